@@ -1,0 +1,57 @@
+# Macrotick: thin targets. What they do lives in setup, in cargo and in the crates.
+
+# Where the set-up put Rust, if not in the PATH of everybody.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
+MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
+KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt
+
+.PHONY: help setup demo test test-full $(KERNELS) lint clean
+
+help:
+	@echo "make demo             plan, run in the lab and report examples/robot-arm, beside what Linux offers today"
+	@echo "make test             set-up and every test (at most 30 minutes from nothing)"
+	@echo "make test-full        the slow ones too (at most 80 minutes)"
+	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
+	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt)"
+	@echo "make lint             format, clippy, checkpatch"
+	@echo "make setup            install what is missing (Debian 12 or 13); every target above does it first"
+	@echo "make clean            remove everything built"
+
+setup:
+	@./setup
+
+kernel: setup
+	@$(LAB) kernel patched
+
+kernel-pristine: setup
+	@$(LAB) kernel pristine
+
+kernel-debug: setup
+	@$(LAB) kernel debug
+
+kernel-nonrt: setup
+	@$(LAB) kernel nonrt
+
+demo: setup
+	cargo build --release
+	@echo; echo "What Linux offers today: the same tasks under SCHED_OTHER. It is expected to miss."
+	@$(MACROTICK) run examples/robot-arm.yaml --lab --backend other || [ $$? -eq 1 ]
+	@echo; echo "The same plan under SCHED_TT:"
+	@$(MACROTICK) run examples/robot-arm.yaml --lab
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	@source=$$($(LAB) source) && echo kernel/checkpatch "$$source" && kernel/checkpatch "$$source"
+
+# The lab's tests wait for their kernels behind a lock: building them first shows progress.
+test: lint kernel
+	cargo test --release --workspace -- --include-ignored
+
+test-full: test kernel-pristine kernel-debug kernel-nonrt
+	MACROTICK_TEST_FULL=1 cargo test --release --workspace -- --include-ignored full_
+
+clean:
+	rm -rf build target
