@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Macrotick: the application interface of a task.
+ *
+ * A task is one thread that runs one job after the other:
+ *
+ *	struct macrotick_job job;
+ *
+ *	if (macrotick_join("controller") < 0)
+ *		return 1;
+ *	initialise();			allocate, lock and touch memory, open sockets
+ *	macrotick_ready();		returns when the run begins
+ *	while (macrotick_wait(&job) == 0)
+ *		control(&job);		one job
+ *	macrotick_leave();
+ *
+ * Every call returns 0 or a negative errno value. All times are nanoseconds
+ * of CLOCK_MONOTONIC. The calls belong to the one thread that joined; there
+ * is one task per process.
+ *
+ * The same program runs under every backend. Which one releases the jobs is
+ * told by the shared memory block that `macrotick run` hands down:
+ *
+ *	kernel	the scheduling class SCHED_TT, through /dev/macrotick
+ *	user	the user-space dispatcher, by a futex
+ *	sleep	the stock policies: absolute sleeps to the table's instants
+ *
+ * A program that was not started by `macrotick run` joins the kernel's table
+ * by its entity's name; then nothing is recorded.
+ *
+ * Header-only; C11 and C++11. With -std=c11 include it first, or define
+ * _GNU_SOURCE or _DEFAULT_SOURCE. It needs <linux/macrotick.h>.
+ */
+#ifndef MACROTICK_H
+#define MACROTICK_H
+
+#if !defined(_GNU_SOURCE) && !defined(_DEFAULT_SOURCE)
+#define _DEFAULT_SOURCE
+#endif
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/futex.h>
+#include <linux/macrotick.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A job, as told by macrotick_wait(). */
+struct macrotick_job {
+	uint64_t number;	/* activations of this task since the epoch, from 0 */
+	uint64_t nominal_ns;	/* the instant of its ACTIVATE in the table */
+	uint64_t start_ns;	/* when the wait returned; minus nominal_ns it is the lateness */
+	uint64_t lost;		/* activations lost since the last wait (kernel backend) */
+};
+
+/*
+ * The shared memory block: one per process that the runner starts. It is
+ * the layout for both sides; the version changes whenever it does.
+ *
+ *	+--------+----------------------+----------------------+
+ *	| header | nominal offsets (u64)| records              |
+ *	+--------+----------------------+----------------------+
+ *	0        offsets_at             records_at             size
+ *
+ * Who writes what: the runner everything above `run` before the process
+ * starts, except the epoch, which is published by `run` (release, acquire);
+ * the runner `run`; the dispatcher `released`; the task the rest.
+ */
+#define MACROTICK_ENV_SHM	"MACROTICK_SHM"		/* number of the inherited file descriptor */
+#define MACROTICK_ENV_TASK	"MACROTICK_TASK"	/* the task's name */
+
+#define MACROTICK_BLOCK_MAGIC	0x4b43544dU		/* "MTCK" */
+#define MACROTICK_BLOCK_VERSION	1U
+
+/* What releases the jobs. */
+#define MACROTICK_BACKEND_KERNEL	1U
+#define MACROTICK_BACKEND_USER		2U
+#define MACROTICK_BACKEND_SLEEP		3U
+
+/* The run, as the runner tells it in `run`; a futex word. */
+#define MACROTICK_RUN_STARTING	0U
+#define MACROTICK_RUN_RUNNING	1U
+#define MACROTICK_RUN_STOPPING	2U
+
+/* How far the task is, as it tells in `phase`. */
+#define MACROTICK_PHASE_NONE	0U
+#define MACROTICK_PHASE_JOINED	1U
+#define MACROTICK_PHASE_READY	2U
+#define MACROTICK_PHASE_WAITING	3U	/* it entered its first wait */
+#define MACROTICK_PHASE_LEFT	4U
+
+/* The records are full: later jobs run, but leave no record. */
+#define MACROTICK_FLAG_FULL	(1U << 0)
+
+/* What is kept of a job. An end of zero: not complete. */
+struct macrotick_record {
+	uint64_t job;
+	uint64_t nominal_ns;
+	uint64_t start_ns;
+	uint64_t end_ns;
+};
+
+struct macrotick_block {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t size;		/* of the whole block, in bytes */
+	uint32_t backend;
+	uint32_t clockid;	/* CLOCK_MONOTONIC */
+	uint64_t cycle_ns;
+	uint32_t nr_offsets;	/* activations per cycle */
+	uint32_t offsets_at;	/* bytes from the block's start */
+	uint32_t capacity;	/* records that fit */
+	uint32_t records_at;	/* bytes from the block's start */
+	uint64_t epoch_ns;
+	uint32_t run;		/* futex: MACROTICK_RUN_* */
+	uint32_t released;	/* futex: jobs released by the dispatcher, modulo 2^32 */
+	uint32_t phase;		/* MACROTICK_PHASE_* */
+	uint32_t tid;		/* the thread that joined */
+	uint32_t flags;		/* MACROTICK_FLAG_* */
+	uint32_t completed;	/* jobs completed, modulo 2^32; the dispatcher reads it */
+	uint64_t count;		/* records begun */
+};
+
+/* The one context of a program, whatever the number of its source files. */
+struct macrotick_context {
+	int joined;
+	int device;			/* /dev/macrotick, or -1 */
+	struct macrotick_block *block;	/* NULL: not started by macrotick */
+	const uint64_t *offsets;
+	struct macrotick_record *records;
+	struct macrotick_record *running;	/* the record of the running job, or NULL */
+	int in_job;
+	uint32_t index;			/* of the next activation in its cycle */
+	uint64_t job;			/* number of the next activation */
+	uint64_t cycle_start_ns;	/* of the next activation's cycle */
+};
+
+extern struct macrotick_context macrotick_context_;
+__attribute__((weak)) struct macrotick_context macrotick_context_;
+
+static inline uint64_t macrotick_now_(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+/* Not a private futex: the word is shared between processes. */
+static inline long macrotick_futex_wait_(uint32_t *word, uint32_t value)
+{
+	return syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+
+/* By syscall(2), because the C libraries disagree on the type of a request. */
+static inline int macrotick_device_(int device, unsigned long request, void *argument)
+{
+	return syscall(SYS_ioctl, device, request, argument) < 0 ? -errno : 0;
+}
+
+static inline int macrotick_open_device_(struct macrotick_context *context)
+{
+	context->device = open(MACROTICK_DEVICE, O_RDWR | O_CLOEXEC);
+	return context->device < 0 ? -errno : 0;
+}
+
+/* Whether the block is one that this version of the header can work with. */
+static inline int macrotick_check_block_(const struct macrotick_block *block, uint64_t size)
+{
+	if (block->magic != MACROTICK_BLOCK_MAGIC || block->version != MACROTICK_BLOCK_VERSION)
+		return -EPROTO;
+	if (block->size > size || block->offsets_at % 8 || block->records_at % 8)
+		return -EPROTO;
+	if (block->offsets_at + (uint64_t)block->nr_offsets * sizeof(uint64_t) > block->size ||
+	    block->records_at + (uint64_t)block->capacity * sizeof(struct macrotick_record) > block->size)
+		return -EPROTO;
+	if (block->backend < MACROTICK_BACKEND_KERNEL || block->backend > MACROTICK_BACKEND_SLEEP)
+		return -EPROTO;
+	return 0;
+}
+
+/* Maps the block, faults it in and locks it where that is allowed. */
+static inline int macrotick_map_block_(struct macrotick_context *context, const char *text)
+{
+	int fd = atoi(text), err;
+	struct stat stat;
+	void *at;
+
+	if (fstat(fd, &stat) < 0)
+		return -errno;
+	if ((uint64_t)stat.st_size < sizeof(struct macrotick_block))
+		return -EPROTO;
+	at = mmap(NULL, (size_t)stat.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	context->block = (struct macrotick_block *)at;
+	err = macrotick_check_block_(context->block, (uint64_t)stat.st_size);
+	if (err < 0) {
+		munmap(at, (size_t)stat.st_size);
+		context->block = NULL;
+		return err;
+	}
+	(void)mlock(at, (size_t)context->block->size);
+	context->offsets = (const uint64_t *)((char *)at + context->block->offsets_at);
+	context->records = (struct macrotick_record *)((char *)at + context->block->records_at);
+	return 0;
+}
+
+/* Joins the kernel's table by name, without a runner. */
+static inline int macrotick_bind_(struct macrotick_context *context, const char *name)
+{
+	struct macrotick_bind bind;
+	int err;
+
+	if (!name || !*name || strlen(name) >= MACROTICK_NAME_LEN)
+		return -EINVAL;
+	err = macrotick_open_device_(context);
+	if (err < 0)
+		return err;
+	memset(&bind, 0, sizeof(bind));
+	bind.size = sizeof(bind);
+	bind.pidfd = -1;
+	strcpy(bind.name, name);
+	err = macrotick_device_(context->device, MACROTICK_IOC_BIND, &bind);
+	if (err < 0)
+		close(context->device);
+	return err;
+}
+
+/* Takes up the block that the runner handed down. */
+static inline int macrotick_adopt_(struct macrotick_context *context, const char *shm, const char *name)
+{
+	const char *given = getenv(MACROTICK_ENV_TASK);
+	int err;
+
+	if (name && given && strcmp(name, given) != 0)
+		return -EINVAL;
+	err = macrotick_map_block_(context, shm);
+	if (err < 0)
+		return err;
+	if (context->block->backend == MACROTICK_BACKEND_KERNEL && context->block->nr_offsets)
+		err = macrotick_open_device_(context);
+	if (err < 0) {
+		munmap(context->block, (size_t)context->block->size);
+		context->block = NULL;
+		return err;
+	}
+	context->block->tid = (uint32_t)syscall(SYS_gettid);
+	__atomic_store_n(&context->block->phase, MACROTICK_PHASE_JOINED, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/*
+ * Makes the calling thread the task `name`. Under a runner NULL takes the
+ * name it gave. No call after this one allocates memory.
+ *
+ * -EALREADY: joined already; -EINVAL: no name, or not the one the runner gave;
+ * -EPROTO: a runner of another version; -ENOENT: no runner and no kernel class
+ * (or, from the device, no entity of that name); others from open(2), mmap(2).
+ */
+static inline int macrotick_join(const char *name)
+{
+	struct macrotick_context *context = &macrotick_context_;
+	const char *shm = getenv(MACROTICK_ENV_SHM);
+	int err;
+
+	if (context->joined)
+		return -EALREADY;
+	memset(context, 0, sizeof(*context));
+	context->device = -1;
+	err = shm ? macrotick_adopt_(context, shm, name) : macrotick_bind_(context, name);
+	if (err < 0)
+		return err;
+	(void)macrotick_now_();	/* finds the vDSO now, not in the first job */
+	context->joined = 1;
+	return 0;
+}
+
+/*
+ * Tells that the task is initialised, and returns when the run begins.
+ *
+ * -ENOTCONN: not joined; -ESHUTDOWN: the run ended before it began.
+ */
+static inline int macrotick_ready(void)
+{
+	struct macrotick_context *context = &macrotick_context_;
+	struct macrotick_block *block = context->block;
+	uint32_t run;
+
+	if (!context->joined)
+		return -ENOTCONN;
+	if (!block)
+		return 0;
+	__atomic_store_n(&block->phase, MACROTICK_PHASE_READY, __ATOMIC_RELEASE);
+	while ((run = __atomic_load_n(&block->run, __ATOMIC_ACQUIRE)) == MACROTICK_RUN_STARTING)
+		macrotick_futex_wait_(&block->run, MACROTICK_RUN_STARTING);
+	context->cycle_start_ns = block->epoch_ns;
+	return run == MACROTICK_RUN_RUNNING ? 0 : -ESHUTDOWN;
+}
+
+/* Ends the running job; returns the instant. */
+static inline uint64_t macrotick_end_job_(struct macrotick_context *context)
+{
+	uint64_t now = macrotick_now_();
+
+	if (!context->in_job)
+		return now;
+	context->in_job = 0;
+	if (context->running)
+		context->running->end_ns = now;
+	if (context->block)
+		__atomic_store_n(&context->block->completed, context->block->completed + 1, __ATOMIC_RELEASE);
+	return now;
+}
+
+/* Opens the record of a job that has just begun. */
+static inline void macrotick_begin_job_(struct macrotick_context *context, const struct macrotick_job *job)
+{
+	struct macrotick_block *block = context->block;
+
+	context->in_job = 1;
+	context->running = NULL;
+	if (!block)
+		return;
+	if (block->count >= block->capacity) {
+		block->flags |= MACROTICK_FLAG_FULL;
+		return;
+	}
+	context->running = &context->records[block->count];
+	context->running->job = job->number;
+	context->running->nominal_ns = job->nominal_ns;
+	context->running->start_ns = job->start_ns;
+	context->running->end_ns = 0;
+	__atomic_store_n(&block->count, block->count + 1, __ATOMIC_RELEASE);
+}
+
+/* Takes the next activation from the table of nominal instants. */
+static inline void macrotick_advance_(struct macrotick_context *context)
+{
+	context->job++;
+	if (++context->index < context->block->nr_offsets)
+		return;
+	context->index = 0;
+	context->cycle_start_ns += context->block->cycle_ns;
+}
+
+static inline int macrotick_await_kernel_(struct macrotick_context *context, struct macrotick_job *job)
+{
+	struct macrotick_wait wait;
+	int err;
+
+	memset(&wait, 0, sizeof(wait));
+	wait.size = sizeof(wait);
+	err = macrotick_device_(context->device, MACROTICK_IOC_WAIT, &wait);
+	job->start_ns = macrotick_now_();
+	job->number = wait.job;
+	job->nominal_ns = wait.nominal_ns;
+	job->lost = wait.lost;
+	return err;
+}
+
+static inline int macrotick_await_user_(struct macrotick_context *context, struct macrotick_job *job)
+{
+	struct macrotick_block *block = context->block;
+	uint32_t taken = (uint32_t)context->job;
+	int err = 0;
+
+	while (__atomic_load_n(&block->released, __ATOMIC_ACQUIRE) == taken) {
+		if (__atomic_load_n(&block->run, __ATOMIC_ACQUIRE) == MACROTICK_RUN_STOPPING)
+			return -ESHUTDOWN;
+		if (macrotick_futex_wait_(&block->released, taken) < 0 && errno == EINTR)
+			err = -EINTR;
+		job->start_ns = macrotick_now_();
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+static inline int macrotick_await_sleep_(struct macrotick_job *job)
+{
+	struct timespec until;
+	int err;
+
+	until.tv_sec = (time_t)(job->nominal_ns / 1000000000U);
+	until.tv_nsec = (long)(job->nominal_ns % 1000000000U);
+	err = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	job->start_ns = macrotick_now_();
+	return -err;
+}
+
+/*
+ * Waits for the next job of a runner's table. A job whose nominal instant has
+ * passed already begins at once: a backlog is worked off job by job.
+ */
+static inline int macrotick_await_table_(struct macrotick_context *context, struct macrotick_job *job, uint64_t now)
+{
+	struct macrotick_block *block = context->block;
+	int err = 0;
+
+	if (!block->nr_offsets)
+		return -ENOTSUP;
+	job->number = context->job;
+	job->nominal_ns = context->cycle_start_ns + context->offsets[context->index];
+	job->start_ns = now;
+	job->lost = 0;
+	if (block->backend == MACROTICK_BACKEND_USER)
+		err = macrotick_await_user_(context, job);
+	else if (job->nominal_ns > now)
+		err = macrotick_await_sleep_(job);
+	if (err == 0)
+		macrotick_advance_(context);
+	return err;
+}
+
+/*
+ * Completes the running job and waits for the next one. Its lateness is
+ * job->start_ns - job->nominal_ns.
+ *
+ * -ENOTCONN: not joined; -ESHUTDOWN: the run ended, or the table was removed;
+ * -EINTR: a signal was handled (waiting again waits for the same job).
+ */
+static inline int macrotick_wait(struct macrotick_job *job)
+{
+	struct macrotick_context *context = &macrotick_context_;
+	uint64_t now;
+	int err;
+
+	if (!context->joined)
+		return -ENOTCONN;
+	now = macrotick_end_job_(context);
+	if (context->block && context->block->phase != MACROTICK_PHASE_WAITING)
+		__atomic_store_n(&context->block->phase, MACROTICK_PHASE_WAITING, __ATOMIC_RELEASE);
+	if (context->device >= 0)
+		err = macrotick_await_kernel_(context, job);
+	else
+		err = macrotick_await_table_(context, job, now);
+	if (err < 0)
+		return err;
+	if (context->block && __atomic_load_n(&context->block->run, __ATOMIC_RELAXED) == MACROTICK_RUN_STOPPING)
+		return -ESHUTDOWN;
+	macrotick_begin_job_(context, job);
+	return 0;
+}
+
+/*
+ * Completes the running job and ends the membership. The thread continues
+ * under the policy it has (kernel class: SCHED_OTHER).
+ *
+ * -ENOTCONN: not joined.
+ */
+static inline int macrotick_leave(void)
+{
+	struct macrotick_context *context = &macrotick_context_;
+	struct macrotick_unbind unbind;
+
+	if (!context->joined)
+		return -ENOTCONN;
+	macrotick_end_job_(context);
+	context->joined = 0;
+	if (context->device >= 0) {
+		memset(&unbind, 0, sizeof(unbind));
+		unbind.size = sizeof(unbind);
+		unbind.pidfd = -1;
+		/* May be refused without CAP_SYS_NICE; then the membership ends with the thread. */
+		(void)macrotick_device_(context->device, MACROTICK_IOC_UNBIND, &unbind);
+		close(context->device);
+	}
+	if (context->block) {
+		__atomic_store_n(&context->block->phase, MACROTICK_PHASE_LEFT, __ATOMIC_RELEASE);
+		munmap(context->block, (size_t)context->block->size);
+		context->block = NULL;
+	}
+	return 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MACROTICK_H */

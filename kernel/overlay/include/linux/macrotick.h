@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Macrotick: what the rest of the kernel sees of time-triggered scheduling.
+ *
+ * With CONFIG_MACROTICK off every hook is an empty inline function.
+ */
+#ifndef _LINUX_MACROTICK_H
+#define _LINUX_MACROTICK_H
+
+#include <linux/types.h>
+#include <uapi/linux/macrotick.h>
+
+struct cpumask;
+struct macrotick_served;
+struct task_struct;
+
+/*
+ * A thread's job, seen from the class:
+ *
+ *              ACTIVATE                      wait, yield
+ *   WAITING ------------->  READY (job n)  --------------> WAITING
+ *                            |       ^   |
+ *                            +-------+   | wait, with an activation pending
+ *                            ACTIVATE:   +--------------> READY (job n+1)
+ *                            pending
+ *
+ * A thread that never waited is READY without a job: windows serve it, but
+ * it takes no part in the accounting of jobs.
+ */
+enum macrotick_thread_state {
+	MACROTICK_READY = 0,
+	MACROTICK_WAITING,
+};
+
+/* Embedded in task_struct. Protected by the lock of the thread's run queue. */
+struct macrotick_task {
+	struct macrotick_served	*entity;	/* NULL: not bound */
+	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
+	struct list_head	member;		/* in entity->threads */
+	struct list_head	ready;		/* in entity->ready, or among the urgent */
+	u64			job;
+	u64			nominal;
+	u64			pending_job;
+	u64			pending_nominal;
+	u64			lost;
+	enum macrotick_thread_state state;
+	bool			queued;	/* enqueued in the class */
+	bool			linked;	/* in entity->ready */
+	bool			urgent;		/* served outside windows */
+	bool			doomed;	/* a fatal signal is on its way */
+	bool			periodic;	/* has waited at least once */
+	bool			has_job;	/* released and not complete */
+	bool			has_pending;
+	bool			boosted;	/* has a donor */
+	bool			in_wait;	/* in the device's wait call */
+};
+
+static inline bool macrotick_policy(int policy)
+{
+	return IS_ENABLED(CONFIG_MACROTICK) && policy == SCHED_TT;
+}
+
+#ifdef CONFIG_MACROTICK
+void macrotick_exit_task(struct task_struct *p);
+void __macrotick_fatal_signal(struct task_struct *p);
+bool macrotick_pins(struct task_struct *p, const struct cpumask *mask);
+bool macrotick_bound(struct task_struct *p);
+
+#define macrotick_fatal_signal(p, state)				\
+do {									\
+	if (unlikely(((state) & TASK_WAKEKILL) && (p)->policy == SCHED_TT)) \
+		__macrotick_fatal_signal(p);				\
+} while (0)
+#else
+static inline void macrotick_exit_task(struct task_struct *p) { }
+static inline bool macrotick_pins(struct task_struct *p, const struct cpumask *mask) { return false; }
+static inline bool macrotick_bound(struct task_struct *p) { return false; }
+#define macrotick_fatal_signal(p, state) do { } while (0)
+#endif
+
+#endif /* _LINUX_MACROTICK_H */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM macrotick
+
+#if !defined(_TRACE_MACROTICK_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TRACE_MACROTICK_H
+
+#include <linux/sched.h>
+#include <linux/tracepoint.h>
+#include <uapi/linux/macrotick.h>
+
+/* Instants are those of the table, not of the moment of tracing. */
+
+DECLARE_EVENT_CLASS(macrotick_window,
+	TP_PROTO(const char *entity, int cpu, u64 instant),
+	TP_ARGS(entity, cpu, instant),
+	TP_STRUCT__entry(
+		__array(char, entity, MACROTICK_NAME_LEN)
+		__field(int, cpu)
+		__field(u64, instant)
+	),
+	TP_fast_assign(
+		memcpy(__entry->entity, entity, MACROTICK_NAME_LEN);
+		__entry->cpu = cpu;
+		__entry->instant = instant;
+	),
+	TP_printk("entity=%s cpu=%d instant=%llu",
+		  __entry->entity, __entry->cpu, __entry->instant)
+);
+
+DEFINE_EVENT(macrotick_window, macrotick_window_begin,
+	TP_PROTO(const char *entity, int cpu, u64 instant),
+	TP_ARGS(entity, cpu, instant));
+
+DEFINE_EVENT(macrotick_window, macrotick_window_end,
+	TP_PROTO(const char *entity, int cpu, u64 instant),
+	TP_ARGS(entity, cpu, instant));
+
+/* A window that had passed when its interrupt came. */
+DEFINE_EVENT(macrotick_window, macrotick_window_skipped,
+	TP_PROTO(const char *entity, int cpu, u64 instant),
+	TP_ARGS(entity, cpu, instant));
+
+/* A job was not complete at the end of its DEADLINE window. */
+DEFINE_EVENT(macrotick_window, macrotick_miss,
+	TP_PROTO(const char *entity, int cpu, u64 instant),
+	TP_ARGS(entity, cpu, instant));
+
+DECLARE_EVENT_CLASS(macrotick_job,
+	TP_PROTO(struct task_struct *p, const char *entity, u64 job, u64 nominal),
+	TP_ARGS(p, entity, job, nominal),
+	TP_STRUCT__entry(
+		__array(char, entity, MACROTICK_NAME_LEN)
+		__field(pid_t, pid)
+		__field(u64, job)
+		__field(u64, nominal)
+	),
+	TP_fast_assign(
+		memcpy(__entry->entity, entity, MACROTICK_NAME_LEN);
+		__entry->pid = p->pid;
+		__entry->job = job;
+		__entry->nominal = nominal;
+	),
+	TP_printk("entity=%s pid=%d job=%llu nominal=%llu",
+		  __entry->entity, __entry->pid, __entry->job, __entry->nominal)
+);
+
+DEFINE_EVENT(macrotick_job, macrotick_release,
+	TP_PROTO(struct task_struct *p, const char *entity, u64 job, u64 nominal),
+	TP_ARGS(p, entity, job, nominal));
+
+DEFINE_EVENT(macrotick_job, macrotick_complete,
+	TP_PROTO(struct task_struct *p, const char *entity, u64 job, u64 nominal),
+	TP_ARGS(p, entity, job, nominal));
+
+/* A thread that lost its window and holds a contended lock changed class. */
+TRACE_EVENT(macrotick_boost,
+	TP_PROTO(struct task_struct *p, int prio),
+	TP_ARGS(p, prio),
+	TP_STRUCT__entry(
+		__field(pid_t, pid)
+		__field(int, prio)
+	),
+	TP_fast_assign(
+		__entry->pid = p->pid;
+		__entry->prio = prio;
+	),
+	TP_printk("pid=%d prio=%d", __entry->pid, __entry->prio)
+);
+
+#endif /* _TRACE_MACROTICK_H */
+
+#include <trace/define_trace.h>

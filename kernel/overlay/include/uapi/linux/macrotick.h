@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * Macrotick: time-triggered scheduling.
+ *
+ * A table is installed for the whole host, started, stopped and removed
+ * through /dev/macrotick. It names entities; threads are bound to them and
+ * run under SCHED_TT in the windows of their entity.
+ *
+ * Every argument is a structure that begins with its own size, as in
+ * sched_setattr(2) and openat2(2): a smaller structure is extended with
+ * zeroes, a larger one is accepted as long as what the kernel does not know
+ * is zero (-E2BIG otherwise). Reserved fields and unknown flags must be zero.
+ *
+ * All times are nanoseconds, all instants are on the clock of the table.
+ */
+#ifndef _UAPI_LINUX_MACROTICK_H
+#define _UAPI_LINUX_MACROTICK_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/*
+ * Scheduling policies for sched_setattr(2). Numbers well above the stock ones
+ * leave room for those of later kernels. The thread must have been bound.
+ */
+#define SCHED_TT		16
+
+#define MACROTICK_DEVICE	"/dev/macrotick"
+
+#define MACROTICK_NAME_LEN	32	/* with the terminating NUL */
+#define MACROTICK_MAX_ENTITIES	4096
+#define MACROTICK_MAX_WINDOWS	(1U << 20)
+#define MACROTICK_MIN_WINDOW_NS	1000ULL
+#define MACROTICK_MAX_CYCLE_NS	3600000000000ULL	/* one hour */
+#define MACROTICK_CAP_PERMILLE	950	/* of each CPU, for all windows together */
+
+/* What a window or a server serves: an ordered set of threads. */
+struct macrotick_entity {
+	char	name[MACROTICK_NAME_LEN];	/* unique, NUL-terminated, not empty */
+	__u32	flags;				/* must be zero */
+	__u32	reserved;
+};
+
+/* The window releases a job of its entity. */
+#define MACROTICK_WINDOW_ACTIVATE	(1U << 0)
+/* A job that is not complete at the end of the window is a miss. */
+#define MACROTICK_WINDOW_DEADLINE	(1U << 1)
+
+/* The interval [offset, offset + length) of every cycle. */
+struct macrotick_window {
+	__u64	offset_ns;
+	__u64	length_ns;
+	__u32	cpu;
+	__u32	entity;		/* index into the entities */
+	__u32	flags;
+	__u32	reserved;
+};
+
+/* Why a table was refused. The call fails with -EINVAL, or -EBUSY, -ENOMEM. */
+enum macrotick_error {
+	MACROTICK_ERR_NONE = 0,
+	MACROTICK_ERR_HEADER,		/* flags, reserved fields or counts */
+	MACROTICK_ERR_CLOCK,		/* a clock that tables cannot run on */
+	MACROTICK_ERR_CYCLE,		/* zero or too long */
+	MACROTICK_ERR_ENTITY_NAME,	/* index: empty or not terminated */
+	MACROTICK_ERR_ENTITY_TWICE,	/* index, other: same name */
+	MACROTICK_ERR_ENTITY_FLAGS,	/* index */
+	MACROTICK_ERR_ENTITY_IDLE,	/* index: no window serves it */
+	MACROTICK_ERR_WINDOW_FLAGS,	/* index */
+	MACROTICK_ERR_WINDOW_CPU,	/* index: no such CPU, or not online */
+	MACROTICK_ERR_WINDOW_ENTITY,	/* index: no such entity */
+	MACROTICK_ERR_WINDOW_LENGTH,	/* index: shorter than the minimum */
+	MACROTICK_ERR_WINDOW_RANGE,	/* index: reaches beyond the cycle */
+	MACROTICK_ERR_WINDOW_ORDER,	/* index, other: not sorted by CPU and offset */
+	MACROTICK_ERR_WINDOW_OVERLAP,	/* index, other */
+	MACROTICK_ERR_WINDOW_MIGRATES,	/* index, other: one entity on two CPUs */
+	MACROTICK_ERR_CAPACITY,		/* index: first window of the CPU that is too full */
+	MACROTICK_ERR_INSTALLED,	/* -EBUSY: a table is installed already */
+};
+
+/*
+ * Installs a table: decoded and checked as a whole, then committed. It does
+ * not run before it is started. Windows are sorted by CPU, then by offset.
+ */
+struct macrotick_install {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__u32	clockid;	/* CLOCK_MONOTONIC */
+	__u32	nr_entities;
+	__u32	nr_windows;
+	__u32	reserved;
+	__u64	cycle_ns;
+	__aligned_u64 entities;	/* struct macrotick_entity[nr_entities] */
+	__aligned_u64 windows;	/* struct macrotick_window[nr_windows] */
+	/* Filled in on failure: */
+	__u32	error;		/* enum macrotick_error */
+	__u32	error_index;
+	__u32	error_other;
+	__u32	error_reserved;
+};
+
+/*
+ * Starts the installed table on all its CPUs at one instant. An epoch in the
+ * past is wound forward by whole cycles; the epoch in force is written back.
+ * One that lies further ahead than the longest cycle is refused (-EINVAL).
+ */
+struct macrotick_start {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__u64	epoch_ns;	/* in: the wish; out: the start of cycle 0 */
+};
+
+enum macrotick_state {
+	MACROTICK_STATE_EMPTY = 0,	/* no table */
+	MACROTICK_STATE_STOPPED,	/* installed, not running */
+	MACROTICK_STATE_RUNNING,
+};
+
+/*
+ * Reads the table back. With the capacities zero it only tells the counts.
+ * -ENOSPC where a capacity is not zero and too small.
+ */
+struct macrotick_get {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__u32	state;		/* out: enum macrotick_state */
+	__u32	clockid;	/* out */
+	__u32	nr_entities;	/* in: capacity; out: count */
+	__u32	nr_windows;	/* in: capacity; out: count */
+	__u64	cycle_ns;	/* out */
+	__u64	epoch_ns;	/* out; zero unless running */
+	__aligned_u64 entities;
+	__aligned_u64 windows;
+};
+
+/* Counters since the table was installed. */
+struct macrotick_entity_stats {
+	__u32	size;
+	__u32	entity;		/* in: index */
+	char	name[MACROTICK_NAME_LEN];	/* out */
+	__u32	cpu;
+	__u32	nr_threads;
+	__u64	activations;	/* jobs released */
+	__u64	completions;	/* jobs completed by waiting for the next */
+	__u64	misses;		/* jobs incomplete at the end of a DEADLINE window */
+	__u64	lost;		/* activations lost: an older one was still pending */
+	__u64	skipped;	/* windows passed over by a late interrupt */
+	__u64	preemptions;	/* threads preempted at a window's end */
+	__u64	runtime_ns;	/* processor time received under SCHED_TT */
+};
+
+/* Makes a thread a member of an entity. It keeps its policy until it waits, or until sched_setattr(2). */
+struct macrotick_bind {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__s32	pidfd;		/* of a process's first thread, or PIDFD_THREAD; -1: the caller */
+	__u32	reserved;
+	char	name[MACROTICK_NAME_LEN];
+};
+
+/* Ends a thread's membership; it continues under SCHED_OTHER. */
+struct macrotick_unbind {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__s32	pidfd;		/* -1: the caller */
+	__u32	reserved;
+};
+
+/*
+ * Completes the caller's job and waits for the next one. The caller enters
+ * SCHED_TT with its first wait. While no table runs it blocks until one does.
+ *
+ * -ENOTCONN: not bound; -ESHUTDOWN: the table was removed; -EINTR: a signal,
+ * before the wait began or while no table runs. A wait for a job of a running
+ * table ends with that job, when handlers run, or with a fatal signal.
+ */
+struct macrotick_wait {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__u64	job;		/* out: number of the activation since the epoch */
+	__u64	nominal_ns;	/* out: its nominal instant */
+	__u64	lost;		/* out: activations lost since the last wait */
+};
+
+/*
+ * The size travels in the structure, not in the number, so that structures
+ * can grow. Install, start, stop, remove, bind and unbind need CAP_SYS_NICE;
+ * a bound thread may always wait. A thread under SCHED_TT must not start, stop
+ * or remove the table (-EDEADLK): it would freeze itself half-way.
+ */
+#define MACROTICK_IOC(nr)	_IOC(_IOC_READ | _IOC_WRITE, 0xBE, nr, 0)
+#define MACROTICK_IOC_INSTALL	MACROTICK_IOC(0x00)	/* struct macrotick_install */
+#define MACROTICK_IOC_START	MACROTICK_IOC(0x01)	/* struct macrotick_start */
+#define MACROTICK_IOC_STOP	MACROTICK_IOC(0x02)	/* no argument */
+#define MACROTICK_IOC_REMOVE	MACROTICK_IOC(0x03)	/* no argument */
+#define MACROTICK_IOC_GET	MACROTICK_IOC(0x04)	/* struct macrotick_get */
+#define MACROTICK_IOC_STATS	MACROTICK_IOC(0x05)	/* struct macrotick_entity_stats */
+#define MACROTICK_IOC_BIND	MACROTICK_IOC(0x10)	/* struct macrotick_bind */
+#define MACROTICK_IOC_UNBIND	MACROTICK_IOC(0x11)	/* struct macrotick_unbind */
+#define MACROTICK_IOC_WAIT	MACROTICK_IOC(0x12)	/* struct macrotick_wait */
+
+#endif /* _UAPI_LINUX_MACROTICK_H */

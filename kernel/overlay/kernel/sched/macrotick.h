@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Macrotick: the scheduler core's view of the class, included by sched.h.
+ *
+ * Every hook in core.c and syscalls.c is a one-line call of something
+ * declared here. With no table installed each costs a patched-out branch or
+ * one comparison outside the hot paths.
+ */
+#ifndef _KERNEL_SCHED_MACROTICK_H
+#define _KERNEL_SCHED_MACROTICK_H
+
+/*
+ * Effective priority of a thread in the class. It equals that of SCHED_FIFO
+ * 99, so that lock owners boosted by such a thread run above everything but
+ * deadline tasks; a boosted thread never gets it from a donor (see boost.c),
+ * which makes policy and priority together tell the class.
+ */
+#define MACROTICK_PRIO	0
+
+#ifdef CONFIG_MACROTICK
+
+DECLARE_STATIC_KEY_FALSE(macrotick_installed);
+extern const struct sched_class macrotick_sched_class;
+
+/* Whether a class that is reached in the order of precedence must be asked. */
+static inline bool macrotick_skips(const struct sched_class *class)
+{
+	return !static_branch_unlikely(&macrotick_installed) &&
+		class == &macrotick_sched_class;
+}
+
+static inline bool macrotick_class(int policy, int prio)
+{
+	return macrotick_policy(policy) && prio == MACROTICK_PRIO;
+}
+
+int macrotick_check_setscheduler(struct task_struct *p, int policy);
+bool macrotick_membership_changed(struct task_struct *p);
+int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio);
+int __macrotick_normal_prio(struct task_struct *p, int prio);
+int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio);
+
+static inline int macrotick_normal_prio(struct task_struct *p, int prio)
+{
+	return macrotick_policy(p->policy) ? __macrotick_normal_prio(p, prio) : prio;
+}
+
+static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio)
+{
+	return macrotick_policy(p->policy) ? __macrotick_setprio(p, donor, prio) : prio;
+}
+
+void macrotick_fork(struct task_struct *p);
+void macrotick_cancel_fork(struct task_struct *p);
+void macrotick_post_fork(struct task_struct *p);
+int macrotick_cpu_deactivate(unsigned int cpu);
+void macrotick_init(void);
+
+#else /* !CONFIG_MACROTICK */
+
+#define macrotick_sched_class	dl_sched_class
+
+static inline bool macrotick_skips(const struct sched_class *class) { return false; }
+static inline bool macrotick_class(int policy, int prio) { return false; }
+static inline int macrotick_check_setscheduler(struct task_struct *p, int policy) { return 0; }
+static inline bool macrotick_membership_changed(struct task_struct *p) { return false; }
+static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio) { return prio; }
+static inline int macrotick_normal_prio(struct task_struct *p, int prio) { return prio; }
+static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio) { return prio; }
+static inline void macrotick_fork(struct task_struct *p) { }
+static inline void macrotick_cancel_fork(struct task_struct *p) { }
+static inline void macrotick_post_fork(struct task_struct *p) { }
+static inline int macrotick_cpu_deactivate(unsigned int cpu) { return 0; }
+static inline void macrotick_init(void) { }
+
+#endif /* CONFIG_MACROTICK */
+
+#endif /* _KERNEL_SCHED_MACROTICK_H */

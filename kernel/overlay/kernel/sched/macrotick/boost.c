@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: priority inheritance across the class.
+ *
+ * Upwards: a thread of the class that waits for a lock lends its owner
+ * MACROTICK_PRIO, that of SCHED_FIFO 99.
+ *
+ * Downwards: a thread that loses its window while others wait for a lock
+ * that it holds must not stay frozen until its next window. Outside its
+ * windows it runs on behalf of its waiter, in the waiter's class and with
+ * the waiter's priority, so that a long critical section takes time only
+ * from those who would have waited for it. Inside its windows it is served
+ * by them. It changes class
+ *
+ *   - when the waiter comes, goes or changes (rt_mutex_setprio()),
+ *   - when a window of its entity opens or closes (mt_settle(), from an
+ *     irq_work, because p->pi_lock comes before the run queue's lock).
+ *
+ * Offers: the owner of a lock hands it to the first waiter, who becomes the
+ * owner when it runs. A thread of the class that is first outside its windows
+ * is served until it has taken the lock (mt_add_urgent()), and is then an
+ * owner like any other. There is no call at that moment, so that it is looked
+ * for every MT_OFFER_POLL_NS.
+ *
+ * On PREEMPT_RT this covers every spinlock, and readers of preemptible RCU
+ * through RCU's own boosting.
+ */
+#include "internal.h"
+
+#include <trace/events/macrotick.h>
+
+/*
+ * A thread that waits for its job is not helped by running: it would only
+ * look for the job again and again.
+ */
+static bool belongs_inside(struct rq *rq, struct task_struct *p)
+{
+	return mt_is_served(rq, p) || p->macrotick.state == MACROTICK_WAITING;
+}
+
+/*
+ * @prio is the lower (better) of the thread's normal priority and its
+ * donor's. Nothing but membership yields MACROTICK_PRIO itself: a donor with
+ * SCHED_FIFO 99 lends 98.
+ */
+static int effective_prio_of(struct rq *rq, struct task_struct *p, bool member,
+			     struct task_struct *donor, int prio)
+{
+	if (!member)
+		return prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : prio;
+	if (!donor || belongs_inside(rq, p))
+		return MACROTICK_PRIO;
+	return donor->prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : donor->prio;
+}
+
+static void note_boost(struct task_struct *p, bool boosted)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (!m->entity || m->boosted == boosted)
+		return;
+	m->boosted = boosted;
+	m->entity->nr_boosted += boosted ? 1 : -1;
+}
+
+/* Hook of rt_mutex_setprio(), for threads with the policy SCHED_TT. */
+int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio)
+{
+	note_boost(p, donor);
+	return effective_prio_of(task_rq(p), p, mt_is_member(p), donor, prio);
+}
+
+/* Hook of __sched_setscheduler(): @prio includes the inheritance already. */
+int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
+{
+	struct task_struct *donor = rt_mutex_get_top_task(p);
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	if (!macrotick_policy(policy) || !entity->table->running) {
+		if (entity)
+			mt_leave(p);
+		note_boost(p, donor && macrotick_policy(policy));
+		return macrotick_policy(policy) ? effective_prio_of(task_rq(p), p, false, donor, prio) : prio;
+	}
+	note_boost(p, donor);
+	return effective_prio_of(task_rq(p), p, true, donor, prio);
+}
+
+/*
+ * Whether somebody waits for a lock that the thread owns. Without p->pi_lock
+ * it is a hint, which mt_settle() follows up.
+ */
+bool mt_lends(struct task_struct *p)
+{
+	return task_has_pi_waiters(p);
+}
+
+/*
+ * A thread that is itself blocked on a lock is left alone: its priority is
+ * part of that lock's order, and it does not run anyway. It is looked at
+ * again when it is enqueued.
+ */
+static bool is_misplaced(struct rq *rq, struct task_struct *p)
+{
+	bool inside = p->sched_class == &macrotick_sched_class;
+
+	if (!mt_is_member(p) || p->pi_blocked_on)
+		return false;
+	return belongs_inside(rq, p) ? !inside : inside && p->macrotick.queued && mt_lends(p);
+}
+
+static struct task_struct *find_misplaced_in(struct rq *rq, struct macrotick_served *entity)
+{
+	struct task_struct *p;
+
+	list_for_each_entry(p, &entity->threads, macrotick.member) {
+		if (is_misplaced(rq, p))
+			return get_task_struct(p);
+	}
+	return NULL;
+}
+
+static struct task_struct *find_misplaced(struct rq *rq)
+{
+	struct macrotick_table *table;
+	struct task_struct *p = NULL;
+	unsigned int i;
+
+	raw_spin_rq_lock(rq);
+	table = mt_cpu_of(rq)->table;
+	for (i = 0; table && !p && i < table->nr_entities; i++) {
+		struct macrotick_served *entity = &table->entities[i];
+
+		if (entity->cpu == cpu_of(rq) && (entity->nr_boosted || entity->nr_ready))
+			p = find_misplaced_in(rq, entity);
+	}
+	raw_spin_rq_unlock(rq);
+	return p;
+}
+
+/**
+ * mt_settle - move lock owners to the class they belong to now
+ * @rq: this CPU's run queue, not locked; interrupts are off
+ *
+ * Every round changes the class of a thread for good, unless a window opens
+ * or closes meanwhile, which happens on this CPU only.
+ */
+void mt_settle(struct rq *rq)
+{
+	struct task_struct *p;
+
+	while ((p = find_misplaced(rq))) {
+		raw_spin_lock(&p->pi_lock);
+		rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
+		raw_spin_unlock(&p->pi_lock);
+		trace_macrotick_boost(p, p->prio);
+		put_task_struct(p);
+	}
+}

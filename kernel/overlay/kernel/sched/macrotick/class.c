@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: the scheduling class, between stop and deadline.
+ *
+ * A thread of the class that has no open window, or that waits for its next
+ * job, stays on the run queue and does not count as runnable, like a
+ * throttled deadline task. Time that the class does not use falls through.
+ *
+ * Two kinds of threads are served outside their windows, after the threads of
+ * the open one: those with a fatal signal, until they leave the class in
+ * macrotick_exit_task() right at the beginning of their exit, and those that
+ * were offered a lock, until they have taken it (boost.c).
+ */
+#include "internal.h"
+
+#include <trace/events/macrotick.h>
+
+/**
+ * mt_first - what the class wants a CPU to run, or NULL
+ * @c: the CPU's position, under its run queue's lock
+ */
+struct task_struct *mt_first(struct mt_cpu *c)
+{
+	if (c->served && !list_empty(&c->served->ready))
+		return list_first_entry(&c->served->ready, struct task_struct, macrotick.ready);
+	return list_first_entry_or_null(&c->urgent, struct task_struct, macrotick.ready);
+}
+
+/* How often a thread that was offered a lock is asked whether it has it. */
+#define MT_OFFER_POLL_NS	(50 * NSEC_PER_USEC)
+
+/* Serves a queued thread outside its windows. */
+void mt_add_urgent(struct rq *rq, struct task_struct *p)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (p->macrotick.linked)
+		mt_unlink_ready(rq, p);
+	list_add_tail(&p->macrotick.ready, &c->urgent);
+	p->macrotick.urgent = true;
+	add_nr_running(rq, 1);
+	if (!p->macrotick.doomed && !c->nr_offered++) {
+		c->poll = ktime_get() + MT_OFFER_POLL_NS;
+		mt_want_settle(rq);	/* which programs the timer, wherever this is called */
+	}
+}
+
+static void remove_urgent(struct rq *rq, struct task_struct *p)
+{
+	list_del(&p->macrotick.ready);
+	p->macrotick.urgent = false;
+	sub_nr_running(rq, 1);
+	if (!p->macrotick.doomed)
+		mt_cpu_of(rq)->nr_offered--;
+}
+
+/* A thread that is urgent already dies with precedence over a lock. */
+void mt_doom(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (m->urgent)
+		remove_urgent(rq, p);
+	m->doomed = true;
+	if (m->queued)
+		mt_add_urgent(rq, p);
+}
+
+/* Threads that have taken the lock they were offered go back to their windows. */
+void mt_end_offers(struct rq *rq, struct mt_cpu *c, u64 now)
+{
+	struct task_struct *p, *next;
+
+	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready) {
+		if (p->macrotick.doomed || p->pi_blocked_on)
+			continue;
+		remove_urgent(rq, p);
+		if (p->macrotick.state == MACROTICK_READY)
+			mt_link_ready(rq, p);
+		if (mt_lends(p))
+			mt_want_settle(rq);
+	}
+	c->poll = now + MT_OFFER_POLL_NS;
+	mt_resched(rq, c);
+}
+
+static bool is_offered_lock(struct rq *rq, struct task_struct *p)
+{
+	return p->pi_blocked_on && !mt_is_served(rq, p);
+}
+
+static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	mt_advance(rq, ktime_get());
+	m->queued = true;
+	m->doomed |= __fatal_signal_pending(p);
+	if (unlikely(m->doomed || is_offered_lock(rq, p)))
+		mt_add_urgent(rq, p);
+	else if (m->state == MACROTICK_READY)
+		mt_link_ready(rq, p);
+	if (unlikely(mt_lends(p) && !mt_is_served(rq, p)))
+		mt_want_settle(rq);
+	mt_resched(rq, mt_cpu_of(rq));
+	mt_rearm(rq);
+}
+
+static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	m->queued = false;
+	if (m->urgent)
+		remove_urgent(rq, p);
+	else if (m->linked)
+		mt_unlink_ready(rq, p);
+	mt_rearm(rq);
+	return true;
+}
+
+/**
+ * mt_complete_job - the thread waits for its next job
+ * @rq: its run queue, locked
+ * @p: the thread
+ *
+ * A pending activation begins at once. One that came before the thread's
+ * first wait is stale unless the window that released it is still open.
+ */
+void mt_complete_job(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (m->state == MACROTICK_WAITING)
+		return;
+	if (m->has_job) {
+		m->has_job = false;
+		m->entity->nr_jobs--;
+		m->entity->completions++;
+		trace_macrotick_complete(p, m->entity->name, m->job, m->nominal);
+	} else if (!m->periodic) {
+		m->periodic = true;
+		if (!mt_is_served(rq, p))
+			m->has_pending = false;
+	}
+	if (m->linked)
+		mt_unlink_ready(rq, p);
+	else if (m->urgent && !m->doomed)
+		remove_urgent(rq, p);	/* whoever waits has the lock it was offered */
+	m->state = MACROTICK_WAITING;
+	if (m->has_pending) {
+		m->has_pending = false;
+		m->state = MACROTICK_READY;
+		m->has_job = true;
+		m->entity->nr_jobs++;
+		m->job = m->pending_job;
+		m->nominal = m->pending_nominal;
+		if (m->queued && !m->urgent)
+			mt_link_ready(rq, p);
+	}
+	if (unlikely(p->sched_class != &macrotick_sched_class && mt_is_member(p)))
+		mt_want_settle(rq);
+	mt_rearm(rq);
+}
+
+/* The thread leaves the class for good: its job, and a wait by sched_yield(2), are forgotten. */
+void mt_leave(struct task_struct *p)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (m->has_job)
+		m->entity->nr_jobs--;
+	m->has_job = false;
+	m->has_pending = false;
+	if (!m->in_wait)
+		m->state = MACROTICK_READY;
+}
+
+/* The device's wait call ends without a job: the thread goes on in its windows. */
+void mt_end_wait(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	m->in_wait = false;
+	if (m->state != MACROTICK_WAITING)
+		return;
+	m->state = MACROTICK_READY;
+	if (m->queued && !m->linked && !m->urgent)
+		mt_link_ready(rq, p);
+	mt_rearm(rq);
+}
+
+static void yield_task_macrotick(struct rq *rq)
+{
+	mt_complete_job(rq, rq->curr);
+}
+
+static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int flags)
+{
+	if (mt_first(mt_cpu_of(rq)) != rq->curr)
+		resched_curr(rq);
+}
+
+static void account_curr(struct rq *rq)
+{
+	struct macrotick_served *entity = rq->curr->macrotick.entity;
+	s64 delta = update_curr_common(rq);
+
+	if (entity && delta > 0)
+		entity->runtime += delta;
+}
+
+static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
+{
+	return mt_first(mt_cpu_of(rq)) != NULL;
+}
+
+static struct task_struct *pick_task_macrotick(struct rq *rq)
+{
+	return mt_first(mt_cpu_of(rq));
+}
+
+static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct task_struct *next)
+{
+	account_curr(rq);
+}
+
+static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool first)
+{
+	p->se.exec_start = rq_clock_task(rq);
+}
+
+static int select_task_rq_macrotick(struct task_struct *p, int cpu, int flags)
+{
+	return task_cpu(p);
+}
+
+static void task_tick_macrotick(struct rq *rq, struct task_struct *p, int queued)
+{
+	account_curr(rq);
+}
+
+static void switched_to_macrotick(struct rq *rq, struct task_struct *p)
+{
+	if (task_on_rq_queued(p))
+		resched_curr(rq);
+}
+
+static void prio_changed_macrotick(struct rq *rq, struct task_struct *p, int oldprio)
+{
+	/* There is one priority inside the class. */
+}
+
+static void update_curr_macrotick(struct rq *rq)
+{
+	account_curr(rq);
+}
+
+#ifdef CONFIG_SCHED_CORE
+static int task_is_throttled_macrotick(struct task_struct *p, int cpu)
+{
+	return !p->macrotick.urgent &&
+		!(p->macrotick.linked && mt_is_served(cpu_rq(cpu), p));
+}
+#endif
+
+/*
+ * Omitted: migrate_task_rq, find_lock_rq, task_woken, rq_online and rq_offline
+ * (threads never migrate, CPUs with windows do not go offline), task_fork and
+ * task_dead (member.c does it in process context), switched_from (boost.c knows
+ * leaving from lending), reweight_task and
+ * get_rr_interval (no weights, no slices), yield_to_task (a window is not
+ * handed on).
+ */
+DEFINE_SCHED_CLASS(macrotick) = {
+	.enqueue_task		= enqueue_task_macrotick,
+	.dequeue_task		= dequeue_task_macrotick,
+	.yield_task		= yield_task_macrotick,
+
+	.wakeup_preempt		= wakeup_preempt_macrotick,
+
+	.balance		= balance_macrotick,
+	.pick_task		= pick_task_macrotick,
+	.put_prev_task		= put_prev_task_macrotick,
+	.set_next_task		= set_next_task_macrotick,
+
+	.select_task_rq		= select_task_rq_macrotick,
+	.set_cpus_allowed	= set_cpus_allowed_common,
+
+	.task_tick		= task_tick_macrotick,
+
+	.switched_to		= switched_to_macrotick,
+	.prio_changed		= prio_changed_macrotick,
+
+	.update_curr		= update_curr_macrotick,
+#ifdef CONFIG_SCHED_CORE
+	.task_is_throttled	= task_is_throttled_macrotick,
+#endif
+};

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: /dev/macrotick.
+ *
+ * Every argument begins with its size; copy_struct_from_user() has the rules.
+ */
+#include <linux/capability.h>
+#include <linux/miscdevice.h>
+#include <linux/nospec.h>
+#include <linux/pid.h>
+#include <linux/slab.h>
+#include <linux/sched/task.h>
+
+#include "internal.h"
+
+/* Reads an argument of any version into ours. */
+static int fetch(void *arg, size_t ksize, size_t minimum, void __user *user)
+{
+	u32 size;
+
+	if (get_user(size, (u32 __user *)user))
+		return -EFAULT;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	if (size < minimum)
+		return -EINVAL;
+	return copy_struct_from_user(arg, ksize, user, size);
+}
+
+/* Writes back as much as the caller's version has room for. */
+static int store(void __user *user, const void *arg, size_t ksize)
+{
+	u32 size = *(const u32 *)arg;
+
+	return copy_to_user(user, arg, min_t(size_t, size, ksize)) ? -EFAULT : 0;
+}
+
+#define FETCH(arg, last, user)	fetch(&(arg), sizeof(arg), offsetofend(typeof(arg), last), user)
+#define STORE(user, arg)	store(user, &(arg), sizeof(arg))
+
+static int ioctl_install(void __user *user)
+{
+	struct macrotick_install arg;
+	int err = FETCH(arg, error_reserved, user);
+
+	if (err)
+		return err;
+	arg.error = arg.error_index = arg.error_other = arg.error_reserved = 0;
+	err = mt_install(&arg);
+	if (err && STORE(user, arg))
+		return -EFAULT;
+	return err;
+}
+
+static int ioctl_start(void __user *user)
+{
+	struct macrotick_start arg;
+	int err = FETCH(arg, epoch_ns, user) ?: mt_start(&arg);
+
+	return err ?: STORE(user, arg);
+}
+
+static void describe_window(struct macrotick_window *out, const struct macrotick_table *table,
+			    const struct mt_window *w)
+{
+	*out = (struct macrotick_window) {
+		.offset_ns = w->offset,
+		.length_ns = w->end - w->offset,
+		.cpu = w->entity->cpu,
+		.entity = w->entity - table->entities,
+		.flags = w->flags,
+	};
+}
+
+static int get_entities(const struct macrotick_table *table, u64 user)
+{
+	struct macrotick_entity __user *out = u64_to_user_ptr(user);
+	unsigned int i;
+
+	for (i = 0; i < table->nr_entities; i++) {
+		struct macrotick_entity entity = { };
+
+		strscpy_pad(entity.name, table->entities[i].name);
+		if (copy_to_user(&out[i], &entity, sizeof(entity)))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+static int get_windows(const struct macrotick_table *table, u64 user)
+{
+	struct macrotick_window __user *out = u64_to_user_ptr(user);
+	unsigned int i;
+
+	for (i = 0; i < table->nr_windows; i++) {
+		struct macrotick_window window;
+
+		describe_window(&window, table, &table->windows[i]);
+		if (copy_to_user(&out[i], &window, sizeof(window)))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+static int get_table(struct macrotick_get *arg, const struct macrotick_table *table, u64 epoch)
+{
+	u32 entities = arg->nr_entities, windows = arg->nr_windows;
+	int err = 0;
+
+	if ((entities && entities < table->nr_entities) ||
+	    (windows && windows < table->nr_windows))
+		return -ENOSPC;
+	if (entities)
+		err = get_entities(table, arg->entities);
+	if (windows && !err)
+		err = get_windows(table, arg->windows);
+	arg->state = epoch ? MACROTICK_STATE_RUNNING : MACROTICK_STATE_STOPPED;
+	arg->clockid = CLOCK_MONOTONIC;
+	arg->nr_entities = table->nr_entities;
+	arg->nr_windows = table->nr_windows;
+	arg->cycle_ns = table->cycle;
+	arg->epoch_ns = epoch;
+	return err;
+}
+
+static int ioctl_get(void __user *user)
+{
+	struct macrotick_table *table;
+	struct macrotick_get arg;
+	u64 epoch = 0;
+	int err = FETCH(arg, windows, user);
+
+	if (err)
+		return err;
+	if (arg.flags)
+		return -EINVAL;
+	/* Copying may take as long as the caller likes: not under the mutex. */
+	scoped_guard(mutex, &mt_control) {
+		table = mt_table;
+		if (table) {
+			mt_table_get(table);
+			epoch = table->running ? table->epoch : 0;
+		}
+	}
+	if (table) {
+		err = get_table(&arg, table, epoch);
+		mt_table_put(table);
+	} else {
+		arg = (struct macrotick_get) { .size = arg.size };
+	}
+	return err ?: STORE(user, arg);
+}
+
+static int get_stats(struct macrotick_entity_stats *arg)
+{
+	struct macrotick_served *entity;
+	struct rq *rq;
+
+	guard(mutex)(&mt_control);
+	if (!mt_table || arg->entity >= mt_table->nr_entities)
+		return -ENOENT;
+	entity = &mt_table->entities[array_index_nospec(arg->entity, mt_table->nr_entities)];
+	rq = cpu_rq(entity->cpu);
+	guard(irqsave)();
+	raw_spin_rq_lock(rq);
+	strscpy_pad(arg->name, entity->name);
+	arg->cpu = entity->cpu;
+	arg->nr_threads = entity->nr_threads;
+	arg->activations = entity->activations;
+	arg->completions = entity->completions;
+	arg->misses = entity->misses;
+	arg->lost = entity->lost;
+	arg->skipped = entity->skipped;
+	arg->preemptions = entity->preemptions;
+	arg->runtime_ns = entity->runtime;
+	raw_spin_rq_unlock(rq);
+	return 0;
+}
+
+static int ioctl_stats(void __user *user)
+{
+	struct macrotick_entity_stats arg;
+	int err = FETCH(arg, runtime_ns, user) ?: get_stats(&arg);
+
+	return err ?: STORE(user, arg);
+}
+
+/*
+ * The thread behind a pidfd, with a reference; -1 is the caller. Not
+ * pidfd_get_task(), which knows the first threads of processes only.
+ */
+static struct task_struct *get_thread(int pidfd)
+{
+	struct task_struct *p;
+	unsigned int flags;
+	struct pid *pid;
+
+	if (pidfd == -1)
+		return get_task_struct(current);
+	pid = pidfd_get_pid(pidfd, &flags);
+	if (IS_ERR(pid))
+		return ERR_CAST(pid);
+	p = get_pid_task(pid, PIDTYPE_PID);
+	put_pid(pid);
+	return p ?: ERR_PTR(-ESRCH);
+}
+
+static int ioctl_bind(void __user *user)
+{
+	struct macrotick_bind arg;
+	struct task_struct *p;
+	int err = FETCH(arg, name, user);
+
+	if (err)
+		return err;
+	if (arg.flags || arg.reserved || strnlen(arg.name, sizeof(arg.name)) == sizeof(arg.name))
+		return -EINVAL;
+	p = get_thread(arg.pidfd);
+	if (IS_ERR(p))
+		return PTR_ERR(p);
+	err = mt_bind(p, arg.name);
+	put_task_struct(p);
+	return err;
+}
+
+static int ioctl_unbind(void __user *user)
+{
+	struct macrotick_unbind arg;
+	struct task_struct *p;
+	int err = FETCH(arg, reserved, user);
+
+	if (err)
+		return err;
+	if (arg.flags || arg.reserved)
+		return -EINVAL;
+	p = get_thread(arg.pidfd);
+	if (IS_ERR(p))
+		return PTR_ERR(p);
+	mutex_lock(&mt_control);
+	err = mt_unbind(p);
+	mutex_unlock(&mt_control);
+	put_task_struct(p);
+	return err;
+}
+
+static int ioctl_wait(void __user *user)
+{
+	struct macrotick_wait arg;
+	int err = FETCH(arg, lost, user);
+
+	if (err)
+		return err;
+	if (arg.flags)
+		return -EINVAL;
+	return mt_wait(&arg) ?: STORE(user, arg);
+}
+
+static long macrotick_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+
+	if (cmd == MACROTICK_IOC_WAIT)
+		return ioctl_wait(user);
+	if (cmd == MACROTICK_IOC_GET)
+		return ioctl_get(user);
+	if (cmd == MACROTICK_IOC_STATS)
+		return ioctl_stats(user);
+	if (!capable(CAP_SYS_NICE))
+		return -EPERM;
+	switch (cmd) {
+	case MACROTICK_IOC_INSTALL:
+		return ioctl_install(user);
+	case MACROTICK_IOC_START:
+		return ioctl_start(user);
+	case MACROTICK_IOC_STOP:
+		return mt_stop();
+	case MACROTICK_IOC_REMOVE:
+		return mt_remove();
+	case MACROTICK_IOC_BIND:
+		return ioctl_bind(user);
+	case MACROTICK_IOC_UNBIND:
+		return ioctl_unbind(user);
+	}
+	return -ENOTTY;
+}
+
+static const struct file_operations macrotick_fops = {
+	.owner		= THIS_MODULE,
+	.unlocked_ioctl	= macrotick_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.llseek		= noop_llseek,
+};
+
+/* Anybody may open it: a bound thread waits without privilege. */
+static struct miscdevice macrotick_device = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "macrotick",
+	.fops	= &macrotick_fops,
+	.mode	= 0666,
+};
+
+static int __init macrotick_device_init(void)
+{
+	return misc_register(&macrotick_device);
+}
+device_initcall(macrotick_device_init);

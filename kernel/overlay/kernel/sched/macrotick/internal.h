@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Macrotick: types and functions shared by the files of this directory.
+ *
+ * table.c   decodes and builds a table (no locks, may fail)
+ * run.c     install, start, stop, remove (process context, may sleep)
+ * window.c  walks a CPU's windows: the interrupt path
+ * class.c   the scheduling class
+ * member.c  threads join, fork, exit
+ * boost.c   threads that hold contended locks outside their windows
+ * device.c  /dev/macrotick
+ *
+ * Lock order: mt_control (mutex) > p->pi_lock > rq lock. Everything of an
+ * entity and of a CPU's position in the table is protected by the lock of
+ * that CPU's run queue: a bound thread never leaves the CPU of its entity
+ * (macrotick_pins()), so that its own run queue's lock is the same one.
+ */
+#ifndef _KERNEL_SCHED_MACROTICK_INTERNAL_H
+#define _KERNEL_SCHED_MACROTICK_INTERNAL_H
+
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/kref.h>
+#include <linux/mmu_context.h>
+#include <linux/wait.h>
+
+#include "../sched.h"
+#include "../../locking/rtmutex_common.h"
+
+struct macrotick_table;
+
+/* An entity: an ordered set of threads. */
+struct macrotick_served {
+	struct macrotick_table	*table;
+	int			cpu;
+	unsigned int		nr_activations;	/* per cycle */
+	struct list_head	threads;	/* bound, in order of joining */
+	struct list_head	ready;		/* FIFO */
+	unsigned int		nr_threads;
+	unsigned int		nr_ready;
+	unsigned int		nr_jobs;	/* threads with an incomplete job */
+	unsigned int		nr_boosted;
+	char			name[MACROTICK_NAME_LEN];
+	u64			activations;
+	u64			completions;
+	u64			misses;
+	u64			lost;
+	u64			skipped;
+	u64			preemptions;
+	u64			runtime;
+};
+
+struct mt_window {
+	u64			offset;
+	u64			end;
+	struct macrotick_served	*entity;
+	u32			flags;
+	u32			activation;	/* index of its ACTIVATE in the cycle */
+};
+
+/* The windows of one CPU. */
+struct mt_schedule {
+	unsigned int		nr_windows;
+	struct mt_window	*windows;	/* within table->windows */
+};
+
+struct macrotick_table {
+	struct kref		ref;		/* one of mt_table, one per bound thread */
+	u64			cycle;
+	u64			epoch;		/* while running */
+	bool			running;
+	bool			removed;
+	wait_queue_head_t	wait;		/* for running or removed */
+	unsigned int		nr_entities;
+	unsigned int		nr_windows;
+	struct macrotick_served	*entities;
+	struct mt_window	*windows;	/* sorted by CPU and offset */
+	struct mt_schedule	schedules[];	/* by CPU */
+};
+
+/* Where a CPU stands in the table. */
+struct mt_cpu {
+	struct macrotick_table	*table;		/* NULL: not dispatching */
+	const struct mt_schedule *schedule;
+	u64			base;		/* start of the current cycle */
+	u64			cycle;		/* its number */
+	unsigned int		pos;		/* the open window, else the next one */
+	bool			open;		/* windows[pos] has begun */
+	bool			settle;		/* mt_settle() has something to do */
+	struct macrotick_served	*served;	/* of the open window */
+	unsigned int		nr_threads;	/* bound to entities of this CPU */
+	u64			armed;		/* expiry of the timer; U64_MAX: none */
+	struct hrtimer		timer;
+	struct irq_work		work;
+	struct list_head	urgent;		/* threads served outside windows */
+	unsigned int		nr_offered;	/* of them, those offered a lock */
+	u64			poll;		/* when to look at these again */
+};
+
+DECLARE_PER_CPU(struct mt_cpu, mt_cpus);
+
+static inline struct mt_cpu *mt_cpu_of(struct rq *rq)
+{
+	return per_cpu_ptr(&mt_cpus, cpu_of(rq));
+}
+
+/* table.c */
+struct macrotick_table *mt_table_decode(struct macrotick_install *arg);
+void mt_table_put(struct macrotick_table *table);
+
+static inline void mt_table_get(struct macrotick_table *table)
+{
+	kref_get(&table->ref);
+}
+
+/* run.c */
+extern struct mutex mt_control;
+extern struct macrotick_table *mt_table;	/* under mt_control */
+
+int mt_install(struct macrotick_install *arg);
+int mt_start(struct macrotick_start *arg);
+int mt_stop(void);
+int mt_remove(void);
+
+/* window.c */
+void mt_cpu_init(struct mt_cpu *c);
+void mt_resume(struct rq *rq);
+void mt_advance(struct rq *rq, u64 now);
+void mt_rearm(struct rq *rq);
+void mt_want_settle(struct rq *rq);
+void mt_resched(struct rq *rq, struct mt_cpu *c);
+void mt_dispatch(struct rq *rq, struct macrotick_table *table);
+void mt_halt(struct rq *rq);
+void mt_link_ready(struct rq *rq, struct task_struct *p);
+void mt_unlink_ready(struct rq *rq, struct task_struct *p);
+
+/* class.c */
+struct task_struct *mt_first(struct mt_cpu *c);
+void mt_complete_job(struct rq *rq, struct task_struct *p);
+void mt_leave(struct task_struct *p);
+void mt_end_wait(struct rq *rq, struct task_struct *p);
+void mt_add_urgent(struct rq *rq, struct task_struct *p);
+void mt_doom(struct rq *rq, struct task_struct *p);
+void mt_end_offers(struct rq *rq, struct mt_cpu *c, u64 now);
+
+/* member.c */
+int mt_bind(struct task_struct *p, const char *name);
+int mt_unbind(struct task_struct *p);
+int mt_set_policy(struct task_struct *p);
+int mt_wait(struct macrotick_wait *arg);
+
+/* boost.c */
+bool mt_lends(struct task_struct *p);
+void mt_settle(struct rq *rq);
+
+/* Whether the thread belongs in the class, boosted or not. */
+static inline bool mt_is_member(struct task_struct *p)
+{
+	return macrotick_class(p->policy, p->normal_prio);
+}
+
+/* Whether a window of the thread's entity is open on its run queue. */
+static inline bool mt_is_served(struct rq *rq, struct task_struct *p)
+{
+	return mt_cpu_of(rq)->served == p->macrotick.entity;
+}
+
+#endif /* _KERNEL_SCHED_MACROTICK_INTERNAL_H */

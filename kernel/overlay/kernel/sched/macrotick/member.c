@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: threads join an entity, wait for jobs, fork, die and leave.
+ *
+ * Binding and policy are two things. A bound thread is pinned to the CPU of
+ * its entity; with the policy SCHED_TT it is in the class while the table
+ * runs, and under the fair class otherwise, so that a stopped table freezes
+ * nobody. Every change of class goes through __sched_setscheduler(), which
+ * knows about priority inheritance.
+ */
+#include <linux/sched/signal.h>
+
+#include "internal.h"
+
+/* Hook of normal_prio(). */
+int __macrotick_normal_prio(struct task_struct *p, int prio)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	return entity && entity->table->running ? MACROTICK_PRIO : prio;
+}
+
+/* Hook of __sched_setscheduler(): a thread must be bound first. */
+int macrotick_check_setscheduler(struct task_struct *p, int policy)
+{
+	return macrotick_policy(policy) && !p->macrotick.entity ? -ENOTCONN : 0;
+}
+
+/* Hook of __sched_setscheduler(): the policy stays, the table started or stopped. */
+bool macrotick_membership_changed(struct task_struct *p)
+{
+	return macrotick_policy(p->policy) && p->normal_prio != macrotick_normal_prio(p,
+		PRIO_TO_NICE(p->static_prio) + DEFAULT_PRIO);
+}
+
+/*
+ * Hook of __set_cpus_allowed_ptr_locked(). Not even a larger mask: while the
+ * table is stopped the load balancer would use it.
+ */
+bool macrotick_pins(struct task_struct *p, const struct cpumask *mask)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	return entity && !cpumask_equal(mask, cpumask_of(entity->cpu));
+}
+
+/* Hook of task_can_attach(): a cpuset must not find out too late. */
+bool macrotick_bound(struct task_struct *p)
+{
+	return p->macrotick.entity || p->macrotick.inherits;
+}
+
+/* What passed before the thread came is not its own: first the table is brought up to now. */
+static void link_member(struct rq *rq, struct task_struct *p, struct macrotick_served *entity)
+{
+	mt_advance(rq, ktime_get());
+	p->macrotick.entity = entity;
+	list_add_tail(&p->macrotick.member, &entity->threads);
+	entity->nr_threads++;
+	mt_cpu_of(rq)->nr_threads++;
+}
+
+static void unlink_member(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	mt_leave(p);
+	if (p->macrotick.boosted)
+		entity->nr_boosted--;
+	list_del(&p->macrotick.member);
+	entity->nr_threads--;
+	mt_cpu_of(rq)->nr_threads--;
+	memset(&p->macrotick, 0, sizeof(p->macrotick));
+}
+
+static int reset_on_fork(struct task_struct *p)
+{
+	return p->sched_reset_on_fork ? SCHED_RESET_ON_FORK : 0;
+}
+
+/* Sets SCHED_TT as it is for now: in the class or, with no table running, outside. */
+int mt_set_policy(struct task_struct *p)
+{
+	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p), &(struct sched_param) { });
+}
+
+static struct macrotick_served *find_entity(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
+		if (!strcmp(mt_table->entities[i].name, name))
+			return &mt_table->entities[i];
+	}
+	return NULL;
+}
+
+static int link_checked(struct task_struct *p, struct macrotick_served *entity)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(p, &rf);
+	int err = 0;
+
+	if (p->macrotick.entity)
+		err = -EBUSY;
+	else if (p->flags & PF_EXITING)
+		err = -ESRCH;
+	else if (cpu_of(rq) != entity->cpu || !cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu)))
+		err = -EAGAIN;
+	else
+		link_member(rq, p, entity);
+	task_rq_unlock(rq, p, &rf);
+	return err;
+}
+
+static void rearm_on_this_cpu(void *unused)
+{
+	struct rq *rq = this_rq();
+
+	raw_spin_rq_lock(rq);
+	mt_advance(rq, ktime_get());
+	mt_rearm(rq);
+	raw_spin_rq_unlock(rq);
+}
+
+/**
+ * mt_bind - make a thread a member of an entity; it keeps its policy
+ * @p: the thread
+ * @name: the entity's name
+ *
+ * Return: 0, -ENOENT (no table, or none of its entities has that name),
+ * -EBUSY (bound already), -ESRCH (exiting), -EINVAL (a kernel thread, or its
+ * cpuset lacks the entity's CPU), -EAGAIN (its affinity was changed meanwhile).
+ */
+int mt_bind(struct task_struct *p, const char *name)
+{
+	struct macrotick_served *entity;
+	int err;
+
+	if (p->flags & PF_KTHREAD)
+		return -EINVAL;
+	guard(mutex)(&mt_control);
+	entity = find_entity(name);
+	if (!entity)
+		return -ENOENT;
+	if (READ_ONCE(p->macrotick.entity))
+		return -EBUSY;
+	err = set_cpus_allowed_ptr(p, cpumask_of(entity->cpu));
+	if (err)
+		return err;
+	mt_table_get(entity->table);
+	err = link_checked(p, entity);
+	if (err) {
+		mt_table_put(entity->table);
+		relax_compatible_cpus_allowed_ptr(p);
+		return err;
+	}
+	smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
+	return 0;
+}
+
+/* Detaches a thread that is not in the class; NULL if somebody was faster. */
+static struct macrotick_table *detach(struct task_struct *p, bool *again)
+{
+	struct macrotick_table *table = NULL;
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(p, &rf);
+
+	*again = false;
+	if (p->macrotick.entity) {
+		*again = macrotick_policy(p->policy);
+		if (!*again) {
+			table = p->macrotick.entity->table;
+			unlink_member(rq, p);
+		}
+	}
+	task_rq_unlock(rq, p, &rf);
+	return table;
+}
+
+/**
+ * mt_unbind - end a thread's membership; it continues under SCHED_NORMAL
+ * @p: the thread
+ *
+ * Return: 0, -ENOTCONN if it was not bound.
+ */
+int mt_unbind(struct task_struct *p)
+{
+	struct macrotick_table *table;
+	bool again;
+
+	if (!READ_ONCE(p->macrotick.entity))
+		return -ENOTCONN;
+	do {
+		if (macrotick_policy(p->policy))
+			sched_setscheduler_nocheck(p, SCHED_NORMAL | reset_on_fork(p),
+						   &(struct sched_param) { });
+		table = detach(p, &again);
+	} while (again);
+	if (!table)
+		return -ENOTCONN;
+	if (!(p->flags & PF_EXITING))
+		relax_compatible_cpus_allowed_ptr(p);
+	wake_up_all(&table->wait);	/* it may wait for the table to start */
+	mt_table_put(table);
+	return 0;
+}
+
+/* Hook of do_exit(), after PF_EXITING: dying takes long and is nobody's job. */
+void macrotick_exit_task(struct task_struct *p)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	if (!static_branch_unlikely(&macrotick_installed))
+		return;
+	/* Whoever binds it is either done or, after this, sees PF_EXITING. */
+	rq = task_rq_lock(p, &rf);
+	task_rq_unlock(rq, p, &rf);
+	if (p->macrotick.entity)
+		mt_unbind(p);
+}
+
+/* Hook of signal_wake_up_state(), under the siglock. */
+void __macrotick_fatal_signal(struct task_struct *p)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(p, &rf);
+
+	if (p->macrotick.entity && !p->macrotick.doomed) {
+		mt_doom(rq, p);
+		mt_resched(rq, mt_cpu_of(rq));
+	}
+	task_rq_unlock(rq, p, &rf);
+}
+
+static void leave_at_fork(struct task_struct *p)
+{
+	p->policy = SCHED_NORMAL;
+	p->prio = p->normal_prio = p->static_prio;
+	p->sched_class = &fair_sched_class;
+}
+
+/*
+ * Hook of sched_fork(): a child of a thread in the class joins its entity,
+ * unless SCHED_FLAG_RESET_ON_FORK was set. It becomes a member for good in
+ * macrotick_post_fork(), when the fork can no longer fail.
+ */
+void macrotick_fork(struct task_struct *p)
+{
+	struct macrotick_served *entity = NULL;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	memset(&p->macrotick, 0, sizeof(p->macrotick));
+	if (likely(!macrotick_policy(p->policy)))
+		return;
+	leave_at_fork(p);
+	if (current->sched_reset_on_fork || p->flags & (PF_IO_WORKER | PF_USER_WORKER))
+		return;
+	rq = task_rq_lock(current, &rf);
+	entity = current->macrotick.entity;
+	if (entity)
+		mt_table_get(entity->table);
+	task_rq_unlock(rq, current, &rf);
+	p->macrotick.inherits = entity;
+}
+
+/* Hook of sched_cancel_fork(). */
+void macrotick_cancel_fork(struct task_struct *p)
+{
+	if (p->macrotick.inherits)
+		mt_table_put(p->macrotick.inherits->table);
+	p->macrotick.inherits = NULL;
+}
+
+/* Hook of sched_post_fork(): the child is not yet awake. */
+void macrotick_post_fork(struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.inherits;
+	bool joins;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	if (likely(!entity))
+		return;
+	rq = task_rq_lock(p, &rf);
+	p->macrotick.inherits = NULL;
+	joins = !p->macrotick.entity && !entity->table->removed && cpu_of(rq) == entity->cpu &&
+		cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu));
+	if (joins)
+		link_member(rq, p, entity);
+	task_rq_unlock(rq, p, &rf);
+	if (!joins)
+		mt_table_put(entity->table);
+	else
+		sched_setscheduler_nocheck(p, SCHED_TT, &(struct sched_param) { });
+}
+
+/*
+ * The job that ended a wait inside the class, without the lock: nothing but
+ * the thread itself completes it. False when there is none, or no membership.
+ */
+static bool take_job(struct macrotick_wait *arg)
+{
+	struct macrotick_task *m = &current->macrotick;
+
+	if (!READ_ONCE(m->has_job))
+		return false;
+	arg->job = m->job;
+	arg->nominal_ns = m->nominal;
+	arg->lost = xchg(&m->lost, 0);
+	m->in_wait = false;
+	return true;
+}
+
+enum wait_step { WAIT_GONE, WAIT_DONE, WAIT_STOPPED, WAIT_OUTSIDE, WAIT_INSIDE };
+
+/* One look at the caller's state; takes a reference on the table for WAIT_STOPPED. */
+static enum wait_step wait_step(bool complete, struct macrotick_wait *arg,
+				struct macrotick_table **table)
+{
+	struct macrotick_task *m = &current->macrotick;
+	enum wait_step step = WAIT_INSIDE;
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(current, &rf);
+
+	if (!m->entity) {
+		step = WAIT_GONE;
+		goto out;
+	}
+	if (complete) {
+		m->in_wait = true;
+		mt_advance(rq, ktime_get());
+		mt_complete_job(rq, current);
+		mt_rearm(rq);
+	}
+	if (!macrotick_policy(current->policy)) {
+		step = WAIT_OUTSIDE;	/* at once: the start must find it in the class, whoever else is busy */
+	} else if (m->has_job) {
+		take_job(arg);
+		step = WAIT_DONE;
+	} else if (!m->entity->table->running) {
+		*table = m->entity->table;
+		mt_table_get(*table);
+		step = WAIT_STOPPED;
+	} else if (!mt_is_member(current)) {
+		step = WAIT_OUTSIDE;
+	}
+out:
+	task_rq_unlock(rq, current, &rf);
+	return step;
+}
+
+static int wait_for_start(struct macrotick_table *table)
+{
+	int err = wait_event_interruptible(table->wait,
+			READ_ONCE(table->running) || READ_ONCE(table->removed) ||
+			!READ_ONCE(current->macrotick.entity));
+
+	mt_table_put(table);
+	return err ? -EINTR : 0;
+}
+
+static int end_wait(int err)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(current, &rf);
+
+	if (current->macrotick.entity)
+		mt_end_wait(rq, current);
+	task_rq_unlock(rq, current, &rf);
+	return err;
+}
+
+/**
+ * mt_wait - complete the caller's job and wait for the next one
+ * @arg: filled in with the new job
+ *
+ * Inside the class the wait is a call of schedule() as a thread that stays on
+ * the run queue: the release only has to mark it ready, which is shorter than
+ * a wake-up.
+ *
+ * Return: 0, -ENOTCONN (not bound), -ESHUTDOWN (the table was removed),
+ * -EINTR (a signal).
+ */
+int mt_wait(struct macrotick_wait *arg)
+{
+	struct macrotick_table *table;
+	bool first = true;
+	int err = 0;
+
+	if (!current->macrotick.entity)
+		return -ENOTCONN;
+	if (signal_pending(current))
+		return -EINTR;
+	for (;; first = false) {
+		switch (wait_step(first, arg, &table)) {
+		case WAIT_GONE:
+			return -ESHUTDOWN;
+		case WAIT_DONE:
+			return 0;
+		case WAIT_STOPPED:
+			err = wait_for_start(table);
+			break;
+		case WAIT_OUTSIDE:
+			err = mt_set_policy(current);
+			break;
+		case WAIT_INSIDE:
+			schedule();
+			if (likely(take_job(arg)))
+				return 0;
+			break;
+		}
+		if (err)
+			return end_wait(err);
+		if (fatal_signal_pending(current))
+			return end_wait(-EINTR);
+	}
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: a table is installed, started, stopped and removed.
+ *
+ * One table at a time, for the whole host. It outlives the file descriptor
+ * through which it was installed.
+ */
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/sched/task.h>
+
+#include "internal.h"
+
+DEFINE_MUTEX(mt_control);
+struct macrotick_table *mt_table;
+
+/* While a table is installed the scheduler core asks the class at all. */
+DEFINE_STATIC_KEY_FALSE(macrotick_installed);
+
+/* The first cycle begins this much later at the earliest. */
+#define MT_START_MARGIN_NS	(100 * NSEC_PER_USEC)
+
+/* Between decoding and now a CPU may have gone offline. */
+static bool all_online(const struct macrotick_table *table)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (table->schedules[cpu].nr_windows && !cpu_online(cpu))
+			return false;
+	}
+	return true;
+}
+
+int mt_install(struct macrotick_install *arg)
+{
+	struct macrotick_table *table = mt_table_decode(arg);
+
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+	cpus_read_lock();
+	mutex_lock(&mt_control);
+	if (mt_table) {
+		arg->error = MACROTICK_ERR_INSTALLED;
+	} else if (!all_online(table)) {
+		arg->error = MACROTICK_ERR_WINDOW_CPU;
+	} else {
+		mt_table = table;
+		static_branch_inc_cpuslocked(&macrotick_installed);
+	}
+	mutex_unlock(&mt_control);
+	cpus_read_unlock();
+	if (!arg->error)
+		return 0;
+	mt_table_put(table);
+	return -EBUSY;
+}
+
+typedef bool (*mt_member_test)(struct task_struct *p);
+
+/* The first thread of an entity that passes the test, with a reference. */
+static struct task_struct *find_member(struct macrotick_served *entity, mt_member_test test)
+{
+	struct rq *rq = cpu_rq(entity->cpu);
+	struct task_struct *p, *found = NULL;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	raw_spin_rq_lock(rq);
+	list_for_each_entry(p, &entity->threads, macrotick.member) {
+		if (test(p)) {
+			found = get_task_struct(p);
+			break;
+		}
+	}
+	raw_spin_rq_unlock(rq);
+	local_irq_restore(flags);
+	return found;
+}
+
+/* Every thread that passes the test is changed so that it no longer does. */
+static void change_members(struct macrotick_table *table, mt_member_test test,
+			   void (*change)(struct task_struct *p))
+{
+	struct task_struct *p;
+	unsigned int i;
+
+	for (i = 0; i < table->nr_entities; i++) {
+		while ((p = find_member(&table->entities[i], test))) {
+			change(p);
+			put_task_struct(p);
+			cond_resched();
+		}
+	}
+}
+
+static bool any_member(struct task_struct *p)
+{
+	return true;
+}
+
+static void follow_table(struct task_struct *p)
+{
+	mt_set_policy(p);
+}
+
+static void release_member(struct task_struct *p)
+{
+	mt_unbind(p);
+}
+
+static void dispatch_on_this_cpu(void *table)
+{
+	struct rq *rq = this_rq();
+
+	raw_spin_rq_lock(rq);
+	mt_dispatch(rq, table);
+	raw_spin_rq_unlock(rq);
+}
+
+static void halt_on_this_cpu(void *unused)
+{
+	struct rq *rq = this_rq();
+	struct balance_callback *head;
+
+	raw_spin_rq_lock(rq);
+	mt_halt(rq);
+	head = splice_balance_callbacks(rq);
+	raw_spin_rq_unlock(rq);
+	if (head)
+		balance_callbacks(rq, head);
+}
+
+static void on_table_cpus(struct macrotick_table *table, smp_call_func_t func)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (table->schedules[cpu].nr_windows)
+			smp_call_function_single(cpu, func, table, true);
+	}
+}
+
+/* A thread of the class would lose its window, or enter the class, with the mutex held. */
+static bool would_freeze_itself(void)
+{
+	return macrotick_policy(current->policy);
+}
+
+/* Whole cycles forward, to a start that every CPU can still make. */
+static u64 wind_forward(u64 epoch, u64 cycle)
+{
+	u64 earliest = ktime_get_ns() + MT_START_MARGIN_NS;
+
+	if (epoch >= earliest)
+		return epoch;
+	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, cycle) * cycle;
+}
+
+int mt_start(struct macrotick_start *arg)
+{
+	if (arg->flags || arg->epoch_ns > ktime_get_ns() + MACROTICK_MAX_CYCLE_NS)
+		return -EINVAL;
+	if (would_freeze_itself())
+		return -EDEADLK;
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_control);
+	if (!mt_table)
+		return -ENOENT;
+	if (mt_table->running)
+		return -EBUSY;
+	WRITE_ONCE(mt_table->running, true);
+	change_members(mt_table, macrotick_membership_changed, follow_table);
+	/* Last, so that the margin is for the CPUs and not for the members. */
+	mt_table->epoch = wind_forward(arg->epoch_ns, mt_table->cycle);
+	arg->epoch_ns = mt_table->epoch;
+	on_table_cpus(mt_table, dispatch_on_this_cpu);
+	wake_up_all(&mt_table->wait);
+	return 0;
+}
+
+static void stop_table(struct macrotick_table *table)
+{
+	if (!table->running)
+		return;
+	on_table_cpus(table, halt_on_this_cpu);
+	WRITE_ONCE(table->running, false);
+	change_members(table, macrotick_membership_changed, follow_table);
+}
+
+int mt_stop(void)
+{
+	if (would_freeze_itself())
+		return -EDEADLK;
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_control);
+	if (!mt_table)
+		return -ENOENT;
+	stop_table(mt_table);
+	return 0;
+}
+
+int mt_remove(void)
+{
+	if (would_freeze_itself())
+		return -EDEADLK;
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_control);
+	if (!mt_table)
+		return -ENOENT;
+	stop_table(mt_table);
+	WRITE_ONCE(mt_table->removed, true);
+	change_members(mt_table, any_member, release_member);
+	wake_up_all(&mt_table->wait);
+	mt_table_put(mt_table);
+	mt_table = NULL;
+	static_branch_dec_cpuslocked(&macrotick_installed);
+	return 0;
+}
+
+/*
+ * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
+ * Offlining would take the windows' processor away; a suspend only borrows it.
+ */
+int macrotick_cpu_deactivate(unsigned int cpu)
+{
+	guard(mutex)(&mt_control);
+	if (cpuhp_tasks_frozen || !mt_table || !mt_table->schedules[cpu].nr_windows)
+		return 0;
+	pr_info_ratelimited("macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
+	return -EBUSY;
+}
+
+static int cpu_is_back(unsigned int cpu)
+{
+	struct rq *rq = cpu_rq(cpu);
+
+	guard(irqsave)();
+	raw_spin_rq_lock(rq);
+	mt_resume(rq);
+	raw_spin_rq_unlock(rq);
+	return 0;
+}
+
+static int __init macrotick_hotplug_init(void)
+{
+	int state = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "sched/macrotick:online",
+					      cpu_is_back, NULL);
+
+	return state < 0 ? state : 0;
+}
+core_initcall(macrotick_hotplug_init);
+
+/* Hook of sched_init(). */
+void __init macrotick_init(void)
+{
+	unsigned int cpu;
+
+	BUILD_BUG_ON(MACROTICK_PRIO != MAX_RT_PRIO - 1 - 99);
+	for_each_possible_cpu(cpu)
+		mt_cpu_init(per_cpu_ptr(&mt_cpus, cpu));
+}

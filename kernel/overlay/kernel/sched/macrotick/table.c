@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: decoding a table.
+ *
+ * Everything that user space says is checked here, before anything is
+ * changed; run.c commits what this file built and cannot fail half-way.
+ */
+#include <linux/slab.h>
+
+#include "internal.h"
+
+static int refuse(struct macrotick_install *arg, enum macrotick_error error,
+		  u32 index, u32 other)
+{
+	arg->error = error;
+	arg->error_index = index;
+	arg->error_other = other;
+	return -EINVAL;
+}
+
+static int decode_header(struct macrotick_install *arg)
+{
+	if (arg->flags || arg->reserved ||
+	    !arg->nr_entities || arg->nr_entities > MACROTICK_MAX_ENTITIES ||
+	    !arg->nr_windows || arg->nr_windows > MACROTICK_MAX_WINDOWS)
+		return refuse(arg, MACROTICK_ERR_HEADER, 0, 0);
+	if (arg->clockid != CLOCK_MONOTONIC)
+		return refuse(arg, MACROTICK_ERR_CLOCK, 0, 0);
+	if (arg->cycle_ns < MACROTICK_MIN_WINDOW_NS ||
+	    arg->cycle_ns > MACROTICK_MAX_CYCLE_NS)
+		return refuse(arg, MACROTICK_ERR_CYCLE, 0, 0);
+	return 0;
+}
+
+static int decode_entities(struct macrotick_install *arg,
+			   const struct macrotick_entity *entities,
+			   struct macrotick_table *table)
+{
+	u32 i, k;
+
+	for (i = 0; i < arg->nr_entities; i++) {
+		const struct macrotick_entity *in = &entities[i];
+		struct macrotick_served *entity = &table->entities[i];
+
+		if (!in->name[0] || strnlen(in->name, sizeof(in->name)) == sizeof(in->name))
+			return refuse(arg, MACROTICK_ERR_ENTITY_NAME, i, 0);
+		if (in->flags || in->reserved)
+			return refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, i, 0);
+		for (k = 0; k < i; k++) {
+			if (!strcmp(table->entities[k].name, in->name))
+				return refuse(arg, MACROTICK_ERR_ENTITY_TWICE, i, k);
+		}
+		strscpy_pad(entity->name, in->name);
+		entity->table = table;
+		entity->cpu = -1;
+		INIT_LIST_HEAD(&entity->threads);
+		INIT_LIST_HEAD(&entity->ready);
+	}
+	return 0;
+}
+
+static int decode_window(struct macrotick_install *arg, u32 i,
+			 const struct macrotick_window *in)
+{
+	if (in->reserved ||
+	    in->flags & ~(MACROTICK_WINDOW_ACTIVATE | MACROTICK_WINDOW_DEADLINE))
+		return refuse(arg, MACROTICK_ERR_WINDOW_FLAGS, i, 0);
+	if (in->cpu >= nr_cpu_ids || !cpu_online(in->cpu))
+		return refuse(arg, MACROTICK_ERR_WINDOW_CPU, i, 0);
+	if (in->entity >= arg->nr_entities)
+		return refuse(arg, MACROTICK_ERR_WINDOW_ENTITY, i, 0);
+	if (in->length_ns < MACROTICK_MIN_WINDOW_NS)
+		return refuse(arg, MACROTICK_ERR_WINDOW_LENGTH, i, 0);
+	if (in->offset_ns >= arg->cycle_ns ||
+	    in->length_ns > arg->cycle_ns - in->offset_ns)
+		return refuse(arg, MACROTICK_ERR_WINDOW_RANGE, i, 0);
+	if (i && (in[-1].cpu > in->cpu ||
+		  (in[-1].cpu == in->cpu && in[-1].offset_ns >= in->offset_ns)))
+		return refuse(arg, MACROTICK_ERR_WINDOW_ORDER, i, i - 1);
+	if (i && in[-1].cpu == in->cpu &&
+	    in[-1].offset_ns + in[-1].length_ns > in->offset_ns)
+		return refuse(arg, MACROTICK_ERR_WINDOW_OVERLAP, i, i - 1);
+	return 0;
+}
+
+/* The first earlier window of the same entity, for a message. */
+static u32 first_window_of(const struct macrotick_window *windows, u32 entity)
+{
+	u32 i = 0;
+
+	while (windows[i].entity != entity)
+		i++;
+	return i;
+}
+
+static int decode_windows(struct macrotick_install *arg,
+			  const struct macrotick_window *windows,
+			  struct macrotick_table *table)
+{
+	u32 i;
+
+	for (i = 0; i < arg->nr_windows; i++) {
+		const struct macrotick_window *in = &windows[i];
+		struct mt_schedule *schedule;
+		struct macrotick_served *entity;
+		struct mt_window *window = &table->windows[i];
+		int err = decode_window(arg, i, in);
+
+		if (err)
+			return err;
+		entity = &table->entities[in->entity];
+		if (entity->cpu >= 0 && entity->cpu != in->cpu)
+			return refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
+				      first_window_of(windows, in->entity));
+		entity->cpu = in->cpu;
+		window->offset = in->offset_ns;
+		window->end = in->offset_ns + in->length_ns;
+		window->entity = entity;
+		window->flags = in->flags;
+		window->activation = entity->nr_activations;
+		if (in->flags & MACROTICK_WINDOW_ACTIVATE)
+			entity->nr_activations++;
+		schedule = &table->schedules[in->cpu];
+		if (!schedule->nr_windows++)
+			schedule->windows = window;
+	}
+	return 0;
+}
+
+/* Keeps a share of every CPU for the rest of the system. */
+static int decode_capacity(struct macrotick_install *arg, struct macrotick_table *table)
+{
+	unsigned int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		const struct mt_schedule *schedule = &table->schedules[cpu];
+		u64 sum = 0;
+
+		for (i = 0; i < schedule->nr_windows; i++)
+			sum += schedule->windows[i].end - schedule->windows[i].offset;
+		if (sum > div_u64(arg->cycle_ns, 1000) * MACROTICK_CAP_PERMILLE)
+			return refuse(arg, MACROTICK_ERR_CAPACITY,
+				      schedule->windows - table->windows, 0);
+	}
+	return 0;
+}
+
+static int decode_served(struct macrotick_install *arg, struct macrotick_table *table)
+{
+	u32 i;
+
+	for (i = 0; i < arg->nr_entities; i++) {
+		if (table->entities[i].cpu < 0)
+			return refuse(arg, MACROTICK_ERR_ENTITY_IDLE, i, 0);
+	}
+	return 0;
+}
+
+static void free_table(struct macrotick_table *table)
+{
+	kvfree(table->entities);
+	kvfree(table->windows);
+	kvfree(table);
+}
+
+static struct macrotick_table *alloc_table(const struct macrotick_install *arg)
+{
+	struct macrotick_table *table;
+
+	table = kvzalloc(struct_size(table, schedules, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
+	if (!table)
+		return NULL;
+	table->entities = kvcalloc(arg->nr_entities, sizeof(*table->entities), GFP_KERNEL_ACCOUNT);
+	table->windows = kvcalloc(arg->nr_windows, sizeof(*table->windows), GFP_KERNEL_ACCOUNT);
+	if (!table->entities || !table->windows) {
+		free_table(table);
+		return NULL;
+	}
+	kref_init(&table->ref);
+	init_waitqueue_head(&table->wait);
+	table->cycle = arg->cycle_ns;
+	table->nr_entities = arg->nr_entities;
+	table->nr_windows = arg->nr_windows;
+	return table;
+}
+
+static struct macrotick_table *decode(struct macrotick_install *arg,
+				      const struct macrotick_entity *entities,
+				      const struct macrotick_window *windows)
+{
+	struct macrotick_table *table = alloc_table(arg);
+	int err;
+
+	if (!table)
+		return ERR_PTR(-ENOMEM);
+	err = decode_entities(arg, entities, table);
+	if (!err)
+		err = decode_windows(arg, windows, table);
+	if (!err)
+		err = decode_served(arg, table);
+	if (!err)
+		err = decode_capacity(arg, table);
+	if (err) {
+		free_table(table);
+		return ERR_PTR(err);
+	}
+	return table;
+}
+
+/**
+ * mt_table_decode - check a whole table and build it
+ * @arg: the request; error, error_index and error_other tell what is wrong
+ *
+ * Return: the table, with one reference, or an error pointer: -EINVAL with
+ * the reason in @arg, -EFAULT, -ENOMEM.
+ */
+struct macrotick_table *mt_table_decode(struct macrotick_install *arg)
+{
+	struct macrotick_table *table;
+	struct macrotick_entity *entities;
+	struct macrotick_window *windows;
+	int err = decode_header(arg);
+
+	if (err)
+		return ERR_PTR(err);
+	entities = vmemdup_array_user(u64_to_user_ptr(arg->entities),
+				      arg->nr_entities, sizeof(*entities));
+	if (IS_ERR(entities))
+		return ERR_CAST(entities);
+	windows = vmemdup_array_user(u64_to_user_ptr(arg->windows),
+				     arg->nr_windows, sizeof(*windows));
+	if (IS_ERR(windows)) {
+		kvfree(entities);
+		return ERR_CAST(windows);
+	}
+	table = decode(arg, entities, windows);
+	kvfree(windows);
+	kvfree(entities);
+	return table;
+}
+
+static void release_table(struct kref *ref)
+{
+	free_table(container_of(ref, struct macrotick_table, ref));
+}
+
+void mt_table_put(struct macrotick_table *table)
+{
+	kref_put(&table->ref, release_table);
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: walking a CPU's windows.
+ *
+ * One pinned hard hrtimer per CPU stands at the next boundary that changes
+ * something. Boundaries that change nothing (an entity without threads, a
+ * window whose job is done) get no interrupt; they are caught up with when
+ * the next interrupt or wake-up looks at the table (mt_advance()).
+ *
+ * A late interrupt stays on the grid: every boundary that passed takes
+ * effect in order, so that job numbers and misses are right, and the
+ * processor goes to the window that is valid now.
+ */
+#include "internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/macrotick.h>
+
+DEFINE_PER_CPU(struct mt_cpu, mt_cpus);
+
+/* How many windows ahead the next boundary is looked for. */
+#define MT_LOOKAHEAD	16
+
+static const struct mt_window *current_window(const struct mt_cpu *c)
+{
+	return &c->schedule->windows[c->pos];
+}
+
+/* Threads of the open window's entity count as runnable; others do not. */
+void mt_link_ready(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	list_add_tail(&p->macrotick.ready, &entity->ready);
+	p->macrotick.linked = true;
+	entity->nr_ready++;
+	if (mt_cpu_of(rq)->served == entity)
+		add_nr_running(rq, 1);
+}
+
+void mt_unlink_ready(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	list_del(&p->macrotick.ready);
+	p->macrotick.linked = false;
+	entity->nr_ready--;
+	if (mt_cpu_of(rq)->served == entity)
+		sub_nr_running(rq, 1);
+}
+
+static void begin_job(struct rq *rq, struct task_struct *p, u64 job, u64 nominal)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	m->state = MACROTICK_READY;
+	m->has_job = true;
+	m->job = job;
+	m->nominal = nominal;
+	m->entity->nr_jobs++;
+	if (m->queued && !m->linked && !m->urgent)
+		mt_link_ready(rq, p);
+	trace_macrotick_release(p, m->entity->name, job, nominal);
+}
+
+/* ACTIVATE: one pending activation is kept, an older one is lost. */
+static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 nominal)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (m->state == MACROTICK_WAITING) {
+		begin_job(rq, p, job, nominal);
+		return;
+	}
+	if (m->has_pending && m->periodic) {
+		m->lost++;
+		m->entity->lost++;
+	}
+	m->has_pending = true;
+	m->pending_job = job;
+	m->pending_nominal = nominal;
+}
+
+static void activate_entity(struct rq *rq, struct mt_cpu *c, const struct mt_window *w)
+{
+	struct macrotick_served *entity = w->entity;
+	u64 job = c->cycle * entity->nr_activations + w->activation;
+	struct task_struct *p;
+
+	entity->activations++;
+	list_for_each_entry(p, &entity->threads, macrotick.member)
+		activate_thread(rq, p, job, c->base + w->offset);
+}
+
+static void open_window(struct rq *rq, struct mt_cpu *c, u64 now)
+{
+	const struct mt_window *w = current_window(c);
+	struct macrotick_served *entity = w->entity;
+	bool matters = entity->nr_ready ||
+		((w->flags & MACROTICK_WINDOW_ACTIVATE) && entity->nr_threads);
+
+	c->open = true;
+	if (matters && now >= c->base + w->end) {
+		entity->skipped++;
+		trace_macrotick_window_skipped(entity->name, cpu_of(rq), c->base + w->offset);
+	}
+	if (w->flags & MACROTICK_WINDOW_ACTIVATE)
+		activate_entity(rq, c, w);
+	c->served = entity;
+	add_nr_running(rq, entity->nr_ready);
+	c->settle |= entity->nr_boosted > 0;
+	trace_macrotick_window_begin(entity->name, cpu_of(rq), c->base + w->offset);
+}
+
+static void next_position(struct mt_cpu *c)
+{
+	if (++c->pos < c->schedule->nr_windows)
+		return;
+	c->pos = 0;
+	c->base += c->table->cycle;
+	c->cycle++;
+}
+
+/* Threads that lose their window and must not be frozen, for the sake of others. */
+static void release_owners(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity)
+{
+	struct task_struct *p, *next;
+
+	list_for_each_entry_safe(p, next, &entity->ready, macrotick.ready) {
+		if (p->pi_blocked_on)
+			mt_add_urgent(rq, p);
+		else if (mt_lends(p))
+			c->settle = true;
+	}
+}
+
+static void unserve(struct rq *rq, struct mt_cpu *c)
+{
+	struct macrotick_served *entity = c->served;
+
+	sub_nr_running(rq, entity->nr_ready);
+	c->served = NULL;
+	c->open = false;
+	release_owners(rq, c, entity);
+}
+
+static void close_window(struct rq *rq, struct mt_cpu *c)
+{
+	const struct mt_window *w = current_window(c);
+	struct macrotick_served *entity = w->entity;
+
+	trace_macrotick_window_end(entity->name, cpu_of(rq), c->base + w->end);
+	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs) {
+		entity->misses++;
+		trace_macrotick_miss(entity->name, cpu_of(rq), c->base + w->end);
+	}
+	unserve(rq, c);
+	next_position(c);
+}
+
+/* After a long standstill whole cycles are passed over without a walk. */
+static void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
+{
+	u64 n, cycle = c->table->cycle;
+	unsigned int i;
+
+	if (likely(now < c->base + 2 * cycle))
+		return;
+	if (c->open)
+		close_window(rq, c);
+	n = div64_u64(now - c->base, cycle) - 1;
+	c->base += n * cycle;
+	c->cycle += n;
+	for (i = 0; i < c->schedule->nr_windows; i++) {
+		struct macrotick_served *entity = c->schedule->windows[i].entity;
+
+		if (entity->nr_threads)
+			entity->skipped += n;
+	}
+}
+
+/* Whether the processor runs what the class wants it to run. */
+void mt_resched(struct rq *rq, struct mt_cpu *c)
+{
+	struct task_struct *first = mt_first(c), *curr = rq->curr;
+	bool ours = curr->sched_class == &macrotick_sched_class;
+
+	if (first ? first == curr : !ours)
+		return;
+	if (ours && curr->macrotick.linked && !test_tsk_need_resched(curr))
+		curr->macrotick.entity->preemptions++;
+	resched_curr(rq);
+}
+
+/* Has lock owners moved to where they belong, as soon as no run queue is locked. */
+void mt_want_settle(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	c->settle = true;
+	irq_work_queue_on(&c->work, cpu_of(rq));
+}
+
+static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
+{
+	skip_cycles(rq, c, now);
+	for (;;) {
+		const struct mt_window *w = current_window(c);
+
+		if (now < c->base + (c->open ? w->end : w->offset))
+			break;
+		if (c->open)
+			close_window(rq, c);
+		else
+			open_window(rq, c, now);
+	}
+}
+
+/**
+ * mt_advance - bring a CPU's position in the table up to an instant
+ * @rq: the CPU's run queue, locked
+ * @now: the instant
+ *
+ * May be called from any CPU and while a thread is being enqueued: the timer
+ * is left alone, and changes of class are left to the irq_work.
+ */
+void mt_advance(struct rq *rq, u64 now)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (!c->table)
+		return;
+	advance(rq, c, now);
+	if (unlikely(c->settle))
+		mt_want_settle(rq);
+	mt_resched(rq, c);
+}
+
+static bool end_matters(const struct mt_window *w)
+{
+	return w->entity->nr_ready ||
+		((w->flags & MACROTICK_WINDOW_DEADLINE) && w->entity->nr_jobs);
+}
+
+static bool begin_matters(const struct mt_window *w)
+{
+	return w->entity->nr_ready || w->entity->nr_boosted ||
+		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
+}
+
+/* The next boundary that changes something, or one soon before it. */
+static u64 next_boundary(const struct mt_cpu *c)
+{
+	const struct mt_schedule *s = c->schedule;
+	unsigned int i, pos = c->pos;
+	u64 base = c->base;
+
+	if (c->open) {
+		if (end_matters(current_window(c)))
+			return base + current_window(c)->end;
+		pos++;
+	}
+	for (i = 0; ; i++, pos++) {
+		if (pos == s->nr_windows) {
+			pos = 0;
+			base += c->table->cycle;
+		}
+		if (i == MT_LOOKAHEAD || begin_matters(&s->windows[pos]))
+			return base + s->windows[pos].offset;
+	}
+}
+
+static u64 next_event(const struct mt_cpu *c)
+{
+	if (!c->table || !c->nr_threads)
+		return U64_MAX;
+	if (unlikely(c->nr_offered))
+		return min(next_boundary(c), c->poll);
+	return next_boundary(c);
+}
+
+/* What the timer and the irq_work have in common. */
+static void catch_up(struct rq *rq, struct mt_cpu *c)
+{
+	u64 now = ktime_get();
+
+	mt_advance(rq, now);
+	if (unlikely(c->nr_offered))
+		mt_end_offers(rq, c, now);
+}
+
+static enum hrtimer_restart mt_timer_fn(struct hrtimer *timer)
+{
+	struct mt_cpu *c = container_of(timer, struct mt_cpu, timer);
+	struct rq *rq = this_rq();
+
+	/* A suspend moved it off its CPU, which arms it again when it is back. */
+	if (unlikely(c != mt_cpu_of(rq)))
+		return HRTIMER_NORESTART;
+	raw_spin_rq_lock(rq);
+	catch_up(rq, c);
+	c->armed = next_event(c);
+	raw_spin_rq_unlock(rq);
+	if (c->armed == U64_MAX)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, ns_to_ktime(c->armed));
+	return HRTIMER_RESTART;
+}
+
+static void program_timer(struct mt_cpu *c)
+{
+	u64 next = next_event(c);
+
+	if (next == c->armed)
+		return;
+	c->armed = next;
+	if (next == U64_MAX)
+		hrtimer_try_to_cancel(&c->timer);
+	else
+		hrtimer_start(&c->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+static void mt_work_fn(struct irq_work *work)
+{
+	struct rq *rq = this_rq();
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	raw_spin_rq_lock(rq);
+	catch_up(rq, c);
+	program_timer(c);
+	c->settle = false;
+	raw_spin_rq_unlock(rq);
+	mt_settle(rq);
+}
+
+/**
+ * mt_rearm - let the timer follow a change of what boundaries matter
+ * @rq: the CPU's run queue, locked
+ *
+ * The timer is pinned, so that only its own CPU can program it.
+ */
+void mt_rearm(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (!c->table)
+		return;
+	if (cpu_of(rq) == smp_processor_id())
+		program_timer(c);
+	else if (next_event(c) != c->armed)
+		irq_work_queue_on(&c->work, cpu_of(rq));
+}
+
+/**
+ * mt_resume - this CPU is back from a suspend: realign on the grid
+ * @rq: this CPU's run queue, locked
+ */
+void mt_resume(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	hrtimer_try_to_cancel(&c->timer);
+	c->armed = U64_MAX;
+	mt_advance(rq, ktime_get());
+	mt_rearm(rq);
+}
+
+/**
+ * mt_dispatch - begin to dispatch a table on this CPU
+ * @rq: this CPU's run queue, locked
+ * @table: the table, with its epoch set; the caller keeps a reference
+ */
+void mt_dispatch(struct rq *rq, struct macrotick_table *table)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	c->table = table;
+	c->schedule = &table->schedules[cpu_of(rq)];
+	c->base = table->epoch;
+	c->cycle = 0;
+	c->pos = 0;
+	c->open = false;
+	c->served = NULL;
+	c->settle = false;
+	program_timer(c);
+}
+
+/**
+ * mt_halt - end dispatching on this CPU; an open window ends without a verdict
+ * @rq: this CPU's run queue, locked
+ */
+void mt_halt(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (!c->table)
+		return;
+	if (c->open)
+		unserve(rq, c);
+	c->table = NULL;
+	c->schedule = NULL;
+	program_timer(c);
+	mt_resched(rq, c);
+}
+
+void mt_cpu_init(struct mt_cpu *c)
+{
+	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	c->timer.function = mt_timer_fn;
+	c->work = IRQ_WORK_INIT_HARD(mt_work_fn);
+	c->armed = U64_MAX;
+	INIT_LIST_HEAD(&c->urgent);
+}
