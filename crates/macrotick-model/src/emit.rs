@@ -1,0 +1,132 @@
+//! The normal form as text: a description that parses back to the same system, every default written out.
+
+use crate::system::{Background, Chain, ExecutionTime, GivenWindow, Load, Policy, System, Task, Workload};
+use crate::time::Duration;
+
+impl System {
+    /// The system as `system.yaml`.
+    pub fn to_yaml(&self) -> String {
+        let cpus: Vec<String> = self.cpus.iter().map(u32::to_string).collect();
+        let mut text = format!("system: {}\nmacrotick: {}\n", scalar(&self.name), self.macrotick);
+        if let Some(cycle) = self.cycle {
+            text += &format!("cycle: {cycle}\n");
+        }
+        text += &format!("cpus: [{}]\nduration: {}\n", cpus.join(", "), self.duration);
+        text += &section("tasks", &self.tasks, task);
+        if !self.chains.is_empty() {
+            text += &section("chains", &self.chains, chain);
+        }
+        if !self.background.is_empty() {
+            text += &section("background", &self.background, background);
+        }
+        if let Some(table) = &self.table {
+            text += &section("table", table, window);
+        }
+        text
+    }
+}
+
+fn section<T>(name: &str, items: &[T], item: fn(&T) -> String) -> String {
+    items.iter().fold(format!("{name}:\n"), |text, entry| text + &item(entry))
+}
+
+fn task(task: &Task) -> String {
+    let mut text = format!(
+        "  - name: {}\n    period: {}\n    wcet: {}\n    deadline: {}\n",
+        scalar(&task.name),
+        task.period,
+        task.wcet,
+        task.deadline
+    );
+    let optional = [
+        ("offset", task.offset.map(|offset| offset.to_string())),
+        ("jitter", task.jitter.map(|jitter| jitter.to_string())),
+        ("cpu", task.cpu.map(|cpu| cpu.to_string())),
+        ("priority", task.priority.map(|priority| priority.to_string())),
+    ];
+    for (key, value) in optional {
+        if let Some(value) = value {
+            text += &format!("    {key}: {value}\n");
+        }
+    }
+    text + &format!("    workload: {}\n", workload(&task.workload))
+}
+
+fn workload(workload: &Workload) -> String {
+    match workload {
+        Workload::Spin(time) => format!("{{spin: {}}}", execution_time(time)),
+        Workload::UdpSend { spin, to } => {
+            format!("{{udp-send: {{spin: {}, to: {}}}}}", execution_time(spin), scalar(to))
+        }
+        Workload::UdpReceive { spin, at } => {
+            format!("{{udp-receive: {{spin: {}, at: {}}}}}", execution_time(spin), scalar(at))
+        }
+        Workload::Program(command) => format!("{{program: {}}}", words(command)),
+    }
+}
+
+fn execution_time(time: &ExecutionTime) -> String {
+    match time {
+        ExecutionTime::Fixed(time) => time.to_string(),
+        ExecutionTime::Uniform { min, max } => format!("{{uniform: {{min: {min}, max: {max}}}}}"),
+        ExecutionTime::Gumbel { mode, scale, max } => {
+            format!("{{gumbel: {{mode: {mode}, scale: {scale}, max: {max}}}}}")
+        }
+    }
+}
+
+fn chain(chain: &Chain) -> String {
+    let bound = |key: &str, bound: Option<Duration>| bound.map_or(String::new(), |bound| format!(", {key}: {bound}"));
+    format!(
+        "  - {{name: {}, path: {}{}{}}}\n",
+        scalar(&chain.name),
+        words(&chain.path),
+        bound("reaction", chain.reaction),
+        bound("age", chain.age)
+    )
+}
+
+fn background(background: &Background) -> String {
+    let load = match &background.load {
+        Load::Hog => "hog".to_string(),
+        Load::Syscalls => "syscalls".to_string(),
+        Load::Periodic { period, run } => format!("{{periodic: {{period: {period}, run: {run}}}}}"),
+        Load::Program(command) => format!("{{program: {}}}", words(command)),
+    };
+    let policy = match background.policy {
+        Policy::Other(nice) => format!("nice: {nice}"),
+        Policy::Fifo(priority) => format!("fifo: {priority}"),
+    };
+    let cpu = background.cpu.map_or(String::new(), |cpu| format!(", cpu: {cpu}"));
+    let (name, count) = (scalar(&background.name), background.count);
+    format!("  - {{name: {name}, load: {load}, {policy}, count: {count}{cpu}}}\n")
+}
+
+fn window(window: &GivenWindow) -> String {
+    format!(
+        "  - {{task: {}, cpu: {}, offset: {}, length: {}, activate: {}, deadline: {}}}\n",
+        scalar(&window.task),
+        window.cpu,
+        window.offset,
+        window.length,
+        window.activate,
+        window.deadline
+    )
+}
+
+fn words(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| scalar(word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// Plain where YAML cannot read it as anything but this text, else in double quotes. JSON's escapes are YAML's.
+fn scalar(text: &str) -> String {
+    let plain = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c))
+        && !["null", "true", "false", "yes", "no", "on", "off"].contains(&text);
+    if plain {
+        text.into()
+    } else {
+        serde_json::Value::from(text).to_string()
+    }
+}

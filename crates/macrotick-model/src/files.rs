@@ -1,0 +1,205 @@
+//! Plans and observations as files: JSON, versioned, refused with a place and a reason.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::diagnostic::Diagnostics;
+use crate::observation::Observation;
+use crate::plan::Plan;
+use crate::system::System;
+use crate::validate;
+
+/// Why a document could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not JSON, or not of the document's shape.
+    #[error("{path}:{line}:{column}: {message}")]
+    Syntax {
+        /// The file.
+        path: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A document of another version.
+    #[error("{path}: {what} of version {found}, this program reads version {expected}: make it again")]
+    Version {
+        /// The file.
+        path: String,
+        /// `a plan` or `an observation`.
+        what: &'static str,
+        /// Version of the file.
+        found: u32,
+        /// Version of this code.
+        expected: u32,
+    },
+    /// Well-formed, but the system inside breaks rules.
+    #[error("{path}: {}", .problems.join("; "))]
+    Invalid {
+        /// The file.
+        path: String,
+        /// Each broken rule with the path of the value.
+        problems: Vec<String>,
+    },
+}
+
+/// Why a description could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The description is wrong; its own rendering may be coloured.
+    #[error("{0}")]
+    Description(Diagnostics),
+}
+
+impl System {
+    /// Reads and checks a description.
+    pub fn load(path: &Path) -> Result<System, LoadError> {
+        let source = read(path)?;
+        System::parse(&source, &shown(path)).map_err(LoadError::Description)
+    }
+}
+
+impl Plan {
+    /// Reads a plan. Its system keeps every rule of a description; whether its tables are right the judge says.
+    pub fn load(path: &Path) -> Result<Plan, FileError> {
+        Plan::from_json(&read(path)?, &shown(path))
+    }
+
+    /// Reads a plan from text; `path` is only used to name the place of an error.
+    pub fn from_json(text: &str, path: &str) -> Result<Plan, FileError> {
+        let plan: Plan = decode(text, path, "a plan", Plan::VERSION)?;
+        valid(&plan, "", path)?;
+        Ok(plan)
+    }
+
+    /// Writes the plan, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        write(path, &self.to_json())
+    }
+
+    /// The plan as JSON with one window per line, for reading and for `diff`.
+    pub fn to_json(&self) -> String {
+        let mut text = format!(
+            "{{\n\"version\": {},\n\"solver\": {},\n\"cycle\": {},\n\"tables\": [",
+            self.version,
+            json(&self.solver),
+            json(&self.cycle)
+        );
+        for (index, table) in self.tables.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let windows: Vec<String> = table.windows.iter().map(|window| format!("\n  {}", json(window))).collect();
+            let _ = write!(text, "{comma}\n {{\"cpu\": {}, \"windows\": [{}]}}", table.cpu, windows.join(","));
+        }
+        let system = serde_json::to_string_pretty(&self.system).expect("a system is always JSON");
+        text + &format!("],\n\"system\": {system}\n}}\n")
+    }
+}
+
+impl Observation {
+    /// Reads an observation.
+    pub fn load(path: &Path) -> Result<Observation, FileError> {
+        Observation::from_json(&read(path)?, &shown(path))
+    }
+
+    /// Reads an observation from text; `path` is only used to name the place of an error.
+    pub fn from_json(text: &str, path: &str) -> Result<Observation, FileError> {
+        let observation: Observation = decode(text, path, "an observation", Observation::VERSION)?;
+        valid(&observation.plan, "plan.", path)?;
+        Ok(observation)
+    }
+
+    /// Writes the observation, whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        write(path, &self.to_json())
+    }
+
+    /// The observation as compact JSON: records are many.
+    pub fn to_json(&self) -> String {
+        json(self) + "\n"
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("the model's types are always JSON")
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn read(path: &Path) -> Result<String, FileError> {
+    fs::read_to_string(path).map_err(|source| FileError::Read { path: shown(path), source })
+}
+
+/// Writes beside the target and renames, so that a reader never meets half a document.
+fn write(path: &Path, text: &str) -> Result<(), FileError> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    let written = fs::write(partial, text).and_then(|()| fs::rename(partial, path));
+    written.map_err(|source| {
+        // The target is untouched; a partial file may or may not exist.
+        let _ = fs::remove_file(partial);
+        FileError::Write { path: shown(path), source }
+    })
+}
+
+/// The version is read first, so that an old document is told to be old instead of malformed.
+fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expected: u32) -> Result<T, FileError> {
+    #[derive(Deserialize)]
+    struct Head {
+        version: u32,
+    }
+    let syntax = |error: serde_json::Error| {
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let place = format!(" at line {line} column {column}");
+        let message = text.strip_suffix(&place).unwrap_or(&text).to_string();
+        FileError::Syntax { path: path.into(), line, column, message }
+    };
+    let head: Head = serde_json::from_str(text).map_err(syntax)?;
+    if head.version != expected {
+        return Err(FileError::Version { path: path.into(), what, found: head.version, expected });
+    }
+    serde_json::from_str(text).map_err(syntax)
+}
+
+fn valid(plan: &Plan, prefix: &str, path: &str) -> Result<(), FileError> {
+    let mut problems: Vec<String> =
+        plan.system.problems().into_iter().map(|problem| format!("{prefix}{problem}")).collect();
+    if plan.cycle.as_nanos() <= 0 || plan.cycle > validate::MAX_CYCLE {
+        problems.push(format!("{prefix}cycle: {} is not within (0, {}]", plan.cycle, validate::MAX_CYCLE));
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(FileError::Invalid { path: path.into(), problems })
+    }
+}

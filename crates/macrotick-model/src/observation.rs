@@ -1,0 +1,191 @@
+//! The observation: what really happened in a run, as raw records.
+//!
+//! All instants are relative to the epoch, so that two runs of the same plan in the lab compare equal.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::plan::Plan;
+use crate::time::Duration;
+
+/// A run's raw records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// Version of this format: [`Observation::VERSION`].
+    pub version: u32,
+    /// What dispatched the jobs.
+    pub backend: Backend,
+    /// What was really enforced.
+    pub tier: Tier,
+    /// Where it ran.
+    pub environment: Environment,
+    /// How long was observed, from the epoch. Jobs whose deadline lies beyond are not recorded.
+    pub duration: Duration,
+    /// One entry per task, in the order of the system.
+    pub tasks: Vec<TaskObservation>,
+    /// Which thread had a CPU when, for as long as a trace was taken; empty without a trace.
+    pub segments: Vec<Segment>,
+    /// What went wrong on the side, in words (a background program that ended early, a full record buffer).
+    pub remarks: Vec<String>,
+    /// The plan that was run.
+    pub plan: Plan,
+}
+
+impl Observation {
+    /// The version that this code reads and writes.
+    pub const VERSION: u32 = 1;
+}
+
+/// What dispatches the jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// The scheduling class SCHED_TT.
+    Kernel,
+    /// The user-space dispatcher (SCHED_TT paper, section 3.3).
+    User,
+    /// `SCHED_FIFO`, released by absolute sleeps.
+    Fifo,
+    /// `SCHED_DEADLINE`, released by absolute sleeps.
+    Deadline,
+    /// `SCHED_OTHER`, released by absolute sleeps.
+    Other,
+}
+
+impl Backend {
+    /// All backends, from the least to the most deterministic.
+    pub const ALL: [Backend; 5] = [Backend::Other, Backend::Fifo, Backend::Deadline, Backend::User, Backend::Kernel];
+
+    /// The name used on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Kernel => "kernel",
+            Backend::User => "user",
+            Backend::Fifo => "fifo",
+            Backend::Deadline => "deadline",
+            Backend::Other => "other",
+        }
+    }
+}
+
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What was really enforced (DESIGN rule 7). Further dimensions (gates, clock) join when they exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// The kernel class held every window.
+    KernelClass,
+    /// A user-space dispatcher imitated the table.
+    UserSpaceDispatcher,
+    /// No table was enforced: a stock policy ran the tasks.
+    NotEnforced,
+}
+
+/// Where a run took place. Nothing here may differ between two lab runs of the same plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -v`.
+    pub kernel_version: String,
+    /// `PREEMPT_RT`, `PREEMPT` or what the kernel says of itself.
+    pub preemption: String,
+    /// CPU model as the kernel names it.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Whether the run took place in the lab, and with which clock: nanoseconds of virtual time per instruction.
+    pub lab: Option<Lab>,
+    /// Further facts that a reader of the report should know, name and value.
+    pub facts: Vec<(String, String)>,
+}
+
+/// The lab's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lab {
+    /// Virtual nanoseconds per guest instruction.
+    pub ns_per_instruction: u32,
+    /// Virtual CPUs.
+    pub cpus: u32,
+}
+
+/// What one task did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskObservation {
+    /// The task's name.
+    pub name: String,
+    /// Its jobs in ascending order of job number; one entry for every job whose deadline lies within the duration,
+    /// also for those that never ran.
+    pub jobs: Vec<Job>,
+    /// The entity's counters under the kernel backend.
+    pub counters: Option<EntityCounters>,
+}
+
+/// One activation of a task. In JSON: `[job, nominal, start, end]` in nanoseconds since the epoch, `null` for what
+/// did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Number of the activation since the epoch, from 0.
+    pub job: u64,
+    /// The nominal instant in the table, since the epoch.
+    pub nominal: Duration,
+    /// The first instruction, since the epoch; `None`: it never ran.
+    pub start: Option<Duration>,
+    /// The last instruction, since the epoch; `None`: it was not complete when the run ended.
+    pub end: Option<Duration>,
+}
+
+impl Serialize for Job {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.job, self.nominal.as_nanos(), self.start.map(Duration::as_nanos), self.end.map(Duration::as_nanos))
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Job {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (job, nominal, start, end) = <(u64, i64, Option<i64>, Option<i64>)>::deserialize(deserializer)?;
+        Ok(Job {
+            job,
+            nominal: Duration::from_nanos(nominal),
+            start: start.map(Duration::from_nanos),
+            end: end.map(Duration::from_nanos),
+        })
+    }
+}
+
+/// The kernel's counters of one entity (`struct macrotick_entity_stats` in `include/uapi/linux/macrotick.h`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntityCounters {
+    /// Jobs released by an ACTIVATE.
+    pub activations: u64,
+    /// Jobs completed.
+    pub completions: u64,
+    /// Jobs not complete at the end of their DEADLINE window.
+    pub misses: u64,
+    /// Activations lost because an older one was still pending.
+    pub lost: u64,
+    /// Windows passed over because the window interrupt came too late.
+    pub skipped: u64,
+    /// Times a thread was preempted at a window's end.
+    pub preemptions: u64,
+    /// Processor time that threads of the entity received in the class, in nanoseconds.
+    pub runtime_ns: u64,
+}
+
+/// A stretch of time in which one thread had one CPU. Instants are since the epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// The CPU.
+    pub cpu: u32,
+    /// The task's or the background load's name, or the kernel thread's; `idle` is left out.
+    pub who: String,
+    /// From, in nanoseconds since the epoch.
+    pub start_ns: i64,
+    /// To, in nanoseconds since the epoch (exclusive).
+    pub end_ns: i64,
+}

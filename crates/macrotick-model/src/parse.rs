@@ -1,0 +1,219 @@
+//! Reading `system.yaml`: from text to the normal form, with every error told at its place.
+//!
+//! Two passes. The first reads the syntax: keys, kinds and units; what it cannot read it reports and replaces by a
+//! placeholder that is marked as broken. The second applies the rules of [`crate::validate`], except those that
+//! depend on something broken, so that one mistake is told once and none is hidden behind another.
+
+mod context;
+mod load;
+mod yaml;
+
+pub(crate) use context::nearest_name;
+use context::{Context, Fields};
+use yaml::{Node, Value};
+
+use crate::diagnostic::Diagnostics;
+use crate::system::{Chain, GivenWindow, System, Task};
+use crate::time::Duration;
+use crate::validate::{self, CPUS, CPU_RANGE, PERIODS, PRIORITY_RANGE, TASK_NAMES};
+
+const SYSTEM_KEYS: [&str; 9] =
+    ["system", "macrotick", "cycle", "cpus", "duration", "tasks", "chains", "background", "table"];
+const TASK_KEYS: [&str; 9] = ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "workload"];
+const CHAIN_KEYS: [&str; 4] = ["name", "path", "reaction", "age"];
+const WINDOW_KEYS: [&str; 6] = ["task", "cpu", "offset", "length", "activate", "deadline"];
+
+impl System {
+    /// The macrotick where the description gives none.
+    pub const DEFAULT_MACROTICK: Duration = Duration::from_micros(1);
+    /// The duration where the description gives none.
+    pub const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+
+    /// Reads a description. `path` is only used to name the place of an error. All errors are told at once.
+    pub fn parse(source: &str, path: &str) -> Result<System, Diagnostics> {
+        let refuse = |findings| Err(Diagnostics::new(path, source, findings));
+        let root = match yaml::load(source) {
+            Ok(root) => root,
+            Err(finding) => return refuse(vec![finding]),
+        };
+        let mut cx = Context::default();
+        if let Some(system) = cx.system(&root) {
+            for problem in validate::problems(&system) {
+                cx.apply(problem);
+            }
+            if cx.findings.is_empty() {
+                return Ok(system);
+            }
+        }
+        refuse(cx.findings)
+    }
+}
+
+/// Stands for a time that could not be read; rules that depend on it are not applied.
+const UNREAD: Duration = Duration::from_secs(1);
+
+impl Context {
+    fn system(&mut self, root: &Node) -> Option<System> {
+        if matches!(root.value, Value::Null) {
+            self.report(root.at, "the description is empty", None);
+            return None;
+        }
+        let fields = self.fields(root, "", "the description", &SYSTEM_KEYS)?;
+        let name = self.required_text(&fields, "system", "the description");
+        let cpus = match fields.get(CPUS) {
+            Some(node) => self.cpus(node),
+            None => vec![0],
+        };
+        let tasks = self.require(&fields, "tasks", "the description");
+        let tasks = tasks.map(|node| self.items(node, "tasks", "`tasks`", Self::task)).unwrap_or_default();
+        self.mark_sets(tasks.len());
+        Some(System {
+            name,
+            macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(System::DEFAULT_MACROTICK),
+            cycle: self.optional_duration(&fields, "cycle"),
+            cpus,
+            duration: self.optional_duration(&fields, "duration").unwrap_or(System::DEFAULT_DURATION),
+            tasks,
+            chains: self.optional_items(&fields, "chains", Self::chain),
+            background: self.optional_items(&fields, "background", Self::background),
+            table: fields.get("table").map(|node| self.items(node, "table", "`table`", Self::window)),
+        })
+    }
+
+    /// Rules about all names or all periods are not applied when one of them could not be read.
+    fn mark_sets(&mut self, tasks: usize) {
+        for index in 0..tasks {
+            for (key, set) in [("name", TASK_NAMES), ("period", PERIODS)] {
+                if self.is_broken(&format!("tasks[{index}].{key}")) {
+                    self.mark_broken(set);
+                }
+            }
+        }
+        if self.is_broken("tasks") {
+            self.mark_broken(TASK_NAMES);
+            self.mark_broken(PERIODS);
+        }
+    }
+
+    fn items<T>(&mut self, node: &Node, path: &str, what: &str, item: fn(&mut Self, &Node, &str) -> T) -> Vec<T> {
+        let Some(list) = self.list(node, path, what) else {
+            return Vec::new();
+        };
+        let mut items = Vec::with_capacity(list.len());
+        for (index, node) in list.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            self.place(&path, node.at);
+            items.push(item(self, node, &path));
+        }
+        items
+    }
+
+    fn optional_items<T>(&mut self, fields: &Fields, key: &str, item: fn(&mut Self, &Node, &str) -> T) -> Vec<T> {
+        match fields.get(key) {
+            Some(node) => self.items(node, &fields.path_of(key), &format!("`{key}`"), item),
+            None => Vec::new(),
+        }
+    }
+
+    fn optional_duration(&mut self, fields: &Fields, key: &str) -> Option<Duration> {
+        let node = fields.get(key)?;
+        Some(self.duration(node, &fields.path_of(key)).unwrap_or(UNREAD))
+    }
+
+    fn required_duration(&mut self, fields: &Fields, key: &str, what: &str) -> Duration {
+        let node = self.require(fields, key, what);
+        node.and_then(|node| self.duration(node, &fields.path_of(key))).unwrap_or(UNREAD)
+    }
+
+    fn required_text(&mut self, fields: &Fields, key: &str, what: &str) -> String {
+        let node = self.require(fields, key, what);
+        node.and_then(|node| self.text(node, &fields.path_of(key))).unwrap_or("unread").to_string()
+    }
+
+    fn cpus(&mut self, node: &Node) -> Vec<u32> {
+        let list = self.list(node, CPUS, "`cpus`").unwrap_or_default();
+        let mut cpus: Vec<u32> = list.iter().filter_map(|node| self.integer(node, CPUS, CPU_RANGE)).collect();
+        cpus.sort_unstable();
+        cpus
+    }
+
+    fn task(&mut self, node: &Node, path: &str) -> Task {
+        let Some(fields) = self.fields(node, path, "a task", &TASK_KEYS) else {
+            return unread_task();
+        };
+        let name = self.required_text(&fields, "name", "the task");
+        let what = format!("task `{name}`");
+        let period = self.required_duration(&fields, "period", &what);
+        let wcet = self.required_duration(&fields, "wcet", &what);
+        Task {
+            period,
+            wcet,
+            deadline: self.optional_duration(&fields, "deadline").unwrap_or(period),
+            offset: self.optional_duration(&fields, "offset"),
+            jitter: self.optional_duration(&fields, "jitter"),
+            cpu: fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)),
+            priority: fields
+                .get("priority")
+                .and_then(|node| self.integer(node, &fields.path_of("priority"), PRIORITY_RANGE)),
+            workload: self.workload(fields.get("workload"), &fields.path_of("workload"), wcet),
+            name,
+        }
+    }
+
+    fn chain(&mut self, node: &Node, path: &str) -> Chain {
+        let Some(fields) = self.fields(node, path, "a chain", &CHAIN_KEYS) else {
+            return Chain { name: "unread".into(), path: Vec::new(), reaction: None, age: None };
+        };
+        let name = self.required_text(&fields, "name", "the chain");
+        let tasks = self.require(&fields, "path", &format!("chain `{name}`"));
+        let tasks = tasks.map(|node| self.items(node, &fields.path_of("path"), "`path`", Self::word));
+        Chain {
+            name,
+            path: tasks.unwrap_or_default(),
+            reaction: self.optional_duration(&fields, "reaction"),
+            age: self.optional_duration(&fields, "age"),
+        }
+    }
+
+    fn word(&mut self, node: &Node, path: &str) -> String {
+        self.text(node, path).unwrap_or_default().to_string()
+    }
+
+    fn window(&mut self, node: &Node, path: &str) -> GivenWindow {
+        let Some(fields) = self.fields(node, path, "a window", &WINDOW_KEYS) else {
+            return unread_window();
+        };
+        let cpu = self.require(&fields, "cpu", "the window");
+        let flag = |cx: &mut Self, key| {
+            fields.get(key).and_then(|node| cx.boolean(node, &fields.path_of(key))).unwrap_or(false)
+        };
+        GivenWindow {
+            task: self.required_text(&fields, "task", "the window"),
+            cpu: cpu.and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)).unwrap_or(0),
+            offset: self.required_duration(&fields, "offset", "the window"),
+            length: self.required_duration(&fields, "length", "the window"),
+            activate: flag(self, "activate"),
+            deadline: flag(self, "deadline"),
+        }
+    }
+}
+
+fn unread_task() -> Task {
+    let workload = crate::system::Workload::Spin(crate::system::ExecutionTime::Fixed(UNREAD));
+    Task {
+        name: "unread".into(),
+        period: UNREAD,
+        wcet: UNREAD,
+        deadline: UNREAD,
+        offset: None,
+        jitter: None,
+        cpu: None,
+        priority: None,
+        workload,
+    }
+}
+
+fn unread_window() -> GivenWindow {
+    let task = "unread".into();
+    GivenWindow { task, cpu: 0, offset: UNREAD, length: UNREAD, activate: false, deadline: false }
+}

@@ -1,0 +1,89 @@
+//! The plan: a system and the tables that a solver made for it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::system::System;
+use crate::time::Duration;
+
+/// A schedule for one host. It carries its system, so that a plan file is all that later stages need.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Version of this format: [`Plan::VERSION`].
+    pub version: u32,
+    /// Name of the solver that made it.
+    pub solver: String,
+    /// The cycle after which the tables repeat.
+    pub cycle: Duration,
+    /// One table per CPU that has windows, in ascending order of CPU.
+    pub tables: Vec<CpuTable>,
+    /// The system that was planned.
+    pub system: System,
+}
+
+/// The table of one CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTable {
+    /// The CPU.
+    pub cpu: u32,
+    /// Windows in ascending order, not overlapping, all within `[0, cycle)`.
+    pub windows: Vec<Window>,
+}
+
+/// The interval `[offset, offset + length)` of each cycle, given to one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Start within the cycle.
+    pub offset: Duration,
+    /// Length.
+    pub length: Duration,
+    /// Name of the task that is served.
+    pub task: String,
+    /// Releases a job; its start is the job's nominal instant.
+    pub activate: bool,
+    /// The job must be done at its end.
+    pub deadline: bool,
+}
+
+impl Window {
+    /// The window's end within the cycle (exclusive).
+    pub fn end(&self) -> Duration {
+        self.offset + self.length
+    }
+}
+
+/// One job of a plan: the windows from an ACTIVATE to its DEADLINE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedJob {
+    /// The job's nominal instant within the cycle.
+    pub nominal: Duration,
+    /// The end of its DEADLINE window, from the cycle's start; beyond the cycle when the job wraps around.
+    pub deadline: Duration,
+}
+
+impl Plan {
+    /// The version that this code reads and writes.
+    pub const VERSION: u32 = 1;
+
+    /// The jobs of `task` in one cycle, in order of their nominal instants.
+    ///
+    /// A job whose DEADLINE window stands in the next cycle has a deadline beyond the cycle. Without any DEADLINE
+    /// window the deadline is the next ACTIVATE.
+    pub fn jobs(&self, task: &str) -> Vec<PlannedJob> {
+        let mut windows: Vec<&Window> =
+            self.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task).collect();
+        windows.sort_by_key(|window| window.offset);
+        let activations: Vec<Duration> =
+            windows.iter().filter(|window| window.activate).map(|window| window.offset).collect();
+        let ends =
+            |shift: Duration| windows.iter().filter(|window| window.deadline).map(move |window| window.end() + shift);
+        activations
+            .iter()
+            .enumerate()
+            .map(|(index, &nominal)| {
+                let next = activations.get(index + 1).copied().unwrap_or(activations[0] + self.cycle);
+                let deadline = ends(Duration::ZERO).chain(ends(self.cycle)).find(|&end| end > nominal);
+                PlannedJob { nominal, deadline: deadline.unwrap_or(next) }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,198 @@
+//! The system description in its normal form: every default filled in, every name resolved.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Duration;
+
+/// A whole system, as written in `system.yaml`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct System {
+    /// The system's name, shown in reports.
+    pub name: String,
+    /// The grid: every window's offset and length is a multiple of it.
+    pub macrotick: Duration,
+    /// The cycle, a multiple of the hyperperiod; `None` leaves it to the solver (the hyperperiod).
+    pub cycle: Option<Duration>,
+    /// The CPUs that tables may use, in ascending order.
+    pub cpus: Vec<u32>,
+    /// How long a run observes the system.
+    pub duration: Duration,
+    /// The tasks, in the order of the description.
+    pub tasks: Vec<Task>,
+    /// The cause-effect chains.
+    pub chains: Vec<Chain>,
+    /// Load that runs beside the tasks and has no windows.
+    pub background: Vec<Background>,
+    /// A table given by hand, for the `null` solver.
+    pub table: Option<Vec<GivenWindow>>,
+}
+
+/// A periodic source of jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Unique name; it also names the task's entity in the kernel.
+    pub name: String,
+    /// Length between two releases.
+    pub period: Duration,
+    /// Worst-case execution time of a job, the time its windows must sum up to.
+    pub wcet: Duration,
+    /// Length from release to deadline, at most the period.
+    pub deadline: Duration,
+    /// Job k is released at `offset + k * period` after the epoch; `None` leaves the phase to the solver.
+    pub offset: Option<Duration>,
+    /// Bound on the variation of the jobs' starting phases; `None` bounds them by the deadline alone.
+    pub jitter: Option<Duration>,
+    /// The CPU; `None` leaves it to the solver.
+    pub cpu: Option<u32>,
+    /// `SCHED_FIFO` priority under the `fifo` backend, 1..=99; `None`: rate-monotonic order.
+    pub priority: Option<u8>,
+    /// What a job does.
+    pub workload: Workload,
+}
+
+/// What a job of a task does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// Computes for a time.
+    Spin(ExecutionTime),
+    /// Computes, then sends one UDP datagram.
+    UdpSend {
+        /// Time computed before sending.
+        spin: ExecutionTime,
+        /// Destination, `address:port`.
+        to: String,
+    },
+    /// Waits for one UDP datagram, then computes.
+    UdpReceive {
+        /// Time computed after receiving.
+        spin: ExecutionTime,
+        /// Address to bind, `address:port`.
+        at: String,
+    },
+    /// A program that uses `include/macrotick.h`: the command and its arguments.
+    Program(Vec<String>),
+}
+
+/// The execution time of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExecutionTime {
+    /// Always the same.
+    Fixed(Duration),
+    /// Uniform over `[min, max]`.
+    Uniform {
+        /// The shortest time.
+        min: Duration,
+        /// The longest time.
+        max: Duration,
+    },
+    /// Gumbel, with an exponential tail cut off at `max` (SCHED_TT paper, section 4.1.3).
+    Gumbel {
+        /// The most likely time.
+        mode: Duration,
+        /// The scale of the tail.
+        scale: Duration,
+        /// Samples beyond are drawn again.
+        max: Duration,
+    },
+}
+
+impl ExecutionTime {
+    /// The longest time a job may take.
+    pub fn max(&self) -> Duration {
+        match *self {
+            ExecutionTime::Fixed(time) => time,
+            ExecutionTime::Uniform { max, .. } | ExecutionTime::Gumbel { max, .. } => max,
+        }
+    }
+}
+
+/// A cause-effect chain with at least one bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chain {
+    /// Unique name.
+    pub name: String,
+    /// Names of the tasks, from cause to effect.
+    pub path: Vec<String>,
+    /// Bound on the reaction time: from an input just missed by the first task to the end of the first job of the
+    /// last task that reflects the next one.
+    pub reaction: Option<Duration>,
+    /// Bound on the data age: from reading an input to the end of the last job of the last task that still uses it.
+    pub age: Option<Duration>,
+}
+
+/// Load beside the tasks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Background {
+    /// Unique name.
+    pub name: String,
+    /// How many processes.
+    pub count: u32,
+    /// The CPU; `None`: any.
+    pub cpu: Option<u32>,
+    /// Under which policy it runs.
+    pub policy: Policy,
+    /// What it does.
+    pub load: Load,
+}
+
+/// A stock scheduling policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// `SCHED_OTHER` with a nice value, -20..=19.
+    Other(i8),
+    /// `SCHED_FIFO` with a priority, 1..=98.
+    Fifo(u8),
+}
+
+/// What a background process does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// Computes without end.
+    Hog,
+    /// Issues system calls without end (pipes, memory mappings, files in memory).
+    Syscalls,
+    /// Computes `run` in every `period`.
+    Periodic {
+        /// Length between two activations.
+        period: Duration,
+        /// Time computed in each.
+        run: Duration,
+    },
+    /// A program: the command and its arguments.
+    Program(Vec<String>),
+}
+
+/// A window of a table given by hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GivenWindow {
+    /// Name of the task that is served.
+    pub task: String,
+    /// The CPU.
+    pub cpu: u32,
+    /// Start within the cycle.
+    pub offset: Duration,
+    /// Length.
+    pub length: Duration,
+    /// Releases a job.
+    pub activate: bool,
+    /// The job must be done at its end.
+    pub deadline: bool,
+}
+
+impl System {
+    /// The task of that name.
+    pub fn task(&self, name: &str) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.name == name)
+    }
+
+    /// The least common multiple of all periods; `None` where it exceeds the range or there is no task.
+    pub fn hyperperiod(&self) -> Option<Duration> {
+        let mut periods = self.tasks.iter().map(|task| task.period);
+        let first = periods.next()?;
+        periods.try_fold(first, Duration::lcm)
+    }
+}

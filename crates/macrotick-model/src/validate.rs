@@ -1,0 +1,236 @@
+//! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
+
+mod table;
+mod task;
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use crate::parse::nearest_name;
+use crate::system::System;
+use crate::time::Duration;
+
+/// Longest name: the kernel keeps `MACROTICK_NAME_LEN` bytes with the terminating NUL.
+pub const MAX_NAME: usize = 31;
+/// Longest cycle (`MACROTICK_MAX_CYCLE_NS`).
+pub const MAX_CYCLE: Duration = Duration::from_secs(3600);
+/// Most windows in a table (`MACROTICK_MAX_WINDOWS`); each job needs at least one.
+pub const MAX_WINDOWS: i64 = 1 << 20;
+/// Most tasks in a table (`MACROTICK_MAX_ENTITIES`).
+pub const MAX_TASKS: usize = 4096;
+/// Highest CPU number that any Linux supports.
+pub const CPU_RANGE: RangeInclusive<i64> = 0..=8191;
+/// `SCHED_FIFO` priorities of tasks.
+pub const PRIORITY_RANGE: RangeInclusive<i64> = 1..=99;
+/// `SCHED_FIFO` priorities of background load: below the highest, which the dispatchers need.
+pub const FIFO_RANGE: RangeInclusive<i64> = 1..=98;
+/// Nice values.
+pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
+/// How many processes one background entry may start.
+pub const COUNT_RANGE: RangeInclusive<i64> = 1..=1000;
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Path of the value to point at, such as `tasks[2].deadline`.
+    pub at: String,
+    /// Paths of the other values the rule depends on.
+    pub needs: Vec<String>,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// Stands for the names of all tasks among what a rule needs.
+pub(crate) const TASK_NAMES: &str = "(task names)";
+/// Stands for the periods of all tasks.
+pub(crate) const PERIODS: &str = "(periods)";
+/// Stands for the list of CPUs.
+pub(crate) const CPUS: &str = "cpus";
+
+pub(crate) fn out_of_range(key: &str, value: i64, range: &RangeInclusive<i64>) -> String {
+    format!("{key} {value} is out of range: {} to {}", range.start(), range.end())
+}
+
+impl System {
+    /// The rules that the system breaks, each with the path of the value. A system that was parsed or loaded breaks
+    /// none; one that was put together in a program may.
+    pub fn problems(&self) -> Vec<String> {
+        problems(self).into_iter().map(|problem| format!("system.{}: {}", problem.at, problem.message)).collect()
+    }
+}
+
+/// All broken rules of a system.
+pub(crate) fn problems(system: &System) -> Vec<Problem> {
+    let mut rules = Rules { system, found: Vec::new() };
+    rules.header();
+    rules.unique_names();
+    for (index, task) in system.tasks.iter().enumerate() {
+        rules.task(&format!("tasks[{index}]"), task);
+    }
+    for (index, chain) in system.chains.iter().enumerate() {
+        rules.chain(&format!("chains[{index}]"), chain);
+    }
+    for (index, background) in system.background.iter().enumerate() {
+        rules.background(&format!("background[{index}]"), background);
+    }
+    if let Some(table) = &system.table {
+        rules.table(table);
+    }
+    rules.found
+}
+
+struct Rules<'a> {
+    system: &'a System,
+    found: Vec<Problem>,
+}
+
+impl Rules<'_> {
+    fn add(&mut self, at: impl Into<String>, needs: &[&str], message: impl Into<String>) -> &mut Problem {
+        let needs = needs.iter().map(|&path| path.to_string()).collect();
+        self.found.push(Problem { at: at.into(), needs, message: message.into(), hint: None });
+        self.found.last_mut().expect("just pushed")
+    }
+
+    fn positive(&mut self, path: &str, key: &str, length: Duration) {
+        if length <= Duration::ZERO {
+            self.add(format!("{path}{key}"), &[], format!("{key} must be longer than zero, this is {length}"));
+        }
+    }
+
+    fn range(&mut self, path: &str, key: &str, value: i64, range: &RangeInclusive<i64>) {
+        if !range.contains(&value) {
+            self.add(format!("{path}.{key}"), &[], out_of_range(key, value, range));
+        }
+    }
+
+    /// Whether `length` is off the grid; a macrotick that is itself wrong has been reported on its own.
+    fn off_grid(&self, length: Duration) -> bool {
+        self.system.macrotick > Duration::ZERO && !length.is_multiple_of(self.system.macrotick)
+    }
+
+    fn on_grid(&mut self, path: &str, key: &str, length: Duration) {
+        if self.off_grid(length) {
+            let macrotick = self.system.macrotick;
+            let text = format!("{key} {length} is not a multiple of the macrotick {macrotick}");
+            let below = Duration::from_nanos(length.as_nanos().div_euclid(macrotick.as_nanos()) * macrotick.as_nanos());
+            let above = below.checked_add(macrotick).unwrap_or(below);
+            let fits = macrotick.gcd(length);
+            let advice = match below > Duration::ZERO {
+                true => format!("write {below} or {above}, or set `macrotick: {fits}`"),
+                false => format!("write {above}, or set `macrotick: {fits}`"),
+            };
+            self.add(format!("{path}{key}"), &["macrotick"], text).hint = Some(advice);
+        }
+    }
+
+    fn name(&mut self, path: &str, name: &str) {
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+        if name.is_empty() {
+            self.add(path, &[], "a name must not be empty");
+        } else if name.len() > MAX_NAME {
+            let text = format!("the name is {} bytes long, at most {MAX_NAME} are allowed", name.len());
+            self.add(path, &[], text);
+        } else if let Some(odd) = name.chars().find(|&c| !allowed(c)) {
+            self.add(path, &[], format!("the name `{name}` holds {odd:?}")).hint =
+                Some("names are made of a-z, 0-9, `-`, `_` and `.`".into());
+        } else if name.starts_with(['-', '.']) {
+            self.add(path, &[], format!("the name `{name}` does not begin with a letter, a digit or `_`"));
+        }
+    }
+
+    fn header(&mut self) {
+        let system = self.system;
+        self.name("system", &system.name);
+        self.positive("", "macrotick", system.macrotick);
+        self.positive("", "duration", system.duration);
+        if system.cpus.is_empty() {
+            self.add(CPUS, &[], "no CPU to plan for");
+        }
+        for (index, cpu) in system.cpus.iter().enumerate() {
+            if system.cpus[..index].contains(cpu) {
+                self.add(CPUS, &[], format!("CPU {cpu} is listed twice"));
+            }
+            if !CPU_RANGE.contains(&i64::from(*cpu)) {
+                self.add(CPUS, &[], out_of_range("cpu", i64::from(*cpu), &CPU_RANGE));
+            }
+        }
+        if !system.cpus.is_sorted() {
+            self.add(CPUS, &[], "CPUs are not in ascending order");
+        }
+        if system.tasks.is_empty() {
+            self.add("tasks", &[], "a system needs at least one task");
+        } else if system.tasks.len() > MAX_TASKS {
+            self.add("tasks", &[], format!("{} tasks, at most {MAX_TASKS} are possible", system.tasks.len()));
+        }
+        self.cycle();
+    }
+
+    fn cycle(&mut self) {
+        let system = self.system;
+        if let Some(cycle) = system.cycle {
+            self.positive("", "cycle", cycle);
+            if cycle > MAX_CYCLE {
+                self.add("cycle", &[], format!("cycle {cycle} is longer than {MAX_CYCLE}"));
+            }
+        }
+        if system.tasks.is_empty() || system.tasks.iter().any(|task| task.period <= Duration::ZERO) {
+            return;
+        }
+        let Some(hyperperiod) = system.hyperperiod().filter(|&length| length <= MAX_CYCLE) else {
+            let text = match system.hyperperiod() {
+                Some(length) => format!("the hyperperiod {length} is longer than {MAX_CYCLE}"),
+                None => "the hyperperiod exceeds every range".to_string(),
+            };
+            self.add("tasks", &[PERIODS], text).hint = Some("choose periods with a small common multiple".into());
+            return;
+        };
+        let usable = |cycle: &Duration| *cycle > Duration::ZERO && *cycle <= MAX_CYCLE;
+        let cycle = system.cycle.filter(usable).unwrap_or(hyperperiod);
+        if !cycle.is_multiple_of(hyperperiod) {
+            let text = format!("cycle {cycle} is not a multiple of the hyperperiod {hyperperiod}");
+            self.add("cycle", &[PERIODS], text).hint = Some(format!("write {hyperperiod}, or leave it out"));
+        }
+        let jobs: i64 = system.tasks.iter().map(|task| cycle / task.period).sum();
+        if jobs > MAX_WINDOWS {
+            let text = format!("a cycle of {cycle} holds {jobs} jobs, a table at most {MAX_WINDOWS} windows");
+            self.add("tasks", &[PERIODS, "cycle"], text);
+        }
+    }
+
+    /// Tasks and background loads share one space of names, because traces tell both by name.
+    fn unique_names(&mut self) {
+        let system = self.system;
+        let tasks = system.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), &task.name));
+        let loads = system.background.iter().enumerate().map(|(i, load)| (format!("background[{i}].name"), &load.name));
+        let chains = system.chains.iter().enumerate().map(|(i, chain)| (format!("chains[{i}].name"), &chain.name));
+        self.unique(tasks.chain(loads).collect(), "task or background load");
+        self.unique(chains.collect(), "chain");
+    }
+
+    fn unique(&mut self, names: Vec<(String, &String)>, what: &str) {
+        let mut seen: BTreeMap<&String, String> = BTreeMap::new();
+        for (path, name) in names {
+            if let Some(first) = seen.get(name).cloned() {
+                self.add(path, &[&first], format!("duplicate name `{name}`: another {what} has it already"));
+            } else {
+                seen.insert(name, path);
+            }
+        }
+    }
+
+    fn cpu(&mut self, path: &str, cpu: u32) {
+        if !self.system.cpus.contains(&cpu) {
+            let all: Vec<String> = self.system.cpus.iter().map(u32::to_string).collect();
+            let text = format!("CPU {cpu} is not among the system's CPUs ({})", all.join(", "));
+            self.add(path, &[CPUS], text).hint = Some("list it in `cpus`".into());
+        }
+    }
+
+    fn known_task(&mut self, path: &str, name: &str) {
+        if self.system.task(name).is_none() {
+            let near = nearest_name(name, self.system.tasks.iter().map(|task| task.name.as_str()));
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            self.add(path, &[TASK_NAMES], format!("no task is named `{name}`")).hint = hint;
+        }
+    }
+}

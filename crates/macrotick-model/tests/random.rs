@@ -1,0 +1,240 @@
+//! Seeded random systems through every form a document has: the description, the plan file, the observation file.
+
+use macrotick_model::*;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+    fn maybe<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        (self.below(2) == 0).then(|| value(self))
+    }
+    fn micros(&mut self, low: u64, high: u64) -> Duration {
+        Duration::from_micros((low + self.below(high - low + 1)) as i64)
+    }
+    fn text(&mut self) -> String {
+        const ODD: [&str; 12] = ["null", "~", "a b", "ü", "\"", "\\", "#x", "- y", "1", "x: y", "\n", "/bin/true"];
+        ODD[self.below(ODD.len() as u64) as usize].into()
+    }
+}
+
+fn execution_time(random: &mut Random) -> ExecutionTime {
+    let (low, high) = (random.micros(1, 50), random.micros(50, 100));
+    match random.below(3) {
+        0 => ExecutionTime::Fixed(low),
+        1 => ExecutionTime::Uniform { min: low, max: high },
+        _ => ExecutionTime::Gumbel { mode: low, scale: random.micros(1, 9), max: high },
+    }
+}
+
+fn task(random: &mut Random, index: u64) -> Task {
+    let period = Duration::from_millis([1, 2, 5, 10, 20][random.below(5) as usize]);
+    let spin = execution_time(random);
+    let workload = match random.below(4) {
+        0 => Workload::Spin(spin),
+        1 => Workload::UdpSend { spin, to: "127.0.0.1:5000".into() },
+        2 => Workload::UdpReceive { spin, at: "[::1]:5000".into() },
+        _ => Workload::Program(vec![random.text(), random.text()]),
+    };
+    Task {
+        name: ["t", "null", "0", "1.5", "true", "a_b"][random.below(6) as usize].to_string() + &format!("-{index}"),
+        period,
+        wcet: random.micros(1, 100),
+        deadline: random.maybe(|random| random.micros(100, 1000)).unwrap_or(period),
+        offset: random.maybe(|random| random.micros(0, 999)),
+        jitter: random.maybe(|random| random.micros(0, 100)),
+        cpu: random.maybe(|random| random.below(2) as u32),
+        priority: random.maybe(|random| 1 + random.below(99) as u8),
+        workload,
+    }
+}
+
+fn background(random: &mut Random, index: u64) -> Background {
+    let load = match random.below(4) {
+        0 => Load::Hog,
+        1 => Load::Syscalls,
+        2 => Load::Periodic { period: random.micros(100, 200), run: random.micros(1, 100) },
+        _ => Load::Program(vec![random.text()]),
+    };
+    let policy = match random.below(2) {
+        0 => Policy::Other(random.below(40) as i8 - 20),
+        _ => Policy::Fifo(1 + random.below(98) as u8),
+    };
+    let count = 1 + random.below(3) as u32;
+    Background {
+        name: format!("load-{index}"),
+        count,
+        cpu: random.maybe(|random| random.below(4) as u32),
+        policy,
+        load,
+    }
+}
+
+fn window(random: &mut Random, index: u64, task: &Task) -> GivenWindow {
+    GivenWindow {
+        task: task.name.clone(),
+        cpu: (index % 2) as u32,
+        offset: Duration::from_micros(100 * index as i64),
+        length: random.micros(1, 100),
+        activate: random.below(2) == 0,
+        deadline: random.below(2) == 0,
+    }
+}
+
+fn system(seed: u64) -> System {
+    let random = &mut Random(seed);
+    let tasks: Vec<Task> = (0..2 + random.below(6)).map(|index| task(random, index)).collect();
+    let path: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
+    let reaction = random.maybe(|random| random.micros(1, 99_999));
+    let age = random.maybe(|random| random.micros(1, 99_999)).or(reaction.xor(Some(Duration::from_millis(7))));
+    let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
+    System {
+        name: format!("random-{seed}"),
+        macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
+        cycle: random.maybe(|random| Duration::from_millis(20 * (1 + random.below(5) as i64))),
+        cpus: vec![0, 1],
+        duration: random.micros(1, 10_000_000),
+        chains: vec![Chain { name: "chain".into(), path, reaction, age }],
+        background: (0..random.below(4)).map(|index| background(random, index)).collect(),
+        tasks,
+        table,
+    }
+}
+
+fn plan(seed: u64) -> Plan {
+    let windows = |cpu: i64| {
+        let window = |index: i64| Window {
+            offset: Duration::from_micros(index * 10 + cpu),
+            length: Duration::from_micros(5),
+            task: "t-0".into(),
+            activate: index % 2 == 0,
+            deadline: index % 3 == 0,
+        };
+        (0..3).map(window).collect()
+    };
+    let tables = (0..seed as i64 % 3).map(|cpu| CpuTable { cpu: cpu as u32, windows: windows(cpu) }).collect();
+    let cycle = Duration::from_millis(20);
+    Plan { version: Plan::VERSION, solver: "null".into(), cycle, tables, system: system(seed) }
+}
+
+#[test]
+fn normal_form_parses_back() {
+    for seed in 0..500 {
+        let system = system(seed);
+        let text = system.to_yaml();
+        match System::parse(&text, "normal-form.yaml") {
+            Ok(parsed) => assert_eq!(parsed, system, "seed {seed}:\n{text}"),
+            Err(errors) => panic!("seed {seed}:\n{text}\n{errors}"),
+        }
+    }
+}
+
+#[test]
+fn plans_survive_their_file() {
+    for seed in 0..100 {
+        let plan = plan(seed);
+        let text = plan.to_json();
+        assert_eq!(Plan::from_json(&text, "plan.json").expect("a valid plan"), plan, "{text}");
+        let windows = plan.tables.iter().map(|table| table.windows.len()).sum::<usize>();
+        assert_eq!(
+            text.lines().filter(|line| line.contains("\"offset\":") && line.starts_with("  {")).count(),
+            windows
+        );
+    }
+}
+
+#[test]
+fn files_are_written_whole_and_read_back() {
+    let folder = std::env::temp_dir().join(format!("macrotick-model-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("plan.json");
+    plan(2).save(&path).expect("a writable folder");
+    assert_eq!(Plan::load(&path).expect("a readable plan"), plan(2));
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 1, "no partial file remains");
+    std::fs::remove_dir_all(&folder).expect("removable");
+    let error = plan(2).save(&path).expect_err("the folder is gone").to_string();
+    assert!(error.starts_with(&format!("cannot write {}", path.display())), "{error}");
+    let error = Plan::load(&path).expect_err("the folder is gone").to_string();
+    assert!(error.starts_with(&format!("cannot read {}", path.display())), "{error}");
+}
+
+#[test]
+fn bad_plan_files_are_refused_with_place_and_reason() {
+    let refuse = |text: &str| Plan::from_json(text, "p.json").expect_err("refused").to_string();
+    let good = plan(1).to_json();
+    assert_eq!(refuse("{\n\"version\": 1,\n\"solver\": }"), "p.json:3:11: expected value");
+    assert_eq!(
+        refuse(&good.replace("\"version\": 1", "\"version\": 7")),
+        "p.json: a plan of version 7, this program reads version 1: make it again"
+    );
+    assert_eq!(refuse("{\"version\": 1}"), "p.json:1:14: missing field `solver`");
+    let odd = refuse(&good.replace("\"cycle\": \"20ms\",\n\"tables\"", "\"cycle\": \"20\",\n\"tables\""));
+    assert!(odd.starts_with("p.json:4:13: a time needs a unit"), "{odd}");
+    let mut broken = plan(1);
+    broken.system.tasks[0].period = Duration::ZERO;
+    broken.cycle = Duration::ZERO;
+    let text = refuse(&broken.to_json());
+    assert!(text.contains("system.tasks[0].period: period must be longer than zero, this is 0ns"), "{text}");
+    assert!(text.contains("; cycle: 0ns is not within"), "{text}");
+}
+
+#[test]
+fn observations_survive_their_file() {
+    let job =
+        Job { job: 3, nominal: Duration::from_millis(30), start: Some(Duration::from_nanos(30_000_231)), end: None };
+    let observation = Observation {
+        version: Observation::VERSION,
+        backend: Backend::Kernel,
+        tier: Tier::KernelClass,
+        environment: Environment::default(),
+        duration: Duration::from_secs(1),
+        tasks: vec![TaskObservation { name: "t-0".into(), jobs: vec![job], counters: None }],
+        segments: Vec::new(),
+        remarks: Vec::new(),
+        plan: plan(4),
+    };
+    let text = observation.to_json();
+    assert_eq!(Observation::from_json(&text, "o.json").expect("valid"), observation);
+    let error = Observation::from_json(&text.replacen("1", "2", 1), "o.json").expect_err("refused").to_string();
+    assert_eq!(error, "o.json: an observation of version 2, this program reads version 1: make it again");
+}
+
+/// Damaged descriptions are refused or read, but never a panic; what is refused has a place within the text.
+#[test]
+fn damaged_descriptions_are_refused_in_place() {
+    const SCRAPS: [&str; 12] =
+        ["", ":", "\n", "  ", "- ", "{", "]", "\"", "99999999999s", "-1us", "9223372036854775807ns", "\u{fc}\t"];
+    let (mut refused, mut read) = (0, 0);
+    for seed in 0..3000 {
+        let random = &mut Random(seed);
+        let mut text: Vec<char> = system(seed % 7).to_yaml().chars().collect();
+        for _ in 0..=random.below(2) {
+            let from = random.below(text.len() as u64) as usize;
+            let to = (from + random.below(6) as usize).min(text.len());
+            text.splice(from..to, SCRAPS[random.below(SCRAPS.len() as u64) as usize].chars());
+        }
+        let text: String = text.into_iter().collect();
+        match System::parse(&text, "damaged.yaml") {
+            Ok(_) => read += 1,
+            Err(errors) => {
+                refused += 1;
+                let lines = text.lines().count() + 1;
+                assert!(errors.iter().count() > 0 && !errors.to_string().is_empty());
+                for error in errors.iter() {
+                    assert!((1..=lines).contains(&error.at.line) && error.at.column >= 1, "{error:?} in:\n{text}");
+                }
+            }
+        }
+    }
+    assert!(refused > 1000 && read > 20, "{refused} refused, {read} read");
+}
