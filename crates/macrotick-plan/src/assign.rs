@@ -1,0 +1,99 @@
+//! Which CPU serves which task.
+
+use macrotick_model::Duration;
+
+use crate::demand::Demand;
+use crate::error::PlanError;
+use crate::CAP_PERMILLE;
+
+/// The load of each CPU while tasks are assigned and moved.
+#[derive(Clone, Debug)]
+pub(crate) struct Assignment {
+    cycle: Duration,
+    cpus: Vec<u32>,
+    load: Vec<Duration>,
+    /// For each task the index of its CPU.
+    pub of: Vec<usize>,
+}
+
+impl Assignment {
+    /// Spreads the tasks (worst fit: each on the emptiest CPU), or, where that leaves no room for a big one, packs
+    /// them (best fit). Pinned tasks come first, then the demanding ones.
+    pub fn new(demands: &[Demand], cpus: &[u32], cycle: Duration) -> Result<Assignment, PlanError> {
+        let empty = Assignment {
+            cycle,
+            cpus: cpus.to_vec(),
+            load: vec![Duration::ZERO; cpus.len()],
+            of: vec![0; demands.len()],
+        };
+        let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
+        let capacity = empty.capacity() * cpus.len() as i64;
+        if demand > capacity {
+            return Err(PlanError::Overload { demand, capacity, cycle, cpus: cpus.len() });
+        }
+        let mut order: Vec<usize> = (0..demands.len()).collect();
+        order.sort_by_key(|&task| {
+            (demands[task].cpu.is_none(), std::cmp::Reverse(demands[task].per_cycle(cycle)), task)
+        });
+        let spread = empty.clone().fill(demands, &order, false);
+        spread.or_else(|error| empty.fill(demands, &order, true).map_err(|_| error))
+    }
+
+    /// What windows may take of each CPU in one cycle.
+    pub fn capacity(&self) -> Duration {
+        let nanos = i128::from(self.cycle.as_nanos()) * i128::from(CAP_PERMILLE) / 1000;
+        Duration::from_nanos(nanos as i64)
+    }
+
+    pub fn cpu(&self, task: usize) -> u32 {
+        self.cpus[self.of[task]]
+    }
+
+    pub fn len(&self) -> usize {
+        self.cpus.len()
+    }
+
+    fn fill(mut self, demands: &[Demand], order: &[usize], pack: bool) -> Result<Assignment, PlanError> {
+        for &task in order {
+            let demand = demands[task].per_cycle(self.cycle);
+            let mut allowed: Vec<usize> = self.allowed(&demands[task]).collect();
+            allowed.sort_by_key(|&cpu| (self.load[cpu], cpu));
+            let emptiest = *allowed.first().expect("a validated system has the CPU of each task");
+            if pack {
+                allowed.reverse();
+            }
+            let Some(cpu) = allowed.into_iter().find(|&cpu| self.load[cpu] + demand <= self.capacity()) else {
+                return Err(PlanError::NoRoom {
+                    task: demands[task].name.clone(),
+                    demand,
+                    cycle: self.cycle,
+                    cpu: self.cpus[emptiest],
+                    free: self.capacity() - self.load[emptiest],
+                    capacity: self.capacity(),
+                });
+            };
+            self.load[cpu] += demand;
+            self.of[task] = cpu;
+        }
+        Ok(self)
+    }
+
+    fn allowed<'a>(&'a self, demand: &'a Demand) -> impl Iterator<Item = usize> + 'a {
+        (0..self.cpus.len()).filter(|&cpu| demand.cpu.is_none_or(|pinned| pinned == self.cpus[cpu]))
+    }
+
+    /// Moves a task to the emptiest other CPU that has room and was not `tried`; tells whether there was one.
+    pub fn relocate(&mut self, task: usize, demand: &Demand, tried: &[usize]) -> bool {
+        let needed = demand.per_cycle(self.cycle);
+        let room = |&cpu: &usize| self.load[cpu] + needed <= self.capacity();
+        let other = |&cpu: &usize| cpu != self.of[task] && !tried.contains(&cpu);
+        let target = self.allowed(demand).filter(other).filter(room).min_by_key(|&cpu| (self.load[cpu], cpu));
+        let Some(cpu) = target else {
+            return false;
+        };
+        self.load[self.of[task]] -= needed;
+        self.load[cpu] += needed;
+        self.of[task] = cpu;
+        true
+    }
+}

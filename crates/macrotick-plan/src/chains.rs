@@ -1,0 +1,113 @@
+//! End-to-end times of cause-effect chains in a draft of a table.
+//!
+//! A job reads its input when it starts and writes its output when its last window ends; a reader takes the newest
+//! output (`docs/system-yaml.md`, "Chains").
+
+use macrotick_model::{Chain, Duration};
+
+use crate::error::Bound;
+use crate::table::Piece;
+
+/// Read and write instants of one task's jobs in one cycle, in order.
+struct Jobs {
+    cycle: Duration,
+    times: Vec<(Duration, Duration)>,
+}
+
+impl Jobs {
+    fn new(task: usize, pieces: &[Vec<Piece>], cycle: Duration) -> Jobs {
+        let own = || pieces.iter().flatten().filter(move |piece| piece.task == task);
+        let mut reads: Vec<Duration> = own().filter(|piece| piece.activate).map(|piece| piece.start).collect();
+        let mut writes: Vec<Duration> = own().filter(|piece| piece.deadline).map(Piece::end).collect();
+        reads.sort_unstable();
+        writes.sort_unstable();
+        let write = |read: Duration| match writes.partition_point(|&end| end <= read) {
+            index if index < writes.len() => writes[index],
+            _ => writes[0] + cycle,
+        };
+        Jobs { cycle, times: reads.iter().map(|&read| (read, write(read))).collect() }
+    }
+
+    /// Job `index`, counted on over the cycles in both directions.
+    fn job(&self, index: i64) -> (Duration, Duration) {
+        let count = self.times.len() as i64;
+        let (read, write) = self.times[index.rem_euclid(count) as usize];
+        let shift = self.cycle * index.div_euclid(count);
+        (read + shift, write + shift)
+    }
+
+    /// The first job that reads at or after the instant.
+    fn reading_from(&self, instant: Duration) -> (Duration, Duration) {
+        let turn = instant.as_nanos().div_euclid(self.cycle.as_nanos());
+        let within = instant - self.cycle * turn;
+        let index = self.times.partition_point(|&(read, _)| read < within);
+        self.job(index as i64 + turn * self.times.len() as i64)
+    }
+
+    /// The last job that has written by the instant.
+    fn written_by(&self, instant: Duration) -> (Duration, Duration) {
+        let turn = instant.as_nanos().div_euclid(self.cycle.as_nanos());
+        let within = instant - self.cycle * turn;
+        let count = self.times.partition_point(|&(_, write)| write <= within) as i64;
+        let mut index = count - 1 + turn * self.times.len() as i64;
+        // The last jobs of the cycle before may write only in this one.
+        while self.job(index).1 > instant {
+            index -= 1;
+        }
+        self.job(index)
+    }
+}
+
+/// A chain's bound and what a draft reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub chain: usize,
+    pub kind: Bound,
+    pub bound: Duration,
+    pub reached: Duration,
+}
+
+impl Reached {
+    pub fn kept(&self) -> bool {
+        self.reached <= self.bound
+    }
+
+    /// By how much the bound is exceeded, in thousandths of the bound.
+    pub fn excess(&self) -> i128 {
+        i128::from((self.reached - self.bound).as_nanos()) * 1000 / i128::from(self.bound.as_nanos())
+    }
+}
+
+/// All bounds of all chains; `paths` are the chains' tasks by index.
+pub(crate) fn measure(chains: &[Chain], paths: &[Vec<usize>], pieces: &[Vec<Piece>], cycle: Duration) -> Vec<Reached> {
+    let mut reached = Vec::new();
+    for (index, (chain, path)) in chains.iter().zip(paths).enumerate() {
+        let jobs: Vec<Jobs> = path.iter().map(|&task| Jobs::new(task, pieces, cycle)).collect();
+        if let Some(bound) = chain.reaction {
+            reached.push(Reached { chain: index, kind: Bound::Reaction, bound, reached: reaction(&jobs) });
+        }
+        if let Some(bound) = chain.age {
+            reached.push(Reached { chain: index, kind: Bound::Age, bound, reached: age(&jobs) });
+        }
+    }
+    reached
+}
+
+/// From just after a reading of the first task to the end of the first job of the last that reflects the next one.
+fn reaction(path: &[Jobs]) -> Duration {
+    let count = path[0].times.len() as i64;
+    let follow = |index: i64| {
+        let output = path[1..].iter().fold(path[0].job(index).1, |written, task| task.reading_from(written).1);
+        output - path[0].job(index - 1).0
+    };
+    (0..count).map(follow).max().unwrap_or(Duration::ZERO)
+}
+
+/// From a reading of the first task to the end of the last job of the last that still uses it.
+fn age(path: &[Jobs]) -> Duration {
+    let (last, before) = path.split_last().expect("a chain has tasks");
+    let trace = |&(read, write): &(Duration, Duration)| {
+        write - before.iter().rev().fold(read, |read, task| task.written_by(read).0)
+    };
+    last.times.iter().map(trace).max().unwrap_or(Duration::ZERO)
+}

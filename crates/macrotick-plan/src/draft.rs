@@ -1,0 +1,124 @@
+//! Mending a draft that does not hold.
+
+use std::cmp::Reverse;
+
+use crate::assign::Assignment;
+use crate::demand::Demand;
+use crate::error::PlanError;
+use crate::folded::Problem;
+use crate::table::Piece;
+
+/// How often a task that could not be placed comes to the front of the order before anything else is tried.
+const MAX_PUSHES: usize = 3;
+/// Rounds in which only the tasks that miss are placed. Later all tasks of their CPUs are, so that mending ends soon.
+const GENTLE_ROUNDS: usize = 4;
+
+/// What is decided before windows are laid out.
+pub(crate) struct Draft {
+    pub assignment: Assignment,
+    /// Tasks that are placed on a phase.
+    pub placed: Vec<bool>,
+    /// Tasks that could not be placed and need not be.
+    pub unplaceable: Vec<bool>,
+    /// Tasks that could not be placed at their turn come before all others, the last one first.
+    pub urgency: Vec<usize>,
+    /// How often each task was made urgent.
+    pub pushes: Vec<usize>,
+    /// CPUs that a task has left.
+    pub left: Vec<Vec<usize>>,
+    /// How often tasks have missed deadlines.
+    pub rounds: usize,
+    /// The last layout of each CPU, which holds as long as what is placed and what is filled in there is the same.
+    pub done: Vec<Option<Layout>>,
+}
+
+/// What was laid out on a CPU, and the pieces or the tasks that missed.
+pub(crate) struct Layout {
+    pub taken: Vec<Piece>,
+    pub tasks: Vec<usize>,
+    pub result: Result<Vec<Piece>, Vec<usize>>,
+}
+
+/// Why a draft does not hold.
+pub(crate) enum Failure {
+    /// No phase for these tasks.
+    Place(Vec<usize>),
+    /// These tasks miss deadlines under EDF.
+    Miss(Vec<usize>),
+}
+
+impl Problem<'_> {
+    /// Changes decisions of the draft. Each change is made a few times per task and CPU at most, so this ends.
+    pub(crate) fn mend(&self, draft: &mut Draft, failure: Failure) -> Result<(), PlanError> {
+        match failure {
+            Failure::Place(tasks) => tasks.into_iter().try_for_each(|task| self.mend_place(draft, task)),
+            Failure::Miss(tasks) => {
+                draft.rounds += 1;
+                let promoted = self.promoted(draft, &tasks);
+                if promoted.is_empty() {
+                    let moved = tasks.iter().find_map(|&task| self.relocate(draft, task));
+                    return moved.ok_or_else(|| self.missed(draft, tasks[0]));
+                }
+                for task in promoted {
+                    draft.placed[task] = true;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The tasks to place on a phase because of those that missed.
+    fn promoted(&self, draft: &Draft, missed: &[usize]) -> Vec<usize> {
+        let open = |task: &usize| !draft.placed[*task] && !draft.unplaceable[*task];
+        let mut promoted: Vec<usize> = missed.iter().copied().filter(open).collect();
+        if draft.rounds > GENTLE_ROUNDS && !promoted.is_empty() {
+            let mut late = vec![false; draft.assignment.len()];
+            missed.iter().for_each(|&task| late[draft.assignment.of[task]] = true);
+            let concerned = |task: &usize| late[draft.assignment.of[*task]];
+            promoted = (0..self.demands.len()).filter(concerned).filter(open).collect();
+        }
+        promoted
+    }
+
+    fn mend_place(&self, draft: &mut Draft, task: usize) -> Result<(), PlanError> {
+        if draft.pushes[task] < MAX_PUSHES {
+            draft.pushes[task] += 1;
+            draft.urgency[task] = 1 + draft.urgency.iter().max().copied().unwrap_or(0);
+            return Ok(());
+        }
+        if self.demands[task].needs_phase() {
+            return self.relocate(draft, task).ok_or_else(|| self.no_phase(draft, task));
+        }
+        draft.placed[task] = false;
+        draft.unplaceable[task] = true;
+        Ok(())
+    }
+
+    fn relocate(&self, draft: &mut Draft, task: usize) -> Option<()> {
+        let from = draft.assignment.of[task];
+        draft.left[task].push(from);
+        draft.assignment.relocate(task, &self.demands[task], &draft.left[task]).then(|| {
+            draft.unplaceable[task] = false;
+            draft.pushes[task] = 0;
+        })
+    }
+
+    fn others(&self, draft: &Draft, task: usize) -> Vec<String> {
+        let same = |&other: &usize| other != task && draft.assignment.of[other] == draft.assignment.of[task];
+        let mut others: Vec<usize> = (0..self.demands.len()).filter(same).collect();
+        others.sort_by_key(|&other| (Reverse(self.demands[other].per_cycle(self.cycle)), other));
+        others.into_iter().map(|other| self.demands[other].name.clone()).collect()
+    }
+
+    fn no_phase(&self, draft: &Draft, task: usize) -> PlanError {
+        let Demand { ref name, wcet, period, .. } = self.demands[task];
+        let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
+        PlanError::NoPhase { task: name.clone(), cpu, wcet, period, others }
+    }
+
+    fn missed(&self, draft: &Draft, task: usize) -> PlanError {
+        let Demand { ref name, wcet, deadline, .. } = self.demands[task];
+        let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
+        PlanError::Deadline { task: name.clone(), cpu, wcet, deadline, others }
+    }
+}

@@ -1,0 +1,140 @@
+//! Why a system could not be planned.
+
+use std::fmt;
+
+use macrotick_model::Duration;
+
+/// Which bound of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The reaction time.
+    Reaction,
+    /// The data age.
+    Age,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Bound::Reaction => "reaction time",
+            Bound::Age => "data age",
+        })
+    }
+}
+
+/// Why a system could not be planned: what conflicts, and by how much.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// No task, or periods whose common multiple exceeds the range.
+    #[error("the system has no hyperperiod")]
+    NoHyperperiod,
+    /// `null` needs a table in the description.
+    #[error("the null solver takes the table given in the description, and there is none")]
+    NoTable,
+    /// The wcet rounded up to the grid exceeds the deadline rounded down to it.
+    #[error("task `{task}`: its wcet needs {wcet} on the grid, its deadline leaves {deadline}")]
+    Grid {
+        /// The task.
+        task: String,
+        /// The wcet as planned: a multiple of the macrotick, at least the shortest window.
+        wcet: Duration,
+        /// The deadline as planned.
+        deadline: Duration,
+    },
+    /// All tasks together need more than all CPUs may give.
+    #[error(
+        "the tasks need {demand} of every {cycle}, {cpus} CPU(s) may give {capacity} ({} % of each)",
+        crate::CAP_PERMILLE / 10
+    )]
+    Overload {
+        /// Time needed in one cycle.
+        demand: Duration,
+        /// Time that may be planned in one cycle.
+        capacity: Duration,
+        /// The cycle.
+        cycle: Duration,
+        /// How many CPUs.
+        cpus: usize,
+    },
+    /// A task fits on none of its CPUs beside what is there already.
+    #[error(
+        "task `{task}` needs {demand} of every {cycle}: CPU {cpu}, the emptiest it may use, has {free} left of \
+         {capacity}"
+    )]
+    NoRoom {
+        /// The task.
+        task: String,
+        /// Time it needs in one cycle.
+        demand: Duration,
+        /// The cycle.
+        cycle: Duration,
+        /// The CPU with the most room among those it may use.
+        cpu: u32,
+        /// What is left there.
+        free: Duration,
+        /// What windows may take there.
+        capacity: Duration,
+    },
+    /// No phase gives all jobs of a task their start within the jitter bound and their time before the deadline.
+    #[error(
+        "task `{task}`: no phase on CPU {cpu} gives each job a start within its jitter bound and {wcet} of every \
+         {period} before its deadline, beside {}",
+        list(.others)
+    )]
+    NoPhase {
+        /// The task.
+        task: String,
+        /// The CPU tried last.
+        cpu: u32,
+        /// Time per job.
+        wcet: Duration,
+        /// The period.
+        period: Duration,
+        /// The tasks placed there before.
+        others: Vec<String>,
+    },
+    /// A job of the task misses its deadline even under EDF.
+    #[error("task `{task}`: a job on CPU {cpu} does not get {wcet} within {deadline}, beside {}", list(.others))]
+    Deadline {
+        /// The task.
+        task: String,
+        /// The CPU tried last.
+        cpu: u32,
+        /// Time per job.
+        wcet: Duration,
+        /// From release to deadline.
+        deadline: Duration,
+        /// The other tasks on that CPU.
+        others: Vec<String>,
+    },
+    /// Every table that was found exceeds a chain's bound.
+    #[error("chain `{chain}`: the best {kind} found is {reached}, the bound is {bound}")]
+    Chain {
+        /// The chain.
+        chain: String,
+        /// Which bound.
+        kind: Bound,
+        /// The bound.
+        bound: Duration,
+        /// The best value reached.
+        reached: Duration,
+    },
+    /// More windows than a table can hold.
+    #[error("the tables need {windows} windows, at most {limit} are possible")]
+    TooManyWindows {
+        /// How many.
+        windows: usize,
+        /// `MACROTICK_MAX_WINDOWS`.
+        limit: usize,
+    },
+}
+
+/// The first few names, and how many more there are.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    match names {
+        [] => "no other task".into(),
+        names if names.len() <= SHOWN => names.join(", "),
+        names => format!("{} and {} more", names[..SHOWN].join(", "), names.len() - SHOWN),
+    }
+}

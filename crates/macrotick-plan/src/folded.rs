@@ -1,0 +1,291 @@
+//! The real solver.
+//!
+//! Tasks are assigned to CPUs ([`crate::assign`]); those that must keep a phase are placed one after the other, with
+//! the same windows in every period ([`crate::place`]), the others are filled into what remains ([`crate::edf`]).
+//! Where that fails, the draft is mended: a task that misses its deadline beside placed ones is placed itself, before
+//! the slower ones; a task that cannot be placed is placed earlier, then moves to another CPU. The tasks of a chain
+//! are placed too, each behind its predecessor; when a bound is still exceeded, other orders and phases are tried
+//! ([`Strategy`]).
+//!
+//! A jitter bound is always planned as none at all: starts of a placed task do not vary.
+
+use std::cmp::Reverse;
+
+use macrotick_model::{CpuTable, Duration, System};
+
+use crate::assign::Assignment;
+use crate::chains::{self, Reached};
+use crate::demand::{demands, quantum, Demand};
+use crate::draft::{Draft, Failure, Layout};
+use crate::edf::{Filling, Gap};
+use crate::error::PlanError;
+use crate::occupancy::Occupancy;
+use crate::place::{Part, Search};
+use crate::table::{self, Piece};
+
+/// Eighths of its period by which the first task of a chain is shifted, to try other phases.
+const TURNS: i64 = 8;
+
+/// How the tasks of chains are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// A chain is placed as a unit, at the turn of its slowest task: what is faster is there already, as a long
+    /// window of a slow task may leave a fast one no phase at all.
+    Units,
+    /// A chain is placed as a unit, at the turn of its fastest task.
+    EarlyUnits,
+    /// Chains are placed before all else.
+    ChainsFirst,
+    /// Every task is placed at its own turn.
+    ByPeriod,
+    /// Tasks of chains are left to EDF, as if there were no chain.
+    Unplaced,
+}
+
+/// One way to draft a table.
+#[derive(Clone, Copy, Debug)]
+struct Strategy {
+    order: Order,
+    turn: i64,
+}
+
+pub(crate) struct Problem<'a> {
+    system: &'a System,
+    pub cycle: Duration,
+    pub demands: Vec<Demand>,
+    /// The chains' tasks by index.
+    paths: Vec<Vec<usize>>,
+    /// Position in a chain, for ties under EDF.
+    ranks: Vec<usize>,
+}
+
+pub(crate) fn tables(system: &System, cycle: Duration) -> Result<Vec<CpuTable>, PlanError> {
+    let problem = Problem::new(system, cycle)?;
+    let (mut best, mut failure): (Option<Reached>, Option<PlanError>) = (None, None);
+    for strategy in problem.strategies() {
+        // Other phases of a chain mend its times, not a load that has no table at all.
+        if strategy.turn > 0 && best.is_none() {
+            break;
+        }
+        let pieces = match problem.solve(strategy) {
+            Ok(pieces) => pieces,
+            Err(error) => {
+                failure.get_or_insert(error);
+                continue;
+            }
+        };
+        let reached = chains::measure(&system.chains, &problem.paths, &pieces, cycle);
+        let worst = reached.into_iter().filter(|reached| !reached.kept()).max_by_key(Reached::excess);
+        let Some(worst) = worst else {
+            return table::tables(&system.cpus, &pieces, &problem.demands);
+        };
+        if best.is_none_or(|best| worst.excess() < best.excess()) {
+            best = Some(worst);
+        }
+    }
+    Err(match (best, failure) {
+        (Some(best), _) => PlanError::Chain {
+            chain: system.chains[best.chain].name.clone(),
+            kind: best.kind,
+            bound: best.bound,
+            reached: best.reached,
+        },
+        (None, Some(error)) => error,
+        (None, None) => unreachable!("there is always a strategy"),
+    })
+}
+
+impl<'a> Problem<'a> {
+    fn new(system: &'a System, cycle: Duration) -> Result<Problem<'a>, PlanError> {
+        let demands = demands(system)?;
+        let index = |name: &String| {
+            system.tasks.iter().position(|task| task.name == *name).expect("a validated chain names tasks")
+        };
+        let paths: Vec<Vec<usize>> = system.chains.iter().map(|chain| chain.path.iter().map(index).collect()).collect();
+        let mut ranks = vec![usize::MAX; demands.len()];
+        for path in &paths {
+            for (position, &task) in path.iter().enumerate() {
+                ranks[task] = ranks[task].min(position);
+            }
+        }
+        Ok(Problem { system, cycle, demands, paths, ranks })
+    }
+
+    fn strategies(&self) -> Vec<Strategy> {
+        if self.paths.is_empty() {
+            return vec![Strategy { order: Order::Unplaced, turn: 0 }];
+        }
+        let orders = [Order::Units, Order::EarlyUnits, Order::ByPeriod, Order::ChainsFirst, Order::Unplaced];
+        let turned = (1..TURNS).map(|turn| Strategy { order: Order::EarlyUnits, turn });
+        orders.into_iter().map(|order| Strategy { order, turn: 0 }).chain(turned).collect()
+    }
+
+    /// Drafts a table and mends it until it holds or nothing is left to try.
+    fn solve(&self, strategy: Strategy) -> Result<Vec<Vec<Piece>>, PlanError> {
+        let count = self.demands.len();
+        let in_chain = |task: usize| strategy.order != Order::Unplaced && self.ranks[task] != usize::MAX;
+        let mut draft = Draft {
+            assignment: Assignment::new(&self.demands, &self.system.cpus, self.cycle)?,
+            placed: (0..count).map(|task| self.demands[task].needs_phase() || in_chain(task)).collect(),
+            unplaceable: vec![false; count],
+            urgency: vec![0; count],
+            pushes: vec![0; count],
+            left: vec![Vec::new(); count],
+            rounds: 0,
+            done: self.system.cpus.iter().map(|_| None).collect(),
+        };
+        loop {
+            match self.lay_out(&mut draft, strategy) {
+                Ok(pieces) => return Ok(pieces),
+                Err(failure) => self.mend(&mut draft, failure)?,
+            }
+        }
+    }
+
+    /// The pieces of each CPU.
+    fn lay_out(&self, draft: &mut Draft, strategy: Strategy) -> Result<Vec<Vec<Piece>>, Failure> {
+        let parts = self.place_all(draft, strategy)?;
+        let mut taken = vec![Vec::new(); draft.assignment.len()];
+        for (task, parts) in parts.iter().enumerate() {
+            self.unroll(task, parts, &mut taken[draft.assignment.of[task]]);
+        }
+        let mut missed = Vec::new();
+        for (cpu, taken) in taken.into_iter().enumerate() {
+            let here = |&task: &usize| draft.assignment.of[task] == cpu && !draft.placed[task];
+            let tasks: Vec<usize> = (0..self.demands.len()).filter(here).collect();
+            let taken = table::joined(taken);
+            let same = |layout: &Layout| layout.tasks == tasks && layout.taken == taken;
+            if !draft.done[cpu].as_ref().is_some_and(same) {
+                let result = self.fill(&tasks, &taken);
+                draft.done[cpu] = Some(Layout { taken, tasks, result });
+            }
+            if let Some(Layout { result: Err(tasks), .. }) = &draft.done[cpu] {
+                missed.extend(tasks);
+            }
+        }
+        if !missed.is_empty() {
+            return Err(Failure::Miss(missed));
+        }
+        let whole = |layout: Layout| layout.taken.into_iter().chain(layout.result.unwrap_or_default()).collect();
+        Ok(draft.done.drain(..).flatten().map(|layout| table::joined(whole(layout))).collect())
+    }
+
+    /// The windows of job 0 of each placed task; none for the others.
+    fn place_all(&self, draft: &Draft, strategy: Strategy) -> Result<Vec<Vec<Part>>, Failure> {
+        let order = self.order(draft, strategy.order);
+        let mut parts: Vec<Vec<Part>> = vec![Vec::new(); self.demands.len()];
+        let mut occupancies: Vec<Occupancy> = (0..draft.assignment.len())
+            .map(|cpu| {
+                let here = order.iter().filter(|&&task| draft.assignment.of[task] == cpu);
+                Occupancy::new(here.map(|&task| self.demands[task].period))
+            })
+            .collect();
+        let mut unplaced = Vec::new();
+        for task in order {
+            let occupancy = &mut occupancies[draft.assignment.of[task]];
+            let hint = self.hint(task, strategy, &parts);
+            let search = Search {
+                occupancy,
+                demand: &self.demands[task],
+                macrotick: self.system.macrotick,
+                quantum: quantum(self.system.macrotick),
+                hint: hint.unwrap_or(Duration::ZERO),
+                rather_whole: hint.is_none(),
+            };
+            match search.run() {
+                Some(found) => parts[task] = found,
+                None => unplaced.push(task),
+            }
+            for &(start, length) in &parts[task] {
+                occupancy.take(start, length, self.demands[task].period);
+            }
+        }
+        if unplaced.is_empty() {
+            Ok(parts)
+        } else {
+            Err(Failure::Place(unplaced))
+        }
+    }
+
+    /// Placed tasks in the order of placing: urgent ones and exact phases first, then fast before slow, tight before
+    /// loose, long before short.
+    fn order(&self, draft: &Draft, order: Order) -> Vec<usize> {
+        let mut tasks: Vec<usize> = (0..self.demands.len()).filter(|&task| draft.placed[task]).collect();
+        tasks.sort_by_key(|&task| {
+            let demand = &self.demands[task];
+            let exact = demand.offset.is_some() && demand.jitter.is_some();
+            let own = (demand.deadline, Reverse(demand.wcet));
+            let chain = self.paths.iter().position(|path| path.contains(&task));
+            let periods = |chain: usize| self.paths[chain].iter().map(|&task| self.demands[task].period);
+            let (turn, unit) = match (order, chain) {
+                (Order::Units, Some(chain)) => (periods(chain).max(), Some(chain)),
+                (Order::EarlyUnits, Some(chain)) => (periods(chain).min(), Some(chain)),
+                (Order::ChainsFirst, Some(chain)) => (None, Some(chain)),
+                _ => (Some(demand.period), None),
+            };
+            let position = unit.map(|chain| self.paths[chain].iter().position(|&other| other == task));
+            (Reverse(draft.urgency[task]), !exact, turn, Reverse(unit.is_some()), unit, position, own, task)
+        });
+        tasks
+    }
+
+    /// Where a task of a chain should start: behind its predecessor, or on the strategy's turn.
+    fn hint(&self, task: usize, strategy: Strategy, parts: &[Vec<Part>]) -> Option<Duration> {
+        if strategy.order == Order::Unplaced {
+            return None;
+        }
+        let path = self.paths.iter().find(|path| path.contains(&task))?;
+        let position = path.iter().position(|&other| other == task)?;
+        if position == 0 {
+            let grid = self.system.macrotick;
+            let eighth = Duration::from_nanos(self.demands[task].period.as_nanos() / TURNS);
+            return Some((eighth - eighth % grid) * strategy.turn);
+        }
+        let end = |parts: &Vec<Part>| parts.last().map(|&(start, length)| start + length);
+        end(&parts[path[position - 1]]).or(Some(Duration::ZERO))
+    }
+
+    /// Repeats the windows of job 0 over the cycle. No part crosses a multiple of the period, hence none the cycle.
+    fn unroll(&self, task: usize, parts: &[Part], pieces: &mut Vec<Piece>) {
+        let period = self.demands[task].period;
+        let last = parts.len().saturating_sub(1);
+        for job in 0..self.cycle / period {
+            for (index, &(start, length)) in parts.iter().enumerate() {
+                let start = (start + period * job) % self.cycle;
+                pieces.push(Piece { start, length, task, activate: index == 0, deadline: index == last });
+            }
+        }
+    }
+
+    fn fill(&self, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let filling = Filling {
+            demands: &self.demands,
+            tasks,
+            ranks: &self.ranks,
+            gaps: &gaps(taken, self.cycle),
+            cycle: self.cycle,
+            macrotick: self.system.macrotick,
+            quantum: quantum(self.system.macrotick),
+        };
+        filling.run()
+    }
+}
+
+/// The free stretches between sorted pieces.
+fn gaps(taken: &[Piece], cycle: Duration) -> Vec<Gap> {
+    let mut gaps = Vec::with_capacity(taken.len() + 1);
+    let mut from = Duration::ZERO;
+    for piece in taken {
+        if piece.start > from {
+            gaps.push((from, piece.start));
+        }
+        from = piece.end();
+    }
+    if cycle > from {
+        gaps.push((from, cycle));
+    }
+    gaps
+}

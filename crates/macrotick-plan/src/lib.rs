@@ -1,0 +1,90 @@
+//! Solvers: from a system to the tables of a plan.
+//!
+//! [`Solver::FoldedOccupancy`] is the real one (`folded.rs` says how it works), [`Solver::Null`] takes a table that
+//! was given by hand. Neither judges its own work: `macrotick-check` does, and shares no code with this crate.
+
+mod assign;
+mod chains;
+mod demand;
+mod draft;
+mod edf;
+mod error;
+mod folded;
+mod null;
+mod occupancy;
+mod place;
+mod table;
+
+use std::fmt;
+use std::str::FromStr;
+
+use macrotick_model::{Duration, Plan, System};
+
+pub use error::{Bound, PlanError};
+
+/// Most of a CPU that windows may take, in thousandths: the kernel keeps the rest (`MACROTICK_CAP_PERMILLE`).
+pub const CAP_PERMILLE: i64 = 950;
+/// Shortest window that the kernel takes (`MACROTICK_MIN_WINDOW_NS`).
+pub const MIN_WINDOW: Duration = Duration::from_micros(1);
+
+/// A way to make a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Solver {
+    /// Folded occupancy for what must start on a fixed phase, EDF simulation for the rest.
+    FoldedOccupancy,
+    /// The table given by hand, as it is.
+    Null,
+}
+
+impl Solver {
+    /// All solvers.
+    pub const ALL: [Solver; 2] = [Solver::FoldedOccupancy, Solver::Null];
+
+    /// The name used on the command line and in plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            Solver::FoldedOccupancy => "folded",
+            Solver::Null => "null",
+        }
+    }
+
+    /// The solver for a system when none is asked for: `null` where a table is given, else `folded`.
+    pub fn default_for(system: &System) -> Solver {
+        match system.table {
+            Some(_) => Solver::Null,
+            None => Solver::FoldedOccupancy,
+        }
+    }
+}
+
+impl fmt::Display for Solver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that no solver has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown solver `{0}`: use folded or null")]
+pub struct UnknownSolver(String);
+
+impl FromStr for Solver {
+    type Err = UnknownSolver;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Solver::ALL.into_iter().find(|solver| solver.name() == name).ok_or_else(|| UnknownSolver(name.into()))
+    }
+}
+
+/// Makes a plan. The same system and solver always give the same plan.
+///
+/// The system must keep the rules of a description, as every one that was parsed or loaded does.
+pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
+    let hyperperiod = system.hyperperiod().ok_or(PlanError::NoHyperperiod)?;
+    let cycle = system.cycle.unwrap_or(hyperperiod);
+    let tables = match solver {
+        Solver::FoldedOccupancy => folded::tables(system, cycle)?,
+        Solver::Null => null::tables(system)?,
+    };
+    Ok(Plan { version: Plan::VERSION, solver: solver.name().into(), cycle, tables, system: system.clone() })
+}

@@ -1,0 +1,26 @@
+//! The null solver: the table given by hand.
+
+use std::collections::BTreeMap;
+
+use macrotick_model::{CpuTable, System, Window};
+
+use crate::error::PlanError;
+
+/// The given windows, sorted. They are not judged.
+pub(crate) fn tables(system: &System) -> Result<Vec<CpuTable>, PlanError> {
+    let given = system.table.as_ref().ok_or(PlanError::NoTable)?;
+    let mut tables: BTreeMap<u32, Vec<Window>> = BTreeMap::new();
+    for window in given {
+        tables.entry(window.cpu).or_default().push(Window {
+            offset: window.offset,
+            length: window.length,
+            task: window.task.clone(),
+            activate: window.activate,
+            deadline: window.deadline,
+        });
+    }
+    for windows in tables.values_mut() {
+        windows.sort_by_key(|window| window.offset);
+    }
+    Ok(tables.into_iter().map(|(cpu, windows)| CpuTable { cpu, windows }).collect())
+}

@@ -1,0 +1,134 @@
+//! Folded occupancy: what is taken on one CPU, seen modulo each period.
+//!
+//! A periodic task of period T meets another window exactly where that window, folded modulo T, overlaps with it. So
+//! for each distinct period one map of busy stretches in `[0, T)` holds everything placed so far, and to place a task
+//! is one walk over the free stretches of its period's map.
+
+use std::collections::BTreeMap;
+
+use macrotick_model::Duration;
+
+/// The busy stretches of one CPU, folded modulo each period.
+pub(crate) struct Occupancy {
+    folds: BTreeMap<Duration, Stretches>,
+}
+
+/// Disjoint stretches, start to end, never abutting.
+#[derive(Default)]
+struct Stretches(BTreeMap<Duration, Duration>);
+
+impl Occupancy {
+    pub fn new(periods: impl Iterator<Item = Duration>) -> Self {
+        Occupancy { folds: periods.map(|period| (period, Stretches::default())).collect() }
+    }
+
+    /// Takes `[start, start + length)` of every `every`.
+    pub fn take(&mut self, start: Duration, length: Duration, every: Duration) {
+        for (&period, stretches) in &mut self.folds {
+            // The images of the window in [0, period) are `step` apart.
+            let step = every.gcd(period);
+            if length >= step {
+                stretches.add(Duration::ZERO, period);
+                continue;
+            }
+            let first = start % step;
+            for image in 0..period / step {
+                let from = first + step * image;
+                stretches.add(from, (from + length).min(period));
+                if from + length > period {
+                    stretches.add(Duration::ZERO, from + length - period);
+                }
+            }
+        }
+    }
+
+    /// The free stretch of `period`'s fold that contains `from` or is the next one after it, cut at `from`.
+    /// Instants count on beyond the period; no stretch crosses a multiple of it. `None`: all is taken.
+    pub fn next_free(&self, period: Duration, from: Duration) -> Option<(Duration, Duration)> {
+        let stretches = &self.folds[&period];
+        let turn = period * (from / period);
+        let free = stretches.next_free(from - turn, period).map(|(start, end)| (start + turn, end + turn));
+        free.or_else(|| {
+            let turn = turn + period;
+            stretches.next_free(Duration::ZERO, period).map(|(start, end)| (start + turn, end + turn))
+        })
+    }
+}
+
+impl Stretches {
+    /// Adds `[start, end)`, merging it with what it overlaps or abuts.
+    fn add(&mut self, mut start: Duration, mut end: Duration) {
+        if let Some((&before, &before_end)) = self.0.range(..=start).next_back() {
+            if before_end >= end {
+                return;
+            }
+            if before_end >= start {
+                start = before;
+            }
+        }
+        while let Some((&next, &next_end)) = self.0.range(start..=end).next() {
+            end = end.max(next_end);
+            self.0.remove(&next);
+        }
+        self.0.insert(start, end);
+    }
+
+    fn next_free(&self, from: Duration, limit: Duration) -> Option<(Duration, Duration)> {
+        let mut start = from;
+        if let Some((_, &end)) = self.0.range(..=from).next_back() {
+            start = start.max(end);
+        }
+        if start >= limit {
+            return None;
+        }
+        // Stretches never abut, so the next one begins after at least one free macrotick.
+        let end = self.0.range(start..).next().map_or(limit, |(&next, _)| next);
+        Some((start, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(n: i64) -> Duration {
+        Duration::from_micros(n)
+    }
+
+    #[test]
+    fn windows_fold_into_every_period() {
+        let mut occupancy = Occupancy::new([us(10), us(15), us(30)].into_iter());
+        occupancy.take(us(8), us(2), us(10));
+        // 8..10 of every 10, modulo 15: 8, 18 = 3, 28 = 13.
+        assert_eq!(occupancy.next_free(us(15), us(0)), Some((us(0), us(3))));
+        assert_eq!(occupancy.next_free(us(15), us(3)), Some((us(5), us(8))));
+        assert_eq!(occupancy.next_free(us(15), us(9)), Some((us(10), us(13))));
+        assert_eq!(occupancy.next_free(us(15), us(14)), Some((us(15), us(18))));
+        assert_eq!(occupancy.next_free(us(30), us(29)), Some((us(30), us(38))));
+        assert_eq!(occupancy.next_free(us(10), us(8)), Some((us(10), us(18))));
+    }
+
+    #[test]
+    fn abutting_stretches_leave_no_free_one_between() {
+        let mut occupancy = Occupancy::new([us(10)].into_iter());
+        occupancy.take(us(0), us(4), us(10));
+        occupancy.take(us(6), us(4), us(10));
+        assert_eq!(occupancy.next_free(us(10), us(0)), Some((us(4), us(6))));
+        occupancy.take(us(4), us(2), us(10));
+        assert_eq!(occupancy.next_free(us(10), us(0)), None);
+    }
+
+    #[test]
+    fn a_window_as_long_as_the_common_divisor_takes_all() {
+        let mut occupancy = Occupancy::new([us(7)].into_iter());
+        occupancy.take(us(0), us(1), us(10));
+        assert_eq!(occupancy.next_free(us(7), us(0)), None);
+    }
+
+    #[test]
+    fn a_window_across_the_end_wraps() {
+        let mut occupancy = Occupancy::new([us(10)].into_iter());
+        occupancy.take(us(9), us(3), us(10));
+        assert_eq!(occupancy.next_free(us(10), us(0)), Some((us(2), us(9))));
+    }
+}
