@@ -1,0 +1,52 @@
+//! The verdict as text.
+
+use std::fmt;
+
+use macrotick_model::Duration;
+
+use crate::{ChainVerdict, Verdict};
+
+/// More violations than this are only counted.
+const SHOWN: usize = 50;
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.violations.len() {
+            0 => writeln!(f, "feasible")?,
+            1 => writeln!(f, "not feasible: 1 violation")?,
+            count => writeln!(f, "not feasible: {count} violations")?,
+        }
+        for violation in self.violations.iter().take(SHOWN) {
+            writeln!(f, "  {violation}")?;
+        }
+        if self.violations.len() > SHOWN {
+            writeln!(f, "  and {} more", self.violations.len() - SHOWN)?;
+        }
+        for cpu in &self.cpus {
+            writeln!(f, "cpu {}: windows take {:.1} %", cpu.cpu, cpu.utilisation * 100.0)?;
+        }
+        let width = self.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).max("task".len());
+        if !self.tasks.is_empty() {
+            writeln!(f, "{:<width$} {:>6} {:>12} {:>12} {:>12}", "task", "jobs", "response", "jitter", "slack")?;
+        }
+        for task in &self.tasks {
+            let (name, jobs) = (&task.name, task.jobs);
+            writeln!(f, "{name:<width$} {jobs:>6} {:>12} {:>12} {:>12}", task.response, task.jitter, task.slack)?;
+        }
+        self.chains.iter().try_for_each(|chain| line(f, chain))
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {
+    let time = |time: Option<Duration>| time.map_or("unknown".to_string(), |time| time.to_string());
+    let bound = |bound: Option<Duration>| bound.map_or("no bound".to_string(), |bound| format!("bound {bound}"));
+    writeln!(
+        f,
+        "chain {}: reaction {} ({}), age {} ({})",
+        chain.name,
+        time(chain.reaction),
+        bound(chain.reaction_bound),
+        time(chain.age),
+        bound(chain.age_bound)
+    )
+}

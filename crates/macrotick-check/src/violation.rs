@@ -1,0 +1,118 @@
+//! Everything that can be wrong with a plan.
+
+use std::fmt;
+
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+/// One broken rule. Window indices count within a CPU's table, jobs within the cycle, both from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "kebab-case")]
+#[allow(missing_docs)] // Each field is what the message says.
+pub enum Violation {
+    /// The cycle is no positive multiple of every period.
+    Cycle { cycle: Duration, task: String, period: Duration },
+    /// The macrotick is not positive.
+    Macrotick { macrotick: Duration },
+    /// More windows than a table can hold.
+    TooManyWindows { windows: usize, limit: usize },
+    /// A table for a CPU that the system does not have.
+    UnknownCpu { cpu: u32 },
+    /// Two tables for one CPU, or tables not in ascending order.
+    TableOrder { cpu: u32 },
+    /// A window for a task that the system does not have.
+    UnknownTask { cpu: u32, window: usize, task: String },
+    /// An offset or length that is no multiple of the macrotick.
+    OffGrid { cpu: u32, window: usize, offset: Duration, length: Duration },
+    /// A window shorter than the kernel takes.
+    TooShort { cpu: u32, window: usize, length: Duration, limit: Duration },
+    /// A window not within `[0, cycle)`.
+    OutsideCycle { cpu: u32, window: usize, offset: Duration, end: Duration },
+    /// A window that begins before the one in front of it.
+    NotSorted { cpu: u32, window: usize },
+    /// A window that overlaps with another.
+    Overlap { cpu: u32, window: usize, other: usize },
+    /// A CPU whose windows leave too little to the rest of the system.
+    Capacity { cpu: u32, busy: Duration, capacity: Duration },
+    /// A task without a window.
+    NoWindow { task: String },
+    /// A task with windows on two CPUs.
+    Migrates { task: String, cpu: u32, other: u32 },
+    /// A task not on the CPU it is pinned to.
+    WrongCpu { task: String, cpu: u32, pinned: u32 },
+    /// A window of a task between a DEADLINE and the next ACTIVATE, or of a task that is never activated.
+    NoJob { task: String, offset: Duration },
+    /// A job without a DEADLINE before the next ACTIVATE.
+    NoDeadline { task: String, start: Duration },
+    /// Not one job per period.
+    JobCount { task: String, jobs: usize, expected: i64 },
+    /// A period in which no job, or more than one, starts.
+    Slot { task: String, job: i64, starts: usize },
+    /// A job that gets less than its wcet.
+    Starved { task: String, job: i64, given: Duration, wcet: Duration },
+    /// A job whose last window ends after its deadline.
+    Late { task: String, job: i64, end: Duration, deadline: Duration },
+    /// Starts that vary more than the jitter bound allows.
+    Jitter { task: String, jitter: Duration, bound: Duration },
+    /// A chain that reacts too slowly.
+    Reaction { chain: String, reaction: Duration, bound: Duration },
+    /// A chain whose data grow too old.
+    Age { chain: String, age: Duration, bound: Duration },
+    /// A chain that names a task without proper jobs.
+    ChainBroken { chain: String, task: String },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Violation::*;
+        match self {
+            Cycle { cycle, task, period } => {
+                write!(f, "cycle {cycle} is no positive multiple of the period {period} of `{task}`")
+            }
+            Macrotick { macrotick } => write!(f, "macrotick {macrotick} is not positive"),
+            TooManyWindows { windows, limit } => write!(f, "{windows} windows, at most {limit} are possible"),
+            UnknownCpu { cpu } => write!(f, "CPU {cpu} has a table but is not among the system's CPUs"),
+            TableOrder { cpu } => write!(f, "the table of CPU {cpu} is not in ascending order of CPUs"),
+            UnknownTask { cpu, window, task } => write!(f, "CPU {cpu}, window {window}: no task is named `{task}`"),
+            OffGrid { cpu, window, offset, length } => {
+                write!(f, "CPU {cpu}, window {window}: offset {offset} or length {length} is off the grid")
+            }
+            TooShort { cpu, window, length, limit } => {
+                write!(f, "CPU {cpu}, window {window}: length {length} is shorter than {limit}")
+            }
+            OutsideCycle { cpu, window, offset, end } => {
+                write!(f, "CPU {cpu}, window {window}: [{offset}, {end}) is not within the cycle")
+            }
+            NotSorted { cpu, window } => write!(f, "CPU {cpu}, window {window} begins before the one in front of it"),
+            Overlap { cpu, window, other } => write!(f, "CPU {cpu}: windows {other} and {window} overlap"),
+            Capacity { cpu, busy, capacity } => {
+                write!(f, "CPU {cpu}: windows take {busy} of a cycle, at most {capacity} are allowed")
+            }
+            NoWindow { task } => write!(f, "task `{task}` has no window"),
+            Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),
+            WrongCpu { task, cpu, pinned } => {
+                write!(f, "task `{task}` is pinned to CPU {pinned} and has windows on CPU {cpu}")
+            }
+            NoJob { task, offset } => write!(f, "task `{task}`: the window at {offset} belongs to no job"),
+            NoDeadline { task, start } => write!(f, "task `{task}`: the job from {start} has no DEADLINE"),
+            JobCount { task, jobs, expected } => {
+                write!(f, "task `{task}`: {jobs} jobs in a cycle instead of {expected}")
+            }
+            Slot { task, job, starts } => {
+                write!(f, "task `{task}`: {starts} jobs start in period {job} instead of one")
+            }
+            Starved { task, job, given, wcet } => {
+                write!(f, "task `{task}`, job {job}: windows of {given} for a wcet of {wcet}")
+            }
+            Late { task, job, end, deadline } => {
+                write!(f, "task `{task}`, job {job}: ends at {end}, its deadline is {deadline}")
+            }
+            Jitter { task, jitter, bound } => write!(f, "task `{task}`: starts vary by {jitter}, the bound is {bound}"),
+            Reaction { chain, reaction, bound } => {
+                write!(f, "chain `{chain}`: reaction time {reaction}, the bound is {bound}")
+            }
+            Age { chain, age, bound } => write!(f, "chain `{chain}`: data age {age}, the bound is {bound}"),
+            ChainBroken { chain, task } => write!(f, "chain `{chain}`: task `{task}` has no proper jobs"),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What can be said of windows without knowing jobs: grid, order, overlap, capacity, CPUs.
+
+use macrotick_model::{CpuTable, Duration, Plan, Task};
+
+use crate::{CpuVerdict, Verdict, Violation};
+
+/// `MACROTICK_MIN_WINDOW_NS`, `MACROTICK_CAP_PERMILLE` and `MACROTICK_MAX_WINDOWS` of `linux/macrotick.h`, stated here
+/// again because the judge leans on nobody.
+const MIN_WINDOW: Duration = Duration::from_micros(1);
+const CAP_PERMILLE: i128 = 950;
+const MAX_WINDOWS: usize = 1 << 20;
+
+/// Whether cycle, periods and macrotick make sense together.
+pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) -> bool {
+    let before = violations.len();
+    if plan.system.macrotick <= Duration::ZERO {
+        violations.push(Violation::Macrotick { macrotick: plan.system.macrotick });
+    }
+    for Task { name, period, .. } in &plan.system.tasks {
+        if *period <= Duration::ZERO || plan.cycle <= Duration::ZERO || plan.cycle % *period != Duration::ZERO {
+            violations.push(Violation::Cycle { cycle: plan.cycle, task: name.clone(), period: *period });
+        }
+    }
+    violations.len() == before
+}
+
+pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
+    let count = plan.tables.iter().map(|table| table.windows.len()).sum();
+    if count > MAX_WINDOWS {
+        verdict.violations.push(Violation::TooManyWindows { windows: count, limit: MAX_WINDOWS });
+    }
+    for (index, table) in plan.tables.iter().enumerate() {
+        let cpu = table.cpu;
+        if !plan.system.cpus.contains(&cpu) {
+            verdict.violations.push(Violation::UnknownCpu { cpu });
+        }
+        if index > 0 && plan.tables[index - 1].cpu >= cpu {
+            verdict.violations.push(Violation::TableOrder { cpu });
+        }
+        shapes(plan, table, &mut verdict.violations);
+        order(table, &mut verdict.violations);
+        capacity(plan.cycle, table, verdict);
+    }
+}
+
+fn shapes(plan: &Plan, table: &CpuTable, violations: &mut Vec<Violation>) {
+    let (cpu, grid) = (table.cpu, plan.system.macrotick);
+    let names: std::collections::BTreeSet<&str> = plan.system.tasks.iter().map(|task| task.name.as_str()).collect();
+    for (index, window) in table.windows.iter().enumerate() {
+        let (offset, length) = (window.offset, window.length);
+        if !names.contains(window.task.as_str()) {
+            violations.push(Violation::UnknownTask { cpu, window: index, task: window.task.clone() });
+        }
+        if offset % grid != Duration::ZERO || length % grid != Duration::ZERO {
+            violations.push(Violation::OffGrid { cpu, window: index, offset, length });
+        }
+        if length < MIN_WINDOW {
+            violations.push(Violation::TooShort { cpu, window: index, length, limit: MIN_WINDOW });
+        }
+        let end = offset.checked_add(length).unwrap_or(Duration::from_nanos(i64::MAX));
+        if offset < Duration::ZERO || end > plan.cycle {
+            violations.push(Violation::OutsideCycle { cpu, window: index, offset, end });
+        }
+    }
+}
+
+/// Half-open windows: `[0, 10) [10, 20)` abut and do not overlap.
+fn order(table: &CpuTable, violations: &mut Vec<Violation>) {
+    let cpu = table.cpu;
+    // The window that reaches farthest so far, which is the one to overlap with.
+    let mut farthest: Option<(usize, Duration)> = None;
+    for (index, window) in table.windows.iter().enumerate() {
+        if index > 0 && window.offset < table.windows[index - 1].offset {
+            violations.push(Violation::NotSorted { cpu, window: index });
+        }
+        let end = window.offset.checked_add(window.length).unwrap_or(Duration::from_nanos(i64::MAX));
+        if let Some((other, reach)) = farthest {
+            if window.offset < reach && end > table.windows[other].offset {
+                violations.push(Violation::Overlap { cpu, window: index, other });
+            }
+        }
+        if farthest.is_none_or(|(_, reach)| end > reach) {
+            farthest = Some((index, end));
+        }
+    }
+}
+
+fn capacity(cycle: Duration, table: &CpuTable, verdict: &mut Verdict) {
+    let nanos: i128 = table.windows.iter().map(|window| i128::from(window.length.as_nanos())).sum();
+    let busy = Duration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
+    if nanos * 1000 > i128::from(cycle.as_nanos()) * CAP_PERMILLE {
+        let capacity = Duration::from_nanos((i128::from(cycle.as_nanos()) * CAP_PERMILLE / 1000) as i64);
+        verdict.violations.push(Violation::Capacity { cpu: table.cpu, busy, capacity });
+    }
+    let utilisation = busy.as_secs_f64() / cycle.as_secs_f64();
+    verdict.cpus.push(CpuVerdict { cpu: table.cpu, busy, utilisation });
+}

@@ -1,0 +1,45 @@
+//! The examples are planned as they promise.
+
+use macrotick_check::check;
+use macrotick_model::{Duration, Plan, System};
+use macrotick_plan::{plan, Solver};
+
+fn planned(name: &str) -> Plan {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    let plan = plan(&system, Solver::default_for(&system)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let verdict = check(&plan);
+    assert!(verdict.is_feasible(), "{name}: {verdict}\n{}", macrotick_model::timeline::timeline(&plan));
+    println!("{verdict}\n{}", macrotick_model::timeline::timeline(&plan));
+    plan
+}
+
+#[test]
+fn robot_arm_keeps_its_chain() {
+    let plan = planned("robot-arm.yaml");
+    let verdict = check(&plan);
+    assert_eq!(verdict.chains[0].reaction_bound, Some(Duration::from_millis(12)));
+    let utilisation = verdict.cpus[0].utilisation;
+    assert!((0.55..=0.65).contains(&utilisation), "{utilisation}");
+}
+
+#[test]
+fn response_has_two_thousand_activations() {
+    let plan = planned("response.yaml");
+    assert!(plan.system.duration / plan.system.tasks[0].period >= 2000);
+}
+
+#[test]
+fn end_to_end_is_the_table_of_the_paper() {
+    let plan = planned("end-to-end.yaml");
+    let us = |n| Duration::from_micros(n);
+    let windows: Vec<(&str, Duration, Duration)> =
+        plan.tables[0].windows.iter().map(|window| (window.task.as_str(), window.offset, window.end())).collect();
+    let expected = [
+        ("sender", us(1100), us(2500)),
+        ("receiver", us(3500), us(3900)),
+        ("preemptor", us(3900), us(4200)),
+        ("receiver", us(4200), us(4400)),
+    ];
+    assert_eq!(windows, expected);
+}

@@ -1,0 +1,413 @@
+//! The judge is judged: every mutation that breaks a good plan is caught, and by the rule it breaks.
+
+mod common;
+
+use common::{system, Random, Shape};
+use macrotick_check::{check, Violation};
+use macrotick_model::{CpuTable, Duration, Plan, System, Window};
+use macrotick_plan::{plan, Solver};
+
+/// A good plan of two CPUs with chains, phases and jobs of several windows.
+fn good(seed: u64) -> Plan {
+    let macrotick = Duration::from_micros(1);
+    let shape = Shape { tasks: 16, cpus: 2, utilisation: 70, macrotick, phased: 30, chains: 1 };
+    let plan = plan(&system(seed, &shape), Solver::FoldedOccupancy).expect("seed is solvable");
+    assert!(check(&plan).is_feasible());
+    plan
+}
+
+/// Applies `mutate` to random windows of several good plans; it tells whether it changed anything that matters.
+/// Each time the judge must find a violation that `expected` accepts.
+fn each(mutate: fn(&mut Plan, usize, usize) -> bool, expected: fn(&Violation) -> bool) {
+    let mut applied = 0;
+    for seed in 0..8 {
+        let original = good(seed);
+        let random = &mut Random(seed);
+        for _ in 0..20 {
+            let mut plan = original.clone();
+            let table = random.below(plan.tables.len() as u64) as usize;
+            let window = random.below(plan.tables[table].windows.len() as u64) as usize;
+            if !mutate(&mut plan, table, window) {
+                continue;
+            }
+            applied += 1;
+            let verdict = check(&plan);
+            let caught = verdict.violations.iter().any(expected);
+            assert!(caught, "seed {seed}, table {table}, window {window} passed: {verdict}");
+        }
+    }
+    assert!(applied >= 20, "applied only {applied} times");
+}
+
+fn at(plan: &mut Plan, table: usize, window: usize) -> &mut Window {
+    &mut plan.tables[table].windows[window]
+}
+
+#[test]
+fn a_shorter_window_starves_its_job() {
+    // Every window of these plans is needed: the solver gives no more than the wcet.
+    each(
+        |plan, table, window| {
+            let window = at(plan, table, window);
+            window.length -= Duration::from_micros(1);
+            window.length >= Duration::from_micros(1)
+        },
+        |violation| matches!(violation, Violation::Starved { .. }),
+    );
+}
+
+#[test]
+fn a_dropped_window_is_missed() {
+    each(
+        |plan, table, window| {
+            plan.tables[table].windows.remove(window);
+            true
+        },
+        |violation| {
+            use Violation::*;
+            matches!(
+                violation,
+                Starved { .. } | NoWindow { .. } | NoJob { .. } | NoDeadline { .. } | JobCount { .. } | Slot { .. }
+            )
+        },
+    );
+}
+
+#[test]
+fn a_dropped_task_is_missed() {
+    each(
+        |plan, table, window| {
+            let task = at(plan, table, window).task.clone();
+            plan.tables[table].windows.retain(|window| window.task != task);
+            true
+        },
+        |violation| matches!(violation, Violation::NoWindow { .. }),
+    );
+}
+
+#[test]
+fn swapped_flags_are_caught() {
+    each(
+        |plan, table, window| {
+            at(plan, table, window).activate ^= true;
+            true
+        },
+        |violation| {
+            matches!(violation, Violation::NoJob { .. } | Violation::NoDeadline { .. } | Violation::Slot { .. })
+        },
+    );
+    each(
+        |plan, table, window| {
+            at(plan, table, window).deadline ^= true;
+            true
+        },
+        |violation| matches!(violation, Violation::NoJob { .. } | Violation::NoDeadline { .. }),
+    );
+}
+
+#[test]
+fn a_longer_window_that_meets_the_next_overlaps() {
+    each(
+        |plan, table, window| {
+            let Some(next) = plan.tables[table].windows.get(window + 1).map(|next| next.offset) else {
+                return false;
+            };
+            let window = at(plan, table, window);
+            window.length = next - window.offset + Duration::from_micros(1);
+            true
+        },
+        |violation| matches!(violation, Violation::Overlap { .. }),
+    );
+}
+
+#[test]
+fn a_window_at_another_windows_place_overlaps_and_is_not_sorted() {
+    each(
+        |plan, table, window| {
+            if window == 0 {
+                return false;
+            }
+            let before = plan.tables[table].windows[window - 1].offset;
+            at(plan, table, window).offset = before;
+            true
+        },
+        |violation| matches!(violation, Violation::Overlap { .. }),
+    );
+    each(
+        |plan, table, window| {
+            if window == 0 {
+                return false;
+            }
+            plan.tables[table].windows.swap(window - 1, window);
+            true
+        },
+        |violation| matches!(violation, Violation::NotSorted { .. }),
+    );
+}
+
+#[test]
+fn windows_off_the_grid_or_outside_the_cycle_are_caught() {
+    each(
+        |plan, table, window| {
+            at(plan, table, window).offset += Duration::from_nanos(1);
+            true
+        },
+        |violation| matches!(violation, Violation::OffGrid { .. }),
+    );
+    each(
+        |plan, table, window| {
+            let cycle = plan.cycle;
+            at(plan, table, window).offset += cycle;
+            true
+        },
+        |violation| matches!(violation, Violation::OutsideCycle { .. }),
+    );
+    each(
+        |plan, table, window| {
+            at(plan, table, window).length = Duration::ZERO;
+            true
+        },
+        |violation| matches!(violation, Violation::TooShort { .. }),
+    );
+}
+
+#[test]
+fn a_job_moved_out_of_its_period_is_caught() {
+    // Windows of one job that stands alone, moved behind its deadline; what else lies there does not matter.
+    each(
+        |plan, table, window| {
+            let moved = at(plan, table, window).clone();
+            let task = plan.system.task(&moved.task).expect("a known task").clone();
+            if !(moved.activate && moved.deadline) || task.jitter.is_some() || plan.cycle == task.period {
+                return false;
+            }
+            at(plan, table, window).offset += task.deadline;
+            true
+        },
+        |violation| matches!(violation, Violation::Late { .. } | Violation::Slot { .. }),
+    );
+}
+
+#[test]
+fn a_start_off_its_phase_breaks_the_jitter_bound() {
+    each(
+        |plan, table, window| {
+            let moved = at(plan, table, window).clone();
+            let task = plan.system.task(&moved.task).expect("a known task").clone();
+            let Some(jitter) = task.jitter.filter(|_| moved.activate && plan.cycle > task.period) else {
+                return false;
+            };
+            let window = at(plan, table, window);
+            window.offset += jitter + Duration::from_micros(1);
+            true
+        },
+        |violation| matches!(violation, Violation::Jitter { .. }),
+    );
+}
+
+#[test]
+fn a_task_on_the_wrong_cpu_or_on_two_is_caught() {
+    each(
+        |plan, table, window| {
+            let moved = plan.tables[table].windows.remove(window);
+            let other = &mut plan.tables[1 - table].windows;
+            let place = other.partition_point(|window| window.offset <= moved.offset);
+            let twice = plan.tables[table].windows.iter().any(|window| window.task == moved.task);
+            let other = &mut plan.tables[1 - table].windows;
+            other.insert(place, moved);
+            twice
+        },
+        |violation| matches!(violation, Violation::Migrates { .. }),
+    );
+    each(
+        |plan, table, window| {
+            let name = at(plan, table, window).task.clone();
+            let cpu = 1 - plan.tables[table].cpu;
+            let task = plan.system.tasks.iter_mut().find(|task| task.name == name).expect("a known task");
+            task.cpu = Some(cpu);
+            true
+        },
+        |violation| matches!(violation, Violation::WrongCpu { .. }),
+    );
+}
+
+#[test]
+fn tables_and_names_the_system_does_not_have_are_caught() {
+    each(
+        |plan, table, _| {
+            plan.tables[table].cpu += 7;
+            true
+        },
+        |violation| matches!(violation, Violation::UnknownCpu { .. }),
+    );
+    each(
+        |plan, _, _| {
+            plan.tables.swap(0, 1);
+            true
+        },
+        |violation| matches!(violation, Violation::TableOrder { .. }),
+    );
+    each(
+        |plan, table, window| {
+            at(plan, table, window).task.push('x');
+            true
+        },
+        |violation| matches!(violation, Violation::UnknownTask { .. }),
+    );
+}
+
+#[test]
+fn a_demand_beyond_what_was_planned_is_caught() {
+    each(
+        |plan, table, window| {
+            let name = at(plan, table, window).task.clone();
+            let task = plan.system.tasks.iter_mut().find(|task| task.name == name).expect("a known task");
+            task.wcet += Duration::from_micros(1);
+            true
+        },
+        |violation| matches!(violation, Violation::Starved { .. }),
+    );
+    each(
+        |plan, _, _| {
+            let chain = &mut plan.system.chains[0];
+            chain.reaction = Some(Duration::from_micros(1));
+            chain.age = None;
+            true
+        },
+        |violation| matches!(violation, Violation::Reaction { .. }),
+    );
+    each(
+        |plan, _, _| {
+            plan.system.chains[0].age = Some(Duration::from_micros(1));
+            true
+        },
+        |violation| matches!(violation, Violation::Age { .. }),
+    );
+}
+
+/// A system of one CPU and 10 ms, in a few words: `name wcet [key value]...`.
+fn tiny(tasks: &[&str], windows: &[(&str, i64, i64, &str)]) -> Plan {
+    let task = |text: &&str| {
+        let mut words = text.split(' ');
+        let (name, wcet) = (words.next().expect("a name"), words.next().expect("a wcet"));
+        let rest: Vec<&str> = words.collect();
+        let rest: String = rest.chunks(2).map(|pair| format!(", {}: {}", pair[0], pair[1])).collect();
+        let period = if rest.contains("period") { "" } else { ", period: 10ms" };
+        format!("  - {{name: {name}, wcet: {wcet}{period}{rest}}}\n")
+    };
+    let text = format!("system: tiny\ntasks:\n{}", tasks.iter().map(task).collect::<String>());
+    let system = System::parse(&text, "tiny").unwrap_or_else(|errors| panic!("{errors}"));
+    let window = |&(task, offset, length, flags): &(&str, i64, i64, &str)| Window {
+        offset: Duration::from_micros(offset),
+        length: Duration::from_micros(length),
+        task: task.into(),
+        activate: flags.contains('A'),
+        deadline: flags.contains('D'),
+    };
+    let tables = vec![CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }];
+    let cycle = system.hyperperiod().expect("short periods");
+    Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables, system }
+}
+
+fn violations(plan: &Plan) -> String {
+    check(plan).violations.iter().map(|violation| format!("{violation}\n")).collect()
+}
+
+#[test]
+fn abutting_windows_do_not_overlap() {
+    let plan = tiny(&["a 1ms", "b 1ms"], &[("a", 0, 1000, "AD"), ("b", 1000, 1000, "AD")]);
+    assert_eq!(violations(&plan), "");
+    let plan = tiny(&["a 1ms", "b 1ms"], &[("a", 0, 1001, "AD"), ("b", 1000, 1000, "AD")]);
+    assert_eq!(violations(&plan), "CPU 0: windows 0 and 1 overlap\n");
+}
+
+#[test]
+fn a_job_may_wrap_around_the_cycle_if_its_offset_says_so() {
+    let windows = [("a", 0, 500, "D"), ("a", 9500, 500, "A")];
+    assert_eq!(violations(&tiny(&["a 1ms offset 9500us"], &windows)), "");
+    assert_eq!(violations(&tiny(&["a 1ms"], &windows)), "task `a`, job 0: ends at 10500us, its deadline is 10ms\n");
+}
+
+#[test]
+fn a_chosen_phase_moves_the_deadline_with_it() {
+    let windows = [("a", 9000, 1000, "AD")];
+    assert_eq!(violations(&tiny(&["a 1ms jitter 0us deadline 2ms"], &windows)), "");
+    let late = "task `a`, job 0: ends at 10ms, its deadline is 2ms\n";
+    assert_eq!(violations(&tiny(&["a 1ms deadline 2ms"], &windows)), late);
+}
+
+#[test]
+fn an_offset_bounds_the_start_from_below_and_with_jitter_from_above() {
+    let task = "a 1ms offset 2ms jitter 500us";
+    assert_eq!(violations(&tiny(&[task], &[("a", 2500, 1000, "AD")])), "");
+    let late = "task `a`: starts vary by 501us, the bound is 500us\n";
+    assert_eq!(violations(&tiny(&[task], &[("a", 2501, 1000, "AD")])), late);
+    // One microsecond early is the last of the period before.
+    let early = violations(&tiny(&[task], &[("a", 1999, 1000, "AD")]));
+    assert!(early.contains("starts vary by 9999us"), "{early}");
+}
+
+#[test]
+fn too_full_a_cpu_is_refused() {
+    let plan = tiny(&["a 9500us"], &[("a", 0, 9500, "AD")]);
+    assert_eq!(violations(&plan), "");
+    let plan = tiny(&["a 9500us"], &[("a", 0, 9501, "AD")]);
+    assert_eq!(violations(&plan), "CPU 0: windows take 9501us of a cycle, at most 9500us are allowed\n");
+}
+
+#[test]
+fn two_jobs_in_one_period_and_none_in_the_next_are_caught() {
+    let tasks = ["a 1ms period 5ms", "b 1ms"];
+    let plan = tiny(&tasks, &[("a", 0, 1000, "AD"), ("a", 2000, 1000, "AD"), ("b", 4000, 1000, "AD")]);
+    let expected = "task `a`: 2 jobs start in period 0 instead of one\n\
+                    task `a`: 0 jobs start in period 1 instead of one\n";
+    assert_eq!(violations(&plan), expected);
+}
+
+#[test]
+fn chain_times_follow_the_definitions() {
+    // a reads at 0 and writes at 1 ms, every 5 ms; b reads at 4 ms and writes at 5 ms, every 10 ms.
+    let mut plan =
+        tiny(&["a 1ms period 5ms", "b 1ms"], &[("a", 0, 1000, "AD"), ("b", 4000, 1000, "AD"), ("a", 5000, 1000, "AD")]);
+    let bound = Some(Duration::from_secs(1));
+    let path = vec!["a".to_string(), "b".to_string()];
+    plan.system.chains = vec![macrotick_model::Chain { name: "c".into(), path, reaction: bound, age: bound }];
+    let verdict = check(&plan);
+    assert!(verdict.is_feasible(), "{verdict}");
+    // An input just after 0 is read by a at 5 and by b at 14: out at 15.
+    assert_eq!(verdict.chains[0].reaction, Some(Duration::from_millis(15)));
+    // b's output at 5 rests on what a read at 0.
+    assert_eq!(verdict.chains[0].age, Some(Duration::from_millis(5)));
+}
+
+#[test]
+fn nonsense_is_refused_without_a_panic() {
+    let mut plan = tiny(&["a 1ms"], &[("a", 0, 1000, "AD")]);
+    plan.cycle = Duration::from_millis(15);
+    assert_eq!(violations(&plan), "cycle 15ms is no positive multiple of the period 10ms of `a`\n");
+    plan.cycle = Duration::ZERO;
+    assert!(!check(&plan).is_feasible());
+    plan = tiny(&["a 1ms"], &[("a", 0, 1000, "AD")]);
+    plan.system.macrotick = Duration::ZERO;
+    assert_eq!(violations(&plan), "macrotick 0ns is not positive\n");
+    plan = tiny(&["a 1ms"], &[("a", 0, 1000, "D")]);
+    assert_eq!(violations(&plan), "task `a`: the window at 0ns belongs to no job\n");
+    plan = tiny(&["a 1ms"], &[]);
+    assert_eq!(violations(&plan), "task `a` has no window\n");
+}
+
+#[test]
+fn the_verdict_reads_well_and_serialises() {
+    let plan = tiny(&["a 1ms"], &[("a", 0, 900, "AD")]);
+    let verdict = check(&plan);
+    let expected = "not feasible: 1 violation\n  task `a`, job 0: windows of 900us for a wcet of 1ms\n\
+                    cpu 0: windows take 9.0 %\n\
+                    task   jobs     response       jitter        slack\n\
+                    a         1        900us          0ns       9100us\n";
+    assert_eq!(verdict.to_string(), expected);
+    let json = serde_json::to_string(&verdict.violations).expect("serialisable");
+    assert_eq!(json, r#"[{"rule":"starved","task":"a","job":0,"given":"900us","wcet":"1ms"}]"#);
+    let whole = serde_json::to_string(&verdict).expect("serialisable");
+    let read: macrotick_check::Verdict = serde_json::from_str(&whole).expect("readable");
+    assert_eq!(read, verdict);
+}
