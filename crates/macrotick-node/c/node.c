@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The calls of include/macrotick.h as symbols, so that the built-in workloads run exactly what applications run;
+ * the work of a job; and the layouts that src/abi.rs repeats, for its test.
+ */
+#include <macrotick.h>
+
+#include <stddef.h>
+
+int macrotick_node_join(void)
+{
+	return macrotick_join(NULL);
+}
+
+int macrotick_node_ready(void)
+{
+	return macrotick_ready();
+}
+
+int macrotick_node_wait(struct macrotick_job *job)
+{
+	return macrotick_wait(job);
+}
+
+int macrotick_node_leave(void)
+{
+	return macrotick_leave();
+}
+
+/* The epoch that macrotick_ready() waited for; zero without a runner. */
+uint64_t macrotick_node_epoch(void)
+{
+	return macrotick_context_.block ? macrotick_context_.block->epoch_ns : 0;
+}
+
+/* A fixed amount of work: the same few instructions, `rounds` times. */
+void macrotick_node_spin(uint64_t rounds)
+{
+	for (; rounds; rounds--)
+		__asm__ volatile("" ::: "memory");
+}
+
+/* Sizes and offsets in the order in which src/abi.rs lists its own. */
+const uint32_t macrotick_node_layout[] = {
+	sizeof(struct macrotick_job), offsetof(struct macrotick_job, start_ns), offsetof(struct macrotick_job, lost),
+	sizeof(struct macrotick_record), offsetof(struct macrotick_record, end_ns),
+	sizeof(struct macrotick_block), offsetof(struct macrotick_block, size), offsetof(struct macrotick_block, backend),
+	offsetof(struct macrotick_block, cycle_ns), offsetof(struct macrotick_block, nr_offsets),
+	offsetof(struct macrotick_block, capacity), offsetof(struct macrotick_block, records_at),
+	offsetof(struct macrotick_block, epoch_ns), offsetof(struct macrotick_block, run),
+	offsetof(struct macrotick_block, released), offsetof(struct macrotick_block, phase),
+	offsetof(struct macrotick_block, tid), offsetof(struct macrotick_block, flags),
+	offsetof(struct macrotick_block, completed), offsetof(struct macrotick_block, count),
+	sizeof(struct macrotick_entity), sizeof(struct macrotick_window), offsetof(struct macrotick_window, cpu),
+	offsetof(struct macrotick_window, flags), sizeof(struct macrotick_install),
+	offsetof(struct macrotick_install, cycle_ns), offsetof(struct macrotick_install, windows),
+	offsetof(struct macrotick_install, error), offsetof(struct macrotick_install, error_other),
+	sizeof(struct macrotick_start), offsetof(struct macrotick_start, epoch_ns),
+	sizeof(struct macrotick_entity_stats), offsetof(struct macrotick_entity_stats, nr_threads),
+	offsetof(struct macrotick_entity_stats, activations), offsetof(struct macrotick_entity_stats, runtime_ns),
+	sizeof(struct macrotick_bind), offsetof(struct macrotick_bind, pidfd), offsetof(struct macrotick_bind, name),
+	MACROTICK_IOC_INSTALL, MACROTICK_IOC_START, MACROTICK_IOC_STOP, MACROTICK_IOC_REMOVE, MACROTICK_IOC_STATS,
+	MACROTICK_IOC_BIND, MACROTICK_ERR_INSTALLED, MACROTICK_NAME_LEN,
+};
+const uint32_t macrotick_node_layout_len = sizeof(macrotick_node_layout) / sizeof(macrotick_node_layout[0]);

@@ -1,0 +1,92 @@
+//! Runs a plan file, or a tiny built-in plan, and prints the observation:
+//! `cargo run -p macrotick-node --example run -- BACKEND [DURATION [PLAN.json]]`.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use macrotick_model::{Backend, CpuTable, Duration, ExecutionTime, Plan, System, Task, Window, Workload};
+use macrotick_model::{Background, Load, Policy};
+use macrotick_node::{background, run, task, RunOptions};
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some(task::VERB) => return task::main(),
+        Some(background::VERB) => return background::main(),
+        _ => {}
+    }
+    match observe() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint!("error: {error}");
+            let mut source = error.source();
+            while let Some(cause) = source {
+                eprint!(": {cause}");
+                source = cause.source();
+            }
+            eprintln!();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn observe() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let name = arguments.first().map_or("other", String::as_str);
+    let backend = Backend::ALL.into_iter().find(|backend| backend.name() == name).ok_or("no such backend")?;
+    let mut options = RunOptions::new(backend);
+    options.duration = arguments.get(1).map(|text| text.parse()).transpose()?;
+    options.trace = std::env::var("TRACE").ok().map(|text| text.parse()).transpose()?;
+    let plan = match arguments.get(2) {
+        Some(path) => serde_json::from_str(&std::fs::read_to_string(path)?)?,
+        None => tiny_plan(),
+    };
+    let observation = run(&plan, &options, &mut |progress| eprintln!("{progress:?}"))?;
+    for task in &observation.tasks {
+        let done = task.jobs.iter().filter(|job| job.end.is_some()).count();
+        let lateness: Vec<i64> =
+            task.jobs.iter().filter_map(|job| Some((job.start? - job.nominal).as_nanos())).collect();
+        let mean = lateness.iter().sum::<i64>() / lateness.len().max(1) as i64;
+        let (min, max) = (lateness.iter().min().unwrap_or(&0), lateness.iter().max().unwrap_or(&0));
+        eprintln!("{}: {done} of {} jobs, lateness {min}/{mean}/{max} ns", task.name, task.jobs.len());
+    }
+    println!("{}", serde_json::to_string(&observation)?);
+    Ok(())
+}
+
+/// Two tasks on CPU 0, a hog beside them.
+fn tiny_plan() -> Plan {
+    let us = Duration::from_micros;
+    let task = |name: &str, period: i64, work: i64| Task {
+        name: name.into(),
+        period: us(period),
+        wcet: us(work + 100),
+        deadline: us(period),
+        offset: None,
+        jitter: None,
+        cpu: Some(0),
+        priority: None,
+        workload: Workload::Spin(ExecutionTime::Fixed(us(work))),
+    };
+    let window = |task: &str, offset: i64, length: i64| Window {
+        offset: us(offset),
+        length: us(length),
+        task: task.into(),
+        activate: true,
+        deadline: true,
+    };
+    let hog = Background { name: "hog".into(), count: 1, cpu: Some(0), policy: Policy::Other(0), load: Load::Hog };
+    let system = System {
+        name: "tiny".into(),
+        macrotick: us(10),
+        cycle: None,
+        cpus: vec![0],
+        duration: Duration::from_secs(1),
+        tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],
+        chains: Vec::new(),
+        background: vec![hog],
+        table: None,
+    };
+    let windows = vec![window("fast", 20, 300), window("slow", 500, 1500), window("fast", 5_020, 300)];
+    let tables = vec![CpuTable { cpu: 0, windows }];
+    Plan { version: Plan::VERSION, solver: "hand".into(), cycle: us(10_000), tables, system }
+}

@@ -1,0 +1,215 @@
+//! Processes that the runner starts: held until the run begins, killed when it ends, and with it when the runner dies.
+
+use std::fs::File;
+use std::io::{self, Seek};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+
+use macrotick_model::Duration;
+
+use crate::abi;
+use crate::block::Block;
+use crate::error::{NodeError, Tail};
+use crate::signals::Signals;
+use crate::sys;
+
+/// What is kept of a process's output; writes beyond fail in the process.
+const OUTPUT_BYTES: u64 = 64 << 10;
+/// Lines of it that errors show.
+const TAIL_LINES: usize = 10;
+
+/// A process with its block. Dropping it kills the process and all of its process group.
+pub struct Child {
+    /// The task's or background load's name.
+    pub name: String,
+    /// The shared memory.
+    pub block: Block,
+    process: std::process::Child,
+    output: File,
+    reaped: bool,
+}
+
+/// What to start.
+pub struct Launch<'a> {
+    /// The task's or background load's name.
+    pub name: &'a str,
+    /// Program and arguments.
+    pub command: &'a [String],
+    /// The shared memory.
+    pub block: Block,
+}
+
+/// This very program, for built-in workloads.
+pub const SELF: &str = "/proc/self/exe";
+
+impl Child {
+    /// Starts a process in a process group of its own, with its block and nothing else of ours.
+    pub fn spawn(launch: Launch) -> Result<Child, NodeError> {
+        let output = output_file().map_err(NodeError::system("creating a file for output"))?;
+        let fd = launch.block.file().as_raw_fd();
+        let parent = std::process::id();
+        let program = launch.command.first().map_or("", String::as_str);
+        let spawn = || {
+            let mut command = Command::new(program);
+            command
+                .args(launch.command.get(1..).unwrap_or_default())
+                .env(abi::ENV_SHM, fd.to_string())
+                .env(abi::ENV_TASK, launch.name)
+                .stdin(Stdio::null())
+                .stdout(output.try_clone()?)
+                .stderr(output.try_clone()?)
+                .process_group(0);
+            // SAFETY: only async-signal-safe calls between fork and exec.
+            unsafe { command.pre_exec(move || prepare_process(fd, parent)) };
+            command.spawn()
+        };
+        let process =
+            spawn().map_err(|source| NodeError::Spawn { name: launch.name.into(), program: program.into(), source })?;
+        Ok(Child { name: launch.name.into(), block: launch.block, process, output, reaped: false })
+    }
+
+    /// The process's id.
+    pub fn pid(&self) -> sys::Tid {
+        self.process.id() as sys::Tid
+    }
+
+    /// How it ended, if it did. It is not reaped yet, so that its process group's number stays taken.
+    pub fn exited(&self) -> Option<ExitStatus> {
+        sys::exited(self.pid())
+    }
+
+    /// The last lines it wrote.
+    pub fn tail(&self) -> Tail {
+        let mut file = &self.output;
+        // The position is shared with the process: what it wrote ends there.
+        let written = file.stream_position().unwrap_or(0).min(OUTPUT_BYTES);
+        let mut bytes = vec![0; written as usize];
+        if self.output.read_exact_at(&mut bytes, 0).is_err() {
+            return Tail::default();
+        }
+        Tail(last_lines(&String::from_utf8_lossy(&bytes), TAIL_LINES))
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
+    /// Ends it and all it started, and reaps it; a second time does nothing.
+    pub fn kill(&mut self) {
+        if std::mem::replace(&mut self.reaped, true) {
+            return;
+        }
+        self.signal(libc::SIGKILL);
+        // Only a process that is not ours could not be waited for.
+        let _ = self.process.wait();
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: no memory is passed. The group's number is not reused before we have reaped its leader.
+        unsafe { libc::kill(-self.pid(), signal) };
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// In the new process, before exec: dies with the runner, and inherits its own block only.
+fn prepare_process(fd: i32, parent: u32) -> io::Result<()> {
+    // SAFETY: system calls without memory.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 || libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // The runner may have died before the request was made.
+        if libc::getppid() as u32 != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+    }
+    Ok(())
+}
+
+fn output_file() -> io::Result<File> {
+    let file = sys::memory_file(c"macrotick-output")?;
+    file.set_len(OUTPUT_BYTES)?;
+    sys::seal_size(&file)?;
+    Ok(file)
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+/// Waits until all have got to a phase.
+pub fn await_phase(children: &[Child], phase: u32, limit: Duration, signals: &Signals) -> Result<(), NodeError> {
+    let stage = if phase == abi::PHASE_WAITING { "waiting for its first job" } else { "ready" };
+    let give_up = sys::now() + limit;
+    loop {
+        let mut late = None;
+        for child in children {
+            if let Some(status) = child.exited() {
+                return Err(NodeError::Died { name: child.name.clone(), status, output: child.tail() });
+            }
+            if child.block.phase() < phase {
+                late.get_or_insert(child);
+            }
+        }
+        let Some(late) = late else { return Ok(()) };
+        if sys::now() > give_up {
+            return Err(NodeError::NotReady { name: late.name.clone(), stage, limit, output: late.tail() });
+        }
+        if let Some(signal) = signals.sleep_until(sys::now() + Duration::from_millis(1)) {
+            return Err(NodeError::Interrupted(signal));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockSpec;
+
+    fn spawn(command: &[&str]) -> Result<Child, NodeError> {
+        let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[], capacity: 0 };
+        let block = Block::new(&spec).unwrap();
+        let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
+        Child::spawn(Launch { name: "x", command: &command, block })
+    }
+
+    #[test]
+    fn the_tail_is_what_was_written_last() {
+        let child = spawn(&["/bin/sh", "-c", "seq 100; echo bad >&2; exit 3"]).unwrap();
+        let status = (0..2000).find_map(|_| {
+            sys::sleep(Duration::from_millis(5));
+            child.exited()
+        });
+        assert_eq!(status.and_then(|status| status.code()), Some(3));
+        let tail = child.tail().0;
+        assert_eq!(tail.lines().count(), TAIL_LINES);
+        assert!(tail.starts_with("92\n") && tail.ends_with("100\nbad"), "{tail}");
+    }
+
+    #[test]
+    fn dropping_kills_the_whole_group() {
+        let child = spawn(&["/bin/sh", "-c", "sleep 1000 & wait"]).unwrap();
+        let group = child.pid();
+        drop(child);
+        // SAFETY: asks only whether the group exists. Orphans are reaped by init, which may take a moment.
+        let gone = (0..1000).any(|_| {
+            sys::sleep(Duration::from_millis(5));
+            unsafe { libc::kill(-group, 0) < 0 }
+        });
+        assert!(gone);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        assert!(matches!(spawn(&["/no/such"]), Err(NodeError::Spawn { program, .. }) if program == "/no/such"));
+    }
+}

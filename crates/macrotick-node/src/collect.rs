@@ -1,0 +1,151 @@
+//! The end of a run: everything is stopped, and what happened becomes the observation.
+
+use std::collections::BTreeMap;
+
+use macrotick_model::{Backend, Duration, EntityCounters, Instant, Observation, TaskObservation, Tier, Workload};
+
+use crate::child::Child;
+use crate::dispatcher::Dispatcher;
+use crate::environment::environment;
+use crate::error::NodeError;
+use crate::records::{merge, Frame};
+use crate::run::{Outcome, Run};
+use crate::sys::{self, Tid};
+use crate::trace::Traced;
+
+/// How long a program may take to end by itself, and then again after SIGTERM.
+const GRACE: Duration = Duration::from_millis(200);
+
+impl Run<'_> {
+    /// Ends everything and makes the observation.
+    pub fn collect(mut self, epoch: Instant, outcome: Outcome) -> Result<Observation, NodeError> {
+        let mut remarks = self.deployment.remarks.clone();
+        if let Some(signal) = outcome.signal {
+            remarks.push(format!("{signal} ended the run after {}", outcome.duration));
+        }
+        if let Some(trace) = &self.trace {
+            trace.stop()?;
+        }
+        remarks.extend(self.tasks.iter().chain(&self.background).filter_map(describe_end));
+        remarks.extend(self.dispatchers.iter().filter_map(Dispatcher::describe_end));
+        let names = self.thread_names();
+        let counters = self.end()?;
+        let traced = self.read_trace(&names, epoch, outcome.duration)?;
+        if traced.dropped > 0 {
+            remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
+        }
+        let frame = Frame { epoch, cycle: self.deployment.plan.cycle, duration: outcome.duration };
+        let tasks = self.task_observations(frame, &counters, &mut remarks);
+        let backend = self.deployment.backend;
+        Ok(Observation {
+            version: Observation::VERSION,
+            backend,
+            tier: tier(backend),
+            environment: environment(),
+            duration: outcome.duration,
+            tasks,
+            segments: traced.segments,
+            remarks,
+            plan: self.deployment.plan.clone(),
+        })
+    }
+
+    /// Stops what releases jobs, then the load, then the tasks. Returns the kernel's counters, if it has any.
+    fn end(&mut self) -> Result<Vec<EntityCounters>, NodeError> {
+        let mut counters = Vec::new();
+        if let Some(table) = self.table.take() {
+            table.stop()?;
+            counters = (0..self.tasks.len()).map(|task| table.counters(task)).collect::<Result<_, _>>()?;
+            // Removed here, so that programs learn from their wait that the run is over.
+        }
+        self.dispatchers.clear();
+        self.background.iter_mut().for_each(Child::kill);
+        self.tasks.iter().for_each(|child| child.block.stop());
+        let (mut programs, mut builtins): (Vec<&mut Child>, Vec<&mut Child>) = (Vec::new(), Vec::new());
+        for (child, deployed) in self.tasks.iter_mut().zip(&self.deployment.tasks) {
+            let program = matches!(deployed.task.workload, Workload::Program(_));
+            if program { &mut programs } else { &mut builtins }.push(child);
+        }
+        builtins.into_iter().for_each(Child::kill);
+        if !await_exit(&programs) {
+            programs.iter().for_each(|child| child.terminate());
+            await_exit(&programs);
+        }
+        programs.into_iter().for_each(Child::kill);
+        Ok(counters)
+    }
+
+    fn read_trace(
+        &self,
+        names: &BTreeMap<Tid, String>,
+        epoch: Instant,
+        duration: Duration,
+    ) -> Result<Traced, NodeError> {
+        match &self.trace {
+            Some(trace) => trace.read(names, epoch, self.trace_length(duration)),
+            None => Ok(Traced::default()),
+        }
+    }
+
+    /// What the threads of this run are called in the trace.
+    fn thread_names(&self) -> BTreeMap<Tid, String> {
+        let background = self.background.iter().map(|child| (child.pid(), child.name.clone()));
+        let tasks = self.tasks.iter().map(|child| (child.block.tid(), child.name.clone()));
+        let dispatchers = self.dispatchers.iter().map(|dispatcher| (dispatcher.pid, dispatcher.name.clone()));
+        let runner = (std::process::id() as Tid, "macrotick".to_string());
+        background.chain(tasks).chain(dispatchers).chain([runner]).collect()
+    }
+
+    fn task_observations(
+        &self,
+        frame: Frame,
+        counters: &[EntityCounters],
+        remarks: &mut Vec<String>,
+    ) -> Vec<TaskObservation> {
+        let mut observations = Vec::new();
+        for (index, (child, deployed)) in self.tasks.iter().zip(&self.deployment.tasks).enumerate() {
+            let merged = merge(frame, &deployed.jobs, &child.block.records());
+            if child.block.is_full() {
+                let capacity = deployed.capacity;
+                remarks.push(format!("task `{}`: only the first {capacity} jobs were recorded", child.name));
+            }
+            if merged.strange > 0 {
+                let strange = merged.strange;
+                remarks.push(format!("task `{}`: {strange} records do not fit the plan", child.name));
+            }
+            let counters = counters.get(index).copied();
+            observations.push(TaskObservation { name: child.name.clone(), jobs: merged.jobs, counters });
+        }
+        observations
+    }
+}
+
+fn tier(backend: Backend) -> Tier {
+    match backend {
+        Backend::Kernel => Tier::KernelClass,
+        Backend::User => Tier::UserSpaceDispatcher,
+        Backend::Fifo | Backend::Deadline | Backend::Other => Tier::NotEnforced,
+    }
+}
+
+/// A remark on a process that ended before it was told to.
+fn describe_end(child: &Child) -> Option<String> {
+    let status = child.exited()?;
+    let tail = child.tail().0;
+    let said = tail.lines().last().map_or_else(String::new, |line| format!(": {line}"));
+    Some(format!("`{}` ended during the run ({status}){said}", child.name))
+}
+
+/// Whether all have ended within the grace.
+fn await_exit(children: &[&mut Child]) -> bool {
+    let give_up = sys::now() + GRACE;
+    loop {
+        if children.iter().all(|child| child.exited().is_some()) {
+            return true;
+        }
+        if sys::now() > give_up {
+            return false;
+        }
+        sys::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,295 @@
+//! A plan decoded for one host and one backend: whatever can be refused is refused here, before anything is touched.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use macrotick_model::plan::PlannedJob;
+use macrotick_model::{Backend, Background, Duration, Load, Plan, Policy, Task, Workload};
+
+use crate::abi;
+use crate::error::NodeError;
+use crate::options::RunOptions;
+use crate::sys::Standing;
+
+/// Most records of a task when nobody limits them: 64 MiB.
+const MOST_RECORDS: i64 = 1 << 21;
+
+/// What is going to be deployed.
+pub struct Deployment<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The backend.
+    pub backend: Backend,
+    /// How long is observed.
+    pub duration: Duration,
+    /// In the order of the system.
+    pub tasks: Vec<TaskDeployment<'a>>,
+    /// What a reader of the observation should know.
+    pub remarks: Vec<String>,
+}
+
+/// One task of it.
+pub struct TaskDeployment<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// The CPU of its windows.
+    pub cpu: u32,
+    /// Whether it is pinned to that CPU.
+    pub pinned: bool,
+    /// Its jobs in one cycle.
+    pub jobs: Vec<PlannedJob>,
+    /// How it runs.
+    pub standing: Standing,
+    /// How many records it gets.
+    pub capacity: u32,
+}
+
+impl<'a> Deployment<'a> {
+    /// Decodes a plan. `online` are the host's CPUs.
+    pub fn decode(plan: &'a Plan, options: &RunOptions, online: &[u32]) -> Result<Self, NodeError> {
+        if plan.version != Plan::VERSION {
+            return Err(NodeError::PlanVersion(plan.version));
+        }
+        let duration = options.duration.unwrap_or(plan.system.duration);
+        for (what, value) in [("cycle", plan.cycle), ("duration", duration)] {
+            if value <= Duration::ZERO {
+                return Err(NodeError::NotPositive { what, value });
+            }
+        }
+        plan.system.background.iter().try_for_each(|background| decode_background(background, online))?;
+        let priorities = fifo_priorities(&plan.system.tasks);
+        let mut tasks = Vec::new();
+        for (task, priority) in plan.system.tasks.iter().zip(priorities) {
+            let (cpu, jobs) = decode_task(plan, task, online)?;
+            let capacity = capacity(plan.cycle, duration, jobs.len(), options.record_limit);
+            let standing = standing(options.backend, task, priority);
+            let pinned = options.backend != Backend::Deadline;
+            tasks.push(TaskDeployment { task, cpu, pinned, jobs, standing, capacity });
+        }
+        let mut remarks = Vec::new();
+        if options.backend == Backend::Deadline && online.len() > 1 {
+            remarks.push("SCHED_DEADLINE cannot be pinned: tasks may run on any CPU".into());
+        }
+        Ok(Deployment { plan, backend: options.backend, duration, tasks, remarks })
+    }
+
+    /// What the tasks' blocks call the backend.
+    pub fn block_backend(&self) -> u32 {
+        match self.backend {
+            Backend::Kernel => abi::BACKEND_KERNEL,
+            Backend::User => abi::BACKEND_USER,
+            Backend::Fifo | Backend::Deadline | Backend::Other => abi::BACKEND_SLEEP,
+        }
+    }
+}
+
+fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(u32, Vec<PlannedJob>), NodeError> {
+    let name = || task.name.clone();
+    if task.name.len() >= abi::NAME_LEN {
+        return Err(NodeError::NameTooLong(name()));
+    }
+    let of_task = |table: &&macrotick_model::CpuTable| table.windows.iter().any(|window| window.task == task.name);
+    let cpus: Vec<u32> = plan.tables.iter().filter(of_task).map(|table| table.cpu).collect();
+    let &[cpu] = cpus.as_slice() else {
+        return Err(if cpus.is_empty() { NodeError::NoActivation(name()) } else { NodeError::Migrates(name()) });
+    };
+    if !online.contains(&cpu) {
+        return Err(NodeError::CpuOffline { name: name(), cpu });
+    }
+    let jobs = plan.jobs(&task.name);
+    if jobs.is_empty() {
+        return Err(NodeError::NoActivation(name()));
+    }
+    if let Workload::Program(command) = &task.workload {
+        decode_program(&task.name, command)?;
+    }
+    Ok((cpu, jobs))
+}
+
+fn decode_background(background: &Background, online: &[u32]) -> Result<(), NodeError> {
+    if let Some(cpu) = background.cpu.filter(|cpu| !online.contains(cpu)) {
+        return Err(NodeError::CpuOffline { name: background.name.clone(), cpu });
+    }
+    match &background.load {
+        Load::Program(command) => decode_program(&background.name, command),
+        _ => Ok(()),
+    }
+}
+
+/// Looks a program up as execvp(3) will.
+fn decode_program(name: &str, command: &[String]) -> Result<(), NodeError> {
+    let program = command.first().map_or("", String::as_str);
+    let executable = |path: &Path| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let found = match program {
+        "" => false,
+        _ if program.contains('/') => executable(Path::new(program)),
+        _ => std::env::split_paths(&path).any(|directory| executable(&directory.join(program))),
+    };
+    if found {
+        return Ok(());
+    }
+    Err(NodeError::NoProgram { name: name.into(), program: program.into() })
+}
+
+/// One record for every job that can begin, and some more for what begins while the run ends.
+fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Option<u32>) -> u32 {
+    let cycles = duration / cycle + 2;
+    let jobs = cycles.saturating_mul(per_cycle as i64).min(MOST_RECORDS) as u32;
+    limit.map_or(jobs, |limit| jobs.min(limit))
+}
+
+/// The user-space dispatcher's priority: above all it serves, below the runner.
+pub const DISPATCHER: Standing = Standing::Fifo(98);
+/// The task that the dispatcher serves.
+pub const SERVED: Standing = Standing::Fifo(97);
+/// A task that did not finish in its window: it delays no served task and nothing that runs in real time, and takes
+/// from ordinary threads the little that `SCHED_IDLE` gets.
+pub const NOT_SERVED: Standing = Standing::Idle;
+
+fn standing(backend: Backend, task: &Task, priority: u8) -> Standing {
+    match backend {
+        // It enters the class with its first wait.
+        Backend::Kernel | Backend::Other => Standing::Other(0),
+        Backend::User => SERVED,
+        Backend::Fifo => Standing::Fifo(priority),
+        Backend::Deadline => deadline_standing(task),
+    }
+}
+
+/// A reservation with some more than the WCET, because the wait call and the switch are charged to it too, and a
+/// budget that is used up to the last nanosecond throttles the task until its next period. The kernel takes no
+/// runtime below 1024 ns.
+fn deadline_standing(task: &Task) -> Standing {
+    let margin = Duration::from_nanos(task.wcet.as_nanos() / 50) + Duration::from_micros(10);
+    let runtime = (task.wcet + margin).max(Duration::from_nanos(1024)).min(task.deadline);
+    Standing::Deadline { runtime, deadline: task.deadline, period: task.period }
+}
+
+/// `SCHED_FIFO` priorities, one per task: the given ones, and for the rest rate-monotonic order (shorter period,
+/// higher priority; the description's order among equals) downwards from 90, each its own as long as there are any.
+fn fifo_priorities(tasks: &[Task]) -> Vec<u8> {
+    let taken: BTreeSet<u8> = tasks.iter().filter_map(|task| task.priority).collect();
+    let mut free = (1..=90).rev().filter(|priority| !taken.contains(priority));
+    let mut order: Vec<usize> = (0..tasks.len()).filter(|&index| tasks[index].priority.is_none()).collect();
+    order.sort_by_key(|&index| tasks[index].period);
+    let mut priorities: Vec<u8> = tasks.iter().map(|task| task.priority.unwrap_or(1)).collect();
+    for index in order {
+        priorities[index] = free.next().unwrap_or(1);
+    }
+    priorities
+}
+
+/// How a background load runs.
+pub fn background_standing(policy: Policy) -> Standing {
+    match policy {
+        Policy::Other(nice) => Standing::Other(nice),
+        Policy::Fifo(priority) => Standing::Fifo(priority),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use macrotick_model::{CpuTable, ExecutionTime, System, Window};
+
+    use super::*;
+
+    fn us(us: i64) -> Duration {
+        Duration::from_micros(us)
+    }
+
+    pub fn task(name: &str, period: Duration, priority: Option<u8>) -> Task {
+        Task {
+            name: name.into(),
+            period,
+            wcet: us(100),
+            deadline: period,
+            offset: None,
+            jitter: None,
+            cpu: None,
+            priority,
+            workload: Workload::Spin(ExecutionTime::Fixed(us(100))),
+        }
+    }
+
+    pub fn window(task: &str, offset: i64, length: i64, activate: bool, deadline: bool) -> Window {
+        Window { offset: us(offset), length: us(length), task: task.into(), activate, deadline }
+    }
+
+    pub fn plan(tasks: Vec<Task>, windows: Vec<Window>) -> Plan {
+        let system = System {
+            name: "test".into(),
+            macrotick: us(10),
+            cycle: None,
+            cpus: vec![0],
+            duration: Duration::from_millis(10),
+            tasks,
+            chains: Vec::new(),
+            background: Vec::new(),
+            table: None,
+        };
+        let tables = vec![CpuTable { cpu: 0, windows }];
+        Plan { version: Plan::VERSION, solver: "test".into(), cycle: Duration::from_millis(1), tables, system }
+    }
+
+    fn decode(plan: &Plan) -> Result<Deployment<'_>, NodeError> {
+        Deployment::decode(plan, &RunOptions::new(Backend::Other), &[0])
+    }
+
+    #[test]
+    fn priorities_are_rate_monotonic_and_unique() {
+        let ms = Duration::from_millis;
+        let tasks = [
+            task("slow", ms(100), None),
+            task("given", ms(50), Some(89)),
+            task("fast", ms(1), None),
+            task("fast too", ms(1), None),
+        ];
+        assert_eq!(fifo_priorities(&tasks), [87, 89, 90, 88]);
+    }
+
+    #[test]
+    fn reservations_have_a_margin_within_the_deadline() {
+        let standing = |task: &Task| deadline_standing(task);
+        let mut tight = task("a", Duration::from_millis(1), None);
+        let (deadline, period) = (Duration::from_millis(1), Duration::from_millis(1));
+        assert_eq!(standing(&tight), Standing::Deadline { runtime: us(112), deadline, period });
+        tight.deadline = us(105);
+        assert_eq!(standing(&tight), Standing::Deadline { runtime: us(105), deadline: us(105), period });
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_by_name() {
+        let one = || vec![task("a", Duration::from_millis(1), None)];
+        let good = plan(one(), vec![window("a", 0, 200, true, true)]);
+        assert_eq!(decode(&good).map(|deployment| deployment.tasks[0].capacity).ok(), Some(12));
+
+        let never = plan(one(), vec![window("a", 0, 200, false, true)]);
+        assert!(matches!(decode(&never), Err(NodeError::NoActivation(name)) if name == "a"));
+        let nowhere = plan(one(), Vec::new());
+        assert!(matches!(decode(&nowhere), Err(NodeError::NoActivation(name)) if name == "a"));
+
+        let mut offline = good.clone();
+        offline.tables[0].cpu = 7;
+        assert!(matches!(decode(&offline), Err(NodeError::CpuOffline { cpu: 7, .. })));
+
+        let mut moving = good.clone();
+        moving.tables.push(CpuTable { cpu: 1, ..moving.tables[0].clone() });
+        assert!(matches!(decode(&moving), Err(NodeError::Migrates(name)) if name == "a"));
+
+        let mut newer = good.clone();
+        newer.version += 1;
+        assert!(matches!(decode(&newer), Err(NodeError::PlanVersion(2))));
+
+        let mut missing = good.clone();
+        missing.system.tasks[0].workload = Workload::Program(vec!["/no/such/program".into()]);
+        assert!(matches!(decode(&missing), Err(NodeError::NoProgram { .. })));
+
+        let mut endless = good.clone();
+        endless.system.duration = Duration::ZERO;
+        assert!(matches!(decode(&endless), Err(NodeError::NotPositive { what: "duration", .. })));
+    }
+}

@@ -1,0 +1,97 @@
+//! The facts about a host that a report tells.
+
+use macrotick_model::observation::Lab;
+use macrotick_model::Environment;
+
+use crate::sys;
+
+/// Set by the lab: `SHIFT,CPUS`, where an instruction takes `2^SHIFT` ns of virtual time.
+const ENV_LAB: &str = "MACROTICK_LAB";
+
+/// The facts of this host. In the lab nothing in them differs between two runs.
+pub fn environment() -> Environment {
+    let (kernel, kernel_version) = uname();
+    let preemption = preemption(&kernel_version, read("/sys/kernel/realtime").as_deref() == Some("1"));
+    Environment {
+        preemption: preemption.into(),
+        kernel,
+        kernel_version,
+        cpu_model: cpu_model(&read("/proc/cpuinfo").unwrap_or_default()),
+        cpus: sys::online_cpus().map_or(0, |cpus| cpus.len() as u32),
+        lab: std::env::var(ENV_LAB).ok().and_then(|text| parse_lab(&text)),
+        facts: facts(),
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_string())
+}
+
+fn uname() -> (String, String) {
+    // SAFETY: uname fills the structure with terminated strings.
+    unsafe {
+        let mut name: libc::utsname = std::mem::zeroed();
+        libc::uname(&mut name);
+        let text = |field: &[libc::c_char]| std::ffi::CStr::from_ptr(field.as_ptr()).to_string_lossy().into_owned();
+        (text(&name.release), text(&name.version))
+    }
+}
+
+/// `/sys/kernel/realtime` came with the out-of-tree patch and is not in every kernel; the version string always tells.
+fn preemption(version: &str, realtime: bool) -> &'static str {
+    let known = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"];
+    if realtime {
+        return known[0];
+    }
+    known.into_iter().find(|word| version.split_whitespace().any(|part| part == *word)).unwrap_or("none")
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.trim().to_string())
+}
+
+fn parse_lab(text: &str) -> Option<Lab> {
+    let (shift, cpus) = text.split_once(',')?;
+    let ns_per_instruction = 1u32.checked_shl(shift.trim().parse().ok()?)?;
+    Some(Lab { ns_per_instruction, cpus: cpus.trim().parse().ok()? })
+}
+
+fn facts() -> Vec<(String, String)> {
+    [
+        ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ("sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"),
+        ("isolated CPUs", "/sys/devices/system/cpu/isolated"),
+        ("frequency governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    ]
+    .into_iter()
+    .filter_map(|(name, path)| Some((name.to_string(), read(path)?)))
+    .filter(|(_, value)| !value.is_empty())
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preemption_is_what_the_version_says() {
+        assert_eq!(preemption("#1 SMP PREEMPT_RT Debian 6.12", false), "PREEMPT_RT");
+        assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC @0", false), "PREEMPT_DYNAMIC");
+        assert_eq!(preemption("#1 SMP @0", false), "none");
+        assert_eq!(preemption("#1 SMP PREEMPT @0", true), "PREEMPT_RT");
+    }
+
+    #[test]
+    fn the_lab_tells_its_clock() {
+        assert_eq!(parse_lab("2,1"), Some(Lab { ns_per_instruction: 4, cpus: 1 }));
+        assert_eq!(parse_lab("0"), None);
+        assert_eq!(parse_lab("64,1"), None);
+    }
+
+    #[test]
+    fn the_model_of_the_cpu() {
+        assert_eq!(cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\n"), "Some CPU @ 3 GHz");
+        assert_eq!(cpu_model("processor\t: 0\n"), std::env::consts::ARCH);
+    }
+}

@@ -1,0 +1,188 @@
+//! Everything that can go wrong in a run.
+
+use std::io;
+use std::path::PathBuf;
+
+use macrotick_model::{Duration, Plan};
+
+use crate::kernel::Refusal;
+use crate::sys::Standing;
+
+/// Why a run failed. The host is as it was before.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The plan has another format.
+    #[error("the plan has version {0}, this program runs version {expected}", expected = Plan::VERSION)]
+    PlanVersion(u32),
+    /// A cycle or duration that is not positive.
+    #[error("the {what} is {value}, but must be positive")]
+    NotPositive {
+        /// `cycle`, `duration`.
+        what: &'static str,
+        /// What it is.
+        value: Duration,
+    },
+    /// The plan has no window with ACTIVATE for a task.
+    #[error("the plan never activates task `{0}`")]
+    NoActivation(String),
+    /// A task has windows on more than one CPU.
+    #[error("task `{0}` has windows on several CPUs")]
+    Migrates(String),
+    /// A name that does not fit into the kernel's.
+    #[error("the name `{0}` is too long: at most 31 bytes")]
+    NameTooLong(String),
+    /// A window or a background load on a CPU that is not there.
+    #[error("`{name}` is for CPU {cpu}, which is not online")]
+    CpuOffline {
+        /// The task or background load.
+        name: String,
+        /// The CPU.
+        cpu: u32,
+    },
+    /// The program of a background load was not found.
+    #[error("the program `{program}` of `{name}` was not found, or is not executable")]
+    NoProgram {
+        /// The task or background load.
+        name: String,
+        /// As it was written.
+        program: String,
+    },
+    /// Another run is going on.
+    #[error("another run is going on (process {pid}; lock file {path})")]
+    Busy {
+        /// What the lock file says.
+        pid: String,
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The lock file cannot be used.
+    #[error("cannot use the lock file {path}")]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel has no class.
+    #[error(
+        "no {device} on this host: the backend `kernel` needs a kernel with SCHED_TT (`make kernel` builds one, \
+         `--lab` runs it); `--backend user` dispatches the same plan on any kernel",
+        device = crate::abi::DEVICE
+    )]
+    NoKernelClass,
+    /// The device is there, but cannot be opened.
+    #[error("cannot open {device}", device = crate::abi::DEVICE)]
+    Device(#[source] io::Error),
+    /// The kernel refused the table.
+    #[error("the kernel refused the table: {0}")]
+    Refused(Refusal),
+    /// A call on the device failed.
+    #[error("the kernel refused to {what}")]
+    Kernel {
+        /// In words.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A process could not be started.
+    #[error("cannot start `{name}` ({program})")]
+    Spawn {
+        /// The task or background load.
+        name: String,
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A process ended before the run began.
+    #[error("`{name}` ended before the run began ({status}){output}")]
+    Died {
+        /// The task or background load.
+        name: String,
+        /// How.
+        status: std::process::ExitStatus,
+        /// The last lines it wrote.
+        output: Tail,
+    },
+    /// A process did not get so far in time.
+    #[error("`{name}` was not {stage} within {limit}{output}")]
+    NotReady {
+        /// The task or background load.
+        name: String,
+        /// `ready`, `waiting for its first job`.
+        stage: &'static str,
+        /// The time limit.
+        limit: Duration,
+        /// The last lines it wrote.
+        output: Tail,
+    },
+    /// A scheduling policy was refused.
+    #[error("`{name}` cannot run under {standing}{hint}", hint = policy_hint(standing, source))]
+    Policy {
+        /// The task or background load.
+        name: String,
+        /// What was asked for.
+        standing: Standing,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A thread could not be pinned.
+    #[error("`{name}` cannot be pinned to CPU {cpu}")]
+    Pin {
+        /// The task or background load.
+        name: String,
+        /// The CPU.
+        cpu: u32,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The preparation took longer than the start delay.
+    #[error("the epoch passed by {0} before everything was set: raise the start delay")]
+    EpochPassed(Duration),
+    /// The scheduler trace cannot be taken.
+    #[error("cannot trace the scheduler ({what})")]
+    Trace {
+        /// The file.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A signal came before the epoch.
+    #[error("interrupted by {0} before the run began")]
+    Interrupted(&'static str),
+    /// Anything else that the system refused.
+    #[error("{what} failed")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl NodeError {
+    /// For `map_err`: names what was tried.
+    pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> NodeError {
+        move |source| NodeError::System { what, source }
+    }
+}
+
+fn policy_hint(standing: &Standing, source: &io::Error) -> &'static str {
+    match (standing, source.raw_os_error()) {
+        (Standing::Deadline { .. }, Some(libc::EBUSY)) => ": the deadline tasks together exceed what the kernel admits",
+        (Standing::Deadline { .. }, Some(libc::EPERM)) => ": it needs root and the affinity of all CPUs",
+        (Standing::Deadline { .. }, Some(libc::EINVAL)) => ": runtime, deadline or period are out of its range",
+        (_, Some(libc::EPERM)) => ": it needs CAP_SYS_NICE",
+        _ => "",
+    }
+}
+
+/// The last lines a process wrote, shown on lines of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail(pub String);
+
+impl std::fmt::Display for Tail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.lines().try_for_each(|line| write!(f, "\n  | {line}"))
+    }
+}

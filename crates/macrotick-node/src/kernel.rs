@@ -1,0 +1,305 @@
+//! The backend `kernel`: the table and the threads in `/dev/macrotick` (`linux/macrotick.h`).
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::AsRawFd;
+
+use macrotick_model::{EntityCounters, Instant, Plan};
+
+use crate::abi;
+use crate::child::Child;
+use crate::error::NodeError;
+use crate::lock::Lock;
+use crate::sys;
+
+/// Why the kernel refused a table: `enum macrotick_error`, with the windows and tasks that its indices mean.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Flags, reserved fields or counts.
+    #[error("it does not take such a header (is the kernel older than this program?)")]
+    Header,
+    /// A clock that tables cannot run on.
+    #[error("it cannot run tables on this clock")]
+    Clock,
+    /// The cycle is zero or too long.
+    #[error("the cycle is too long (at most one hour)")]
+    Cycle,
+    /// A name is empty or too long.
+    #[error("{0} has an empty name, or one that is too long")]
+    EntityName(String),
+    /// Two tasks have the same name.
+    #[error("{0} and {1} have the same name")]
+    EntityTwice(String, String),
+    /// Flags of an entity.
+    #[error("{0} has flags that it does not know")]
+    EntityFlags(String),
+    /// A task without a window.
+    #[error("{0} has no window")]
+    EntityIdle(String),
+    /// Flags of a window.
+    #[error("{0} has flags that it does not know")]
+    WindowFlags(String),
+    /// The CPU does not exist.
+    #[error("{0} is on a CPU that does not exist or is not online")]
+    WindowCpu(String),
+    /// A window of no task.
+    #[error("{0} is for no task")]
+    WindowEntity(String),
+    /// A window is too short.
+    #[error("{0} is shorter than 1us")]
+    WindowLength(String),
+    /// A window reaches beyond the cycle.
+    #[error("{0} reaches beyond the cycle")]
+    WindowRange(String),
+    /// Windows are not sorted.
+    #[error("{0} and {1} are not in order")]
+    WindowOrder(String, String),
+    /// Windows overlap.
+    #[error("{0} and {1} overlap")]
+    WindowOverlap(String, String),
+    /// One task on two CPUs.
+    #[error("{0} and {1} are on different CPUs")]
+    WindowMigrates(String, String),
+    /// The windows of a CPU take too much of it.
+    #[error("the windows of the CPU of {0} take more than 95 % of it")]
+    Capacity(String),
+    /// Somebody else's table is there.
+    #[error("another table is installed already (`macrotick stop` removes it)")]
+    Installed,
+    /// A code that this program does not know.
+    #[error("error {code} at index {index}: {message}")]
+    Other {
+        /// `enum macrotick_error`.
+        code: u32,
+        /// Its index.
+        index: u32,
+        /// What errno says.
+        message: String,
+    },
+}
+
+impl Refusal {
+    /// `MACROTICK_ERR_INSTALLED`, the last of the codes; the layout test compares it with the header.
+    pub(crate) const INSTALLED: u32 = 17;
+
+    /// Decodes what the kernel filled in.
+    fn decode(table: &Table, install: &abi::Install, error: &io::Error) -> Refusal {
+        let entity = |index: u32| match table.names.get(index as usize) {
+            Some(name) => format!("task `{name}`"),
+            None => format!("task #{index}"),
+        };
+        let window = |index: u32| table.describe_window(index);
+        let (index, other) = (install.error_index, install.error_other);
+        match install.error {
+            1 => Refusal::Header,
+            2 => Refusal::Clock,
+            3 => Refusal::Cycle,
+            4 => Refusal::EntityName(entity(index)),
+            5 => Refusal::EntityTwice(entity(index), entity(other)),
+            6 => Refusal::EntityFlags(entity(index)),
+            7 => Refusal::EntityIdle(entity(index)),
+            8 => Refusal::WindowFlags(window(index)),
+            9 => Refusal::WindowCpu(window(index)),
+            10 => Refusal::WindowEntity(window(index)),
+            11 => Refusal::WindowLength(window(index)),
+            12 => Refusal::WindowRange(window(index)),
+            13 => Refusal::WindowOrder(window(index), window(other)),
+            14 => Refusal::WindowOverlap(window(index), window(other)),
+            15 => Refusal::WindowMigrates(window(index), window(other)),
+            16 => Refusal::Capacity(window(index)),
+            Refusal::INSTALLED => Refusal::Installed,
+            code => Refusal::Other { code, index, message: error.to_string() },
+        }
+    }
+}
+
+/// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks.
+struct Table {
+    names: Vec<String>,
+    windows: Vec<abi::Window>,
+}
+
+impl Table {
+    fn new(plan: &Plan) -> Table {
+        let names: Vec<String> = plan.system.tasks.iter().map(|task| task.name.clone()).collect();
+        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+        let mut windows = Vec::new();
+        for table in &plan.tables {
+            windows.extend(table.windows.iter().map(|window| abi::Window {
+                offset_ns: window.offset.as_nanos() as u64,
+                length_ns: window.length.as_nanos() as u64,
+                cpu: table.cpu,
+                entity: names.iter().position(|name| *name == window.task).map_or(u32::MAX, |index| index as u32),
+                flags: flag(window.activate, abi::WINDOW_ACTIVATE) | flag(window.deadline, abi::WINDOW_DEADLINE),
+                reserved: 0,
+            }));
+        }
+        windows.sort_by_key(|window| (window.cpu, window.offset_ns));
+        Table { names, windows }
+    }
+
+    fn describe_window(&self, index: u32) -> String {
+        let Some(window) = self.windows.get(index as usize) else { return format!("window #{index}") };
+        let name = self.names.get(window.entity as usize).map_or("?", String::as_str);
+        let length = |ns: u64| macrotick_model::Duration::from_nanos(ns as i64);
+        let (offset, length) = (length(window.offset_ns), length(window.length_ns));
+        format!("window #{index} (CPU {}, offset {offset}, length {length}, task `{name}`)", window.cpu)
+    }
+}
+
+/// An installed table. Dropping it stops and removes it.
+pub struct InstalledTable {
+    device: File,
+}
+
+impl InstalledTable {
+    /// Installs a plan's table; it does not run yet.
+    pub fn install(plan: &Plan) -> Result<InstalledTable, NodeError> {
+        let device = open_device()?;
+        let table = Table::new(plan);
+        let entities: Vec<abi::Entity> = table
+            .names
+            .iter()
+            .map(|name| abi::Entity { name: abi::kernel_name(name), flags: 0, reserved: 0 })
+            .collect();
+        let mut install = abi::Install {
+            size: size_of::<abi::Install>() as u32,
+            clockid: libc::CLOCK_MONOTONIC as u32,
+            nr_entities: entities.len() as u32,
+            nr_windows: table.windows.len() as u32,
+            cycle_ns: plan.cycle.as_nanos() as u64,
+            entities: entities.as_ptr() as u64,
+            windows: table.windows.as_ptr() as u64,
+            ..Default::default()
+        };
+        match ioctl(&device, abi::IOC_INSTALL, &mut install) {
+            Ok(()) => Ok(InstalledTable { device }),
+            // No privilege or no memory, say: nothing is wrong with the table.
+            Err(error) if install.error == 0 => {
+                Err(NodeError::Kernel { what: "install the table".into(), source: error })
+            }
+            Err(error) => Err(NodeError::Refused(Refusal::decode(&table, &install, &error))),
+        }
+    }
+
+    /// Makes a task's thread a member of its entity.
+    pub fn bind(&self, child: &Child) -> Result<(), NodeError> {
+        let failed = |source| NodeError::Kernel { what: format!("bind the thread of task `{}`", child.name), source };
+        let pidfd = sys::pidfd_open(child.pid(), child.block.tid()).map_err(failed)?;
+        let mut bind = abi::Bind {
+            size: size_of::<abi::Bind>() as u32,
+            pidfd: pidfd.as_raw_fd(),
+            name: abi::kernel_name(&child.name),
+            ..Default::default()
+        };
+        ioctl(&self.device, abi::IOC_BIND, &mut bind).map_err(failed)
+    }
+
+    /// Starts the table; returns the epoch in force.
+    pub fn start(&self, epoch: Instant) -> Result<Instant, NodeError> {
+        let mut start =
+            abi::Start { size: size_of::<abi::Start>() as u32, flags: 0, epoch_ns: epoch.as_nanos() as u64 };
+        ioctl(&self.device, abi::IOC_START, &mut start)
+            .map_err(|source| NodeError::Kernel { what: "start the table".into(), source })?;
+        Ok(Instant::from_nanos(start.epoch_ns as i64))
+    }
+
+    /// Stops the table: no more jobs are released.
+    pub fn stop(&self) -> Result<(), NodeError> {
+        ioctl::<()>(&self.device, abi::IOC_STOP, std::ptr::null_mut())
+            .map_err(|source| NodeError::Kernel { what: "stop the table".into(), source })
+    }
+
+    /// The counters of a task's entity, by its place in the system.
+    pub fn counters(&self, task: usize) -> Result<EntityCounters, NodeError> {
+        let mut stats =
+            abi::EntityStats { size: size_of::<abi::EntityStats>() as u32, entity: task as u32, ..Default::default() };
+        ioctl(&self.device, abi::IOC_STATS, &mut stats)
+            .map_err(|source| NodeError::Kernel { what: "tell the counters".into(), source })?;
+        Ok(EntityCounters {
+            activations: stats.activations,
+            completions: stats.completions,
+            misses: stats.misses,
+            lost: stats.lost,
+            skipped: stats.skipped,
+            preemptions: stats.preemptions,
+            runtime_ns: stats.runtime_ns,
+        })
+    }
+}
+
+impl Drop for InstalledTable {
+    fn drop(&mut self) {
+        // What is stopped already may be stopped again; nothing can be done about a failure here.
+        let _ = self.stop();
+        let _ = ioctl::<()>(&self.device, abi::IOC_REMOVE, std::ptr::null_mut());
+    }
+}
+
+/// Removes the installed table, such as one that a killed runner left behind; its threads continue under SCHED_OTHER.
+/// Returns whether there was one. A table whose runner is alive is left alone ([`NodeError::Busy`]).
+pub fn remove_table() -> Result<bool, NodeError> {
+    let _lock = Lock::take(None)?;
+    match ioctl::<()>(&open_device()?, abi::IOC_REMOVE, std::ptr::null_mut()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(source) => Err(NodeError::Kernel { what: "remove the table".into(), source }),
+    }
+}
+
+fn open_device() -> Result<File, NodeError> {
+    OpenOptions::new().read(true).write(true).open(abi::DEVICE).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NodeError::NoKernelClass,
+        _ => NodeError::Device(error),
+    })
+}
+
+fn ioctl<T>(device: &File, request: u32, argument: *mut T) -> io::Result<()> {
+    // SAFETY: the argument is null or a structure that begins with its own size, as the request wants it. By
+    // syscall(2), because the C libraries disagree on the type of a request.
+    match unsafe { libc::syscall(libc::SYS_ioctl, device.as_raw_fd(), libc::c_ulong::from(request), argument) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployment::tests::{plan, task, window};
+    use macrotick_model::Duration;
+
+    fn example() -> Table {
+        let ms = Duration::from_millis;
+        let tasks = vec![task("a", ms(1), None), task("b", ms(1), None)];
+        Table::new(&plan(tasks, vec![window("b", 0, 100, true, false), window("a", 100, 50, true, true)]))
+    }
+
+    #[test]
+    fn a_plan_becomes_the_kernels_table() {
+        let table = example();
+        assert_eq!(table.names, ["a", "b"]);
+        let expected = abi::Window { offset_ns: 100_000, length_ns: 50_000, cpu: 0, entity: 0, flags: 3, reserved: 0 };
+        assert_eq!(table.windows[1], expected);
+        assert_eq!((table.windows[0].entity, table.windows[0].flags), (1, abi::WINDOW_ACTIVATE));
+    }
+
+    #[test]
+    fn a_refusal_names_windows_and_tasks() {
+        let error = io::Error::from_raw_os_error(libc::EINVAL);
+        let decode = |code, index, other| {
+            let install = abi::Install { error: code, error_index: index, error_other: other, ..Default::default() };
+            Refusal::decode(&example(), &install, &error).to_string()
+        };
+        assert_eq!(
+            decode(14, 0, 1),
+            "window #0 (CPU 0, offset 0ns, length 100us, task `b`) and window #1 (CPU 0, offset 100us, length 50us, \
+             task `a`) overlap"
+        );
+        assert_eq!(decode(7, 1, 0), "task `b` has no window");
+        assert_eq!(decode(4, 9, 0), "task #9 has an empty name, or one that is too long");
+        assert_eq!(decode(17, 0, 0), "another table is installed already (`macrotick stop` removes it)");
+        assert!(decode(99, 3, 0).starts_with("error 99 at index 3"));
+    }
+}

@@ -1,0 +1,47 @@
+//! One host: deploys a plan, dispatches it for a while, and returns the raw records.
+//!
+//! [`run`] does all of it. Every task and every background load is a process of its own. Built-in ones execute this
+//! very binary again with a hidden verb, so a program that calls [`run`] must hand over to [`task::main`] and
+//! [`background::main`] when its first argument is [`task::VERB`] or [`background::VERB`].
+//!
+//! Which module does what, in the order of a run:
+//!
+//! | module | part |
+//! |---|---|
+//! | `deployment` | decodes a plan: everything that can be refused before anything is touched |
+//! | `lock`, `signals`, `calibration` | the runner's own preparation |
+//! | `kernel` | the backend `kernel`: the table and the threads in `/dev/macrotick` |
+//! | `block`, `child` | processes and the memory they share with the runner |
+//! | [`task`], [`background`] | what those processes do |
+//! | `dispatcher` | the backend `user` |
+//! | `trace`, `environment`, `records` | what is observed |
+//! | `run`, `collect` | the start protocol and the sleep; the end |
+//! | `abi`, `sys` | C structures and system calls |
+
+mod abi;
+pub mod background;
+mod block;
+mod calibration;
+mod child;
+mod collect;
+mod deployment;
+mod dispatcher;
+mod environment;
+mod error;
+mod kernel;
+mod lock;
+mod options;
+mod random;
+mod records;
+mod run;
+mod signals;
+mod sys;
+pub mod task;
+mod trace;
+
+pub use environment::environment;
+pub use error::NodeError;
+pub use kernel::{remove_table, Refusal};
+pub use options::{Progress, RunOptions};
+pub use run::run;
+pub use sys::Standing;

@@ -1,0 +1,296 @@
+//! A run from the plan to the observation.
+//!
+//! ```text
+//! runner      lock, calibrate, install ── spawn ── … ── epoch, policies ── publish ── … ── release ── sleep ── collect
+//! tasks                                   initialise, ready ─────────────────┘ first wait ──┘│         jobs
+//! background                              initialise, ready ────────────────────────────────┘          load
+//! ```
+//!
+//! The background is released only when every task waits for its first job, so that no load can keep a task from
+//! getting there; and all of that lies before the epoch, or the run is refused.
+//!
+//! Whatever was done is undone by guards in reverse order, whether the run succeeds or fails.
+
+use macrotick_model::{Backend, Duration, Instant, Observation, Plan, Workload};
+
+use crate::abi;
+use crate::background::{self, process_name, BackgroundSpec};
+use crate::block::{Block, BlockSpec};
+use crate::calibration::Calibration;
+use crate::child::{await_phase, Child, Launch, SELF};
+use crate::deployment::{background_standing, Deployment};
+use crate::dispatcher::Dispatcher;
+use crate::error::NodeError;
+use crate::kernel::InstalledTable;
+use crate::lock::Lock;
+use crate::options::{Progress, RunOptions};
+use crate::signals::Signals;
+use crate::sys::{self, SchedAttr, Standing, Tid};
+use crate::task::{self, TaskSpec};
+use crate::trace::Trace;
+
+/// Every epoch is a whole multiple of this, and so of the kernel's tick.
+const EPOCH_GRID: Duration = Duration::from_millis(100);
+/// Between the last task's word that it waits and the release of the background.
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// Deploys a plan on this host, runs it, and returns the raw records. Needs root for all backends but `other`.
+///
+/// `progress` is called at the stages, and every [`RunOptions::progress_every`] while the tasks run. SIGINT and SIGTERM
+/// end a run early: what was observed until then is returned, with a remark.
+pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)) -> Result<Observation, NodeError> {
+    let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+    let deployment = Deployment::decode(plan, options, &online)?;
+    progress(Progress::Preparing);
+    let _lock = Lock::take(options.lock.as_deref())?;
+    let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
+    let _first = First::raise();
+    let mut run = Run::prepare(&deployment, options, &signals)?;
+    progress(Progress::Starting);
+    let epoch = run.start(&signals)?;
+    let outcome = run.observe(epoch, &signals, progress)?;
+    progress(Progress::Collecting);
+    run.collect(epoch, outcome)
+}
+
+/// While it lives, the runner comes before all that it starts, or else a busy CPU could keep it from ending the run.
+/// It sleeps all the time that is measured. Without the right to it (`--backend other` needs none) it goes without.
+struct First {
+    before: Option<SchedAttr>,
+}
+
+impl First {
+    fn raise() -> First {
+        let before = sys::sched_attr(0).ok();
+        let raised = sys::set_sched_attr(0, &SchedAttr::new(Standing::Fifo(99), true));
+        First { before: before.filter(|_| raised.is_ok()) }
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = sys::set_sched_attr(0, before);
+        }
+    }
+}
+
+/// How the observed time ended.
+pub struct Outcome {
+    /// How long was observed.
+    pub duration: Duration,
+    /// The signal that ended it early.
+    pub signal: Option<&'static str>,
+}
+
+/// A run's resources. Fields are dropped in this order: first what runs, last what it runs on.
+pub struct Run<'a> {
+    /// What was decoded.
+    pub deployment: &'a Deployment<'a>,
+    /// What the caller chose.
+    pub options: &'a RunOptions,
+    /// One per table under the backend `user`.
+    pub dispatchers: Vec<Dispatcher>,
+    /// One per process, in the order of the system.
+    pub background: Vec<Child>,
+    /// In the order of the system.
+    pub tasks: Vec<Child>,
+    /// Under the backend `kernel`, until the end.
+    pub table: Option<InstalledTable>,
+    /// If one is wanted.
+    pub trace: Option<Trace>,
+}
+
+impl<'a> Run<'a> {
+    /// Up to the point where everything is ready and nothing runs.
+    fn prepare(deployment: &'a Deployment<'a>, options: &'a RunOptions, signals: &Signals) -> Result<Self, NodeError> {
+        let calibration = Calibration::measure();
+        let mut run = Run {
+            deployment,
+            options,
+            dispatchers: Vec::new(),
+            background: Vec::new(),
+            tasks: Vec::new(),
+            table: None,
+            trace: None,
+        };
+        if deployment.backend == Backend::Kernel {
+            run.table = Some(InstalledTable::install(deployment.plan)?);
+        }
+        run.spawn_tasks(calibration)?;
+        run.spawn_background(calibration)?;
+        await_phase(&run.tasks, abi::PHASE_READY, options.ready_limit, signals)?;
+        await_phase(&run.background, abi::PHASE_READY, options.ready_limit, signals)?;
+        if options.trace.is_some() {
+            run.trace = Some(Trace::prepare()?);
+        }
+        Ok(run)
+    }
+
+    fn spawn_tasks(&mut self, calibration: Calibration) -> Result<(), NodeError> {
+        for deployed in &self.deployment.tasks {
+            let task = deployed.task;
+            let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
+            let block = new_block(&BlockSpec {
+                backend: self.deployment.block_backend(),
+                cycle: self.deployment.plan.cycle,
+                offsets: &offsets,
+                capacity: deployed.capacity,
+            })?;
+            let spec = TaskSpec {
+                name: task.name.clone(),
+                workload: task.workload.clone(),
+                calibration,
+                seed: self.options.seed,
+                draws: deployed.capacity,
+            };
+            let command = match &task.workload {
+                Workload::Program(command) => command.clone(),
+                _ => builtin(task::VERB, &spec)?,
+            };
+            self.tasks.push(Child::spawn(Launch { name: &task.name, command: &command, block })?);
+        }
+        Ok(())
+    }
+
+    fn spawn_background(&mut self, calibration: Calibration) -> Result<(), NodeError> {
+        for load in &self.deployment.plan.system.background {
+            for index in 0..load.count {
+                let name = process_name(&load.name, index, load.count);
+                let cycle = self.deployment.plan.cycle;
+                let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
+                let (load, seed) = (load.load.clone(), self.options.seed);
+                let spec = BackgroundSpec { name: name.clone(), load, calibration, seed };
+                let command = builtin(background::VERB, &spec)?;
+                self.background.push(Child::spawn(Launch { name: &name, command: &command, block })?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
+    fn start(&mut self, signals: &Signals) -> Result<Instant, NodeError> {
+        let epoch = choose_epoch(sys::now(), self.options.start_delay);
+        self.place_tasks()?;
+        if let Some(table) = &self.table {
+            self.tasks.iter().try_for_each(|child| table.bind(child))?;
+            let in_force = table.start(epoch)?;
+            if in_force != epoch {
+                return Err(NodeError::EpochPassed(in_force - epoch));
+            }
+        }
+        if self.deployment.backend == Backend::User {
+            for table in self.deployment.plan.tables.iter().filter(|table| !table.windows.is_empty()) {
+                self.dispatchers.push(Dispatcher::start(table, self.deployment.plan.cycle, epoch, &self.tasks)?);
+            }
+        }
+        self.tasks.iter().for_each(|child| child.block.publish(epoch));
+        await_phase(&self.tasks, abi::PHASE_WAITING, self.options.ready_limit, signals)?;
+        // They tell so right before they wait: let the last one get there.
+        sys::sleep(SETTLE);
+        if let Some(trace) = &self.trace {
+            trace.start()?;
+        }
+        self.release_background(epoch)?;
+        let late = sys::now() - epoch;
+        if late >= Duration::ZERO {
+            return Err(NodeError::EpochPassed(late));
+        }
+        Ok(epoch)
+    }
+
+    fn place_tasks(&self) -> Result<(), NodeError> {
+        for (child, deployed) in self.tasks.iter().zip(&self.deployment.tasks) {
+            place(child, child.block.tid(), Some(deployed.cpu).filter(|_| deployed.pinned), deployed.standing)?;
+        }
+        Ok(())
+    }
+
+    /// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
+    /// runner from releasing the next.
+    fn release_background(&self, epoch: Instant) -> Result<(), NodeError> {
+        let loads = &self.deployment.plan.system.background;
+        let each = loads.iter().flat_map(|load| std::iter::repeat_n(load, load.count as usize));
+        for (child, load) in self.background.iter().zip(each) {
+            place(child, child.pid(), load.cpu, background_standing(load.policy))?;
+            child.block.publish(epoch);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the end, and at most at the end of the trace and for progress in between.
+    fn observe(
+        &self,
+        epoch: Instant,
+        signals: &Signals,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, NodeError> {
+        let total = self.deployment.duration;
+        let end = epoch + total;
+        let mut trace_end = self.trace.is_some().then(|| epoch + self.trace_length(total)).filter(|at| *at < end);
+        let mut tell = self.options.progress_every.filter(|every| *every > Duration::ZERO).map(|every| epoch + every);
+        loop {
+            let next = [trace_end, tell].into_iter().flatten().fold(end, Instant::min);
+            if let Some(signal) = signals.sleep_until(next) {
+                let elapsed = (sys::now() - epoch).min(total);
+                if elapsed <= Duration::ZERO {
+                    return Err(NodeError::Interrupted(signal));
+                }
+                return Ok(Outcome { duration: elapsed, signal: Some(signal) });
+            }
+            if next == end {
+                return Ok(Outcome { duration: total, signal: None });
+            }
+            if let (Some(trace), true) = (&self.trace, trace_end == Some(next)) {
+                trace.stop()?;
+                trace_end = None;
+            }
+            if tell == Some(next) {
+                progress(Progress::Running { elapsed: next - epoch, total });
+                tell = self.options.progress_every.map(|every| next + every);
+            }
+        }
+    }
+
+    /// How much of a run is traced.
+    pub fn trace_length(&self, duration: Duration) -> Duration {
+        self.options.trace.unwrap_or(Duration::ZERO).min(duration)
+    }
+}
+
+fn new_block(spec: &BlockSpec) -> Result<Block, NodeError> {
+    Block::new(spec).map_err(NodeError::system("making a shared memory block"))
+}
+
+/// The command that executes this program again as a built-in workload.
+fn builtin(verb: &str, spec: &impl serde::Serialize) -> Result<Vec<String>, NodeError> {
+    let spec = serde_json::to_string(spec)
+        .map_err(|error| NodeError::System { what: "writing a workload's specification", source: error.into() })?;
+    Ok(vec![SELF.into(), verb.into(), spec])
+}
+
+fn place(child: &Child, tid: Tid, cpu: Option<u32>, standing: Standing) -> Result<(), NodeError> {
+    if let Some(cpu) = cpu {
+        sys::pin(tid, cpu).map_err(|source| NodeError::Pin { name: child.name.clone(), cpu, source })?;
+    }
+    sys::set_standing(tid, standing).map_err(|source| NodeError::Policy { name: child.name.clone(), standing, source })
+}
+
+/// The first whole multiple of the grid that is at least `delay` away.
+fn choose_epoch(now: Instant, delay: Duration) -> Instant {
+    let (earliest, grid) = ((now + delay).as_nanos(), EPOCH_GRID.as_nanos());
+    Instant::from_nanos((earliest + grid - 1) / grid * grid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_on_the_grid_and_far_enough() {
+        let ms = |ms: i64| Instant::from_nanos(ms * 1_000_000);
+        let delay = Duration::from_millis(200);
+        assert_eq!(choose_epoch(ms(1000), delay), ms(1200));
+        assert_eq!(choose_epoch(ms(1001), delay), ms(1300));
+    }
+}

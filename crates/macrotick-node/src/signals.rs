@@ -1,0 +1,109 @@
+//! SIGINT and SIGTERM end a run cleanly: the runner sleeps on a descriptor that their handler writes to.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use macrotick_model::{Duration, Instant};
+
+use crate::sys;
+
+/// The handler's view: the eventfd to write to, and the signal that came. The run's lock makes it one at a time.
+static EVENT: AtomicI32 = AtomicI32::new(-1);
+static CAUGHT: AtomicI32 = AtomicI32::new(0);
+
+const CATCHED: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
+
+extern "C" fn handle(signal: libc::c_int) {
+    CAUGHT.store(signal, Ordering::Relaxed);
+    let one = 1u64;
+    // SAFETY: write(2) is async-signal-safe; errno is put back for the code that was interrupted.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(EVENT.load(Ordering::Relaxed), std::ptr::addr_of!(one).cast(), 8);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// While it lives, SIGINT and SIGTERM are caught.
+pub struct Signals {
+    event: OwnedFd,
+    before: Vec<(libc::c_int, libc::sigaction)>,
+}
+
+impl Signals {
+    /// Installs the handlers.
+    pub fn catch() -> io::Result<Signals> {
+        // SAFETY: the descriptor is fresh and ours.
+        let event = unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                -1 => return Err(io::Error::last_os_error()),
+                fd => OwnedFd::from_raw_fd(fd),
+            }
+        };
+        CAUGHT.store(0, Ordering::Relaxed);
+        EVENT.store(event.as_raw_fd(), Ordering::Relaxed);
+        let mut signals = Signals { event, before: Vec::new() };
+        for signal in CATCHED {
+            // SAFETY: zeroed sigactions are valid; the handler is async-signal-safe.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = handle as *const () as libc::sighandler_t;
+                let mut before: libc::sigaction = std::mem::zeroed();
+                if libc::sigaction(signal, &action, &mut before) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                signals.before.push((signal, before));
+            }
+        }
+        Ok(signals)
+    }
+
+    /// The name of the signal that came, if one did.
+    pub fn caught(&self) -> Option<&'static str> {
+        match CAUGHT.load(Ordering::Relaxed) {
+            libc::SIGINT => Some("SIGINT"),
+            libc::SIGTERM => Some("SIGTERM"),
+            _ => None,
+        }
+    }
+
+    /// Sleeps until an instant, or until a signal, whose name it returns.
+    pub fn sleep_until(&self, at: Instant) -> Option<&'static str> {
+        loop {
+            let left = at - sys::now();
+            if self.caught().is_some() || left <= Duration::ZERO {
+                return self.caught();
+            }
+            let mut poll = libc::pollfd { fd: self.event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let timeout = sys::timespec(left.as_nanos());
+            // SAFETY: one pollfd and one timespec, both alive.
+            unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) };
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (signal, before) in &self.before {
+            // SAFETY: puts back what sigaction returned.
+            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+        }
+        EVENT.store(-1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_the_sleep() {
+        let signals = Signals::catch().unwrap();
+        let soon = sys::now() + Duration::from_millis(1);
+        assert_eq!(signals.sleep_until(soon), None);
+        // SAFETY: sends to ourselves what the handler catches.
+        unsafe { libc::raise(libc::SIGTERM) };
+        assert_eq!(signals.sleep_until(sys::now() + Duration::from_secs(3600)), Some("SIGTERM"));
+    }
+}

@@ -1,0 +1,270 @@
+//! The system calls that a run needs, as safe functions.
+
+use std::fs::File;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::AtomicU32;
+
+use macrotick_model::{Duration, Instant};
+
+/// A thread or process id of the kernel.
+pub type Tid = i32;
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// The instant now on `CLOCK_MONOTONIC`.
+pub fn now() -> Instant {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    // The fields' types differ between targets.
+    #[allow(clippy::unnecessary_cast)]
+    Instant::from_nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
+}
+
+/// An instant or length as the kernel wants it.
+pub fn timespec(ns: i64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, whatever signals come.
+pub fn sleep_until(at: Instant) {
+    let until = timespec(at.as_nanos().max(0));
+    // SAFETY: reads one timespec.
+    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) }
+        == libc::EINTR
+    {}
+}
+
+/// Sleeps for a length.
+pub fn sleep(length: Duration) {
+    sleep_until(now() + length);
+}
+
+/// Wakes all waiters of a futex word that is shared between processes.
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word lives as long as the reference.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+/// An anonymous file in memory.
+pub fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: a terminated name; the returned descriptor is ours.
+    unsafe {
+        let fd = check(libc::syscall(libc::SYS_memfd_create, name.as_ptr(), flags))?;
+        Ok(File::from_raw_fd(fd as i32))
+    }
+}
+
+/// Forbids a memory file to change its size: writes beyond its end fail.
+pub fn seal_size(file: &File) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW | libc::F_SEAL_SHRINK) }.into())
+        .map(drop)
+}
+
+/// Whether this process is root's.
+pub fn is_root() -> bool {
+    // SAFETY: no arguments.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Locks all present and future memory of the process; the future only for root, because for others a mapping that
+/// cannot be locked any more would fail. A refusal costs determinism, not function.
+pub fn lock_memory() {
+    let what = if is_root() { libc::MCL_CURRENT | libc::MCL_FUTURE } else { libc::MCL_CURRENT };
+    // SAFETY: no memory is passed.
+    unsafe { libc::mlockall(what) };
+}
+
+/// Names the calling thread.
+pub fn set_thread_name(name: &str) {
+    if let Ok(name) = std::ffi::CString::new(name) {
+        // SAFETY: a terminated name; the kernel copies at most 15 bytes.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    }
+}
+
+/// Under which policy, and how, a thread is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// `SCHED_OTHER` with a nice value.
+    Other(i8),
+    /// `SCHED_IDLE`: a very small share beside `SCHED_OTHER`.
+    Idle,
+    /// `SCHED_FIFO` with a priority.
+    Fifo(u8),
+    /// `SCHED_DEADLINE`.
+    Deadline {
+        /// Budget per period.
+        runtime: Duration,
+        /// Relative deadline.
+        deadline: Duration,
+        /// Period.
+        period: Duration,
+    },
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Standing::Other(nice) => write!(f, "SCHED_OTHER with nice {nice}"),
+            Standing::Idle => write!(f, "SCHED_IDLE"),
+            Standing::Fifo(priority) => write!(f, "SCHED_FIFO with priority {priority}"),
+            Standing::Deadline { runtime, deadline, period } => {
+                write!(f, "SCHED_DEADLINE with {runtime} in {deadline} every {period}")
+            }
+        }
+    }
+}
+
+/// `struct sched_attr` up to its first published size.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+const SCHED_OTHER: u32 = 0;
+const SCHED_FIFO: u32 = 1;
+const SCHED_IDLE: u32 = 5;
+const SCHED_DEADLINE: u32 = 6;
+const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
+
+impl SchedAttr {
+    /// The attributes of a standing. With `reset_on_fork` children start under `SCHED_OTHER`.
+    pub fn new(standing: Standing, reset_on_fork: bool) -> Self {
+        let flags = if reset_on_fork { SCHED_FLAG_RESET_ON_FORK } else { 0 };
+        let base = SchedAttr { size: size_of::<SchedAttr>() as u32, flags, ..Default::default() };
+        match standing {
+            Standing::Other(nice) => SchedAttr { policy: SCHED_OTHER, nice: nice.into(), ..base },
+            Standing::Idle => SchedAttr { policy: SCHED_IDLE, ..base },
+            Standing::Fifo(priority) => SchedAttr { policy: SCHED_FIFO, priority: priority.into(), ..base },
+            Standing::Deadline { runtime, deadline, period } => SchedAttr {
+                policy: SCHED_DEADLINE,
+                // A deadline task may only fork when its children leave the class.
+                flags: SCHED_FLAG_RESET_ON_FORK,
+                runtime: runtime.as_nanos() as u64,
+                deadline: deadline.as_nanos() as u64,
+                period: period.as_nanos() as u64,
+                ..base
+            },
+        }
+    }
+}
+
+/// Sets the attributes of a thread; 0 is the caller.
+pub fn set_sched_attr(tid: Tid, attr: &SchedAttr) -> io::Result<()> {
+    // SAFETY: reads one sched_attr of the size it tells.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, attr as *const SchedAttr, 0) }).map(drop)
+}
+
+/// The attributes of a thread; 0 is the caller.
+pub fn sched_attr(tid: Tid) -> io::Result<SchedAttr> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: writes at most the size that is passed.
+    check(unsafe {
+        libc::syscall(libc::SYS_sched_getattr, tid, &mut attr as *mut SchedAttr, size_of::<SchedAttr>(), 0)
+    })?;
+    Ok(attr)
+}
+
+/// Puts a thread under a policy; 0 is the caller.
+pub fn set_standing(tid: Tid, standing: Standing) -> io::Result<()> {
+    set_sched_attr(tid, &SchedAttr::new(standing, false))
+}
+
+/// Pins a thread to a CPU.
+pub fn pin(tid: Tid, cpu: u32) -> io::Result<()> {
+    // SAFETY: the set is plain bits; CPU_SET ignores what lies beyond.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu as usize, &mut set);
+        check(libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &set).into()).map(drop)
+    }
+}
+
+/// A descriptor of a thread, for which it need not be the first of its process.
+pub fn pidfd_open(pid: Tid, tid: Tid) -> io::Result<OwnedFd> {
+    const PIDFD_THREAD: libc::c_int = libc::O_EXCL;
+    let flags = if tid == pid { 0 } else { PIDFD_THREAD };
+    // SAFETY: no memory is passed; the returned descriptor is ours.
+    unsafe {
+        let fd = check(libc::syscall(libc::SYS_pidfd_open, tid, flags))?;
+        Ok(OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// How a child of ours ended, if it did. It is not reaped, so that its number stays taken.
+pub fn exited(pid: Tid) -> Option<ExitStatus> {
+    // SAFETY: zeroed memory is a valid siginfo; waitid fills it for a child of ours.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) < 0 || info.si_pid() == 0 {
+            return None;
+        }
+        Some(ExitStatus::from_raw(wait_status(info.si_code, info.si_status())))
+    }
+}
+
+/// The status as wait(2) gives it, from what waitid(2) gives.
+fn wait_status(code: i32, status: i32) -> i32 {
+    match code {
+        libc::CLD_EXITED => status << 8,
+        libc::CLD_DUMPED => status | 0x80,
+        _ => status,
+    }
+}
+
+/// The CPUs that are online, from a list like `0-2,5`.
+pub fn parse_cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
+            cpus.extend(first..=last);
+        }
+    }
+    cpus
+}
+
+/// The CPUs that are online.
+pub fn online_cpus() -> io::Result<Vec<u32>> {
+    std::fs::read_to_string("/sys/devices/system/cpu/online").map(|text| parse_cpu_list(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpu_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(parse_cpu_list("0\n"), [0]);
+    }
+
+    #[test]
+    fn sleeping_reaches_the_instant() {
+        let at = now() + Duration::from_millis(2);
+        sleep_until(at);
+        assert!(now() >= at);
+    }
+}

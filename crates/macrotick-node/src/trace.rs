@@ -1,0 +1,245 @@
+//! Which thread had which CPU when: `sched_switch` through tracefs, in an instance of our own.
+//!
+//! The text form tells microseconds. The ring buffer does not overwrite: what is lost, is lost at the end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use macrotick_model::{Duration, Instant, Segment};
+
+use crate::error::NodeError;
+use crate::sys::Tid;
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+const INSTANCE: &str = "instances/macrotick";
+/// Per CPU; a switch takes about 80 bytes, so this is some 100 000 switches.
+const BUFFER_KB: &str = "8192";
+
+/// An instance, ready to trace. Dropping it removes it, and tracefs where we mounted it.
+pub struct Trace {
+    directory: PathBuf,
+    _mount: Option<Mount>,
+}
+
+/// What the trace tells.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Traced {
+    /// In the order of CPU and start.
+    pub segments: Vec<Segment>,
+    /// Events for which there was no room.
+    pub dropped: u64,
+}
+
+impl Trace {
+    /// Makes the instance and sets it up; nothing is traced yet.
+    pub fn prepare() -> Result<Trace, NodeError> {
+        let mount = Mount::if_missing().map_err(failed(TRACEFS))?;
+        let directory = Path::new(TRACEFS).join(INSTANCE);
+        // One may be left over from a run that was killed; the lock says that nobody uses it.
+        let _ = fs::remove_dir(&directory);
+        fs::create_dir(&directory).map_err(failed(INSTANCE))?;
+        let trace = Trace { directory, _mount: mount };
+        for (file, value) in [
+            ("tracing_on", "0"),
+            ("trace_clock", "mono"),
+            ("options/overwrite", "0"),
+            ("buffer_size_kb", BUFFER_KB),
+            ("events/sched/sched_switch/enable", "1"),
+        ] {
+            trace.write(file, value)?;
+        }
+        Ok(trace)
+    }
+
+    /// Starts tracing.
+    pub fn start(&self) -> Result<(), NodeError> {
+        self.write("tracing_on", "1")
+    }
+
+    /// Stops tracing.
+    pub fn stop(&self) -> Result<(), NodeError> {
+        self.write("tracing_on", "0")
+    }
+
+    /// What was traced in `[epoch, epoch + length)`. Threads are called by `names`, others as the kernel calls them.
+    pub fn read(&self, names: &BTreeMap<Tid, String>, epoch: Instant, length: Duration) -> Result<Traced, NodeError> {
+        let text = fs::read_to_string(self.directory.join("trace")).map_err(failed("trace"))?;
+        let dropped = self.dropped().map_err(failed("per_cpu"))?;
+        // With events lost nobody knows who ran last.
+        let until = (dropped == 0).then_some(length);
+        let switches = text.lines().filter_map(parse_switch);
+        Ok(Traced { segments: segments(switches, names, epoch, length, until), dropped })
+    }
+
+    fn dropped(&self) -> io::Result<u64> {
+        let mut dropped = 0;
+        for cpu in fs::read_dir(self.directory.join("per_cpu"))? {
+            let stats = fs::read_to_string(cpu?.path().join("stats"))?;
+            let count = stats.lines().find_map(|line| line.strip_prefix("dropped events:")?.trim().parse::<u64>().ok());
+            dropped += count.unwrap_or(0);
+        }
+        Ok(dropped)
+    }
+
+    fn write(&self, file: &str, value: &str) -> Result<(), NodeError> {
+        fs::write(self.directory.join(file), value).map_err(failed(file))
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let _ = self.stop();
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+fn failed(what: &str) -> impl Fn(io::Error) -> NodeError + '_ {
+    move |source| NodeError::Trace { what: what.into(), source }
+}
+
+/// tracefs, mounted by us.
+struct Mount;
+
+impl Mount {
+    fn if_missing() -> io::Result<Option<Mount>> {
+        if Path::new(TRACEFS).join("instances").is_dir() {
+            return Ok(None);
+        }
+        // SAFETY: terminated strings; no data.
+        let result = unsafe {
+            libc::mount(c"tracefs".as_ptr(), c"/sys/kernel/tracing".as_ptr(), c"tracefs".as_ptr(), 0, std::ptr::null())
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Some(Mount))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // SAFETY: a terminated string. Somebody may use it meanwhile: then it stays.
+        unsafe { libc::umount2(c"/sys/kernel/tracing".as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+/// A thread, as the trace names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Thread {
+    tid: Tid,
+    comm: String,
+}
+
+/// One `sched_switch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Switch {
+    cpu: u32,
+    at: Instant,
+    previous: Thread,
+    next: Thread,
+}
+
+/// Parses a line of the text form:
+/// `  <idle>-0   [000] d..2.   12.345678: sched_switch: prev_comm=a prev_pid=1 ... ==> next_comm=b next_pid=2 ...`.
+/// Names may hold blanks, so fields are looked for by their names.
+fn parse_switch(line: &str) -> Option<Switch> {
+    let (head, event) = line.split_once(": sched_switch: ")?;
+    let (previous, next) = event.split_once(" ==> ")?;
+    let mut words = head.split_whitespace().rev();
+    let at = parse_instant(words.next()?)?;
+    let cpu = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
+    Some(Switch { cpu, at, previous: parse_thread(previous, "prev")?, next: parse_thread(next, "next")? })
+}
+
+fn parse_instant(text: &str) -> Option<Instant> {
+    let (seconds, micros) = text.split_once('.')?;
+    let (seconds, micros): (i64, i64) = (seconds.parse().ok()?, micros.parse().ok()?);
+    Some(Instant::from_nanos(seconds * 1_000_000_000 + micros * 1_000))
+}
+
+fn parse_thread(text: &str, side: &str) -> Option<Thread> {
+    let (comm, rest) = text.strip_prefix(&format!("{side}_comm="))?.rsplit_once(&format!(" {side}_pid="))?;
+    Some(Thread { tid: rest.split_whitespace().next()?.parse().ok()?, comm: comm.to_string() })
+}
+
+/// Turns switches into stretches, cut to `[0, length)`; the last thread of each CPU runs on until `until`, if given.
+fn segments(
+    switches: impl Iterator<Item = Switch>,
+    names: &BTreeMap<Tid, String>,
+    epoch: Instant,
+    length: Duration,
+    until: Option<Duration>,
+) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    let mut running: BTreeMap<u32, (Thread, Duration)> = BTreeMap::new();
+    let mut close = |cpu: u32, thread: &Thread, from: Duration, to: Duration| {
+        let (from, to) = (from.max(Duration::ZERO), to.min(length));
+        if thread.tid == 0 || from >= to {
+            return;
+        }
+        let who = names.get(&thread.tid).unwrap_or(&thread.comm).clone();
+        segments.push(Segment { cpu, who, start_ns: from.as_nanos(), end_ns: to.as_nanos() });
+    };
+    for switch in switches {
+        let at = switch.at - epoch;
+        let since = running.get(&switch.cpu).map_or(Duration::ZERO, |(_, since)| *since);
+        close(switch.cpu, &switch.previous, since, at);
+        running.insert(switch.cpu, (switch.next, at));
+    }
+    for (cpu, (thread, since)) in &running {
+        if let Some(until) = until {
+            close(*cpu, thread, *since, until);
+        }
+    }
+    segments.sort_by_key(|segment| (segment.cpu, segment.start_ns));
+    segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+# tracer: nop
+#
+          <idle>-0       [000] d..2.  1000.000090: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+prev_state=R ==> next_comm=control next_pid=41 next_prio=98
+         control-41      [000] d..2.  1000.000110: sched_switch: prev_comm=control prev_pid=41 prev_prio=98 \
+prev_state=S ==> next_comm=my [x] hog next_pid=77 next_prio=120
+     my [x] hog-77       [000] d..2.  1000.000130: sched_switch: prev_comm=my [x] hog prev_pid=77 prev_prio=120 \
+prev_state=R+ ==> next_comm=ktimers/0 next_pid=16 next_prio=98
+";
+
+    fn read(length: i64, until: Option<i64>) -> Vec<(String, i64, i64)> {
+        let names = BTreeMap::from([(41, "controller".to_string())]);
+        let epoch = Instant::from_nanos(1_000_000_100_000);
+        let (length, until) = (Duration::from_micros(length), until.map(Duration::from_micros));
+        segments(TEXT.lines().filter_map(parse_switch), &names, epoch, length, until)
+            .into_iter()
+            .map(|segment| (segment.who, segment.start_ns, segment.end_ns))
+            .collect()
+    }
+
+    #[test]
+    fn switches_become_stretches_since_the_epoch() {
+        let named = |who: &str, start, end| (who.to_string(), start, end);
+        assert_eq!(
+            read(100, Some(100)),
+            [named("controller", 0, 10_000), named("my [x] hog", 10_000, 30_000), named("ktimers/0", 30_000, 100_000)]
+        );
+    }
+
+    #[test]
+    fn the_end_is_cut_and_left_open_when_events_were_lost() {
+        assert_eq!(read(20, None).last().map(|last| last.2), Some(20_000));
+        assert_eq!(read(100, None).len(), 2);
+    }
+
+    #[test]
+    fn other_lines_are_no_switches() {
+        assert_eq!(parse_switch("CPU:0 [LOST 12 EVENTS]"), None);
+        assert_eq!(TEXT.lines().filter_map(parse_switch).count(), 3);
+    }
+}

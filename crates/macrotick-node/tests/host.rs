@@ -1,0 +1,517 @@
+//! Runs on this host. Function only: nothing here asserts how fast or how punctual anything is.
+//!
+//! It has its own main, because a run executes the binary again with the verbs `task` and `background`. What needs
+//! root or a kernel feature is reported as skipped where that is missing.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use macrotick_model::{
+    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Observation, Plan, Policy, System, Task, Tier,
+    Window, Workload,
+};
+use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
+
+/// Whether a test ran, or why it could not.
+enum Verdict {
+    Passed,
+    Skipped(&'static str),
+}
+
+type Test = (&'static str, fn() -> Verdict);
+
+const TESTS: &[Test] = &[
+    ("every_job_is_recorded", every_job_is_recorded),
+    ("all_stock_policies_run_the_plan", all_stock_policies_run_the_plan),
+    ("the_dispatcher_runs_the_plan", the_dispatcher_runs_the_plan),
+    ("the_dispatcher_survives_an_overrun", the_dispatcher_survives_an_overrun),
+    ("a_program_is_a_task", a_program_is_a_task),
+    ("a_program_that_leaves_is_remarked", a_program_that_leaves_is_remarked),
+    ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
+    ("a_task_that_dies_early_is_named", a_task_that_dies_early_is_named),
+    ("a_task_that_is_not_ready_is_named", a_task_that_is_not_ready_is_named),
+    ("a_full_record_buffer_is_remarked", a_full_record_buffer_is_remarked),
+    ("datagrams_reach_the_receiver", datagrams_reach_the_receiver),
+    ("every_background_load_runs", every_background_load_runs),
+    ("a_background_program_that_ends_is_remarked", a_background_program_that_ends_is_remarked),
+    ("a_signal_ends_the_run_early", a_signal_ends_the_run_early),
+    ("nothing_outlives_a_killed_runner", nothing_outlives_a_killed_runner),
+    ("progress_is_told", progress_is_told),
+    ("a_second_run_is_refused", a_second_run_is_refused),
+    ("without_the_class_the_kernel_backend_says_so", without_the_class_the_kernel_backend_says_so),
+    ("a_trace_shows_the_tasks", a_trace_shows_the_tasks),
+    ("the_header_is_clean_c_and_cpp", the_header_is_clean_c_and_cpp),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some(task::VERB) => return task::main(),
+        Some(background::VERB) => return background::main(),
+        Some(VICTIM) => return victim(),
+        _ => {}
+    }
+    if arguments.iter().any(|argument| argument == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| wanted(name)) {
+        match catch_unwind(AssertUnwindSafe(|| {
+            let verdict = test();
+            assert_no_children();
+            verdict
+        })) {
+            Ok(Verdict::Passed) => println!("test {name} ... ok"),
+            Ok(Verdict::Skipped(why)) => println!("test {name} ... skipped: {why}"),
+            Err(_) => {
+                println!("test {name} ... FAILED");
+                failed += 1;
+            }
+        }
+    }
+    // What the system does not remove now, it removes later.
+    let _ = std::fs::remove_dir_all(scratch());
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// After every run, failed or not, nothing is left of it.
+fn assert_no_children() {
+    // SAFETY: only asks; writes nothing.
+    let result = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
+    assert_eq!(result, -1, "a process was left behind");
+}
+
+fn is_root() -> bool {
+    // SAFETY: no arguments.
+    unsafe { libc::geteuid() == 0 }
+}
+
+fn ms(ms: i64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn us(us: i64) -> Duration {
+    Duration::from_micros(us)
+}
+
+/// Tells the victim's processes from all others, and the victim where the test's files are.
+const MARK: &str = "MACROTICK_HOST_TEST";
+
+fn scratch() -> PathBuf {
+    let owner = std::env::var(MARK).unwrap_or_else(|_| std::process::id().to_string());
+    let directory = std::env::temp_dir().join(format!("macrotick-host-test-{owner}"));
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn options(backend: Backend) -> RunOptions {
+    let mut options = RunOptions::new(backend);
+    options.lock = Some(scratch().join("lock"));
+    // Other tests may keep the machine busy.
+    options.start_delay = ms(400);
+    options
+}
+
+fn spin(time: i64) -> Workload {
+    Workload::Spin(ExecutionTime::Fixed(us(time)))
+}
+
+/// A task every 10 ms with one window.
+struct Row(&'static str, Workload, i64, i64);
+
+/// A plan with a cycle of 10 ms on the first CPU; rows: name, workload, offset and length in us.
+fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
+    let mut windows = Vec::new();
+    let mut tasks = Vec::new();
+    for Row(name, workload, offset, length) in rows {
+        let (offset, length) = (us(offset), us(length));
+        windows.push(Window { offset, length, task: name.into(), activate: true, deadline: true });
+        tasks.push(Task {
+            name: name.into(),
+            period: ms(10),
+            wcet: length,
+            deadline: ms(10),
+            offset: None,
+            jitter: None,
+            cpu: Some(0),
+            priority: None,
+            workload,
+        });
+    }
+    let system = System {
+        name: "host test".into(),
+        macrotick: us(10),
+        cycle: None,
+        cpus: vec![0],
+        duration: ms(200),
+        tasks,
+        chains: Vec::new(),
+        background,
+        table: None,
+    };
+    let tables = vec![CpuTable { cpu: 0, windows }];
+    Plan { version: Plan::VERSION, solver: "hand".into(), cycle: ms(10), tables, system }
+}
+
+fn two_tasks() -> Plan {
+    plan(vec![Row("a", spin(100), 500, 1000), Row("b", spin(200), 2000, 1000)], Vec::new())
+}
+
+fn observe(plan: &Plan, options: &RunOptions) -> Result<Observation, NodeError> {
+    run(plan, options, &mut |_| {})
+}
+
+/// What holds for every observation, whatever the timing: the list is complete, and time goes forward.
+fn assert_sound(observation: &Observation) {
+    for (task, windows) in observation.tasks.iter().zip(&observation.plan.tables[0].windows) {
+        let cycles = observation.duration / observation.plan.cycle;
+        assert_eq!(task.jobs.len() as i64, cycles, "{}: {:?}", task.name, observation.remarks);
+        for (number, job) in task.jobs.iter().enumerate() {
+            assert_eq!(job.job, number as u64);
+            assert_eq!(job.nominal, observation.plan.cycle * number as i64 + windows.offset);
+            assert!(job.start.is_none_or(|start| start >= job.nominal), "{job:?}");
+            assert!(job.end.is_none_or(|end| Some(end) >= job.start && job.start.is_some()), "{job:?}");
+        }
+        let mut done = task.jobs.iter().filter_map(|job| job.start);
+        let first = done.next();
+        assert!(first.is_some(), "{} never ran", task.name);
+        assert!(done.try_fold(first.unwrap(), |last, start| (start >= last).then_some(start)).is_some());
+    }
+}
+
+fn completed(jobs: &[Job]) -> usize {
+    jobs.iter().filter(|job| job.end.is_some()).count()
+}
+
+fn every_job_is_recorded() -> Verdict {
+    let observation = observe(&two_tasks(), &options(Backend::Other)).unwrap();
+    assert_sound(&observation);
+    assert_eq!(observation.tier, Tier::NotEnforced);
+    assert_eq!(observation.remarks, Vec::<String>::new());
+    assert!(completed(&observation.tasks[0].jobs) > 0);
+    Verdict::Passed
+}
+
+fn all_stock_policies_run_the_plan() -> Verdict {
+    if !is_root() {
+        return Verdict::Skipped("needs root");
+    }
+    for backend in [Backend::Fifo, Backend::Deadline] {
+        let observation = observe(&two_tasks(), &options(backend)).unwrap();
+        assert_sound(&observation);
+        assert_eq!((observation.backend, observation.tier), (backend, Tier::NotEnforced));
+    }
+    Verdict::Passed
+}
+
+fn the_dispatcher_runs_the_plan() -> Verdict {
+    if !is_root() {
+        return Verdict::Skipped("needs root");
+    }
+    let observation = observe(&two_tasks(), &options(Backend::User)).unwrap();
+    assert_sound(&observation);
+    assert_eq!(observation.tier, Tier::UserSpaceDispatcher);
+    Verdict::Passed
+}
+
+/// Two jobs' worth of work in each job: the task falls behind and is demoted at every window's end, the other does
+/// not notice; and every job that is run keeps its number.
+fn the_dispatcher_survives_an_overrun() -> Verdict {
+    if !is_root() {
+        return Verdict::Skipped("needs root");
+    }
+    let hog = load("hog", 1, Policy::Other(0), Load::Hog);
+    let rows = vec![Row("over", spin(1500), 500, 1000), Row("good", spin(100), 1500, 1000)];
+    let observation = observe(&plan(rows, vec![hog]), &options(Backend::User)).unwrap();
+    assert_sound(&observation);
+    assert_eq!(observation.remarks, Vec::<String>::new());
+    Verdict::Passed
+}
+
+/// Compiles one of the example tasks.
+fn compile(source: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let program = scratch().join(Path::new(source).file_stem().unwrap());
+    let status = Command::new("cc")
+        .args(["-O2", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o"])
+        .arg(&program)
+        .arg(root.join("examples/tasks").join(source))
+        .arg(format!("-I{}", root.join("include").display()))
+        .arg(format!("-I{}", root.join("kernel/overlay/include/uapi").display()))
+        .status()
+        .unwrap();
+    assert!(status.success(), "{source} does not compile");
+    program.to_str().unwrap().to_string()
+}
+
+fn program(command: &[&str]) -> Workload {
+    Workload::Program(command.iter().map(|word| word.to_string()).collect())
+}
+
+fn a_program_is_a_task() -> Verdict {
+    let rows = vec![
+        Row("controller", program(&[&compile("controller.c")]), 500, 1000),
+        Row("other", program(&[&compile("minimal.c")]), 2000, 1000),
+    ];
+    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    assert_sound(&observation);
+    assert_eq!(observation.remarks, Vec::<String>::new());
+    Verdict::Passed
+}
+
+fn a_program_that_leaves_is_remarked() -> Verdict {
+    let rows = vec![Row("short", program(&[&compile("minimal.c"), "3"]), 500, 1000)];
+    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    let [remark] = observation.remarks.as_slice() else { panic!("{:?}", observation.remarks) };
+    assert!(remark.starts_with("`short` ended during the run (exit status: 0): 3 jobs"), "{remark}");
+    assert_eq!(completed(&observation.tasks[0].jobs), 3);
+    assert_eq!(observation.tasks[0].jobs.len(), 20);
+    Verdict::Passed
+}
+
+fn a_program_under_another_name_is_refused() -> Verdict {
+    let rows = vec![Row("brake", program(&[&compile("controller.c")]), 500, 1000)];
+    match observe(&plan(rows, Vec::new()), &options(Backend::Other)) {
+        Err(NodeError::Died { name, output, .. }) => {
+            assert_eq!((name.as_str(), output.0.as_str()), ("brake", "controller: cannot join: Invalid argument"));
+        }
+        other => panic!("{other:?}"),
+    }
+    Verdict::Passed
+}
+
+fn a_task_that_dies_early_is_named() -> Verdict {
+    let rows = vec![
+        Row("good", spin(100), 500, 1000),
+        Row("broken", program(&["/bin/sh", "-c", "echo no sensor >&2; exit 7"]), 2000, 1000),
+    ];
+    let error = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap_err();
+    assert_eq!(error.to_string(), "`broken` ended before the run began (exit status: 7)\n  | no sensor");
+    Verdict::Passed
+}
+
+fn a_task_that_is_not_ready_is_named() -> Verdict {
+    let rows = vec![Row("slow", program(&["/bin/sh", "-c", "echo thinking; sleep 1000"]), 500, 1000)];
+    let mut options = options(Backend::Other);
+    options.ready_limit = ms(300);
+    let error = observe(&plan(rows, Vec::new()), &options).unwrap_err();
+    assert_eq!(error.to_string(), "`slow` was not ready within 300ms\n  | thinking");
+    Verdict::Passed
+}
+
+fn a_full_record_buffer_is_remarked() -> Verdict {
+    let mut options = options(Backend::Other);
+    options.record_limit = Some(3);
+    let observation = observe(&two_tasks(), &options).unwrap();
+    assert_eq!(
+        observation.remarks,
+        ["task `a`: only the first 3 jobs were recorded", "task `b`: only the first 3 jobs were recorded"]
+    );
+    let numbers: Vec<u64> =
+        observation.tasks[0].jobs.iter().filter(|job| job.start.is_some()).map(|job| job.job).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    assert_eq!(observation.tasks[0].jobs.len(), 20);
+    Verdict::Passed
+}
+
+fn datagrams_reach_the_receiver() -> Verdict {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let spin = ExecutionTime::Fixed(us(50));
+    let rows = vec![
+        Row("send", Workload::UdpSend { spin: spin.clone(), to: address.clone() }, 500, 1000),
+        Row("receive", Workload::UdpReceive { spin, at: address }, 2000, 1000),
+    ];
+    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    assert_sound(&observation);
+    let (sent, received) = (completed(&observation.tasks[0].jobs), completed(&observation.tasks[1].jobs));
+    assert!(received > 0 && received <= sent, "{received} of {sent}");
+    Verdict::Passed
+}
+
+fn load(name: &str, count: u32, policy: Policy, load: Load) -> Background {
+    Background { name: name.into(), count, cpu: Some(0), policy, load }
+}
+
+fn every_background_load_runs() -> Verdict {
+    let sleeper = Load::Program(vec!["sleep".into(), "1000".into()]);
+    let loads = vec![
+        load("hog", 2, Policy::Other(10), Load::Hog),
+        load("calls", 1, Policy::Other(10), Load::Syscalls),
+        load("periodic", 1, Policy::Other(0), Load::Periodic { period: ms(5), run: us(100) }),
+        load("sleeper", 1, Policy::Other(0), sleeper),
+    ];
+    let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
+    let observation = observe(&plan, &options(Backend::Other)).unwrap();
+    assert_sound(&observation);
+    assert_eq!(observation.remarks, Vec::<String>::new());
+    Verdict::Passed
+}
+
+fn a_background_program_that_ends_is_remarked() -> Verdict {
+    let short = Load::Program(["sh", "-c", "test -z \"$MACROTICK_SHM\" && exit 4"].map(String::from).into());
+    let loads = vec![load("short", 1, Policy::Other(0), short)];
+    let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
+    let observation = observe(&plan, &options(Backend::Other)).unwrap();
+    assert_eq!(observation.remarks, ["`short` ended during the run (exit status: 4)"]);
+    Verdict::Passed
+}
+
+fn a_signal_ends_the_run_early() -> Verdict {
+    let mut options = options(Backend::Other);
+    options.duration = Some(Duration::from_secs(600));
+    options.progress_every = Some(ms(50));
+    let mut told = 0;
+    let observation = run(&two_tasks(), &options, &mut |progress| {
+        if matches!(progress, Progress::Running { .. }) {
+            told += 1;
+        }
+        if told == 2 {
+            // SAFETY: the run has caught this signal.
+            unsafe { libc::raise(libc::SIGINT) };
+        }
+    })
+    .unwrap();
+    assert!(observation.duration >= ms(100) && observation.duration < Duration::from_secs(600));
+    assert!(observation.remarks[0].starts_with("SIGINT ended the run after "), "{:?}", observation.remarks);
+    assert_sound(&observation);
+    Verdict::Passed
+}
+
+/// The verb of the process that `nothing_outlives_a_killed_runner` kills.
+const VICTIM: &str = "victim";
+
+/// A long run, which says when it is under way.
+fn victim() -> ExitCode {
+    let backend = if is_root() { Backend::User } else { Backend::Other };
+    let mut options = options(backend);
+    options.duration = Some(Duration::from_secs(600));
+    options.progress_every = Some(ms(50));
+    let loads = vec![load("hog", 1, Policy::Other(10), Load::Hog)];
+    let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
+    let mut told = false;
+    let result = run(&plan, &options, &mut |progress| {
+        if matches!(progress, Progress::Running { .. }) && !std::mem::replace(&mut told, true) {
+            println!("{VICTIM} runs");
+        }
+    });
+    ExitCode::from(u8::from(result.is_err()))
+}
+
+/// The living processes whose environment has `mark`.
+fn marked(mark: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
+    environments.filter(|environment| String::from_utf8_lossy(environment).contains(mark)).count()
+}
+
+fn nothing_outlives_a_killed_runner() -> Verdict {
+    use std::io::BufRead;
+    let mark = format!("{MARK}={}", std::process::id());
+    let mut victim = Command::new("/proc/self/exe")
+        .arg(VICTIM)
+        .env(MARK, std::process::id().to_string())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(victim.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line.trim(), "victim runs");
+    // The runner, a task and a hog; with root, a dispatcher.
+    assert_eq!(marked(&mark), if is_root() { 4 } else { 3 });
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let gone = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        marked(&mark) == 0
+    });
+    assert!(gone, "{} processes are left", marked(&mark));
+    Verdict::Passed
+}
+
+fn progress_is_told() -> Verdict {
+    let mut options = options(Backend::Other);
+    options.progress_every = Some(ms(80));
+    let mut told = Vec::new();
+    run(&two_tasks(), &options, &mut |progress| told.push(progress)).unwrap();
+    let total = ms(200);
+    let running = |elapsed| Progress::Running { elapsed: ms(elapsed), total };
+    assert_eq!(told, [Progress::Preparing, Progress::Starting, running(80), running(160), Progress::Collecting]);
+    Verdict::Passed
+}
+
+fn a_second_run_is_refused() -> Verdict {
+    let options = options(Backend::Other);
+    let mut inner = None;
+    run(&two_tasks(), &options, &mut |progress| {
+        if progress == Progress::Starting {
+            inner = Some(observe(&two_tasks(), &options));
+        }
+    })
+    .unwrap();
+    assert!(matches!(inner, Some(Err(NodeError::Busy { .. }))));
+    Verdict::Passed
+}
+
+fn without_the_class_the_kernel_backend_says_so() -> Verdict {
+    if Path::new("/dev/macrotick").exists() {
+        return Verdict::Skipped("this kernel has the class");
+    }
+    let error = observe(&two_tasks(), &options(Backend::Kernel)).unwrap_err();
+    assert!(matches!(error, NodeError::NoKernelClass) && error.to_string().contains("--backend user"), "{error}");
+    Verdict::Passed
+}
+
+fn a_trace_shows_the_tasks() -> Verdict {
+    let has_tracefs = std::fs::read_to_string("/proc/filesystems").is_ok_and(|text| text.contains("tracefs"));
+    if !is_root() || !has_tracefs {
+        return Verdict::Skipped("needs root and tracefs");
+    }
+    let mut options = options(Backend::Fifo);
+    options.trace = Some(ms(50));
+    let observation = match observe(&two_tasks(), &options) {
+        Err(NodeError::Trace { .. }) => return Verdict::Skipped("tracefs cannot be used here"),
+        result => result.unwrap(),
+    };
+    let of = |who: &str| observation.segments.iter().filter(|segment| segment.who == who).count();
+    assert!(of("a") > 0 && of("b") > 0, "{:?}", observation.segments);
+    assert!(observation.segments.iter().all(|segment| segment.start_ns < segment.end_ns));
+    assert!(observation.segments.iter().all(|segment| segment.end_ns <= ms(50).as_nanos()));
+    assert!(!Path::new("/sys/kernel/tracing/instances/macrotick").exists());
+    Verdict::Passed
+}
+
+fn the_header_is_clean_c_and_cpp() -> Verdict {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Two source files, one program: there must be one context.
+    let unit = "#include <macrotick.h>\n#include <assert.h>\n";
+    let first = "int other(void);\nint main(void) { struct macrotick_job job; macrotick_context_.joined = 7; \
+                 return !(other() == 7 && macrotick_join(\"a\") == -EALREADY && macrotick_ready() == 0 && \
+                 macrotick_leave() == 0 && macrotick_wait(&job) == -ENOTCONN && macrotick_join(NULL) == -EINVAL); }\n";
+    let second = "int other(void);\nint other(void) { return macrotick_context_.joined; }\n";
+    for (compiler, standard, suffix) in [("cc", "c11", "c"), ("cc", "gnu11", "c"), ("c++", "c++11", "cc")] {
+        let file = |name: &str| scratch().join(format!("{name}.{suffix}"));
+        std::fs::write(file("first"), format!("{unit}{first}")).unwrap();
+        std::fs::write(file("second"), format!("{unit}{second}")).unwrap();
+        let program = scratch().join("units");
+        let status = Command::new(compiler)
+            .args(["-O2", "-Wall", "-Wextra", "-pedantic", "-Werror"])
+            .arg(format!("-std={standard}"))
+            .arg("-o")
+            .arg(&program)
+            .args([file("first"), file("second")])
+            .arg(format!("-I{}", root.join("include").display()))
+            .arg(format!("-I{}", root.join("kernel/overlay/include/uapi").display()))
+            .status()
+            .unwrap();
+        assert!(status.success(), "{compiler} -std={standard}");
+        let status = Command::new(&program).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{compiler} -std={standard}");
+    }
+    Verdict::Passed
+}
