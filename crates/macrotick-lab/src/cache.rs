@@ -1,0 +1,182 @@
+//! Skipping work whose inputs have not changed: content hashes, stamps and locks.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Context, LabError};
+
+/// A hash over named inputs; every part is length-prefixed, so that neighbours cannot run into each other.
+#[derive(Default)]
+pub struct Key(Sha256);
+
+impl Key {
+    /// A key over nothing.
+    pub fn new() -> Key {
+        Key::default()
+    }
+
+    /// Adds a piece of text or data.
+    pub fn with(mut self, bytes: impl AsRef<[u8]>) -> Key {
+        let bytes = bytes.as_ref();
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+        self
+    }
+
+    /// Adds a file's content (not its name).
+    pub fn with_file(mut self, path: &Path) -> Result<Key, LabError> {
+        let mut file = File::open(path).context("open", path)?;
+        let length = file.metadata().context("stat", path)?.len();
+        self.0.update(length.to_le_bytes());
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let read = file.read(&mut buffer).context("read", path)?;
+            if read == 0 {
+                return Ok(self);
+            }
+            self.0.update(&buffer[..read]);
+        }
+    }
+
+    /// Adds all files below a directory with their relative names, in the order of their names.
+    pub fn with_tree(mut self, dir: &Path) -> Result<Key, LabError> {
+        for path in files_below(dir)? {
+            self = self.with(path.as_os_str().as_encoded_bytes()).with_file(&dir.join(&path))?;
+        }
+        Ok(self)
+    }
+
+    /// Adds what identifies a large file without reading it: name, size and time of change.
+    pub fn with_identity(self, path: &Path) -> Result<Key, LabError> {
+        let meta = fs::metadata(path).context("stat", path)?;
+        let changed = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+        let text = format!("{} {} {:?}", path.display(), meta.len(), changed);
+        Ok(self.with(text))
+    }
+
+    /// The key as hexadecimal text.
+    pub fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The regular files below `dir`, relative to it, sorted.
+pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>, LabError> {
+    let mut found = Vec::new();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(relative) = pending.pop() {
+        let here = dir.join(&relative);
+        for entry in fs::read_dir(&here).context("list", &here)? {
+            let entry = entry.context("list", &here)?;
+            let path = relative.join(entry.file_name());
+            if entry.file_type().context("stat", &here)?.is_dir() {
+                pending.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether the stamp at `path` holds `key`.
+pub fn is_fresh(path: &Path, key: &str) -> bool {
+    fs::read_to_string(path).is_ok_and(|text| text == key)
+}
+
+/// Writes a stamp; done last, so that an interrupted step is done again.
+pub fn stamp(path: &Path, key: &str) -> Result<(), LabError> {
+    fs::write(path, key).context("write", path)
+}
+
+/// Writes a file unless it has that content already, so that `make` sees no change where there is none. A hard link
+/// is replaced, never written through.
+pub fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool, LabError> {
+    if fs::read(path).is_ok_and(|old| old == content) {
+        return Ok(false);
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error).context("replace", path),
+        _ => {}
+    }
+    make_parent(path)?;
+    fs::write(path, content).context("write", path)?;
+    Ok(true)
+}
+
+/// Makes the directory that holds `path`.
+pub fn make_parent(path: &Path) -> Result<(), LabError> {
+    match path.parent() {
+        Some(parent) => fs::create_dir_all(parent).context("make", parent),
+        None => Ok(()),
+    }
+}
+
+/// Removes a file or a directory; it is no error if there is none.
+pub fn remove(path: &Path) -> Result<(), LabError> {
+    let result = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("remove", path),
+        _ => Ok(()),
+    }
+}
+
+/// Removes all but the newest `keep` files of `dir` whose name begins with `prefix`.
+pub fn keep_newest(dir: &Path, prefix: &str, keep: usize) -> Result<(), LabError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).context("list", dir)? {
+        let entry = entry.context("list", dir)?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            let changed = entry.metadata().and_then(|meta| meta.modified()).context("stat", &entry.path())?;
+            found.push((changed, entry.path()));
+        }
+    }
+    found.sort();
+    let surplus = found.len().saturating_sub(keep);
+    found[..surplus].iter().try_for_each(|(_, path)| remove(path))
+}
+
+/// An exclusive lock between processes, held until it is dropped.
+pub struct Lock(#[allow(dead_code)] File);
+
+impl Lock {
+    /// Waits for the lock on `path`.
+    pub fn take(path: &Path) -> Result<Lock, LabError> {
+        make_parent(path)?;
+        let file = File::create(path).context("create", path)?;
+        // SAFETY: flock takes a descriptor that `file` keeps open, and no memory.
+        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
+            0 => Ok(Lock(file)),
+            _ => Err(std::io::Error::last_os_error()).context("lock", path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_parts_do_not_run_into_each_other() {
+        assert_ne!(Key::new().with("ab").with("c").finish(), Key::new().with("a").with("bc").finish());
+        assert_eq!(Key::new().with("ab").finish(), Key::new().with("ab").finish());
+    }
+
+    #[test]
+    fn a_hard_link_is_replaced_and_an_equal_file_left_alone() {
+        let dir = std::env::temp_dir().join(format!("macrotick-cache-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (first, second) = (dir.join("first"), dir.join("second"));
+        fs::write(&first, "old").unwrap();
+        fs::hard_link(&first, &second).unwrap();
+        assert!(!write_if_changed(&second, b"old").unwrap());
+        assert!(write_if_changed(&second, b"new").unwrap());
+        assert_eq!(fs::read_to_string(&first).unwrap(), "old");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

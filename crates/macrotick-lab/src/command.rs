@@ -1,0 +1,89 @@
+//! Calling programs: found or named with their package, output kept, failures told with their last words.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::error::LabError;
+
+/// Directories searched besides `PATH`; an ordinary user's `PATH` lacks them.
+const SYSTEM_DIRS: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// Where the program `name` is, or which Debian package has it.
+pub fn find(name: &str, package: &'static str) -> Result<PathBuf, LabError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(SYSTEM_DIRS.iter().map(PathBuf::from))
+        .map(|dir| dir.join(name))
+        .find(|candidate| candidate.is_file())
+        .ok_or_else(|| LabError::Missing { what: name.into(), package })
+}
+
+/// Runs a command to its end and returns what it wrote to its standard output.
+pub fn output(command: &mut Command) -> Result<String, LabError> {
+    let text = display(command);
+    let Output { status, stdout, stderr } = command.output().map_err(|error| LabError::Command {
+        command: text.clone(),
+        status: error.to_string(),
+        tail: String::new(),
+    })?;
+    if status.success() {
+        return Ok(String::from_utf8_lossy(&stdout).into_owned());
+    }
+    let said = [stdout, stderr].concat();
+    Err(LabError::Command {
+        command: text,
+        status: status.to_string(),
+        tail: tail(&String::from_utf8_lossy(&said), 30),
+    })
+}
+
+/// The command as text that a shell takes.
+pub fn display(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+/// One word, quoted where a shell would otherwise change it.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The last `lines` lines of a text.
+pub fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// The text of a file that may not exist, with what is not UTF-8 replaced.
+pub fn read_lossy(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_only_what_a_shell_would_change() {
+        assert_eq!(quote("shift=0,sleep=off"), "shift=0,sleep=off");
+        assert_eq!(quote("console=ttyS0 panic=-1"), "'console=ttyS0 panic=-1'");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        assert_eq!(quote(""), "''");
+    }
+
+    #[test]
+    fn the_tail_is_the_end() {
+        assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
+        assert_eq!(tail("a", 2), "a");
+    }
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let error = find("no-such-program-here", "some-package").unwrap_err();
+        assert!(error.to_string().contains("some-package"), "{error}");
+    }
+}

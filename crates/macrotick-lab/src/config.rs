@@ -1,0 +1,64 @@
+//! The kernel's configuration: fragments joined into one request, and the proof that the request holds.
+
+use std::collections::BTreeMap;
+
+/// Joins fragments; of two lines for one option the later one counts.
+pub fn join(fragments: &[String]) -> String {
+    let mut values = BTreeMap::new();
+    for line in fragments.iter().flat_map(|text| text.lines()) {
+        if let Some((symbol, value)) = parse_line(line) {
+            values.insert(symbol, value);
+        }
+    }
+    values.iter().map(|(symbol, value)| render(symbol, value.as_deref())).collect()
+}
+
+/// The requested lines that do not hold in a `.config`.
+pub fn missing(request: &str, config: &str) -> Vec<String> {
+    let actual: BTreeMap<String, Option<String>> = config.lines().filter_map(parse_line).collect();
+    request
+        .lines()
+        .filter_map(parse_line)
+        .filter(|(symbol, wanted)| actual.get(symbol).cloned().flatten() != *wanted)
+        .map(|(symbol, wanted)| render(&symbol, wanted.as_deref()).trim_end().to_owned())
+        .collect()
+}
+
+/// `CONFIG_X=value` or `# CONFIG_X is not set`; anything else is a comment.
+fn parse_line(line: &str) -> Option<(String, Option<String>)> {
+    let line = line.trim();
+    if let Some(symbol) = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set")) {
+        return symbol.starts_with("CONFIG_").then(|| (symbol.to_owned(), None));
+    }
+    let (symbol, value) = line.split_once('=')?;
+    symbol.starts_with("CONFIG_").then(|| (symbol.to_owned(), Some(value.to_owned())))
+}
+
+fn render(symbol: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) => format!("{symbol}={value}\n"),
+        None => format!("# {symbol} is not set\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_fragments_win_and_comments_vanish() {
+        let joined = join(&[
+            "# words\nCONFIG_RT=y\nCONFIG_B=3\n".to_owned(),
+            "# CONFIG_RT is not set\nCONFIG_A=\"x=y\"\n".to_owned(),
+        ]);
+        assert_eq!(joined, "CONFIG_A=\"x=y\"\nCONFIG_B=3\n# CONFIG_RT is not set\n");
+    }
+
+    #[test]
+    fn every_request_that_does_not_hold_is_named() {
+        let request = "CONFIG_A=y\nCONFIG_GONE=y\n# CONFIG_OFF is not set\n# CONFIG_ABSENT is not set\nCONFIG_N=2\n";
+        let config = "CONFIG_A=y\nCONFIG_OFF=y\nCONFIG_N=16\n# CONFIG_GONE is not set\n";
+        assert_eq!(missing(request, config), ["CONFIG_GONE=y", "# CONFIG_OFF is not set", "CONFIG_N=2"]);
+        assert!(missing("CONFIG_A=y\n", "CONFIG_A=y\n").is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! What can go wrong in the lab, in one enum.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use macrotick_model::Duration;
+
+use crate::console::Finding;
+
+/// What can go wrong in the lab. Every message says what to do where that is known.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The repository's `kernel/` directory was not found.
+    #[error("{start} is not inside a Macrotick checkout (no kernel/apply above it)", start = start.display())]
+    NoCheckout {
+        /// Where the search began.
+        start: PathBuf,
+    },
+    /// A program or file that the set-up installs is missing.
+    #[error("{what} is missing: run `make setup` (Debian package {package})")]
+    Missing {
+        /// The program or file.
+        what: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A file operation of the lab itself failed.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A program that the lab called failed.
+    #[error("`{command}` failed ({status}):\n{tail}")]
+    Command {
+        /// What was called.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// The last lines of what it said.
+        tail: String,
+    },
+    /// Requested kernel options that do not hold in the resulting configuration.
+    #[error("the kernel's configuration refuses: {}", missing.join(", "))]
+    Config {
+        /// The requested lines.
+        missing: Vec<String>,
+    },
+    /// The kernel's build failed.
+    #[error("the {flavor} kernel does not build (log: {log}):\n{tail}", log = log.display())]
+    Build {
+        /// The flavour.
+        flavor: &'static str,
+        /// The last lines of the log, errors first.
+        tail: String,
+        /// The whole log.
+        log: PathBuf,
+    },
+    /// The job cannot be run as it was given.
+    #[error("the job is not valid: {0}")]
+    Job(String),
+    /// The guest was still running at its limit of wall time, and was stopped.
+    #[error(
+        "the guest was stopped after {limit} of wall time (files: {}); its console ended with:\n{tail}",
+        dir.display()
+    )]
+    WallLimit {
+        /// The limit.
+        limit: Duration,
+        /// The console's last lines.
+        tail: String,
+        /// The run's files, kept.
+        dir: PathBuf,
+    },
+    /// The guest ended without reporting success.
+    #[error("the guest died: {death} (files: {}); its console ended with:\n{tail}", dir.display())]
+    Died {
+        /// How.
+        death: Death,
+        /// The console's last lines.
+        tail: String,
+        /// The run's files, kept.
+        dir: PathBuf,
+    },
+    /// The job ran, but the kernel complained on the console.
+    #[error("the kernel complained on the console (files: {}):\n{}", dir.display(), excerpts(findings))]
+    Console {
+        /// The complaints in order.
+        findings: Vec<Finding>,
+        /// The run's files, kept.
+        dir: PathBuf,
+    },
+    /// The guest's agent could not run the job.
+    #[error("the guest's agent reports: {0}")]
+    Agent(String),
+}
+
+/// How a guest ended that did not report success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// The kernel panicked.
+    Panic(String),
+    /// QEMU itself failed.
+    Qemu(String),
+    /// The results end in the middle.
+    Truncated(String),
+    /// The results are damaged.
+    Damaged(String),
+    /// It went away before it sent any result.
+    Silent,
+}
+
+impl fmt::Display for Death {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Death::Panic(line) => write!(f, "kernel panic ({line})"),
+            Death::Qemu(text) => write!(f, "QEMU failed ({text})"),
+            Death::Truncated(what) => write!(f, "its results are cut short ({what})"),
+            Death::Damaged(what) => write!(f, "its results are damaged ({what})"),
+            Death::Silent => f.write_str("it sent no result"),
+        }
+    }
+}
+
+fn excerpts(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| finding.excerpt.as_str()).collect::<Vec<_>>().join("\n--\n")
+}
+
+/// Gives an I/O error its verb and its path.
+pub(crate) trait Context<T> {
+    /// `Err` becomes [`LabError::Io`].
+    fn context(self, action: &'static str, path: &Path) -> Result<T, LabError>;
+}
+
+impl<T> Context<T> for std::io::Result<T> {
+    fn context(self, action: &'static str, path: &Path) -> Result<T, LabError> {
+        self.map_err(|source| LabError::Io { action, path: path.to_owned(), source })
+    }
+}

@@ -1,0 +1,150 @@
+//! The guest's file system: one initramfs with busybox, the agent, rt-tests and iproute2.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cache::{Key, Lock};
+use crate::command;
+use crate::cpio::Archive;
+use crate::error::{Context, LabError};
+use crate::layout::Layout;
+
+/// The first program: mounts, loopback, then the agent.
+const INIT: &str = include_str!("init.sh");
+/// Where the agent's binary lies in the guest.
+const AGENT: &str = "bin/macrotick";
+/// Programs taken from the host: path in the guest, Debian package. Their shared libraries come along.
+const PROGRAMS: [(&str, &str); 18] = [
+    ("usr/bin/cyclictest", "rt-tests"),
+    ("usr/bin/cyclicdeadline", "rt-tests"),
+    ("usr/bin/deadline_test", "rt-tests"),
+    ("usr/bin/hackbench", "rt-tests"),
+    ("usr/bin/oslat", "rt-tests"),
+    ("usr/bin/pi_stress", "rt-tests"),
+    ("usr/bin/pip_stress", "rt-tests"),
+    ("usr/bin/pmqtest", "rt-tests"),
+    ("usr/bin/ptsematest", "rt-tests"),
+    ("usr/bin/rt-migrate-test", "rt-tests"),
+    ("usr/bin/signaltest", "rt-tests"),
+    ("usr/bin/sigwaittest", "rt-tests"),
+    ("usr/bin/ssdd", "rt-tests"),
+    ("usr/bin/svsematest", "rt-tests"),
+    ("usr/bin/chrt", "util-linux"),
+    ("usr/bin/taskset", "util-linux"),
+    ("sbin/ip", "iproute2"),
+    ("sbin/tc", "iproute2"),
+];
+/// Mount points that the init script uses.
+const DIRECTORIES: [&str; 6] = ["proc", "sys", "dev", "tmp", "root", "run"];
+
+/// An image on disk.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The initramfs. It is not compressed: unpacking in the guest would take longer than loading it.
+    pub path: PathBuf,
+    /// What identifies its content.
+    pub key: String,
+}
+
+/// Builds the image around the agent's binary, or finds that it is built.
+pub fn build(layout: &Layout, agent: &Path) -> Result<Image, LabError> {
+    let dir = layout.lab();
+    let _lock = Lock::take(&dir.join("image.lock"))?;
+    let inputs = inputs(agent)?;
+    let mut key = Key::new().with(INIT);
+    for (target, source) in &inputs {
+        key = key.with(target).with_file(source)?;
+    }
+    let key = key.finish();
+    let path = dir.join(format!("image-{}.cpio", &key[..16]));
+    if !path.exists() {
+        remove_older(&dir)?;
+        let unfinished = dir.join("image.new");
+        fs::write(&unfinished, archive(&inputs)?.to_bytes()).context("write", &unfinished)?;
+        fs::rename(&unfinished, &path).context("rename", &unfinished)?;
+    }
+    Ok(Image { path, key })
+}
+
+/// Images of earlier binaries are of no use any more, but one that a run is about to boot must stay: keep a few.
+fn remove_older(dir: &Path) -> Result<(), LabError> {
+    crate::cache::keep_newest(dir, "image-", 3)
+}
+
+/// Every file of the image that comes from the host: path in the guest and on the host.
+fn inputs(agent: &Path) -> Result<Vec<(String, PathBuf)>, LabError> {
+    let mut inputs = vec![
+        (AGENT.to_owned(), agent.to_owned()),
+        ("bin/busybox".to_owned(), command::find("busybox", "busybox-static")?),
+    ];
+    let mut libraries = BTreeSet::new();
+    for (target, package) in PROGRAMS {
+        let name = target.rsplit('/').next().expect("a path has a last part");
+        let source = command::find(name, package)?;
+        libraries.extend(libraries_of(&source)?);
+        inputs.push((target.to_owned(), source));
+    }
+    for library in libraries {
+        inputs.push((library.trim_start_matches('/').to_owned(), PathBuf::from(library)));
+    }
+    Ok(inputs)
+}
+
+/// The shared libraries and the loader that a program needs, by the path under which it looks for them.
+fn libraries_of(program: &Path) -> Result<Vec<String>, LabError> {
+    let listing = command::output(Command::new(command::find("ldd", "libc-bin")?).arg(program))?;
+    Ok(parse_ldd(&listing))
+}
+
+/// `name => /path (address)` or `/path (address)`; the kernel's own `linux-vdso` has no path.
+fn parse_ldd(listing: &str) -> Vec<String> {
+    let path = |line: &str| {
+        let found = line.split_once("=> ").map_or(line.trim(), |(_, rest)| rest.trim());
+        let path = found.split_whitespace().next()?;
+        path.starts_with('/').then(|| path.to_owned())
+    };
+    listing.lines().filter_map(path).collect()
+}
+
+fn archive(inputs: &[(String, PathBuf)]) -> Result<Archive, LabError> {
+    let mut archive = Archive::new();
+    archive.file("init", 0o755, INIT.as_bytes().to_vec());
+    DIRECTORIES.iter().for_each(|directory| archive.directory(directory));
+    for (target, source) in inputs {
+        archive.file(target, 0o755, fs::read(source).context("read", source)?);
+    }
+    let busybox = command::find("busybox", "busybox-static")?;
+    let applets = command::output(Command::new(busybox).arg("--list-full"))?;
+    for applet in applets.lines().filter(|path| path.contains('/')) {
+        let name = applet.rsplit('/').next().expect("a path has a last part");
+        // What came from the host counts more than busybox's version of it, in whatever directory that would be.
+        if !inputs.iter().any(|(target, _)| target.ends_with(&format!("/{name}"))) {
+            archive.symlink(applet, "/bin/busybox");
+        }
+    }
+    archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\n".to_vec());
+    archive.file("etc/group", 0o644, b"root:x:0:\n".to_vec());
+    Ok(archive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ldd_listings_are_understood() {
+        let listing =
+            "\tlinux-vdso.so.1 (0x00007fff)\n\tlibnuma.so.1 => /lib/x86_64-linux-gnu/libnuma.so.1 (0x00007f)\n\
+                       \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        assert_eq!(parse_ldd(listing), ["/lib/x86_64-linux-gnu/libnuma.so.1", "/lib64/ld-linux-x86-64.so.2"]);
+        assert!(parse_ldd("\tstatically linked\n").is_empty());
+    }
+
+    #[test]
+    fn init_starts_the_agent() {
+        assert!(INIT.starts_with("#!/bin/busybox sh\n"));
+        assert!(INIT.trim_end().ends_with(&format!("exec /{AGENT} guest")));
+    }
+}

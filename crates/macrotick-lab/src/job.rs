@@ -1,0 +1,223 @@
+//! What is run in the guest and what comes back.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use flate2::Compression;
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::frame::GuestStatus;
+use crate::kernel::Flavor;
+
+/// Which kernel a guest boots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Boot {
+    /// One of ours, built if necessary.
+    Flavor(Flavor),
+    /// An image at this path.
+    Image(PathBuf),
+}
+
+/// A program to run in a guest of its own.
+#[derive(Clone, Debug)]
+pub struct GuestJob {
+    /// The kernel.
+    pub boot: Boot,
+    /// The program and its arguments. `/bin/macrotick` is the binary that the lab was given; busybox's applets,
+    /// rt-tests, `/sbin/ip` and `/sbin/tc` are there too.
+    pub argv: Vec<String>,
+    /// Environment beside `PATH` and `HOME`.
+    pub env: Vec<(String, String)>,
+    /// Files put into the guest: absolute path and content.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Files brought back: absolute paths. One that does not exist at the end is absent from the outcome.
+    pub collect: Vec<String>,
+    /// Whether the program may send progress lines (see [`crate::guest::live`]). Each one costs guest instructions.
+    pub live: bool,
+    /// Virtual CPUs, 1 to 16. Latency figures mean something with 1 only.
+    pub cpus: u32,
+    /// Virtual time per instruction is `2^shift` ns. 0 is the exact clock; 2 runs four times faster.
+    pub shift: u32,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Further words for the kernel's command line.
+    pub kernel_args: Vec<String>,
+    /// Wall time after which the guest is stopped.
+    pub wall_limit: Duration,
+    /// Whether complaints on the console are handed back in the outcome instead of being an error.
+    pub allow_complaints: bool,
+}
+
+impl GuestJob {
+    /// A job on one virtual CPU with the exact clock, 512 MiB, and ten minutes of wall time.
+    pub fn new<S: Into<String>>(flavor: Flavor, argv: impl IntoIterator<Item = S>) -> GuestJob {
+        GuestJob {
+            boot: Boot::Flavor(flavor),
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            files: Vec::new(),
+            collect: Vec::new(),
+            live: false,
+            cpus: 1,
+            shift: 0,
+            memory_mib: 512,
+            kernel_args: Vec::new(),
+            wall_limit: Duration::from_secs(600),
+            allow_complaints: false,
+        }
+    }
+
+    /// Refuses what no guest can run.
+    pub(crate) fn validate(&self) -> Result<(), LabError> {
+        let problem = if self.argv.is_empty() {
+            Some("no program to run".to_owned())
+        } else if !(1..=16).contains(&self.cpus) {
+            Some(format!("{} CPUs: 1 to 16 are possible", self.cpus))
+        } else if self.shift > 10 {
+            Some(format!("a shift of {}: 0 to 10 are possible", self.shift))
+        } else if self.memory_mib < 128 {
+            Some(format!("{} MiB of memory: at least 128 are needed", self.memory_mib))
+        } else {
+            let paths = self.files.iter().map(|(path, _)| path).chain(&self.collect);
+            paths.filter(|path| !path.starts_with('/')).map(|path| format!("{path} is not an absolute path")).next()
+        };
+        problem.map_or(Ok(()), |problem| Err(LabError::Job(problem)))
+    }
+
+    /// What the agent needs to know of the job.
+    pub(crate) fn document(&self) -> Document {
+        Document {
+            argv: self.argv.clone(),
+            env: self.env.clone(),
+            files: self.files.clone(),
+            collect: self.collect.clone(),
+            live: self.live,
+        }
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct GuestOutcome {
+    /// How the program ended.
+    pub status: GuestStatus,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// The collected files by path.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The whole console.
+    pub console: String,
+    /// The kernel's complaints, where the job allows them.
+    pub complaints: Vec<crate::console::Finding>,
+    /// Wall time from the start of QEMU to its end.
+    pub wall: Duration,
+}
+
+impl GuestOutcome {
+    /// Standard output as text.
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text.
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+}
+
+/// The job as the agent reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Document {
+    pub argv: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub files: Vec<(String, Vec<u8>)>,
+    pub collect: Vec<String>,
+    pub live: bool,
+}
+
+/// The document's head in JSON; the files' contents follow it.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+    files: Vec<(String, usize)>,
+    collect: Vec<String>,
+    live: bool,
+}
+
+impl Document {
+    /// The length of the head (4 bytes, little-endian), the head, the files' contents; all of it compressed.
+    pub fn encode(&self) -> Vec<u8> {
+        let files = self.files.iter().map(|(path, content)| (path.clone(), content.len())).collect();
+        let (argv, env, collect) = (self.argv.clone(), self.env.clone(), self.collect.clone());
+        let head = Head { argv, env, files, collect, live: self.live };
+        let head = serde_json::to_vec(&head).expect("a job is always JSON");
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        let contents = self.files.iter().map(|(_, content)| content.as_slice());
+        for part in [&(head.len() as u32).to_le_bytes()[..], &head].into_iter().chain(contents) {
+            encoder.write_all(part).expect("writing to memory succeeds");
+        }
+        encoder.finish().expect("writing to memory succeeds")
+    }
+
+    /// The reverse of [`Document::encode`].
+    pub fn decode(bytes: &[u8]) -> Result<Document, String> {
+        let mut plain = Vec::new();
+        ZlibDecoder::new(bytes).read_to_end(&mut plain).map_err(|error| format!("the job does not unpack: {error}"))?;
+        let short = || "the job is cut short".to_owned();
+        let (length, rest) = plain.split_first_chunk::<4>().ok_or_else(short)?;
+        let (head, mut rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(short)?;
+        let head: Head = serde_json::from_slice(head).map_err(|error| format!("the job is not valid: {error}"))?;
+        let mut files = Vec::new();
+        for (path, length) in head.files {
+            let (content, after) = rest.split_at_checked(length).ok_or_else(short)?;
+            files.push((path, content.to_vec()));
+            rest = after;
+        }
+        Ok(Document { argv: head.argv, env: head.env, files, collect: head.collect, live: head.live })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> GuestJob {
+        let mut job = GuestJob::new(Flavor::Patched, ["/bin/echo", "x"]);
+        job.env.push(("A".into(), "b".into()));
+        job.files = vec![("/a".into(), vec![0, 159, 146]), ("/b".into(), Vec::new())];
+        job.collect.push("/c".into());
+        job
+    }
+
+    #[test]
+    fn documents_survive() {
+        let document = job().document();
+        assert_eq!(Document::decode(&document.encode()), Ok(document.clone()));
+        assert!(Document::decode(&document.encode()[..10]).is_err());
+    }
+
+    #[test]
+    fn impossible_jobs_are_refused() {
+        let refused = |change: fn(&mut GuestJob)| {
+            let mut job = job();
+            change(&mut job);
+            matches!(job.validate(), Err(LabError::Job(_)))
+        };
+        assert!(job().validate().is_ok());
+        assert!(refused(|job| job.argv.clear()));
+        assert!(refused(|job| job.cpus = 0));
+        assert!(refused(|job| job.cpus = 17));
+        assert!(refused(|job| job.shift = 11));
+        assert!(refused(|job| job.memory_mib = 64));
+        assert!(refused(|job| job.collect.push("relative".into())));
+        assert!(refused(|job| job.files.push(("relative".into(), Vec::new()))));
+    }
+}

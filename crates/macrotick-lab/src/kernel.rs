@@ -1,0 +1,351 @@
+//! Building kernels: one source, four flavours, skipped when nothing changed.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cache::{self, Key, Lock};
+use crate::command;
+use crate::config;
+use crate::error::{Context, LabError};
+use crate::layout::Layout;
+use crate::progress::Progress;
+use crate::source::{self, Source};
+
+/// Changes whenever this file builds a different kernel from the same inputs.
+const RECIPE: &str = "1";
+/// Lines that a whole build prints, until a build has told the true number.
+const TYPICAL_LINES: u64 = 1400;
+/// Fixed, so that the same inputs give the same image.
+const REPRODUCIBLE: [&str; 4] = [
+    "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 2026",
+    "KBUILD_BUILD_USER=macrotick",
+    "KBUILD_BUILD_HOST=lab",
+    "KBUILD_BUILD_VERSION=1",
+];
+
+/// Which kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flavor {
+    /// With overlay and hooks.
+    Patched,
+    /// The same tree and configuration without overlay and hooks.
+    Pristine,
+    /// Patched, with lock, memory and stall checks. Slow.
+    Debug,
+    /// Patched, preemptible without PREEMPT_RT.
+    NonRt,
+}
+
+impl Flavor {
+    /// All flavours.
+    pub const ALL: [Flavor; 4] = [Flavor::Patched, Flavor::Pristine, Flavor::Debug, Flavor::NonRt];
+
+    /// The name used on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flavor::Patched => "patched",
+            Flavor::Pristine => "pristine",
+            Flavor::Debug => "debug",
+            Flavor::NonRt => "nonrt",
+        }
+    }
+
+    /// The flavour of that name.
+    pub fn from_name(name: &str) -> Option<Flavor> {
+        Flavor::ALL.into_iter().find(|flavor| flavor.name() == name)
+    }
+
+    /// Its directory below `build/`.
+    pub fn directory(self) -> &'static str {
+        match self {
+            Flavor::Patched => "kernel",
+            Flavor::Pristine => "kernel-pristine",
+            Flavor::Debug => "kernel-debug",
+            Flavor::NonRt => "kernel-nonrt",
+        }
+    }
+
+    /// What `uname -r` says after the point release.
+    pub fn local_version(self) -> &'static str {
+        match self {
+            Flavor::Patched => "-macrotick",
+            Flavor::Pristine => "-pristine",
+            Flavor::Debug => "-macrotick-debug",
+            Flavor::NonRt => "-macrotick-nonrt",
+        }
+    }
+
+    /// The configuration fragments in `kernel/config/`, the last one counting most.
+    fn fragments(self) -> &'static [&'static str] {
+        match self {
+            Flavor::Patched => &["base", "macrotick"],
+            Flavor::Pristine => &["base"],
+            Flavor::Debug => &["base", "macrotick", "debug"],
+            Flavor::NonRt => &["base", "macrotick", "non-rt"],
+        }
+    }
+
+    fn is_patched(self) -> bool {
+        self != Flavor::Pristine
+    }
+}
+
+/// A built kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Which one.
+    pub flavor: Flavor,
+    /// `uname -r`, such as `6.12.117-macrotick`.
+    pub release: String,
+    /// The bootable image.
+    pub image: PathBuf,
+    /// The linked kernel, for addresses.
+    pub vmlinux: PathBuf,
+    /// Its symbols.
+    pub system_map: PathBuf,
+    /// Its whole configuration.
+    pub config: PathBuf,
+    /// Whether this call built it (else it was there already).
+    pub built: bool,
+}
+
+/// Builds a kernel, or finds that it is built.
+///
+/// The directory `build/<flavour>/` then holds `bzImage`, `System.map`, `config`, `build.log`, and `linux/`, the tree
+/// it was built in: hard links to the unpacked source, with the files of overlay and hooks in place.
+pub fn build(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
+    let dir = layout.flavor(flavor);
+    let _lock = Lock::take(&dir.join("lock"))?;
+    let key = key(layout, flavor)?;
+    let fresh = cache::is_fresh(&dir.join("stamp"), &key);
+    if !fresh {
+        cache::remove(&dir.join("stamp"))?;
+        let source = source::unpack(layout, progress)?;
+        prepare_tree(layout, flavor, &source)?;
+        configure(layout, flavor)?;
+        compile(layout, flavor, &source, progress)?;
+        for (from, to) in [
+            ("linux/arch/x86/boot/bzImage", "bzImage"),
+            ("linux/System.map", "System.map"),
+            ("linux/.config", "config"),
+        ] {
+            fs::copy(dir.join(from), dir.join(to)).context("copy", &dir.join(from))?;
+        }
+        let release = format!("{}{}", source.release, flavor.local_version());
+        fs::write(dir.join("release"), release).context("write", &dir.join("release"))?;
+        cache::stamp(&dir.join("stamp"), &key)?;
+    }
+    describe(&dir, flavor, !fresh)
+}
+
+fn describe(dir: &Path, flavor: Flavor, built: bool) -> Result<Kernel, LabError> {
+    let release = dir.join("release");
+    Ok(Kernel {
+        flavor,
+        release: fs::read_to_string(&release).context("read", &release)?,
+        image: dir.join("bzImage"),
+        vmlinux: dir.join("linux/vmlinux"),
+        system_map: dir.join("System.map"),
+        config: dir.join("config"),
+        built,
+    })
+}
+
+/// Everything that decides what the kernel is.
+fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
+    let compiler = command::output(Command::new(command::find("gcc", "gcc")?).arg("--version"))?;
+    let mut key = Key::new().with(RECIPE).with(source::key()?).with(compiler).with(request(layout, flavor)?);
+    if flavor.is_patched() {
+        let kernel = layout.kernel();
+        key = key
+            .with_tree(&kernel.join("overlay"))?
+            .with_tree(&kernel.join("hooks"))?
+            .with_file(&kernel.join("apply"))?;
+    }
+    Ok(key.finish())
+}
+
+/// The requested configuration.
+fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
+    let mut fragments = vec![format!("CONFIG_LOCALVERSION=\"{}\"\n", flavor.local_version())];
+    for name in flavor.fragments() {
+        let path = layout.kernel().join("config").join(format!("{name}.config"));
+        fragments.push(fs::read_to_string(&path).context("read", &path)?);
+    }
+    Ok(config::join(&fragments))
+}
+
+/// Makes the flavour's tree, or brings the one of the last build up to date, touching only files that differ.
+fn prepare_tree(layout: &Layout, flavor: Flavor, source: &Source) -> Result<(), LabError> {
+    let dir = layout.flavor(flavor);
+    let (tree, origin) = (dir.join("linux"), dir.join("origin"));
+    if !cache::is_fresh(&origin, &source.key) {
+        cache::remove(&origin)?;
+        cache::remove(&tree)?;
+        command::output(Command::new("cp").arg("-al").arg(&source.tree).arg(&tree))?;
+        cache::remove(&dir.join("changed"))?;
+        cache::stamp(&origin, &source.key)?;
+    }
+    if flavor.is_patched() {
+        let stage = dir.join("stage");
+        cache::remove(&stage)?;
+        command::output(Command::new(layout.kernel().join("apply")).arg(&source.tree).arg("--stage").arg(&stage))?;
+        sync(&stage, &source.tree, &tree, &dir.join("changed"))?;
+    }
+    Ok(())
+}
+
+/// Brings the staged files into the tree, and back to the source's state what an earlier call changed and this one
+/// does not. `changed` lists what differs from the source; it is written before the tree is.
+fn sync(stage: &Path, source: &Path, tree: &Path, changed: &Path) -> Result<(), LabError> {
+    let staged = cache::files_below(stage)?;
+    let before: Vec<PathBuf> = fs::read_to_string(changed).unwrap_or_default().lines().map(PathBuf::from).collect();
+    let mut all: Vec<String> = before.iter().chain(&staged).map(|path| path.display().to_string()).collect();
+    all.sort();
+    all.dedup();
+    fs::write(changed, all.join("\n")).context("write", changed)?;
+    for path in before.iter().filter(|path| !staged.contains(path)) {
+        match fs::read(source.join(path)) {
+            // Written anew rather than linked: the source's time stamp is older than the object built since.
+            Ok(original) => drop(cache::write_if_changed(&tree.join(path), &original)?),
+            Err(_) => cache::remove(&tree.join(path))?,
+        }
+    }
+    for path in &staged {
+        let content = fs::read(stage.join(path)).context("read", path)?;
+        cache::write_if_changed(&tree.join(path), &content)?;
+    }
+    let lines: Vec<String> = staged.iter().map(|path| path.display().to_string()).collect();
+    fs::write(changed, lines.join("\n")).context("write", changed)
+}
+
+/// Writes `.config` and checks that everything requested holds.
+fn configure(layout: &Layout, flavor: Flavor) -> Result<(), LabError> {
+    let dir = layout.flavor(flavor);
+    let wanted = request(layout, flavor)?;
+    let path = dir.join("request.config");
+    fs::write(&path, &wanted).context("write", &path)?;
+    command::output(make(&dir)?.arg("-s").arg(format!("KCONFIG_ALLCONFIG={}", path.display())).arg("allnoconfig"))?;
+    let config = dir.join("linux/.config");
+    let missing = config::missing(&wanted, &fs::read_to_string(&config).context("read", &config)?);
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::Config { missing }),
+    }
+}
+
+/// `make` in the flavour's tree. Trees lie at the same depth, and paths are hashed relative to the tree: so that the
+/// flavours share the compiler cache.
+fn make(dir: &Path) -> Result<Command, LabError> {
+    let tree = dir.join("linux");
+    let mut make = Command::new(command::find("make", "make")?);
+    // An outer `make` must not hand down its flags: a dry run or its job server are not for this one.
+    make.current_dir(&tree).env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env_remove("MFLAGS");
+    make.env("CCACHE_BASEDIR", &tree).env("CCACHE_NOHASHDIR", "1").env("CCACHE_DEPEND", "1").env("LC_ALL", "C");
+    make.args(REPRODUCIBLE).arg("LOCALVERSION=");
+    Ok(make)
+}
+
+/// Compiles, counting what is done against what the last whole build did.
+fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn Progress) -> Result<(), LabError> {
+    for (program, package) in
+        [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("ld", "binutils"), ("patch", "patch")]
+    {
+        command::find(program, package)?;
+    }
+    let dir = layout.flavor(flavor);
+    let (log_path, count_path) = (dir.join("build.log"), dir.join("lines"));
+    let total = fs::read_to_string(&count_path).ok().and_then(|text| text.parse().ok()).unwrap_or(TYPICAL_LINES);
+    let mut log = File::create(&log_path).context("create", &log_path)?;
+    let errors = log.try_clone().context("open", &log_path)?;
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut command = make(&dir)?;
+    command.arg(format!("-j{jobs}")).arg(compiler()).arg("bzImage").stdin(Stdio::null());
+    progress.begin(&format!("build the {} kernel {}", flavor.name(), source.release));
+    let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().context("start", Path::new("make"))?;
+    let mut lines = 0;
+    for line in BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines().map_while(Result::ok) {
+        writeln!(log, "{line}").context("write", &log_path)?;
+        lines += 1;
+        progress.advance(lines, total.max(lines));
+    }
+    let status = child.wait().context("wait for", Path::new("make"))?;
+    progress.end();
+    if !status.success() {
+        return Err(LabError::Build { flavor: flavor.name(), tail: complaints(&log_path), log: log_path });
+    }
+    if lines > total || !count_path.exists() {
+        fs::write(&count_path, lines.to_string()).context("write", &count_path)?;
+    }
+    Ok(())
+}
+
+/// Through ccache where it is installed.
+fn compiler() -> &'static str {
+    match command::find("ccache", "ccache") {
+        Ok(_) => "CC=ccache gcc",
+        Err(_) => "CC=gcc",
+    }
+}
+
+/// The lines of a build log that say what is wrong, else its end: a parallel build buries its error.
+fn complaints(log: &Path) -> String {
+    let text = command::read_lossy(log);
+    let telling = ["error", "Error ", "undefined reference", "***"];
+    let found: Vec<&str> =
+        text.lines().filter(|line| telling.iter().any(|word| line.contains(word))).take(30).collect();
+    match found.is_empty() {
+        true => command::tail(&text, 20),
+        false => found.join("\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: PathBuf, text: &str) {
+        cache::make_parent(&path).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn sync_changes_only_what_differs_and_takes_back_what_is_gone() {
+        let dir = std::env::temp_dir().join(format!("macrotick-sync-{}", std::process::id()));
+        let [source, tree, stage] = ["source", "tree", "stage"].map(|name| dir.join(name));
+        for root in [&source, &tree] {
+            write(root.join("kernel/core.c"), "core");
+            write(root.join("kernel/exit.c"), "exit");
+        }
+        write(stage.join("kernel/core.c"), "core+hook");
+        write(stage.join("kernel/tt.c"), "tt");
+        sync(&stage, &source, &tree, &dir.join("changed")).unwrap();
+        assert_eq!(fs::read_to_string(tree.join("kernel/core.c")).unwrap(), "core+hook");
+        assert_eq!(fs::read_to_string(tree.join("kernel/tt.c")).unwrap(), "tt");
+        let time = fs::metadata(tree.join("kernel/core.c")).unwrap().modified().unwrap();
+
+        fs::remove_file(stage.join("kernel/tt.c")).unwrap();
+        sync(&stage, &source, &tree, &dir.join("changed")).unwrap();
+        assert!(!tree.join("kernel/tt.c").exists());
+        assert_eq!(fs::metadata(tree.join("kernel/core.c")).unwrap().modified().unwrap(), time);
+
+        fs::remove_file(stage.join("kernel/core.c")).unwrap();
+        sync(&stage, &source, &tree, &dir.join("changed")).unwrap();
+        assert_eq!(fs::read_to_string(tree.join("kernel/core.c")).unwrap(), "core");
+        assert_eq!(fs::read_to_string(tree.join("kernel/exit.c")).unwrap(), "exit");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn flavours_have_distinct_names_directories_and_versions() {
+        for (index, flavor) in Flavor::ALL.into_iter().enumerate() {
+            assert_eq!(Flavor::from_name(flavor.name()), Some(flavor));
+            for other in &Flavor::ALL[..index] {
+                assert_ne!(flavor.directory(), other.directory());
+                assert_ne!(flavor.local_version(), other.local_version());
+            }
+        }
+    }
+}

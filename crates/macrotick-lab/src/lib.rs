@@ -1,0 +1,45 @@
+//! The lab: the deterministic virtual machine in which everything can be run and measured without special hardware.
+//!
+//! [`Lab`] builds a kernel ([`kernel`]: from Debian's source, see [`source`] and [`config`]), an image ([`image`],
+//! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
+//! came back ([`frame`], [`console`]). Inside the guest, [`guest`] is the other end. Everything is cached by content
+//! ([`cache`]) below `build/`.
+//!
+//! ```no_run
+//! use macrotick_lab::{progress::Terminal, Flavor, GuestJob, Lab};
+//!
+//! let mut job = GuestJob::new(Flavor::Patched, ["cyclictest", "-p", "90", "-i", "1000", "-l", "100", "-q"]);
+//! job.shift = 2;
+//! let outcome = Lab::new()?.run(&job, &mut Terminal::new(), &mut |line| eprintln!("{line}"))?;
+//! println!("{}: {}", outcome.status, outcome.stdout_text());
+//! # Ok::<(), macrotick_lab::LabError>(())
+//! ```
+
+pub mod cache;
+pub mod command;
+pub mod config;
+pub mod console;
+pub mod cpio;
+mod error;
+pub mod frame;
+mod fwcfg;
+pub mod guest;
+pub mod image;
+mod job;
+pub mod kernel;
+mod layout;
+mod outcome;
+pub mod progress;
+pub mod qemu;
+mod qmp;
+mod run;
+pub mod snapshot;
+pub mod source;
+
+pub use console::{Complaint, Finding};
+pub use error::{Death, LabError};
+pub use frame::GuestStatus;
+pub use job::{Boot, GuestJob, GuestOutcome};
+pub use kernel::{Flavor, Kernel};
+pub use layout::Layout;
+pub use run::Lab;

@@ -1,0 +1,77 @@
+//! The lab by itself: build a kernel, run one program in a guest. `macrotick lab` does the same and more; this small
+//! program needs nothing but the lab, and its tests run it.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use macrotick_lab::progress::Terminal;
+use macrotick_lab::{Flavor, GuestJob, GuestStatus, Lab, LabError, Layout};
+
+const USAGE: &str = "\
+usage: macrotick-lab source
+       macrotick-lab kernel FLAVOR
+       macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
+flavours: patched, pristine, debug, nonrt";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["guest"] => macrotick_lab::guest::main(),
+        ["live", line] => {
+            macrotick_lab::guest::live(line);
+            Ok(ExitCode::SUCCESS)
+        }
+        ["source"] => unpack(),
+        ["kernel", name] => flavor(name).map_or_else(usage, build),
+        ["run", name, "--dry-run", program @ ..] => flavor(name).map_or_else(usage, |flavor| show(flavor, program)),
+        ["run", name, program @ ..] => flavor(name).map_or_else(usage, |flavor| run(flavor, program)),
+        _ => usage(),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn flavor(name: &str) -> Option<Flavor> {
+    Flavor::from_name(name)
+}
+
+fn usage() -> Result<ExitCode, LabError> {
+    eprintln!("{USAGE}");
+    Ok(ExitCode::from(2))
+}
+
+/// Prints where the unpacked, unpatched kernel source is.
+fn unpack() -> Result<ExitCode, LabError> {
+    let source = macrotick_lab::source::unpack(&Layout::find()?, &mut Terminal::new())?;
+    println!("{}", source.tree.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn build(flavor: Flavor) -> Result<ExitCode, LabError> {
+    let kernel = Lab::new()?.build_kernel(flavor, &mut Terminal::new())?;
+    let state = if kernel.built { "built" } else { "up to date" };
+    eprintln!("Linux {} is {state}: {}", kernel.release, kernel.image.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
+    let job = GuestJob::new(flavor, program.iter().copied());
+    println!("{}", Lab::new()?.dry_run(&job, &mut Terminal::new())?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
+    let job = GuestJob::new(flavor, program.iter().copied());
+    let outcome = Lab::new()?.run(&job, &mut Terminal::new(), &mut |line| eprintln!("{line}"))?;
+    // A reader that went away is no failure of the run.
+    let _ = std::io::stdout().write_all(&outcome.stdout);
+    let _ = std::io::stderr().write_all(&outcome.stderr);
+    eprintln!("{} after {:.1} s of wall time", outcome.status, outcome.wall.as_secs_f64());
+    Ok(match outcome.status {
+        GuestStatus::Exited(code) => ExitCode::from(code as u8),
+        GuestStatus::Signaled(signal) => ExitCode::from(128 + signal as u8),
+    })
+}

@@ -1,0 +1,191 @@
+//! The virtual machine: its command line, and a QEMU process that cannot outlive its limit or its parent.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use macrotick_model::Duration;
+
+use crate::command;
+use crate::error::{Context, LabError};
+use crate::fwcfg;
+
+/// The kernel's command line. One word less, and runs differ (`docs/lab.md` says why each is there).
+const KERNEL_ARGS: [&str; 11] = [
+    "console=ttyS0",
+    "panic=-1",
+    "loglevel=5",
+    "nokaslr",
+    "random.trust_cpu=off",
+    "random.trust_bootloader=off",
+    "tsc=reliable",
+    "tsc_early_khz=1000000",
+    "lpj=1000000",
+    "no_timer_check",
+    "rdinit=/init",
+];
+
+/// A virtual machine before it has a job.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The kernel's image.
+    pub kernel: PathBuf,
+    /// The initramfs.
+    pub initrd: PathBuf,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Virtual time per instruction is `2^shift` ns.
+    pub shift: u32,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Further words for the kernel's command line.
+    pub kernel_args: Vec<String>,
+}
+
+/// How a machine comes to life.
+#[derive(Clone, Copy, Debug)]
+pub enum Start<'a> {
+    /// It boots and runs through.
+    Boot,
+    /// It boots and stops at the checkpoint, to be saved.
+    Save,
+    /// It resumes from the saved state in this file.
+    Resume(&'a Path),
+}
+
+impl Machine {
+    /// What decides the guest's state at the checkpoint, beside the files' contents.
+    pub fn description(&self) -> String {
+        let args = [self.hardware(), vec![self.append()]].concat();
+        args.join("\n")
+    }
+
+    /// The QEMU command. Console and results go to files in `dir`; `job` is what the agent will be given.
+    pub fn command(&self, dir: &Path, job: &Path, start: Start<'_>) -> Result<Command, LabError> {
+        let mut qemu = Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?);
+        qemu.args(self.hardware());
+        qemu.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initrd).arg("-append").arg(self.append());
+        qemu.arg("-fw_cfg").arg(format!("name={},file={}", fwcfg::JOB, job.display()));
+        for file in ["console", "results"] {
+            qemu.arg("-serial").arg(format!("file:{}", dir.join(file).display()));
+        }
+        match start {
+            Start::Boot => qemu.args(["-monitor", "none"]),
+            Start::Save => qemu.args(CHECKPOINT),
+            Start::Resume(state) => {
+                let read = format!("exec:cat {}", command::quote(&state.display().to_string()));
+                qemu.args(CHECKPOINT).args(["-S", "-incoming"]).arg(read)
+            }
+        };
+        Ok(qemu)
+    }
+
+    fn hardware(&self) -> Vec<String> {
+        let smp = format!("{0},sockets={0},cores=1,threads=1", self.cpus);
+        let icount = format!("shift={},sleep=off", self.shift);
+        let memory = self.memory_mib.to_string();
+        [
+            ["-machine", "pc"],
+            ["-accel", "tcg"],
+            ["-icount", &icount],
+            ["-rtc", "base=2026-01-01T00:00:00,clock=vm"],
+            ["-cpu", "max,-rdrand,-rdseed"],
+            ["-smp", &smp],
+            ["-m", &memory],
+        ]
+        .into_iter()
+        .flatten()
+        .chain(["-nodefaults", "-display", "none", "-no-reboot"])
+        .map(str::to_owned)
+        .collect()
+    }
+
+    fn append(&self) -> String {
+        let fixed = KERNEL_ARGS.iter().map(|word| (*word).to_owned());
+        fixed.chain(self.kernel_args.iter().cloned()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The device whose port is the checkpoint, what happens there, and the connection to give orders.
+const CHECKPOINT: [&str; 6] = ["-device", "pvpanic", "-action", "panic=pause", "-qmp", "stdio"];
+
+/// A running QEMU. Dropping it ends it.
+pub struct Process {
+    /// The child, for its pipes.
+    pub child: Child,
+    started: Instant,
+    limit: Duration,
+}
+
+impl Process {
+    /// Starts a command; what QEMU itself says goes to `dir/qemu`.
+    pub fn start(mut command: Command, dir: &Path, limit: Duration) -> Result<Process, LabError> {
+        let path = dir.join("qemu");
+        let log = File::create(&path).context("create", &path)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        // SAFETY: between fork and exec the closure only calls prctl, which is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        let child = command.spawn().context("start", Path::new("qemu-system-x86_64"))?;
+        Ok(Process { child, started: Instant::now(), limit })
+    }
+
+    /// Wall time since the start.
+    pub fn wall(&self) -> Duration {
+        Duration::from_nanos(self.started.elapsed().as_nanos() as i64)
+    }
+
+    /// Whether the wall limit is over.
+    pub fn is_over(&self) -> bool {
+        self.wall() > self.limit
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>, LabError> {
+        self.child.try_wait().context("wait for", Path::new("qemu-system-x86_64"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // An error means that it is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_the_recipe() {
+        let machine = Machine {
+            kernel: "bzImage".into(),
+            initrd: "image.cpio".into(),
+            cpus: 2,
+            shift: 2,
+            memory_mib: 256,
+            kernel_args: vec!["isolcpus=1".into()],
+        };
+        let command = machine.command(Path::new("run"), Path::new("run/job"), Start::Boot);
+        // Where QEMU is not installed there is no command to look at; `make test` installs it.
+        let text = command::display(&command.expect("QEMU is installed by `make setup`"));
+        let after_program = text.split_once(' ').expect("has arguments").1;
+        assert_eq!(
+            after_program,
+            "-machine pc -accel tcg -icount shift=2,sleep=off -rtc base=2026-01-01T00:00:00,clock=vm -cpu \
+             max,-rdrand,-rdseed -smp 2,sockets=2,cores=1,threads=1 -m 256 -nodefaults -display none -no-reboot \
+             -kernel bzImage -initrd image.cpio -append 'console=ttyS0 panic=-1 loglevel=5 nokaslr \
+             random.trust_cpu=off random.trust_bootloader=off tsc=reliable tsc_early_khz=1000000 lpj=1000000 no_timer_check rdinit=/init \
+             isolcpus=1' -fw_cfg name=opt/macrotick/job,file=run/job -serial file:run/console -serial \
+             file:run/results -monitor none"
+        );
+    }
+}

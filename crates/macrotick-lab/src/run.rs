@@ -1,0 +1,176 @@
+//! The lab as one object: kernels, image, saved machines, runs.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::cache;
+use crate::command;
+use crate::error::{Context, LabError};
+use crate::image;
+use crate::job::{Boot, GuestJob, GuestOutcome};
+use crate::kernel::{self, Flavor, Kernel};
+use crate::layout::Layout;
+use crate::outcome::{self, Results};
+use crate::progress::Progress;
+use crate::qemu::{Machine, Process, Start};
+use crate::snapshot::{self, Snapshot};
+
+/// How often the host looks for progress lines and for the end.
+const POLL: std::time::Duration = std::time::Duration::from_millis(20);
+/// Directories of failed runs that are kept; far more than runs can be under way at a time.
+const FAILED_RUNS_KEPT: usize = 50;
+/// Set to anything, every job boots a machine of its own.
+const BOOT_VARIABLE: &str = "MACROTICK_LAB_BOOT";
+
+/// Builds what a job needs, and runs it.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    layout: Layout,
+    agent: PathBuf,
+    resume: bool,
+}
+
+impl Lab {
+    /// A lab in the current checkout whose agent is this very program: it must be statically linked, and must call
+    /// [`crate::guest::main`] when its first argument is `guest`.
+    pub fn new() -> Result<Lab, LabError> {
+        let agent = std::env::current_exe().context("find", Path::new("/proc/self/exe"))?;
+        Ok(Lab::with_agent(Layout::find()?, agent))
+    }
+
+    /// A lab with another agent; it is `/bin/macrotick` in the guest.
+    pub fn with_agent(layout: Layout, agent: impl Into<PathBuf>) -> Lab {
+        Lab { layout, agent: agent.into(), resume: std::env::var_os(BOOT_VARIABLE).is_none() }
+    }
+
+    /// Whether jobs resume a machine that was booted before (the default) or boot one each. Only wall time differs.
+    pub fn resuming(mut self, resume: bool) -> Lab {
+        self.resume = resume;
+        self
+    }
+
+    /// Where things are.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Builds a kernel, or finds that it is built.
+    pub fn build_kernel(&self, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
+        kernel::build(&self.layout, flavor, progress)
+    }
+
+    /// Runs a job in a guest of its own. `live` gets the program's progress lines where the job asks for them. A
+    /// program that fails is an outcome; a guest that dies or a kernel that complains is an error, and the run's
+    /// files are kept.
+    pub fn run(
+        &self,
+        job: &GuestJob,
+        progress: &mut dyn Progress,
+        live: &mut dyn FnMut(&str),
+    ) -> Result<GuestOutcome, LabError> {
+        let machine = self.machine(job, progress)?;
+        let snapshot = self.resume.then(|| snapshot::take(&self.layout, &machine, progress)).transpose()?;
+        let dir = self.run_directory()?;
+        let outcome = execute(&machine, snapshot.as_ref(), job, &dir, live);
+        if matches!(outcome, Ok(_) | Err(LabError::Agent(_))) {
+            cache::remove(&dir)?;
+        }
+        outcome
+    }
+
+    /// The command that boots a guest and runs the job, ready to paste into a shell; its files are kept in `build/lab`.
+    pub fn dry_run(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<String, LabError> {
+        let machine = self.machine(job, progress)?;
+        let dir = self.layout.lab().join("dry-run");
+        fs::create_dir_all(&dir).context("make", &dir)?;
+        Ok(command::display(&machine.command(&dir, &write_job(job, &dir)?, Start::Boot)?))
+    }
+
+    /// The machine that a job needs, with kernel and image built.
+    fn machine(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<Machine, LabError> {
+        job.validate()?;
+        let kernel = match &job.boot {
+            Boot::Flavor(flavor) => self.build_kernel(*flavor, progress)?.image,
+            Boot::Image(path) => path.clone(),
+        };
+        let (cpus, shift, memory_mib) = (job.cpus, job.shift, job.memory_mib);
+        let initrd = image::build(&self.layout, &self.agent)?.path;
+        Ok(Machine { kernel, initrd, cpus, shift, memory_mib, kernel_args: job.kernel_args.clone() })
+    }
+
+    /// A new directory for one run.
+    fn run_directory(&self) -> Result<PathBuf, LabError> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        fs::create_dir_all(self.layout.lab()).context("make", &self.layout.lab())?;
+        cache::keep_newest(&self.layout.lab(), "run-", FAILED_RUNS_KEPT)?;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = self.layout.lab().join(format!("run-{}-{number}", std::process::id()));
+        cache::remove(&dir)?;
+        fs::create_dir_all(&dir).context("make", &dir)?;
+        Ok(dir)
+    }
+}
+
+fn write_job(job: &GuestJob, dir: &Path) -> Result<PathBuf, LabError> {
+    let path = dir.join("job");
+    fs::write(&path, job.document().encode()).context("write", &path)?;
+    Ok(path)
+}
+
+/// Starts QEMU, follows the result channel to its end, and judges.
+fn execute(
+    machine: &Machine,
+    snapshot: Option<&Snapshot>,
+    job: &GuestJob,
+    dir: &Path,
+    live: &mut dyn FnMut(&str),
+) -> Result<GuestOutcome, LabError> {
+    let start = snapshot.map_or(Start::Boot, |snapshot| Start::Resume(&snapshot.state));
+    let command = machine.command(dir, &write_job(job, dir)?, start)?;
+    let mut process = Process::start(command, dir, job.wall_limit)?;
+    let connection =
+        snapshot.map(|snapshot| snapshot::resume(snapshot, &mut process, dir, job.wall_limit)).transpose()?;
+    let mut results = Results::default();
+    let mut channel = Tail::new(dir.join("results"));
+    loop {
+        let ended = process.ended()?.is_some();
+        results.feed(&channel.read()?, live);
+        if ended {
+            break;
+        }
+        if process.is_over() {
+            drop(process);
+            return Err(outcome::over_limit(dir, job.wall_limit));
+        }
+        std::thread::sleep(POLL);
+    }
+    drop(connection); // only now: QEMU must not lose its input while it runs
+    let boot = snapshot.map_or_else(String::new, |snapshot| command::read_lossy(&snapshot.console));
+    results.finish(dir, &boot, process.wall(), job.allow_complaints)
+}
+
+/// Reads what has been added to a file.
+struct Tail {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Tail {
+    fn new(path: PathBuf) -> Tail {
+        Tail { path, file: None }
+    }
+
+    /// What was added since the last call; nothing while there is no file.
+    fn read(&mut self) -> Result<Vec<u8>, LabError> {
+        let mut added = Vec::new();
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        if let Some(file) = &mut self.file {
+            file.read_to_end(&mut added).context("read", &self.path)?;
+        }
+        Ok(added)
+    }
+}

@@ -1,0 +1,102 @@
+//! Booting once: a machine is saved at the checkpoint, and every job resumes from there.
+//!
+//! A boot costs far more wall time than most jobs (the kernel calibrates its timer in busy loops). The guest itself
+//! stops the machine at the checkpoint, between two instructions, so that the saved state does not depend on the
+//! host; a resumed job runs exactly as it would after a boot.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use macrotick_model::Duration;
+use serde_json::json;
+
+use crate::cache::{self, Key, Lock};
+use crate::command;
+use crate::error::{Context, Death, LabError};
+use crate::layout::Layout;
+use crate::outcome;
+use crate::progress::Progress;
+use crate::qemu::{Machine, Process, Start};
+use crate::qmp::{Qmp, QmpError};
+
+/// Longest boot, in wall time.
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// States kept; each takes some tens of MiB.
+const KEPT: usize = 16;
+
+/// A saved machine.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The state.
+    pub state: PathBuf,
+    /// The console up to the checkpoint.
+    pub console: PathBuf,
+}
+
+/// Boots and saves a machine, or finds that it is saved.
+pub fn take(layout: &Layout, machine: &Machine, progress: &mut dyn Progress) -> Result<Snapshot, LabError> {
+    let version =
+        command::output(Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?).arg("--version"))?;
+    let key =
+        Key::new().with(version).with(machine.description()).with_file(&machine.kernel)?.with_file(&machine.initrd)?;
+    let name = format!("state-{}", &key.finish()[..16]);
+    let state = layout.lab().join(&name);
+    let snapshot = Snapshot { console: layout.lab().join(format!("console-of-{name}")), state };
+    let _lock = Lock::take(&layout.lab().join(format!("lock-of-{name}")))?;
+    if !snapshot.state.exists() {
+        cache::keep_newest(&layout.lab(), "state-", KEPT - 1)?;
+        progress.begin(&format!("boot a machine with {} CPU(s)", machine.cpus));
+        let dir = layout.lab().join(format!("boot-of-{name}"));
+        cache::remove(&dir)?;
+        fs::create_dir_all(&dir).context("make", &dir)?;
+        save(machine, &dir)?;
+        for (from, to) in [("console", &snapshot.console), ("state", &snapshot.state)] {
+            fs::rename(dir.join(from), to).context("rename", &dir.join(from))?;
+        }
+        cache::remove(&dir)?;
+        progress.end();
+    }
+    Ok(snapshot)
+}
+
+/// Boots to the checkpoint and writes `dir/state`.
+fn save(machine: &Machine, dir: &Path) -> Result<(), LabError> {
+    let (no_job, state) = (dir.join("job"), dir.join("state"));
+    fs::write(&no_job, "-").context("write", &no_job)?;
+    let mut process = Process::start(machine.command(dir, &no_job, Start::Save)?, dir, BOOT_LIMIT)?;
+    let write = format!("exec:cat > {}", command::quote(&state.display().to_string()));
+    let mut order = || -> Result<(), QmpError> {
+        let mut qmp = Qmp::connect(&mut process)?;
+        qmp.wait_for_event(&mut process, "GUEST_PANICKED")?;
+        qmp.execute(&mut process, "migrate-set-parameters", json!({ "max-bandwidth": 1u64 << 40 }))?;
+        qmp.execute(&mut process, "migrate", json!({ "uri": write }))?;
+        match qmp.wait_for_status(&mut process, "query-migrate", &["completed", "failed"])?.as_str() {
+            "completed" => Ok(()),
+            _ => Err(QmpError::Refused("the machine could not be saved".into())),
+        }
+    };
+    order().map_err(|error| explain(error, dir, BOOT_LIMIT))
+}
+
+/// Starts a process that resumes from the snapshot.
+pub fn resume(snapshot: &Snapshot, process: &mut Process, dir: &Path, limit: Duration) -> Result<Qmp, LabError> {
+    // A state in use is not the one to be removed next.
+    let touched = fs::File::open(&snapshot.state).and_then(|file| file.set_modified(std::time::SystemTime::now()));
+    touched.context("touch", &snapshot.state)?;
+    let mut order = || -> Result<Qmp, QmpError> {
+        let mut qmp = Qmp::connect(process)?;
+        qmp.wait_for_status(process, "query-status", &["guest-panicked", "paused", "prelaunch"])?;
+        qmp.execute(process, "cont", json!({}))?;
+        Ok(qmp)
+    };
+    order().map_err(|error| explain(error, dir, limit))
+}
+
+fn explain(error: QmpError, dir: &Path, limit: Duration) -> LabError {
+    match error {
+        QmpError::Limit => outcome::over_limit(dir, limit),
+        QmpError::Ended => outcome::died(dir, None),
+        QmpError::Refused(text) => outcome::died(dir, Some(Death::Qemu(text))),
+    }
+}

@@ -1,0 +1,86 @@
+//! The kernel source: Debian's package, unpacked once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cache::{self, Key, Lock};
+use crate::command;
+use crate::error::{Context, LabError};
+use crate::layout::Layout;
+use crate::progress::Progress;
+
+/// Where Debian's package puts the source.
+const TARBALL: &str = "/usr/src/linux-source-6.12.tar.xz";
+/// Another tarball may be named here.
+const TARBALL_VARIABLE: &str = "MACROTICK_LINUX_SOURCE";
+
+/// An unpacked, unpatched source tree.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The tree.
+    pub tree: PathBuf,
+    /// The point release, such as `6.12.117`.
+    pub release: String,
+    /// What identifies the tarball.
+    pub key: String,
+}
+
+/// The tarball to build from.
+fn tarball() -> Result<PathBuf, LabError> {
+    let path = std::env::var_os(TARBALL_VARIABLE).map_or_else(|| PathBuf::from(TARBALL), PathBuf::from);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(LabError::Missing { what: path.display().to_string(), package: "linux-source-6.12" }),
+    }
+}
+
+/// What identifies the tarball, without unpacking it.
+pub fn key() -> Result<String, LabError> {
+    Ok(Key::new().with_identity(&tarball()?)?.finish())
+}
+
+/// Unpacks the tarball unless that was done already.
+pub fn unpack(layout: &Layout, progress: &mut dyn Progress) -> Result<Source, LabError> {
+    let dir = layout.source();
+    let tree = dir.join("linux");
+    let stamp = dir.join("stamp");
+    let key = key()?;
+    let _lock = Lock::take(&dir.join("lock"))?;
+    if !cache::is_fresh(&stamp, &key) {
+        progress.begin("unpack the kernel source");
+        cache::remove(&stamp)?;
+        cache::remove(&tree)?;
+        fs::create_dir_all(&tree).context("make", &tree)?;
+        let mut tar = Command::new(command::find("tar", "tar")?);
+        tar.args(["--extract", "--strip-components=1", "--use-compress-program=xz -T0", "--file"]);
+        command::output(tar.arg(tarball()?).arg("--directory").arg(&tree))?;
+        cache::stamp(&stamp, &key)?;
+        progress.end();
+    }
+    Ok(Source { release: release(&tree)?, tree, key })
+}
+
+/// The point release that a tree's Makefile states.
+fn release(tree: &Path) -> Result<String, LabError> {
+    let makefile = tree.join("Makefile");
+    let text = fs::read_to_string(&makefile).context("read", &makefile)?;
+    let field = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix('=')).unwrap_or("").trim()
+    };
+    Ok(format!("{}.{}.{}", field("VERSION"), field("PATCHLEVEL"), field("SUBLEVEL")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_read_from_the_makefile() {
+        let dir = std::env::temp_dir().join(format!("macrotick-source-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("Makefile"), "# x\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\n").unwrap();
+        assert_eq!(release(&dir).unwrap(), "6.12.117");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

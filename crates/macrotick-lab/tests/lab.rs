@@ -1,0 +1,126 @@
+//! The lab against a real guest. Needs QEMU and a kernel: `make test` runs these.
+
+use macrotick_lab::progress::Quiet;
+use macrotick_lab::{Complaint, Death, Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, LabError, Layout};
+use macrotick_model::Duration;
+
+fn lab() -> Lab {
+    let layout = Layout::find().expect("tests run inside a checkout");
+    Lab::with_agent(layout, env!("CARGO_BIN_EXE_macrotick-lab"))
+}
+
+fn shell(script: &str) -> GuestJob {
+    GuestJob::new(Flavor::Patched, ["/bin/sh", "-c", script])
+}
+
+fn run(job: &GuestJob) -> Result<GuestOutcome, LabError> {
+    lab().run(job, &mut Quiet, &mut |_| {})
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_job_brings_back_its_status_output_and_files() {
+    let mut job = shell("cat /in/file; echo $WORD >&2; cp /in/file /tmp/out; exit 3");
+    job.env.push(("WORD".into(), "said".into()));
+    job.files.push(("/in/file".into(), b"content\n".to_vec()));
+    job.collect = vec!["/tmp/out".into(), "/tmp/absent".into()];
+    let outcome = run(&job).unwrap();
+    assert_eq!(outcome.status, GuestStatus::Exited(3));
+    assert_eq!(outcome.stdout_text(), "content\n");
+    assert_eq!(outcome.stderr_text(), "said\n");
+    assert_eq!(outcome.files.into_iter().collect::<Vec<_>>(), [("/tmp/out".to_owned(), b"content\n".to_vec())]);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn two_runs_are_the_same_to_the_nanosecond() {
+    // cat reads the clock of the kernel; cyclictest's histogram holds every latency it saw.
+    let job = shell("cyclictest -q -m -p 90 -i 1000 -l 200 -h 50; cat /proc/uptime /proc/timer_list | grep -w now");
+    let outcomes = [run(&job).unwrap(), run(&job).unwrap()];
+    assert!(outcomes[0].stdout_text().contains("nsecs"), "{}", outcomes[0].stdout_text());
+    assert!(outcomes[0].stdout_text().contains("# Max Latencies"), "{}", outcomes[0].stdout_text());
+    assert_eq!(outcomes[0].stdout_text(), outcomes[1].stdout_text());
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_resumed_machine_runs_as_a_booted_one() {
+    let job = shell("cyclictest -q -m -p 90 -i 1000 -l 100 -h 50");
+    let booted = lab().resuming(false).run(&job, &mut Quiet, &mut |_| {}).unwrap();
+    let resumed = lab().resuming(true).run(&job, &mut Quiet, &mut |_| {}).unwrap();
+    let latencies = |outcome: &GuestOutcome| {
+        let text = outcome.stdout_text();
+        text.lines().find(|line| line.starts_with("# Max Latencies")).expect("cyclictest reports").to_owned()
+    };
+    assert_eq!(latencies(&booted), latencies(&resumed));
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn several_cpus_are_online() {
+    let mut job = shell("nproc");
+    job.cpus = 3;
+    job.shift = 2;
+    assert_eq!(run(&job).unwrap().stdout_text(), "3\n");
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn progress_arrives_before_the_end() {
+    let mut job = shell("for i in 1 2 3; do macrotick live step-$i; done");
+    job.live = true;
+    let mut lines = Vec::new();
+    let outcome = lab().run(&job, &mut Quiet, &mut |line| lines.push(line.to_owned())).unwrap();
+    assert!(outcome.status.success());
+    assert_eq!(lines, ["step-1", "step-2", "step-3"]);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_panic_is_told_with_its_line_and_the_console() {
+    let error = run(&shell("echo c > /proc/sysrq-trigger")).unwrap_err();
+    let LabError::Died { death: Death::Panic(line), tail, dir } = &error else { panic!("{error}") };
+    assert!(line.contains("sysrq triggered crash"), "{line}");
+    assert!(tail.contains("Call Trace"), "{tail}");
+    assert!(dir.join("console").exists());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_guest_that_leaves_early_is_no_success() {
+    let error = run(&shell("echo b > /proc/sysrq-trigger; sleep 1")).unwrap_err();
+    let LabError::Died { death: Death::Silent, dir, .. } = &error else { panic!("{error}") };
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_guest_beyond_its_wall_limit_is_stopped() {
+    let mut job = shell("while :; do :; done");
+    job.wall_limit = Duration::from_secs(5);
+    let error = run(&job).unwrap_err();
+    let LabError::WallLimit { dir, .. } = &error else { panic!("{error}") };
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_program_that_does_not_exist_is_named() {
+    let error = run(&GuestJob::new(Flavor::Patched, ["/no/such/program"])).unwrap_err();
+    assert!(matches!(&error, LabError::Agent(text) if text.contains("/no/such/program")), "{error}");
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_complaint_on_the_console_fails_a_job_that_succeeded() {
+    let complain = "echo 'WARNING: CPU: 0 PID: 1 at made/up.c:1' > /dev/kmsg; sleep 1";
+    let error = run(&shell(&format!("dmesg -n 8; {complain}"))).unwrap_err();
+    let LabError::Console { findings, dir } = &error else { panic!("{error}") };
+    assert_eq!(findings[0].kind, Complaint::Warning);
+    std::fs::remove_dir_all(dir).unwrap();
+
+    let mut allowed = shell(&format!("dmesg -n 8; {complain}"));
+    allowed.allow_complaints = true;
+    assert_eq!(run(&allowed).unwrap().complaints.len(), 1);
+}
