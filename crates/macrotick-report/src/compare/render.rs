@@ -1,0 +1,205 @@
+//! A comparison as text, markdown, plots and a page.
+
+use super::{Comparison, Reference, Row, TaskComparison};
+use crate::html::write::{list, page, section, table};
+use crate::plot::overlay::{self, Series, Spread};
+use crate::plot::svg::{escape, Picture};
+use crate::report::Metric;
+use crate::table::{toned, wrap, Cell, Table, Tone};
+use crate::terminal::{statistics_cells, STATISTICS};
+use crate::words::{self, Decimals};
+
+const METRICS: [Metric; 2] = [Metric::Lateness, Metric::Response];
+
+/// Runs whose p99.9 is at most so many times the smallest one are close.
+const CLOSE: i64 = 10;
+
+/// Colours that `plot.css` knows.
+const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
+
+/// The class of a run's colour.
+fn class(row: &Row) -> &'static str {
+    COLOURS[row.colour % COLOURS.len()]
+}
+
+impl Comparison {
+    /// The comparison as text of at most about `width` columns. Times are in microseconds.
+    pub fn terminal(&self, colour: bool, width: usize) -> String {
+        let mut text = format!("{}\n", Tone::Strong.paint(&format!("{}: runs compared", self.system), colour));
+        text.push_str(&self.run_table().text(colour, width));
+        for task in &self.tasks {
+            for metric in METRICS {
+                let title = self.title(task, metric, "us");
+                text.push_str(&format!("\n{}\n", Tone::Strong.paint(&title, colour)));
+                text.push_str(&self.metric_table(task, metric).text(colour, width));
+            }
+        }
+        for (title, sentences) in [("Remarks", &self.remarks), ("Caveats", &self.caveats)] {
+            if !sentences.is_empty() {
+                text.push_str(&format!("\n{}\n", Tone::Strong.paint(title, colour)));
+                let lines = |sentence: &String| format!("* {}\n", wrap(sentence, width.max(40) - 2).join("\n  "));
+                text.extend(sentences.iter().map(lines));
+            }
+        }
+        text
+    }
+
+    /// The tables as markdown, for `docs/results/`.
+    pub fn markdown(&self) -> String {
+        let mut text = format!("### {}\n\n{}", self.system, self.run_table().markdown());
+        for task in &self.tasks {
+            for metric in METRICS {
+                let table = self.metric_table(task, metric).markdown();
+                text.push_str(&format!("\n#### {}\n\n{table}", self.title(task, metric, "us")));
+            }
+        }
+        for sentences in [&self.sources(), &self.remarks, &self.caveats] {
+            if !sentences.is_empty() {
+                text.push_str(&format!("\n* {}\n", sentences.join("\n* ")));
+            }
+        }
+        text
+    }
+
+    /// Overlaid histograms of a task's metric, with mean and deviation of runs and references below: an SVG file.
+    pub fn histogram_svg(&self, task: &TaskComparison, metric: Metric) -> String {
+        self.histogram(task, metric, &|_| true).file()
+    }
+
+    /// The same without the runs that are so much slower that they hide how the others differ; `None` without such.
+    pub fn close_histogram_svg(&self, task: &TaskComparison, metric: Metric) -> Option<String> {
+        Some(self.close_histogram(task, metric)?.file())
+    }
+
+    /// Cumulative distributions of a task's metric: an SVG file.
+    pub fn cdf_svg(&self, task: &TaskComparison, metric: Metric) -> String {
+        overlay::cumulative(&self.plot_title(task, metric), &series(&task.rows, metric)).file()
+    }
+
+    /// The comparison as one HTML file.
+    pub fn html(&self) -> String {
+        let tasks: Vec<String> = self.tasks.iter().map(|task| self.task_section(task)).collect();
+        let notes: Vec<String> = [("Sources", &self.sources()), ("Remarks", &self.remarks), ("Caveats", &self.caveats)]
+            .into_iter()
+            .filter(|(_, sentences)| !sentences.is_empty())
+            .map(|(title, sentences)| section(title, "", &list(sentences)))
+            .collect();
+        let title = format!("{}: runs compared", self.system);
+        let body = format!(
+            "<header>\n<p class=\"eyebrow\">Macrotick comparison</p>\n<h1>{}</h1>\n<p>{} runs of one plan</p>\n\
+             </header>\n{}{}{}",
+            escape(&self.system),
+            self.runs.len(),
+            section("Runs", "", &table(&self.run_table())),
+            tasks.concat(),
+            notes.concat()
+        );
+        page(&title, &body)
+    }
+
+    fn task_section(&self, task: &TaskComparison) -> String {
+        let mut body = String::new();
+        for metric in METRICS {
+            let cumulative = overlay::cumulative(&self.plot_title(task, metric), &series(&task.rows, metric)).inline();
+            let close = self.close_histogram(task, metric).map_or(String::new(), |picture| picture.inline());
+            body.push_str(&format!(
+                "<h3>{}</h3>\n{}<div class=\"overlay\">{}{close}</div>\n<details>\
+                 <summary>Cumulative distribution</summary>\n<div class=\"overlay\">{cumulative}</div></details>\n",
+                escape(&self.title(task, metric, "µs")),
+                table(&self.metric_table(task, metric)),
+                self.histogram(task, metric, &|_| true).inline(),
+            ));
+        }
+        let note = "The share of each run's jobs per bin, on a logarithmic scale; below, mean and standard deviation.";
+        section(&task.name, note, &body)
+    }
+
+    fn close_histogram(&self, task: &TaskComparison, metric: Metric) -> Option<Picture> {
+        let p999 = |row: &Row| row.statistics(metric).map(|s| s.p999_ns);
+        let limit = task.rows.iter().filter_map(p999).min()?.max(1).saturating_mul(CLOSE);
+        let close = |row: &Row| p999(row).is_some_and(|p999| p999 <= limit);
+        let far = task.rows.iter().any(|row| row.statistics(metric).is_some() && !close(row));
+        far.then(|| self.histogram(task, metric, &close))
+    }
+
+    fn histogram(&self, task: &TaskComparison, metric: Metric, shown: &dyn Fn(&Row) -> bool) -> Picture {
+        let rows: Vec<&Row> = task.rows.iter().filter(|row| shown(row)).collect();
+        let all = rows.len() == task.rows.len();
+        let ours = rows.iter().filter_map(|row| {
+            let s = row.statistics(metric)?;
+            let (mean, deviation) = (s.mean_ns.as_ns_f64(), s.deviation_ns.as_ns_f64());
+            Some(Spread { label: row.label.clone(), class: class(row).to_string(), mean, deviation })
+        });
+        let theirs = self.references.iter().filter(|reference| all && reference.metric == metric);
+        // The colour of the run that it stands beside, where there is just one.
+        let beside = |reference: &Reference| {
+            let mut rows = task.rows.iter().filter(|row| Some(row.backend) == reference.backend);
+            rows.next().filter(|_| rows.next().is_none())
+        };
+        let theirs = theirs.map(|reference| Spread {
+            label: reference.label.clone(),
+            class: format!("{} paper", beside(reference).map_or("", class)),
+            mean: reference.mean_us * 1e3,
+            deviation: reference.std_us * 1e3,
+        });
+        let spreads: Vec<Spread> = ours.chain(theirs).collect();
+        let title = self.plot_title(task, metric) + if all { "" } else { ", the close ones" };
+        overlay::histogram(&title, &series(rows, metric), &spreads)
+    }
+
+    fn plot_title(&self, task: &TaskComparison, metric: Metric) -> String {
+        format!("{} of {} ({})", words::capital(metric.name()), task.name, self.system)
+    }
+
+    fn title(&self, task: &TaskComparison, metric: Metric, unit: &str) -> String {
+        format!("{}: {} [{unit}]", task.name, metric.name())
+    }
+
+    fn run_table(&self) -> Table {
+        let mut table = Table::new(4, &["run", "verdict", "what happened", "tier"]);
+        for run in &self.runs {
+            let verdict = if run.holds { toned("held", Tone::Good) } else { toned("not held", Tone::Bad) };
+            table.rows.push(vec![
+                run.label.as_str().into(),
+                verdict,
+                run.verdict.as_str().into(),
+                run.tier.split(':').next().unwrap_or_default().into(),
+            ]);
+        }
+        table
+    }
+
+    fn metric_table(&self, task: &TaskComparison, metric: Metric) -> Table {
+        let mut head = vec!["run", "jobs", "misses"];
+        head.extend(STATISTICS);
+        let mut table = Table::new(1, &head);
+        table.rows.extend(task.rows.iter().map(|row| own_row(row, metric)));
+        for reference in self.references.iter().filter(|reference| reference.metric == metric) {
+            let mut cells: Vec<Cell> = vec!["".into(); head.len()];
+            cells[0] = toned(reference.label.as_str(), Tone::Faint);
+            cells[4] = toned(format!("{:.1}", reference.mean_us), Tone::Faint);
+            cells[9] = toned(format!("{:.1}", reference.std_us), Tone::Faint);
+            table.rows.push(cells);
+        }
+        table
+    }
+
+    /// Where the references come from, each source once.
+    fn sources(&self) -> Vec<String> {
+        let mut sources: Vec<String> = self.references.iter().map(|reference| reference.source.clone()).collect();
+        sources.dedup();
+        sources
+    }
+}
+
+fn own_row(row: &Row, metric: Metric) -> Vec<Cell> {
+    let tone = if row.misses > 0 { Tone::Bad } else { Tone::Plain };
+    let mut cells: Vec<Cell> =
+        vec![row.label.as_str().into(), row.activations.to_string().into(), toned(row.misses.to_string(), tone)];
+    cells.extend(statistics_cells(row.statistics(metric), Decimals::Three));
+    cells
+}
+
+fn series<'a>(rows: impl IntoIterator<Item = &'a Row>, metric: Metric) -> Vec<Series<'a>> {
+    rows.into_iter().map(|row| Series { label: &row.label, class: class(row), samples: row.samples(metric) }).collect()
+}

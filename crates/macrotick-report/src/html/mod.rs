@@ -1,0 +1,28 @@
+//! The report as one HTML file that needs nothing else: no script, no font, no network.
+
+mod glossary;
+mod sections;
+pub(crate) mod write;
+
+use macrotick_model::Observation;
+
+use crate::report::Report;
+use write::page;
+
+/// The report as a page. The observation gives the trace (for preemption in the Gantt) and the background load.
+pub fn html(report: &Report, observation: &Observation) -> String {
+    let sections = [
+        sections::header(report),
+        sections::banner(report),
+        sections::cards(report),
+        sections::tasks(report),
+        sections::gantts(report, observation),
+        sections::distributions(report),
+        sections::chains(report),
+        sections::remarks(report),
+        sections::surroundings(report, observation),
+        glossary::section(),
+    ];
+    let title = format!("{} under {}", report.system, report.backend);
+    page(&title, &sections.concat())
+}

@@ -1,0 +1,351 @@
+//! The sections of a report's page.
+
+use macrotick_model::Observation;
+
+use super::write::{definitions, list, section, table};
+use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
+use crate::plot::axis::Axis;
+use crate::plot::histogram::{Histogram, Mark};
+use crate::plot::svg::escape;
+use crate::plot::{gantt, histogram, spark};
+use crate::report::{Metric, Report, TaskReport};
+use crate::stats::Statistics;
+use crate::terminal::{chain_table, metric_table};
+use crate::timeline::{worst_job, Slice};
+use crate::words;
+
+pub(super) fn header(report: &Report) -> String {
+    format!(
+        "<header>\n<p class=\"eyebrow\">Macrotick report</p>\n<h1>{}</h1>\n<p>{} in cycles of {}, planned by {}, \
+         dispatched by <b>{}</b></p>\n</header>\n",
+        escape(&report.system),
+        micro(&words::short_time(report.duration_ns)),
+        micro(&words::short_time(report.cycle_ns)),
+        escape(&report.solver),
+        report.backend
+    )
+}
+
+pub(super) fn banner(report: &Report) -> String {
+    let (class, word) = if report.holds() { ("banner", "✓ Held") } else { ("banner bad", "✗ Not held") };
+    let reasons = if report.verdict.reasons.is_empty() { String::new() } else { list(&report.verdict.reasons) };
+    format!(
+        "<div class=\"{class}\"><strong>{word}</strong><span class=\"line\">{}</span>\n{reasons}\
+         <p class=\"tier\">Tier: {}.<br>{}</p></div>\n",
+        escape(&words::verdict_line(report)),
+        escape(words::tier(report.tier, report.backend)),
+        escape(&place(report)),
+    )
+}
+
+fn place(report: &Report) -> String {
+    let environment = &report.environment;
+    let place = match environment.lab {
+        Some(lab) => format!("in the lab (no caches, no device speed), {} virtual CPU(s)", lab.cpus),
+        None => format!("on {} CPU(s), {}", environment.cpus, environment.cpu_model),
+    };
+    format!("Linux {} {}, {place}.", environment.kernel, environment.preemption)
+}
+
+/// `us` as the sign that browsers show well.
+fn micro(text: &str) -> String {
+    escape(text).replace(" us", " µs")
+}
+
+pub(super) fn cards(report: &Report) -> String {
+    let worst = |value: fn(&TaskReport) -> Option<i64>| {
+        let all = report.tasks.iter().filter_map(|task| Some((value(task)?, task.name.as_str())));
+        all.fold(None, |worst: Option<(i64, &str)>, next| match worst {
+            Some(worst) if worst.0 >= next.0 => Some(worst),
+            _ => Some(next),
+        })
+    };
+    let us = |found: Option<(i64, &str)>, sign: i64| match found {
+        Some((ns, task)) => (format!("{} µs", words::us(sign * ns)), task.to_string()),
+        None => ("-".into(), "no job ran".into()),
+    };
+    let lateness = us(worst(|task| task.lateness.map(|s| s.max_ns)), 1);
+    let slack = us(worst(|task| task.least_slack_ns.map(|slack| -slack)), -1);
+    let verdict = &report.verdict;
+    let mut cards = vec![
+        card("Jobs", &words::count(verdict.activations), &format!("of {} tasks", report.tasks.len()), false),
+        card("Misses", &words::count(verdict.misses), &share(verdict.misses, verdict.activations), verdict.misses > 0),
+        card("Worst lateness", &lateness.0, &lateness.1, false),
+        card("Least slack to a deadline", &slack.0, &slack.1, slack.0.starts_with('-') && slack.0.len() > 1),
+    ];
+    cards.extend(tightest_chain(report));
+    format!("<div class=\"cards\">\n{}</div>\n", cards.concat())
+}
+
+fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "nothing was expected".into(),
+        _ => format!("{:.2} % of all jobs", part as f64 * 100.0 / whole as f64),
+    }
+}
+
+fn card(name: &str, value: &str, of: &str, bad: bool) -> String {
+    let class = if bad { "value bad-text" } else { "value" };
+    format!(
+        "<div class=\"card\"><div class=\"name\">{}</div><div class=\"{class}\">{}</div>\
+         <div class=\"of\">{}</div></div>\n",
+        escape(name),
+        escape(value),
+        escape(of)
+    )
+}
+
+/// The bounded chain that used the largest share of its bound.
+fn tightest_chain(report: &Report) -> Option<String> {
+    let used = |latency: &ChainLatency| Some(latency.measured?.max_ns as f64 * 100.0 / latency.bound_ns?.max(1) as f64);
+    let all = report.chains.iter().flat_map(|chain| {
+        chain.bounded().filter_map(move |(name, latency)| Some((used(latency)?, chain.name.as_str(), name, latency)))
+    });
+    let (used, chain, name, latency) = all.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let of = format!("of {} of {chain}, {}", words::short_time(latency.bound_ns?), name);
+    Some(card("Tightest chain", &format!("{used:.1} %"), &of, latency.verdict != BoundVerdict::Kept))
+}
+
+pub(super) fn tasks(report: &Report) -> String {
+    let head = "<thead><tr><th class=\"left\" rowspan=\"2\">task</th><th class=\"left\" rowspan=\"2\">verdict</th>\
+                <th rowspan=\"2\">CPU</th><th rowspan=\"2\">period<br>[ms]</th><th rowspan=\"2\">jobs</th>\
+                <th rowspan=\"2\">misses</th><th class=\"group\" colspan=\"4\">lateness [µs]</th>\
+                <th class=\"group\" colspan=\"4\">response [µs]</th><th rowspan=\"2\">least slack<br>[µs]</th></tr>\n\
+                <tr><th>mean</th><th>p99</th><th>max</th><th class=\"left\">all on one scale</th>\
+                <th>mean</th><th>p99</th><th>max</th><th class=\"left\">up to the deadline</th></tr></thead>\n";
+    let axis = common_axis(report);
+    let rows: Vec<String> = report.tasks.iter().map(|task| task_row(task, axis)).collect();
+    let summary = format!(
+        "<div class=\"scroll\"><table class=\"wide\">\n{head}<tbody>\n{}</tbody>\n</table></div>\n",
+        rows.concat()
+    );
+    let all: Vec<String> = [Metric::Lateness, Metric::Response]
+        .iter()
+        .map(|&metric| {
+            format!("<h3>{} [µs]</h3>\n{}", words::capital(metric.name()), table(&metric_table(report, metric)))
+        })
+        .collect();
+    let body = format!("{summary}<details><summary>All statistics</summary>\n{}</details>\n", all.concat());
+    section(
+        "Tasks",
+        "In the small bars the thin line spans from the smallest to the largest, the thick one from the median to the \
+         99th percentile; the tick is the mean, red lines are the shortest and the longest time to a deadline.",
+        &body,
+    )
+}
+
+fn common_axis(report: &Report) -> Axis {
+    let all = || report.tasks.iter().filter_map(|task| task.lateness);
+    Axis::over(all().map(|s| s.min_ns).min().unwrap_or(0), all().map(|s| s.max_ns).max().unwrap_or(1))
+}
+
+fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
+    let bad = |number: u64| if number > 0 { "bad-text" } else { "" };
+    let (class, verdict) = match (task.activations, task.misses) {
+        (0, _) => ("bad-text", "not shown".into()),
+        (_, 0) => ("good", "✓ ok".into()),
+        (all, misses) => ("bad-text", format!("✗ {:.1} %", misses as f64 * 100.0 / all as f64)),
+    };
+    let deadlines = deadlines(task);
+    let until = deadlines.last().copied().unwrap_or(1).max(task.response.map_or(1, |s| s.max_ns));
+    let response_axis = Axis::exactly(0.0, until as f64);
+    format!(
+        "<tr><td class=\"left\">{}</td><td class=\"left {class}\">{verdict}</td><td>{}</td><td>{}</td><td>{}</td>\
+         <td class=\"{}\">{}</td>{}{}<td class=\"{}\">{}</td></tr>\n",
+        escape(&task.name),
+        task.cpu.map_or("-".into(), |cpu| cpu.to_string()),
+        task.period_ns as f64 / 1e6,
+        words::count(task.activations),
+        bad(task.misses),
+        words::count(task.misses),
+        metric_cells(task.lateness.as_ref(), lateness_axis, &[]),
+        metric_cells(task.response.as_ref(), response_axis, &deadlines),
+        bad(u64::from(task.least_slack_ns.is_some_and(|slack| slack < 0))),
+        task.least_slack_ns.map_or("-".into(), words::us),
+    )
+}
+
+/// The shortest and the longest time to a deadline.
+fn deadlines(task: &TaskReport) -> Vec<i64> {
+    let all = || task.jobs.iter().map(|job| (job.deadline - job.nominal).as_nanos());
+    let mut ends: Vec<i64> = all().min().into_iter().chain(all().max()).collect();
+    ends.dedup();
+    ends
+}
+
+fn metric_cells(statistics: Option<&Statistics>, axis: Axis, limits: &[i64]) -> String {
+    let Some(s) = statistics else {
+        return "<td>-</td><td>-</td><td>-</td><td class=\"left faint\">never ran</td>".into();
+    };
+    let title = format!("min {} µs, median {} µs", words::us(s.min_ns), words::us(s.p50_ns));
+    format!(
+        "<td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
+        words::us_of_tenths(s.mean_ns),
+        words::us(s.p99_ns),
+        words::us(s.max_ns),
+        spark::draw(s, axis, limits, &title).inline()
+    )
+}
+
+/// How many periods of the fastest task a detailed Gantt shows, and an overview at most.
+const DETAIL: i64 = 20;
+const OVERVIEW: i64 = 250;
+
+pub(super) fn gantts(report: &Report, observation: &Observation) -> String {
+    let segments = &observation.segments;
+    let figure = |title: &str, slice: Slice| {
+        let svg = gantt::draw(report, segments, slice).inline();
+        format!("<h3>{}</h3>\n<div class=\"gantt scroll\">{svg}</div>\n", escape(title))
+    };
+    let (detail, overview) = (Slice::first(report, DETAIL), Slice::first(report, OVERVIEW));
+    let whole = overview.length().as_nanos() == report.cycle_ns;
+    let name = |slice: Slice| words::short_time(slice.length().as_nanos());
+    let mut body = legend(!segments.is_empty());
+    if detail != overview {
+        let what = if whole { "The first cycle".into() } else { format!("The first {}", name(overview)) };
+        body.push_str(&figure(&what, overview));
+    }
+    body.push_str(&figure(&format!("The first {}", name(detail)), detail));
+    if let Some((task, job)) = worst_job(report) {
+        let slice = Slice::around(report, job, detail);
+        if job.missed() || slice.from >= detail.to {
+            let what = if job.missed() { "The worst miss" } else { "The closest to a deadline" };
+            body.push_str(&figure(&format!("{what}: {task}, job {}", job.job), slice));
+        }
+    }
+    let note = if segments.is_empty() {
+        "No trace was taken: a bar spans from a job's first to its last instruction, preemptions included. Rest the \
+         pointer on a bar for its numbers."
+    } else {
+        "Where a trace was taken, thick bars are the pieces in which a job had the CPU, and the thin one joins them; \
+         otherwise only the span from first to last instruction is known. Rest the pointer on a bar for its numbers."
+    };
+    section("Planned against actual", note, &body)
+}
+
+fn legend(trace: bool) -> String {
+    let mut keys = vec![("window", "planned window"), ("ran", "ran"), ("ran late", "ran, and missed its deadline")];
+    keys.push(("never", "never started"));
+    if trace {
+        keys.push(("other", "everything else"));
+    }
+    let key = |(class, text): &(&str, &str)| {
+        format!(
+            "<span class=\"key\"><svg class=\"plot\" viewBox=\"0 0 26 14\" aria-hidden=\"true\">\
+             <rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/></svg>{text}</span>"
+        )
+    };
+    format!("<p class=\"keys\">{}</p>\n", keys.iter().map(key).collect::<String>())
+}
+
+pub(super) fn distributions(report: &Report) -> String {
+    let pairs: Vec<String> = report.tasks.iter().map(distribution).collect();
+    section(
+        "Distributions",
+        "How many jobs took how long. Full bins make the count axis logarithmic, wide ranges the time axis as well. \
+         The dotted line is the median; in red, the time to the deadline and the jobs beyond it.",
+        &format!("<div class=\"pairs\">\n{}</div>\n", pairs.concat()),
+    )
+}
+
+fn distribution(task: &TaskReport) -> String {
+    let plots: Vec<String> = [Metric::Lateness, Metric::Response]
+        .iter()
+        .map(|&metric| {
+            let samples = task.samples(metric);
+            let mut marks = Vec::new();
+            if let Some(s) = task.statistics(metric) {
+                marks.push(Mark { ns: s.p50_ns, label: "", class: "middle" });
+            }
+            let limits = if metric == Metric::Response { deadlines(task) } else { Vec::new() };
+            // A deadline far beyond every sample would squeeze the histogram into a corner.
+            let near = |&ns: &i64| samples.last().is_some_and(|&max| ns <= 2 * max);
+            let labels = if limits.len() > 1 { ["shortest", "longest deadline"] } else { ["deadline", ""] };
+            for (&ns, label) in limits.iter().zip(labels).filter(|(ns, _)| near(ns)) {
+                marks.push(Mark { ns, label, class: "bound" });
+            }
+            let title = format!("{}: {}", task.name, metric.name());
+            let limit = limits.last().copied();
+            let plot = Histogram {
+                title: &title,
+                samples: &samples,
+                marks: &marks,
+                size: (560.0, 170.0),
+                limit,
+                unit: "jobs",
+            };
+            histogram::draw(&plot).inline()
+        })
+        .collect();
+    plots.iter().map(|plot| format!("<div class=\"pair\">{plot}</div>\n")).collect()
+}
+
+pub(super) fn chains(report: &Report) -> String {
+    if report.chains.is_empty() {
+        return String::new();
+    }
+    let plots: Vec<String> = report.chains.iter().map(chain_plots).collect();
+    let body = format!("{}{}", table(&chain_table(report)), plots.concat());
+    section(
+        "Chains [µs]",
+        "A job reads at its first instruction and writes at its last. Reaction time is counted from the sampling that \
+         just missed an input to the end of the first job of the last task that reflects the next sampling; data age \
+         from a sampling to the end of the last job that still uses it (Feiertag et al. 2008, Becker et al. 2017).",
+        &body,
+    )
+}
+
+fn chain_plots(chain: &ChainReport) -> String {
+    let plots: Vec<String> = chain
+        .latencies()
+        .iter()
+        .map(|(name, latency)| {
+            let bound = latency.bound_ns.map(|ns| Mark { ns, label: "bound", class: "bound" });
+            let marks: Vec<Mark> = bound.into_iter().collect();
+            let title = format!("{}: {name}", chain.name);
+            let (samples, limit) = (&latency.samples, latency.bound_ns);
+            let plot = Histogram { title: &title, samples, marks: &marks, size: (560.0, 170.0), limit, unit: "paths" };
+            format!("<div class=\"pair\">{}</div>\n", histogram::draw(&plot).inline())
+        })
+        .collect();
+    let path: Vec<String> = chain.path.iter().map(|task| escape(task)).collect();
+    format!(
+        "<h3>{}: <span class=\"faint\">{}</span></h3>\n<div class=\"pairs\">\n{}</div>\n",
+        escape(&chain.name),
+        path.join(" → "),
+        plots.concat()
+    )
+}
+
+pub(super) fn remarks(report: &Report) -> String {
+    let remarks = match report.remarks.is_empty() {
+        true => String::new(),
+        false => section("Remarks", "", &list(&report.remarks)),
+    };
+    remarks + &section("Caveats", "", &list(&report.caveats))
+}
+
+pub(super) fn surroundings(report: &Report, observation: &Observation) -> String {
+    let facts = words::environment(report);
+    let environment = definitions(facts.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let loads: Vec<(String, String)> = observation
+        .plan
+        .system
+        .background
+        .iter()
+        .map(|load| {
+            let place = load.cpu.map_or("any CPU".into(), |cpu| format!("CPU {cpu}"));
+            let what = words::load(&load.load);
+            (load.name.clone(), format!("{} × {}, {place}: {what}", load.count, words::policy(load.policy)))
+        })
+        .collect();
+    let background = match loads.is_empty() {
+        true => "<p>None: the tasks ran alone.</p>\n".into(),
+        false => definitions(loads.iter().map(|(name, what)| (name.as_str(), what.as_str()))),
+    };
+    format!(
+        "<div class=\"columns\">\n{}{}</div>\n",
+        section("Environment", "", &environment),
+        section("Background load", "", &background)
+    )
+}

@@ -1,0 +1,74 @@
+//! Pieces of HTML that several pages share.
+
+use crate::plot::svg::{escape, style};
+use crate::table::{Table, Tone};
+
+const STYLE: &str = include_str!("page.css");
+
+/// A whole page.
+pub(crate) fn page(title: &str, body: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{}{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
+         <footer>Written by Macrotick {}. Times are in microseconds unless a unit is given.</footer>\n</main>\n\
+         </body>\n</html>\n",
+        style(),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// A section with a heading and a note below it (none when empty).
+pub(crate) fn section(title: &str, note: &str, body: &str) -> String {
+    let note = if note.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>\n", escape(note)) };
+    format!("<section>\n<h2>{}</h2>\n{note}{body}</section>\n", escape(title))
+}
+
+/// A list of sentences.
+pub(crate) fn list(items: &[String]) -> String {
+    let items: Vec<String> = items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
+    format!("<ul>\n{}</ul>\n", items.concat())
+}
+
+/// Names and what they stand for.
+pub(crate) fn definitions<'a>(items: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let items: Vec<String> = items
+        .into_iter()
+        .map(|(name, meaning)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(meaning)))
+        .collect();
+    format!("<dl>\n{}</dl>\n", items.concat())
+}
+
+/// The class of a tone.
+pub(crate) fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain | Tone::Strong => "",
+        Tone::Good => "good",
+        Tone::Bad => "bad-text",
+        Tone::Faint => "faint",
+    }
+}
+
+/// A text table as an HTML table.
+pub(crate) fn table(table: &Table) -> String {
+    let side = |column: usize| if column < table.left { "left" } else { "" };
+    let head: Vec<String> = (table.head.iter().enumerate())
+        .map(|(column, text)| format!("<th class=\"{}\">{}</th>", side(column), escape(text)))
+        .collect();
+    let row = |cells: &Vec<crate::table::Cell>| {
+        let cells: Vec<String> = (cells.iter().enumerate())
+            .map(|(column, cell)| {
+                format!("<td class=\"{} {}\">{}</td>", side(column), class(cell.tone), escape(&cell.text))
+            })
+            .collect();
+        format!("<tr>{}</tr>\n", cells.concat())
+    };
+    let rows: Vec<String> = table.rows.iter().map(row).collect();
+    format!(
+        "<div class=\"scroll\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+        head.concat(),
+        rows.concat()
+    )
+}

@@ -1,0 +1,28 @@
+//! Judges an observation and shows it: statistics, verdict, terminal tables, HTML, plots and trace export.
+//!
+//! [`Report::new`] turns raw records into numbers and a verdict; everything else renders a report. [`compare()`] sets
+//! several runs of one plan side by side. Definitions are in `docs/report.md`.
+
+mod chains;
+mod compare;
+pub mod figures;
+mod html;
+mod jobs;
+mod plot;
+mod report;
+pub mod stats;
+mod table;
+mod terminal;
+mod timeline;
+mod trace;
+mod words;
+
+pub use chains::{BoundVerdict, ChainLatency, ChainReport};
+pub use compare::{compare, compare_labelled, Comparison, Reference, Row, Run, TaskComparison};
+pub use figures::Figure;
+pub use html::html;
+pub use jobs::Outcome;
+pub use report::{Metric, Report, TaskReport, Verdict};
+pub use stats::Statistics;
+pub use terminal::{colour_wanted, terminal};
+pub use trace::trace_json;

@@ -1,0 +1,160 @@
+//! Planned against actual: a row per task, windows as outlines, what ran as bars.
+
+use std::fmt::Write;
+
+use macrotick_model::{Duration, Segment};
+
+use super::axis::Axis;
+use super::svg::{number, Anchor, Picture};
+use crate::jobs::Outcome;
+use crate::report::{Report, TaskReport};
+use crate::timeline::{jobs_in, pieces, windows_in, Slice};
+use crate::words;
+
+const WIDTH: f64 = 1200.0;
+const LABELS: f64 = 132.0;
+const RIGHT: f64 = 24.0;
+const ROW: f64 = 34.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 24.0;
+/// What is shorter is drawn as wide as this, so that it can be seen.
+const THINNEST: f64 = 1.0;
+
+struct Chart<'a> {
+    picture: Picture,
+    slice: Slice,
+    axis: Axis,
+    segments: &'a [Segment],
+}
+
+/// Draws a slice of a run. `segments` may be empty: bars then span from start to end.
+pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice) -> Picture {
+    let here: Vec<Segment> = segments.iter().filter(|segment| shows(segment, slice)).cloned().collect();
+    let background = here.iter().any(|segment| report.task(&segment.who).is_none());
+    let rows = report.tasks.len() + usize::from(background);
+    let title = format!("Planned against actual from {} to {}", absolute(slice.from), absolute(slice.to));
+    let picture = Picture::new(WIDTH, TOP + rows as f64 * ROW + BOTTOM, &title);
+    let axis = Axis::exactly(slice.from.as_nanos() as f64, slice.to.as_nanos() as f64);
+    let mut chart = Chart { picture, slice, axis, segments: &here };
+    chart.grid(rows);
+    for (row, task) in report.tasks.iter().enumerate() {
+        chart.task(report, task, TOP + row as f64 * ROW);
+    }
+    if background {
+        chart.background(report, TOP + report.tasks.len() as f64 * ROW);
+    }
+    chart.picture
+}
+
+fn shows(segment: &Segment, slice: Slice) -> bool {
+    segment.start_ns < slice.to.as_nanos() && segment.end_ns > slice.from.as_nanos()
+}
+
+fn absolute(instant: Duration) -> String {
+    format!("{} ms", words::us(instant.as_nanos() / 1000))
+}
+
+impl Chart<'_> {
+    fn x(&self, instant: Duration) -> f64 {
+        LABELS + self.axis.position(instant.as_nanos() as f64).clamp(0.0, 1.0) * (WIDTH - LABELS - RIGHT)
+    }
+
+    fn grid(&mut self, rows: usize) {
+        let bottom = TOP + rows as f64 * ROW;
+        for row in (0..rows).step_by(2) {
+            self.picture.rect("stripe", (0.0, TOP + row as f64 * ROW), (WIDTH, ROW), "");
+        }
+        for (ns, label) in self.axis.ticks() {
+            let x = self.x(Duration::from_nanos(ns as i64));
+            self.picture.line("grid", (x, TOP), (x, bottom + 4.0));
+            self.picture.text("tick", (x, bottom + 17.0), Anchor::Middle, &label);
+        }
+    }
+
+    fn label(&mut self, name: &str, top: f64) {
+        self.picture.text("label", (LABELS - 10.0, top + ROW / 2.0 + 4.0), Anchor::End, &crate::table::cut(name, 18));
+    }
+
+    fn task(&mut self, report: &Report, task: &TaskReport, top: f64) {
+        self.label(&task.name, top);
+        self.windows(&windows_in(report, &task.name, self.slice), top);
+        let jobs: Vec<&Outcome> = jobs_in(&task.jobs, self.slice).collect();
+        for job in jobs {
+            self.job(&task.name, job, top);
+        }
+    }
+
+    /// All windows of a row as one path.
+    fn windows(&mut self, windows: &[(Duration, Duration)], top: f64) {
+        let mut data = String::new();
+        for &(from, to) in windows {
+            let (from, to) = (self.x(from), self.x(to));
+            let width = number((to - from).max(THINNEST));
+            let _ = write!(data, "M{} {}h{width}v{}h-{width}z", number(from), number(top + 4.0), number(ROW - 8.0));
+        }
+        self.picture.path("window", &data, "");
+    }
+
+    fn job(&mut self, task: &str, job: &Outcome, top: f64) {
+        let hover = hover(task, job);
+        let class = if job.missed() { "ran late" } else { "ran" };
+        let end = job.end.unwrap_or(self.slice.to.max(job.deadline));
+        match job.start {
+            Some(start) if self.segments.is_empty() => self.bar(class, (start, end), (top, 10.0), &hover),
+            Some(start) => self.pieces(task, class, (start, end), top, &hover),
+            None => self.bar("never", (job.nominal, job.deadline), (top, 8.0), &hover),
+        }
+        if job.missed() && job.deadline <= self.slice.to && job.deadline > self.slice.from {
+            let (x, y) = (number(self.x(job.deadline)), number(top + 8.0));
+            self.picture.path("missed", &format!("M{x} {y}l-4 -7h8z"), &hover);
+        }
+    }
+
+    /// A job's span as a thin bar, and the pieces in which it had a CPU as thick ones; without any, as after the end of
+    /// a trace, the span is all that is known.
+    fn pieces(&mut self, task: &str, class: &str, span: (Duration, Duration), top: f64, hover: &str) {
+        let pieces = pieces(self.segments, task, span);
+        if pieces.is_empty() {
+            return self.bar(class, span, (top, 10.0), hover);
+        }
+        self.bar(&format!("span {class}"), span, (top, 15.0), hover);
+        for piece in pieces {
+            self.bar(class, piece, (top, 10.0), hover);
+        }
+    }
+
+    /// A bar in a row, `inset` from its edges.
+    fn bar(&mut self, class: &str, (from, to): (Duration, Duration), (top, inset): (f64, f64), hover: &str) {
+        if to <= self.slice.from || from >= self.slice.to {
+            return;
+        }
+        let (from, to) = (self.x(from), self.x(to));
+        self.picture.rect(class, (from, top + inset), ((to - from).max(THINNEST), ROW - 2.0 * inset), hover);
+    }
+
+    fn background(&mut self, report: &Report, top: f64) {
+        self.label("everything else", top);
+        let others: Vec<Segment> =
+            self.segments.iter().filter(|segment| report.task(&segment.who).is_none()).cloned().collect();
+        for segment in others {
+            let length = words::us(segment.end_ns - segment.start_ns);
+            let hover = format!("{} on CPU {}: {length} µs", segment.who, segment.cpu);
+            let span = (Duration::from_nanos(segment.start_ns), Duration::from_nanos(segment.end_ns));
+            self.bar("other", span, (top, 12.0), &hover);
+        }
+    }
+}
+
+fn hover(task: &str, job: &Outcome) -> String {
+    let us =
+        |time: Option<Duration>| time.map_or("never".to_string(), |time| format!("{} µs", words::us(time.as_nanos())));
+    format!(
+        "{task}, job {}\nnominal {}\nlateness {}\nresponse {}\ndeadline {} µs after the nominal instant{}",
+        job.job,
+        absolute(job.nominal),
+        us(job.lateness()),
+        us(job.response()),
+        words::us((job.deadline - job.nominal).as_nanos()),
+        if job.missed() { "\nMISSED" } else { "" }
+    )
+}

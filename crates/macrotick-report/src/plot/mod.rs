@@ -1,0 +1,8 @@
+//! Plots as SVG, to stand inside a page or in a file of their own.
+
+pub(crate) mod axis;
+pub(crate) mod gantt;
+pub(crate) mod histogram;
+pub(crate) mod overlay;
+pub(crate) mod spark;
+pub(crate) mod svg;

@@ -1,0 +1,196 @@
+//! Several distributions on one axis: overlaid histograms with mean and deviation below, and cumulative curves.
+
+use std::fmt::Write;
+
+use super::axis::Axis;
+use super::svg::{number, Anchor, Picture};
+
+/// One distribution.
+pub(crate) struct Series<'a> {
+    pub label: &'a str,
+    /// Class of its colour, `s0` to `s7`.
+    pub class: &'static str,
+    /// Ascending, in nanoseconds.
+    pub samples: &'a [i64],
+}
+
+/// Mean and standard deviation in nanoseconds, drawn below a histogram.
+pub(crate) struct Spread {
+    pub label: String,
+    /// Class of its colour; `paper` beside it for numbers from elsewhere.
+    pub class: String,
+    pub mean: f64,
+    pub deviation: f64,
+}
+
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 190.0;
+const RIGHT: f64 = 30.0;
+const TOP: f64 = 58.0;
+const PLOT: f64 = 260.0;
+const SPREAD_ROW: f64 = 18.0;
+const BINS: usize = 120;
+
+fn x(axis: &Axis, ns: f64) -> f64 {
+    LEFT + axis.position(ns).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+}
+
+/// The axis over all samples and spreads; `None` without any.
+fn common_axis(series: &[Series], spreads: &[Spread]) -> Option<Axis> {
+    let samples = series.iter().flat_map(|series| series.samples.first().into_iter().chain(series.samples.last()));
+    // The lower whisker may reach below zero; the axis need not.
+    let means = spreads.iter().flat_map(|spread| [spread.mean as i64, (spread.mean + spread.deviation) as i64]);
+    let all: Vec<i64> = samples.copied().chain(means).collect();
+    Some(Axis::over(*all.iter().min()?, *all.iter().max()?))
+}
+
+fn frame(picture: &mut Picture, axis: &Axis, title: &str, series: &[Series], height: f64) {
+    picture.text("plot-title", (LEFT, 18.0), Anchor::Start, title);
+    let mut at = LEFT;
+    for entry in series {
+        picture.rect(&format!("swatch {}", entry.class), (at, 32.0), (12.0, 12.0), "");
+        picture.text("label", (at + 17.0, 42.0), Anchor::Start, entry.label);
+        at += 34.0 + 7.2 * entry.label.chars().count() as f64;
+    }
+    for (ns, label) in axis.ticks() {
+        picture.line("grid", (x(axis, ns), TOP), (x(axis, ns), height - 24.0));
+        picture.text("tick", (x(axis, ns), height - 8.0), Anchor::Middle, &label);
+    }
+}
+
+fn empty(title: &str) -> Picture {
+    let mut picture = Picture::new(WIDTH, 80.0, title);
+    picture.text("plot-title", (LEFT, 18.0), Anchor::Start, title);
+    picture.text("tick", (LEFT, 50.0), Anchor::Start, "no samples");
+    picture
+}
+
+/// Overlaid histograms: the share of each distribution's jobs per bin, on a logarithmic scale.
+pub(crate) fn histogram(title: &str, series: &[Series], spreads: &[Spread]) -> Picture {
+    let Some(axis) = common_axis(series, spreads) else { return empty(title) };
+    let bottom = TOP + PLOT;
+    let height = bottom + 14.0 + spreads.len() as f64 * SPREAD_ROW + 28.0;
+    let mut picture = Picture::new(WIDTH, height, title);
+    frame(&mut picture, &axis, title, series, height);
+    let most = series.iter().map(|series| series.samples.len()).max().unwrap_or(1).max(10);
+    // A little more than the decades of the counts, so that a bin of one job can be seen.
+    let decades = (most as f64).log10() + 0.3;
+    let y = |share: f64| bottom - ((share.log10() + decades) / decades).clamp(0.0, 1.0) * PLOT;
+    for power in 0..=decades.floor() as i32 {
+        let share = 10f64.powi(-power);
+        picture.line("grid", (LEFT, y(share)), (WIDTH - RIGHT, y(share)));
+        picture.text("tick", (LEFT - 6.0, y(share) + 3.5), Anchor::End, &format!("{} %", number_of_percent(power)));
+    }
+    picture.text("tick", (LEFT - 6.0, TOP - 10.0), Anchor::End, "share of jobs");
+    for entry in series {
+        picture.path(&format!("series {}", entry.class), &outline(&axis, entry.samples, bottom, &y), entry.label);
+    }
+    for (row, spread) in spreads.iter().enumerate() {
+        draw_spread(&mut picture, &axis, spread, bottom + 22.0 + row as f64 * SPREAD_ROW);
+    }
+    picture
+}
+
+/// 100, 10, 1, 0.1, ...
+fn number_of_percent(power: i32) -> String {
+    format!("{:.*}", (power - 2).max(0) as usize, 100.0 * 10f64.powi(-power))
+}
+
+/// The outline of a histogram's bars, closed along the bottom; empty stretches are left out.
+fn outline(axis: &Axis, samples: &[i64], bottom: f64, y: &impl Fn(f64) -> f64) -> String {
+    let counts = axis.bin(samples, BINS);
+    let at = |bin: usize| number(x(axis, axis.value(bin as f64 / BINS as f64)));
+    let mut path = String::new();
+    let mut inside = false;
+    for (bin, &count) in counts.iter().enumerate() {
+        if count == 0 {
+            if std::mem::take(&mut inside) {
+                let _ = write!(path, "V{}", number(bottom));
+            }
+            continue;
+        }
+        if !std::mem::replace(&mut inside, true) {
+            let _ = write!(path, "M{} {}", at(bin), number(bottom));
+        }
+        let _ = write!(path, "V{}H{}", number(y(count as f64 / samples.len() as f64)), at(bin + 1));
+    }
+    if inside {
+        let _ = write!(path, "V{}", number(bottom));
+    }
+    path
+}
+
+fn draw_spread(picture: &mut Picture, axis: &Axis, spread: &Spread, y: f64) {
+    let at = |ns: f64| x(axis, ns);
+    let (from, to) = (at(spread.mean - spread.deviation), at(spread.mean + spread.deviation));
+    let whisker = format!("whisker {}", spread.class);
+    picture.text("tick", (LEFT - 6.0, y + 3.5), Anchor::End, &spread.label);
+    picture.line(&whisker, (from, y), (to, y));
+    for end in [from, to] {
+        picture.line(&whisker, (end, y - 4.0), (end, y + 4.0));
+    }
+    let text = format!("mean {:.3} µs, std dev {:.3} µs", spread.mean / 1e3, spread.deviation / 1e3);
+    picture.rect(&format!("dot {}", spread.class), (at(spread.mean) - 3.0, y - 3.0), (6.0, 6.0), &text);
+}
+
+/// Cumulative curves: the share of jobs that took at most so long.
+pub(crate) fn cumulative(title: &str, series: &[Series]) -> Picture {
+    let Some(axis) = common_axis(series, &[]) else { return empty(title) };
+    let bottom = TOP + PLOT;
+    let height = bottom + 32.0;
+    let mut picture = Picture::new(WIDTH, height, title);
+    frame(&mut picture, &axis, title, series, height);
+    let y = |share: f64| bottom - share * PLOT;
+    for quarter in 0..=4 {
+        let share = f64::from(quarter) / 4.0;
+        picture.line("grid", (LEFT, y(share)), (WIDTH - RIGHT, y(share)));
+        picture.text("tick", (LEFT - 6.0, y(share) + 3.5), Anchor::End, &format!("{} %", share * 100.0));
+    }
+    for entry in series.iter().filter(|entry| !entry.samples.is_empty()) {
+        picture.path(&format!("curve {}", entry.class), &curve(&axis, entry.samples, &y), entry.label);
+    }
+    picture
+}
+
+/// At most this many steps of a curve, so that files stay small.
+const STEPS: usize = 400;
+
+fn curve(axis: &Axis, samples: &[i64], y: &impl Fn(f64) -> f64) -> String {
+    let steps = STEPS.min(samples.len());
+    let mut path = format!("M{} {}", number(x(axis, samples[0] as f64)), number(y(0.0)));
+    for step in 1..=steps {
+        let rank = step * samples.len() / steps;
+        let (at, share) = (x(axis, samples[rank - 1] as f64), rank as f64 / samples.len() as f64);
+        let _ = write!(path, "H{}V{}", number(at), number(y(share)));
+    }
+    let _ = write!(path, "H{}", number(WIDTH - RIGHT));
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_to_draw_is_said() {
+        assert!(histogram("t", &[], &[]).inline().contains("no samples"));
+        let none = [Series { label: "a", class: "s0", samples: &[] }];
+        assert!(cumulative("t", &none).inline().contains("no samples"));
+    }
+
+    #[test]
+    fn a_histogram_has_an_outline_per_series_and_a_whisker_per_spread() {
+        let series =
+            [Series { label: "a", class: "s0", samples: &[1, 2] }, Series { label: "b", class: "s1", samples: &[900] }];
+        let spreads = [Spread { label: "paper".into(), class: "s0".into(), mean: 5.0, deviation: 9.0 }];
+        let text = histogram("t", &series, &spreads).inline();
+        assert_eq!(text.matches("class=\"series ").count(), 2);
+        assert_eq!(text.matches("class=\"dot ").count(), 1);
+        assert!(!text.contains("NaN") && !text.contains("inf"));
+    }
+
+    #[test]
+    fn percentages_keep_their_digits() {
+        assert_eq!([0, 1, 2, 3, 4].map(number_of_percent), ["100", "10", "1", "0.1", "0.01"]);
+    }
+}

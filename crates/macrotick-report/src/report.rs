@@ -1,0 +1,302 @@
+//! The report: what a run showed, in numbers and with a verdict.
+
+use macrotick_model::{
+    Backend, CpuTable, Duration, EntityCounters, Environment, Observation, Segment, Task, TaskObservation, Tier,
+};
+use serde::Serialize;
+
+use crate::chains::{self, BoundVerdict, ChainReport};
+use crate::jobs::{join, Outcome, Outcomes};
+use crate::stats::Statistics;
+use crate::words;
+
+/// What a run showed. Deterministic: the same observation gives the same bytes of JSON.
+///
+/// The samples behind the statistics travel along for plots, but not into JSON: an observation has them already.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Version of this format: [`Report::VERSION`].
+    pub version: u32,
+    /// The system's name.
+    pub system: String,
+    /// The solver that made the plan.
+    pub solver: String,
+    /// What dispatched the jobs.
+    pub backend: Backend,
+    /// What was really enforced.
+    pub tier: Tier,
+    /// The cycle, in nanoseconds.
+    pub cycle_ns: i64,
+    /// How long was observed, in nanoseconds.
+    pub duration_ns: i64,
+    /// What held.
+    pub verdict: Verdict,
+    /// One entry per task, in the order of the system.
+    pub tasks: Vec<TaskReport>,
+    /// One entry per chain, in the order of the system.
+    pub chains: Vec<ChainReport>,
+    /// Where it ran.
+    pub environment: Environment,
+    /// What else a reader must know: from the run, and where records, plan and kernel disagree.
+    pub remarks: Vec<String>,
+    /// What the numbers do not show.
+    pub caveats: Vec<String>,
+    #[serde(skip)]
+    pub(crate) tables: Vec<CpuTable>,
+    /// The trace of the first cycle at most: what a Gantt in the terminal can show.
+    #[serde(skip)]
+    pub(crate) first_segments: Vec<Segment>,
+}
+
+/// Whether a run showed what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Every task ran, no job missed its deadline and every bound of every chain was kept.
+    pub holds: bool,
+    /// What did not hold, or was not shown, one sentence each; empty when everything held.
+    pub reasons: Vec<String>,
+    /// Jobs whose deadline lay within the run.
+    pub activations: u64,
+    /// Misses of all tasks.
+    pub misses: u64,
+    /// Bounds of chains.
+    pub bounds: u64,
+    /// Bounds of chains that were kept.
+    pub bounds_kept: u64,
+}
+
+/// What is said of one task.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TaskReport {
+    /// The task's name.
+    pub name: String,
+    /// The CPU of its windows, or the one asked for without windows.
+    pub cpu: Option<u32>,
+    /// The period, in nanoseconds.
+    pub period_ns: i64,
+    /// The worst-case execution time that was planned for, in nanoseconds.
+    pub wcet_ns: i64,
+    /// The shortest time from a job's nominal instant to its deadline in the table, in nanoseconds.
+    pub deadline_ns: Option<i64>,
+    /// Jobs whose deadline lay within the run.
+    pub activations: u64,
+    /// Jobs that completed, in time or not.
+    pub completed: u64,
+    /// Jobs not complete at their deadline.
+    pub misses: u64,
+    /// Jobs without a first instruction.
+    pub never_started: u64,
+    /// The least time from a job's end to its deadline, of the jobs that completed, in nanoseconds; negative: a miss.
+    pub least_slack_ns: Option<i64>,
+    /// Start minus nominal instant, of the jobs that started.
+    pub lateness: Option<Statistics>,
+    /// End minus nominal instant, of the jobs that completed.
+    pub response: Option<Statistics>,
+    /// End minus start, with preemptions, of the jobs that completed.
+    pub stretch: Option<Statistics>,
+    /// The kernel's counters, where it gave any.
+    pub counters: Option<EntityCounters>,
+    #[serde(skip)]
+    pub(crate) jobs: Vec<Outcome>,
+}
+
+/// A time that is measured for every job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metric {
+    /// Start minus nominal instant.
+    Lateness,
+    /// End minus nominal instant.
+    Response,
+}
+
+impl Metric {
+    /// The name in tables and plots.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Lateness => "lateness",
+            Metric::Response => "response",
+        }
+    }
+}
+
+impl TaskReport {
+    /// The samples of a metric in ascending order, in nanoseconds.
+    pub fn samples(&self, metric: Metric) -> Vec<i64> {
+        match metric {
+            Metric::Lateness => sorted(&self.jobs, Outcome::lateness),
+            Metric::Response => sorted(&self.jobs, Outcome::response),
+        }
+    }
+    /// The statistics of a metric.
+    pub fn statistics(&self, metric: Metric) -> Option<&Statistics> {
+        match metric {
+            Metric::Lateness => self.lateness.as_ref(),
+            Metric::Response => self.response.as_ref(),
+        }
+    }
+}
+
+impl Report {
+    /// The version of the format that this code writes.
+    pub const VERSION: u32 = 1;
+
+    /// Judges the records of a run.
+    pub fn new(observation: &Observation) -> Report {
+        let plan = &observation.plan;
+        let records = |name: &str| observation.tasks.iter().find(|task| task.name == name);
+        let outcomes: Vec<Outcomes> = plan
+            .system
+            .tasks
+            .iter()
+            .map(|task| join(plan, &task.name, records(&task.name), observation.duration))
+            .collect();
+        let remarks = remarks(observation, &outcomes);
+        let chains = chain_reports(observation, &outcomes);
+        let tasks: Vec<TaskReport> = plan
+            .system
+            .tasks
+            .iter()
+            .zip(outcomes)
+            .map(|(task, outcomes)| task_report(observation, task, records(&task.name), outcomes))
+            .collect();
+        Report {
+            version: Report::VERSION,
+            system: plan.system.name.clone(),
+            solver: plan.solver.clone(),
+            backend: observation.backend,
+            tier: observation.tier,
+            cycle_ns: plan.cycle.as_nanos(),
+            duration_ns: observation.duration.as_nanos(),
+            verdict: verdict(&tasks, &chains),
+            tasks,
+            chains,
+            environment: observation.environment.clone(),
+            remarks,
+            caveats: words::caveats(observation),
+            tables: plan.tables.clone(),
+            first_segments: first_segments(observation),
+        }
+    }
+
+    /// Whether the run showed that every task ran, no deadline was missed and every chain's bound was kept.
+    ///
+    /// Only positive evidence counts: a run too short to see a task or a chain does not hold.
+    pub fn holds(&self) -> bool {
+        self.verdict.holds
+    }
+
+    /// The report as JSON, indented, with a newline at its end.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise");
+        text.push('\n');
+        text
+    }
+
+    /// The task of that name.
+    pub fn task(&self, name: &str) -> Option<&TaskReport> {
+        self.tasks.iter().find(|task| task.name == name)
+    }
+}
+
+fn sorted(jobs: &[Outcome], time: impl Fn(&Outcome) -> Option<Duration>) -> Vec<i64> {
+    let mut samples: Vec<i64> = jobs.iter().filter_map(time).map(Duration::as_nanos).collect();
+    samples.sort_unstable();
+    samples
+}
+
+fn task_report(
+    observation: &Observation,
+    task: &Task,
+    records: Option<&TaskObservation>,
+    outcomes: Outcomes,
+) -> TaskReport {
+    let jobs = outcomes.jobs;
+    let count = |is: fn(&Outcome) -> bool| jobs.iter().filter(|job| is(job)).count() as u64;
+    let statistics = |time: fn(&Outcome) -> Option<Duration>| Statistics::of_sorted(&sorted(&jobs, time));
+    let plan = &observation.plan;
+    let table = plan.tables.iter().find(|table| table.windows.iter().any(|window| window.task == task.name));
+    TaskReport {
+        name: task.name.clone(),
+        cpu: table.map(|table| table.cpu).or(task.cpu),
+        period_ns: task.period.as_nanos(),
+        wcet_ns: task.wcet.as_nanos(),
+        deadline_ns: plan.jobs(&task.name).iter().map(|job| (job.deadline - job.nominal).as_nanos()).min(),
+        activations: jobs.len() as u64,
+        completed: count(|job| job.end.is_some()),
+        misses: count(Outcome::missed),
+        never_started: count(|job| job.start.is_none()),
+        least_slack_ns: jobs.iter().filter_map(Outcome::slack).map(Duration::as_nanos).min(),
+        lateness: statistics(Outcome::lateness),
+        response: statistics(Outcome::response),
+        stretch: statistics(Outcome::stretch),
+        counters: records.and_then(|task| task.counters),
+        jobs,
+    }
+}
+
+fn chain_reports(observation: &Observation, outcomes: &[Outcomes]) -> Vec<ChainReport> {
+    let system = &observation.plan.system;
+    let nothing = Outcomes::default();
+    let of = |name: &String| {
+        let index = system.tasks.iter().position(|task| &task.name == name);
+        index.map_or(&nothing, |index| &outcomes[index])
+    };
+    let measure = |chain| chains::measure(chain, &chain.path.iter().map(of).collect::<Vec<_>>());
+    system.chains.iter().map(measure).collect()
+}
+
+fn first_segments(observation: &Observation) -> Vec<Segment> {
+    let early = |segment: &&Segment| segment.start_ns < observation.plan.cycle.as_nanos();
+    observation.segments.iter().filter(early).cloned().collect()
+}
+
+fn verdict(tasks: &[TaskReport], chains: &[ChainReport]) -> Verdict {
+    let mut reasons: Vec<String> = tasks.iter().filter_map(task_reason).collect();
+    let bounds = || chains.iter().flat_map(ChainReport::bounded);
+    for chain in chains {
+        reasons.extend(chain.bounded().filter_map(|(name, latency)| words::chain_reason(chain, name, latency)));
+    }
+    if tasks.is_empty() {
+        reasons.push("the system has no task".into());
+    }
+    Verdict {
+        holds: reasons.is_empty(),
+        reasons,
+        activations: tasks.iter().map(|task| task.activations).sum(),
+        misses: tasks.iter().map(|task| task.misses).sum(),
+        bounds: bounds().count() as u64,
+        bounds_kept: bounds().filter(|(_, latency)| latency.verdict == BoundVerdict::Kept).count() as u64,
+    }
+}
+
+fn task_reason(task: &TaskReport) -> Option<String> {
+    let name = &task.name;
+    if task.activations == 0 {
+        return Some(format!("{name}: not shown, no job's deadline lies within the run"));
+    }
+    let never = match task.never_started {
+        0 => String::new(),
+        count => format!(", {count} of them never started"),
+    };
+    (task.misses > 0).then(|| format!("{name}: {} of {} jobs missed{never}", task.misses, task.activations))
+}
+
+/// The run's own remarks, then where records, plan and kernel disagree.
+fn remarks(observation: &Observation, outcomes: &[Outcomes]) -> Vec<String> {
+    let mut remarks = observation.remarks.clone();
+    let tasks = &observation.plan.system.tasks;
+    for (task, outcomes) in tasks.iter().zip(outcomes) {
+        let records = observation.tasks.iter().find(|records| records.name == task.name);
+        remarks.extend(words::record_remarks(&task.name, outcomes));
+        if let Some(counters) = records.and_then(|records| records.counters) {
+            remarks.extend(words::counter_remarks(&task.name, outcomes, &counters));
+        }
+    }
+    for records in &observation.tasks {
+        if !tasks.iter().any(|task| task.name == records.name) {
+            remarks.push(format!("{}: recorded, but not a task of the system", records.name));
+        }
+    }
+    remarks
+}

@@ -1,0 +1,174 @@
+//! Aligned text tables with coloured cells, for the terminal and for markdown.
+
+/// The meaning of a cell's or a text's colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    #[default]
+    Plain,
+    Good,
+    Bad,
+    Faint,
+    Strong,
+}
+
+impl Tone {
+    fn escape(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Good => "\x1b[32m",
+            Tone::Bad => "\x1b[1;31m",
+            Tone::Faint => "\x1b[2m",
+            Tone::Strong => "\x1b[1m",
+        }
+    }
+
+    /// The text in this tone.
+    pub fn paint(self, text: &str, colour: bool) -> String {
+        if !colour || self == Tone::Plain || text.trim().is_empty() {
+            return text.to_string();
+        }
+        format!("{}{text}\x1b[0m", self.escape())
+    }
+}
+
+/// A cell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cell {
+    pub text: String,
+    pub tone: Tone,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell { text, tone: Tone::Plain }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        text.to_string().into()
+    }
+}
+
+/// A cell in a tone.
+pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Cell {
+    Cell { text: text.into(), tone }
+}
+
+/// A table: the first `left` columns are aligned to the left, the others to the right.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub left: usize,
+    pub head: Vec<String>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub fn new(left: usize, head: &[&str]) -> Table {
+        Table { left, head: head.iter().map(|text| text.to_string()).collect(), rows: Vec::new() }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let cells =
+            |column: usize| self.rows.iter().filter_map(move |row| row.get(column)).map(|cell| width(&cell.text));
+        (0..self.head.len()).map(|column| cells(column).max().unwrap_or(0).max(width(&self.head[column]))).collect()
+    }
+
+    /// As text, columns two spaces apart, or one where the table would be wider than `most` columns.
+    pub fn text(&self, colour: bool, most: usize) -> String {
+        let widths = self.widths();
+        let roomy = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1) <= most;
+        let gap = if roomy { "  " } else { " " };
+        let head: Vec<Cell> = self.head.iter().map(|text| toned(text.as_str(), Tone::Faint)).collect();
+        let mut text = String::new();
+        for row in std::iter::once(&head).chain(&self.rows) {
+            let cells: Vec<String> = row
+                .iter()
+                .enumerate()
+                .map(|(column, cell)| cell.tone.paint(&pad(&cell.text, widths[column], column < self.left), colour))
+                .collect();
+            text.push_str(cells.join(gap).trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// As a markdown table.
+    pub fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let rule = (0..self.head.len()).map(|column| if column < self.left { "---" } else { "---:" }.into());
+        let mut text = line(self.head.clone());
+        text.push_str(&line(rule.collect()));
+        for row in &self.rows {
+            text.push_str(&line(row.iter().map(|cell| cell.text.replace('|', "\\|")).collect()));
+        }
+        text
+    }
+}
+
+/// Columns of a text, one per character: what reports print is narrow.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Filled with spaces up to a width.
+pub(crate) fn pad(text: &str, to: usize, left: bool) -> String {
+    let space = " ".repeat(to.saturating_sub(width(text)));
+    if left {
+        format!("{text}{space}")
+    } else {
+        format!("{space}{text}")
+    }
+}
+
+/// Cut to a width, with an ellipsis where something is lost.
+pub(crate) fn cut(text: &str, to: usize) -> String {
+    if width(text) <= to {
+        return text.to_string();
+    }
+    text.chars().take(to.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Broken into lines of at most `to` columns at spaces.
+pub(crate) fn wrap(text: &str, to: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= to => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(1, &["name", "us"]);
+        table.rows.push(vec!["a|b".into(), toned("12.500", Tone::Bad)]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned_and_move_together_where_room_is_short() {
+        assert_eq!(table().text(false, 12), "name      us\na|b   12.500\n");
+        assert_eq!(table().text(false, 11), "name     us\na|b  12.500\n");
+        assert!(table().text(true, 80).contains("\x1b[1;31m12.500\x1b[0m"));
+    }
+
+    #[test]
+    fn markdown_escapes_its_bars() {
+        assert_eq!(table().markdown(), "| name | us |\n| --- | ---: |\n| a\\|b | 12.500 |\n");
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_wrapped() {
+        assert_eq!([cut("abcdef", 6), cut("abcdef", 4)], ["abcdef", "abc…"]);
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+    }
+}

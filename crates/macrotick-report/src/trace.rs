@@ -1,0 +1,130 @@
+//! A run in the Chrome trace event format, for <https://ui.perfetto.dev> and `chrome://tracing`.
+//!
+//! Three groups of tracks: the planned windows per task, the actual jobs per task (with a mark where a deadline was
+//! missed), and, where a trace was taken, who had each CPU. Perfetto reads times as microseconds; three decimals keep
+//! the nanosecond.
+
+use std::fmt::Write;
+
+use macrotick_model::{Duration, Observation};
+
+use crate::jobs::{join, Outcome};
+use crate::words;
+
+const PLANNED: u32 = 1;
+const ACTUAL: u32 = 2;
+const CPUS: u32 = 3;
+
+/// The events of a trace, one per line.
+struct Events(Vec<String>);
+
+impl Events {
+    /// Names a group of tracks, or a track in it.
+    fn name(&mut self, group: u32, track: Option<u32>, name: &str) {
+        let (kind, track) = match track {
+            Some(track) => ("thread_name", track),
+            None => ("process_name", 0),
+        };
+        let name = quote(name);
+        self.0.push(format!(r#"{{"ph":"M","name":"{kind}","pid":{group},"tid":{track},"args":{{"name":{name}}}}}"#));
+    }
+
+    /// Something that lasted from `start` to `end`, in nanoseconds.
+    fn span(&mut self, (group, track): (u32, u32), name: &str, (start, end): (i64, i64), arguments: &str) {
+        let (name, ts, dur) = (quote(name), words::us(start), words::us((end - start).max(0)));
+        self.0.push(format!(
+            r#"{{"ph":"X","name":{name},"pid":{group},"tid":{track},"ts":{ts},"dur":{dur},"args":{{{arguments}}}}}"#
+        ));
+    }
+
+    /// Something that happened at an instant, in nanoseconds.
+    fn mark(&mut self, (group, track): (u32, u32), name: &str, at: i64) {
+        let (name, ts) = (quote(name), words::us(at));
+        self.0.push(format!(r#"{{"ph":"i","s":"t","name":{name},"pid":{group},"tid":{track},"ts":{ts}}}"#));
+    }
+}
+
+fn quote(text: &str) -> String {
+    serde_json::to_string(text).expect("a string always serialises")
+}
+
+/// The run as a trace: JSON in the Chrome trace event format.
+pub fn trace_json(observation: &Observation) -> String {
+    let mut events = Events(Vec::new());
+    events.name(PLANNED, None, "planned windows");
+    events.name(ACTUAL, None, "actual jobs");
+    for (index, task) in observation.plan.system.tasks.iter().enumerate() {
+        let track = index as u32 + 1;
+        events.name(PLANNED, Some(track), &task.name);
+        events.name(ACTUAL, Some(track), &task.name);
+        windows(&mut events, observation, &task.name, track);
+        jobs(&mut events, observation, &task.name, track);
+    }
+    cpus(&mut events, observation);
+    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    text.push_str(&events.0.join(",\n"));
+    let _ = write!(text, "\n],\"otherData\":{{\"system\":{}", quote(&observation.plan.system.name));
+    let _ = writeln!(text, ",\"backend\":\"{}\"}}}}", observation.backend);
+    text
+}
+
+fn windows(events: &mut Events, observation: &Observation, task: &str, track: u32) {
+    let (plan, duration) = (&observation.plan, observation.duration);
+    if plan.cycle <= Duration::ZERO {
+        return;
+    }
+    for cycle in 0..=duration / plan.cycle {
+        for window in plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task) {
+            let (start, end) = (window.offset + plan.cycle * cycle, window.end() + plan.cycle * cycle);
+            let name = match (window.activate, window.deadline) {
+                (true, true) => "activate, deadline",
+                (true, false) => "activate",
+                (false, true) => "deadline",
+                (false, false) => "continue",
+            };
+            if end <= duration {
+                events.span((PLANNED, track), name, (start.as_nanos(), end.as_nanos()), "");
+            }
+        }
+    }
+}
+
+fn jobs(events: &mut Events, observation: &Observation, task: &str, track: u32) {
+    let records = observation.tasks.iter().find(|records| records.name == task);
+    for job in join(&observation.plan, task, records, observation.duration).jobs {
+        if let Some(start) = job.start {
+            let end = job.end.unwrap_or(observation.duration.max(start));
+            let span = (start.as_nanos(), end.as_nanos());
+            events.span((ACTUAL, track), &format!("job {}", job.job), span, &arguments(&job));
+        }
+        if job.missed() {
+            events.mark((ACTUAL, track), &format!("miss of job {}", job.job), job.deadline.as_nanos());
+        }
+    }
+}
+
+fn arguments(job: &Outcome) -> String {
+    let number = |time: Option<Duration>| time.map_or("null".into(), |time| time.as_nanos().to_string());
+    format!(
+        r#""nominal_ns":{},"deadline_ns":{},"lateness_ns":{},"response_ns":{}"#,
+        job.nominal.as_nanos(),
+        job.deadline.as_nanos(),
+        number(job.lateness()),
+        number(job.response())
+    )
+}
+
+fn cpus(events: &mut Events, observation: &Observation) {
+    let mut cpus: Vec<u32> = observation.segments.iter().map(|segment| segment.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    if !cpus.is_empty() {
+        events.name(CPUS, None, "who had the CPU");
+    }
+    for cpu in cpus {
+        events.name(CPUS, Some(cpu + 1), &format!("CPU {cpu}"));
+    }
+    for segment in &observation.segments {
+        events.span((CPUS, segment.cpu + 1), &segment.who, (segment.start_ns, segment.end_ns), "");
+    }
+}

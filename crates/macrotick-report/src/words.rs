@@ -1,0 +1,297 @@
+//! What reports say in plain words, and how they write numbers.
+
+use macrotick_model::{Backend, EntityCounters, Load, Observation, Policy, Tier};
+
+use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
+use crate::jobs::{Outcome, Outcomes};
+use crate::report::Report;
+use crate::stats::Tenths;
+
+/// What a tier means.
+pub(crate) fn tier(tier: Tier, backend: Backend) -> &'static str {
+    match (tier, backend) {
+        (Tier::KernelClass, _) => "kernel class SCHED_TT: the kernel enforced every window",
+        (Tier::UserSpaceDispatcher, _) => "user-space dispatcher: the table was imitated with stock priorities",
+        (Tier::NotEnforced, Backend::Fifo) => "no table enforced: SCHED_FIFO ran the tasks",
+        (Tier::NotEnforced, Backend::Deadline) => "no table enforced: SCHED_DEADLINE ran the tasks",
+        (Tier::NotEnforced, Backend::Other) => "no table enforced: SCHED_OTHER ran the tasks",
+        (Tier::NotEnforced, _) => "no table enforced",
+    }
+}
+
+/// The one line that a hurried reader sees.
+pub(crate) fn verdict_line(report: &Report) -> String {
+    let verdict = &report.verdict;
+    let misses = match verdict.misses {
+        0 => "no miss".into(),
+        1 => "1 miss".into(),
+        misses => format!("{} misses", count(misses)),
+    };
+    let chains = match (verdict.bounds, verdict.bounds_kept) {
+        (0, _) => String::new(),
+        (1, 1) => ", chain bound kept".into(),
+        (bounds, kept) => format!(", {kept} of {bounds} chain bounds kept"),
+    };
+    format!("{misses} in {} jobs{chains}", count(verdict.activations))
+}
+
+/// Why a chain's bound was not shown to hold.
+pub(crate) fn chain_reason(chain: &ChainReport, name: &str, latency: &ChainLatency) -> Option<String> {
+    let head = format!("chain {}", chain.name);
+    match latency.verdict {
+        BoundVerdict::Kept | BoundVerdict::Unbounded => None,
+        BoundVerdict::Unobserved => Some(format!("{head}: {name} not shown, no path completed within the run")),
+        BoundVerdict::Broken => {
+            let over = (latency.over > 0).then(|| {
+                let paths = latency.measured.map_or(0, |measured| measured.count);
+                format!("{} of {paths} paths over the bound", latency.over)
+            });
+            let lost = (latency.lost > 0).then(|| format!("{} effects never came", latency.lost));
+            let what: Vec<String> = over.into_iter().chain(lost).collect();
+            Some(format!("{head}: {name} broken, {}", what.join(", ")))
+        }
+    }
+}
+
+/// Whether a bound was kept, in one word.
+pub(crate) fn bound(verdict: BoundVerdict) -> &'static str {
+    match verdict {
+        BoundVerdict::Kept => "kept",
+        BoundVerdict::Broken => "broken",
+        BoundVerdict::Unobserved => "not shown",
+        BoundVerdict::Unbounded => "no bound",
+    }
+}
+
+/// Where plan and records disagree.
+pub(crate) fn record_remarks(task: &str, outcomes: &Outcomes) -> Vec<String> {
+    let early = outcomes.jobs.iter().filter(|job| job.start.is_some_and(|start| start < job.nominal)).count();
+    [
+        (outcomes.unrecorded, "jobs of the plan have no record; they count as never started"),
+        (outcomes.repeated, "records repeat a job; the first one counts"),
+        (outcomes.off_table, "records carry a nominal instant that is not the plan's; the plan's counts"),
+        (early as u64, "jobs started before their nominal instant"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, what)| format!("{task}: {number} {what}"))
+    .collect()
+}
+
+/// Where the kernel's counters and the records disagree, or tell of trouble.
+pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &EntityCounters) -> Vec<String> {
+    let misses = outcomes.jobs.iter().filter(|job| Outcome::missed(job)).count() as u64;
+    let mut remarks = Vec::new();
+    if counters.misses != misses {
+        remarks.push(format!("{task}: the kernel counted {} misses, the records show {misses}", counters.misses));
+    }
+    for (number, what) in [
+        (counters.lost, "activations lost, because an older one was still pending"),
+        (counters.skipped, "windows passed over by a late interrupt"),
+    ] {
+        if number > 0 {
+            remarks.push(format!("{task}: the kernel counted {number} {what}"));
+        }
+    }
+    remarks
+}
+
+/// What the numbers of a run do not show.
+pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
+    let mut caveats = Vec::new();
+    if let Some(lab) = observation.environment.lab {
+        caveats.push(format!(
+            "Measured in the lab: virtual time advances {} ns per guest instruction. Neither caches nor the speed of \
+             devices are modelled, so times compare path lengths of the software, not machines.",
+            lab.ns_per_instruction
+        ));
+        if lab.cpus > 1 {
+            caveats.push(format!(
+                "The lab's {} virtual CPUs take turns: when several are busy, each advances slower than the clock. \
+                 Latencies are meaningful with one virtual CPU only.",
+                lab.cpus
+            ));
+        }
+    }
+    match observation.tier {
+        Tier::KernelClass => {}
+        Tier::UserSpaceDispatcher => caveats.push(
+            "The user-space dispatcher can neither stop a task inside the kernel nor keep interrupts out of a window; \
+             what it held here is not guaranteed."
+                .into(),
+        ),
+        Tier::NotEnforced => caveats.push(
+            "No table was enforced. The plan's deadlines are used to judge the run, though the stock policy knows \
+             nothing of them."
+                .into(),
+        ),
+    }
+    caveats.push("A measurement shows what happened in this run; it is no bound on what can happen.".into());
+    caveats
+}
+
+/// Nanoseconds as microseconds with three decimals (exact).
+pub(crate) fn us(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}.{:03}", ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000)
+}
+
+/// Tenths of nanoseconds as microseconds with three decimals, rounded half away from zero.
+pub(crate) fn us_of_tenths(tenths: Tenths) -> String {
+    us(rounded(tenths.0, 10))
+}
+
+/// How the times of one table are written: all with the same number of decimals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decimals {
+    /// To the nanosecond.
+    Three,
+    /// To a tenth of a microsecond, where times of more than 10 ms would make columns too wide.
+    One,
+}
+
+impl Decimals {
+    /// What suits a table whose largest time is this.
+    pub fn for_largest(ns: i64) -> Decimals {
+        if ns.unsigned_abs() < 10_000_000 {
+            Decimals::Three
+        } else {
+            Decimals::One
+        }
+    }
+    /// Nanoseconds as microseconds.
+    pub fn us(self, ns: i64) -> String {
+        match self {
+            Decimals::Three => us(ns),
+            Decimals::One => tenths_of_us(rounded(ns, 100)),
+        }
+    }
+    /// Tenths of nanoseconds as microseconds.
+    pub fn us_of_tenths(self, tenths: Tenths) -> String {
+        match self {
+            Decimals::Three => us_of_tenths(tenths),
+            Decimals::One => tenths_of_us(rounded(tenths.0, 1000)),
+        }
+    }
+}
+
+fn tenths_of_us(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}.{}", value.unsigned_abs() / 10, value.unsigned_abs() % 10)
+}
+
+/// A quotient rounded half away from zero.
+fn rounded(value: i64, by: i64) -> i64 {
+    let half = if value < 0 { -by / 2 } else { by / 2 };
+    value.saturating_add(half) / by
+}
+
+/// A length of time in the unit that suits it, with about four digits, for axes and prose.
+pub(crate) fn short_time(ns: i64) -> String {
+    let (scale, unit) = match ns.unsigned_abs() {
+        0..=999 => (1, "ns"),
+        1_000..=999_999 => (1_000, "us"),
+        1_000_000..=999_999_999 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let value = ns as f64 / f64::from(scale);
+    let decimals = match value.abs() {
+        value if value >= 100.0 || scale == 1 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {unit}")
+}
+
+/// A count with its thousands apart.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 && digits.len() > 4 {
+            text.push('\u{a0}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A word with a capital letter.
+pub(crate) fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A background load's policy.
+pub(crate) fn policy(policy: Policy) -> String {
+    match policy {
+        Policy::Other(0) => "SCHED_OTHER".into(),
+        Policy::Other(nice) => format!("SCHED_OTHER, nice {nice}"),
+        Policy::Fifo(priority) => format!("SCHED_FIFO {priority}"),
+    }
+}
+
+/// What a background load does.
+pub(crate) fn load(load: &Load) -> String {
+    match load {
+        Load::Hog => "computes without end".into(),
+        Load::Syscalls => "issues system calls without end".into(),
+        Load::Periodic { period, run } => format!("computes {run} in every {period}"),
+        Load::Program(command) => command.join(" "),
+    }
+}
+
+/// The facts about where a run took place, name and value.
+pub(crate) fn environment(report: &Report) -> Vec<(String, String)> {
+    let environment = &report.environment;
+    let lab = environment.lab.map(|lab| {
+        format!("{} ns of virtual time per instruction, {} virtual CPU(s)", lab.ns_per_instruction, lab.cpus)
+    });
+    let mut facts = vec![
+        ("kernel", environment.kernel.clone()),
+        ("kernel version", environment.kernel_version.clone()),
+        ("preemption", environment.preemption.clone()),
+        ("CPU model", environment.cpu_model.clone()),
+        ("CPUs online", environment.cpus.to_string()),
+        ("lab", lab.unwrap_or_else(|| "no: measured on a machine".into())),
+    ];
+    facts.retain(|(_, value)| !value.is_empty());
+    let facts = facts.into_iter().map(|(name, value)| (name.to_string(), value));
+    facts.chain(environment.facts.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_are_exact() {
+        assert_eq!(
+            [us(0), us(1), us(-1), us(12_345), us(-1_002_003)],
+            ["0.000", "0.001", "-0.001", "12.345", "-1002.003"]
+        );
+        assert_eq!([us_of_tenths(Tenths(31_634)), us_of_tenths(Tenths(31_635))], ["3.163", "3.164"]);
+        assert_eq!([us_of_tenths(Tenths(-5)), us_of_tenths(Tenths(-4))], ["-0.001", "0.000"]);
+    }
+
+    #[test]
+    fn long_times_give_up_decimals() {
+        assert_eq!(Decimals::for_largest(9_999_999), Decimals::Three);
+        let one = Decimals::for_largest(-10_000_000);
+        assert_eq!([one.us(12_345_650), one.us(-49), one.us(-50)], ["12345.7", "0.0", "-0.1"]);
+        assert_eq!(one.us_of_tenths(Tenths(123_456_500)), "12345.7");
+    }
+
+    #[test]
+    fn short_times_choose_their_unit() {
+        let texts: Vec<String> = [0, 999, 1_500, 12_340, 250_000, 1_000_000, 10_001_009].map(short_time).into();
+        assert_eq!(texts, ["0 ns", "999 ns", "1.5 us", "12.3 us", "250 us", "1 ms", "10 ms"]);
+    }
+
+    #[test]
+    fn counts_are_grouped_from_five_digits() {
+        assert_eq!([count(0), count(1234), count(12345)], ["0", "1234", "12\u{a0}345"]);
+    }
+}

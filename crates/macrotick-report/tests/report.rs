@@ -1,0 +1,263 @@
+//! What a report says of runs whose outcome is known.
+
+#[allow(dead_code)]
+mod synthetic;
+
+use macrotick_model::*;
+use macrotick_report::*;
+
+/// The small system under the kernel, with its records changed.
+fn changed(change: impl FnOnce(&mut Observation)) -> (Observation, Report) {
+    let mut observation = synthetic::small(Backend::Kernel);
+    change(&mut observation);
+    let report = Report::new(&observation);
+    (observation, report)
+}
+
+fn ns(ns: i64) -> Duration {
+    Duration::from_nanos(ns)
+}
+
+#[test]
+fn a_job_that_ends_at_its_deadline_is_in_time() {
+    let deadline = synthetic::small(Backend::Kernel).plan.jobs("control")[0].deadline;
+    let (_, report) = changed(|run| run.tasks[0].jobs[0].end = Some(deadline));
+    assert!(report.holds());
+    assert_eq!(report.task("control").unwrap().least_slack_ns, Some(0));
+    let (_, report) = changed(|run| run.tasks[0].jobs[0].end = Some(deadline + ns(1)));
+    assert!(!report.holds());
+    assert_eq!(report.verdict.misses, 1);
+    assert!(report.verdict.reasons.contains(&"control: 1 of 24 jobs missed".to_string()), "{:?}", report.verdict);
+}
+
+#[test]
+fn a_job_that_never_completed_is_a_miss() {
+    let (_, report) = changed(|run| run.tasks[0].jobs[3].end = None);
+    let task = report.task("control").unwrap();
+    assert_eq!((task.misses, task.never_started, task.completed), (1, 0, 23));
+    assert_eq!((task.lateness.unwrap().count, task.response.unwrap().count), (24, 23));
+}
+
+#[test]
+fn a_job_without_a_record_is_a_miss_and_a_remark() {
+    let (_, report) = changed(|run| {
+        run.tasks[0].jobs.remove(5);
+    });
+    let task = report.task("control").unwrap();
+    assert_eq!((task.activations, task.misses, task.never_started), (24, 1, 1));
+    assert!(report.remarks.iter().any(|remark| remark.starts_with("control: 1 jobs of the plan have no record")));
+}
+
+#[test]
+fn records_beyond_the_run_are_not_judged() {
+    let beyond = Job { job: 24, nominal: Duration::from_millis(24), start: None, end: None };
+    let (_, report) = changed(|run| run.tasks[0].jobs.push(beyond));
+    assert!(report.holds());
+    assert_eq!(report.task("control").unwrap().activations, 24);
+}
+
+#[test]
+fn the_end_of_the_run_belongs_to_it() {
+    // The last control job of a cycle of 4 ms is due 0.2 ms after its release at 3 ms.
+    let run_for = |length: i64| changed(move |run| run.duration = ns(length));
+    let jobs = |report: &Report| report.task("control").unwrap().activations;
+    assert_eq!((jobs(&run_for(3_199_999).1), jobs(&run_for(3_200_000).1)), (3, 4));
+    let windows = |run: &Observation| trace_json(run).matches("\"name\":\"activate, deadline\"").count();
+    assert_eq!((windows(&run_for(3_199_999).0), windows(&run_for(3_200_000).0)), (3, 4));
+}
+
+#[test]
+fn order_and_repetition_of_records_do_not_matter() {
+    let (_, expected) = changed(|_| ());
+    let (_, report) = changed(|run| {
+        let again = run.tasks[0].jobs[7];
+        run.tasks[0].jobs.push(again);
+        run.tasks[0].jobs.reverse();
+    });
+    assert_eq!(report.tasks, expected.tasks);
+    assert_eq!(report.remarks, ["control: 1 records repeat a job; the first one counts"]);
+}
+
+#[test]
+fn lateness_is_measured_from_the_table() {
+    let (_, report) = changed(|run| run.tasks[0].jobs[0].nominal = ns(1_000_000));
+    assert_eq!(report.remarks.len(), 1);
+    assert!(report.remarks[0].contains("not the plan's"), "{:?}", report.remarks);
+    assert!(report.task("control").unwrap().lateness.unwrap().min_ns > 0);
+}
+
+#[test]
+fn a_start_before_the_nominal_instant_is_a_remark() {
+    let (_, report) = changed(|run| run.tasks[0].jobs[2].start = run.tasks[0].jobs[2].start.map(|at| at - ns(5_000)));
+    assert_eq!(report.remarks, ["control: 1 jobs started before their nominal instant"]);
+}
+
+#[test]
+fn a_deadline_in_the_next_cycle_counts_there() {
+    let (_, report) = changed(|run| {
+        // One window per cycle of 4 ms: released at 3.9 ms, due at 0.2 ms of the next cycle.
+        let window = |offset, length, activate| Window {
+            offset: Duration::from_micros(offset),
+            length: Duration::from_micros(length),
+            task: "control".into(),
+            activate,
+            deadline: !activate,
+        };
+        run.plan.tables[0].windows = vec![window(0, 200, false), window(3_900, 100, true)];
+        run.duration = ns(8_150_000);
+        let at = |us: i64| Some(Duration::from_micros(us));
+        let nominal = Duration::from_micros(3_900);
+        run.tasks[0].jobs = vec![Job { job: 0, nominal, start: at(3_901), end: at(4_200) }];
+    });
+    let task = report.task("control").unwrap();
+    // The job of the second cycle is due at 8.2 ms, after the end.
+    assert_eq!((task.activations, task.misses, task.deadline_ns), (1, 0, Some(300_000)));
+    assert_eq!(task.response.unwrap().max_ns, 300_000);
+}
+
+#[test]
+fn the_kernels_counters_are_held_against_the_records() {
+    let (_, report) = changed(|run| {
+        let counters = run.tasks[1].counters.as_mut().unwrap();
+        (counters.misses, counters.lost, counters.skipped) = (2, 1, 3);
+    });
+    assert!(report.holds(), "the records decide");
+    assert_eq!(
+        report.remarks,
+        [
+            "vision: the kernel counted 2 misses, the records show 0",
+            "vision: the kernel counted 1 activations lost, because an older one was still pending",
+            "vision: the kernel counted 3 windows passed over by a late interrupt",
+        ]
+    );
+}
+
+#[test]
+fn only_positive_evidence_holds() {
+    let (_, report) = changed(|run| run.duration = ns(100_000));
+    assert!(!report.holds());
+    assert_eq!((report.verdict.activations, report.verdict.misses), (0, 0));
+    assert_eq!(report.verdict.reasons.len(), 4, "{:?}", report.verdict.reasons);
+    let (_, report) = changed(|run| {
+        run.plan.system.tasks.clear();
+        run.plan.system.chains.clear();
+    });
+    assert_eq!(report.verdict.reasons, ["the system has no task"]);
+}
+
+#[test]
+fn a_broken_bound_breaks_the_verdict() {
+    let (_, report) = changed(|run| run.plan.system.chains[0].age = Some(Duration::from_micros(4_900)));
+    assert!(!report.holds());
+    assert_eq!((report.verdict.bounds, report.verdict.bounds_kept, report.verdict.misses), (2, 1, 0));
+    assert!(report.verdict.reasons[0].starts_with("chain sense-to-act: data age broken, "), "{:?}", report.verdict);
+}
+
+#[test]
+fn a_task_that_never_ran_breaks_its_chains() {
+    let (_, report) = changed(|run| {
+        run.tasks[1].jobs.iter_mut().for_each(|job| (job.start, job.end) = (None, None));
+    });
+    assert_eq!(report.task("vision").unwrap().never_started, 6);
+    assert_eq!(report.task("vision").unwrap().lateness, None);
+    assert_eq!(report.chains[0].reaction.verdict, BoundVerdict::Broken);
+    assert_eq!(report.chains[0].age.verdict, BoundVerdict::Unobserved);
+}
+
+/// Observations that leave a renderer little to show.
+fn meagre() -> Vec<(Observation, Report)> {
+    vec![
+        changed(|run| run.tasks.clear()),
+        changed(|run| run.tasks.iter_mut().for_each(|task| task.jobs.clear())),
+        changed(|run| run.tasks.iter_mut().for_each(|task| task.jobs.truncate(1))),
+        changed(|run| run.duration = Duration::ZERO),
+        changed(|run| run.plan.tables.clear()),
+        changed(|run| run.plan.cycle = Duration::ZERO),
+        changed(|run| run.plan.system.tasks.clear()),
+        changed(|run| run.plan.system.name = "a <b> & \"c\"".into()),
+    ]
+}
+
+#[test]
+fn everything_can_be_rendered_however_little_there_is() {
+    for (observation, report) in meagre() {
+        let renderings = [terminal(&report, true, 1), terminal(&report, false, 500), html(&report, &observation)];
+        for text in renderings {
+            assert!(!text.contains("NaN") && !text.contains("inf\""), "{text}");
+        }
+        serde_json::from_str::<serde_json::Value>(&report.to_json()).unwrap();
+        serde_json::from_str::<serde_json::Value>(&trace_json(&observation)).unwrap();
+        let comparison = compare(&[report]);
+        assert!(comparison.html().ends_with("</html>\n"));
+    }
+}
+
+#[test]
+fn the_page_stands_alone_and_is_small() {
+    for backend in Backend::ALL {
+        let observation = synthetic::robot_arm(backend, Duration::from_secs(10));
+        let page = html(&Report::new(&observation), &observation);
+        assert!(page.len() < 1_000_000, "{backend}: {} bytes", page.len());
+        for foreign in ["http:", "https:", "<script", "<link", "@import", "url(", "src="] {
+            assert!(!page.contains(foreign), "{backend}: {foreign}");
+        }
+    }
+}
+
+#[test]
+fn names_are_escaped() {
+    let (observation, report) = changed(|run| run.plan.system.name = "a <b> & \"c\"".into());
+    let page = html(&report, &observation);
+    assert!(page.contains("a &lt;b&gt; &amp; &quot;c&quot;"));
+    assert!(!page.contains("<b> & "));
+}
+
+#[test]
+fn text_without_colour_has_no_escapes_and_keeps_to_its_width() {
+    for backend in Backend::ALL {
+        let report = Report::new(&synthetic::robot_arm(backend, Duration::from_secs(1)));
+        let text = terminal(&report, false, 100);
+        assert!(!text.contains('\x1b'));
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{backend}: {line}");
+        }
+        assert!(terminal(&report, true, 100).contains('\x1b'));
+    }
+}
+
+#[test]
+fn the_same_observation_gives_the_same_bytes() {
+    let observation = synthetic::robot_arm(Backend::Other, Duration::from_secs(1));
+    let again = synthetic::robot_arm(Backend::Other, Duration::from_secs(1));
+    let (one, two) = (Report::new(&observation), Report::new(&again));
+    assert_eq!(one.to_json(), two.to_json());
+    assert_eq!(html(&one, &observation), html(&two, &again));
+}
+
+#[test]
+fn the_lab_and_the_tier_have_their_caveats() {
+    let (_, report) = changed(|_| ());
+    assert!(report.caveats[0].contains("Neither caches nor the speed of devices are modelled"));
+    let (_, report) = changed(|run| {
+        run.environment.lab = None;
+        run.tier = Tier::NotEnforced;
+        run.backend = Backend::Fifo;
+    });
+    assert!(!report.caveats.iter().any(|caveat| caveat.contains("lab")));
+    assert!(report.caveats[0].starts_with("No table was enforced."));
+}
+
+#[test]
+fn a_trace_tells_of_windows_jobs_misses_and_cpus() {
+    let (observation, _) = changed(|run| run.tasks[0].jobs[3].end = None);
+    let trace: serde_json::Value = serde_json::from_str(&trace_json(&observation)).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let count =
+        |phase: &str, group: u64| events.iter().filter(|event| event["ph"] == phase && event["pid"] == group).count();
+    let windows: usize = observation.plan.tables.iter().map(|table| table.windows.len()).sum();
+    assert_eq!((count("X", 1), count("X", 2), count("i", 2)), (6 * windows, 30, 1));
+    assert_eq!(count("X", 3), observation.segments.len());
+    let first = events.iter().find(|event| event["name"] == "job 0").unwrap();
+    let start = observation.tasks[0].jobs[0].start.unwrap();
+    assert_eq!(first["ts"].as_f64().unwrap(), start.as_micros_f64());
+}
