@@ -1,0 +1,269 @@
+//! What the command line accepts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use macrotick_model::{Backend, Duration};
+use macrotick_plan::Solver;
+
+/// Time-triggered, mixed-criticality real-time Linux: plan, check, run and report a system.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 done and the verdict holds; 1 the verdict does not hold (a miss, a broken bound, an \
+infeasible plan); 2 wrong input; 3 this host or the lab failed.";
+
+/// The stages, in the order in which data flows through them, and the lab.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Plan a system description: solve it into tables and show their timeline
+    Plan(PlanArgs),
+    /// Judge a plan (or a description, which is planned first) without the solver's help
+    Check(CheckArgs),
+    /// Deploy a plan on this host, run it, and write the raw records
+    Observe(ObserveArgs),
+    /// Judge an observation: tables in the terminal, JSON, an HTML page, a Perfetto trace
+    Report(ReportArgs),
+    /// All of it: plan, deploy, run, observe, report
+    Run(RunArgs),
+    /// Remove the table that is installed on this host, such as one that a killed run left behind
+    Stop,
+    /// Build the lab's kernels and run commands in it
+    Lab(LabArgs),
+    /// Run an experiment in the lab and write its tables, plots and figures
+    Bench(BenchArgs),
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The system description
+    pub system: PathBuf,
+    /// Where to write the plan (JSON)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The solver: `folded` or `null`; by default `null` for a description with a table, else `folded`
+    #[arg(long)]
+    pub solver: Option<Solver>,
+    /// Print the plan as JSON instead of its timeline
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// A plan (`.json`) or a system description
+    pub input: PathBuf,
+    /// Print the verdict as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `observe` and `run` have in common.
+#[derive(Clone, Debug, Args)]
+pub struct DispatchArgs {
+    /// What dispatches the jobs
+    #[arg(long, value_enum, default_value_t = BackendName::Kernel)]
+    pub backend: BackendName,
+    /// How long to observe, with a unit; by default what the description says
+    #[arg(long)]
+    pub duration: Option<Duration>,
+    /// Trace who has which CPU, for so long from the epoch (it costs time in every switch)
+    #[arg(long, value_name = "LENGTH")]
+    pub trace: Option<Duration>,
+    /// Seed of drawn execution times
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Arguments of `observe`.
+#[derive(Debug, Args)]
+pub struct ObserveArgs {
+    /// The plan
+    pub plan: PathBuf,
+    /// Where to write the observation (JSON)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// How to run it
+    #[command(flatten)]
+    pub dispatch: DispatchArgs,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The observation
+    pub observation: PathBuf,
+    /// Where to write report.json, report.html and trace.json; by default nothing is written
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Print the report as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A system description or a plan (`.json`)
+    pub input: PathBuf,
+    /// Run in the lab instead of on this host
+    #[arg(long)]
+    pub lab: bool,
+    /// Where to write plan, observation and report [default: build/run/SYSTEM-BACKEND]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// How to run it
+    #[command(flatten)]
+    pub dispatch: DispatchArgs,
+    /// The lab
+    #[command(flatten)]
+    pub lab_options: LabOptions,
+}
+
+/// The lab's virtual machine.
+#[derive(Clone, Debug, Args)]
+pub struct LabOptions {
+    /// The lab: virtual nanoseconds per instruction as a power of two, 0 (1 ns) or 2 (4 ns)
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
+    pub shift: u32,
+    /// The lab: virtual CPUs [default: as many as the description needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub smp: Option<u32>,
+    /// The lab: print the command that boots the guest, ready to paste, and stop
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Arguments of `lab`.
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    /// What to do in the lab.
+    #[command(subcommand)]
+    pub verb: LabVerb,
+}
+
+/// What to do in the lab.
+#[derive(Debug, Subcommand)]
+pub enum LabVerb {
+    /// Build a kernel, unless it is there already
+    Kernel {
+        /// Which one
+        #[arg(default_value = "patched")]
+        flavor: FlavorName,
+    },
+    /// Boot the lab, run a command in it, and print what it printed
+    Exec {
+        /// The kernel
+        #[arg(long, default_value = "patched")]
+        flavor: FlavorName,
+        /// The virtual machine
+        #[command(flatten)]
+        options: LabOptions,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Which experiment
+    pub name: BenchName,
+    /// Where to write figures, tables and plots [default: build/bench/NAME]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Also renew docs/results/NAME.md and its plots
+    #[arg(long)]
+    pub publish: bool,
+}
+
+/// The experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchName {
+    /// Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend
+    Response,
+    /// The patched kernel with no table against the pristine one: cyclictest and hackbench
+    Overhead,
+}
+
+impl BenchName {
+    /// The name on the command line and in paths.
+    pub fn name(self) -> &'static str {
+        match self {
+            BenchName::Response => "response",
+            BenchName::Overhead => "overhead",
+        }
+    }
+}
+
+/// [`Backend`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendName {
+    /// The scheduling class SCHED_TT
+    Kernel,
+    /// The user-space dispatcher
+    User,
+    /// SCHED_FIFO
+    Fifo,
+    /// SCHED_DEADLINE
+    Deadline,
+    /// SCHED_OTHER
+    Other,
+}
+
+impl From<BackendName> for Backend {
+    fn from(name: BackendName) -> Backend {
+        match name {
+            BackendName::Kernel => Backend::Kernel,
+            BackendName::User => Backend::User,
+            BackendName::Fifo => Backend::Fifo,
+            BackendName::Deadline => Backend::Deadline,
+            BackendName::Other => Backend::Other,
+        }
+    }
+}
+
+/// [`macrotick_lab::Flavor`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FlavorName {
+    /// With Macrotick
+    Patched,
+    /// Without
+    Pristine,
+    /// With Macrotick, lockdep, KASAN and the other checks
+    Debug,
+    /// With Macrotick, without PREEMPT_RT
+    NonRt,
+}
+
+impl From<FlavorName> for macrotick_lab::Flavor {
+    fn from(name: FlavorName) -> Self {
+        use macrotick_lab::Flavor;
+        match name {
+            FlavorName::Patched => Flavor::Patched,
+            FlavorName::Pristine => Flavor::Pristine,
+            FlavorName::Debug => Flavor::Debug,
+            FlavorName::NonRt => Flavor::NonRt,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

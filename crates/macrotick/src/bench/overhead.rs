@@ -1,0 +1,172 @@
+//! What the patched kernel costs while no table is installed: cyclictest and hackbench on it and on the pristine one.
+
+use std::fmt::Write as _;
+
+use macrotick_lab::progress::Terminal;
+use macrotick_lab::{Flavor, Lab};
+use macrotick_model::Duration;
+use macrotick_report::{figures, Figure};
+
+use super::{Bench, Results};
+use crate::args::LabOptions;
+use crate::error::CliError;
+use crate::guest;
+use crate::verbs::write_text;
+
+const METHOD: &str = "The same source tree and configuration with and without Macrotick's overlay and hooks, no table \
+installed. cyclictest runs one SCHED_FIFO 90 thread that sleeps 1 ms at a time, alone and beside hackbench; hackbench \
+passes messages between groups of processes over sockets, and over pipes, in 20 runs of growing length, because a \
+single one depends on who happens to wait for whom. A maximum is one sample and says little. The aim is a difference below 2 %.";
+
+/// Numbers by the name of their figure.
+type Numbers = Vec<(&'static str, f64)>;
+
+/// A command and the numbers in its output.
+struct Case {
+    name: &'static str,
+    command: &'static str,
+    parse: fn(&str) -> Option<Numbers>,
+    unit: &'static str,
+}
+
+const CASES: [Case; 4] = [
+    Case { name: "cyclictest", command: CYCLICTEST, parse: parse_cyclictest, unit: "ns" },
+    Case { name: "cyclictest over hackbench", command: CYCLICTEST_LOADED, parse: parse_cyclictest, unit: "ns" },
+    Case { name: "hackbench sockets", command: SOCKETS, parse: parse_hackbench, unit: "s" },
+    Case { name: "hackbench pipes", command: PIPES, parse: parse_hackbench, unit: "s" },
+];
+/// One run depends on who happens to wait for whom; runs of different lengths tell what they have in common.
+const SOCKETS: &str = "for i in $(seq 100 10 290); do hackbench -g 2 -l $i; done";
+const PIPES: &str = "for i in $(seq 100 10 290); do hackbench -p -g 2 -l $i; done";
+const CYCLICTEST: &str = "cyclictest -m -N -q -p 90 -i 1000 -l 5000";
+const CYCLICTEST_LOADED: &str =
+    "hackbench -g 1 -l 100000 >/dev/null & cyclictest -m -N -q -p 90 -i 1000 -l 2000; kill $!";
+
+/// One number on both kernels.
+struct Row {
+    case: &'static str,
+    figure: &'static str,
+    unit: &'static str,
+    pristine: f64,
+    patched: f64,
+}
+
+impl Row {
+    fn percent(&self) -> f64 {
+        (self.patched / self.pristine - 1.0) * 100.0
+    }
+}
+
+/// Runs it.
+pub fn run(bench: &Bench) -> Result<Results, CliError> {
+    let mut rows = Vec::new();
+    for case in &CASES {
+        guest::announce(&format!("{}: {}", bench.name, case.name));
+        let pristine = measure(case, Flavor::Pristine)?;
+        let patched = measure(case, Flavor::Patched)?;
+        rows.extend(pristine.into_iter().zip(patched).map(|((figure, pristine), (_, patched))| Row {
+            case: case.name,
+            figure,
+            unit: case.unit,
+            pristine,
+            patched,
+        }));
+    }
+    let tables = markdown(&rows);
+    print!("{tables}");
+    write_text(&bench.folder.join("tables.md"), &tables)?;
+    figures::write(&bench.folder.join("figures.json"), &rows.iter().flat_map(figures_of).collect::<Vec<_>>())?;
+    Ok(Results {
+        title: "Overhead: the patched kernel at rest",
+        method: METHOD.into(),
+        tables,
+        kernels: vec![release(Flavor::Pristine)?, release(Flavor::Patched)?],
+        plots: Vec::new(),
+    })
+}
+
+fn measure(case: &Case, flavor: Flavor) -> Result<Numbers, CliError> {
+    let argv = ["sh", "-c", case.command].map(String::from).to_vec();
+    let options = LabOptions { shift: 0, smp: None, dry_run: false };
+    let mut job = guest::job(flavor, argv, &options, 1);
+    job.wall_limit = Duration::from_secs(900);
+    let output = guest::run(&job)?.stdout_text();
+    (case.parse)(&output).ok_or_else(|| CliError::GuestOutput {
+        command: case.command.into(),
+        expected: "figures",
+        output,
+    })
+}
+
+fn release(flavor: Flavor) -> Result<String, CliError> {
+    Ok(Lab::new()?.build_kernel(flavor, &mut Terminal::new())?.release)
+}
+
+/// The last line is `T: 0 ( 42) P:90 I:1000 C: 5000 Min: 3012 Act: 3120 Avg: 3100 Max: 5400`.
+fn parse_cyclictest(output: &str) -> Option<Numbers> {
+    let line = output.lines().rev().find(|line| line.starts_with("T:"))?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let after = |key: &str| {
+        let at = words.iter().position(|word| *word == key)?;
+        words.get(at + 1)?.parse().ok()
+    };
+    Some(vec![("min", after("Min:")?), ("mean", after("Avg:")?), ("max", after("Max:")?)])
+}
+
+/// `Time: 0.123`, once for every run.
+fn parse_hackbench(output: &str) -> Option<Numbers> {
+    let times: Vec<f64> = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("Time:"))
+        .map(|time| time.trim().parse().ok())
+        .collect::<Option<_>>()?;
+    let sum: f64 = times.iter().sum();
+    (!times.is_empty()).then(|| vec![("sum of 20 runs", (sum * 1e3).round() / 1e3)])
+}
+
+fn figures_of(row: &Row) -> [Figure; 3] {
+    let figure = |kernel: &str, value: f64, unit: &str| Figure {
+        figure: row.figure.into(),
+        case: format!("{}, {kernel}", row.case),
+        value,
+        unit: unit.into(),
+    };
+    [
+        figure("pristine", row.pristine, row.unit),
+        figure("patched", row.patched, row.unit),
+        figure("difference", row.percent(), "%"),
+    ]
+}
+
+fn markdown(rows: &[Row]) -> String {
+    let mut text = "| case | figure | pristine | patched | difference |\n|---|---|---:|---:|---:|\n".to_string();
+    for row in rows {
+        let Row { case, figure, unit, pristine, patched } = row;
+        let _ =
+            writeln!(text, "| {case} | {figure} | {pristine} {unit} | {patched} {unit} | {:+.2} % |", row.percent());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_tools_print() {
+        let cyclictest = "# /dev/cpu_dma_latency set to 0us\n\
+            T: 0 (   52) P:90 I:1000 C:   5000 Min:   3012 Act: 3120 Avg: 3100 Max:    5400\n";
+        assert_eq!(parse_cyclictest(cyclictest), Some(vec![("min", 3012.0), ("mean", 3100.0), ("max", 5400.0)]));
+        let hackbench = "Running in process mode\nTime: 0.123\nRunning in process mode\nTime: 0.200\n";
+        assert_eq!(parse_hackbench(hackbench), Some(vec![("sum of 20 runs", 0.323)]));
+        assert_eq!(parse_cyclictest("nothing"), None);
+        assert_eq!(parse_hackbench("nothing"), None);
+    }
+
+    #[test]
+    fn difference_is_relative_to_the_pristine_kernel() {
+        let row = Row { case: "c", figure: "mean", unit: "ns", pristine: 200.0, patched: 203.0 };
+        assert_eq!(format!("{:.2}", row.percent()), "1.50");
+        assert!(markdown(&[row]).ends_with("| c | mean | 200 ns | 203 ns | +1.50 % |\n"));
+    }
+}

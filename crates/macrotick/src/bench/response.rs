@@ -1,0 +1,71 @@
+//! Figure 3 of the SCHED_TT paper: response times of one periodic task over a CPU hog under every backend.
+
+use std::io::IsTerminal;
+
+use macrotick_model::{Backend, Observation};
+use macrotick_report::{compare, Comparison, Metric, Reference, Report};
+
+use super::{Bench, Results};
+use crate::args::{BackendName, DispatchArgs, LabOptions};
+use crate::error::CliError;
+use crate::guest;
+use crate::input::plan_from;
+
+const DESCRIPTION: &str = "examples/response.yaml";
+const BACKENDS: [BackendName; 5] =
+    [BackendName::Other, BackendName::Fifo, BackendName::Deadline, BackendName::User, BackendName::Kernel];
+
+const METHOD: &str = "One task of 100 us every 10.001009 ms, so that its phase sweeps over the kernel's tick, above a \
+SCHED_OTHER process that never sleeps. The same plan is run under each backend. Lateness is the first instruction of \
+the job after its nominal instant in the table, response its last. The paper's figure 3 measured the time from the \
+nominal instant to the task's reaction on other hardware (Atom E3950, Linux 5.9): compare shapes and order, not \
+absolute values.";
+
+/// Runs it.
+pub fn run(bench: &Bench) -> Result<Results, CliError> {
+    let plan = plan_from(&bench.root.join(DESCRIPTION))?;
+    let mut reports = Vec::new();
+    let mut kernel = String::new();
+    for backend in BACKENDS {
+        guest::announce(&format!("{}: {}", bench.name, Backend::from(backend)));
+        let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1 };
+        let options = LabOptions { shift: 0, smp: None, dry_run: false };
+        let observation = guest::observe(&plan, &dispatch, &options)?;
+        kernel = describe(&observation);
+        reports.push(Report::new(&observation));
+    }
+    let comparison = compare(&reports).with_references(references());
+    comparison.write(&bench.folder)?;
+    let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
+    print!("{}", comparison.terminal(colour, 110));
+    Ok(results(&comparison, kernel))
+}
+
+/// The paper's response times come from a job of next to no length, which makes them what we call lateness.
+fn references() -> Vec<Reference> {
+    Reference::sched_tt_figure_3()
+        .into_iter()
+        .map(|reference| Reference { metric: Metric::Lateness, ..reference })
+        .collect()
+}
+
+fn describe(observation: &Observation) -> String {
+    let environment = &observation.environment;
+    format!("{} ({})", environment.kernel, environment.preemption)
+}
+
+fn results(comparison: &Comparison, kernel: String) -> Results {
+    let task = &comparison.tasks[0];
+    let close = comparison.close_histogram_svg(task, Metric::Lateness).map(|_| "-close").unwrap_or_default();
+    let plots = vec![
+        (format!("{}-lateness-histogram{close}.svg", task.name), "Lateness under each backend".into()),
+        (format!("{}-lateness-cdf.svg", task.name), "The same as cumulative distribution".into()),
+    ];
+    Results {
+        title: "Response: one task over a CPU hog",
+        method: METHOD.into(),
+        tables: comparison.markdown(),
+        kernels: vec![kernel],
+        plots,
+    }
+}

@@ -1,0 +1,77 @@
+//! What a verb can fail with, and how it is shown.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use macrotick_model::files::{FileError, LoadError};
+
+/// Why a verb did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The description or document is wrong.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A plan or observation could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// No plan exists, or none was found.
+    #[error(transparent)]
+    Plan(#[from] macrotick_plan::PlanError),
+    /// The host could not run the plan.
+    #[error(transparent)]
+    Node(#[from] macrotick_node::NodeError),
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] macrotick_lab::LabError),
+    /// Figures or plots could not be written.
+    #[error(transparent)]
+    Figures(#[from] macrotick_report::figures::WriteError),
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A command in the lab failed.
+    #[error("in the lab, `{command}` ended with {status}\n{output}")]
+    Guest {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// What it printed.
+        output: String,
+    },
+    /// A command in the lab printed something that could not be understood.
+    #[error("in the lab, `{command}` printed no {expected}:\n{output}")]
+    GuestOutput {
+        /// The command.
+        command: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What it printed.
+        output: String,
+    },
+}
+
+impl CliError {
+    /// 2 for wrong input, 3 for a host or lab that failed.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            CliError::Load(_) | CliError::File(_) | CliError::Plan(_) => 2,
+            _ => 3,
+        }
+    }
+
+    /// Writes the error to standard error, a description's diagnostics with colour where a person reads them.
+    pub fn print(&self) {
+        let colour = macrotick_report::colour_wanted(std::io::stderr().is_terminal());
+        match self {
+            CliError::Load(LoadError::Description(diagnostics)) => eprint!("{}", diagnostics.render(colour)),
+            error if colour => eprintln!("\x1b[1;31merror\x1b[0m: {error}"),
+            error => eprintln!("error: {error}"),
+        }
+    }
+}

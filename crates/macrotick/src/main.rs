@@ -1,0 +1,63 @@
+//! `macrotick`: the command line. One verb per stage, one function per verb; the work is in the other crates.
+
+mod args;
+mod bench;
+mod error;
+mod guest;
+mod input;
+mod progress;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Verb};
+use crate::error::CliError;
+
+/// The result of a verb that ran to its end.
+pub enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// It did, and the verdict is negative: a miss, a broken bound, an infeasible plan.
+    DoesNotHold,
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = hidden_verb() {
+        return code;
+    }
+    let cli = Cli::parse();
+    match execute(&cli) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::DoesNotHold) => ExitCode::from(1),
+        Err(error) => {
+            error.print();
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// The processes that other verbs start: tasks, background load, the lab's guest.
+fn hidden_verb() -> Option<ExitCode> {
+    let first = std::env::args().nth(1)?;
+    match first.as_str() {
+        macrotick_node::task::VERB => Some(macrotick_node::task::main()),
+        macrotick_node::background::VERB => Some(macrotick_node::background::main()),
+        "guest" => macrotick_lab::guest::main(),
+        _ => None,
+    }
+}
+
+fn execute(cli: &Cli) -> Result<Outcome, CliError> {
+    match &cli.verb {
+        Verb::Plan(args) => verbs::plan::execute(args),
+        Verb::Check(args) => verbs::check::execute(args),
+        Verb::Observe(args) => verbs::observe::execute(args),
+        Verb::Report(args) => verbs::report::execute(args),
+        Verb::Run(args) => verbs::run::execute(args),
+        Verb::Stop => verbs::stop::execute(),
+        Verb::Lab(args) => verbs::lab::execute(args),
+        Verb::Bench(args) => verbs::bench::execute(args),
+    }
+}

@@ -1,0 +1,28 @@
+//! `macrotick bench`
+
+use std::path::PathBuf;
+
+use macrotick_lab::Layout;
+
+use crate::args::{BenchArgs, BenchName};
+use crate::bench::{self, Bench};
+use crate::error::CliError;
+use crate::Outcome;
+
+/// Runs an experiment and writes what came out.
+pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
+    let layout = Layout::find()?;
+    let name = args.name.name();
+    let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("build/bench/{name}")));
+    let run = match args.name {
+        BenchName::Response => bench::response::run,
+        BenchName::Overhead => bench::overhead::run,
+    };
+    let bench = Bench { name, root: layout.root().to_path_buf(), folder };
+    let results = run(&bench)?;
+    println!("\nfigures: {}", bench.folder.join("figures.json").display());
+    if args.publish {
+        println!("results: {}", bench.publish(&results)?.display());
+    }
+    Ok(Outcome::Done)
+}

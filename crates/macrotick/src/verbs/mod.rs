@@ -1,0 +1,25 @@
+//! One module per verb.
+
+pub mod bench;
+pub mod check;
+pub mod lab;
+pub mod observe;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod stop;
+
+use std::path::Path;
+
+use crate::error::CliError;
+
+/// Writes a text file, creating its directory.
+pub fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
+    path.parent().map_or(Ok(()), create)?;
+    std::fs::write(path, text).map_err(|source| CliError::Write { path: path.into(), source })
+}
+
+/// Creates a directory and those above it.
+pub fn create(directory: &Path) -> Result<(), CliError> {
+    std::fs::create_dir_all(directory).map_err(|source| CliError::Write { path: directory.into(), source })
+}

@@ -1,0 +1,32 @@
+//! `macrotick observe`
+
+use std::io::IsTerminal;
+
+use macrotick_model::{Duration, Plan};
+use macrotick_node::RunOptions;
+
+use crate::args::{DispatchArgs, ObserveArgs};
+use crate::error::CliError;
+use crate::progress::RunBar;
+use crate::Outcome;
+
+/// Runs a plan on this host and writes the raw records.
+pub fn execute(args: &ObserveArgs) -> Result<Outcome, CliError> {
+    let plan = Plan::load(&args.plan)?;
+    let mut bar = RunBar::new();
+    let observation = macrotick_node::run(&plan, &options(&args.dispatch), &mut |progress| bar.update(progress))?;
+    observation.save(&args.output)?;
+    Ok(Outcome::Done)
+}
+
+/// Where nobody watches, nothing wakes up to report progress.
+pub fn options(args: &DispatchArgs) -> RunOptions {
+    let watched = std::io::stderr().is_terminal();
+    RunOptions {
+        duration: args.duration,
+        trace: args.trace,
+        seed: args.seed,
+        progress_every: watched.then_some(Duration::from_millis(200)),
+        ..RunOptions::new(args.backend.into())
+    }
+}

@@ -1,0 +1,29 @@
+//! `macrotick plan`
+
+use macrotick_model::timeline::timeline;
+use macrotick_model::System;
+use macrotick_plan::Solver;
+
+use crate::args::PlanArgs;
+use crate::error::CliError;
+use crate::Outcome;
+
+/// Plans a description; the judge has the last word on what the solver made.
+pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
+    let system = System::load(&args.system)?;
+    let plan = macrotick_plan::plan(&system, args.solver.unwrap_or_else(|| Solver::default_for(&system)))?;
+    if let Some(path) = &args.output {
+        plan.save(path)?;
+    }
+    if args.json {
+        print!("{}", plan.to_json());
+    } else {
+        print!("{}", timeline(&plan));
+    }
+    let verdict = macrotick_check::check(&plan);
+    if verdict.is_feasible() {
+        return Ok(Outcome::Done);
+    }
+    eprintln!("{verdict}");
+    Ok(Outcome::DoesNotHold)
+}

@@ -1,0 +1,55 @@
+//! `macrotick report`
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use macrotick_model::Observation;
+use macrotick_report::Report;
+
+use super::write_text;
+use crate::args::ReportArgs;
+use crate::error::CliError;
+use crate::Outcome;
+
+/// Judges an observation.
+pub fn execute(args: &ReportArgs) -> Result<Outcome, CliError> {
+    let observation = Observation::load(&args.observation)?;
+    let report = Report::new(&observation);
+    if let Some(directory) = &args.output {
+        write(directory, &report, &observation)?;
+    }
+    if args.json {
+        print!("{}", report.to_json());
+    } else {
+        show(&report);
+    }
+    Ok(outcome(&report))
+}
+
+/// Whether what was promised was kept.
+pub fn outcome(report: &Report) -> Outcome {
+    if report.holds() {
+        Outcome::Done
+    } else {
+        Outcome::DoesNotHold
+    }
+}
+
+/// Prints the report's tables.
+pub fn show(report: &Report) {
+    let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
+    print!("{}", macrotick_report::terminal(report, colour, terminal_width()));
+}
+
+fn terminal_width() -> usize {
+    const FALLBACK: usize = 100;
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.unwrap_or(FALLBACK)
+}
+
+/// Writes report.json, report.html and trace.json.
+pub fn write(directory: &Path, report: &Report, observation: &Observation) -> Result<(), CliError> {
+    write_text(&directory.join("report.json"), &report.to_json())?;
+    write_text(&directory.join("report.html"), &macrotick_report::html(report, observation))?;
+    write_text(&directory.join("trace.json"), &macrotick_report::trace_json(observation))
+}

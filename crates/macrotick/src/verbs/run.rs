@@ -1,0 +1,52 @@
+//! `macrotick run`
+
+use std::path::PathBuf;
+
+use macrotick_model::{Backend, Observation, Plan};
+use macrotick_report::Report;
+
+use super::report;
+use crate::args::RunArgs;
+use crate::error::CliError;
+use crate::guest;
+use crate::input::plan_from;
+use crate::progress::RunBar;
+use crate::verbs::{create, observe};
+use crate::Outcome;
+
+/// Plans, deploys, runs, observes and reports.
+pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
+    let plan = plan_from(&args.input)?;
+    if args.lab && args.lab_options.dry_run {
+        guest::dry_run(&guest::observe_job(&plan, &args.dispatch, &args.lab_options))?;
+        return Ok(Outcome::Done);
+    }
+    let verdict = macrotick_check::check(&plan);
+    if !verdict.is_feasible() {
+        eprintln!("{verdict}");
+        return Ok(Outcome::DoesNotHold);
+    }
+    let observation = observe_here_or_there(args, &plan)?;
+    let report = Report::new(&observation);
+    let directory = directory(args, &plan);
+    create(&directory)?;
+    plan.save(&directory.join("plan.json"))?;
+    observation.save(&directory.join("observation.json"))?;
+    report::write(&directory, &report, &observation)?;
+    report::show(&report);
+    println!("\nreport: {}", directory.join("report.html").display());
+    Ok(report::outcome(&report))
+}
+
+fn observe_here_or_there(args: &RunArgs, plan: &Plan) -> Result<Observation, CliError> {
+    if args.lab {
+        return guest::observe(plan, &args.dispatch, &args.lab_options);
+    }
+    let mut bar = RunBar::new();
+    Ok(macrotick_node::run(plan, &observe::options(&args.dispatch), &mut |progress| bar.update(progress))?)
+}
+
+fn directory(args: &RunArgs, plan: &Plan) -> PathBuf {
+    let backend: Backend = args.dispatch.backend.into();
+    args.output.clone().unwrap_or_else(|| PathBuf::from(format!("build/run/{}-{backend}", plan.system.name)))
+}
