@@ -1,0 +1,79 @@
+//! The guest's side of the kernel tests.
+
+use std::process::ExitCode;
+
+use macrotick_kernel_tests::golden::{self, Case};
+use macrotick_kernel_tests::scenarios::Scenario;
+use macrotick_kernel_tests::{abi, process, runner, scenarios, sys};
+
+const USAGE: &str = "usage: kernel-tests run [NAME ...] | golden FILE ... | list | guest";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["guest"] => macrotick_lab::guest::main(),
+        ["run", names @ ..] => run(names),
+        ["golden", files @ ..] => play(files),
+        ["list"] => {
+            scenarios::all().iter().for_each(|scenario| println!("{}", scenario.name));
+            ExitCode::SUCCESS
+        }
+        ["jobs", count] => jobs(count.parse().unwrap_or(0)),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What was named, else what this machine can run and does not take long.
+fn wanted(scenario: &Scenario, names: &[&str]) -> bool {
+    if names.is_empty() {
+        return scenario.cpus <= sys::nr_cpus() && !scenario.is_long();
+    }
+    names.contains(&scenario.name)
+}
+
+fn run(names: &[&str]) -> ExitCode {
+    let chosen: Vec<_> = scenarios::all().into_iter().filter(|one| wanted(one, names)).collect();
+    if names.len() > chosen.len() {
+        eprintln!("some of these scenarios do not exist: {names:?}");
+        return ExitCode::from(2);
+    }
+    ExitCode::from(u8::from(!runner::run(&chosen)))
+}
+
+/// Plays golden cases, each in a scenario's surroundings; prints the files' names and what happened.
+fn play(files: &[&str]) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    runner::adopt();
+    for file in files {
+        let played = || {
+            runner::begin();
+            let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+            let case = Case::parse(&text)?;
+            std::fs::write("/tmp/golden", golden::play(&case)?).map_err(|error| error.to_string())
+        };
+        println!("== {file}");
+        match process::check_in_child(20_000_000_000, played).and_then(|()| runner::clean_up()) {
+            Ok(()) => print!("{}", std::fs::read_to_string("/tmp/golden").unwrap_or_default()),
+            Err(reason) => {
+                println!("FAILED {reason}");
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    code
+}
+
+/// What the scenario of an exec becomes: so many jobs, then success.
+fn jobs(count: u32) -> ExitCode {
+    let Ok(device) = abi::Device::open() else { return ExitCode::from(100) };
+    for _ in 0..count {
+        if let Err(errno) = device.wait() {
+            return ExitCode::from(errno as u8);
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,162 @@
+//! Forked processes.
+
+use crate::abi::Device;
+use crate::board::{Board, Log};
+use crate::check::{Check, Explain};
+use crate::sys;
+use crate::{ensure, ensure_eq};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With an exit code.
+    Exited(i32),
+    /// By a signal.
+    Signaled(i32),
+}
+
+/// A child of this process. It is not ended when dropped: the runner ends whatever a scenario leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Child {
+    /// Its process id.
+    pub pid: i32,
+}
+
+/// Runs a function in a process of its own; its result is the exit code.
+pub fn fork(body: impl FnOnce() -> i32) -> Child {
+    try_fork(body).unwrap_or_else(|errno| panic!("fork: errno {errno}"))
+}
+
+/// The same where the fork may be refused.
+pub fn try_fork(body: impl FnOnce() -> i32) -> Result<Child, i32> {
+    // SAFETY: scenarios fork from processes with one thread only, or from threads that hold no lock of the allocator's.
+    match unsafe { libc::fork() } {
+        0 => {
+            let code = body();
+            // SAFETY: ends this process without running the parent's handlers.
+            unsafe { libc::_exit(code) }
+        }
+        pid => sys::done(pid).map(|_| Child { pid }),
+    }
+}
+
+/// Runs a check in a process of its own, and returns its verdict.
+pub fn check_in_child(limit_ns: u64, body: impl FnOnce() -> Check) -> Check {
+    let mut pipe = [0; 2];
+    // SAFETY: writes two descriptors.
+    sys::done(unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) }).explain("pipe")?;
+    let child = fork(|| match body() {
+        Ok(()) => 0,
+        Err(reason) => {
+            // SAFETY: reads the text.
+            unsafe { libc::write(pipe[1], reason.as_ptr().cast(), reason.len().min(4000)) };
+            1
+        }
+    });
+    // SAFETY: our copy of the writing end.
+    unsafe { libc::close(pipe[1]) };
+    let ended = child.wait(limit_ns);
+    let mut text = [0u8; 4096];
+    let length = match ended {
+        // SAFETY: writes at most the buffer's length; nobody else holds the writing end for long.
+        Ok(Ended::Exited(1)) => unsafe { libc::read(pipe[0], text.as_mut_ptr().cast(), text.len()) },
+        _ => 0,
+    };
+    // SAFETY: our descriptor.
+    unsafe { libc::close(pipe[0]) };
+    match ended? {
+        Ended::Exited(0) => Ok(()),
+        Ended::Exited(1) => Err(String::from_utf8_lossy(&text[..length.max(0) as usize]).into_owned()),
+        other => Err(format!("the process ended with {other:?}")),
+    }
+}
+
+impl Child {
+    /// Sends a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: takes numbers.
+        unsafe { libc::kill(self.pid, signal) };
+    }
+
+    /// Waits for the end, at most so long.
+    pub fn wait(&self, limit_ns: u64) -> Check<Ended> {
+        let mut ended = None;
+        sys::eventually(limit_ns, || {
+            ended = self.poll();
+            ended.is_some()
+        });
+        ended.ok_or_else(|| format!("process {} did not end: {}", self.pid, self.describe()))
+    }
+
+    /// How it ended, if it has.
+    pub fn poll(&self) -> Option<Ended> {
+        let mut status = 0;
+        // SAFETY: writes the status.
+        let pid = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
+        (pid == self.pid).then(|| {
+            if libc::WIFEXITED(status) {
+                Ended::Exited(libc::WEXITSTATUS(status))
+            } else {
+                Ended::Signaled(libc::WTERMSIG(status))
+            }
+        })
+    }
+
+    /// Kills it, and waits until it is gone, at most so long.
+    pub fn kill(&self, limit_ns: u64) -> Check {
+        self.signal(libc::SIGKILL);
+        ensure_eq!(self.wait(limit_ns)?, Ended::Signaled(libc::SIGKILL), "the end of a killed process");
+        Ok(())
+    }
+
+    /// Waits for the end, which must be a success.
+    pub fn succeed(&self, limit_ns: u64) -> Check {
+        ensure_eq!(self.wait(limit_ns)?, Ended::Exited(0), "the end of process {}", self.pid);
+        Ok(())
+    }
+
+    /// What the kernel says of its state, for messages.
+    pub fn describe(&self) -> String {
+        let path = format!("/proc/{}/stat", self.pid);
+        std::fs::read_to_string(path).unwrap_or_default().trim().chars().take(80).collect()
+    }
+}
+
+/// Forks a process that joins an entity and then runs a function; returns once it has joined.
+pub fn member(entity: &str, body: impl FnOnce(&Device) -> i32) -> Check<Child> {
+    let joined = Board::new(1);
+    let child = fork(|| {
+        let Ok(device) = Device::open() else { return 100 };
+        match device.bind(-1, entity) {
+            Ok(()) => joined.set(0, 1),
+            Err(errno) => joined.set(0, 1000 + errno as u64),
+        }
+        if joined.get(0) == 1 {
+            body(&device)
+        } else {
+            101
+        }
+    });
+    ensure!(sys::eventually(1_000_000_000, || joined.get(0) != 0), "the process for {entity} did not begin");
+    ensure_eq!(joined.get(0), 1, "joining {entity} (1000 + errno)");
+    Ok(child)
+}
+
+/// A member that does the same work in each of its jobs for ever.
+pub fn periodic(entity: &str, log: Log, work_ns: u64) -> Check<Child> {
+    member(entity, move |device| loop {
+        match device.wait() {
+            Ok(wait) => log.push(&wait),
+            Err(errno) => return errno,
+        }
+        sys::spin(work_ns);
+    })
+}
+
+/// A process that is busy for ever under a policy.
+pub fn hog(attr: sys::SchedAttr) -> Child {
+    fork(|| match sys::set_sched(0, attr) {
+        Ok(()) => sys::hog(),
+        Err(errno) => errno,
+    })
+}

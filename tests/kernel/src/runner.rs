@@ -1,0 +1,145 @@
+//! Runs scenarios, one process group each, and cleans up after them.
+
+use std::io::Write;
+use std::os::fd::RawFd;
+
+use crate::abi::Device;
+use crate::check::Check;
+use crate::process::{self, Child};
+use crate::scenarios::Scenario;
+use crate::sys::{self, SchedAttr};
+
+/// Runs the scenarios in order; prints a line for each. Whether all held.
+pub fn run(scenarios: &[Scenario]) -> bool {
+    adopt();
+    let mut good = true;
+    for scenario in scenarios {
+        macrotick_lab::guest::live(scenario.name); // tells the host where a guest died
+        let begin = sys::now_ns();
+        let mut verdict = run_one(scenario);
+        if let Err(left) = clean_up() {
+            verdict = verdict.and(Err(left));
+        }
+        let took = (sys::now_ns() - begin) / 1_000_000;
+        match &verdict {
+            Ok(()) => println!("{}: ok", scenario.name),
+            Err(reason) => println!("{}: FAILED {}", scenario.name, reason.replace('\n', " | ")),
+        }
+        println!("# {} took {took} ms of virtual time", scenario.name);
+        let _ = std::io::stdout().flush();
+        good &= verdict.is_ok();
+    }
+    good
+}
+
+/// What scenarios leave behind becomes a child of this process, so that it can be reaped, however busy it is.
+pub fn adopt() {
+    // SAFETY: takes numbers.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+    begin();
+}
+
+/// Runs one scenario in a session of its own, so that all its processes can be found.
+fn run_one(scenario: &Scenario) -> Check {
+    let mut pipe = [0; 2];
+    // SAFETY: writes two descriptors.
+    unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) };
+    let child = process::fork(|| {
+        // SAFETY: takes nothing.
+        unsafe { libc::setsid() };
+        begin();
+        let verdict = (scenario.run)();
+        let text = match &verdict {
+            Ok(()) => "ok",
+            Err(reason) => reason,
+        };
+        // SAFETY: reads the text.
+        unsafe { libc::write(pipe[1], text.as_ptr().cast(), text.len().min(4000)) };
+        0
+    });
+    // SAFETY: our copy; the scenario's processes hold theirs.
+    unsafe { libc::close(pipe[1]) };
+    let verdict = verdict(scenario, child, pipe[0]);
+    // SAFETY: our descriptor.
+    unsafe { libc::close(pipe[0]) };
+    verdict
+}
+
+/// A scenario's own process looks at counters and clocks in time, whoever else is busy; its children begin as usual.
+pub fn begin() {
+    let attr = SchedAttr { flags: sys::RESET_ON_FORK, ..SchedAttr::fifo(90) };
+    sys::set_sched(0, attr).expect("root may use SCHED_FIFO");
+}
+
+fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
+    let mut poll = libc::pollfd { fd: pipe, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry.
+    let ready = unsafe { libc::poll(&mut poll, 1, scenario.limit_ms as i32) };
+    if ready == 0 {
+        return Err(format!("no verdict after {} ms of virtual time: {}", scenario.limit_ms, survivors().join("; ")));
+    }
+    if poll.revents & libc::POLLIN == 0 {
+        return Err(format!("ended without a verdict: {:?}", child.wait(1_000_000_000)?));
+    }
+    let mut text = [0u8; 4096];
+    // SAFETY: writes at most the buffer's length.
+    let length = unsafe { libc::read(pipe, text.as_mut_ptr().cast(), text.len()) }.max(0) as usize;
+    match &text[..length] {
+        b"ok" => Ok(()),
+        reason => Err(String::from_utf8_lossy(reason).into_owned()),
+    }
+}
+
+/// Ends every process that the scenario left, removes the table, and brings CPUs back.
+pub fn clean_up() -> Check {
+    let gone = sys::eventually(5_000_000_000, || {
+        let left = others();
+        // SAFETY: takes numbers; reaping ignores the status.
+        unsafe {
+            for (pid, _) in &left {
+                libc::kill(*pid, libc::SIGKILL);
+            }
+            while libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {}
+        }
+        left.is_empty()
+    });
+    if !gone {
+        return Err(format!("processes survive SIGKILL: {}", survivors().join("; ")));
+    }
+    match Device::open().map(|device| device.remove()) {
+        Ok(Ok(()) | Err(libc::ENOENT)) => {}
+        Ok(Err(errno)) => return Err(format!("the table cannot be removed: errno {errno}")),
+        Err(reason) => return Err(reason),
+    }
+    for cpu in 1..16 {
+        // Most do not exist, and the others are on line already.
+        let _ = sys::set_online(cpu, true);
+    }
+    Ok(())
+}
+
+fn survivors() -> Vec<String> {
+    others().into_iter().map(|(pid, stat)| format!("{pid} {}", stat.chars().take(60).collect::<String>())).collect()
+}
+
+/// The processes below this one: process id and `/proc/PID/stat`.
+fn others() -> Vec<(i32, String)> {
+    let mut parents = std::collections::BTreeMap::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    for pid in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).to_owned();
+        if let Some(parent) = fields.split(' ').nth(1).and_then(|field| field.parse::<i32>().ok()) {
+            parents.insert(pid, (parent, stat));
+        }
+    }
+    let ours = std::process::id() as i32;
+    let below = |mut pid: i32| loop {
+        match parents.get(&pid) {
+            Some((parent, _)) if *parent == ours => return true,
+            Some((parent, _)) => pid = *parent,
+            None => return false,
+        }
+    };
+    parents.iter().filter(|(pid, _)| below(**pid)).map(|(pid, (_, stat))| (*pid, stat.trim().to_owned())).collect()
+}

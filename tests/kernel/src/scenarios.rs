@@ -1,0 +1,89 @@
+//! All scenarios.
+
+mod death;
+mod forking;
+mod fuzz;
+mod inherit;
+mod jobs;
+mod members;
+mod policy;
+mod refusals;
+mod rttests;
+mod storm;
+
+use crate::check::Check;
+
+/// Something that must hold.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// What a result line begins with. `full_` begins those that take long.
+    pub name: &'static str,
+    /// How many CPUs it needs.
+    pub cpus: u32,
+    /// Whether it takes a CPU that runs when it should. With several CPUs the lab executes one at a time, for up to 100 ms.
+    pub punctual: bool,
+    /// When it counts as hanging, in milliseconds of virtual time.
+    pub limit_ms: u64,
+    /// The scenario.
+    pub run: fn() -> Check,
+}
+
+impl Scenario {
+    /// A scenario for any number of CPUs.
+    pub const fn new(name: &'static str, run: fn() -> Check) -> Scenario {
+        Scenario { name, cpus: 1, punctual: false, limit_ms: 20_000, run }
+    }
+
+    /// It needs so many CPUs.
+    pub const fn on(self, cpus: u32) -> Scenario {
+        Scenario { cpus, ..self }
+    }
+
+    /// It takes a CPU that runs when it should: it is left out where there are several.
+    pub const fn punctual(self) -> Scenario {
+        Scenario { punctual: true, ..self }
+    }
+
+    /// It takes up to so many milliseconds of virtual time.
+    pub const fn within(self, limit_ms: u64) -> Scenario {
+        Scenario { limit_ms, ..self }
+    }
+
+    /// Whether it is only for the long suite.
+    pub fn is_long(&self) -> bool {
+        self.name.starts_with("full_")
+    }
+}
+
+/// All of them, in the order in which they run.
+pub fn all() -> Vec<Scenario> {
+    let parts = [
+        refusals::ALL,
+        jobs::ALL,
+        members::ALL,
+        policy::ALL,
+        death::ALL,
+        forking::ALL,
+        inherit::ALL,
+        storm::ALL,
+        fuzz::ALL,
+        rttests::ALL,
+    ];
+    parts.concat()
+}
+
+/// The grid of the scenarios' tables, in nanoseconds: 100 us, or what `MACROTICK_UNIT_US` says for slow kernels.
+pub fn unit_ns() -> u64 {
+    let text = std::env::var("MACROTICK_UNIT_US").ok();
+    text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(100) * 1000
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = super::all().iter().map(|scenario| scenario.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -1,0 +1,367 @@
+//! Joining, leaving, starting, stopping and removing while threads live.
+
+use super::jobs::ensure_regular;
+use super::{unit_ns, Scenario};
+use crate::abi::{Device, SCHED_TT};
+use crate::board::{Board, Job, Log};
+use crate::check::{Check, Explain};
+use crate::process::{self, member, periodic, Ended};
+use crate::sys::{self, SchedAttr};
+use crate::table::Table;
+use crate::{ensure, ensure_eq};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("join_while_running", join_while_running),
+    Scenario::new("stop_and_start", stop_and_start),
+    Scenario::new("first_wait_enters", first_wait_enters),
+    Scenario::new("stop_mid_job", stop_mid_job),
+    Scenario::new("remove_while_waiting", remove_while_waiting),
+    Scenario::new("remove_before_start", remove_before_start),
+    Scenario::new("remove_mid_job", remove_mid_job),
+    Scenario::new("install_after_remove", install_after_remove),
+    Scenario::new("bind_errors", bind_errors),
+    Scenario::new("bind_by_pidfd", bind_by_pidfd),
+    Scenario::new("bind_a_thread", bind_a_thread),
+    Scenario::new("unbind", unbind),
+    Scenario::new("wait_interrupted", wait_interrupted),
+    Scenario::new("stop_signal", stop_signal),
+];
+
+const SECOND: u64 = 1_000_000_000;
+
+/// `t` has [2, 6) of 20 units; `other` has [10, 14).
+fn table(u: u64) -> Table {
+    Table::single(20 * u, 0, 2 * u, 4 * u).window("other", 0, 10 * u, 4 * u, 3)
+}
+
+fn join_while_running() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    table(u).install(&device)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep(55 * u);
+    let logs = [Log::new(32), Log::new(32)];
+    periodic("t", logs[0], u)?;
+    sys::sleep(31 * u);
+    periodic("other", logs[1], u)?;
+    sys::sleep(200 * u);
+    for (log, offset) in logs.iter().zip([2 * u, 10 * u]) {
+        let jobs = log.jobs();
+        ensure!(jobs.len() >= 9, "{} jobs in ten cycles", jobs.len());
+        ensure_regular(&jobs, jobs[0].number, epoch, 20 * u, offset)?;
+    }
+    Ok(())
+}
+
+fn stop_and_start() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
+    table(u).install(&device)?;
+    let child = periodic("t", log, u)?;
+    for round in 0..4 {
+        let before = log.count();
+        let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+        sys::sleep_until(epoch + 3 * 20 * u - u);
+        ensure_eq!(log.count() - before, 3, "jobs of round {round}");
+        ensure_regular(&log.jobs()[before..], 0, epoch, 20 * u, 2 * u)?;
+        device.stop().explain("stop")?;
+        ensure_eq!(sys::sched(child.pid).explain("getattr")?.policy, SCHED_TT, "policy while stopped");
+        sys::sleep(60 * u);
+        ensure_eq!(log.count() - before, 3, "jobs after the stop of round {round}");
+    }
+    Ok(())
+}
+
+/// The first wait enters the class even while no table runs: otherwise a thread that is kept from running by others
+/// would not be there for its first windows.
+fn first_wait_enters() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
+    table(u).install(&device)?;
+    let child = periodic("t", log, u)?;
+    sys::sleep(20 * u);
+    ensure_eq!(
+        sys::sched(child.pid).explain("getattr")?.policy,
+        SCHED_TT,
+        "policy of a thread that waits for the start"
+    );
+    let hog = process::hog(SchedAttr::fifo(50));
+    sys::set_affinity(hog.pid, &[0]).explain("pin the hog")?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 3 * 20 * u - u);
+    ensure_eq!(log.count(), 3, "jobs beside a FIFO hog");
+    ensure_regular(&log.jobs(), 0, epoch, 20 * u, 2 * u)
+}
+
+/// A job that the stop interrupts goes on under SCHED_OTHER, and its thread takes part in the next run.
+fn stop_mid_job() -> Check {
+    let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
+    table(u).install(&device)?;
+    member("t", |device| loop {
+        match device.wait() {
+            Ok(wait) => log.push(&wait),
+            Err(errno) => return errno,
+        }
+        sys::spin(30 * u);
+        board.add(0, 1);
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 8 * u);
+    ensure_eq!((log.count(), board.get(0)), (1, 0), "jobs begun and done at the stop");
+    device.stop().explain("stop")?;
+    sys::sleep(60 * u);
+    ensure_eq!((log.count(), board.get(0)), (1, 1), "jobs begun and done after the stop");
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start again")?;
+    sys::sleep_until(epoch + 8 * u);
+    ensure_eq!(log.count(), 2, "jobs after the second start");
+    ensure_regular(&log.jobs()[1..], 0, epoch, 20 * u, 2 * u)
+}
+
+fn remove_while_waiting() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
+    table(u).install(&device)?;
+    let child = periodic("t", log, u)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 50 * u);
+    device.remove().explain("remove")?;
+    ensure_eq!(child.wait(SECOND)?, Ended::Exited(libc::ESHUTDOWN), "the waiter's end");
+    ensure_eq!(log.count(), 3, "jobs before the removal");
+    Ok(())
+}
+
+fn remove_before_start() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(1));
+    table(u).install(&device)?;
+    let child = periodic("t", log, u)?;
+    sys::sleep(10 * u);
+    device.remove().explain("remove")?;
+    ensure_eq!(child.wait(SECOND)?, Ended::Exited(libc::ESHUTDOWN), "the waiter's end");
+    Ok(())
+}
+
+/// A thread that loses its table in the middle of a job goes on under SCHED_OTHER, on all CPUs.
+fn remove_mid_job() -> Check {
+    let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(2));
+    table(u).install(&device)?;
+    let child = member("t", |device| {
+        let Ok(wait) = device.wait() else { return 50 };
+        log.push(&wait);
+        sys::spin(30 * u);
+        board.set(0, u64::from(sys::sched(0).map_or(99, |attr| attr.policy)) + 1);
+        board.set(1, sys::affinity(0).map_or(0, |cpus| cpus.len() as u64));
+        device.wait().map_or_else(|errno| errno, |_| 51)
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 8 * u);
+    ensure_eq!(log.count(), 1, "jobs begun");
+    device.remove().explain("remove")?;
+    ensure_eq!(child.wait(SECOND)?, Ended::Exited(libc::ENOTCONN), "the next wait");
+    ensure_eq!(board.get(0), 1, "policy after the removal, plus one");
+    ensure_eq!(board.get(1), u64::from(sys::nr_cpus()), "CPUs after the removal");
+    Ok(())
+}
+
+fn install_after_remove() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    for round in 0..20 {
+        table(u).install(&device)?;
+        let log = Log::new(8);
+        let child = periodic("t", log, u / 2)?;
+        let epoch = device.start(sys::now_ns() + u).explain("start")?;
+        sys::sleep_until(epoch + 9 * u);
+        ensure_eq!(log.count(), 1, "jobs of round {round}");
+        device.remove().explain("remove")?;
+        ensure_eq!(child.wait(SECOND)?, Ended::Exited(libc::ESHUTDOWN), "the waiter's end in round {round}");
+    }
+    Ok(())
+}
+
+fn bind_errors() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    ensure_eq!(device.bind(-1, "t"), Err(libc::ENOENT), "bind without a table");
+    ensure_eq!(device.wait().map(drop), Err(libc::ENOTCONN), "wait unbound");
+    ensure_eq!(device.unbind(-1), Err(libc::ENOTCONN), "unbind unbound");
+    table(u).install(&device)?;
+    ensure_eq!(device.bind(-1, "nobody"), Err(libc::ENOENT), "bind to an unknown entity");
+    ensure_eq!(device.bind(-1, ""), Err(libc::ENOENT), "bind to no name");
+    ensure_eq!(device.bind(-1, "tt"), Err(libc::ENOENT), "bind to a longer name");
+    ensure_eq!(device.wait().map(drop), Err(libc::ENOTCONN), "wait unbound, with a table");
+    ensure_eq!(device.bind(12345, "t"), Err(libc::EBADF), "a descriptor that is not open");
+    ensure_eq!(device.bind(-2, "t"), Err(libc::EBADF), "descriptor -2");
+    ensure_eq!(device.bind(0, "t"), Err(libc::EBADF), "a descriptor that is no pidfd");
+    let dead = process::fork(|| 0);
+    let pidfd = sys::pidfd_open(dead.pid, 0).explain("pidfd")?;
+    dead.succeed(SECOND)?;
+    ensure_eq!(device.bind(pidfd, "t"), Err(libc::ESRCH), "the pidfd of a dead process");
+    let zombie = process::fork(|| 0);
+    let pidfd = sys::pidfd_open(zombie.pid, 0).explain("pidfd")?;
+    sys::sleep(20 * u);
+    ensure_eq!(device.bind(pidfd, "t"), Err(libc::ESRCH), "the pidfd of a zombie");
+    device.bind(-1, "t").explain("bind")?;
+    ensure_eq!(device.bind(-1, "t"), Err(libc::EBUSY), "bind twice");
+    ensure_eq!(device.bind(-1, "other"), Err(libc::EBUSY), "bind to a second entity");
+    ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 1, "threads");
+    device.unbind(-1).explain("unbind")?;
+    ensure_eq!(device.unbind(-1), Err(libc::ENOTCONN), "unbind twice");
+    device.bind(-1, "other").explain("bind to another entity")?;
+    ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 0, "threads of the first");
+    ensure_eq!(device.stats(1).explain("stats")?.nr_threads, 1, "threads of the second");
+    Ok(())
+}
+
+/// A process that is bound from outside before it waits.
+fn bind_by_pidfd() -> Check {
+    let (u, device, log, go) = (unit_ns(), Device::open()?, Log::new(32), Board::new(1));
+    table(u).install(&device)?;
+    process::fork(|| {
+        let Ok(device) = Device::open() else { return 1 };
+        while go.get(0) == 0 {
+            sys::sleep(u);
+        }
+        loop {
+            match device.wait() {
+                Ok(wait) => log.push(&wait),
+                Err(errno) => return errno,
+            }
+        }
+    });
+    let sleeper = process::fork(|| {
+        sys::sleep(3600 * SECOND);
+        0
+    });
+    let first = process::fork(|| sys::hog());
+    for child in [&sleeper, &first] {
+        let pidfd = sys::pidfd_open(child.pid, 0).explain("pidfd")?;
+        device.bind(pidfd, "other").explain("bind another process")?;
+        ensure_eq!(sys::sched(child.pid).explain("getattr")?.policy, 0, "the policy of a bound thread");
+    }
+    ensure_eq!(device.stats(1).explain("stats")?.nr_threads, 2, "threads");
+    // Into the class by policy, one asleep, one busy; and out of it by unbind.
+    for child in [&sleeper, &first] {
+        sys::set_sched(child.pid, SchedAttr::policy(SCHED_TT)).explain("set SCHED_TT")?;
+    }
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 100 * u);
+    let stats = device.stats(1).explain("stats")?;
+    let share = stats.runtime_ns as f64 / (5 * 4 * u) as f64;
+    ensure!((0.7..1.05).contains(&share), "the busy process got {} ns of 5 windows of 4 x {u}", stats.runtime_ns);
+    ensure_eq!(stats.preemptions, 5, "preemptions at the ends of 5 windows");
+    for child in [&sleeper, &first] {
+        let pidfd = sys::pidfd_open(child.pid, 0).explain("pidfd")?;
+        device.unbind(pidfd).explain("unbind another process")?;
+        ensure_eq!(sys::sched(child.pid).explain("getattr")?.policy, 0, "the policy after unbind");
+        child.kill(SECOND)?;
+    }
+    ensure_eq!(device.stats(1).explain("stats")?.nr_threads, 0, "threads at the end");
+    Ok(())
+}
+
+fn bind_a_thread() -> Check {
+    let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(32), Board::new(1));
+    table(u).install(&device)?;
+    process::fork(|| {
+        let thread = std::thread::spawn(move || {
+            board.set(0, sys::gettid() as u64);
+            let Ok(device) = Device::open() else { return };
+            while board.get(0) != 0 {
+                sys::sleep(u);
+            }
+            while let Ok(wait) = device.wait() {
+                log.push(&wait);
+            }
+        });
+        let _ = thread.join();
+        0
+    });
+    ensure!(sys::eventually(SECOND, || board.get(0) != 0), "no thread");
+    let tid = board.get(0) as i32;
+    let pidfd = sys::pidfd_open(tid, sys::PIDFD_THREAD).explain("pidfd of a thread")?;
+    device.bind(pidfd, "t").explain("bind a thread")?;
+    board.set(0, 0);
+    let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
+    sys::sleep_until(epoch + 50 * u);
+    ensure_eq!(log.count(), 3, "jobs");
+    ensure_regular(&log.jobs(), 0, epoch, 20 * u, 2 * u)?;
+    ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 1, "threads");
+    Ok(())
+}
+
+fn unbind() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(32));
+    table(u).install(&device)?;
+    let waiting = periodic("t", log, u)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 30 * u);
+    let pidfd = sys::pidfd_open(waiting.pid, 0).explain("pidfd")?;
+    device.unbind(pidfd).explain("unbind")?;
+    ensure_eq!(waiting.wait(SECOND)?, Ended::Exited(libc::ESHUTDOWN), "the end of a waiter that was unbound");
+    let own = member("t", |device| {
+        let first = device.wait();
+        let left = device.unbind(-1);
+        let policy = sys::sched(0).map(|attr| attr.policy);
+        sys::spin(u);
+        let again = device.bind(-1, "t");
+        let second = device.wait();
+        i32::from((left, policy, again) != (Ok(()), Ok(0), Ok(())) || first.is_err() || second.is_err())
+    })?;
+    own.succeed(SECOND)
+}
+
+extern "C" fn count_signal(_: i32) {
+    // SAFETY: atomic; the handler's only effect.
+    SIGNALS.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+}
+static SIGNALS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// Signals during a wait are handled, and no job is lost by them.
+fn wait_interrupted() -> Check {
+    let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(2));
+    table(u).install(&device)?;
+    let child = member("t", |device| {
+        // SAFETY: the handler only counts.
+        unsafe { libc::signal(libc::SIGUSR1, count_signal as *const () as usize) };
+        loop {
+            match device.wait() {
+                Ok(wait) => log.push(&wait),
+                Err(libc::EINTR) => board.add(0, 1),
+                Err(errno) => return errno,
+            }
+            board.set(1, SIGNALS.load(std::sync::atomic::Ordering::SeqCst));
+        }
+    })?;
+    sys::sleep(20 * u);
+    child.signal(libc::SIGUSR1);
+    ensure!(sys::eventually(SECOND, || board.get(1) == 1), "no handler ran while no table runs");
+    ensure_eq!(board.get(0), 1, "waits that ended with EINTR");
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    for cycle in 0..5 {
+        sys::sleep_until(epoch + cycle * 20 * u + 15 * u);
+        child.signal(libc::SIGUSR1);
+    }
+    sys::sleep_until(epoch + 6 * 20 * u - u);
+    ensure_eq!(board.get(1), 6, "handlers that ran");
+    let jobs: Vec<Job> = log.jobs();
+    ensure_eq!(jobs.len(), 6, "jobs");
+    ensure_regular(&jobs, 0, epoch, 20 * u, 2 * u)
+}
+
+/// SIGSTOP and SIGCONT: the thread stops, the rest goes on, and it comes back on the grid.
+fn stop_signal() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let logs = [Log::new(64), Log::new(64)];
+    table(u).install(&device)?;
+    let child = periodic("t", logs[0], u)?;
+    periodic("other", logs[1], u)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 35 * u);
+    child.signal(libc::SIGSTOP);
+    sys::sleep_until(epoch + 135 * u);
+    let stopped = logs[0].count();
+    ensure!((2..=3).contains(&stopped), "{stopped} jobs before the stop");
+    child.signal(libc::SIGCONT);
+    sys::sleep_until(epoch + 239 * u);
+    ensure_eq!(logs[1].count(), 12, "jobs of the other");
+    ensure_regular(&logs[1].jobs(), 0, epoch, 20 * u, 10 * u)?;
+    let jobs = logs[0].jobs();
+    let last = jobs.last().map(|job| job.number);
+    ensure_eq!(last, Some(11), "the last job of the thread that continued");
+    ensure!(jobs.iter().all(|job| job.nominal_ns == epoch + job.number * 20 * u + 2 * u), "off the grid: {jobs:?}");
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! The policy SCHED_TT in `sched_setattr(2)` and its relatives, privileges, affinity, hot-unplug.
+
+use super::jobs::ensure_regular;
+use super::{unit_ns, Scenario};
+use crate::abi::{self, call, Device, Sized32, SCHED_TT};
+use crate::board::{Board, Log};
+use crate::check::{Check, Explain};
+use crate::process::{self, member, periodic};
+use crate::sys::{self, SchedAttr};
+use crate::table::{send, Table};
+use crate::{ensure, ensure_eq};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("policy_unbound", unbound),
+    Scenario::new("policy_shown", shown),
+    Scenario::new("policy_unprivileged", unprivileged),
+    Scenario::new("policy_wait_unprivileged", wait_unprivileged),
+    Scenario::new("policy_leave_and_return", leave_and_return),
+    Scenario::new("policy_other_policies_bound", other_policies_bound),
+    Scenario::new("policy_affinity", affinity),
+    Scenario::new("policy_affinity_refused", affinity_refused).on(2),
+    Scenario::new("hotplug", hotplug).on(2),
+];
+
+const SECOND: u64 = 1_000_000_000;
+
+fn table(u: u64) -> Table {
+    Table::single(20 * u, 0, 2 * u, 4 * u)
+}
+
+fn unbound() -> Check {
+    let device = Device::open()?;
+    ensure_eq!(sys::set_sched(0, SchedAttr::policy(SCHED_TT)), Err(libc::ENOTCONN), "SCHED_TT without a table");
+    table(unit_ns()).install(&device)?;
+    ensure_eq!(sys::set_sched(0, SchedAttr::policy(SCHED_TT)), Err(libc::ENOTCONN), "SCHED_TT unbound");
+    for policy in [8, 15, 17, 1 << 20] {
+        ensure_eq!(sys::set_sched(0, SchedAttr::policy(policy)), Err(libc::EINVAL), "policy {policy}");
+    }
+    // SAFETY: take numbers.
+    let range = unsafe { (libc::sched_get_priority_min(16), libc::sched_get_priority_max(16)) };
+    ensure_eq!(range, (0, 0), "priorities of SCHED_TT");
+    let with_priority = SchedAttr { priority: 1, ..SchedAttr::policy(SCHED_TT) };
+    device.bind(-1, "t").explain("bind")?;
+    ensure_eq!(sys::set_sched(0, with_priority), Err(libc::EINVAL), "SCHED_TT with a priority");
+    Ok(())
+}
+
+fn shown() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(16));
+    table(u).install(&device)?;
+    let child = periodic("t", log, u)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 10 * u);
+    let attr = sys::sched(child.pid).explain("getattr")?;
+    ensure_eq!((attr.policy, attr.priority, attr.nice), (SCHED_TT, 0, 0), "policy, priority and nice");
+    // SAFETY: takes a number.
+    ensure_eq!(unsafe { libc::sched_getscheduler(child.pid) }, SCHED_TT as i32, "sched_getscheduler");
+    ensure_eq!(sys::shown_priority(child.pid)?, -100, "the priority in /proc");
+    // SAFETY: takes numbers.
+    let niced = sys::done(unsafe { libc::setpriority(libc::PRIO_PROCESS, child.pid as u32, 7) });
+    ensure_eq!(niced, Ok(0), "setpriority");
+    let mut slice = libc::timespec { tv_sec: 9, tv_nsec: 9 };
+    // SAFETY: writes one timespec.
+    let slice = unsafe { (libc::sched_rr_get_interval(child.pid, &mut slice), slice.tv_sec, slice.tv_nsec) };
+    ensure_eq!(slice, (0, 0, 0), "sched_rr_get_interval");
+    sys::sleep_until(epoch + 50 * u);
+    ensure_eq!(sys::sched(child.pid).explain("getattr")?.policy, SCHED_TT, "policy after setpriority");
+    ensure_eq!(log.count(), 3, "jobs");
+    device.remove().explain("remove")?;
+    let attr = sys::sched(child.pid).unwrap_or_default();
+    ensure!(attr.policy == 0, "policy {} after the removal", attr.policy);
+    Ok(())
+}
+
+/// Becomes nobody, without capabilities.
+fn drop_privileges() -> Check {
+    // SAFETY: takes numbers.
+    sys::done(unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) }).explain("setresuid").map(drop)
+}
+
+fn unprivileged() -> Check {
+    let u = unit_ns();
+    table(u).install(&Device::open()?)?;
+    process::check_in_child(5 * SECOND, || {
+        drop_privileges()?;
+        let device = Device::open()?;
+        ensure_eq!(device.get().explain("get")?.nr_windows, 1, "get");
+        device.stats(0).explain("stats")?;
+        let refused = send(&device, table(u).request()).map_err(|refusal| (refusal.errno, refusal.error));
+        ensure_eq!(refused, Err((libc::EPERM, 0)), "install");
+        ensure_eq!(device.start(0), Err(libc::EPERM), "start");
+        ensure_eq!(device.stop(), Err(libc::EPERM), "stop");
+        ensure_eq!(device.remove(), Err(libc::EPERM), "remove");
+        ensure_eq!(device.bind(-1, "t"), Err(libc::EPERM), "bind");
+        ensure_eq!(device.unbind(-1), Err(libc::EPERM), "unbind");
+        ensure_eq!(device.wait().map(drop), Err(libc::ENOTCONN), "wait");
+        ensure_eq!(sys::set_sched(0, SchedAttr::policy(SCHED_TT)), Err(libc::EPERM), "SCHED_TT");
+        Ok(())
+    })
+}
+
+fn wait_unprivileged() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(16));
+    table(u).install(&device)?;
+    let child = member("t", |device| {
+        if drop_privileges().is_err() {
+            return 1;
+        }
+        for _ in 0..3 {
+            match device.wait() {
+                Ok(wait) => log.push(&wait),
+                Err(errno) => return errno,
+            }
+        }
+        // Leaving needs no privilege, coming back does.
+        i32::from(sys::set_sched(0, SchedAttr::other()).is_err())
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    child.succeed(SECOND)?;
+    ensure_eq!(log.count(), 3, "jobs");
+    ensure_regular(&log.jobs(), 0, epoch, 20 * u, 2 * u)
+}
+
+fn leave_and_return() -> Check {
+    let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
+    table(u).install(&device)?;
+    let child = member("t", |device| {
+        for round in 0..6 {
+            match device.wait() {
+                Ok(wait) => log.push(&wait),
+                Err(errno) => return errno,
+            }
+            let attr = if round % 2 == 0 { SchedAttr::other() } else { SchedAttr::fifo(10) };
+            if let Err(errno) = sys::set_sched(0, attr) {
+                return errno;
+            }
+            // Outside of the class the windows do not matter: this crosses several of them.
+            let begin = sys::now_ns();
+            sys::spin(30 * u);
+            board.set(0, board.get(0).max(sys::now_ns() - begin));
+        }
+        0
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    child.succeed(SECOND * 5)?;
+    ensure_eq!(log.count(), 6, "jobs");
+    for job in log.jobs() {
+        ensure_eq!(job.nominal_ns, epoch + job.number * 20 * u + 2 * u, "nominal instant of job {}", job.number);
+    }
+    ensure!(board.get(0) < 45 * u, "30 units of work outside of the class took {} ns", board.get(0));
+    let stats = device.stats(0).explain("stats")?;
+    ensure_eq!(stats.nr_threads, 0, "threads");
+    Ok(())
+}
+
+/// A bound thread under another policy is under that policy, and nothing of the class happens to it.
+fn other_policies_bound() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    table(u).install(&device)?;
+    device.start(0).explain("start")?;
+    let child = member("t", |_| sys::hog())?;
+    let policies = [
+        SchedAttr::fifo(10),
+        SchedAttr::policy(libc::SCHED_BATCH as u32),
+        SchedAttr::policy(SCHED_TT),
+        SchedAttr::policy(libc::SCHED_IDLE as u32),
+        SchedAttr::policy(SCHED_TT),
+        SchedAttr::other(),
+    ];
+    for attr in policies {
+        sys::set_sched(child.pid, attr).explain("setattr")?;
+        ensure_eq!(sys::sched(child.pid).explain("getattr")?.policy, attr.policy, "policy");
+        sys::sleep(25 * u);
+    }
+    child.kill(SECOND)
+}
+
+fn affinity() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(32));
+    table(u).install(&device)?;
+    let all: Vec<u32> = (0..sys::nr_cpus()).collect();
+    let child = periodic("t", log, u)?;
+    ensure_eq!(sys::affinity(child.pid), Ok(vec![0]), "CPUs once bound");
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 30 * u);
+    sys::set_affinity(child.pid, &[0]).explain("affinity to its own CPU")?;
+    sys::sleep_until(epoch + 70 * u);
+    ensure_eq!(log.count(), 4, "jobs");
+    device.remove().explain("remove")?;
+    // What was asked for meanwhile counts; `all` stands in for a thread that has ended.
+    let restored = sys::affinity(child.pid).unwrap_or_else(|_| all.clone());
+    ensure!(restored == [0] || restored == all, "CPUs after the removal: {restored:?}");
+    Ok(())
+}
+
+fn affinity_refused() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
+    Table::single(20 * u, 1, 2 * u, 4 * u).install(&device)?;
+    let child = periodic("t", log, u)?;
+    ensure_eq!(sys::affinity(child.pid), Ok(vec![1]), "CPUs once bound");
+    ensure_eq!(sys::set_affinity(child.pid, &[0]), Err(libc::EBUSY), "affinity away from its CPU");
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 30 * u);
+    ensure_eq!(sys::set_affinity(child.pid, &[0]), Err(libc::EBUSY), "affinity away from its CPU while it runs");
+    // Not even a larger mask: while the table is stopped the load balancer would use it.
+    ensure_eq!(sys::set_affinity(child.pid, &[0, 1]), Err(libc::EBUSY), "affinity to both");
+    sys::sleep_until(epoch + 90 * u);
+    sys::set_sched(child.pid, SchedAttr::other()).explain("leave")?;
+    sys::sleep(30 * u);
+    sys::set_sched(child.pid, SchedAttr::policy(SCHED_TT)).explain("return")?;
+    sys::sleep_until(epoch + 400 * u);
+    ensure!(log.count() >= 15, "{} jobs in 20 cycles", log.count());
+    ensure_eq!(device.stats(0).explain("stats")?.cpu, 1, "CPU");
+    device.unbind(sys::pidfd_open(child.pid, 0).explain("pidfd")?).explain("unbind")?;
+    child.wait(SECOND).map(drop)
+}
+
+fn hotplug() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
+    Table::single(20 * u, 1, 2 * u, 4 * u).install(&device)?;
+    ensure_eq!(sys::set_online(1, false), Err(libc::EBUSY), "off line with a table installed");
+    periodic("t", log, u)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    ensure_eq!(sys::set_online(1, false), Err(libc::EBUSY), "off line with a table running");
+    sys::sleep_until(epoch + 50 * u);
+    ensure_eq!(log.count(), 3, "jobs");
+    device.stop().explain("stop")?;
+    ensure_eq!(sys::set_online(1, false), Err(libc::EBUSY), "off line with a table stopped");
+    device.remove().explain("remove")?;
+    ensure_eq!(sys::set_online(1, false), Ok(()), "off line without a table");
+    let mut start = abi::Start::default().sized();
+    ensure_eq!(device.call(call::START, &mut start), Err(libc::ENOENT), "start without a table");
+    table(u).install(&device)?;
+    device.start(0).explain("start on CPU 0 alone")?;
+    ensure_eq!(sys::set_online(1, true), Ok(()), "on line while a table runs elsewhere");
+    ensure_eq!(sys::set_online(1, false), Ok(()), "off line while a table runs elsewhere");
+    sys::set_online(1, true).explain("on line")
+}

@@ -1,0 +1,378 @@
+//! What the device must refuse, and what it must take.
+
+use super::Scenario;
+use crate::abi::{self, call, error, state, Device, Entity, Get, Install, Sized32, Start, Stats, Unbind, Wait, Window};
+use crate::check::{Check, Explain};
+use crate::table::{send, Refusal, Table};
+use crate::{ensure, ensure_eq, sys};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("refuse_header", header),
+    Scenario::new("refuse_entities", entities),
+    Scenario::new("refuse_windows", windows),
+    Scenario::new("refuse_overlap", overlap),
+    Scenario::new("refuse_capacity", capacity),
+    Scenario::new("refuse_two_cpus", two_cpus).on(2),
+    Scenario::new("refuse_offline_cpu", offline_cpu).on(2),
+    Scenario::new("argument_sizes", sizes),
+    Scenario::new("argument_pointers", pointers),
+    Scenario::new("argument_flags", flags),
+    Scenario::new("control_order", control_order),
+    Scenario::new("get_round_trip", get_round_trip),
+    Scenario::new("largest_table", largest_table),
+];
+
+const MS: u64 = 1_000_000;
+
+/// A table that is right in every respect: a [0, 1 ms), b [1, 2 ms) of 10 ms.
+fn right() -> Table {
+    Table::new(10 * MS).window("a", 0, 0, MS, 3).window("b", 0, MS, MS, 3)
+}
+
+fn expect(device: &Device, what: &str, table: &Table, code: u32, index: u32, other: u32) -> Check {
+    let wanted = Refusal { errno: libc::EINVAL, error: code, index, other };
+    ensure_eq!(table.try_install(device), Err(wanted), "{what}");
+    ensure_eq!(device.get().explain("get")?.state, state::EMPTY, "state after refusing {what}");
+    Ok(())
+}
+
+fn accept(device: &Device, what: &str, table: &Table) -> Check {
+    ensure_eq!(table.try_install(device), Ok(()), "{what}");
+    device.remove().explain("remove")
+}
+
+fn header() -> Check {
+    let device = Device::open()?;
+    let table = right();
+    let refused = |what: &str, code: u32, change: fn(&mut Install)| {
+        let mut request = table.request();
+        change(&mut request);
+        let wanted = Refusal { errno: libc::EINVAL, error: code, index: 0, other: 0 };
+        ensure_eq!(send(&device, request), Err(wanted), "{what}");
+        Ok(())
+    };
+    refused("flags", error::HEADER, |request| request.flags = 1)?;
+    refused("reserved", error::HEADER, |request| request.reserved = 1)?;
+    refused("no entities", error::HEADER, |request| request.nr_entities = 0)?;
+    refused("4097 entities", error::HEADER, |request| request.nr_entities = abi::MAX_ENTITIES + 1)?;
+    refused("2^32 - 1 entities", error::HEADER, |request| request.nr_entities = u32::MAX)?;
+    refused("no windows", error::HEADER, |request| request.nr_windows = 0)?;
+    refused("2^20 + 1 windows", error::HEADER, |request| request.nr_windows = abi::MAX_WINDOWS + 1)?;
+    refused("2^32 - 1 windows", error::HEADER, |request| request.nr_windows = u32::MAX)?;
+    refused("CLOCK_REALTIME", error::CLOCK, |request| request.clockid = libc::CLOCK_REALTIME as u32)?;
+    refused("CLOCK_BOOTTIME", error::CLOCK, |request| request.clockid = libc::CLOCK_BOOTTIME as u32)?;
+    refused("clock 2^32 - 1", error::CLOCK, |request| request.clockid = u32::MAX)?;
+    refused("no cycle", error::CYCLE, |request| request.cycle_ns = 0)?;
+    refused("a cycle of 999 ns", error::CYCLE, |request| request.cycle_ns = abi::MIN_WINDOW_NS - 1)?;
+    refused("an hour and a nanosecond", error::CYCLE, |request| request.cycle_ns = abi::MAX_CYCLE_NS + 1)?;
+    refused("a cycle of 2^64 - 1", error::CYCLE, |request| request.cycle_ns = u64::MAX)?;
+    // What the caller left in the error fields does not come back.
+    let request =
+        Install { error: 99, error_index: 98, error_other: 97, error_reserved: 96, flags: 1, ..right().request() };
+    let wanted = Refusal { errno: libc::EINVAL, error: error::HEADER, index: 0, other: 0 };
+    ensure_eq!(send(&device, request), Err(wanted), "stale error fields");
+    accept(&device, "a cycle of an hour", &Table { cycle_ns: abi::MAX_CYCLE_NS, ..right() })
+}
+
+fn entities() -> Check {
+    let device = Device::open()?;
+    let refused = |what: &str, code, index, other, change: fn(&mut Vec<Entity>)| {
+        let mut table = right();
+        change(&mut table.entities);
+        expect(&device, what, &table, code, index, other)
+    };
+    refused("an empty name", error::ENTITY_NAME, 1, 0, |all| all[1].name = [0; 32])?;
+    refused("an unterminated name", error::ENTITY_NAME, 0, 0, |all| all[0].name = [b'x'; 32])?;
+    refused("flags", error::ENTITY_FLAGS, 1, 0, |all| all[1].flags = 1 << 31)?;
+    refused("reserved", error::ENTITY_FLAGS, 0, 0, |all| all[0].reserved = 1)?;
+    refused("a name twice", error::ENTITY_TWICE, 1, 0, |all| all[1].name = all[0].name)?;
+    refused("no window", error::ENTITY_IDLE, 2, 0, |all| {
+        all.push(Entity { name: abi::name("c"), ..Default::default() });
+    })?;
+    let mut longest = right();
+    longest.entities[0].name = abi::name(&"x".repeat(31));
+    accept(&device, "a name of 31 bytes", &longest)
+}
+
+fn windows() -> Check {
+    let device = Device::open()?;
+    let refused = |what: &str, code, index, other, change: fn(&mut Vec<Window>)| {
+        let mut table = right();
+        change(&mut table.windows);
+        expect(&device, what, &table, code, index, other)
+    };
+    refused("flags", error::WINDOW_FLAGS, 0, 0, |all| all[0].flags = 4)?;
+    refused("reserved", error::WINDOW_FLAGS, 1, 0, |all| all[1].reserved = 1)?;
+    refused("CPU 4096", error::WINDOW_CPU, 1, 0, |all| all[1].cpu = 4096)?;
+    refused("CPU 2^32 - 1", error::WINDOW_CPU, 0, 0, |all| all[0].cpu = u32::MAX)?;
+    refused("entity 2", error::WINDOW_ENTITY, 1, 0, |all| all[1].entity = 2)?;
+    refused("entity 2^32 - 1", error::WINDOW_ENTITY, 0, 0, |all| all[0].entity = u32::MAX)?;
+    refused("no length", error::WINDOW_LENGTH, 0, 0, |all| all[0].length_ns = 0)?;
+    refused("999 ns", error::WINDOW_LENGTH, 1, 0, |all| all[1].length_ns = 999)?;
+    refused("offset at the cycle's end", error::WINDOW_RANGE, 1, 0, |all| all[1].offset_ns = 10 * MS)?;
+    refused("a nanosecond beyond the cycle", error::WINDOW_RANGE, 1, 0, |all| all[1].offset_ns = 9 * MS + 1)?;
+    refused("length 2^64 - 1", error::WINDOW_RANGE, 1, 0, |all| all[1].length_ns = u64::MAX)?;
+    refused("offset 2^64 - 1", error::WINDOW_RANGE, 1, 0, |all| all[1].offset_ns = u64::MAX)?;
+    refused("the same offset", error::WINDOW_ORDER, 1, 0, |all| all[1].offset_ns = 0)?;
+    refused("unsorted", error::WINDOW_ORDER, 1, 0, |all| all.swap(0, 1))?;
+    let mut last = right();
+    last.windows[1].offset_ns = 9 * MS;
+    accept(&device, "a window up to the cycle's end", &last)
+}
+
+fn overlap() -> Check {
+    let device = Device::open()?;
+    let mut table = right();
+    accept(&device, "abutting windows of two entities", &table)?;
+    table.windows[0].length_ns += 1;
+    expect(&device, "one nanosecond of overlap", &table, error::WINDOW_OVERLAP, 1, 0)?;
+    let same = Table::new(10 * MS).window("a", 0, 0, MS, 3).window("a", 0, MS, MS, 0);
+    accept(&device, "abutting windows of one entity", &same)?;
+    let mut three = right().window("a", 0, 3 * MS, MS, 0);
+    three.windows[1].length_ns = 2 * MS + 1;
+    expect(&device, "overlap with the third", &three, error::WINDOW_OVERLAP, 2, 1)
+}
+
+fn capacity() -> Check {
+    let device = Device::open()?;
+    let full = |length| Table::single(10 * MS, 0, 0, length);
+    accept(&device, "95 percent", &full(9_500_000))?;
+    expect(&device, "a nanosecond more", &full(9_500_001), error::CAPACITY, 0, 0)?;
+    let sum = Table::new(10 * MS).window("a", 0, 0, 5 * MS, 0).window("b", 0, 5 * MS, 4_500_001, 0);
+    expect(&device, "a nanosecond more in two", &sum, error::CAPACITY, 0, 0)?;
+    // 95 % of a cycle that is no multiple of 1000 ns, rounded in nobody's favour but exactly.
+    let odd = |length| Table::single(10_000_999, 0, 0, length);
+    accept(&device, "95 percent of an odd cycle", &odd(9_500_000))
+}
+
+fn two_cpus() -> Check {
+    let device = Device::open()?;
+    let table = Table::new(10 * MS).window("a", 0, 0, MS, 3).window("a", 1, 5 * MS, MS, 0);
+    expect(&device, "one entity on two CPUs", &table, error::WINDOW_MIGRATES, 1, 0)?;
+    let table = Table::new(10 * MS).window("b", 1, 0, MS, 3).window("a", 0, 0, MS, 3);
+    expect(&device, "CPUs unsorted", &table, error::WINDOW_ORDER, 1, 0)?;
+    let table = Table::new(10 * MS).window("a", 0, 0, MS, 3).window("b", 1, 0, 9_600_000, 3);
+    expect(&device, "the second CPU too full", &table, error::CAPACITY, 1, 0)?;
+    let both = Table::new(10 * MS).window("a", 0, 0, 9_500_000, 3).window("b", 1, 0, 9_500_000, 3);
+    accept(&device, "95 percent of each", &both)
+}
+
+fn offline_cpu() -> Check {
+    let device = Device::open()?;
+    sys::set_online(1, false).explain("take CPU 1 off line")?;
+    let on_one = Table::new(10 * MS).window("a", 0, 0, MS, 3).window("b", 1, 0, MS, 3);
+    expect(&device, "a window on an offline CPU", &on_one, error::WINDOW_CPU, 1, 0)?;
+    right().install(&device)?;
+    sys::set_online(1, true).explain("bring CPU 1 back")?;
+    ensure_eq!(on_one.try_install(&device).map_err(|refusal| refusal.error), Err(error::INSTALLED), "a second table");
+    device.remove().explain("remove")?;
+    accept(&device, "once the CPU is back", &on_one)
+}
+
+/// Calls with a structure followed by a tail, and a size that covers both.
+fn with_tail<T: Sized32>(device: &Device, call: u32, arg: T, size: u32, poison: Option<usize>) -> Result<(), i32> {
+    let bytes = std::mem::size_of::<T>();
+    let mut buffer = vec![0u64; 1024];
+    // SAFETY: the buffer is larger than every structure, and aligned.
+    unsafe { buffer.as_mut_ptr().cast::<T>().write(arg) };
+    // SAFETY: u64 may be looked at as bytes.
+    let raw = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), 8192) };
+    raw[..4].copy_from_slice(&size.to_ne_bytes());
+    if let Some(at) = poison {
+        raw[bytes + at] = 1;
+    }
+    // SAFETY: the buffer is writable and longer than any size that is accepted.
+    unsafe { device.raw(call, buffer.as_mut_ptr() as u64) }
+}
+
+fn try_sizes<T: Sized32>(device: &Device, what: &str, call: u32, arg: T, good: Result<(), i32>) -> Check {
+    let full = std::mem::size_of::<T>() as u32;
+    for size in [0, 1, 4, full - 8, full - 1] {
+        ensure_eq!(with_tail(device, call, arg, size, None), Err(libc::EINVAL), "{what} with size {size}");
+    }
+    for size in [full + 1, full + 8, 4096] {
+        ensure_eq!(with_tail(device, call, arg, size, None), good, "{what} with size {size} and zeroes");
+        let last = (size - full - 1) as usize;
+        for at in [0, last] {
+            let tail = with_tail(device, call, arg, size, Some(at));
+            ensure_eq!(tail, Err(libc::E2BIG), "{what} with size {size} and a one at {at}");
+        }
+    }
+    for size in [4097, 1 << 20, u32::MAX] {
+        ensure_eq!(with_tail(device, call, arg, size, None), Err(libc::E2BIG), "{what} with size {size}");
+    }
+    Ok(())
+}
+
+fn sizes() -> Check {
+    let device = Device::open()?;
+    let bad = Install { flags: 1, ..right().request() };
+    try_sizes(&device, "install", call::INSTALL, bad, Err(libc::EINVAL))?;
+    try_sizes(&device, "start", call::START, Start::default(), Err(libc::ENOENT))?;
+    try_sizes(&device, "get", call::GET, Get::default(), Ok(()))?;
+    try_sizes(&device, "stats", call::STATS, Stats::default(), Err(libc::ENOENT))?;
+    try_sizes(&device, "bind", call::BIND, abi::Bind { pidfd: -1, ..Default::default() }, Err(libc::ENOENT))?;
+    try_sizes(&device, "unbind", call::UNBIND, Unbind { pidfd: -1, ..Default::default() }, Err(libc::ENOTCONN))?;
+    try_sizes(&device, "wait", call::WAIT, Wait::default(), Err(libc::ENOTCONN))?;
+    let table = right();
+    ensure_eq!(with_tail(&device, call::INSTALL, table.request(), 4096, None), Ok(()), "a table in a larger structure");
+    device.remove().explain("remove")
+}
+
+fn pointers() -> Check {
+    let device = Device::open()?;
+    let calls =
+        [call::INSTALL, call::START, call::GET, call::STATS, call::BIND, call::UNBIND, call::WAIT, call::INSTALL];
+    for call in calls {
+        for pointer in [0, 8, 0x1000, 0x7fff_ffff_f000, 0xffff_8000_0000_0000, 0xffff_ffff_ffff_fff8] {
+            // SAFETY: no address of ours.
+            let result = unsafe { device.raw(call, pointer) };
+            ensure_eq!(result, Err(libc::EFAULT), "call {call:#x} with {pointer:#x}");
+        }
+    }
+    let table = right();
+    for pointer in [0, 0x1000, 0xffff_8000_0000_0000, u64::MAX - 7] {
+        let request = Install { entities: pointer, ..table.request() };
+        ensure_eq!(
+            send(&device, request).map_err(|refusal| refusal.errno),
+            Err(libc::EFAULT),
+            "entities at {pointer:#x}"
+        );
+        let request = Install { windows: pointer, ..table.request() };
+        ensure_eq!(
+            send(&device, request).map_err(|refusal| refusal.errno),
+            Err(libc::EFAULT),
+            "windows at {pointer:#x}"
+        );
+    }
+    let request = Install { nr_entities: abi::MAX_ENTITIES, entities: 0, ..table.request() };
+    ensure_eq!(send(&device, request).map_err(|refusal| refusal.errno), Err(libc::EFAULT), "4096 entities nowhere");
+    table.install(&device)?;
+    let mut get = Get { nr_entities: 2, nr_windows: 2, entities: 8, windows: 8, ..Default::default() }.sized();
+    ensure_eq!(device.call(call::GET, &mut get), Err(libc::EFAULT), "get to a bad address");
+    for nr in [3, 0x06, 0x0f, 0x13, 0x20, 0xff] {
+        let call = (call::INSTALL & !0xff) | nr;
+        if nr == 3 {
+            continue;
+        }
+        // SAFETY: no such call.
+        ensure_eq!(unsafe { device.raw(call, 0) }, Err(libc::ENOTTY), "call {nr:#x}");
+    }
+    // SAFETY: a terminal's call.
+    ensure_eq!(unsafe { device.raw(libc::TCGETS as u32, 0) }, Err(libc::ENOTTY), "TCGETS");
+    Ok(())
+}
+
+fn flags() -> Check {
+    let device = Device::open()?;
+    right().install(&device)?;
+    let mut start = Start { flags: 1, ..Default::default() }.sized();
+    ensure_eq!(device.call(call::START, &mut start), Err(libc::EINVAL), "start with flags");
+    let mut start = Start { epoch_ns: u64::MAX, ..Default::default() }.sized();
+    ensure_eq!(device.call(call::START, &mut start), Err(libc::EINVAL), "an epoch of 2^64 - 1");
+    let mut get = Get { flags: 1, ..Default::default() }.sized();
+    ensure_eq!(device.call(call::GET, &mut get), Err(libc::EINVAL), "get with flags");
+    let bind = abi::Bind { pidfd: -1, name: abi::name("a"), ..Default::default() }.sized();
+    for (what, mut bind) in [
+        ("flags", abi::Bind { flags: 1, ..bind }),
+        ("reserved", abi::Bind { reserved: 1, ..bind }),
+        ("an unterminated name", abi::Bind { name: [b'a'; 32], ..bind }),
+    ] {
+        ensure_eq!(device.call(call::BIND, &mut bind), Err(libc::EINVAL), "bind with {what}");
+    }
+    let mut unbind = Unbind { flags: 1, pidfd: -1, ..Default::default() }.sized();
+    ensure_eq!(device.call(call::UNBIND, &mut unbind), Err(libc::EINVAL), "unbind with flags");
+    let mut unbind = Unbind { reserved: 1, pidfd: -1, ..Default::default() }.sized();
+    ensure_eq!(device.call(call::UNBIND, &mut unbind), Err(libc::EINVAL), "unbind with reserved");
+    let mut wait = Wait { flags: 1, ..Default::default() }.sized();
+    ensure_eq!(device.call(call::WAIT, &mut wait), Err(libc::EINVAL), "wait with flags");
+    ensure_eq!(device.stats(2).map(drop), Err(libc::ENOENT), "stats of entity 2 of 2");
+    ensure_eq!(device.stats(u32::MAX).map(drop), Err(libc::ENOENT), "stats of entity 2^32 - 1");
+    Ok(())
+}
+
+fn control_order() -> Check {
+    let device = Device::open()?;
+    ensure_eq!(device.start(0), Err(libc::ENOENT), "start without a table");
+    ensure_eq!(device.stop(), Err(libc::ENOENT), "stop without a table");
+    ensure_eq!(device.remove(), Err(libc::ENOENT), "remove without a table");
+    ensure_eq!(device.stats(0).map(drop), Err(libc::ENOENT), "stats without a table");
+    ensure_eq!(device.get().explain("get")?.state, state::EMPTY, "state without a table");
+    let table = right();
+    table.install(&device)?;
+    ensure_eq!(device.get().explain("get")?.state, state::STOPPED, "state once installed");
+    let twice = Refusal { errno: libc::EBUSY, error: error::INSTALLED, index: 0, other: 0 };
+    ensure_eq!(table.try_install(&device), Err(twice), "install twice");
+    ensure_eq!(device.stop(), Ok(()), "stop before the start");
+    let epoch = device.start(sys::now_ns() + MS).explain("start")?;
+    let get = device.get().explain("get")?;
+    ensure_eq!((get.state, get.epoch_ns), (state::RUNNING, epoch), "state and epoch while it runs");
+    ensure_eq!(device.start(0), Err(libc::EBUSY), "start twice");
+    ensure_eq!(table.try_install(&device), Err(twice), "install while one runs");
+    ensure_eq!(device.stop(), Ok(()), "stop");
+    let get = device.get().explain("get")?;
+    ensure_eq!((get.state, get.epoch_ns), (state::STOPPED, 0), "state and epoch once stopped");
+    ensure_eq!(device.stop(), Ok(()), "stop twice");
+    device.start(0).explain("start again")?;
+    ensure_eq!(device.remove(), Ok(()), "remove while it runs");
+    ensure_eq!(device.remove(), Err(libc::ENOENT), "remove twice");
+    // The table outlives the descriptor through which it was installed.
+    table.install(&Device::open()?)?;
+    ensure_eq!(device.get().explain("get")?.nr_windows, 2, "windows after the installer has closed");
+    Ok(())
+}
+
+fn get_round_trip() -> Check {
+    let device = Device::open()?;
+    let table = right().window("a", 0, 7 * MS, MS, abi::DEADLINE).window("b", 0, 9 * MS, MS, 0);
+    table.install(&device)?;
+    let counts = device.get().explain("get")?;
+    ensure_eq!((counts.nr_entities, counts.nr_windows), (2, 4), "counts");
+    ensure_eq!((counts.clockid, counts.cycle_ns), (libc::CLOCK_MONOTONIC as u32, 10 * MS), "clock and cycle");
+    let read = |entities: u32, windows: u32| {
+        let mut into = (vec![Entity::default(); 8], vec![Window::default(); 8]);
+        let mut get = Get {
+            nr_entities: entities,
+            nr_windows: windows,
+            entities: into.0.as_mut_ptr() as u64,
+            windows: into.1.as_mut_ptr() as u64,
+            ..Default::default()
+        }
+        .sized();
+        device.call(call::GET, &mut get).map(|()| (get, into))
+    };
+    ensure_eq!(read(1, 4).map(drop), Err(libc::ENOSPC), "too few entities");
+    ensure_eq!(read(2, 3).map(drop), Err(libc::ENOSPC), "too few windows");
+    ensure_eq!(read(0, 3).map(drop), Err(libc::ENOSPC), "too few windows, no entities");
+    for (entities, windows) in [(2, 4), (8, 8), (0, 4), (2, 0)] {
+        let (get, into) = read(entities, windows).explain("get")?;
+        ensure_eq!((get.nr_entities, get.nr_windows), (2, 4), "counts with {entities} and {windows}");
+        let (no_entities, no_windows) = (vec![Entity::default(); 2], vec![Window::default(); 4]);
+        let wanted = if entities > 0 { &table.entities } else { &no_entities };
+        ensure_eq!(&into.0[..2], wanted.as_slice(), "entities with {entities} and {windows}");
+        let wanted = if windows > 0 { &table.windows } else { &no_windows };
+        ensure_eq!(&into.1[..4], wanted.as_slice(), "windows with {entities} and {windows}");
+        ensure!(into.1[4] == Window::default(), "wrote beyond the count");
+    }
+    Ok(())
+}
+
+fn largest_table() -> Check {
+    let device = Device::open()?;
+    let mut table = Table::new(u64::from(abi::MAX_WINDOWS) * 2000);
+    table.entities.push(Entity { name: abi::name("t"), ..Default::default() });
+    table.windows = (0..u64::from(abi::MAX_WINDOWS))
+        .map(|i| Window { offset_ns: i * 2000, length_ns: 1000, flags: 1, ..Default::default() })
+        .collect();
+    table.install(&device)?;
+    let get = device.get().explain("get")?;
+    ensure_eq!(get.nr_windows, abi::MAX_WINDOWS, "windows");
+    let mut names = Table::new(u64::from(abi::MAX_ENTITIES) * 2000);
+    device.remove().explain("remove")?;
+    for i in 0..u64::from(abi::MAX_ENTITIES) {
+        names.entities.push(Entity { name: abi::name(&format!("entity {i}")), ..Default::default() });
+        let window = Window { offset_ns: i * 2000, length_ns: 1000, entity: i as u32, ..Default::default() };
+        names.windows.push(window);
+    }
+    accept(&device, "4096 entities", &names)
+}

@@ -1,0 +1,156 @@
+//! Windows that end inside the kernel's critical sections: members make system calls of all kinds in windows far
+//! shorter than their work, while others make the same calls outside the class.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::UdpSocket;
+use std::os::fd::FromRawFd;
+
+use super::{unit_ns, Scenario};
+use crate::abi::{self, Device, SCHED_TT};
+use crate::board::{Board, Log};
+use crate::check::{Check, Explain};
+use crate::ensure_eq;
+use crate::process::{self, member};
+use crate::sys::{self, SchedAttr};
+use crate::table::Table;
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("kernel_locks_files", || storm(&[files, files], 40)),
+    Scenario::new("kernel_locks_pipes", || storm(&[pipes, pipes], 40)),
+    Scenario::new("kernel_locks_memory", || storm(&[memory, shared_memory], 40)),
+    Scenario::new("kernel_locks_network", || storm(&[network, network], 40)),
+    Scenario::new("kernel_locks_processes", || storm(&[processes, processes], 40)),
+    Scenario::new("full_kernel_locks_mixed", || storm(&[files, pipes, memory, network], 40)),
+    Scenario::new("full_kernel_locks", || storm(&[files, pipes, memory, shared_memory, network, processes], 800))
+        .within(600_000),
+];
+
+/// One round of work; false when a call fails.
+type Work = fn(u64) -> bool;
+
+/// After so many cycles everybody must have done something: a member has 5 % of a CPU, and a round of the longest work
+/// takes some 4 ms with an instruction of 4 ns.
+const SLICE_CYCLES: u64 = 200;
+
+/// Runs the works as members and, at the same time, as SCHED_OTHER and FIFO threads; everyone must make progress.
+fn storm(works: &[Work], slices: u64) -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    // With several CPUs the lab executes one at a time, for up to 100 ms: then only survival counts.
+    let punctual = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+    let count = works.len();
+    let board = Board::new(3 * count);
+    let cycle = 10 * u;
+    // Odd lengths, so that the ends fall on different instructions in each cycle.
+    let table = (0..count as u64).fold(Table::new(cycle), |table, i| {
+        let name = format!("m{i}");
+        table.window(&name, 0, i * u / 2, u / 3 + i * 7, abi::ACTIVATE).window(&name, 0, (i + 8) * u / 2, u / 5 + i, 0)
+    });
+    let mut table = table.window("witness", 0, 9 * u, u / 2, 3);
+    table.windows.sort_by_key(|window| window.offset_ns);
+    table.install(&device)?;
+    let witness = Log::new(4);
+    process::periodic("witness", witness, u / 10)?;
+    for (i, work) in works.iter().enumerate() {
+        member(&format!("m{i}"), |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
+            Ok(()) => repeat(*work, board, i, 0),
+            Err(errno) => errno,
+        })?;
+        process::fork(|| repeat(*work, board, count + i, 0));
+        process::fork(|| match sys::set_sched(0, SchedAttr::fifo(20)) {
+            // Long sleeps: below it, RCU has to free what all of them leave behind.
+            Ok(()) => repeat(*work, board, 2 * count + i, 100 * u),
+            Err(errno) => errno,
+        });
+    }
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    let mut before = vec![0; 3 * count];
+    for slice in 1..=slices.div_ceil(20) {
+        sys::sleep_until(epoch + slice * SLICE_CYCLES * cycle);
+        let now: Vec<u64> = (0..3 * count).map(|i| board.get(i)).collect();
+        let stuck = now.iter().zip(&before).position(|(now, before)| now == before);
+        let stuck = stuck.filter(|_| punctual);
+        ensure_eq!(stuck, None, "worker without progress in slice {slice}: {now:?} after {before:?}");
+        before = now;
+    }
+    let cycles = (sys::now_ns() - epoch) / cycle;
+    let stats = device.stats(table_index(&table, "witness")).explain("stats")?;
+    ensure_eq!(stats.activations >= cycles || !punctual, true, "activations of the witness in {cycles} cycles");
+    device.remove().explain("remove")
+}
+
+fn table_index(table: &Table, name: &str) -> u32 {
+    table.entities.iter().position(|entity| entity.name == abi::name(name)).unwrap_or(usize::MAX) as u32
+}
+
+fn repeat(work: Work, board: Board, own: usize, sleep_ns: u64) -> i32 {
+    for round in own as u64 * 1_000_000.. {
+        if !work(round) {
+            return 77;
+        }
+        board.add(own, 1);
+        if sleep_ns > 0 {
+            sys::sleep(sleep_ns);
+        }
+    }
+    0
+}
+
+/// Creates, writes, reads, renames and removes files in one directory.
+fn files(round: u64) -> bool {
+    let (path, other) = (format!("/tmp/storm-{round}"), format!("/tmp/storm-{round}-renamed"));
+    let mut back = Vec::new();
+    std::fs::write(&path, [7; 5000]).is_ok()
+        && std::fs::rename(&path, &other).is_ok()
+        && File::open(&other).is_ok_and(|mut file| file.read_to_end(&mut back).is_ok())
+        && back.len() == 5000
+        && std::fs::remove_file(&other).is_ok()
+}
+
+/// Sends bytes to itself through a pipe.
+fn pipes(_: u64) -> bool {
+    let mut ends = [0; 2];
+    // SAFETY: writes two descriptors, which become files of our own.
+    let (mut reader, mut writer) = unsafe {
+        if libc::pipe(ends.as_mut_ptr()) != 0 {
+            return false;
+        }
+        (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+    };
+    let mut buffer = [0; 3000];
+    (0..4).all(|_| writer.write_all(&[1; 3000]).is_ok() && reader.read_exact(&mut buffer).is_ok())
+}
+
+/// Maps, touches, protects and unmaps memory.
+fn memory(_: u64) -> bool {
+    let (bytes, protection) = (64 * 4096, libc::PROT_READ | libc::PROT_WRITE);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a mapping of our own, touched inside its bounds.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
+        if at == libc::MAP_FAILED {
+            return false;
+        }
+        (0..64).for_each(|page| at.cast::<u8>().add(page * 4096).write_volatile(1));
+        libc::mprotect(at, bytes / 2, libc::PROT_READ) == 0 && libc::munmap(at, bytes) == 0
+    }
+}
+
+/// Threads of one process that fault and unmap in the same address space.
+fn shared_memory(round: u64) -> bool {
+    let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(move || memory(round))).collect();
+    threads.into_iter().all(|thread| thread.join().unwrap_or(false))
+}
+
+/// A datagram to itself over the loopback device.
+fn network(_: u64) -> bool {
+    let Ok(socket) = UdpSocket::bind("127.0.0.1:0") else { return false };
+    let Ok(own) = socket.local_addr() else { return false };
+    let mut buffer = [0; 600];
+    (0..4).all(|_| socket.send_to(&[3; 500], own).is_ok() && socket.recv(&mut buffer).is_ok_and(|length| length == 500))
+}
+
+/// A child that exits, and its reaping.
+fn processes(_: u64) -> bool {
+    process::fork(|| 0).wait(60_000_000_000).is_ok()
+}

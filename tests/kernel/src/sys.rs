@@ -1,0 +1,250 @@
+//! System calls, with the errno as the error. Times are nanoseconds of `CLOCK_MONOTONIC`.
+
+use std::mem::size_of;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The result of a call that returns -1 for an error.
+pub fn done<T: Into<i64>>(result: T) -> Result<i64, i32> {
+    let result = result.into();
+    if result < 0 {
+        Err(errno())
+    } else {
+        Ok(result)
+    }
+}
+
+/// The last error.
+pub fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn read_clock(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The instant now.
+pub fn now_ns() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC)
+}
+
+/// The processor time that the calling thread has had.
+pub fn cpu_time_ns() -> u64 {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// Sleeps until an instant, whatever signals come.
+pub fn sleep_until(at_ns: u64) {
+    let until = timespec(at_ns);
+    // SAFETY: reads one timespec.
+    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) }
+        == libc::EINTR
+    {}
+}
+
+/// Sleeps for a length.
+pub fn sleep(ns: u64) {
+    sleep_until(now_ns() + ns);
+}
+
+/// Uses processor time.
+pub fn spin(ns: u64) {
+    let end = cpu_time_ns() + ns;
+    while cpu_time_ns() < end {
+        (0..50).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+/// Takes all page faults now, and lets what [`spin`] uses become warm.
+pub fn lock_memory() {
+    // SAFETY: takes numbers.
+    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    spin(1000);
+}
+
+/// Is busy until an instant.
+pub fn spin_until(at_ns: u64) {
+    while now_ns() < at_ns {
+        std::hint::spin_loop();
+    }
+}
+
+/// Is busy for ever.
+pub fn hog() -> ! {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// Looks again and again, sleeping meanwhile, until something holds or the limit is over.
+pub fn eventually(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
+    let end = now_ns() + limit_ns;
+    loop {
+        if holds() {
+            return true;
+        }
+        if now_ns() > end {
+            return false;
+        }
+        sleep(100_000);
+    }
+}
+
+/// The calling thread's id.
+pub fn gettid() -> i32 {
+    // SAFETY: takes nothing.
+    unsafe { libc::gettid() }
+}
+
+/// `struct sched_attr`, as first published.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct SchedAttr {
+    pub size: u32,
+    pub policy: u32,
+    pub flags: u64,
+    pub nice: i32,
+    pub priority: u32,
+    pub runtime_ns: u64,
+    pub deadline_ns: u64,
+    pub period_ns: u64,
+}
+
+/// Children begin under `SCHED_OTHER`.
+pub const RESET_ON_FORK: u64 = 1;
+
+impl SchedAttr {
+    /// A policy and nothing else.
+    pub fn policy(policy: u32) -> SchedAttr {
+        SchedAttr { size: size_of::<SchedAttr>() as u32, policy, ..Default::default() }
+    }
+
+    /// `SCHED_OTHER`.
+    pub fn other() -> SchedAttr {
+        SchedAttr::policy(libc::SCHED_OTHER as u32)
+    }
+
+    /// `SCHED_FIFO`.
+    pub fn fifo(priority: u32) -> SchedAttr {
+        SchedAttr { priority, ..SchedAttr::policy(libc::SCHED_FIFO as u32) }
+    }
+
+    /// `SCHED_DEADLINE`, with the deadline at the period's end.
+    pub fn deadline(runtime_ns: u64, period_ns: u64) -> SchedAttr {
+        SchedAttr { runtime_ns, deadline_ns: period_ns, period_ns, ..SchedAttr::policy(libc::SCHED_DEADLINE as u32) }
+    }
+}
+
+/// Sets the attributes of a thread; 0 is the caller.
+pub fn set_sched(tid: i32, attr: SchedAttr) -> Result<(), i32> {
+    // SAFETY: reads one structure.
+    done(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &attr, 0) }).map(drop)
+}
+
+/// The attributes of a thread; 0 is the caller.
+pub fn sched(tid: i32) -> Result<SchedAttr, i32> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: writes at most the size that is passed.
+    done(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &mut attr, size_of::<SchedAttr>(), 0) })?;
+    Ok(attr)
+}
+
+/// Lets a thread run on these CPUs only; 0 is the caller.
+pub fn set_affinity(tid: i32, cpus: &[u32]) -> Result<(), i32> {
+    // SAFETY: the set is plain bits.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu as usize, &mut set));
+        done(libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &set)).map(drop)
+    }
+}
+
+/// The CPUs of a thread; 0 is the caller.
+pub fn affinity(tid: i32) -> Result<Vec<u32>, i32> {
+    // SAFETY: the set is plain bits.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        done(libc::sched_getaffinity(tid, size_of::<libc::cpu_set_t>(), &mut set))?;
+        Ok((0..64).filter(|&cpu| libc::CPU_ISSET(cpu as usize, &set)).collect())
+    }
+}
+
+/// For [`pidfd_open`]: a thread that need not be the first of its process.
+pub const PIDFD_THREAD: i32 = libc::O_EXCL;
+
+/// A pidfd, which is never closed: scenarios' processes do not live long.
+pub fn pidfd_open(tid: i32, flags: i32) -> Result<i32, i32> {
+    // SAFETY: takes numbers.
+    done(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, flags) }).map(|fd| fd as i32)
+}
+
+/// Names the calling thread.
+pub fn set_name(name: &str) {
+    let name = std::ffi::CString::new(name).unwrap_or_default();
+    // SAFETY: a terminated name.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// The dynamic priority in `/proc/TID/stat`: 20 + nice, or negative for real-time (-1 - priority; -100 in the class).
+pub fn shown_priority(tid: i32) -> Result<i64, String> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/stat")).map_err(|error| error.to_string())?;
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    fields.split_whitespace().nth(15).and_then(|field| field.parse().ok()).ok_or_else(|| format!("odd stat: {text}"))
+}
+
+/// The online CPUs.
+pub fn nr_cpus() -> u32 {
+    // SAFETY: takes a number.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as u32 }
+}
+
+/// Takes a CPU off line, or back.
+pub fn set_online(cpu: u32, online: bool) -> Result<(), i32> {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    let written = std::fs::write(path, if online { "1" } else { "0" });
+    written.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// A lock with priority inheritance, in shared memory: `FUTEX_LOCK_PI` behind a fast path.
+#[derive(Clone, Copy)]
+pub struct PiLock(pub &'static AtomicU32);
+
+impl PiLock {
+    /// Takes it.
+    pub fn lock(&self) -> Result<(), i32> {
+        let tid = gettid() as u32;
+        while self.0.compare_exchange(0, tid, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            match self.futex(libc::FUTEX_LOCK_PI) {
+                Err(libc::EAGAIN | libc::EINTR) => continue,
+                result => return result,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives it back.
+    pub fn unlock(&self) -> Result<(), i32> {
+        let tid = gettid() as u32;
+        match self.0.compare_exchange(tid, 0, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => Ok(()),
+            Err(_) => self.futex(libc::FUTEX_UNLOCK_PI),
+        }
+    }
+
+    /// Whether somebody sleeps in the kernel for it.
+    pub fn is_contended(&self) -> bool {
+        self.0.load(Ordering::SeqCst) & 0x8000_0000 != 0
+    }
+
+    fn futex(&self, operation: i32) -> Result<(), i32> {
+        // SAFETY: the word lives for ever; no time limit.
+        done(unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), operation, 0, 0, 0, 0) }).map(drop)
+    }
+}

@@ -1,0 +1,86 @@
+//! Tables for tests.
+
+use crate::abi::{self, Device, Entity, Install, Sized32, Window};
+use crate::check::Check;
+
+/// A table to be installed. Times are nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The cycle.
+    pub cycle_ns: u64,
+    /// The entities in the order of their first window.
+    pub entities: Vec<Entity>,
+    /// The windows in the order in which they were added.
+    pub windows: Vec<Window>,
+}
+
+/// Why the kernel refused a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What the call returned.
+    pub errno: i32,
+    /// `enum macrotick_error`.
+    pub error: u32,
+    /// Its index.
+    pub index: u32,
+    /// Its second index.
+    pub other: u32,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(cycle_ns: u64) -> Table {
+        Table { cycle_ns, entities: Vec::new(), windows: Vec::new() }
+    }
+
+    /// Adds a window `[offset, offset + length)`, and its entity if it is the first one.
+    pub fn window(mut self, entity: &str, cpu: u32, offset_ns: u64, length_ns: u64, flags: u32) -> Table {
+        let name = abi::name(entity);
+        let known = self.entities.iter().position(|one| one.name == name);
+        let entity = known.unwrap_or_else(|| {
+            self.entities.push(Entity { name, ..Default::default() });
+            self.entities.len() - 1
+        }) as u32;
+        self.windows.push(Window { offset_ns, length_ns, cpu, entity, flags, reserved: 0 });
+        self
+    }
+
+    /// One entity `t` with one window with ACTIVATE and DEADLINE.
+    pub fn single(cycle_ns: u64, cpu: u32, offset_ns: u64, length_ns: u64) -> Table {
+        Table::new(cycle_ns).window("t", cpu, offset_ns, length_ns, abi::ACTIVATE | abi::DEADLINE)
+    }
+
+    /// The request to install it. It points into the table.
+    pub fn request(&self) -> Install {
+        Install {
+            clockid: libc::CLOCK_MONOTONIC as u32,
+            nr_entities: self.entities.len() as u32,
+            nr_windows: self.windows.len() as u32,
+            cycle_ns: self.cycle_ns,
+            entities: self.entities.as_ptr() as u64,
+            windows: self.windows.as_ptr() as u64,
+            ..Default::default()
+        }
+        .sized()
+    }
+
+    /// Tries to install it.
+    pub fn try_install(&self, device: &Device) -> Result<(), Refusal> {
+        send(device, self.request())
+    }
+
+    /// Installs it.
+    pub fn install(&self, device: &Device) -> Check {
+        self.try_install(device).map_err(|refusal| format!("install: {refusal:?}"))
+    }
+}
+
+/// Sends a request as it is.
+pub fn send(device: &Device, mut request: Install) -> Result<(), Refusal> {
+    device.call(abi::call::INSTALL, &mut request).map_err(|errno| Refusal {
+        errno,
+        error: request.error,
+        index: request.error_index,
+        other: request.error_other,
+    })
+}

@@ -1,0 +1,99 @@
+//! Who had the processor when: `sched_switch` from tracefs.
+
+use std::fs;
+
+use crate::check::Check;
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+fn set(file: &str, value: &str) -> Check {
+    let path = format!("{TRACEFS}/{file}");
+    fs::write(&path, value).map_err(|error| format!("{path}: {error}"))
+}
+
+/// One change of who runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The instant, in nanoseconds of `CLOCK_MONOTONIC`, exact to the microsecond.
+    pub at_ns: u64,
+    /// The CPU.
+    pub cpu: usize,
+    /// Name of the thread that runs from now on.
+    pub next: String,
+}
+
+/// Begins to record.
+pub fn start() -> Check {
+    set("tracing_on", "0")?;
+    set("trace_clock", "mono")?;
+    set("buffer_size_kb", "2048")?;
+    set("trace", "")?;
+    set("events/sched/sched_switch/enable", "1")?;
+    set("tracing_on", "1")
+}
+
+/// Ends recording.
+pub fn stop() -> Check<Vec<Switch>> {
+    set("tracing_on", "0")?;
+    set("events/sched/sched_switch/enable", "0")?;
+    let text = fs::read_to_string(format!("{TRACEFS}/trace")).map_err(|error| error.to_string())?;
+    Ok(text.lines().filter_map(parse).collect())
+}
+
+/// `comm-pid [001] d..2. 12.345678: sched_switch: ... ==> next_comm=NAME next_pid=...`
+fn parse(line: &str) -> Option<Switch> {
+    let (head, event) = line.split_once(": sched_switch: ")?;
+    let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;
+    let at_ns = seconds.parse::<u64>().ok()? * 1_000_000_000 + micros.parse::<u64>().ok()? * 1000;
+    let cpu = head.rsplit_once('[')?.1.split_once(']')?.0.parse().ok()?;
+    let next = event.split_once("next_comm=")?.1.split_once(" next_pid=")?.0.to_owned();
+    Some(Switch { at_ns, cpu, next })
+}
+
+/// For each cell of a grid, who had most of it. `of` gives a thread's letter.
+pub fn cells(
+    switches: &[Switch],
+    cpu: usize,
+    begin_ns: u64,
+    cell_ns: u64,
+    count: usize,
+    of: impl Fn(&str) -> char,
+) -> String {
+    let mut shares: Vec<std::collections::BTreeMap<char, u64>> = vec![Default::default(); count];
+    let end_ns = begin_ns + cell_ns * count as u64;
+    let on_cpu: Vec<&Switch> = switches.iter().filter(|switch| switch.cpu == cpu).collect();
+    for (i, switch) in on_cpu.iter().enumerate() {
+        let until = on_cpu.get(i + 1).map_or(end_ns, |next| next.at_ns).min(end_ns);
+        let mut from = switch.at_ns.max(begin_ns);
+        while from < until {
+            let cell = (from - begin_ns) / cell_ns;
+            let part = until.min(begin_ns + (cell + 1) * cell_ns) - from;
+            *shares[cell as usize].entry(of(&switch.next)).or_default() += part;
+            from += part;
+        }
+    }
+    shares.iter().map(|share| share.iter().max_by_key(|(_, part)| **part).map_or('?', |(letter, _)| *letter)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str =
+        "          <idle>-0       [001] d..2.     3.000120: sched_switch: prev_comm=swapper/1 prev_pid=0 \
+                        prev_prio=120 prev_state=R ==> next_comm=gt-a next_pid=55 next_prio=0";
+
+    #[test]
+    fn lines_are_read() {
+        assert_eq!(parse(LINE), Some(Switch { at_ns: 3_000_120_000, cpu: 1, next: "gt-a".into() }));
+        assert_eq!(parse("# tracer: nop"), None);
+    }
+
+    #[test]
+    fn cells_belong_to_who_had_most() {
+        let switch = |at_ns, next: &str| Switch { at_ns, cpu: 0, next: next.into() };
+        let switches = [switch(90, "x"), switch(104, "a"), switch(126, "b"), switch(136, "a")];
+        assert_eq!(cells(&switches, 0, 100, 10, 5, |name| name.chars().next().unwrap()), "aaaba");
+        assert_eq!(cells(&switches, 1, 100, 10, 2, |_| 'z'), "??");
+    }
+}

@@ -1,0 +1,248 @@
+//! The scenarios and the golden schedules in the lab.
+//!
+//! `cargo test -p macrotick-kernel-tests -- --ignored` runs the short suite on the patched kernel with 1 and 2 CPUs.
+//! With
+//! `MACROTICK_TEST_FULL=1` the tests whose names begin with `full_` run, too: the debug kernel with 1, 2 and 4 CPUs,
+//! the kernel without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
+//! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use macrotick_kernel_tests::golden::{Case, SEPARATOR};
+use macrotick_kernel_tests::scenarios::{self, Scenario};
+use macrotick_lab::progress::Terminal;
+use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, Layout};
+use macrotick_model::Duration;
+
+const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
+const FULL: &str = "MACROTICK_TEST_FULL";
+const ONLY: &str = "MACROTICK_ONLY";
+const BLESS: &str = "MACROTICK_BLESS";
+
+/// Where and how a suite runs.
+#[derive(Clone, Copy)]
+struct Suite {
+    flavor: Flavor,
+    cpus: u32,
+    long: bool,
+    /// Only the scenarios that need more than one CPU.
+    several: bool,
+}
+
+fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
+    let words = ["/bin/macrotick".to_owned()].into_iter().chain(words.into_iter().map(Into::into));
+    let mut job = GuestJob::new(flavor, words);
+    job.cpus = cpus;
+    job.live = true;
+    job.allow_complaints = true; // so that the results come back, too
+    job.wall_limit = Duration::from_secs(if flavor == Flavor::Patched { 600 } else { 1800 });
+    job.memory_mib = 1536; // the storms leave much behind for RCU to free, and KASAN keeps what is freed
+                           // KASAN and lockdep make every path ten times as long.
+    let unit_us = if flavor == Flavor::Debug { "1000" } else { "100" };
+    job.env.push(("MACROTICK_UNIT_US".into(), unit_us.into()));
+    job
+}
+
+fn boot(job: &GuestJob) -> GuestOutcome {
+    let layout = Layout::find().expect("a checkout");
+    let lab = Lab::with_agent(layout, GUEST);
+    let mut last = String::new();
+    let outcome = lab.run(job, &mut Terminal::new(), &mut |line| line.clone_into(&mut last));
+    outcome.unwrap_or_else(|error| panic!("in {last}: {error}"))
+}
+
+/// What the kernel had to complain about.
+fn complaints(outcome: &GuestOutcome) -> String {
+    outcome.complaints.iter().map(|finding| format!("{:?}: {}\n", finding.kind, finding.excerpt)).collect()
+}
+
+impl Suite {
+    fn scenarios(&self) -> Vec<Scenario> {
+        let only = std::env::var(ONLY).ok();
+        let named = |one: &Scenario| only.as_ref().is_none_or(|only| only.split(',').any(|name| name == one.name));
+        let fits = |one: &Scenario| {
+            one.cpus <= self.cpus && (self.cpus == 1 || !one.punctual) && (!self.several || one.cpus > 1)
+        };
+        let wanted = |one: &Scenario| fits(one) && one.is_long() == self.long && named(one);
+        scenarios::all().into_iter().filter(wanted).collect()
+    }
+
+    /// Storms get a guest each, the others share one.
+    fn run(&self) {
+        let is_storm = |name: &str| ["kernel_locks", "fuzz", "inherit_storm"].iter().any(|part| name.contains(part));
+        let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
+        let (storms, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| is_storm(name));
+        if !others.is_empty() {
+            self.run_in_one_guest(&others);
+        }
+        storms.iter().for_each(|storm| self.run_in_one_guest(&[storm]));
+    }
+
+    fn run_in_one_guest(&self, names: &[&str]) {
+        let mut job = job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()));
+        job.shift = 2;
+        let outcome = boot(&job);
+        let problems = problems(names, &outcome.stdout_text());
+        let complaints = complaints(&outcome);
+        assert!(
+            problems.is_empty() && complaints.is_empty() && outcome.status == GuestStatus::Exited(0),
+            "{} of {} scenarios fail:\n{}\n{complaints}{}",
+            problems.len(),
+            names.len(),
+            problems.join("\n"),
+            outcome.stderr_text()
+        );
+        println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
+    }
+}
+
+/// The scenarios without exactly one line that says ok.
+fn problems(names: &[&str], output: &str) -> Vec<String> {
+    let mut lines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for line in output.lines().filter(|line| !line.starts_with('#')) {
+        if let Some((name, verdict)) = line.split_once(": ") {
+            lines.entry(name).or_default().push(verdict);
+        }
+    }
+    let problem = |name: &&str| match lines.get(name).map(Vec::as_slice) {
+        Some(["ok"]) => None,
+        Some(verdicts) => Some(format!("{name}: {}", verdicts.join(" and "))),
+        None => Some(format!("{name}: no result")),
+    };
+    names.iter().filter_map(problem).collect()
+}
+
+fn full(suite: Suite) {
+    if std::env::var_os(FULL).is_none() {
+        eprintln!("skipped: {FULL} is not set");
+        return;
+    }
+    suite.run();
+}
+
+fn golden_files() -> Vec<(PathBuf, String)> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(dir).expect("golden").map(|entry| entry.expect("entry").path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(&path).expect("a text"))).collect()
+}
+
+/// Plays all cases that need so many CPUs, compares or blesses.
+fn golden(flavor: Flavor, cpus: u32) {
+    let needs = |text: &str| Case::parse(text).unwrap_or_else(|reason| panic!("{reason}")).cpus();
+    let cases: Vec<_> = golden_files().into_iter().filter(|(_, text)| needs(text) == cpus).collect();
+    assert!(!cases.is_empty(), "no golden schedules for {cpus} CPUs");
+    let target = |path: &Path| format!("/golden/{}", path.file_name().expect("a name").to_string_lossy());
+    let mut job =
+        job(flavor, cpus, ["golden".to_owned()].into_iter().chain(cases.iter().map(|(path, _)| target(path))));
+    job.files = cases.iter().map(|(path, text)| (target(path), text.clone().into_bytes())).collect();
+    let outcome = boot(&job);
+    let played = outcome.stdout_text();
+    let mut differences = String::new();
+    for (path, text) in &cases {
+        let (input, expected) = text.split_once(&format!("{SEPARATOR}\n")).unwrap_or((text, ""));
+        let head = format!("== {}\n", target(path));
+        let actual = played.split_once(&head).map_or("nothing\n", |(_, rest)| rest.split("== ").next().unwrap_or(""));
+        if actual == expected {
+            continue;
+        }
+        if std::env::var_os(BLESS).is_some() && !actual.contains("FAILED") {
+            std::fs::write(path, format!("{input}{SEPARATOR}\n{actual}")).expect("write");
+        } else {
+            differences += &format!("{}\nexpected:\n{expected}played:\n{actual}\n", path.display());
+        }
+    }
+    let complaints = complaints(&outcome);
+    assert!(differences.is_empty() && complaints.is_empty(), "{differences}{complaints}{}", outcome.stderr_text());
+}
+
+const SHORT: Suite = Suite { flavor: Flavor::Patched, cpus: 1, long: false, several: false };
+
+#[test]
+#[ignore = "needs the lab"]
+fn scenarios_on_one_cpu() {
+    SHORT.run();
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn scenarios_on_two_cpus() {
+    Suite { cpus: 2, several: true, ..SHORT }.run();
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn golden_schedules_on_one_cpu() {
+    golden(Flavor::Patched, 1);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn golden_schedules_on_two_cpus() {
+    golden(Flavor::Patched, 2);
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scenarios_on_two_cpus() {
+    full(Suite { cpus: 2, ..SHORT });
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_long_scenarios_on_one_cpu() {
+    full(Suite { long: true, ..SHORT });
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_long_scenarios_on_two_cpus() {
+    full(Suite { long: true, cpus: 2, ..SHORT });
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_debug_on_one_cpu() {
+    full(Suite { flavor: Flavor::Debug, ..SHORT });
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_debug_on_two_cpus() {
+    full(Suite { flavor: Flavor::Debug, cpus: 2, ..SHORT });
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_debug_on_four_cpus() {
+    full(Suite { flavor: Flavor::Debug, cpus: 4, ..SHORT });
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_nonrt_on_one_cpu() {
+    full(Suite { flavor: Flavor::NonRt, ..SHORT });
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_nonrt_on_two_cpus() {
+    full(Suite { flavor: Flavor::NonRt, cpus: 2, ..SHORT });
+}
+
+#[test]
+fn missing_and_repeated_results_are_problems() {
+    let output = "a: ok\n# a took 3 ms\nb: FAILED because: of this\nd: ok\nd: ok\n";
+    let wanted = ["b: FAILED because: of this", "c: no result", "d: ok and ok"];
+    assert_eq!(problems(&["a", "b", "c", "d"], output), wanted);
+}
+
+#[test]
+fn golden_schedules_are_complete() {
+    for (path, text) in golden_files() {
+        Case::parse(&text).unwrap_or_else(|reason| panic!("{}: {reason}", path.display()));
+        assert!(text.contains(&format!("\n{SEPARATOR}\ncpu 0 |")), "{}: not blessed", path.display());
+    }
+}
