@@ -79,6 +79,9 @@ impl Machine {
                 qemu.args(CHECKPOINT).args(["-S", "-incoming"]).arg(read)
             }
         };
+        if let Some(port) = std::env::var_os(GDB_VARIABLE) {
+            qemu.arg("-gdb").arg(format!("tcp:127.0.0.1:{}", port.to_string_lossy()));
+        }
         Ok(qemu)
     }
 
@@ -110,6 +113,9 @@ impl Machine {
 
 /// The device whose port is the checkpoint, what happens there, and the connection to give orders.
 const CHECKPOINT: [&str; 6] = ["-device", "pvpanic", "-action", "panic=pause", "-qmp", "stdio"];
+
+/// The port of this machine on which a debugger may look at a guest that hangs.
+const GDB_VARIABLE: &str = "MACROTICK_LAB_GDB";
 
 /// A running QEMU. Dropping it ends it.
 pub struct Process {

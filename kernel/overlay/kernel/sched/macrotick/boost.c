@@ -151,7 +151,9 @@ void mt_settle(struct rq *rq)
 
 	while ((p = find_misplaced(rq))) {
 		raw_spin_lock(&p->pi_lock);
-		rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
+		/* A requeue of PI futexes blocks a sleeping thread from elsewhere. */
+		if (likely(!p->pi_blocked_on))
+			rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
 		raw_spin_unlock(&p->pi_lock);
 		trace_macrotick_boost(p, p->prio);
 		put_task_struct(p);

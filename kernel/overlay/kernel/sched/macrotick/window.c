@@ -270,13 +270,16 @@ static u64 next_boundary(const struct mt_cpu *c)
 	}
 }
 
+/*
+ * Offers are looked after without a table, too: a thread that comes into the
+ * class before the first CPU dispatches would keep whoever starts the table
+ * from the processor.
+ */
 static u64 next_event(const struct mt_cpu *c)
 {
-	if (!c->table || !c->nr_threads)
-		return U64_MAX;
-	if (unlikely(c->nr_offered))
-		return min(next_boundary(c), c->poll);
-	return next_boundary(c);
+	u64 next = c->table && c->nr_threads ? next_boundary(c) : U64_MAX;
+
+	return unlikely(c->nr_offered) ? min(next, c->poll) : next;
 }
 
 /* What the timer and the irq_work have in common. */
@@ -343,8 +346,6 @@ void mt_rearm(struct rq *rq)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
-	if (!c->table)
-		return;
 	if (cpu_of(rq) == smp_processor_id())
 		program_timer(c);
 	else if (next_event(c) != c->armed)
