@@ -20,6 +20,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("inherit_many_windows", many_windows),
     Scenario::new("inherit_between_members", between_members),
     Scenario::new("inherit_offered_outside", offered_outside),
+    Scenario::new("inherit_offered_at_start", offered_at_start),
     Scenario::new("inherit_chain", chain),
     Scenario::new("inherit_holder_dies", holder_dies),
     Scenario::new("inherit_table_removed", table_removed),
@@ -258,6 +259,33 @@ fn offered_outside() -> Check {
     ensure!(took < 100 * u, "the second waiter waited {took} ns for about 10 units of {u}");
     first.succeed(SECOND)?;
     second.succeed(SECOND)
+}
+
+/// A member that was just offered a lock comes into the class before anything dispatches. It must not keep the
+/// processor from whoever starts the table.
+fn offered_at_start() -> Check {
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
+    let lock = PiLock(board.futex(LOCK));
+    Table::single(1000 * u, 0, 900 * u, 30 * u).install(&device)?;
+    sys::set_affinity(0, &[0]).explain("pin the scenario")?;
+    sys::set_sched(0, SchedAttr::fifo(50)).explain("FIFO")?;
+    lock.lock().explain("lock")?;
+    member("t", |_| {
+        if sys::set_sched(0, SchedAttr::policy(SCHED_TT)).is_err() || lock.lock().is_err() {
+            return 1;
+        }
+        board.set(GOT, sys::now_ns());
+        sys::hog()
+    })?;
+    ensure!(sys::eventually(SECOND, || lock.is_contended()), "the member does not wait for the lock");
+    sys::sleep(10 * u);
+    let before = sys::now_ns();
+    lock.unlock().explain("unlock")?;
+    device.start(before).explain("start")?;
+    let took = sys::now_ns() - before;
+    ensure!(board.get(GOT) > before, "the member did not take the lock while the table was started");
+    ensure!(took < 10 * u, "starting the table took {took} ns");
+    device.remove().explain("remove")
 }
 
 /// The member's lock is held by a thread that itself waits for another's lock.
