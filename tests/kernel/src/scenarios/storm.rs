@@ -21,7 +21,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("kernel_locks_memory", || storm(&[memory, shared_memory], 40)),
     Scenario::new("kernel_locks_network", || storm(&[network, network], 40)),
     Scenario::new("kernel_locks_processes", || storm(&[processes, processes], 40)),
-    Scenario::new("full_kernel_locks_mixed", || storm(&[files, pipes, memory, network], 40)),
+    Scenario::new("kernel_locks_mixed", || storm(&[files, pipes, memory, network], 40)),
     Scenario::new("full_kernel_locks", || storm(&[files, pipes, memory, shared_memory, network, processes], 800))
         .within(600_000),
 ];
