@@ -25,7 +25,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("inherit_holder_dies", holder_dies),
     Scenario::new("inherit_table_removed", table_removed),
     Scenario::new("inherit_storm", storm).punctual(),
-    Scenario::new("full_inherit_storm", full_storm).within(120_000),
+    Scenario::new("full_inherit_storm", full_storm).punctual().within(120_000),
 ];
 
 const SECOND: u64 = 1_000_000_000;

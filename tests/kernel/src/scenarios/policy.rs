@@ -20,6 +20,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("policy_affinity", affinity),
     Scenario::new("policy_affinity_refused", affinity_refused).on(2),
     Scenario::new("hotplug", hotplug).on(2),
+    Scenario::new("hotplug_affinity", hotplug_affinity).on(2),
 ];
 
 const SECOND: u64 = 1_000_000_000;
@@ -235,4 +236,20 @@ fn hotplug() -> Check {
     ensure_eq!(sys::set_online(1, true), Ok(()), "on line while a table runs elsewhere");
     ensure_eq!(sys::set_online(1, false), Ok(()), "off line while a table runs elsewhere");
     sys::set_online(1, true).explain("on line")
+}
+
+/// The CPU that a thread asked for is gone when its membership ends: it may run anywhere, and the kernel does not mind.
+fn hotplug_affinity() -> Check {
+    let device = Device::open()?;
+    table(unit_ns()).install(&device)?;
+    sys::set_affinity(0, &[1]).explain("pin")?;
+    device.bind(-1, "t").explain("bind")?;
+    ensure_eq!(sys::affinity(0), Ok(vec![0]), "CPUs once bound");
+    ensure_eq!(sys::set_online(1, false), Ok(()), "off line");
+    let unbound = device.unbind(-1);
+    let affinity = sys::affinity(0);
+    ensure_eq!(sys::set_online(1, true), Ok(()), "on line");
+    ensure_eq!((unbound, affinity), (Ok(()), Ok(vec![0])), "what was left of the CPUs");
+    ensure_eq!(sys::affinity(0).map(|cpus| cpus.len() as u32), Ok(sys::nr_cpus()), "CPUs in the end");
+    Ok(())
 }

@@ -29,9 +29,9 @@ pub const ALL: &[Scenario] = &[
 /// One round of work; false when a call fails.
 type Work = fn(u64) -> bool;
 
-/// After so many cycles everybody must have done something: a member has 5 % of a CPU, and a round of the longest work
-/// takes some 4 ms with an instruction of 4 ns.
-const SLICE_CYCLES: u64 = 200;
+/// After so many cycles for each kind of work everybody must have done something: a member has 5 % of a CPU, all
+/// SCHED_OTHER threads share what is left, and a round of the longest work takes some 4 ms with an instruction of 4 ns.
+const SLICE_CYCLES: u64 = 100;
 
 /// Runs the works as members and, at the same time, as SCHED_OTHER and FIFO threads; everyone must make progress.
 fn storm(works: &[Work], slices: u64) -> Check {
@@ -66,7 +66,7 @@ fn storm(works: &[Work], slices: u64) -> Check {
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     let mut before = vec![0; 3 * count];
     for slice in 1..=slices.div_ceil(20) {
-        sys::sleep_until(epoch + slice * SLICE_CYCLES * cycle);
+        sys::sleep_until(epoch + slice * SLICE_CYCLES * count as u64 * cycle);
         let now: Vec<u64> = (0..3 * count).map(|i| board.get(i)).collect();
         let stuck = now.iter().zip(&before).position(|(now, before)| now == before);
         let stuck = stuck.filter(|_| punctual);

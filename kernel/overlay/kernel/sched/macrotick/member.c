@@ -9,6 +9,7 @@
  * knows about priority inheritance.
  */
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 
 #include "internal.h"
 
@@ -123,6 +124,22 @@ static void rearm_on_this_cpu(void *unused)
 	raw_spin_rq_unlock(rq);
 }
 
+/*
+ * The affinity that the thread's user asked for is in force again. Where that
+ * is not possible because those CPUs are offline, it is forgotten, as
+ * do_set_cpus_allowed() has it when CPUs go away under a thread.
+ */
+static void restore_affinity(struct task_struct *p)
+{
+	struct affinity_context asked = { .new_mask = task_user_cpus(p) };
+	struct affinity_context any = { .new_mask = cpu_possible_mask, .flags = SCA_USER };
+
+	if (!__sched_setaffinity(p, &asked))
+		return;
+	__set_cpus_allowed_ptr(p, &any);
+	kfree(any.user_mask);
+}
+
 /**
  * mt_bind - make a thread a member of an entity; it keeps its policy
  * @p: the thread
@@ -152,7 +169,7 @@ int mt_bind(struct task_struct *p, const char *name)
 	err = link_checked(p, entity);
 	if (err) {
 		mt_table_put(entity->table);
-		relax_compatible_cpus_allowed_ptr(p);
+		restore_affinity(p);
 		return err;
 	}
 	smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
@@ -200,7 +217,7 @@ int mt_unbind(struct task_struct *p)
 	if (!table)
 		return -ENOTCONN;
 	if (!(p->flags & PF_EXITING))
-		relax_compatible_cpus_allowed_ptr(p);
+		restore_affinity(p);
 	wake_up_all(&table->wait);	/* it may wait for the table to start */
 	mt_table_put(table);
 	return 0;
