@@ -22,7 +22,7 @@ fn each(mutate: fn(&mut Plan, usize, usize) -> bool, expected: fn(&Violation) ->
     let mut applied = 0;
     for seed in 0..8 {
         let original = good(seed);
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         for _ in 0..20 {
             let mut plan = original.clone();
             let table = random.below(plan.tables.len() as u64) as usize;

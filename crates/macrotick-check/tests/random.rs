@@ -8,7 +8,7 @@ use macrotick_model::{Duration, System};
 use macrotick_plan::{plan, PlanError, Solver};
 
 fn shape(seed: u64) -> Shape {
-    let random = &mut Random(seed ^ 0xdead_beef);
+    let random = &mut Random::new(seed ^ 0xdead_beef);
     let cpus = [1, 1, 2, 2, 3, 4, 8][random.below(7) as usize];
     Shape {
         tasks: random.between(3, 20) as usize * cpus as usize,

@@ -1,6 +1,7 @@
 //! The system description, the plan and the observation: the three documents that Macrotick's stages exchange.
 //!
-//! Every stage reads one document and writes the next (`docs/flow.md`); their types live here and nowhere else.
+//! Every stage reads one document and writes the next (`docs/flow.md`); their types live here and nowhere else. So do
+//! the values that they are made of, and the generator of whatever is drawn with a seed.
 
 pub mod diagnostic;
 mod emit;
@@ -8,6 +9,7 @@ pub mod files;
 pub mod observation;
 mod parse;
 pub mod plan;
+pub mod random;
 pub mod system;
 pub mod time;
 pub mod timeline;
@@ -17,5 +19,6 @@ pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
 pub use observation::{Backend, EntityCounters, Environment, Job, Observation, Segment, TaskObservation, Tier};
 pub use plan::{CpuTable, Plan, Window};
+pub use random::SplitMix64;
 pub use system::{Background, Chain, ExecutionTime, GivenWindow, Load, Policy, System, Task, Workload};
 pub use time::{Duration, Instant};

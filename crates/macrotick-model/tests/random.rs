@@ -2,16 +2,12 @@
 
 use macrotick_model::*;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same everywhere.
-struct Random(u64);
+/// Seeded choices.
+struct Random(SplitMix64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
     fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
@@ -92,7 +88,7 @@ fn window(random: &mut Random, index: u64, task: &Task) -> GivenWindow {
 }
 
 fn system(seed: u64) -> System {
-    let random = &mut Random(seed);
+    let random = &mut Random(SplitMix64::new(seed));
     let tasks: Vec<Task> = (0..2 + random.below(6)).map(|index| task(random, index)).collect();
     let path: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
     let reaction = random.maybe(|random| random.micros(1, 99_999));
@@ -216,7 +212,7 @@ fn damaged_descriptions_are_refused_in_place() {
         ["", ":", "\n", "  ", "- ", "{", "]", "\"", "99999999999s", "-1us", "9223372036854775807ns", "\u{fc}\t"];
     let (mut refused, mut read) = (0, 0);
     for seed in 0..3000 {
-        let random = &mut Random(seed);
+        let random = &mut Random(SplitMix64::new(seed));
         let mut text: Vec<char> = system(seed % 7).to_yaml().chars().collect();
         for _ in 0..=random.below(2) {
             let from = random.below(text.len() as u64) as usize;

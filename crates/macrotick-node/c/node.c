@@ -51,15 +51,5 @@ const uint32_t macrotick_node_layout[] = {
 	offsetof(struct macrotick_block, released), offsetof(struct macrotick_block, phase),
 	offsetof(struct macrotick_block, tid), offsetof(struct macrotick_block, flags),
 	offsetof(struct macrotick_block, completed), offsetof(struct macrotick_block, count),
-	sizeof(struct macrotick_entity), sizeof(struct macrotick_window), offsetof(struct macrotick_window, cpu),
-	offsetof(struct macrotick_window, flags), sizeof(struct macrotick_install),
-	offsetof(struct macrotick_install, cycle_ns), offsetof(struct macrotick_install, windows),
-	offsetof(struct macrotick_install, error), offsetof(struct macrotick_install, error_other),
-	sizeof(struct macrotick_start), offsetof(struct macrotick_start, epoch_ns),
-	sizeof(struct macrotick_entity_stats), offsetof(struct macrotick_entity_stats, nr_threads),
-	offsetof(struct macrotick_entity_stats, activations), offsetof(struct macrotick_entity_stats, runtime_ns),
-	sizeof(struct macrotick_bind), offsetof(struct macrotick_bind, pidfd), offsetof(struct macrotick_bind, name),
-	MACROTICK_IOC_INSTALL, MACROTICK_IOC_START, MACROTICK_IOC_STOP, MACROTICK_IOC_REMOVE, MACROTICK_IOC_STATS,
-	MACROTICK_IOC_BIND, MACROTICK_ERR_INSTALLED, MACROTICK_NAME_LEN,
 };
 const uint32_t macrotick_node_layout_len = sizeof(macrotick_node_layout) / sizeof(macrotick_node_layout[0]);

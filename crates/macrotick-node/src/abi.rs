@@ -1,6 +1,6 @@
-//! What is shared with C: the memory block of `include/macrotick.h` and the kernel's `linux/macrotick.h`.
+//! What is shared with a task in C: the memory block of `include/macrotick.h`.
 //!
-//! The headers are the source; the test below compares every size and offset with what the C compiler says.
+//! The header is the source; the test below compares every size and offset with what the C compiler says.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -70,100 +70,6 @@ extern "C" {
     pub fn macrotick_node_spin(rounds: u64);
 }
 
-pub const DEVICE: &str = "/dev/macrotick";
-pub const NAME_LEN: usize = 32;
-pub const WINDOW_ACTIVATE: u32 = 1 << 0;
-pub const WINDOW_DEADLINE: u32 = 1 << 1;
-
-const fn ioc(nr: u32) -> u32 {
-    (3 << 30) | (0xBE << 8) | nr
-}
-pub const IOC_INSTALL: u32 = ioc(0x00);
-pub const IOC_START: u32 = ioc(0x01);
-pub const IOC_STOP: u32 = ioc(0x02);
-pub const IOC_REMOVE: u32 = ioc(0x03);
-pub const IOC_STATS: u32 = ioc(0x05);
-pub const IOC_BIND: u32 = ioc(0x10);
-
-#[repr(C)]
-pub struct Entity {
-    pub name: [u8; NAME_LEN],
-    pub flags: u32,
-    pub reserved: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    pub offset_ns: u64,
-    pub length_ns: u64,
-    pub cpu: u32,
-    pub entity: u32,
-    pub flags: u32,
-    pub reserved: u32,
-}
-
-#[repr(C)]
-#[derive(Default)]
-pub struct Install {
-    pub size: u32,
-    pub flags: u32,
-    pub clockid: u32,
-    pub nr_entities: u32,
-    pub nr_windows: u32,
-    pub reserved: u32,
-    pub cycle_ns: u64,
-    pub entities: u64,
-    pub windows: u64,
-    pub error: u32,
-    pub error_index: u32,
-    pub error_other: u32,
-    pub error_reserved: u32,
-}
-
-#[repr(C)]
-#[derive(Default)]
-pub struct Start {
-    pub size: u32,
-    pub flags: u32,
-    pub epoch_ns: u64,
-}
-
-#[repr(C)]
-#[derive(Default)]
-pub struct EntityStats {
-    pub size: u32,
-    pub entity: u32,
-    pub name: [u8; NAME_LEN],
-    pub cpu: u32,
-    pub nr_threads: u32,
-    pub activations: u64,
-    pub completions: u64,
-    pub misses: u64,
-    pub lost: u64,
-    pub skipped: u64,
-    pub preemptions: u64,
-    pub runtime_ns: u64,
-}
-
-#[repr(C)]
-#[derive(Default)]
-pub struct Bind {
-    pub size: u32,
-    pub flags: u32,
-    pub pidfd: i32,
-    pub reserved: u32,
-    pub name: [u8; NAME_LEN],
-}
-
-/// `name` as the kernel wants it. Longer names were refused when the plan was decoded.
-pub fn kernel_name(name: &str) -> [u8; NAME_LEN] {
-    let mut bytes = [0; NAME_LEN];
-    let length = name.len().min(NAME_LEN - 1);
-    bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use std::mem::{offset_of, size_of};
@@ -176,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn layouts_are_those_of_the_headers() {
+    fn layouts_are_those_of_the_header() {
         // SAFETY: a constant array of that length, defined in c/node.c.
         let c = unsafe {
             std::slice::from_raw_parts(std::ptr::addr_of!(macrotick_node_layout), macrotick_node_layout_len as usize)
         };
         let sizes = |values: &[usize]| values.iter().map(|&value| value as u32).collect::<Vec<_>>();
-        let mut ours = sizes(&[
+        let ours = sizes(&[
             size_of::<JobInfo>(),
             offset_of!(JobInfo, start_ns),
             offset_of!(JobInfo, lost),
@@ -203,27 +109,7 @@ mod tests {
             offset_of!(BlockHeader, flags),
             offset_of!(BlockHeader, completed),
             offset_of!(BlockHeader, count),
-            size_of::<Entity>(),
-            size_of::<Window>(),
-            offset_of!(Window, cpu),
-            offset_of!(Window, flags),
-            size_of::<Install>(),
-            offset_of!(Install, cycle_ns),
-            offset_of!(Install, windows),
-            offset_of!(Install, error),
-            offset_of!(Install, error_other),
-            size_of::<Start>(),
-            offset_of!(Start, epoch_ns),
-            size_of::<EntityStats>(),
-            offset_of!(EntityStats, nr_threads),
-            offset_of!(EntityStats, activations),
-            offset_of!(EntityStats, runtime_ns),
-            size_of::<Bind>(),
-            offset_of!(Bind, pidfd),
-            offset_of!(Bind, name),
         ]);
-        ours.extend([IOC_INSTALL, IOC_START, IOC_STOP, IOC_REMOVE, IOC_STATS, IOC_BIND]);
-        ours.extend([crate::kernel::Refusal::INSTALLED, NAME_LEN as u32]);
         assert_eq!(ours, c);
     }
 }

@@ -85,7 +85,7 @@ impl<'a> Deployment<'a> {
 
 fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(u32, Vec<PlannedJob>), NodeError> {
     let name = || task.name.clone();
-    if task.name.len() >= abi::NAME_LEN {
+    if task.name.len() >= macrotick_uapi::NAME_LEN {
         return Err(NodeError::NameTooLong(name()));
     }
     let of_task = |table: &&macrotick_model::CpuTable| table.windows.iter().any(|window| window.task == task.name);

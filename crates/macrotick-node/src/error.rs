@@ -67,11 +67,11 @@ pub enum NodeError {
     #[error(
         "no {device} on this host: the backend `kernel` needs a kernel with SCHED_TT (`make kernel` builds one, \
          `--lab` runs it); `--backend user` dispatches the same plan on any kernel",
-        device = crate::abi::DEVICE
+        device = macrotick_uapi::DEVICE
     )]
     NoKernelClass,
     /// The device is there, but cannot be opened.
-    #[error("cannot open {device}", device = crate::abi::DEVICE)]
+    #[error("cannot open {device}", device = macrotick_uapi::DEVICE)]
     Device(#[source] io::Error),
     /// The kernel refused the table.
     #[error("the kernel refused the table: {0}")]

@@ -1,13 +1,11 @@
 //! The backend `kernel`: the table and the threads in `/dev/macrotick` (`linux/macrotick.h`).
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::size_of;
 use std::os::fd::AsRawFd;
 
 use macrotick_model::{EntityCounters, Instant, Plan};
+use macrotick_uapi::{self as uapi, Device};
 
-use crate::abi;
 use crate::child::Child;
 use crate::error::NodeError;
 use crate::lock::Lock;
@@ -80,11 +78,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// `MACROTICK_ERR_INSTALLED`, the last of the codes; the layout test compares it with the header.
-    pub(crate) const INSTALLED: u32 = 17;
-
     /// Decodes what the kernel filled in.
-    fn decode(table: &Table, install: &abi::Install, error: &io::Error) -> Refusal {
+    fn decode(table: &Table, install: &uapi::Install, error: &io::Error) -> Refusal {
         let entity = |index: u32| match table.names.get(index as usize) {
             Some(name) => format!("task `{name}`"),
             None => format!("task #{index}"),
@@ -92,23 +87,23 @@ impl Refusal {
         let window = |index: u32| table.describe_window(index);
         let (index, other) = (install.error_index, install.error_other);
         match install.error {
-            1 => Refusal::Header,
-            2 => Refusal::Clock,
-            3 => Refusal::Cycle,
-            4 => Refusal::EntityName(entity(index)),
-            5 => Refusal::EntityTwice(entity(index), entity(other)),
-            6 => Refusal::EntityFlags(entity(index)),
-            7 => Refusal::EntityIdle(entity(index)),
-            8 => Refusal::WindowFlags(window(index)),
-            9 => Refusal::WindowCpu(window(index)),
-            10 => Refusal::WindowEntity(window(index)),
-            11 => Refusal::WindowLength(window(index)),
-            12 => Refusal::WindowRange(window(index)),
-            13 => Refusal::WindowOrder(window(index), window(other)),
-            14 => Refusal::WindowOverlap(window(index), window(other)),
-            15 => Refusal::WindowMigrates(window(index), window(other)),
-            16 => Refusal::Capacity(window(index)),
-            Refusal::INSTALLED => Refusal::Installed,
+            uapi::error::HEADER => Refusal::Header,
+            uapi::error::CLOCK => Refusal::Clock,
+            uapi::error::CYCLE => Refusal::Cycle,
+            uapi::error::ENTITY_NAME => Refusal::EntityName(entity(index)),
+            uapi::error::ENTITY_TWICE => Refusal::EntityTwice(entity(index), entity(other)),
+            uapi::error::ENTITY_FLAGS => Refusal::EntityFlags(entity(index)),
+            uapi::error::ENTITY_IDLE => Refusal::EntityIdle(entity(index)),
+            uapi::error::WINDOW_FLAGS => Refusal::WindowFlags(window(index)),
+            uapi::error::WINDOW_CPU => Refusal::WindowCpu(window(index)),
+            uapi::error::WINDOW_ENTITY => Refusal::WindowEntity(window(index)),
+            uapi::error::WINDOW_LENGTH => Refusal::WindowLength(window(index)),
+            uapi::error::WINDOW_RANGE => Refusal::WindowRange(window(index)),
+            uapi::error::WINDOW_ORDER => Refusal::WindowOrder(window(index), window(other)),
+            uapi::error::WINDOW_OVERLAP => Refusal::WindowOverlap(window(index), window(other)),
+            uapi::error::WINDOW_MIGRATES => Refusal::WindowMigrates(window(index), window(other)),
+            uapi::error::CAPACITY => Refusal::Capacity(window(index)),
+            uapi::error::INSTALLED => Refusal::Installed,
             code => Refusal::Other { code, index, message: error.to_string() },
         }
     }
@@ -117,7 +112,7 @@ impl Refusal {
 /// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks.
 struct Table {
     names: Vec<String>,
-    windows: Vec<abi::Window>,
+    windows: Vec<uapi::Window>,
 }
 
 impl Table {
@@ -126,12 +121,12 @@ impl Table {
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
         let mut windows = Vec::new();
         for table in &plan.tables {
-            windows.extend(table.windows.iter().map(|window| abi::Window {
+            windows.extend(table.windows.iter().map(|window| uapi::Window {
                 offset_ns: window.offset.as_nanos() as u64,
                 length_ns: window.length.as_nanos() as u64,
                 cpu: table.cpu,
                 entity: names.iter().position(|name| *name == window.task).map_or(u32::MAX, |index| index as u32),
-                flags: flag(window.activate, abi::WINDOW_ACTIVATE) | flag(window.deadline, abi::WINDOW_DEADLINE),
+                flags: flag(window.activate, uapi::ACTIVATE) | flag(window.deadline, uapi::DEADLINE),
                 reserved: 0,
             }));
         }
@@ -150,7 +145,7 @@ impl Table {
 
 /// An installed table. Dropping it stops and removes it.
 pub struct InstalledTable {
-    device: File,
+    device: Device,
 }
 
 impl InstalledTable {
@@ -158,13 +153,9 @@ impl InstalledTable {
     pub fn install(plan: &Plan) -> Result<InstalledTable, NodeError> {
         let device = open_device()?;
         let table = Table::new(plan);
-        let entities: Vec<abi::Entity> = table
-            .names
-            .iter()
-            .map(|name| abi::Entity { name: abi::kernel_name(name), flags: 0, reserved: 0 })
-            .collect();
-        let mut install = abi::Install {
-            size: size_of::<abi::Install>() as u32,
+        let entities: Vec<uapi::Entity> =
+            table.names.iter().map(|name| uapi::Entity { name: uapi::name(name), ..Default::default() }).collect();
+        let mut install = uapi::Install {
             clockid: libc::CLOCK_MONOTONIC as u32,
             nr_entities: entities.len() as u32,
             nr_windows: table.windows.len() as u32,
@@ -173,7 +164,7 @@ impl InstalledTable {
             windows: table.windows.as_ptr() as u64,
             ..Default::default()
         };
-        match ioctl(&device, abi::IOC_INSTALL, &mut install) {
+        match device.call(&mut install).map_err(io::Error::from_raw_os_error) {
             Ok(()) => Ok(InstalledTable { device }),
             // No privilege or no memory, say: nothing is wrong with the table.
             Err(error) if install.error == 0 => {
@@ -185,38 +176,26 @@ impl InstalledTable {
 
     /// Makes a task's thread a member of its entity.
     pub fn bind(&self, child: &Child) -> Result<(), NodeError> {
-        let failed = |source| NodeError::Kernel { what: format!("bind the thread of task `{}`", child.name), source };
-        let pidfd = sys::pidfd_open(child.pid(), child.block.tid()).map_err(failed)?;
-        let mut bind = abi::Bind {
-            size: size_of::<abi::Bind>() as u32,
-            pidfd: pidfd.as_raw_fd(),
-            name: abi::kernel_name(&child.name),
-            ..Default::default()
-        };
-        ioctl(&self.device, abi::IOC_BIND, &mut bind).map_err(failed)
+        let what = || format!("bind the thread of task `{}`", child.name);
+        let pidfd = sys::pidfd_open(child.pid(), child.block.tid())
+            .map_err(|source| NodeError::Kernel { what: what(), source })?;
+        self.device.bind(pidfd.as_raw_fd(), &child.name).map_err(|errno| failed(&what(), errno))
     }
 
     /// Starts the table; returns the epoch in force.
     pub fn start(&self, epoch: Instant) -> Result<Instant, NodeError> {
-        let mut start =
-            abi::Start { size: size_of::<abi::Start>() as u32, flags: 0, epoch_ns: epoch.as_nanos() as u64 };
-        ioctl(&self.device, abi::IOC_START, &mut start)
-            .map_err(|source| NodeError::Kernel { what: "start the table".into(), source })?;
-        Ok(Instant::from_nanos(start.epoch_ns as i64))
+        let started = self.device.start(epoch.as_nanos() as u64).map_err(|errno| failed("start the table", errno))?;
+        Ok(Instant::from_nanos(started as i64))
     }
 
     /// Stops the table: no more jobs are released.
     pub fn stop(&self) -> Result<(), NodeError> {
-        ioctl::<()>(&self.device, abi::IOC_STOP, std::ptr::null_mut())
-            .map_err(|source| NodeError::Kernel { what: "stop the table".into(), source })
+        self.device.stop().map_err(|errno| failed("stop the table", errno))
     }
 
     /// The counters of a task's entity, by its place in the system.
     pub fn counters(&self, task: usize) -> Result<EntityCounters, NodeError> {
-        let mut stats =
-            abi::EntityStats { size: size_of::<abi::EntityStats>() as u32, entity: task as u32, ..Default::default() };
-        ioctl(&self.device, abi::IOC_STATS, &mut stats)
-            .map_err(|source| NodeError::Kernel { what: "tell the counters".into(), source })?;
+        let stats = self.device.stats(task as u32).map_err(|errno| failed("tell the counters", errno))?;
         Ok(EntityCounters {
             activations: stats.activations,
             completions: stats.completions,
@@ -233,7 +212,7 @@ impl Drop for InstalledTable {
     fn drop(&mut self) {
         // What is stopped already may be stopped again; nothing can be done about a failure here.
         let _ = self.stop();
-        let _ = ioctl::<()>(&self.device, abi::IOC_REMOVE, std::ptr::null_mut());
+        let _ = self.device.remove();
     }
 }
 
@@ -241,27 +220,22 @@ impl Drop for InstalledTable {
 /// Returns whether there was one. A table whose runner is alive is left alone ([`NodeError::Busy`]).
 pub fn remove_table() -> Result<bool, NodeError> {
     let _lock = Lock::take(None)?;
-    match ioctl::<()>(&open_device()?, abi::IOC_REMOVE, std::ptr::null_mut()) {
+    match open_device()?.remove() {
         Ok(()) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
-        Err(source) => Err(NodeError::Kernel { what: "remove the table".into(), source }),
+        Err(libc::ENOENT) => Ok(false),
+        Err(errno) => Err(failed("remove the table", errno)),
     }
 }
 
-fn open_device() -> Result<File, NodeError> {
-    OpenOptions::new().read(true).write(true).open(abi::DEVICE).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NodeError::NoKernelClass,
-        _ => NodeError::Device(error),
+fn open_device() -> Result<Device, NodeError> {
+    Device::open().map_err(|error| match error.errno {
+        libc::ENOENT => NodeError::NoKernelClass,
+        errno => NodeError::Device(io::Error::from_raw_os_error(errno)),
     })
 }
 
-fn ioctl<T>(device: &File, request: u32, argument: *mut T) -> io::Result<()> {
-    // SAFETY: the argument is null or a structure that begins with its own size, as the request wants it. By
-    // syscall(2), because the C libraries disagree on the type of a request.
-    match unsafe { libc::syscall(libc::SYS_ioctl, device.as_raw_fd(), libc::c_ulong::from(request), argument) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
+fn failed(what: &str, errno: i32) -> NodeError {
+    NodeError::Kernel { what: what.into(), source: io::Error::from_raw_os_error(errno) }
 }
 
 #[cfg(test)]
@@ -280,16 +254,16 @@ mod tests {
     fn a_plan_becomes_the_kernels_table() {
         let table = example();
         assert_eq!(table.names, ["a", "b"]);
-        let expected = abi::Window { offset_ns: 100_000, length_ns: 50_000, cpu: 0, entity: 0, flags: 3, reserved: 0 };
+        let expected = uapi::Window { offset_ns: 100_000, length_ns: 50_000, cpu: 0, entity: 0, flags: 3, reserved: 0 };
         assert_eq!(table.windows[1], expected);
-        assert_eq!((table.windows[0].entity, table.windows[0].flags), (1, abi::WINDOW_ACTIVATE));
+        assert_eq!((table.windows[0].entity, table.windows[0].flags), (1, uapi::ACTIVATE));
     }
 
     #[test]
     fn a_refusal_names_windows_and_tasks() {
         let error = io::Error::from_raw_os_error(libc::EINVAL);
         let decode = |code, index, other| {
-            let install = abi::Install { error: code, error_index: index, error_other: other, ..Default::default() };
+            let install = uapi::Install { error: code, error_index: index, error_other: other, ..Default::default() };
             Refusal::decode(&example(), &install, &error).to_string()
         };
         assert_eq!(

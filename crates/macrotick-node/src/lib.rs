@@ -16,7 +16,7 @@
 //! | `dispatcher` | the backend `user` |
 //! | `trace`, `environment`, `records` | what is observed |
 //! | `run`, `collect` | the start protocol and the sleep; the end |
-//! | `abi`, `sys` | C structures and system calls |
+//! | `abi`, `sys` | the block that tasks in C share, and system calls |
 
 mod abi;
 pub mod background;

@@ -108,15 +108,9 @@ fn deviation_of_huge(samples: &[i64]) -> Tenths {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use macrotick_model::SplitMix64;
 
-    /// SplitMix64 (Steele et al. 2014): seeded, so that a failure can be repeated.
-    fn splitmix(state: &mut u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+    use super::*;
 
     #[test]
     fn empty_has_no_statistics() {
@@ -166,12 +160,12 @@ mod tests {
 
     #[test]
     fn agrees_with_a_naive_implementation() {
-        let mut state = 42;
+        let mut random = SplitMix64::new(42);
         for round in 0..200 {
-            let count = 1 + splitmix(&mut state) as usize % 500;
+            let count = 1 + random.bits() as usize % 500;
             let range = 10u64.pow(1 + round % 10);
             let mut samples: Vec<i64> =
-                (0..count).map(|_| (splitmix(&mut state) % range) as i64 - (range / 3) as i64).collect();
+                (0..count).map(|_| (random.bits() % range) as i64 - (range / 3) as i64).collect();
             samples.sort_unstable();
             let stats = Statistics::of_sorted(&samples).unwrap();
             let n = count as f64;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::abi::Wait;
+use macrotick_uapi::Wait;
+
 use crate::sys;
 
 /// Words in shared, locked memory, zero at first. It is never unmapped: a scenario's process does not live long.

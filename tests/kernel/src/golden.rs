@@ -17,7 +17,8 @@
 
 use std::str::FromStr;
 
-use crate::abi::{self, Device};
+use macrotick_uapi::{self as abi, Device};
+
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::ensure;

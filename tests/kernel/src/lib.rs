@@ -4,11 +4,10 @@
 //! and prints one line per scenario, `name: ok` or `name: FAILED reason`. The host tests in `tests/` boot the guest,
 //! and demand exactly one line `ok` for every name of the same list, so that a scenario that did not run cannot pass.
 //!
-//! The scenarios speak to the kernel as an unfriendly program would: [`abi`] has the raw structures and calls, with
-//! nanoseconds as plain integers, because sizes, pointers and values that no library would pass are part of what is
-//! tested.
+//! The scenarios speak to the kernel as an unfriendly program would: [`macrotick_uapi`] has the raw structures and
+//! calls, with nanoseconds as plain integers, because sizes, pointers and values that no library would pass are part of
+//! what is tested.
 
-pub mod abi;
 pub mod board;
 pub mod check;
 pub mod golden;

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use macrotick_kernel_tests::golden::{self, Case};
 use macrotick_kernel_tests::scenarios::Scenario;
-use macrotick_kernel_tests::{abi, process, runner, scenarios, sys};
+use macrotick_kernel_tests::{process, runner, scenarios, sys};
+use macrotick_uapi::Device;
 
 const USAGE: &str = "usage: kernel-tests run [NAME ...] | golden FILE ... | list | guest";
 
@@ -69,7 +70,7 @@ fn play(files: &[&str]) -> ExitCode {
 
 /// What the scenario of an exec becomes: so many jobs, then success.
 fn jobs(count: u32) -> ExitCode {
-    let Ok(device) = abi::Device::open() else { return ExitCode::from(100) };
+    let Ok(device) = Device::open() else { return ExitCode::from(100) };
     for _ in 0..count {
         if let Err(errno) = device.wait() {
             return ExitCode::from(errno as u8);

@@ -1,6 +1,7 @@
 //! Forked processes.
 
-use crate::abi::Device;
+use macrotick_uapi::Device;
+
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::sys;

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::os::fd::RawFd;
 
-use crate::abi::Device;
+use macrotick_uapi::Device;
+
 use crate::check::Check;
 use crate::process::{self, Child};
 use crate::scenarios::Scenario;
@@ -109,7 +110,7 @@ pub fn clean_up() -> Check {
     match Device::open().map(|device| device.remove()) {
         Ok(Ok(()) | Err(libc::ENOENT)) => {}
         Ok(Err(errno)) => return Err(format!("the table cannot be removed: errno {errno}")),
-        Err(reason) => return Err(reason),
+        Err(error) => return Err(error.into()),
     }
     for cpu in 1..16 {
         // Most do not exist, and the others are on line already.

@@ -1,6 +1,7 @@
 //! Tables for tests.
 
-use crate::abi::{self, Device, Entity, Install, Sized32, Window};
+use macrotick_uapi::{self as abi, Device, Entity, Install, Sized32, Window};
+
 use crate::check::Check;
 
 /// A table to be installed. Times are nanoseconds.
@@ -77,7 +78,7 @@ impl Table {
 
 /// Sends a request as it is.
 pub fn send(device: &Device, mut request: Install) -> Result<(), Refusal> {
-    device.call(abi::call::INSTALL, &mut request).map_err(|errno| Refusal {
+    device.call(&mut request).map_err(|errno| Refusal {
         errno,
         error: request.error,
         index: request.error_index,

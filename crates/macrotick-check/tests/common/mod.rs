@@ -2,16 +2,15 @@
 
 use macrotick_model::*;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same everywhere.
-pub struct Random(pub u64);
+/// Seeded choices.
+pub struct Random(SplitMix64);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(SplitMix64::new(seed))
+    }
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
@@ -54,7 +53,7 @@ fn period(random: &mut Random) -> Duration {
 
 /// Tasks whose demands are random shares of the wanted utilisation.
 pub fn system(seed: u64, shape: &Shape) -> System {
-    let random = &mut Random(seed);
+    let random = &mut Random::new(seed);
     let shares: Vec<i64> = (0..shape.tasks).map(|_| random.between(10, 100)).collect();
     let sum: i64 = shares.iter().sum();
     let tasks: Vec<Task> =

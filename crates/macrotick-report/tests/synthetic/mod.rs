@@ -4,16 +4,13 @@
 use macrotick_model::observation::Lab;
 use macrotick_model::*;
 
-/// SplitMix64 (Steele et al. 2014).
-pub struct Random(pub u64);
+/// Seeded draws.
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The next number.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
     /// A number below `n`.
     pub fn below(&mut self, n: i64) -> i64 {
@@ -139,7 +136,7 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
         tables: vec![CpuTable { cpu: 0, windows }],
         system,
     };
-    let mut random = Random(7);
+    let mut random = Random(SplitMix64::new(7));
     let mut segments = Vec::new();
     let tasks: Vec<TaskObservation> = plan
         .system

@@ -1,8 +1,9 @@
 //! Threads die in every state they can be in; the rest goes on.
 
+use macrotick_uapi::{Device, SCHED_TT};
+
 use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
-use crate::abi::{Device, SCHED_TT};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic, Child, Ended};

@@ -1,7 +1,8 @@
 //! Children of threads in the class.
 
+use macrotick_uapi::{self as abi, Device, SCHED_TT};
+
 use super::{unit_ns, Scenario};
-use crate::abi::{self, Device, SCHED_TT};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, Ended};

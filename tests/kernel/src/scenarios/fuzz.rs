@@ -1,8 +1,9 @@
 //! Random calls from several processes. What they return hardly matters; the kernel must survive and work afterwards.
 
+use macrotick_uapi::{self as abi, Device, SCHED_TT};
+
 use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
-use crate::abi::{self, call, Device, Sized32, SCHED_TT};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::ensure;
@@ -219,15 +220,7 @@ impl Fuzzer {
     fn read_out(&mut self) {
         let mut entities = [abi::Entity::default(); 4];
         let mut windows = [abi::Window::default(); 8];
-        let mut get = abi::Get {
-            nr_entities: 4,
-            nr_windows: 8,
-            entities: entities.as_mut_ptr() as u64,
-            windows: windows.as_mut_ptr() as u64,
-            ..Default::default()
-        }
-        .sized();
-        let _ = self.device.call(call::GET, &mut get);
+        let _ = self.device.read(&mut entities, &mut windows);
         let _ = self.device.stats(self.random.below(4) as u32);
         let _ = sys::sched(self.somebody());
     }

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use macrotick_uapi::{Device, SCHED_TT};
+
 use super::{unit_ns, Scenario};
-use crate::abi::{Device, SCHED_TT};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, Child};

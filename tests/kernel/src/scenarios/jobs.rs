@@ -1,7 +1,8 @@
 //! Jobs: numbers, nominal instants, counters, epochs, and the wait by `sched_yield`.
 
+use macrotick_uapi::{self as abi, Device, SCHED_TT};
+
 use super::{unit_ns, Scenario};
-use crate::abi::{self, Device, SCHED_TT};
 use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic};

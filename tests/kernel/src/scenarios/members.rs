@@ -1,8 +1,9 @@
 //! Joining, leaving, starting, stopping and removing while threads live.
 
+use macrotick_uapi::{Device, SCHED_TT};
+
 use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
-use crate::abi::{Device, SCHED_TT};
 use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic, Ended};

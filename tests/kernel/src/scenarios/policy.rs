@@ -1,8 +1,9 @@
 //! The policy SCHED_TT in `sched_setattr(2)` and its relatives, privileges, affinity, hot-unplug.
 
+use macrotick_uapi::{self as abi, Device, SCHED_TT};
+
 use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
-use crate::abi::{self, call, Device, Sized32, SCHED_TT};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic};
@@ -229,8 +230,8 @@ fn hotplug() -> Check {
     ensure_eq!(sys::set_online(1, false), Err(libc::EBUSY), "off line with a table stopped");
     device.remove().explain("remove")?;
     ensure_eq!(sys::set_online(1, false), Ok(()), "off line without a table");
-    let mut start = abi::Start::default().sized();
-    ensure_eq!(device.call(call::START, &mut start), Err(libc::ENOENT), "start without a table");
+    let mut start = abi::Start::default();
+    ensure_eq!(device.call(&mut start), Err(libc::ENOENT), "start without a table");
     table(u).install(&device)?;
     device.start(0).explain("start on CPU 0 alone")?;
     ensure_eq!(sys::set_online(1, true), Ok(()), "on line while a table runs elsewhere");

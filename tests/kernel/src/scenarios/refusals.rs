@@ -1,7 +1,10 @@
 //! What the device must refuse, and what it must take.
 
+use macrotick_uapi::{
+    self as abi, call, error, state, Device, Entity, Get, Install, Sized32, Start, Stats, Unbind, Wait, Window,
+};
+
 use super::Scenario;
-use crate::abi::{self, call, error, state, Device, Entity, Get, Install, Sized32, Start, Stats, Unbind, Wait, Window};
 use crate::check::{Check, Explain};
 use crate::table::{send, Refusal, Table};
 use crate::{ensure, ensure_eq, sys};
@@ -219,6 +222,13 @@ fn sizes() -> Check {
     device.remove().explain("remove")
 }
 
+/// Reads the table to addresses that are none of ours.
+fn read_nowhere(device: &Device, get: Get) -> Result<(), i32> {
+    let mut get = get.sized();
+    // SAFETY: the structure is writable, and nothing is mapped where it points.
+    unsafe { device.raw(call::GET, &mut get as *mut Get as u64) }
+}
+
 fn pointers() -> Check {
     let device = Device::open()?;
     let calls =
@@ -248,8 +258,8 @@ fn pointers() -> Check {
     let request = Install { nr_entities: abi::MAX_ENTITIES, entities: 0, ..table.request() };
     ensure_eq!(send(&device, request).map_err(|refusal| refusal.errno), Err(libc::EFAULT), "4096 entities nowhere");
     table.install(&device)?;
-    let mut get = Get { nr_entities: 2, nr_windows: 2, entities: 8, windows: 8, ..Default::default() }.sized();
-    ensure_eq!(device.call(call::GET, &mut get), Err(libc::EFAULT), "get to a bad address");
+    let get = Get { nr_entities: 2, nr_windows: 2, entities: 8, windows: 8, ..Default::default() };
+    ensure_eq!(read_nowhere(&device, get), Err(libc::EFAULT), "get to a bad address");
     for nr in [3, 0x06, 0x0f, 0x13, 0x20, 0xff] {
         let call = (call::INSTALL & !0xff) | nr;
         if nr == 3 {
@@ -266,26 +276,26 @@ fn pointers() -> Check {
 fn flags() -> Check {
     let device = Device::open()?;
     right().install(&device)?;
-    let mut start = Start { flags: 1, ..Default::default() }.sized();
-    ensure_eq!(device.call(call::START, &mut start), Err(libc::EINVAL), "start with flags");
-    let mut start = Start { epoch_ns: u64::MAX, ..Default::default() }.sized();
-    ensure_eq!(device.call(call::START, &mut start), Err(libc::EINVAL), "an epoch of 2^64 - 1");
-    let mut get = Get { flags: 1, ..Default::default() }.sized();
-    ensure_eq!(device.call(call::GET, &mut get), Err(libc::EINVAL), "get with flags");
-    let bind = abi::Bind { pidfd: -1, name: abi::name("a"), ..Default::default() }.sized();
+    let mut start = Start { flags: 1, ..Default::default() };
+    ensure_eq!(device.call(&mut start), Err(libc::EINVAL), "start with flags");
+    let mut start = Start { epoch_ns: u64::MAX, ..Default::default() };
+    ensure_eq!(device.call(&mut start), Err(libc::EINVAL), "an epoch of 2^64 - 1");
+    let get = Get { flags: 1, ..Default::default() };
+    ensure_eq!(read_nowhere(&device, get), Err(libc::EINVAL), "get with flags");
+    let bind = abi::Bind { pidfd: -1, name: abi::name("a"), ..Default::default() };
     for (what, mut bind) in [
         ("flags", abi::Bind { flags: 1, ..bind }),
         ("reserved", abi::Bind { reserved: 1, ..bind }),
         ("an unterminated name", abi::Bind { name: [b'a'; 32], ..bind }),
     ] {
-        ensure_eq!(device.call(call::BIND, &mut bind), Err(libc::EINVAL), "bind with {what}");
+        ensure_eq!(device.call(&mut bind), Err(libc::EINVAL), "bind with {what}");
     }
-    let mut unbind = Unbind { flags: 1, pidfd: -1, ..Default::default() }.sized();
-    ensure_eq!(device.call(call::UNBIND, &mut unbind), Err(libc::EINVAL), "unbind with flags");
-    let mut unbind = Unbind { reserved: 1, pidfd: -1, ..Default::default() }.sized();
-    ensure_eq!(device.call(call::UNBIND, &mut unbind), Err(libc::EINVAL), "unbind with reserved");
-    let mut wait = Wait { flags: 1, ..Default::default() }.sized();
-    ensure_eq!(device.call(call::WAIT, &mut wait), Err(libc::EINVAL), "wait with flags");
+    let mut unbind = Unbind { flags: 1, pidfd: -1, ..Default::default() };
+    ensure_eq!(device.call(&mut unbind), Err(libc::EINVAL), "unbind with flags");
+    let mut unbind = Unbind { reserved: 1, pidfd: -1, ..Default::default() };
+    ensure_eq!(device.call(&mut unbind), Err(libc::EINVAL), "unbind with reserved");
+    let mut wait = Wait { flags: 1, ..Default::default() };
+    ensure_eq!(device.call(&mut wait), Err(libc::EINVAL), "wait with flags");
     ensure_eq!(device.stats(2).map(drop), Err(libc::ENOENT), "stats of entity 2 of 2");
     ensure_eq!(device.stats(u32::MAX).map(drop), Err(libc::ENOENT), "stats of entity 2^32 - 1");
     Ok(())
@@ -329,17 +339,9 @@ fn get_round_trip() -> Check {
     let counts = device.get().explain("get")?;
     ensure_eq!((counts.nr_entities, counts.nr_windows), (2, 4), "counts");
     ensure_eq!((counts.clockid, counts.cycle_ns), (libc::CLOCK_MONOTONIC as u32, 10 * MS), "clock and cycle");
-    let read = |entities: u32, windows: u32| {
+    let read = |entities: usize, windows: usize| {
         let mut into = (vec![Entity::default(); 8], vec![Window::default(); 8]);
-        let mut get = Get {
-            nr_entities: entities,
-            nr_windows: windows,
-            entities: into.0.as_mut_ptr() as u64,
-            windows: into.1.as_mut_ptr() as u64,
-            ..Default::default()
-        }
-        .sized();
-        device.call(call::GET, &mut get).map(|()| (get, into))
+        device.read(&mut into.0[..entities], &mut into.1[..windows]).map(|get| (get, into))
     };
     ensure_eq!(read(1, 4).map(drop), Err(libc::ENOSPC), "too few entities");
     ensure_eq!(read(2, 3).map(drop), Err(libc::ENOSPC), "too few windows");

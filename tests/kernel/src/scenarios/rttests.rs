@@ -1,8 +1,9 @@
 //! The programs of rt-tests, with the class idle and with a table running. They say by their exit code whether they are
 //! content; whether the kernel is, the console says.
 
+use macrotick_uapi::Device;
+
 use super::{unit_ns, Scenario};
-use crate::abi::Device;
 use crate::board::Log;
 use crate::check::{Check, Explain};
 use crate::process::{fork, periodic, Ended};

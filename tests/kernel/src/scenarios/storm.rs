@@ -6,8 +6,9 @@ use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::os::fd::FromRawFd;
 
+use macrotick_uapi::{self as abi, Device, SCHED_TT};
+
 use super::{unit_ns, Scenario};
-use crate::abi::{self, Device, SCHED_TT};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::ensure_eq;

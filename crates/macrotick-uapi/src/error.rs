@@ -1,0 +1,42 @@
+//! Why a table was refused: `enum macrotick_error`, in [`Install::error`](crate::Install::error).
+//!
+//! The call fails with `EINVAL`, except where something else is said. "Index" and "other" are
+//! [`error_index`](crate::Install::error_index) and [`error_other`](crate::Install::error_other), places in the
+//! entities or in the windows.
+
+/// Nothing is wrong with the table: the call succeeded, or failed for another reason (`EPERM`, `EFAULT`, `ENOMEM`).
+pub const NONE: u32 = 0;
+/// Flags, reserved fields or counts.
+pub const HEADER: u32 = 1;
+/// A clock that tables cannot run on.
+pub const CLOCK: u32 = 2;
+/// The cycle is zero or too long.
+pub const CYCLE: u32 = 3;
+/// The name of entity "index" is empty or not terminated.
+pub const ENTITY_NAME: u32 = 4;
+/// Entities "index" and "other" have the same name.
+pub const ENTITY_TWICE: u32 = 5;
+/// Entity "index" has flags.
+pub const ENTITY_FLAGS: u32 = 6;
+/// No window serves entity "index".
+pub const ENTITY_IDLE: u32 = 7;
+/// Window "index" has unknown flags.
+pub const WINDOW_FLAGS: u32 = 8;
+/// The CPU of window "index" does not exist or is not online. `EBUSY` if it went off line during the call.
+pub const WINDOW_CPU: u32 = 9;
+/// The entity of window "index" does not exist.
+pub const WINDOW_ENTITY: u32 = 10;
+/// Window "index" is shorter than [`MIN_WINDOW_NS`](crate::MIN_WINDOW_NS).
+pub const WINDOW_LENGTH: u32 = 11;
+/// Window "index" reaches beyond the cycle.
+pub const WINDOW_RANGE: u32 = 12;
+/// Windows "index" and "other" are not sorted by CPU and offset.
+pub const WINDOW_ORDER: u32 = 13;
+/// Windows "index" and "other" overlap.
+pub const WINDOW_OVERLAP: u32 = 14;
+/// Windows "index" and "other" serve one entity on two CPUs.
+pub const WINDOW_MIGRATES: u32 = 15;
+/// The windows of a CPU take more than [`CAP_PERMILLE`](crate::CAP_PERMILLE) of it; "index" is the first of them.
+pub const CAPACITY: u32 = 16;
+/// A table is installed already; the call fails with `EBUSY`.
+pub const INSTALLED: u32 = 17;

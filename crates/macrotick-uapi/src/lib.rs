@@ -1,0 +1,77 @@
+//! The kernel's interface, `linux/macrotick.h` (`kernel/overlay/include/uapi`), for Rust.
+//!
+//! The header is the source, and it explains what things mean; this crate repeats its numbers and structures without
+//! adding an opinion, so that tests can say what no sensible program would. `tests/header.rs` compares all of it with
+//! what the C compiler makes of the header.
+//!
+//! Every time is a plain integer of nanoseconds, every instant is on the clock of the table (`CLOCK_MONOTONIC`). Calls
+//! that fail return the errno.
+
+mod device;
+pub mod error;
+mod structures;
+
+pub use device::{Device, OpenError};
+pub use structures::{name, Argument, Bind, Entity, Get, Install, Sized32, Start, Stats, Unbind, Wait, Window};
+
+/// Where the device is: `MACROTICK_DEVICE`.
+pub const DEVICE: &str = "/dev/macrotick";
+/// The number of the policy, for `sched_setattr(2)`: `SCHED_TT`.
+pub const SCHED_TT: u32 = 16;
+
+/// The bytes of a name, with the terminating NUL: `MACROTICK_NAME_LEN`.
+pub const NAME_LEN: usize = 32;
+/// The most entities of a table: `MACROTICK_MAX_ENTITIES`.
+pub const MAX_ENTITIES: u32 = 4096;
+/// The most windows of a table: `MACROTICK_MAX_WINDOWS`.
+pub const MAX_WINDOWS: u32 = 1 << 20;
+/// The shortest window, in nanoseconds: `MACROTICK_MIN_WINDOW_NS`.
+pub const MIN_WINDOW_NS: u64 = 1000;
+/// The longest cycle, in nanoseconds (one hour): `MACROTICK_MAX_CYCLE_NS`.
+pub const MAX_CYCLE_NS: u64 = 3_600_000_000_000;
+/// What all windows together may take of a CPU, in thousandths: `MACROTICK_CAP_PERMILLE`.
+pub const CAP_PERMILLE: u64 = 950;
+
+/// The window releases a job of its entity: `MACROTICK_WINDOW_ACTIVATE`.
+pub const ACTIVATE: u32 = 1 << 0;
+/// A job that is not complete at the end of the window is a miss: `MACROTICK_WINDOW_DEADLINE`.
+pub const DEADLINE: u32 = 1 << 1;
+
+/// What [`Get::state`] says: `enum macrotick_state`.
+pub mod state {
+    /// There is no table.
+    pub const EMPTY: u32 = 0;
+    /// A table is installed and does not run.
+    pub const STOPPED: u32 = 1;
+    /// The table runs.
+    pub const RUNNING: u32 = 2;
+}
+
+/// The numbers of the calls, for `ioctl(2)`: `MACROTICK_IOC_*`.
+///
+/// They do not contain the size of the argument, which travels in the argument itself.
+pub mod call {
+    /// `_IOC(_IOC_READ | _IOC_WRITE, 0xBE, nr, 0)`.
+    const fn ioc(nr: u32) -> u32 {
+        (3 << 30) | (0xBE << 8) | nr
+    }
+
+    /// Takes [`Install`](crate::Install).
+    pub const INSTALL: u32 = ioc(0x00);
+    /// Takes [`Start`](crate::Start).
+    pub const START: u32 = ioc(0x01);
+    /// Takes no argument.
+    pub const STOP: u32 = ioc(0x02);
+    /// Takes no argument.
+    pub const REMOVE: u32 = ioc(0x03);
+    /// Takes [`Get`](crate::Get).
+    pub const GET: u32 = ioc(0x04);
+    /// Takes [`Stats`](crate::Stats).
+    pub const STATS: u32 = ioc(0x05);
+    /// Takes [`Bind`](crate::Bind).
+    pub const BIND: u32 = ioc(0x10);
+    /// Takes [`Unbind`](crate::Unbind).
+    pub const UNBIND: u32 = ioc(0x11);
+    /// Takes [`Wait`](crate::Wait).
+    pub const WAIT: u32 = ioc(0x12);
+}
