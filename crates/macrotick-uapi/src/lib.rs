@@ -25,6 +25,8 @@ pub const NAME_LEN: usize = 32;
 pub const MAX_ENTITIES: u32 = 4096;
 /// The most windows of a table: `MACROTICK_MAX_WINDOWS`.
 pub const MAX_WINDOWS: u32 = 1 << 20;
+/// The most threads of an entity: `MACROTICK_MAX_THREADS`. Children beyond are left out of the class.
+pub const MAX_THREADS: u32 = 256;
 /// The shortest window, in nanoseconds: `MACROTICK_MIN_WINDOW_NS`.
 pub const MIN_WINDOW_NS: u64 = 1000;
 /// The longest cycle, in nanoseconds (one hour): `MACROTICK_MAX_CYCLE_NS`.

@@ -59,7 +59,7 @@ macro_rules! numbers {
 
 fn numbers(claims: &mut Claims) {
     numbers!(claims, "", macrotick_uapi: SCHED_TT);
-    numbers!(claims, "MACROTICK_", macrotick_uapi: MAX_ENTITIES, MAX_WINDOWS, MIN_WINDOW_NS, MAX_CYCLE_NS,
+    numbers!(claims, "MACROTICK_", macrotick_uapi: MAX_ENTITIES, MAX_WINDOWS, MAX_THREADS, MIN_WINDOW_NS, MAX_CYCLE_NS,
         CAP_PERMILLE);
     numbers!(claims, "MACROTICK_WINDOW_", macrotick_uapi: ACTIVATE, DEADLINE);
     numbers!(claims, "MACROTICK_ERR_", error: NONE, HEADER, CLOCK, CYCLE, ENTITY_NAME, ENTITY_TWICE, ENTITY_FLAGS,

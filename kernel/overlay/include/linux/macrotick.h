@@ -37,7 +37,7 @@ struct macrotick_task {
 	struct macrotick_served	*entity;	/* NULL: not bound */
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
 	struct list_head	member;		/* in entity->threads */
-	struct list_head	ready;		/* in entity->ready, or among the urgent */
+	struct list_head	ready;		/* in entity->ready, or urgent or parked */
 	u64			job;
 	u64			nominal;
 	u64			pending_job;
@@ -47,6 +47,7 @@ struct macrotick_task {
 	bool			queued;	/* enqueued in the class */
 	bool			linked;	/* in entity->ready */
 	bool			urgent;		/* served outside windows */
+	bool			parked;		/* urgent, but the lock is not free */
 	bool			doomed;	/* a fatal signal is on its way */
 	bool			periodic;	/* has waited at least once */
 	bool			has_job;	/* released and not complete */

@@ -50,6 +50,17 @@ static inline int macrotick_setprio(struct task_struct *p, struct task_struct *d
 	return macrotick_policy(p->policy) ? __macrotick_setprio(p, donor, prio) : prio;
 }
 
+/*
+ * Whether a change to @policy has deadline bandwidth to account for. A thread
+ * that a deadline task lends its priority has none.
+ */
+static inline bool macrotick_dl_task(struct task_struct *p, int policy)
+{
+	if (macrotick_policy(policy) || macrotick_policy(p->policy))
+		return p->policy == SCHED_DEADLINE;
+	return dl_task(p);
+}
+
 void macrotick_fork(struct task_struct *p);
 void macrotick_cancel_fork(struct task_struct *p);
 void macrotick_post_fork(struct task_struct *p);
@@ -67,6 +78,7 @@ static inline bool macrotick_membership_changed(struct task_struct *p) { return 
 static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio) { return prio; }
 static inline int macrotick_normal_prio(struct task_struct *p, int prio) { return prio; }
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio) { return prio; }
+static inline bool macrotick_dl_task(struct task_struct *p, int policy) { return dl_task(p); }
 static inline void macrotick_fork(struct task_struct *p) { }
 static inline void macrotick_cancel_fork(struct task_struct *p) { }
 static inline void macrotick_post_fork(struct task_struct *p) { }

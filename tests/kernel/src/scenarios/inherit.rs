@@ -22,6 +22,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("inherit_between_members", between_members),
     Scenario::new("inherit_offered_outside", offered_outside),
     Scenario::new("inherit_offered_at_start", offered_at_start),
+    Scenario::new("inherit_spinner", spinner).on(2),
     Scenario::new("inherit_chain", chain),
     Scenario::new("inherit_holder_dies", holder_dies),
     Scenario::new("inherit_table_removed", table_removed),
@@ -272,6 +273,7 @@ fn offered_at_start() -> Check {
     sys::set_sched(0, SchedAttr::fifo(50)).explain("FIFO")?;
     lock.lock().explain("lock")?;
     member("t", |_| {
+        sys::lock_memory(); // it is looked at after 50 us
         if sys::set_sched(0, SchedAttr::policy(SCHED_TT)).is_err() || lock.lock().is_err() {
             return 1;
         }
@@ -287,6 +289,55 @@ fn offered_at_start() -> Check {
     ensure!(board.get(GOT) > before, "the member did not take the lock while the table was started");
     ensure!(took < 10 * u, "starting the table took {took} ns");
     device.remove().explain("remove")
+}
+
+/// A member spins for a lock whose owner runs on another CPU, and its window ends: it must not spin on outside, but get
+/// the lock long before its next window once it is free.
+fn spinner() -> Check {
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
+    let lock = PiLock(board.futex(LOCK));
+    let cycle = 10_000 * u;
+    Table::single(cycle, 0, 0, 4 * u).install(&device)?;
+    process::fork(|| {
+        let _ = sys::set_affinity(0, &[1]);
+        let _ = lock.lock();
+        board.set(HELD, 1);
+        while board.get(FREED) == 0 {
+            std::hint::spin_loop();
+        }
+        i32::from(lock.unlock().is_err())
+    });
+    ensure!(sys::eventually(SECOND, || board.get(HELD) == 1), "the lock is not held");
+    member("t", |device| {
+        if device.wait().is_err() {
+            return 1;
+        }
+        board.set(ASKED, sys::now_ns());
+        let _ = lock.lock();
+        board.set(GOT, sys::now_ns());
+        let _ = lock.unlock();
+        while device.wait().is_ok() {}
+        2
+    })?;
+    let below = process::fork(|| loop {
+        board.add(BACK, 1);
+    });
+    sys::set_affinity(below.pid, &[0]).explain("pin")?;
+    let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
+    sys::sleep_until(epoch + 100 * u);
+    ensure!(board.get(ASKED) > 0 && board.get(GOT) == 0, "the member does not wait for the lock");
+    let before = board.get(BACK);
+    sys::sleep_until(epoch + 1100 * u);
+    let rounds = board.get(BACK) - before;
+    ensure!(rounds > 100, "{rounds} rounds of a process below the class in 1000 units");
+    ensure_eq!(board.get(GOT), 0, "when the member got a lock that was not free");
+    let freed = sys::now_ns();
+    board.set(FREED, 1);
+    ensure!(sys::eventually(cycle / 2, || board.get(GOT) > 0), "no lock for the member until its next window");
+    let took = board.get(GOT) - freed;
+    // A CPU of the lab waits for its turn for up to 100 ms.
+    ensure!(took < 2000 * u, "the member got the lock {took} ns after it was free");
+    Ok(())
 }
 
 /// The member's lock is held by a thread that itself waits for another's lock.

@@ -30,6 +30,7 @@
 #define MACROTICK_NAME_LEN	32	/* with the terminating NUL */
 #define MACROTICK_MAX_ENTITIES	4096
 #define MACROTICK_MAX_WINDOWS	(1U << 20)
+#define MACROTICK_MAX_THREADS	256	/* of one entity; children beyond are left out */
 #define MACROTICK_MIN_WINDOW_NS	1000ULL
 #define MACROTICK_MAX_CYCLE_NS	3600000000000ULL	/* one hour */
 #define MACROTICK_CAP_PERMILLE	950	/* of each CPU, for all windows together */
@@ -149,7 +150,14 @@ struct macrotick_entity_stats {
 	__u64	runtime_ns;	/* processor time received under SCHED_TT */
 };
 
-/* Makes a thread a member of an entity. It keeps its policy until it waits, or until sched_setattr(2). */
+/*
+ * Makes a thread a member of an entity. It keeps its policy until it waits, or
+ * until sched_setattr(2). Its children under SCHED_TT become members, too.
+ *
+ * -ENOENT: no table, or no such entity; -EBUSY: bound already; -ESRCH: no such
+ * thread, or it exits; -EINVAL: a kernel thread, or its cpuset lacks the
+ * entity's CPU; -ENOSPC: the entity has MACROTICK_MAX_THREADS.
+ */
 struct macrotick_bind {
 	__u32	size;
 	__u32	flags;		/* must be zero */

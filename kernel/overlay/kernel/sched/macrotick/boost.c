@@ -19,8 +19,9 @@
  * Offers: the owner of a lock hands it to the first waiter, who becomes the
  * owner when it runs. A thread of the class that is first outside its windows
  * is served until it has taken the lock (mt_add_urgent()), and is then an
- * owner like any other. There is no call at that moment, so that it is looked
- * for every MT_OFFER_POLL_NS.
+ * owner like any other. There is no call at that moment, nor when a thread
+ * loses its window while it spins for a lock, so that such threads are looked
+ * at every MT_URGENT_POLL_NS.
  *
  * On PREEMPT_RT this covers every spinlock, and readers of preemptible RCU
  * through RCU's own boosting.

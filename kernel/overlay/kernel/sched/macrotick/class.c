@@ -9,7 +9,8 @@
  * Two kinds of threads are served outside their windows, after the threads of
  * the open one: those with a fatal signal, until they leave the class in
  * macrotick_exit_task() right at the beginning of their exit, and those that
- * were offered a lock, until they have taken it (boost.c).
+ * were offered a lock, until they have taken it (boost.c). Neither may use
+ * that time to spin for a lock that somebody else owns: they are parked.
  */
 #include "internal.h"
 
@@ -26,8 +27,8 @@ struct task_struct *mt_first(struct mt_cpu *c)
 	return list_first_entry_or_null(&c->urgent, struct task_struct, macrotick.ready);
 }
 
-/* How often a thread that was offered a lock is asked whether it has it. */
-#define MT_OFFER_POLL_NS	(50 * NSEC_PER_USEC)
+/* How long an urgent thread goes on before it is looked at, and how often then. */
+#define MT_URGENT_POLL_NS	(50 * NSEC_PER_USEC)
 
 /* Serves a queued thread outside its windows. */
 void mt_add_urgent(struct rq *rq, struct task_struct *p)
@@ -39,49 +40,109 @@ void mt_add_urgent(struct rq *rq, struct task_struct *p)
 	list_add_tail(&p->macrotick.ready, &c->urgent);
 	p->macrotick.urgent = true;
 	add_nr_running(rq, 1);
-	if (!p->macrotick.doomed && !c->nr_offered++) {
-		c->poll = ktime_get() + MT_OFFER_POLL_NS;
+	if (!c->nr_urgent++) {
+		c->poll = ktime_get() + MT_URGENT_POLL_NS;
 		mt_want_settle(rq);	/* which programs the timer, wherever this is called */
 	}
 }
 
 static void remove_urgent(struct rq *rq, struct task_struct *p)
 {
-	list_del(&p->macrotick.ready);
-	p->macrotick.urgent = false;
-	sub_nr_running(rq, 1);
-	if (!p->macrotick.doomed)
-		mt_cpu_of(rq)->nr_offered--;
+	struct macrotick_task *m = &p->macrotick;
+
+	list_del(&m->ready);
+	if (!m->parked)
+		sub_nr_running(rq, 1);
+	m->urgent = false;
+	m->parked = false;
+	mt_cpu_of(rq)->nr_urgent--;
 }
 
-/* A thread that is urgent already dies with precedence over a lock. */
+static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (p->macrotick.parked == parked)
+		return;
+	p->macrotick.parked = parked;
+	list_move_tail(&p->macrotick.ready, parked ? &c->parked : &c->urgent);
+	if (parked)
+		sub_nr_running(rq, 1);
+	else
+		add_nr_running(rq, 1);
+}
+
+/* A fatal signal: served outside the windows from now on. */
 void mt_doom(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
-	if (m->urgent)
-		remove_urgent(rq, p);
 	m->doomed = true;
-	if (m->queued)
+	if (m->queued && !m->urgent)
 		mt_add_urgent(rq, p);
 }
 
-/* Threads that have taken the lock they were offered go back to their windows. */
-void mt_end_offers(struct rq *rq, struct mt_cpu *c, u64 now)
+static void return_to_windows(struct rq *rq, struct task_struct *p)
+{
+	remove_urgent(rq, p);
+	if (p->macrotick.state == MACROTICK_READY)
+		mt_link_ready(rq, p);
+	if (mt_lends(p))
+		mt_want_settle(rq);
+}
+
+/*
+ * A thread that spins for a lock, or is about to sleep for it, is no different
+ * from one that was offered it but for the lock's owner. On the thread's own
+ * CPU only: as it does not run meanwhile, what it waits on stays.
+ */
+static void look_at_urgent_one(struct rq *rq, struct task_struct *p)
+{
+	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
+
+	if (waiter)
+		set_parked(rq, p, rt_mutex_owner(waiter->lock));
+	else if (p->macrotick.doomed)
+		set_parked(rq, p, false);
+	else
+		return_to_windows(rq, p);
+}
+
+/**
+ * mt_look_at_urgent - end what urgent threads have no right to any longer
+ * @rq: this CPU's run queue, locked
+ * @c: this CPU's position
+ * @now: the instant
+ *
+ * Threads that have taken the lock they were offered go back to their
+ * windows, those whose lock was taken by another wait until it is free.
+ */
+void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	struct task_struct *p, *next;
 
-	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready) {
-		if (p->macrotick.doomed || p->pi_blocked_on)
+	list_for_each_entry_safe(p, next, &c->parked, macrotick.ready)
+		look_at_urgent_one(rq, p);
+	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready)
+		look_at_urgent_one(rq, p);
+	c->poll = now + MT_URGENT_POLL_NS;
+	mt_resched(rq, c);
+}
+
+/* The window of parked threads opens: inside it they may spin. */
+void mt_serve_parked(struct rq *rq, struct mt_cpu *c)
+{
+	struct task_struct *p, *next;
+
+	list_for_each_entry_safe(p, next, &c->parked, macrotick.ready) {
+		if (p->macrotick.entity != c->served)
 			continue;
 		remove_urgent(rq, p);
-		if (p->macrotick.state == MACROTICK_READY)
+		if (p->macrotick.doomed)
+			mt_add_urgent(rq, p);
+		else if (p->macrotick.state == MACROTICK_READY)
 			mt_link_ready(rq, p);
-		if (mt_lends(p))
-			mt_want_settle(rq);
 	}
-	c->poll = now + MT_OFFER_POLL_NS;
-	mt_resched(rq, c);
 }
 
 static bool is_offered_lock(struct rq *rq, struct task_struct *p)
@@ -146,7 +207,7 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 	if (m->linked)
 		mt_unlink_ready(rq, p);
 	else if (m->urgent && !m->doomed)
-		remove_urgent(rq, p);	/* whoever waits has the lock it was offered */
+		remove_urgent(rq, p);	/* whoever waits for a job has the lock it was offered */
 	m->state = MACROTICK_WAITING;
 	if (m->has_pending) {
 		m->has_pending = false;
@@ -259,7 +320,7 @@ static void update_curr_macrotick(struct rq *rq)
 #ifdef CONFIG_SCHED_CORE
 static int task_is_throttled_macrotick(struct task_struct *p, int cpu)
 {
-	return !p->macrotick.urgent &&
+	return (!p->macrotick.urgent || p->macrotick.parked) &&
 		!(p->macrotick.linked && mt_is_served(cpu_rq(cpu), p));
 }
 #endif

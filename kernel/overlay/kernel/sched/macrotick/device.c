@@ -55,8 +55,11 @@ static int ioctl_install(void __user *user)
 static int ioctl_start(void __user *user)
 {
 	struct macrotick_start arg;
-	int err = FETCH(arg, epoch_ns, user) ?: mt_start(&arg);
+	int err = FETCH(arg, epoch_ns, user);
 
+	/* What cannot be written back must not have been done. */
+	err = err ?: STORE(user, arg);
+	err = err ?: mt_start(&arg);
 	return err ?: STORE(user, arg);
 }
 

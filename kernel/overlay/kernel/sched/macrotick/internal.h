@@ -93,8 +93,9 @@ struct mt_cpu {
 	struct hrtimer		timer;
 	struct irq_work		work;
 	struct list_head	urgent;		/* threads served outside windows */
-	unsigned int		nr_offered;	/* of them, those offered a lock */
-	u64			poll;		/* when to look at these again */
+	struct list_head	parked;		/* to be, once their lock is free */
+	unsigned int		nr_urgent;	/* in both lists */
+	u64			poll;		/* when to look at them again */
 };
 
 DECLARE_PER_CPU(struct mt_cpu, mt_cpus);
@@ -141,7 +142,8 @@ void mt_leave(struct task_struct *p);
 void mt_end_wait(struct rq *rq, struct task_struct *p);
 void mt_add_urgent(struct rq *rq, struct task_struct *p);
 void mt_doom(struct rq *rq, struct task_struct *p);
-void mt_end_offers(struct rq *rq, struct mt_cpu *c, u64 now);
+void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now);
+void mt_serve_parked(struct rq *rq, struct mt_cpu *c);
 
 /* member.c */
 int mt_bind(struct task_struct *p, const char *name);

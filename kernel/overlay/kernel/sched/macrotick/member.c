@@ -8,6 +8,7 @@
  * nobody. Every change of class goes through __sched_setscheduler(), which
  * knows about priority inheritance.
  */
+#include <linux/cpuset.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -106,6 +107,8 @@ static int link_checked(struct task_struct *p, struct macrotick_served *entity)
 		err = -EBUSY;
 	else if (p->flags & PF_EXITING)
 		err = -ESRCH;
+	else if (entity->nr_threads >= MACROTICK_MAX_THREADS)
+		err = -ENOSPC;
 	else if (cpu_of(rq) != entity->cpu || !cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu)))
 		err = -EAGAIN;
 	else
@@ -124,20 +127,33 @@ static void rearm_on_this_cpu(void *unused)
 	raw_spin_rq_unlock(rq);
 }
 
+static void copy_asked_affinity(struct cpumask *mask, struct task_struct *p)
+{
+	guard(raw_spinlock_irqsave)(&p->pi_lock);
+	cpumask_copy(mask, task_user_cpus(p));
+}
+
 /*
  * The affinity that the thread's user asked for is in force again. Where that
  * is not possible because those CPUs are offline, it is forgotten, as
- * do_set_cpus_allowed() has it when CPUs go away under a thread.
+ * select_fallback_rq() has it when CPUs go away under a thread.
  */
 static void restore_affinity(struct task_struct *p)
 {
-	struct affinity_context asked = { .new_mask = task_user_cpus(p) };
-	struct affinity_context any = { .new_mask = cpu_possible_mask, .flags = SCA_USER };
+	struct affinity_context ac = { };
+	cpumask_var_t mask;
 
-	if (!__sched_setaffinity(p, &asked))
-		return;
-	__set_cpus_allowed_ptr(p, &any);
-	kfree(any.user_mask);
+	if (!alloc_cpumask_var(&mask, GFP_KERNEL))
+		return;			/* it stays where it is */
+	copy_asked_affinity(mask, p);
+	ac.new_mask = mask;
+	if (__sched_setaffinity(p, &ac) == -EINVAL) {
+		cpuset_cpus_allowed(p, mask);
+		ac = (struct affinity_context) { .new_mask = mask, .flags = SCA_USER };
+		__set_cpus_allowed_ptr(p, &ac);
+		kfree(ac.user_mask);
+	}
+	free_cpumask_var(mask);
 }
 
 /**
@@ -147,7 +163,8 @@ static void restore_affinity(struct task_struct *p)
  *
  * Return: 0, -ENOENT (no table, or none of its entities has that name),
  * -EBUSY (bound already), -ESRCH (exiting), -EINVAL (a kernel thread, or its
- * cpuset lacks the entity's CPU), -EAGAIN (its affinity was changed meanwhile).
+ * cpuset lacks the entity's CPU), -ENOSPC (the entity has
+ * MACROTICK_MAX_THREADS), -EAGAIN (its affinity was changed meanwhile).
  */
 int mt_bind(struct task_struct *p, const char *name)
 {
@@ -303,7 +320,8 @@ void macrotick_post_fork(struct task_struct *p)
 		return;
 	rq = task_rq_lock(p, &rf);
 	p->macrotick.inherits = NULL;
-	joins = !p->macrotick.entity && !entity->table->removed && cpu_of(rq) == entity->cpu &&
+	joins = !p->macrotick.entity && !entity->table->removed &&
+		entity->nr_threads < MACROTICK_MAX_THREADS && cpu_of(rq) == entity->cpu &&
 		cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu));
 	if (joins)
 		link_member(rq, p, entity);

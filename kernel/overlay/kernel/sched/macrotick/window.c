@@ -108,6 +108,8 @@ static void open_window(struct rq *rq, struct mt_cpu *c, u64 now)
 		activate_entity(rq, c, w);
 	c->served = entity;
 	add_nr_running(rq, entity->nr_ready);
+	if (unlikely(!list_empty(&c->parked)))
+		mt_serve_parked(rq, c);
 	c->settle |= entity->nr_boosted > 0;
 	trace_macrotick_window_begin(entity->name, cpu_of(rq), c->base + w->offset);
 }
@@ -271,15 +273,15 @@ static u64 next_boundary(const struct mt_cpu *c)
 }
 
 /*
- * Offers are looked after without a table, too: a thread that comes into the
- * class before the first CPU dispatches would keep whoever starts the table
- * from the processor.
+ * Urgent threads are looked at without a table, too: one that comes into the
+ * class before its CPU dispatches would keep whoever starts the table from
+ * the processor.
  */
 static u64 next_event(const struct mt_cpu *c)
 {
 	u64 next = c->table && c->nr_threads ? next_boundary(c) : U64_MAX;
 
-	return unlikely(c->nr_offered) ? min(next, c->poll) : next;
+	return unlikely(c->nr_urgent) ? min(next, c->poll) : next;
 }
 
 /* What the timer and the irq_work have in common. */
@@ -288,8 +290,8 @@ static void catch_up(struct rq *rq, struct mt_cpu *c)
 	u64 now = ktime_get();
 
 	mt_advance(rq, now);
-	if (unlikely(c->nr_offered))
-		mt_end_offers(rq, c, now);
+	if (unlikely(c->nr_urgent) && now >= c->poll)
+		mt_look_at_urgent(rq, c, now);
 }
 
 static enum hrtimer_restart mt_timer_fn(struct hrtimer *timer)
@@ -329,9 +331,9 @@ static void mt_work_fn(struct irq_work *work)
 	struct mt_cpu *c = mt_cpu_of(rq);
 
 	raw_spin_rq_lock(rq);
+	c->settle = false;
 	catch_up(rq, c);
 	program_timer(c);
-	c->settle = false;
 	raw_spin_rq_unlock(rq);
 	mt_settle(rq);
 }
@@ -411,4 +413,5 @@ void mt_cpu_init(struct mt_cpu *c)
 	c->work = IRQ_WORK_INIT_HARD(mt_work_fn);
 	c->armed = U64_MAX;
 	INIT_LIST_HEAD(&c->urgent);
+	INIT_LIST_HEAD(&c->parked);
 }
