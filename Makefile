@@ -10,7 +10,7 @@ KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt
 .PHONY: help setup demo test test-full $(KERNELS) lint clean
 
 help:
-	@echo "make demo             plan, run in the lab and report examples/robot-arm, beside what Linux offers today"
+	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
 	@echo "make test             set-up and every test (at most 30 minutes from nothing)"
 	@echo "make test-full        the slow ones too (at most 80 minutes)"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
@@ -40,6 +40,8 @@ demo: setup
 	@$(MACROTICK) run examples/robot-arm.yaml --lab --backend other || [ $$? -eq 1 ]
 	@echo; echo "The same plan under SCHED_TT:"
 	@$(MACROTICK) run examples/robot-arm.yaml --lab
+	@echo; echo "Side by side:"
+	@$(MACROTICK) compare build/run/robot-arm-other build/run/robot-arm-kernel
 
 lint: setup
 	cargo fmt --all --check

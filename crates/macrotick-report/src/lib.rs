@@ -18,7 +18,10 @@ mod trace;
 mod words;
 
 pub use chains::{BoundVerdict, ChainLatency, ChainReport};
-pub use compare::{compare, compare_labelled, Comparison, Reference, Row, Run, TaskComparison};
+pub use compare::{
+    check_comparable, compare, compare_labelled, ChainComparison, ChainRow, Comparison, Mismatch, Reference, Row, Run,
+    TaskComparison,
+};
 pub use figures::Figure;
 pub use html::html;
 pub use jobs::Outcome;
