@@ -16,7 +16,7 @@ help:
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt)"
 	@echo "make lint             format, clippy, checkpatch"
-	@echo "make setup            install what is missing (Debian 12 or 13); every target above does it first"
+	@echo "make setup            install what is missing (Debian 12 or 13, x86-64); every target above does it first"
 	@echo "make clean            remove everything built"
 
 setup:
