@@ -10,13 +10,13 @@ KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt
 .PHONY: help setup demo test test-full $(KERNELS) lint clean
 
 help:
-	@echo "make demo             plan, run in the lab and report examples/robot-arm, beside what Linux offers today"
-	@echo "make test             set-up and every test (at most 30 minutes from nothing)"
-	@echo "make test-full        the slow ones too (at most 80 minutes)"
+	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
+	@echo "make test             set-up and the tests but the slow ones (at most 30 minutes from nothing)"
+	@echo "make test-full        the same, then the slow ones (at most 80 minutes)"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt)"
 	@echo "make lint             format, clippy, checkpatch"
-	@echo "make setup            install what is missing (Debian 12 or 13); every target above does it first"
+	@echo "make setup            install what is missing (Debian 12 or 13, x86-64); every target above does it first"
 	@echo "make clean            remove everything built"
 
 setup:
@@ -40,6 +40,8 @@ demo: setup
 	@$(MACROTICK) run examples/robot-arm.yaml --lab --backend other || [ $$? -eq 1 ]
 	@echo; echo "The same plan under SCHED_TT:"
 	@$(MACROTICK) run examples/robot-arm.yaml --lab
+	@echo; echo "Side by side:"
+	@$(MACROTICK) compare build/run/robot-arm-other build/run/robot-arm-kernel
 
 lint: setup
 	cargo fmt --all --check
@@ -48,10 +50,10 @@ lint: setup
 
 # The lab's tests wait for their kernels behind a lock: building them first shows progress.
 test: lint kernel
-	cargo test --release --workspace -- --include-ignored
+	cargo test --release --workspace -- --include-ignored --skip full_
 
 test-full: test kernel-pristine kernel-debug kernel-nonrt
-	MACROTICK_TEST_FULL=1 cargo test --release --workspace -- --include-ignored full_
+	cargo test --release --workspace -- --include-ignored full_
 
 clean:
 	rm -rf build target

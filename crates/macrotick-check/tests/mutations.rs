@@ -348,7 +348,7 @@ fn an_offset_bounds_the_start_from_below_and_with_jitter_from_above() {
 }
 
 #[test]
-fn too_full_a_cpu_is_refused() {
+fn windows_that_take_too_much_of_a_cpu_are_refused() {
     let plan = tiny(&["a 9500us"], &[("a", 0, 9500, "AD")]);
     assert_eq!(violations(&plan), "");
     let plan = tiny(&["a 9500us"], &[("a", 0, 9501, "AD")]);

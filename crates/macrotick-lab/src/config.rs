@@ -24,6 +24,12 @@ pub fn missing(request: &str, config: &str) -> Vec<String> {
         .collect()
 }
 
+/// The value of an option in a `.config`, without the quotes of a text; `None` where it is not set.
+pub fn value(config: &str, symbol: &str) -> Option<String> {
+    let value = config.lines().filter_map(parse_line).find(|(found, _)| found == symbol)?.1?;
+    Some(value.trim_matches('"').to_owned())
+}
+
 /// `CONFIG_X=value` or `# CONFIG_X is not set`; anything else is a comment.
 fn parse_line(line: &str) -> Option<(String, Option<String>)> {
     let line = line.trim();
@@ -60,5 +66,13 @@ mod tests {
         let config = "CONFIG_A=y\nCONFIG_OFF=y\nCONFIG_N=16\n# CONFIG_GONE is not set\n";
         assert_eq!(missing(request, config), ["CONFIG_GONE=y", "# CONFIG_OFF is not set", "CONFIG_N=2"]);
         assert!(missing("CONFIG_A=y\n", "CONFIG_A=y\n").is_empty());
+    }
+
+    #[test]
+    fn values_come_without_their_quotes() {
+        let config = "CONFIG_CC_VERSION_TEXT=\"gcc (Debian 12.2.0-14) 12.2.0\"\nCONFIG_N=16\n# CONFIG_OFF is not set\n";
+        assert_eq!(value(config, "CONFIG_CC_VERSION_TEXT").as_deref(), Some("gcc (Debian 12.2.0-14) 12.2.0"));
+        assert_eq!(value(config, "CONFIG_N").as_deref(), Some("16"));
+        assert_eq!((value(config, "CONFIG_OFF"), value(config, "CONFIG_ABSENT")), (None, None));
     }
 }

@@ -111,6 +111,23 @@ pub struct Kernel {
     pub built: bool,
 }
 
+impl Kernel {
+    /// The C compiler that built it, in its own words, such as `gcc (Debian 12.2.0-14) 12.2.0`.
+    pub fn compiler(&self) -> Result<String, LabError> {
+        Ok(self.option("CONFIG_CC_VERSION_TEXT")?.unwrap_or_else(|| "unknown".into()))
+    }
+
+    /// Whether it is preemptible as PREEMPT_RT makes it.
+    pub fn is_rt(&self) -> Result<bool, LabError> {
+        Ok(self.option("CONFIG_PREEMPT_RT")?.is_some())
+    }
+
+    /// The value of an option of its configuration; `None` where it is not set.
+    fn option(&self, symbol: &str) -> Result<Option<String>, LabError> {
+        Ok(config::value(&fs::read_to_string(&self.config).context("read", &self.config)?, symbol))
+    }
+}
+
 /// Builds a kernel, or finds that it is built.
 ///
 /// The directory `build/<flavour>/` then holds `bzImage`, `System.map`, `config`, `build.log`, and `linux/`, the tree

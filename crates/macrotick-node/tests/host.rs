@@ -31,7 +31,7 @@ const TESTS: &[Test] = &[
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
     ("a_task_that_dies_early_is_named", a_task_that_dies_early_is_named),
     ("a_task_that_is_not_ready_is_named", a_task_that_is_not_ready_is_named),
-    ("a_full_record_buffer_is_remarked", a_full_record_buffer_is_remarked),
+    ("records_beyond_the_buffer_are_remarked", records_beyond_the_buffer_are_remarked),
     ("datagrams_reach_the_receiver", datagrams_reach_the_receiver),
     ("every_background_load_runs", every_background_load_runs),
     ("a_background_program_that_ends_is_remarked", a_background_program_that_ends_is_remarked),
@@ -56,10 +56,9 @@ fn main() -> ExitCode {
         TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
-    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+    let choice = Choice::parse(arguments);
     let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| wanted(name)) {
+    for (name, test) in TESTS.iter().filter(|(name, _)| choice.takes(name)) {
         match catch_unwind(AssertUnwindSafe(|| {
             let verdict = test();
             assert_no_children();
@@ -76,6 +75,34 @@ fn main() -> ExitCode {
     // What the system does not remove now, it removes later.
     let _ = std::fs::remove_dir_all(scratch());
     ExitCode::from(u8::from(failed > 0))
+}
+
+/// Which tests to run, by parts of their names, as libtest's command line says it.
+#[derive(Default)]
+struct Choice {
+    wanted: Vec<String>,
+    skipped: Vec<String>,
+}
+
+impl Choice {
+    fn parse(arguments: Vec<String>) -> Choice {
+        let mut choice = Choice::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            match argument.strip_prefix("--skip") {
+                Some("") => choice.skipped.extend(arguments.next()),
+                Some(name) => choice.skipped.push(name.trim_start_matches('=').into()),
+                None if argument.starts_with('-') => {}
+                None => choice.wanted.push(argument),
+            }
+        }
+        choice
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        let among = |parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
+        (self.wanted.is_empty() || among(&self.wanted)) && !among(&self.skipped)
+    }
 }
 
 /// After every run, failed or not, nothing is left of it.
@@ -303,7 +330,7 @@ fn a_task_that_is_not_ready_is_named() -> Verdict {
     Verdict::Passed
 }
 
-fn a_full_record_buffer_is_remarked() -> Verdict {
+fn records_beyond_the_buffer_are_remarked() -> Verdict {
     let mut options = options(Backend::Other);
     options.record_limit = Some(3);
     let observation = observe(&two_tasks(), &options).unwrap();

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::jobs::Outcomes;
 use crate::stats::Statistics;
+use crate::table::Tone;
 
 /// Whether a chain's bound was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +31,17 @@ pub enum BoundVerdict {
     Unobserved,
     /// The chain has no such bound.
     Unbounded,
+}
+
+impl BoundVerdict {
+    /// How a table shows it.
+    pub(crate) fn tone(self) -> Tone {
+        match self {
+            BoundVerdict::Kept => Tone::Good,
+            BoundVerdict::Broken | BoundVerdict::Unobserved => Tone::Bad,
+            BoundVerdict::Unbounded => Tone::Faint,
+        }
+    }
 }
 
 /// One latency of a chain.

@@ -18,10 +18,14 @@ mod trace;
 mod words;
 
 pub use chains::{BoundVerdict, ChainLatency, ChainReport};
-pub use compare::{compare, compare_labelled, Comparison, Reference, Row, Run, TaskComparison};
+pub use compare::{
+    check_comparable, compare, compare_labelled, ChainComparison, ChainRow, Comparison, Mismatch, Reference, Row, Run,
+    TaskComparison,
+};
 pub use figures::Figure;
 pub use html::html;
 pub use jobs::Outcome;
+pub use plot::bars::{paired_bars, BarPair};
 pub use report::{Metric, Report, TaskReport, Verdict};
 pub use stats::Statistics;
 pub use terminal::{colour_wanted, terminal};

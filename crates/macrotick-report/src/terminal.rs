@@ -2,7 +2,7 @@
 
 use macrotick_model::Duration;
 
-use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
+use crate::chains::{ChainLatency, ChainReport};
 use crate::jobs::Outcome;
 use crate::report::{Metric, Report, TaskReport};
 use crate::stats::Statistics;
@@ -83,7 +83,7 @@ fn head(report: &Report, colour: bool, width: usize) -> String {
     text
 }
 
-fn bad_if_any(number: u64) -> Cell {
+pub(crate) fn bad_if_any(number: u64) -> Cell {
     toned(number.to_string(), if number > 0 { Tone::Bad } else { Tone::Plain })
 }
 
@@ -174,11 +174,6 @@ pub(crate) fn chain_table(report: &Report) -> Table {
 fn chain_row(chain: &str, name: &str, latency: &ChainLatency, decimals: Decimals) -> Vec<Cell> {
     let measured = latency.measured;
     let time = |ns: Option<i64>| -> Cell { ns.map_or("-".into(), |ns| decimals.us(ns)).into() };
-    let tone = match latency.verdict {
-        BoundVerdict::Kept => Tone::Good,
-        BoundVerdict::Broken | BoundVerdict::Unobserved => Tone::Bad,
-        BoundVerdict::Unbounded => Tone::Faint,
-    };
     vec![
         cut(chain, 20).into(),
         name.into(),
@@ -189,7 +184,7 @@ fn chain_row(chain: &str, name: &str, latency: &ChainLatency, decimals: Decimals
         time(measured.map(|s| s.max_ns)),
         time(latency.bound_ns),
         bad_if_any(latency.lost),
-        toned(words::bound(latency.verdict), tone),
+        toned(words::bound(latency.verdict), latency.verdict.tone()),
     ]
 }
 

@@ -35,6 +35,27 @@ pub(crate) fn verdict_line(report: &Report) -> String {
     format!("{misses} in {} jobs{chains}", count(verdict.activations))
 }
 
+/// The policy of a backend's tasks, as people call it.
+pub(crate) fn policy_of(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Kernel => "SCHED_TT",
+        Backend::User => "user-space dispatcher",
+        Backend::Fifo => "SCHED_FIFO",
+        Backend::Deadline => "SCHED_DEADLINE",
+        Backend::Other => "SCHED_OTHER",
+    }
+}
+
+/// How many of its jobs a run missed; `short` leaves out how many there were where none was missed.
+pub(crate) fn missed(misses: u64, activations: u64, short: bool) -> String {
+    match (misses, activations) {
+        (_, 0) => "no job to judge".into(),
+        (0, _) if short => "none".into(),
+        (0, all) => format!("none of {} missed", count(all)),
+        (misses, all) => format!("{} of {} missed", count(misses), count(all)),
+    }
+}
+
 /// Why a chain's bound was not shown to hold.
 pub(crate) fn chain_reason(chain: &ChainReport, name: &str, latency: &ChainLatency) -> Option<String> {
     let head = format!("chain {}", chain.name);
@@ -282,6 +303,13 @@ mod tests {
         let one = Decimals::for_largest(-10_000_000);
         assert_eq!([one.us(12_345_650), one.us(-49), one.us(-50)], ["12345.7", "0.0", "-0.1"]);
         assert_eq!(one.us_of_tenths(Tenths(123_456_500)), "12345.7");
+    }
+
+    #[test]
+    fn misses_are_told_with_what_they_are_of() {
+        assert_eq!(missed(1178, 1560, true), "1178 of 1560 missed");
+        assert_eq!([missed(0, 1560, true), missed(0, 1560, false)], ["none", "none of 1560 missed"]);
+        assert_eq!(missed(0, 0, true), "no job to judge");
     }
 
     #[test]

@@ -33,6 +33,48 @@ fn runs_of_different_plans_are_called_out() {
 }
 
 #[test]
+fn runs_of_different_systems_or_tasks_are_refused() {
+    let reports = reports();
+    let refusal = |other: &Report| check_comparable(&[("a", &reports[0]), ("b", other)]).unwrap_err().to_string();
+    assert_eq!(check_comparable(&[("a", &reports[0]), ("b", &reports[1])]), Ok(()));
+    assert_eq!(check_comparable(&[]), Ok(()));
+    let mut other = reports[1].clone();
+    other.system = "crane".into();
+    assert_eq!(refusal(&other), "a ran the system `robot-arm`, but b ran `crane`");
+    let mut other = reports[1].clone();
+    other.tasks[1].name = "lidar".into();
+    other.tasks[0].period_ns = 2_000_000;
+    assert_eq!(
+        refusal(&other),
+        "a and b have different tasks: only a has `vision`; only b has `lidar`; the period of `control` is 1 ms and \
+         2 ms"
+    );
+}
+
+#[test]
+fn the_headline_tells_who_missed() {
+    let reports = reports();
+    assert_eq!(compare(&reports).headline(), "SCHED_OTHER: 26 of 30 missed; SCHED_TT: none");
+    assert_eq!(compare(&reports[1..]).headline(), "SCHED_TT: none of 30 missed");
+    let labelled = compare_labelled(&[("before", &reports[1]), ("after", &reports[1])]);
+    assert_eq!(labelled.headline(), "before: none of 30 missed; after: none");
+}
+
+#[test]
+fn chains_stand_beside_their_bounds() {
+    let reports = reports();
+    let comparison = compare(&reports);
+    let chain = &comparison.chains[0];
+    assert_eq!((chain.name.as_str(), chain.rows.len()), ("sense-to-act", 2));
+    for (row, report) in chain.rows.iter().zip(&reports) {
+        assert_eq!((&row.reaction, &row.age), (&report.chains[0].reaction, &report.chains[0].age));
+    }
+    let html = comparison.html();
+    assert_eq!(html.matches(">bound</text>").count(), 2);
+    assert_eq!(html.matches("<script").count() + html.matches("<link").count() + html.matches("src=").count(), 0);
+}
+
+#[test]
 fn figures_carry_ours_and_theirs() {
     let comparison = compare(&reports()[1..]).with_references(Reference::sched_tt_figure_3());
     let figures = comparison.figures();

@@ -7,7 +7,7 @@ mod synthetic;
 use std::path::{Path, PathBuf};
 
 use macrotick_model::{Backend, Observation};
-use macrotick_report::{terminal, Report};
+use macrotick_report::{compare as side_by_side, terminal, Report};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -49,4 +49,10 @@ fn a_run_with_misses() {
     assert!(!report.holds());
     compare("other.terminal.txt", &terminal(&report, false, 100));
     compare("other.colour.txt", &terminal(&report, true, 100));
+}
+
+#[test]
+fn two_runs_compared() {
+    let reports = [Backend::Other, Backend::Kernel].map(|backend| Report::new(&observation(backend)));
+    compare("compared.terminal.txt", &side_by_side(&reports).summary(false, 100));
 }

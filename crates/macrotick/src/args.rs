@@ -16,8 +16,8 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str =
-    "Exit codes: 0 done and the verdict holds; 1 the verdict does not hold (a miss, a broken bound, an \
-infeasible plan); 2 wrong input; 3 this host or the lab failed.";
+    "Exit codes: 0 done and the verdict holds (or there is none, as with compare); 1 the verdict does not hold (a miss, \
+a broken bound, an infeasible plan); 2 wrong input; 3 this host or the lab failed.";
 
 /// The stages, in the order in which data flows through them, and the lab.
 #[derive(Debug, Subcommand)]
@@ -32,6 +32,8 @@ pub enum Verb {
     Report(ReportArgs),
     /// All of it: plan, deploy, run, observe, report
     Run(RunArgs),
+    /// Set the results of two or more runs of a system side by side, in the terminal and in one HTML page
+    Compare(CompareArgs),
     /// Remove the table that is installed on this host, such as one that a killed run left behind
     Stop,
     /// Build the lab's kernels and run commands in it
@@ -126,6 +128,20 @@ pub struct RunArgs {
     /// The lab
     #[command(flatten)]
     pub lab_options: LabOptions,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// What `run` wrote: its folder, or the report.json or observation.json in it
+    #[arg(required = true, num_args = 2.., value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+    /// Where to write the page [default: build/compare/SYSTEM.html]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print the comparison as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The lab's virtual machine.

@@ -26,6 +26,27 @@ pub enum CliError {
     /// Figures or plots could not be written.
     #[error(transparent)]
     Figures(#[from] macrotick_report::figures::WriteError),
+    /// A file that should be compared is something else.
+    #[error("{path} is no result of `macrotick run`: neither an observation nor a report", path = path.display())]
+    NotAResult {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A report whose records are not there.
+    #[error(
+        "{report} has no records, and there is no {observation} beside it that has them",
+        report = report.display(),
+        observation = observation.display()
+    )]
+    NoRecords {
+        /// The report.
+        report: PathBuf,
+        /// Where its records should be.
+        observation: PathBuf,
+    },
+    /// Runs of different systems.
+    #[error(transparent)]
+    Mismatch(#[from] macrotick_report::Mismatch),
     /// A file could not be written.
     #[error("cannot write {path}: {source}")]
     Write {
@@ -60,7 +81,12 @@ impl CliError {
     /// 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            CliError::Load(_) | CliError::File(_) | CliError::Plan(_) => 2,
+            CliError::Load(_)
+            | CliError::File(_)
+            | CliError::Plan(_)
+            | CliError::NotAResult { .. }
+            | CliError::NoRecords { .. }
+            | CliError::Mismatch(_) => 2,
             _ => 3,
         }
     }

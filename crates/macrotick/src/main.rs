@@ -6,6 +6,7 @@ mod error;
 mod guest;
 mod input;
 mod progress;
+mod results;
 mod verbs;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Observe(args) => verbs::observe::execute(args),
         Verb::Report(args) => verbs::report::execute(args),
         Verb::Run(args) => verbs::run::execute(args),
+        Verb::Compare(args) => verbs::compare::execute(args),
         Verb::Stop => verbs::stop::execute(),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Bench(args) => verbs::bench::execute(args),

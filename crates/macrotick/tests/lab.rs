@@ -105,10 +105,6 @@ fn messages_pass_between_tasks_of_a_table_given_by_hand() {
 #[test]
 #[ignore = "needs the lab and the pristine kernel"]
 fn full_a_kernel_without_the_class_is_named_as_the_reason() {
-    if std::env::var_os("MACROTICK_TEST_FULL").is_none() {
-        eprintln!("skipped: MACROTICK_TEST_FULL is not set");
-        return;
-    }
     let result = macrotick(&["lab", "exec", "--flavor", "pristine", "--", "/bin/macrotick", "stop"]);
     assert_eq!(result.status.code(), Some(3));
     let text = String::from_utf8_lossy(&result.stderr);

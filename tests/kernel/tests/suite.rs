@@ -1,9 +1,8 @@
 //! The scenarios and the golden schedules in the lab.
 //!
-//! `cargo test -p macrotick-kernel-tests -- --ignored` runs the short suite on the patched kernel with 1 and 2 CPUs.
-//! With
-//! `MACROTICK_TEST_FULL=1` the tests whose names begin with `full_` run, too: the debug kernel with 1, 2 and 4 CPUs,
-//! the kernel without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
+//! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
+//! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
+//! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
 use std::collections::BTreeMap;
@@ -16,7 +15,6 @@ use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, Layout};
 use macrotick_model::Duration;
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
-const FULL: &str = "MACROTICK_TEST_FULL";
 const ONLY: &str = "MACROTICK_ONLY";
 const BLESS: &str = "MACROTICK_BLESS";
 
@@ -129,14 +127,6 @@ fn problems(names: &[&str], output: &str) -> Vec<String> {
     names.iter().filter_map(problem).collect()
 }
 
-fn full(suite: Suite) {
-    if std::env::var_os(FULL).is_none() {
-        eprintln!("skipped: {FULL} is not set");
-        return;
-    }
-    suite.run();
-}
-
 fn golden_files() -> Vec<(PathBuf, String)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let mut paths: Vec<PathBuf> =
@@ -203,49 +193,49 @@ fn golden_schedules_on_two_cpus() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_scenarios_on_two_cpus() {
-    full(Suite { cpus: 2, ..SHORT });
+    Suite { cpus: 2, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_long_scenarios_on_one_cpu() {
-    full(Suite { long: true, ..SHORT });
+    Suite { long: true, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_long_scenarios_on_two_cpus() {
-    full(Suite { long: true, cpus: 2, ..SHORT });
+    Suite { long: true, cpus: 2, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_one_cpu() {
-    full(Suite { flavor: Flavor::Debug, ..SHORT });
+    Suite { flavor: Flavor::Debug, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_two_cpus() {
-    full(Suite { flavor: Flavor::Debug, cpus: 2, survival: true, ..SHORT });
+    Suite { flavor: Flavor::Debug, cpus: 2, survival: true, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_four_cpus() {
-    full(Suite { flavor: Flavor::Debug, cpus: 4, survival: true, ..SHORT });
+    Suite { flavor: Flavor::Debug, cpus: 4, survival: true, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_nonrt_on_one_cpu() {
-    full(Suite { flavor: Flavor::NonRt, ..SHORT });
+    Suite { flavor: Flavor::NonRt, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_nonrt_on_two_cpus() {
-    full(Suite { flavor: Flavor::NonRt, cpus: 2, ..SHORT });
+    Suite { flavor: Flavor::NonRt, cpus: 2, ..SHORT }.run();
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Several runs of one plan, side by side.
 
+mod chains;
+mod mismatch;
+mod overview;
 mod render;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +15,9 @@ use crate::report::{Metric, Report, TaskReport};
 use crate::stats::Statistics;
 use crate::words;
 
+pub use chains::{ChainComparison, ChainRow};
+pub use mismatch::{check_comparable, Mismatch};
+
 /// Several runs of one plan, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
@@ -21,6 +27,8 @@ pub struct Comparison {
     pub runs: Vec<Run>,
     /// One entry per task, in the order of the system.
     pub tasks: Vec<TaskComparison>,
+    /// One entry per chain, in the order of the system.
+    pub chains: Vec<ChainComparison>,
     /// Numbers from elsewhere to set beside ours.
     pub references: Vec<Reference>,
     /// Where the runs cannot be compared, and what they had to remark.
@@ -42,6 +50,10 @@ pub struct Run {
     pub holds: bool,
     /// The verdict in a line.
     pub verdict: String,
+    /// Jobs of all tasks whose deadline lay within the run.
+    pub activations: u64,
+    /// Those that were not complete at their deadline.
+    pub misses: u64,
 }
 
 /// One task in all runs.
@@ -140,10 +152,11 @@ pub fn compare(reports: &[Report]) -> Comparison {
 
 /// Compares runs under labels of their own, for runs that share a backend.
 pub fn compare_labelled(runs: &[(&str, &Report)]) -> Comparison {
+    let colours: Vec<usize> = (0..runs.len()).map(|index| colour(runs, index)).collect();
     let mut tasks: Vec<TaskComparison> = Vec::new();
-    for (index, (label, report)) in runs.iter().enumerate() {
+    for ((label, report), &colour) in runs.iter().zip(&colours) {
         for task in &report.tasks {
-            let row = row(label, report.backend, colour(runs, index), task);
+            let row = row(label, report.backend, colour, task);
             match tasks.iter_mut().find(|entry| entry.name == task.name) {
                 Some(entry) => entry.rows.push(row),
                 None => tasks.push(TaskComparison { name: task.name.clone(), rows: vec![row] }),
@@ -154,6 +167,7 @@ pub fn compare_labelled(runs: &[(&str, &Report)]) -> Comparison {
         system: runs.first().map_or(String::new(), |(_, report)| report.system.clone()),
         runs: runs.iter().map(|(label, report)| run(label, report)).collect(),
         tasks,
+        chains: chains::side_by_side(runs, &colours),
         references: Vec::new(),
         remarks: remarks(runs),
         caveats: caveats(runs),
@@ -167,6 +181,8 @@ fn run(label: &str, report: &Report) -> Run {
         tier: words::tier(report.tier, report.backend).into(),
         holds: report.holds(),
         verdict: words::verdict_line(report),
+        activations: report.verdict.activations,
+        misses: report.verdict.misses,
     }
 }
 

@@ -1,8 +1,9 @@
 //! A comparison as text, markdown, plots and a page.
 
-use super::{Comparison, Reference, Row, TaskComparison};
+use super::{ChainComparison, ChainRow, Comparison, Reference, Row, TaskComparison};
+use crate::chains::ChainLatency;
 use crate::html::write::{list, page, section, table};
-use crate::plot::overlay::{self, Series, Spread};
+use crate::plot::overlay::{self, Overlay, Series, Spread};
 use crate::plot::svg::{escape, Picture};
 use crate::report::Metric;
 use crate::table::{toned, wrap, Cell, Table, Tone};
@@ -17,16 +18,25 @@ const CLOSE: i64 = 10;
 /// Colours that `plot.css` knows.
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
+const TASKS_NOTE: &str = "Lateness and response in microseconds, each as mean, 99th percentile and maximum; all \
+statistics and the distributions stand below, task by task.";
+
+const CHAINS_NOTE: &str = "From cause to effect, in microseconds, beside the bounds of the description; the curves \
+show the share of paths that took at most so long.";
+
 /// The class of a run's colour.
 fn class(row: &Row) -> &'static str {
-    COLOURS[row.colour % COLOURS.len()]
+    colour_class(row.colour)
+}
+
+fn colour_class(colour: usize) -> &'static str {
+    COLOURS[colour % COLOURS.len()]
 }
 
 impl Comparison {
     /// The comparison as text of at most about `width` columns. Times are in microseconds.
     pub fn terminal(&self, colour: bool, width: usize) -> String {
-        let mut text = format!("{}\n", Tone::Strong.paint(&format!("{}: runs compared", self.system), colour));
-        text.push_str(&self.run_table().text(colour, width));
+        let mut text = self.head(colour, width);
         for task in &self.tasks {
             for metric in METRICS {
                 let title = self.title(task, metric, "us");
@@ -34,6 +44,32 @@ impl Comparison {
                 text.push_str(&self.metric_table(task, metric).text(colour, width));
             }
         }
+        text.push_str(&self.chain_text(colour, width));
+        text.push_str(&self.notes_text(colour, width));
+        text
+    }
+
+    /// Title, headline and the runs.
+    pub(super) fn head(&self, colour: bool, width: usize) -> String {
+        let paint = |text: &str| Tone::Strong.paint(text, colour);
+        let (title, headline) = (format!("{}: runs compared", self.system), self.headline());
+        format!("{}\n{}\n\n{}", paint(&title), paint(&headline), self.run_table().text(colour, width))
+    }
+
+    /// The chains with a title; nothing without chains.
+    pub(super) fn chain_text(&self, colour: bool, width: usize) -> String {
+        match self.chains.is_empty() {
+            true => String::new(),
+            false => {
+                let title = Tone::Strong.paint("Chains [us]", colour);
+                format!("\n{title}\n{}", self.chain_table().text(colour, width))
+            }
+        }
+    }
+
+    /// Remarks and caveats.
+    pub(super) fn notes_text(&self, colour: bool, width: usize) -> String {
+        let mut text = String::new();
         for (title, sentences) in [("Remarks", &self.remarks), ("Caveats", &self.caveats)] {
             if !sentences.is_empty() {
                 text.push_str(&format!("\n{}\n", Tone::Strong.paint(title, colour)));
@@ -52,6 +88,9 @@ impl Comparison {
                 let table = self.metric_table(task, metric).markdown();
                 text.push_str(&format!("\n#### {}\n\n{table}", self.title(task, metric, "us")));
             }
+        }
+        if !self.chains.is_empty() {
+            text.push_str(&format!("\n#### Chains [us]\n\n{}", self.chain_table().markdown()));
         }
         for sentences in [&self.sources(), &self.remarks, &self.caveats] {
             if !sentences.is_empty() {
@@ -73,7 +112,7 @@ impl Comparison {
 
     /// Cumulative distributions of a task's metric: an SVG file.
     pub fn cdf_svg(&self, task: &TaskComparison, metric: Metric) -> String {
-        overlay::cumulative(&self.plot_title(task, metric), &series(&task.rows, metric)).file()
+        self.cumulative(task, metric).file()
     }
 
     /// The comparison as one HTML file.
@@ -86,21 +125,54 @@ impl Comparison {
             .collect();
         let title = format!("{}: runs compared", self.system);
         let body = format!(
-            "<header>\n<p class=\"eyebrow\">Macrotick comparison</p>\n<h1>{}</h1>\n<p>{} runs of one plan</p>\n\
-             </header>\n{}{}{}",
+            "<header>\n<p class=\"eyebrow\">Macrotick comparison</p>\n<h1>{}</h1>\n<p>{}</p>\n</header>\n{}{}{}{}{}",
             escape(&self.system),
-            self.runs.len(),
+            escape(&self.headline()),
             section("Runs", "", &table(&self.run_table())),
+            section("Tasks", TASKS_NOTE, &table(&self.task_table())),
+            self.chain_section(),
             tasks.concat(),
             notes.concat()
         );
         page(&title, &body)
     }
 
+    fn chain_section(&self) -> String {
+        if self.chains.is_empty() {
+            return String::new();
+        }
+        let plots: Vec<String> = self.chains.iter().map(|chain| self.chain_plots(chain)).collect();
+        section("Chains", CHAINS_NOTE, &format!("{}{}", table(&self.chain_table()), plots.concat()))
+    }
+
+    fn chain_plots<'a>(&self, chain: &'a ChainComparison) -> String {
+        let mut plots = String::new();
+        for which in 0..2 {
+            let latencies = || chain.rows.iter().map(|row| row.latencies()[which].1);
+            let name = chain.rows.first().map_or("", |row| row.latencies()[which].0);
+            let curve = |(row, latency): (&'a ChainRow, &'a ChainLatency)| Series {
+                label: &row.label,
+                class: colour_class(row.colour),
+                samples: &latency.samples,
+            };
+            let series: Vec<Series> = chain.rows.iter().zip(latencies()).map(curve).collect();
+            let title = format!("{} of {} ({})", words::capital(name), chain.name, self.system);
+            let bound = latencies().find_map(|latency| latency.bound_ns);
+            let plot = Overlay { title: &title, series: &series, spreads: &[], bound, unit: "paths" };
+            plots.push_str(&overlay::cumulative(&plot).inline());
+        }
+        let path: Vec<String> = chain.path.iter().map(|task| escape(task)).collect();
+        format!(
+            "<h3>{}: <span class=\"faint\">{}</span></h3>\n<div class=\"overlay\">{plots}</div>\n",
+            escape(&chain.name),
+            path.join(" → ")
+        )
+    }
+
     fn task_section(&self, task: &TaskComparison) -> String {
         let mut body = String::new();
         for metric in METRICS {
-            let cumulative = overlay::cumulative(&self.plot_title(task, metric), &series(&task.rows, metric)).inline();
+            let cumulative = self.cumulative(task, metric).inline();
             let close = self.close_histogram(task, metric).map_or(String::new(), |picture| picture.inline());
             body.push_str(&format!(
                 "<h3>{}</h3>\n{}<div class=\"overlay\">{}{close}</div>\n<details>\
@@ -112,6 +184,11 @@ impl Comparison {
         }
         let note = "The share of each run's jobs per bin, on a logarithmic scale; below, mean and standard deviation.";
         section(&task.name, note, &body)
+    }
+
+    fn cumulative(&self, task: &TaskComparison, metric: Metric) -> Picture {
+        let (title, series) = (self.plot_title(task, metric), series(&task.rows, metric));
+        overlay::cumulative(&Overlay { title: &title, series: &series, spreads: &[], bound: None, unit: "jobs" })
     }
 
     fn close_histogram(&self, task: &TaskComparison, metric: Metric) -> Option<Picture> {
@@ -144,7 +221,8 @@ impl Comparison {
         });
         let spreads: Vec<Spread> = ours.chain(theirs).collect();
         let title = self.plot_title(task, metric) + if all { "" } else { ", the close ones" };
-        overlay::histogram(&title, &series(rows, metric), &spreads)
+        let series = series(rows, metric);
+        overlay::histogram(&Overlay { title: &title, series: &series, spreads: &spreads, bound: None, unit: "jobs" })
     }
 
     fn plot_title(&self, task: &TaskComparison, metric: Metric) -> String {

@@ -1,6 +1,7 @@
 //! Plots as SVG, to stand inside a page or in a file of their own.
 
 pub(crate) mod axis;
+pub(crate) mod bars;
 pub(crate) mod gantt;
 pub(crate) mod histogram;
 pub(crate) mod overlay;

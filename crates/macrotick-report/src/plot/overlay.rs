@@ -23,6 +23,17 @@ pub(crate) struct Spread {
     pub deviation: f64,
 }
 
+/// What to draw.
+pub(crate) struct Overlay<'a> {
+    pub title: &'a str,
+    pub series: &'a [Series<'a>],
+    pub spreads: &'a [Spread],
+    /// A time that none of the samples should exceed.
+    pub bound: Option<i64>,
+    /// What is counted: jobs or paths.
+    pub unit: &'a str,
+}
+
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 30.0;
@@ -35,19 +46,22 @@ fn x(axis: &Axis, ns: f64) -> f64 {
     LEFT + axis.position(ns).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
 }
 
-/// The axis over all samples and spreads; `None` without any.
-fn common_axis(series: &[Series], spreads: &[Spread]) -> Option<Axis> {
-    let samples = series.iter().flat_map(|series| series.samples.first().into_iter().chain(series.samples.last()));
+/// The axis over all samples, spreads and the bound; `None` without samples and spreads.
+fn common_axis(overlay: &Overlay) -> Option<Axis> {
+    let samples =
+        overlay.series.iter().flat_map(|series| series.samples.first().into_iter().chain(series.samples.last()));
     // The lower whisker may reach below zero; the axis need not.
-    let means = spreads.iter().flat_map(|spread| [spread.mean as i64, (spread.mean + spread.deviation) as i64]);
+    let means = overlay.spreads.iter().flat_map(|spread| [spread.mean as i64, (spread.mean + spread.deviation) as i64]);
     let all: Vec<i64> = samples.copied().chain(means).collect();
-    Some(Axis::over(*all.iter().min()?, *all.iter().max()?))
+    let (min, max) = (*all.iter().min()?, *all.iter().max()?);
+    Some(Axis::over(min.min(overlay.bound.unwrap_or(min)), max.max(overlay.bound.unwrap_or(max))))
 }
 
-fn frame(picture: &mut Picture, axis: &Axis, title: &str, series: &[Series], height: f64) {
-    picture.text("plot-title", (LEFT, 18.0), Anchor::Start, title);
+fn frame(picture: &mut Picture, axis: &Axis, overlay: &Overlay, height: f64) {
+    picture.text("plot-title", (LEFT, 18.0), Anchor::Start, overlay.title);
+    picture.text("tick", (LEFT - 6.0, TOP - 10.0), Anchor::End, &format!("share of {}", overlay.unit));
     let mut at = LEFT;
-    for entry in series {
+    for entry in overlay.series {
         picture.rect(&format!("swatch {}", entry.class), (at, 32.0), (12.0, 12.0), "");
         picture.text("label", (at + 17.0, 42.0), Anchor::Start, entry.label);
         at += 34.0 + 7.2 * entry.label.chars().count() as f64;
@@ -55,6 +69,14 @@ fn frame(picture: &mut Picture, axis: &Axis, title: &str, series: &[Series], hei
     for (ns, label) in axis.ticks() {
         picture.line("grid", (x(axis, ns), TOP), (x(axis, ns), height - 24.0));
         picture.text("tick", (x(axis, ns), height - 8.0), Anchor::Middle, &label);
+    }
+}
+
+fn draw_bound(picture: &mut Picture, axis: &Axis, overlay: &Overlay, bottom: f64) {
+    if let Some(bound) = overlay.bound {
+        let at = x(axis, bound as f64);
+        picture.line("bound", (at, TOP - 14.0), (at, bottom));
+        picture.text("tick", (at - 3.0, TOP - 6.0), Anchor::End, "bound");
     }
 }
 
@@ -66,12 +88,13 @@ fn empty(title: &str) -> Picture {
 }
 
 /// Overlaid histograms: the share of each distribution's jobs per bin, on a logarithmic scale.
-pub(crate) fn histogram(title: &str, series: &[Series], spreads: &[Spread]) -> Picture {
-    let Some(axis) = common_axis(series, spreads) else { return empty(title) };
+pub(crate) fn histogram(overlay: &Overlay) -> Picture {
+    let Overlay { title, series, spreads, .. } = *overlay;
+    let Some(axis) = common_axis(overlay) else { return empty(title) };
     let bottom = TOP + PLOT;
     let height = bottom + 14.0 + spreads.len() as f64 * SPREAD_ROW + 28.0;
     let mut picture = Picture::new(WIDTH, height, title);
-    frame(&mut picture, &axis, title, series, height);
+    frame(&mut picture, &axis, overlay, height);
     let most = series.iter().map(|series| series.samples.len()).max().unwrap_or(1).max(10);
     // A little more than the decades of the counts, so that a bin of one job can be seen.
     let decades = (most as f64).log10() + 0.3;
@@ -81,10 +104,10 @@ pub(crate) fn histogram(title: &str, series: &[Series], spreads: &[Spread]) -> P
         picture.line("grid", (LEFT, y(share)), (WIDTH - RIGHT, y(share)));
         picture.text("tick", (LEFT - 6.0, y(share) + 3.5), Anchor::End, &format!("{} %", number_of_percent(power)));
     }
-    picture.text("tick", (LEFT - 6.0, TOP - 10.0), Anchor::End, "share of jobs");
     for entry in series {
         picture.path(&format!("series {}", entry.class), &outline(&axis, entry.samples, bottom, &y), entry.label);
     }
+    draw_bound(&mut picture, &axis, overlay, bottom);
     for (row, spread) in spreads.iter().enumerate() {
         draw_spread(&mut picture, &axis, spread, bottom + 22.0 + row as f64 * SPREAD_ROW);
     }
@@ -133,13 +156,14 @@ fn draw_spread(picture: &mut Picture, axis: &Axis, spread: &Spread, y: f64) {
     picture.rect(&format!("dot {}", spread.class), (at(spread.mean) - 3.0, y - 3.0), (6.0, 6.0), &text);
 }
 
-/// Cumulative curves: the share of jobs that took at most so long.
-pub(crate) fn cumulative(title: &str, series: &[Series]) -> Picture {
-    let Some(axis) = common_axis(series, &[]) else { return empty(title) };
+/// Cumulative curves: the share of jobs or paths that took at most so long.
+pub(crate) fn cumulative(overlay: &Overlay) -> Picture {
+    let Overlay { title, series, .. } = *overlay;
+    let Some(axis) = common_axis(overlay) else { return empty(title) };
     let bottom = TOP + PLOT;
     let height = bottom + 32.0;
     let mut picture = Picture::new(WIDTH, height, title);
-    frame(&mut picture, &axis, title, series, height);
+    frame(&mut picture, &axis, overlay, height);
     let y = |share: f64| bottom - share * PLOT;
     for quarter in 0..=4 {
         let share = f64::from(quarter) / 4.0;
@@ -149,6 +173,7 @@ pub(crate) fn cumulative(title: &str, series: &[Series]) -> Picture {
     for entry in series.iter().filter(|entry| !entry.samples.is_empty()) {
         picture.path(&format!("curve {}", entry.class), &curve(&axis, entry.samples, &y), entry.label);
     }
+    draw_bound(&mut picture, &axis, overlay, bottom);
     picture
 }
 
@@ -171,11 +196,23 @@ fn curve(axis: &Axis, samples: &[i64], y: &impl Fn(f64) -> f64) -> String {
 mod tests {
     use super::*;
 
+    fn overlay<'a>(series: &'a [Series<'a>], spreads: &'a [Spread], bound: Option<i64>) -> Overlay<'a> {
+        Overlay { title: "t", series, spreads, bound, unit: "jobs" }
+    }
+
     #[test]
     fn nothing_to_draw_is_said() {
-        assert!(histogram("t", &[], &[]).inline().contains("no samples"));
+        assert!(histogram(&overlay(&[], &[], None)).inline().contains("no samples"));
         let none = [Series { label: "a", class: "s0", samples: &[] }];
-        assert!(cumulative("t", &none).inline().contains("no samples"));
+        assert!(cumulative(&overlay(&none, &[], Some(7))).inline().contains("no samples"));
+    }
+
+    #[test]
+    fn a_bound_beyond_every_sample_is_within_the_axis() {
+        let series = [Series { label: "a", class: "s0", samples: &[10, 20] }];
+        let text = cumulative(&overlay(&series, &[], Some(50))).inline();
+        assert!(text.contains(r#"<line class="bound""#) && text.contains("50 ns"), "{text}");
+        assert!(!cumulative(&overlay(&series, &[], None)).inline().contains("bound"));
     }
 
     #[test]
@@ -183,7 +220,7 @@ mod tests {
         let series =
             [Series { label: "a", class: "s0", samples: &[1, 2] }, Series { label: "b", class: "s1", samples: &[900] }];
         let spreads = [Spread { label: "paper".into(), class: "s0".into(), mean: 5.0, deviation: 9.0 }];
-        let text = histogram("t", &series, &spreads).inline();
+        let text = histogram(&overlay(&series, &spreads, None)).inline();
         assert_eq!(text.matches("class=\"series ").count(), 2);
         assert_eq!(text.matches("class=\"dot ").count(), 1);
         assert!(!text.contains("NaN") && !text.contains("inf"));

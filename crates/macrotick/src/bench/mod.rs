@@ -2,10 +2,13 @@
 //! should say about it.
 
 pub mod overhead;
+mod provenance;
 pub mod response;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use macrotick_lab::progress::Terminal;
+use macrotick_lab::{Flavor, Kernel, Lab, LabError};
 
 use crate::error::CliError;
 use crate::verbs::{create, write_text};
@@ -29,7 +32,9 @@ pub struct Results {
     /// The tables, in Markdown.
     pub tables: String,
     /// Kernels that were measured.
-    pub kernels: Vec<String>,
+    pub kernels: Vec<Kernel>,
+    /// Debian packages whose programs measured, or were measured.
+    pub packages: &'static [&'static str],
     /// Files of the experiment's folder that the page shows, with their captions.
     pub plots: Vec<(String, String)>,
 }
@@ -44,26 +49,37 @@ impl Bench {
             copy(&self.folder.join(file), &plots.join(file))?;
         }
         let page = docs.join(format!("{}.md", self.name));
-        write_text(&page, &self.page(results))?;
+        write_text(&page, &self.page(results)?)?;
         Ok(page)
     }
 
-    fn page(&self, results: &Results) -> String {
-        let Results { title, method, tables, kernels, plots } = results;
+    fn page(&self, results: &Results) -> Result<String, CliError> {
+        let Results { title, method, tables, plots, .. } = results;
         let name = self.name;
         let images: String =
             plots.iter().map(|(file, caption)| format!("![{caption}]({name}/{file})\n\n*{caption}*\n\n")).collect();
-        format!(
+        Ok(format!(
             "# {title}\n\n{method}\n\n{tables}\n{images}## How it was made\n\n\
              Command: `macrotick bench {name} --publish`\n\n\
-             | part | version |\n|---|---|\n| macrotick | {} |\n| kernels | {} |\n| QEMU | {} |\n\n\
+             {}\n\
              Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU. It measures the real \
              kernel's path lengths; caches, memory and device speed are not modelled. The numbers in \
              [figures.json]({name}/figures.json) repeat to the bit.\n",
-            env!("CARGO_PKG_VERSION"),
-            kernels.join(", "),
-            qemu_version(),
-        )
+            self.parts(results)?,
+        ))
+    }
+
+    /// The versions of what took part, as a table.
+    fn parts(&self, results: &Results) -> Result<String, CliError> {
+        let mut parts = vec![
+            ("macrotick", provenance::source(&self.root)),
+            ("kernels", distinct(results.kernels.iter().map(describe))?),
+            ("their compiler", distinct(results.kernels.iter().map(Kernel::compiler))?),
+            ("QEMU", provenance::qemu()),
+        ];
+        parts.extend(results.packages.iter().map(|&name| (name, provenance::package(name))));
+        let rows: String = parts.iter().map(|(part, version)| format!("| {part} | {version} |\n")).collect();
+        Ok(format!("| part | version |\n|---|---|\n{rows}"))
     }
 }
 
@@ -71,8 +87,59 @@ fn copy(from: &Path, to: &Path) -> Result<(), CliError> {
     std::fs::copy(from, to).map(drop).map_err(|source| CliError::Write { path: to.into(), source })
 }
 
-fn qemu_version() -> String {
-    let output = Command::new("qemu-system-x86_64").arg("--version").output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    text.lines().next().unwrap_or("unknown").replace("QEMU emulator version ", "")
+/// A kernel that was measured; the lab has built it for that.
+fn kernel(flavor: Flavor) -> Result<Kernel, CliError> {
+    Ok(Lab::new()?.build_kernel(flavor, &mut Terminal::new())?)
+}
+
+fn describe(kernel: &Kernel) -> Result<String, LabError> {
+    Ok(format!("{}{}", kernel.release, if kernel.is_rt()? { " (PREEMPT_RT)" } else { "" }))
+}
+
+/// The texts, each once.
+fn distinct(texts: impl Iterator<Item = Result<String, LabError>>) -> Result<String, CliError> {
+    let mut all: Vec<String> = texts.collect::<Result<_, _>>()?;
+    all.dedup();
+    Ok(all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_names_what_made_it() {
+        let root = std::env::temp_dir().join(format!("macrotick-page-{}", std::process::id()));
+        create(&root).unwrap();
+        let config = root.join("config");
+        write_text(&config, "CONFIG_CC_VERSION_TEXT=\"gcc 12.2.0\"\nCONFIG_PREEMPT_RT=y\n").unwrap();
+        let kernel = |flavor: Flavor| Kernel {
+            flavor,
+            release: format!("6.12.117{}", flavor.local_version()),
+            image: PathBuf::new(),
+            vmlinux: PathBuf::new(),
+            system_map: PathBuf::new(),
+            config: config.clone(),
+            built: false,
+        };
+        let results = Results {
+            title: "Title",
+            method: "Method.".into(),
+            tables: "| a |\n".into(),
+            kernels: vec![kernel(Flavor::Pristine), kernel(Flavor::Patched)],
+            packages: &["no-such-package-here"],
+            plots: vec![("plot.svg".into(), "Caption".into())],
+        };
+        let page = Bench { name: "overhead", root: root.clone(), folder: root.clone() }.page(&results).unwrap();
+        for line in [
+            "# Title",
+            "![Caption](overhead/plot.svg)",
+            "| kernels | 6.12.117-pristine (PREEMPT_RT), 6.12.117-macrotick (PREEMPT_RT) |",
+            "| their compiler | gcc 12.2.0 |",
+            "| no-such-package-here | unknown |",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }

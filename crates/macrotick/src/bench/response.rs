@@ -2,10 +2,11 @@
 
 use std::io::IsTerminal;
 
-use macrotick_model::{Backend, Observation};
+use macrotick_lab::Flavor;
+use macrotick_model::Backend;
 use macrotick_report::{compare, Comparison, Metric, Reference, Report};
 
-use super::{Bench, Results};
+use super::{kernel, Bench, Results};
 use crate::args::{BackendName, DispatchArgs, LabOptions};
 use crate::error::CliError;
 use crate::guest;
@@ -25,20 +26,17 @@ absolute values.";
 pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let plan = plan_from(&bench.root.join(DESCRIPTION))?;
     let mut reports = Vec::new();
-    let mut kernel = String::new();
     for backend in BACKENDS {
         guest::announce(&format!("{}: {}", bench.name, Backend::from(backend)));
         let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1 };
         let options = LabOptions { shift: 0, smp: None, dry_run: false };
-        let observation = guest::observe(&plan, &dispatch, &options)?;
-        kernel = describe(&observation);
-        reports.push(Report::new(&observation));
+        reports.push(Report::new(&guest::observe(&plan, &dispatch, &options)?));
     }
     let comparison = compare(&reports).with_references(references());
     comparison.write(&bench.folder)?;
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
     print!("{}", comparison.terminal(colour, 110));
-    Ok(results(&comparison, kernel))
+    results(&comparison)
 }
 
 /// The paper's response times come from a job of next to no length, which makes them what we call lateness.
@@ -49,23 +47,19 @@ fn references() -> Vec<Reference> {
         .collect()
 }
 
-fn describe(observation: &Observation) -> String {
-    let environment = &observation.environment;
-    format!("{} ({})", environment.kernel, environment.preemption)
-}
-
-fn results(comparison: &Comparison, kernel: String) -> Results {
+fn results(comparison: &Comparison) -> Result<Results, CliError> {
     let task = &comparison.tasks[0];
     let close = comparison.close_histogram_svg(task, Metric::Lateness).map(|_| "-close").unwrap_or_default();
     let plots = vec![
         (format!("{}-lateness-histogram{close}.svg", task.name), "Lateness under each backend".into()),
         (format!("{}-lateness-cdf.svg", task.name), "The same as cumulative distribution".into()),
     ];
-    Results {
+    Ok(Results {
         title: "Response: one task over a CPU hog",
         method: METHOD.into(),
         tables: comparison.markdown(),
-        kernels: vec![kernel],
+        kernels: vec![kernel(Flavor::Patched)?],
+        packages: &[],
         plots,
-    }
+    })
 }

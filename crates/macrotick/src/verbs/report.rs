@@ -41,7 +41,8 @@ pub fn show(report: &Report) {
     print!("{}", macrotick_report::terminal(report, colour, terminal_width()));
 }
 
-fn terminal_width() -> usize {
+/// Columns of the terminal, as `COLUMNS` tells them.
+pub fn terminal_width() -> usize {
     const FALLBACK: usize = 100;
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.unwrap_or(FALLBACK)

@@ -1,0 +1,108 @@
+//! What a hurried reader looks at: who missed how often, one table over all tasks, one over all chains.
+
+use super::{ChainRow, Comparison, Row, Run};
+use crate::chains::{BoundVerdict, ChainLatency};
+use crate::report::Metric;
+use crate::table::{cut, toned, Cell, Table, Tone};
+use crate::terminal::bad_if_any;
+use crate::words::{self, Decimals};
+
+const DECIMALS: Decimals = Decimals::Three;
+
+impl Comparison {
+    /// Who missed how many of its jobs, in a line: `SCHED_OTHER: 1178 of 1560 missed; SCHED_TT: none`.
+    pub fn headline(&self) -> String {
+        let told = self.runs.first().map(|run| run.activations);
+        let clause = |(index, run): (usize, &Run)| {
+            // How many jobs there are is said once, as long as it is the same number.
+            let short = index > 0 && told == Some(run.activations);
+            format!("{}: {}", self.spoken_name(run), words::missed(run.misses, run.activations, short))
+        };
+        self.runs.iter().enumerate().map(clause).collect::<Vec<_>>().join("; ")
+    }
+
+    /// A run that is called by its backend alone is known better by its policy.
+    fn spoken_name<'a>(&self, run: &'a Run) -> &'a str {
+        let by_backend = run.label == run.backend.name();
+        if by_backend {
+            words::policy_of(run.backend)
+        } else {
+            &run.label
+        }
+    }
+
+    /// The comparison as text of at most about `width` columns, one table for all tasks: what `macrotick compare`
+    /// prints. Times are in microseconds.
+    pub fn summary(&self, colour: bool, width: usize) -> String {
+        let mut text = self.head(colour, width);
+        text.push_str(&format!("\n{}\n", Tone::Strong.paint(TASKS_TITLE, colour)));
+        text.push_str(&self.task_table().text(colour, width));
+        text.push_str(&self.chain_text(colour, width));
+        text.push_str(&self.notes_text(colour, width));
+        text
+    }
+
+    /// All tasks in all runs.
+    pub(super) fn task_table(&self) -> Table {
+        let mut table =
+            Table::new(2, &["task", "run", "jobs", "misses", "lateness", "p99", "max", "response", "p99", "max"]);
+        for task in &self.tasks {
+            let names = std::iter::once(cut(&task.name, 20)).chain(std::iter::repeat(String::new()));
+            table.rows.extend(task.rows.iter().zip(names).map(|(row, name)| task_cells(name, row)));
+        }
+        table
+    }
+
+    /// All latencies of all chains in all runs.
+    pub(super) fn chain_table(&self) -> Table {
+        let mut table =
+            Table::new(3, &["chain", "latency", "run", "paths", "mean", "p99", "max", "bound", "lost", "verdict"]);
+        for chain in &self.chains {
+            for which in 0..2 {
+                let head = |row: &ChainRow| [cut(&chain.name, 20), row.latencies()[which].0.into()];
+                let heads = chain.rows.iter().take(1).map(head).chain(std::iter::repeat(Default::default()));
+                table.rows.extend(
+                    chain.rows.iter().zip(heads).map(|(row, head)| chain_cells(head, row, row.latencies()[which].1)),
+                );
+            }
+        }
+        table
+    }
+}
+
+/// What stands above [`Comparison::task_table`] in a text.
+const TASKS_TITLE: &str = "Tasks [us]: lateness and response, each as mean, p99 and maximum";
+
+fn task_cells(name: String, row: &Row) -> Vec<Cell> {
+    let mut cells: Vec<Cell> =
+        vec![name.into(), row.label.as_str().into(), row.activations.to_string().into(), bad_if_any(row.misses)];
+    for metric in [Metric::Lateness, Metric::Response] {
+        cells.extend(
+            match row.statistics(metric) {
+                Some(s) => [DECIMALS.us_of_tenths(s.mean_ns), DECIMALS.us(s.p99_ns), DECIMALS.us(s.max_ns)],
+                None => ["-", "-", "-"].map(String::from),
+            }
+            .map(Cell::from),
+        );
+    }
+    cells
+}
+
+fn chain_cells([chain, name]: [String; 2], row: &ChainRow, latency: &ChainLatency) -> Vec<Cell> {
+    let measured = latency.measured;
+    let time = |ns: Option<i64>| Cell::from(ns.map_or("-".into(), |ns| DECIMALS.us(ns)));
+    let over = latency.verdict == BoundVerdict::Broken && latency.over > 0;
+    let max = measured.map_or("-".into(), |s| DECIMALS.us(s.max_ns));
+    vec![
+        chain.into(),
+        name.into(),
+        row.label.as_str().into(),
+        measured.map_or(0, |s| s.count).to_string().into(),
+        measured.map_or("-".into(), |s| DECIMALS.us_of_tenths(s.mean_ns)).into(),
+        time(measured.map(|s| s.p99_ns)),
+        toned(max, if over { Tone::Bad } else { Tone::Plain }),
+        time(latency.bound_ns),
+        bad_if_any(latency.lost),
+        toned(words::bound(latency.verdict), latency.verdict.tone()),
+    ]
+}

@@ -1,0 +1,96 @@
+//! `macrotick compare`, as a user calls it, with observations that are kept as test data.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use macrotick_model::Observation;
+use macrotick_report::Report;
+
+fn data(backend: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../macrotick-report/tests/data/{backend}.observation.json"))
+}
+
+/// A folder of its own per test, below the target folder.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compare").join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// What `macrotick run` would have left of a run.
+fn run_folder(folder: &Path, backend: &str) -> PathBuf {
+    let run = folder.join(format!("run-{backend}"));
+    fs::create_dir(&run).unwrap();
+    let text = fs::read_to_string(data(backend)).unwrap();
+    let report = Report::new(&Observation::from_json(&text, backend).unwrap());
+    fs::write(run.join("observation.json"), text).unwrap();
+    fs::write(run.join("report.json"), report.to_json()).unwrap();
+    run
+}
+
+fn compare(folder: &Path, results: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    command.arg("compare").args(results).current_dir(folder).env("COLUMNS", "100").output().unwrap()
+}
+
+/// The result of a comparison that has to be refused.
+fn refusal(folder: &Path, results: &[&Path]) -> String {
+    let output = compare(folder, results);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn folders_reports_and_observations_compare_alike() {
+    let folder = folder("alike");
+    let [other, kernel] = ["other", "kernel"].map(|backend| run_folder(&folder, backend));
+    let golden = include_str!("../../macrotick-report/tests/data/compared.terminal.txt");
+    let expected = format!("{golden}\ncomparison: build/compare/robot-arm.html\n");
+    let given: [fn(&Path) -> PathBuf; 3] =
+        [Path::to_path_buf, |run| run.join("report.json"), |run| run.join("observation.json")];
+    for of in given {
+        let output = compare(&folder, &[&of(&other), &of(&kernel)]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0));
+    }
+    let html = fs::read_to_string(folder.join("build/compare/robot-arm.html")).unwrap();
+    assert!(html.contains("SCHED_OTHER: 26 of 30 missed; SCHED_TT: none"));
+}
+
+#[test]
+fn runs_that_share_a_backend_are_called_by_their_folders() {
+    let folder = folder("labels");
+    let kernel = run_folder(&folder, "kernel");
+    fs::create_dir(folder.join("again")).unwrap();
+    fs::copy(kernel.join("observation.json"), folder.join("again/observation.json")).unwrap();
+    let output = compare(&folder, &[&kernel, &folder.join("again")]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\nrun-kernel: none of 30 missed; again: none\n"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_its_reason() {
+    let folder = folder("refused");
+    let [other, kernel] = ["other", "kernel"].map(|backend| run_folder(&folder, backend));
+    let missing = folder.join("missing.json");
+    assert!(refusal(&folder, &[&kernel, &missing]).starts_with(&format!("error: cannot read {}: ", missing.display())));
+    let text = folder.join("notes.json");
+    for content in ["not JSON", "{\"version\": 1}", "[]"] {
+        fs::write(&text, content).unwrap();
+        let reason = refusal(&folder, &[&kernel, &text]);
+        assert!(reason.contains("notes.json is no result of `macrotick run`"), "{reason}");
+    }
+    fs::remove_file(other.join("observation.json")).unwrap();
+    let reason = refusal(&folder, &[&kernel, &other.join("report.json")]);
+    assert!(reason.contains("report.json has no records, and there is no "), "{reason}");
+    let renamed = fs::read_to_string(data("other")).unwrap().replace("\"robot-arm\"", "\"crane\"");
+    fs::write(other.join("observation.json"), renamed).unwrap();
+    assert_eq!(
+        refusal(&folder, &[&kernel, &other]),
+        "error: kernel ran the system `robot-arm`, but other ran `crane`\n"
+    );
+    let only_one = refusal(&folder, &[&kernel]);
+    assert!(only_one.contains("2"), "{only_one}");
+}
