@@ -13,10 +13,11 @@ use crate::error::{Context, LabError};
 use crate::fwcfg;
 
 /// The kernel's command line. One word less, and runs differ (`docs/lab.md` says why each is there).
-const KERNEL_ARGS: [&str; 11] = [
+const KERNEL_ARGS: [&str; 12] = [
     "console=ttyS0",
     "panic=-1",
     "loglevel=5",
+    "noirqdebug",
     "nokaslr",
     "random.trust_cpu=off",
     "random.trust_bootloader=off",
@@ -188,7 +189,7 @@ mod tests {
             after_program,
             "-machine pc -accel tcg -icount shift=2,sleep=off -rtc base=2026-01-01T00:00:00,clock=vm -cpu \
              max,-rdrand,-rdseed -smp 2,sockets=2,cores=1,threads=1 -m 256 -nodefaults -display none -no-reboot \
-             -kernel bzImage -initrd image.cpio -append 'console=ttyS0 panic=-1 loglevel=5 nokaslr \
+             -kernel bzImage -initrd image.cpio -append 'console=ttyS0 panic=-1 loglevel=5 noirqdebug nokaslr \
              random.trust_cpu=off random.trust_bootloader=off tsc=reliable tsc_early_khz=1000000 lpj=1000000 no_timer_check rdinit=/init \
              isolcpus=1' -fw_cfg name=opt/macrotick/job,file=run/job -serial file:run/console -serial \
              file:run/results -monitor none"
