@@ -21,7 +21,7 @@
  * is served until it has taken the lock (mt_add_urgent()), and is then an
  * owner like any other. There is no call at that moment, nor when a thread
  * loses its window while it spins for a lock, so that such threads are looked
- * at every MT_URGENT_POLL_NS.
+ * at from time to time (mt_look_at_urgent()).
  *
  * On PREEMPT_RT this covers every spinlock, and readers of preemptible RCU
  * through RCU's own boosting.

@@ -27,23 +27,28 @@ struct task_struct *mt_first(struct mt_cpu *c)
 	return list_first_entry_or_null(&c->urgent, struct task_struct, macrotick.ready);
 }
 
-/* How long an urgent thread goes on before it is looked at, and how often then. */
+/*
+ * How long an urgent thread goes on before it is looked at, and how often it
+ * is looked at then: less and less often, as others pay for it.
+ */
 #define MT_URGENT_POLL_NS	(50 * NSEC_PER_USEC)
+#define MT_URGENT_POLL_MAX_NS	NSEC_PER_MSEC
 
 /* Serves a queued thread outside its windows. */
 void mt_add_urgent(struct rq *rq, struct task_struct *p)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
+	u64 poll = ktime_get() + MT_URGENT_POLL_NS;
 
 	if (p->macrotick.linked)
 		mt_unlink_ready(rq, p);
 	list_add_tail(&p->macrotick.ready, &c->urgent);
 	p->macrotick.urgent = true;
 	add_nr_running(rq, 1);
-	if (!c->nr_urgent++) {
-		c->poll = ktime_get() + MT_URGENT_POLL_NS;
-		mt_want_settle(rq);	/* which programs the timer, wherever this is called */
-	}
+	c->poll_ns = MT_URGENT_POLL_NS;
+	if (!c->nr_urgent++ || c->poll > poll)
+		c->poll = poll;
+	mt_want_settle(rq);	/* which programs the timer, wherever this is called */
 }
 
 static void remove_urgent(struct rq *rq, struct task_struct *p)
@@ -125,7 +130,8 @@ void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now)
 		look_at_urgent_one(rq, p);
 	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready)
 		look_at_urgent_one(rq, p);
-	c->poll = now + MT_URGENT_POLL_NS;
+	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_URGENT_POLL_MAX_NS);
+	c->poll = now + c->poll_ns;
 	mt_resched(rq, c);
 }
 

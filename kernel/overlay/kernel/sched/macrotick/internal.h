@@ -96,6 +96,7 @@ struct mt_cpu {
 	struct list_head	parked;		/* to be, once their lock is free */
 	unsigned int		nr_urgent;	/* in both lists */
 	u64			poll;		/* when to look at them again */
+	u64			poll_ns;	/* how much later than last time */
 };
 
 DECLARE_PER_CPU(struct mt_cpu, mt_cpus);
