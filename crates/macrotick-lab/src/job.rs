@@ -33,7 +33,7 @@ pub struct GuestJob {
     pub argv: Vec<String>,
     /// Environment beside `PATH` and `HOME`.
     pub env: Vec<(String, String)>,
-    /// Files put into the guest: absolute path and content.
+    /// Files put into the guest: absolute path and content. What begins as a program or as a script may be executed.
     pub files: Vec<(String, Vec<u8>)>,
     /// Files brought back: absolute paths. One that does not exist at the end is absent from the outcome.
     pub collect: Vec<String>,
