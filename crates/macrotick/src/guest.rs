@@ -46,6 +46,7 @@ pub fn observe_job(plan: &Plan, dispatch: &DispatchArgs, options: &LabOptions) -
     job.collect.push(OBSERVATION.into());
     let virtual_time = dispatch.duration.unwrap_or(plan.system.duration);
     job.wall_limit = WALL_LEAST + virtual_time * WALL_PER_VIRTUAL;
+    job.title = Some(format!("run {virtual_time} of virtual time in the lab under `{backend}`"));
     Ok(job)
 }
 

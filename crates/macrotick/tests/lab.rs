@@ -86,6 +86,21 @@ fn lateness_under_the_kernel_class_stays_within_its_aim() {
     assert!(lateness.max_ns <= 6500, "max {} ns", lateness.max_ns);
 }
 
+/// Where nobody watches, a run is two lines; what is built or booted before it has its own.
+#[test]
+#[ignore = "needs the lab"]
+fn the_beginning_and_the_end_of_a_run_are_told() {
+    let folder = folder("told");
+    let arguments = ["run", "examples/robot-arm.yaml", "--lab", "--duration", "100ms", "--output"];
+    let result = macrotick(&[&arguments[..], &[folder.to_str().unwrap()]].concat());
+    let text = String::from_utf8_lossy(&result.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    let [.., begin, end] = lines.as_slice() else { panic!("{text}") };
+    let title = "run 100ms of virtual time in the lab under `kernel`";
+    assert_eq!(*begin, format!("{title} ..."));
+    assert!(end.starts_with(&format!("{title}: done in ")), "{end}");
+}
+
 #[test]
 #[ignore = "needs the lab"]
 fn every_backend_completes_the_jobs_of_an_easy_system() {
