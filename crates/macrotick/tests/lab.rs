@@ -175,6 +175,37 @@ fn programs_of_the_host_run_in_the_lab() {
     }
 }
 
+/// The run ends between the two windows of the sixth job: inside of one the runner would have to wait for its end. The
+/// program fails at its end, which would be remarked, unless its wait tells it that the run is over.
+#[test]
+#[ignore = "needs the lab"]
+fn a_job_that_the_end_of_the_run_cuts_off_ends_in_a_shutdown() {
+    const SOURCE: &str = "#include <macrotick.h>\nint main(void) { struct macrotick_job job; int err;\n\
+                          if (macrotick_join(NULL) < 0) return 1;\nmacrotick_ready();\n\
+                          while ((err = macrotick_wait(&job)) == 0) while (macrotick_now_() < job.start_ns + 3000000) ;\n\
+                          macrotick_leave(); return err == -ESHUTDOWN ? 0 : 1; }\n";
+    let folder = folder("cut-off");
+    let program = folder.join("late");
+    let workload = format!("workload: {{program: [{}]}}", program.display());
+    let description = describe(
+        &folder,
+        &format!(
+            "system: cut-off\ntasks:\n  - {{name: late, period: 10ms, wcet: 3ms, {workload}}}\ntable:\n  \
+             - {{task: late, cpu: 0, offset: 1ms, length: 1ms, activate: true}}\n  \
+             - {{task: late, cpu: 0, offset: 4ms, length: 2ms, deadline: true}}\n"
+        ),
+    );
+    std::fs::write(folder.join("late.c"), SOURCE).unwrap();
+    compile(&["-static"], &folder.join("late.c"), &program);
+    for backend in [Backend::Kernel, Backend::User, Backend::Other] {
+        let (code, bytes) = run_file(&description, backend, "52.5ms", &folder.join(backend.name()));
+        let report = report(&bytes);
+        let task = &report.tasks[0];
+        assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()), "{backend}");
+        assert_eq!((task.activations, task.completed), (5, 5), "{backend}");
+    }
+}
+
 #[test]
 fn a_dynamic_program_is_refused_before_anything_boots() {
     let folder = folder("dynamic");
