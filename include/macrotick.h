@@ -425,6 +425,16 @@ static inline int macrotick_await_table_(struct macrotick_context *context, stru
 }
 
 /*
+ * The kernel has -ESHUTDOWN for a thread that waits when its table is removed,
+ * but a thread that runs a job then is no member any more at its next wait.
+ * For the task both are the end.
+ */
+static inline int macrotick_end_of_wait_(int err)
+{
+	return err == -ENOTCONN ? -ESHUTDOWN : err;
+}
+
+/*
  * Completes the running job and waits for the next one. Its lateness is
  * job->start_ns - job->nominal_ns.
  *
@@ -447,7 +457,7 @@ static inline int macrotick_wait(struct macrotick_job *job)
 	else
 		err = macrotick_await_table_(context, job, now);
 	if (err < 0)
-		return err;
+		return macrotick_end_of_wait_(err);
 	if (context->block && __atomic_load_n(&context->block->run, __ATOMIC_RELAXED) == MACROTICK_RUN_STOPPING)
 		return -ESHUTDOWN;
 	macrotick_begin_job_(context, job);

@@ -19,6 +19,8 @@ use crate::job::Document;
 
 /// The result channel: the second serial port.
 const RESULTS: &str = "/dev/ttyS1";
+/// The directory in which the job's program starts.
+pub const DIRECTORY: &str = "/root";
 /// Where the job's output waits until it has ended.
 const STDOUT: &str = "/tmp/.stdout";
 const STDERR: &str = "/tmp/.stderr";
@@ -80,7 +82,7 @@ fn run(job: &Document, channel: &File) -> Result<(GuestStatus, Option<JoinHandle
     let create = |path: &str| File::create(path).map_err(|error| format!("cannot create {path}: {error}"));
     let mut command = Command::new(program);
     command.args(arguments).envs(job.env.iter().map(|(name, value)| (name, OsStr::new(value))));
-    command.current_dir("/root").stdin(std::process::Stdio::null());
+    command.current_dir(DIRECTORY).stdin(std::process::Stdio::null());
     command.stdout(create(STDOUT)?).stderr(create(STDERR)?);
     let lines = job.live.then(|| offer_live(&mut command)).transpose().map_err(|error| format!("no pipe: {error}"))?;
     let child = command.spawn().map_err(|error| format!("cannot run {program}: {error}"))?;

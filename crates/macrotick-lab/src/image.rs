@@ -15,6 +15,7 @@ use crate::layout::Layout;
 const INIT: &str = include_str!("init.sh");
 /// Where the agent's binary lies in the guest.
 const AGENT: &str = "bin/macrotick";
+const BUSYBOX: &str = "bin/busybox";
 /// Programs taken from the host: path in the guest, Debian package. Their shared libraries come along.
 const PROGRAMS: [(&str, &str); 18] = [
     ("usr/bin/cyclictest", "rt-tests"),
@@ -75,10 +76,8 @@ fn remove_older(dir: &Path) -> Result<(), LabError> {
 
 /// Every file of the image that comes from the host: path in the guest and on the host.
 fn inputs(agent: &Path) -> Result<Vec<(String, PathBuf)>, LabError> {
-    let mut inputs = vec![
-        (AGENT.to_owned(), agent.to_owned()),
-        ("bin/busybox".to_owned(), command::find("busybox", "busybox-static")?),
-    ];
+    let mut inputs =
+        vec![(AGENT.to_owned(), agent.to_owned()), (BUSYBOX.to_owned(), command::find("busybox", "busybox-static")?)];
     let mut libraries = BTreeSet::new();
     for (target, package) in PROGRAMS {
         let name = target.rsplit('/').next().expect("a path has a last part");
@@ -108,6 +107,29 @@ fn parse_ldd(listing: &str) -> Vec<String> {
     listing.lines().filter_map(path).collect()
 }
 
+/// The absolute paths of all programs of an image. Which they are depends on the host's busybox only.
+pub fn programs() -> Result<BTreeSet<String>, LabError> {
+    let paths = own_programs().map(str::to_owned).chain(applets()?);
+    Ok(paths.map(|path| format!("/{path}")).collect())
+}
+
+/// The programs that are files of their own.
+fn own_programs() -> impl Iterator<Item = &'static str> {
+    [AGENT, BUSYBOX].into_iter().chain(PROGRAMS.iter().map(|(target, _)| *target))
+}
+
+/// The paths of busybox's applets.
+fn applets() -> Result<Vec<String>, LabError> {
+    let busybox = command::find("busybox", "busybox-static")?;
+    let listing = command::output(Command::new(busybox).arg("--list-full"))?;
+    // What came from the host counts more than busybox's version of it, in whatever directory that would be.
+    let shadowed = |path: &str| {
+        let name = path.rsplit('/').next().expect("a path has a last part");
+        own_programs().any(|target| target.ends_with(&format!("/{name}")))
+    };
+    Ok(listing.lines().filter(|path| path.contains('/') && !shadowed(path)).map(str::to_owned).collect())
+}
+
 fn archive(inputs: &[(String, PathBuf)]) -> Result<Archive, LabError> {
     let mut archive = Archive::new();
     archive.file("init", 0o755, INIT.as_bytes().to_vec());
@@ -115,15 +137,7 @@ fn archive(inputs: &[(String, PathBuf)]) -> Result<Archive, LabError> {
     for (target, source) in inputs {
         archive.file(target, 0o755, fs::read(source).context("read", source)?);
     }
-    let busybox = command::find("busybox", "busybox-static")?;
-    let applets = command::output(Command::new(busybox).arg("--list-full"))?;
-    for applet in applets.lines().filter(|path| path.contains('/')) {
-        let name = applet.rsplit('/').next().expect("a path has a last part");
-        // What came from the host counts more than busybox's version of it, in whatever directory that would be.
-        if !inputs.iter().any(|(target, _)| target.ends_with(&format!("/{name}"))) {
-            archive.symlink(applet, "/bin/busybox");
-        }
-    }
+    applets()?.iter().for_each(|applet| archive.symlink(applet, "/bin/busybox"));
     archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\n".to_vec());
     archive.file("etc/group", 0o644, b"root:x:0:\n".to_vec());
     Ok(archive)

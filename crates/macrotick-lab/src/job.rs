@@ -31,9 +31,12 @@ pub struct GuestJob {
     /// The program and its arguments. `/bin/macrotick` is the binary that the lab was given; busybox's applets,
     /// rt-tests, `/sbin/ip` and `/sbin/tc` are there too.
     pub argv: Vec<String>,
+    /// What the host's progress calls the run; without it only what is built and booted is told. The guest knows
+    /// nothing of it.
+    pub title: Option<String>,
     /// Environment beside `PATH` and `HOME`.
     pub env: Vec<(String, String)>,
-    /// Files put into the guest: absolute path and content.
+    /// Files put into the guest: absolute path and content. What begins as a program or as a script may be executed.
     pub files: Vec<(String, Vec<u8>)>,
     /// Files brought back: absolute paths. One that does not exist at the end is absent from the outcome.
     pub collect: Vec<String>,
@@ -59,6 +62,7 @@ impl GuestJob {
         GuestJob {
             boot: Boot::Flavor(flavor),
             argv: argv.into_iter().map(Into::into).collect(),
+            title: None,
             env: Vec::new(),
             files: Vec::new(),
             collect: Vec::new(),
@@ -202,6 +206,12 @@ mod tests {
         let document = job().document();
         assert_eq!(Document::decode(&document.encode()), Ok(document.clone()));
         assert!(Document::decode(&document.encode()[..10]).is_err());
+    }
+
+    #[test]
+    fn a_title_stays_on_the_host() {
+        let titled = GuestJob { title: Some("run".into()), ..job() };
+        assert_eq!(titled.document().encode(), job().document().encode());
     }
 
     #[test]

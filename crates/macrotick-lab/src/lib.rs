@@ -2,7 +2,8 @@
 //!
 //! [`Lab`] builds a kernel ([`kernel`]: from Debian's source, see [`source`] and [`config`]), an image ([`image`],
 //! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
-//! came back ([`frame`], [`console`]). Inside the guest, [`guest`] is the other end. Everything is cached by content
+//! came back ([`frame`], [`console`]). Inside the guest, [`guest`] is the other end; [`program`] says what it can
+//! execute. Everything is cached by content
 //! ([`cache`]) below `build/`.
 //!
 //! ```no_run
@@ -29,6 +30,7 @@ mod job;
 pub mod kernel;
 mod layout;
 mod outcome;
+pub mod program;
 pub mod progress;
 pub mod qemu;
 mod qmp;

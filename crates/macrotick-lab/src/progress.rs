@@ -7,6 +7,8 @@ use std::time::Instant;
 const PLAIN_INTERVAL_S: u64 = 20;
 /// Milliseconds between two redraws of a line.
 const REDRAW_INTERVAL_MS: u128 = 100;
+/// Empties the line of the cursor.
+const WIPE: &str = "\r\x1b[K";
 
 /// Receives how far a piece of work has come.
 pub trait Progress {
@@ -14,6 +16,8 @@ pub trait Progress {
     fn begin(&mut self, what: &str);
     /// `done` of about `total` units are done; a `total` of 0 is unknown.
     fn advance(&mut self, done: u64, total: u64);
+    /// The piece of work goes on, and nobody knows how far it has come. Between two pieces it means nothing.
+    fn tick(&mut self);
     /// The piece of work is complete.
     fn end(&mut self);
 }
@@ -24,12 +28,15 @@ pub struct Quiet;
 impl Progress for Quiet {
     fn begin(&mut self, _what: &str) {}
     fn advance(&mut self, _done: u64, _total: u64) {}
+    fn tick(&mut self) {}
     fn end(&mut self) {}
 }
 
-/// Writes to standard error: one moving line on a terminal, else a plain line now and then.
+/// Writes to standard error: one moving line on a terminal, else a plain line now and then. A line of work that was
+/// never completed is wiped when it is dropped.
 pub struct Terminal {
-    what: String,
+    /// The piece of work that is under way, if any.
+    what: Option<String>,
     started: Instant,
     told: Instant,
     moving: bool,
@@ -39,7 +46,25 @@ impl Terminal {
     /// Looks once whether standard error is a terminal.
     pub fn new() -> Terminal {
         let now = Instant::now();
-        Terminal { what: String::new(), started: now, told: now, moving: std::io::stderr().is_terminal() }
+        Terminal { what: None, started: now, told: now, moving: std::io::stderr().is_terminal() }
+    }
+
+    /// Draws the moving line anew, unless that was done just now.
+    fn redraw(&mut self, text: impl FnOnce(&str, u64) -> String) {
+        let Some(what) = &self.what else { return };
+        if self.told.elapsed().as_millis() >= REDRAW_INTERVAL_MS {
+            self.write(&format!("{WIPE}{}", text(what, self.started.elapsed().as_secs())));
+            self.told = Instant::now();
+        }
+    }
+
+    /// Writes a line, unless one was written not long ago.
+    fn repeat(&mut self, text: impl FnOnce(&str, u64) -> String) {
+        let Some(what) = &self.what else { return };
+        if self.told.elapsed().as_secs() >= PLAIN_INTERVAL_S {
+            self.write(&format!("{}\n", text(what, self.started.elapsed().as_secs())));
+            self.told = Instant::now();
+        }
     }
 
     fn write(&self, text: &str) {
@@ -55,29 +80,41 @@ impl Default for Terminal {
     }
 }
 
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.moving && self.what.is_some() {
+            self.write(WIPE);
+        }
+    }
+}
+
 impl Progress for Terminal {
     fn begin(&mut self, what: &str) {
-        self.what = what.to_owned();
+        self.what = Some(what.to_owned());
         self.started = Instant::now();
         self.told = self.started;
-        self.write(&if self.moving { format!("\r\x1b[K{what} ...") } else { format!("{what} ...\n") });
+        self.write(&if self.moving { format!("{WIPE}{what} ...") } else { format!("{what} ...\n") });
     }
 
     fn advance(&mut self, done: u64, total: u64) {
-        let since = self.told.elapsed();
-        if self.moving && since.as_millis() >= REDRAW_INTERVAL_MS {
-            self.write(&format!("\r\x1b[K{}", line(&self.what, done, total, self.started.elapsed().as_secs())));
-        } else if !self.moving && since.as_secs() >= PLAIN_INTERVAL_S {
-            self.write(&format!("{}\n", line(&self.what, done, total, self.started.elapsed().as_secs())));
+        let text = |what: &str, seconds| line(what, done, total, seconds);
+        if self.moving {
+            self.redraw(text);
         } else {
-            return;
+            self.repeat(text);
         }
-        self.told = Instant::now();
+    }
+
+    fn tick(&mut self) {
+        if self.moving {
+            self.redraw(|what, seconds| format!("{what}: {}", clock(seconds)));
+        }
     }
 
     fn end(&mut self) {
-        let start = if self.moving { "\r\x1b[K" } else { "" };
-        self.write(&format!("{start}{}: done in {}\n", self.what, clock(self.started.elapsed().as_secs())));
+        let Some(what) = self.what.take() else { return };
+        let start = if self.moving { WIPE } else { "" };
+        self.write(&format!("{start}{what}: done in {}\n", clock(self.started.elapsed().as_secs())));
     }
 }
 

@@ -73,7 +73,11 @@ impl Lab {
         let machine = self.machine(job, progress)?;
         let snapshot = self.resume.then(|| snapshot::take(&self.layout, &machine, progress)).transpose()?;
         let dir = self.run_directory()?;
-        let outcome = execute(&machine, snapshot.as_ref(), job, &dir, live);
+        job.title.iter().for_each(|title| progress.begin(title));
+        let outcome = execute(&machine, snapshot.as_ref(), job, &dir, progress, live);
+        if job.title.is_some() && outcome.is_ok() {
+            progress.end();
+        }
         if matches!(outcome, Ok(_) | Err(LabError::Agent(_))) {
             cache::remove(&dir)?;
         }
@@ -125,6 +129,7 @@ fn execute(
     snapshot: Option<&Snapshot>,
     job: &GuestJob,
     dir: &Path,
+    progress: &mut dyn Progress,
     live: &mut dyn FnMut(&str),
 ) -> Result<GuestOutcome, LabError> {
     let start = snapshot.map_or(Start::Boot, |snapshot| Start::Resume(&snapshot.state));
@@ -144,6 +149,7 @@ fn execute(
             drop(process);
             return Err(outcome::over_limit(dir, job.wall_limit));
         }
+        progress.tick();
         std::thread::sleep(POLL);
     }
     drop(connection); // only now: QEMU must not lose its input while it runs

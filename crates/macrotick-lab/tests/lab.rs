@@ -1,6 +1,6 @@
 //! The lab against a real guest. Needs QEMU and a kernel: `make test` runs these.
 
-use macrotick_lab::progress::Quiet;
+use macrotick_lab::progress::{Progress, Quiet};
 use macrotick_lab::{Complaint, Death, Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, LabError, Layout};
 use macrotick_model::Duration;
 
@@ -73,6 +73,39 @@ fn progress_arrives_before_the_end() {
     let outcome = lab().run(&job, &mut Quiet, &mut |line| lines.push(line.to_owned())).unwrap();
     assert!(outcome.status.success());
     assert_eq!(lines, ["step-1", "step-2", "step-3"]);
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Notes {
+    titles: Vec<String>,
+    ticks: u32,
+    ended: usize,
+}
+
+impl Progress for Notes {
+    fn begin(&mut self, what: &str) {
+        self.titles.push(what.to_owned());
+    }
+    fn advance(&mut self, _done: u64, _total: u64) {}
+    fn tick(&mut self) {
+        self.ticks += 1;
+    }
+    fn end(&mut self) {
+        self.ended += 1;
+    }
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_run_with_a_title_is_told_while_it_goes_on() {
+    let mut job = shell("sleep 1");
+    run(&job).unwrap(); // builds and boots what is not there yet, which is told as well
+    job.title = Some("sleep".into());
+    let mut notes = Notes::default();
+    lab().run(&job, &mut notes, &mut |_| {}).unwrap();
+    assert_eq!((notes.titles, notes.ended), (vec!["sleep".to_owned()], 1));
+    assert!(notes.ticks > 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The end of a run: everything is stopped, and what happened becomes the observation.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 
 use macrotick_model::{Backend, Duration, EntityCounters, Instant, Observation, TaskObservation, Tier, Workload};
 
@@ -29,7 +30,7 @@ impl Run<'_> {
         remarks.extend(self.tasks.iter().chain(&self.background).filter_map(describe_end));
         remarks.extend(self.dispatchers.iter().filter_map(Dispatcher::describe_end));
         let names = self.thread_names();
-        let counters = self.end()?;
+        let counters = self.end(&mut remarks)?;
         let traced = self.read_trace(&names, epoch, outcome.duration)?;
         if traced.dropped > 0 {
             remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
@@ -50,29 +51,41 @@ impl Run<'_> {
         })
     }
 
-    /// Stops what releases jobs, then the load, then the tasks. Returns the kernel's counters, if it has any.
-    fn end(&mut self) -> Result<Vec<EntityCounters>, NodeError> {
+    /// Stops what releases jobs, tells the tasks so, and ends the load and the tasks. Returns the kernel's counters, if
+    /// it has any; programs that fail at their end are remarked.
+    fn end(&mut self, remarks: &mut Vec<String>) -> Result<Vec<EntityCounters>, NodeError> {
+        let table = self.table.take();
         let mut counters = Vec::new();
-        if let Some(table) = self.table.take() {
+        if let Some(table) = &table {
             table.stop()?;
             counters = (0..self.tasks.len()).map(|task| table.counters(task)).collect::<Result<_, _>>()?;
-            // Removed here, so that programs learn from their wait that the run is over.
         }
         self.dispatchers.clear();
-        self.background.iter_mut().for_each(Child::kill);
         self.tasks.iter().for_each(|child| child.block.stop());
+        // Only after the tasks were told, so that whoever loses its place in the table knows why; and before anything
+        // is waited for, because without the table the jobs that were cut off can run to their end.
+        drop(table);
+        self.background.iter_mut().for_each(Child::kill);
+        self.end_tasks(remarks);
+        Ok(counters)
+    }
+
+    /// Programs get the chance to end by themselves; built-in workloads have nothing left to do.
+    fn end_tasks(&mut self, remarks: &mut Vec<String>) {
         let (mut programs, mut builtins): (Vec<&mut Child>, Vec<&mut Child>) = (Vec::new(), Vec::new());
         for (child, deployed) in self.tasks.iter_mut().zip(&self.deployment.tasks) {
             let program = matches!(deployed.task.workload, Workload::Program(_));
             if program { &mut programs } else { &mut builtins }.push(child);
         }
         builtins.into_iter().for_each(Child::kill);
+        // Those that ended during the run are remarked already.
+        programs.retain(|child| child.exited().is_none());
         if !await_exit(&programs) {
             programs.iter().for_each(|child| child.terminate());
             await_exit(&programs);
         }
+        remarks.extend(programs.iter().filter_map(|child| describe_failure(child)));
         programs.into_iter().for_each(Child::kill);
-        Ok(counters)
     }
 
     fn read_trace(
@@ -131,9 +144,19 @@ fn tier(backend: Backend) -> Tier {
 /// A remark on a process that ended before it was told to.
 fn describe_end(child: &Child) -> Option<String> {
     let status = child.exited()?;
-    let tail = child.tail().0;
-    let said = tail.lines().last().map_or_else(String::new, |line| format!(": {line}"));
-    Some(format!("`{}` ended during the run ({status}){said}", child.name))
+    Some(format!("`{}` ended during the run ({status}){}", child.name, last_words(child)))
+}
+
+/// A remark on a program that failed when it was told that the run is over. That it had to be killed is no failure.
+fn describe_failure(child: &Child) -> Option<String> {
+    let ours = |signal| [libc::SIGTERM, libc::SIGKILL].contains(&signal);
+    let status = child.exited().filter(|status| !status.success() && !status.signal().is_some_and(ours))?;
+    Some(format!("`{}` failed at the end of the run ({status}){}", child.name, last_words(child)))
+}
+
+/// The last line that a process wrote, to be put behind a remark.
+fn last_words(child: &Child) -> String {
+    child.tail().0.lines().last().map_or_else(String::new, |line| format!(": {line}"))
 }
 
 /// Whether all have ended within the grace.

@@ -28,6 +28,7 @@ const TESTS: &[Test] = &[
     ("the_dispatcher_survives_an_overrun", the_dispatcher_survives_an_overrun),
     ("a_program_is_a_task", a_program_is_a_task),
     ("a_program_that_leaves_is_remarked", a_program_that_leaves_is_remarked),
+    ("a_program_that_fails_at_the_end_is_remarked", a_program_that_fails_at_the_end_is_remarked),
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
     ("a_task_that_dies_early_is_named", a_task_that_dies_early_is_named),
     ("a_task_that_is_not_ready_is_named", a_task_that_is_not_ready_is_named),
@@ -42,6 +43,7 @@ const TESTS: &[Test] = &[
     ("without_the_class_the_kernel_backend_says_so", without_the_class_the_kernel_backend_says_so),
     ("a_trace_shows_the_tasks", a_trace_shows_the_tasks),
     ("the_header_is_clean_c_and_cpp", the_header_is_clean_c_and_cpp),
+    ("a_table_removed_in_a_job_ends_the_next_wait", a_table_removed_in_a_job_ends_the_next_wait),
 ];
 
 fn main() -> ExitCode {
@@ -300,6 +302,17 @@ fn a_program_that_leaves_is_remarked() -> Verdict {
     Verdict::Passed
 }
 
+fn a_program_that_fails_at_the_end_is_remarked() -> Verdict {
+    let script = format!("{}; exit 5", compile("minimal.c"));
+    let rows = vec![Row("bad", program(&["/bin/sh", "-c", &script]), 500, 1000)];
+    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    assert_sound(&observation);
+    let [remark] = observation.remarks.as_slice() else { panic!("{:?}", observation.remarks) };
+    assert!(remark.starts_with("`bad` failed at the end of the run (exit status: 5): "), "{remark}");
+    assert!(remark.contains(" jobs, at most "), "{remark}");
+    Verdict::Passed
+}
+
 fn a_program_under_another_name_is_refused() -> Verdict {
     let rows = vec![Row("brake", program(&[&compile("controller.c")]), 500, 1000)];
     match observe(&plan(rows, Vec::new()), &options(Backend::Other)) {
@@ -540,5 +553,29 @@ fn the_header_is_clean_c_and_cpp() -> Verdict {
         let status = Command::new(&program).status().unwrap();
         assert_eq!(status.code(), Some(0), "{compiler} -std={standard}");
     }
+    Verdict::Passed
+}
+
+/// A device that knows the thread no more stands for a table that was removed while the thread ran a job.
+fn a_table_removed_in_a_job_ends_the_next_wait() -> Verdict {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = "#define _GNU_SOURCE\n#include <errno.h>\n#include <unistd.h>\nstatic int reason;\n\
+                static long refuse(long number, ...) { (void)number; errno = reason; return -1; }\n\
+                #define syscall refuse\n#include <macrotick.h>\n\
+                static int told(int error) { struct macrotick_job job; reason = error; macrotick_context_.joined = 1; \
+                macrotick_context_.device = 0; return -macrotick_wait(&job); }\n\
+                int main(void) { return !(told(ENOTCONN) == ESHUTDOWN && told(ESHUTDOWN) == ESHUTDOWN && \
+                told(EINTR) == EINTR); }\n";
+    let (source, program) = (scratch().join("removed.c"), scratch().join("removed"));
+    std::fs::write(&source, text).unwrap();
+    let status = Command::new("cc")
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+        .args([&program, &source])
+        .arg(format!("-I{}", root.join("include").display()))
+        .arg(format!("-I{}", root.join("kernel/overlay/include/uapi").display()))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(Command::new(&program).status().unwrap().code(), Some(0));
     Verdict::Passed
 }

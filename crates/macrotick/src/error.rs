@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use macrotick_model::files::{FileError, LoadError};
 
+use crate::programs::ProgramFault;
+
 /// Why a verb did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
@@ -54,6 +56,16 @@ pub enum CliError {
         path: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// A program of the description cannot run in the lab.
+    #[error("{owner}: the program `{program}` cannot run in the lab: {reason}")]
+    Program {
+        /// The task or background load, in words.
+        owner: String,
+        /// The program, as the description names it.
+        program: String,
+        /// Why not.
+        reason: ProgramFault,
     },
     /// A command in the lab failed.
     #[error("in the lab, `{command}` ended with {status}\n{output}")]

@@ -8,6 +8,7 @@ use macrotick_model::{Backend, Duration, Observation, Plan};
 
 use crate::args::{DispatchArgs, LabOptions};
 use crate::error::CliError;
+use crate::programs;
 
 const PLAN: &str = "/tmp/plan.json";
 const OBSERVATION: &str = "/tmp/observation.json";
@@ -24,8 +25,8 @@ pub fn job(flavor: Flavor, argv: Vec<String>, options: &LabOptions, cpus: u32) -
     job
 }
 
-/// The job that observes a plan.
-pub fn observe_job(plan: &Plan, dispatch: &DispatchArgs, options: &LabOptions) -> GuestJob {
+/// The job that observes a plan. The programs that the plan names by a path come with it.
+pub fn observe_job(plan: &Plan, dispatch: &DispatchArgs, options: &LabOptions) -> Result<GuestJob, CliError> {
     let backend: Backend = dispatch.backend.into();
     let mut argv = vec!["/bin/macrotick".into(), "observe".into(), PLAN.into()];
     let mut option = |name: &str, value: String| argv.extend([name.to_string(), value]);
@@ -41,15 +42,17 @@ pub fn observe_job(plan: &Plan, dispatch: &DispatchArgs, options: &LabOptions) -
     let cpus = plan.system.cpus.iter().max().map_or(1, |last| last + 1);
     let mut job = job(Flavor::Patched, argv, options, cpus);
     job.files.push((PLAN.into(), plan.to_json().into_bytes()));
+    job.files.extend(programs::files(plan)?);
     job.collect.push(OBSERVATION.into());
     let virtual_time = dispatch.duration.unwrap_or(plan.system.duration);
     job.wall_limit = WALL_LEAST + virtual_time * WALL_PER_VIRTUAL;
-    job
+    job.title = Some(format!("run {virtual_time} of virtual time in the lab under `{backend}`"));
+    Ok(job)
 }
 
 /// Runs a plan in the lab.
 pub fn observe(plan: &Plan, dispatch: &DispatchArgs, options: &LabOptions) -> Result<Observation, CliError> {
-    let job = observe_job(plan, dispatch, options);
+    let job = observe_job(plan, dispatch, options)?;
     let outcome = run(&job)?;
     let records = outcome.files.get(OBSERVATION).ok_or_else(|| CliError::GuestOutput {
         command: job.argv.join(" "),

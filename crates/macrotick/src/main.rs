@@ -5,6 +5,7 @@ mod bench;
 mod error;
 mod guest;
 mod input;
+mod programs;
 mod progress;
 mod results;
 mod verbs;

@@ -23,11 +23,15 @@ fn macrotick(arguments: &[&str]) -> Output {
 
 /// Runs an example in the lab; returns the exit code and the observation's bytes.
 fn run(example: &str, backend: Backend, duration: &str, folder: &Path) -> (i32, Vec<u8>) {
-    let example = format!("examples/{example}.yaml");
-    let output = folder.to_str().unwrap();
+    run_file(Path::new(&format!("examples/{example}.yaml")), backend, duration, folder)
+}
+
+/// The same with the description in a file.
+fn run_file(description: &Path, backend: Backend, duration: &str, folder: &Path) -> (i32, Vec<u8>) {
+    let (description, output) = (description.to_str().unwrap(), folder.to_str().unwrap());
     let backend = backend.name();
     let result =
-        macrotick(&["run", &example, "--lab", "--backend", backend, "--duration", duration, "--output", output]);
+        macrotick(&["run", description, "--lab", "--backend", backend, "--duration", duration, "--output", output]);
     let code = result.status.code().unwrap();
     assert!(code <= 1, "{}{}", String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&result.stderr));
     for file in ["plan.json", "report.json", "report.html", "trace.json"] {
@@ -80,6 +84,21 @@ fn expect_lateness_within_its_aim(duration: &str, jobs: u64) {
     assert!(lateness.max_ns <= 6500, "max {} ns", lateness.max_ns);
 }
 
+/// Where nobody watches, a run is two lines; what is built or booted before it has its own.
+#[test]
+#[ignore = "needs the lab"]
+fn the_beginning_and_the_end_of_a_run_are_told() {
+    let folder = folder("told");
+    let arguments = ["run", "examples/robot-arm.yaml", "--lab", "--duration", "100ms", "--output"];
+    let result = macrotick(&[&arguments[..], &[folder.to_str().unwrap()]].concat());
+    let text = String::from_utf8_lossy(&result.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    let [.., begin, end] = lines.as_slice() else { panic!("{text}") };
+    let title = "run 100ms of virtual time in the lab under `kernel`";
+    assert_eq!(*begin, format!("{title} ..."));
+    assert!(end.starts_with(&format!("{title}: done in ")), "{end}");
+}
+
 #[test]
 #[ignore = "needs the lab"]
 fn lateness_under_the_kernel_class_stays_within_its_aim() {
@@ -110,6 +129,105 @@ fn messages_pass_between_tasks_of_a_table_given_by_hand() {
     let report = report(&bytes);
     assert_eq!((code, misses(&report)), (0, 0));
     assert!(report.chains.iter().all(|chain| chain.kept()));
+}
+
+/// Compiles a task; `options` come before all others.
+fn compile(options: &[&str], source: &Path, program: &Path) {
+    let root = repository();
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    let status = Command::new("cc")
+        .args(options)
+        .args(["-O2", "-I"])
+        .arg(root.join("include"))
+        .arg("-I")
+        .arg(root.join("kernel/overlay/include/uapi"))
+        .arg("-o")
+        .args([program, &root.join(source)])
+        .status()
+        .unwrap();
+    assert!(status.success(), "{} does not compile", source.display());
+}
+
+/// Writes a description into a test's folder.
+fn describe(folder: &Path, text: &str) -> PathBuf {
+    std::fs::create_dir_all(folder).unwrap();
+    let path = folder.join("system.yaml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// A task by a relative path, and a script as background load by an absolute one.
+#[test]
+#[ignore = "needs the lab"]
+fn programs_of_the_host_run_in_the_lab() {
+    use std::os::unix::fs::PermissionsExt;
+    const CONTROLLER: &str = "build/lab-tests/controller";
+    compile(&["-static"], Path::new("examples/tasks/controller.c"), &repository().join(CONTROLLER));
+    let folder = folder("programs");
+    let load = folder.join("load");
+    let description = describe(
+        &folder,
+        &format!(
+            "system: programs\ntasks:\n  - {{name: controller, period: 5ms, wcet: 500us, workload: {{program: \
+             [{CONTROLLER}]}}}}\n  - {{name: spinner, period: 10ms, wcet: 1ms, workload: {{spin: 900us}}}}\n\
+             background:\n  - {{name: load, load: {{program: [{}]}}}}\n",
+            load.display()
+        ),
+    );
+    std::fs::write(&load, "#!/bin/sh\nwhile :; do :; done\n").unwrap();
+    std::fs::set_permissions(&load, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for backend in [Backend::Kernel, Backend::User] {
+        let (code, bytes) = run_file(&description, backend, "500ms", &folder.join(backend.name()));
+        let report = report(&bytes);
+        assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()), "{backend}");
+        let completed: Vec<u64> = report.tasks.iter().map(|task| task.completed).collect();
+        assert_eq!(completed, [100, 50], "{backend}");
+    }
+}
+
+/// The run ends between the two windows of the sixth job: inside of one the runner would have to wait for its end. The
+/// program fails at its end, which would be remarked, unless its wait tells it that the run is over.
+#[test]
+#[ignore = "needs the lab"]
+fn a_job_that_the_end_of_the_run_cuts_off_ends_in_a_shutdown() {
+    const SOURCE: &str = "#include <macrotick.h>\nint main(void) { struct macrotick_job job; int err;\n\
+                          if (macrotick_join(NULL) < 0) return 1;\nmacrotick_ready();\n\
+                          while ((err = macrotick_wait(&job)) == 0) while (macrotick_now_() < job.start_ns + 3000000) ;\n\
+                          macrotick_leave(); return err == -ESHUTDOWN ? 0 : 1; }\n";
+    let folder = folder("cut-off");
+    let program = folder.join("late");
+    let workload = format!("workload: {{program: [{}]}}", program.display());
+    let description = describe(
+        &folder,
+        &format!(
+            "system: cut-off\ntasks:\n  - {{name: late, period: 10ms, wcet: 3ms, {workload}}}\ntable:\n  \
+             - {{task: late, cpu: 0, offset: 1ms, length: 1ms, activate: true}}\n  \
+             - {{task: late, cpu: 0, offset: 4ms, length: 2ms, deadline: true}}\n"
+        ),
+    );
+    std::fs::write(folder.join("late.c"), SOURCE).unwrap();
+    compile(&["-static"], &folder.join("late.c"), &program);
+    for backend in [Backend::Kernel, Backend::User, Backend::Other] {
+        let (code, bytes) = run_file(&description, backend, "52.5ms", &folder.join(backend.name()));
+        let report = report(&bytes);
+        let task = &report.tasks[0];
+        assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()), "{backend}");
+        assert_eq!((task.activations, task.completed), (5, 5), "{backend}");
+    }
+}
+
+#[test]
+fn a_dynamic_program_is_refused_before_anything_boots() {
+    let folder = folder("dynamic");
+    let program = folder.join("minimal");
+    compile(&[], Path::new("examples/tasks/minimal.c"), &program);
+    let task = format!("{{name: a, period: 10ms, wcet: 1ms, workload: {{program: [{}]}}}}", program.display());
+    let description = describe(&folder, &format!("system: dynamic\ntasks:\n  - {task}\n"));
+    let result = macrotick(&["run", description.to_str().unwrap(), "--lab"]);
+    let text = String::from_utf8_lossy(&result.stderr);
+    let start = format!("error: task `a`: the program `{}` cannot run in the lab: it is linked", program.display());
+    assert_eq!(result.status.code(), Some(3));
+    assert!(text.starts_with(&start) && text.trim_end().ends_with("link with -static"), "{text}");
 }
 
 #[test]

@@ -114,6 +114,7 @@ fn measure(case: &Case, flavor: Flavor) -> Result<Numbers, CliError> {
     let options = LabOptions { shift: 0, smp: None, dry_run: false };
     let mut job = guest::job(flavor, argv, &options, 1);
     job.wall_limit = Duration::from_secs(900);
+    job.title = Some(format!("run {} on the {} kernel", case.name, flavor.name()));
     let output = guest::run(&job)?.stdout_text();
     (case.parse)(&output).ok_or_else(|| CliError::GuestOutput {
         command: case.command.into(),

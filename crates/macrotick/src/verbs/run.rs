@@ -18,7 +18,7 @@ use crate::Outcome;
 pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     let plan = plan_from(&args.input)?;
     if args.lab && args.lab_options.dry_run {
-        guest::dry_run(&guest::observe_job(&plan, &args.dispatch, &args.lab_options))?;
+        guest::dry_run(&guest::observe_job(&plan, &args.dispatch, &args.lab_options)?)?;
         return Ok(Outcome::Done);
     }
     let verdict = macrotick_check::check(&plan);
