@@ -53,11 +53,22 @@ pub fn sleep(ns: u64) {
     sleep_until(now_ns() + ns);
 }
 
+/// Uses a moment. With several CPUs QEMU ends a CPU's turn at a `pause`, which is what others wait for; with one it only
+/// costs wall time.
+fn busy() {
+    static SEVERAL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    if *SEVERAL.get_or_init(|| nr_cpus() > 1) {
+        std::hint::spin_loop();
+    } else {
+        std::hint::black_box(());
+    }
+}
+
 /// Uses processor time.
 pub fn spin(ns: u64) {
     let end = cpu_time_ns() + ns;
     while cpu_time_ns() < end {
-        (0..50).for_each(|_| std::hint::spin_loop());
+        (0..50).for_each(|_| busy());
     }
 }
 
@@ -71,14 +82,14 @@ pub fn lock_memory() {
 /// Is busy until an instant.
 pub fn spin_until(at_ns: u64) {
     while now_ns() < at_ns {
-        std::hint::spin_loop();
+        busy();
     }
 }
 
 /// Is busy for ever.
 pub fn hog() -> ! {
     loop {
-        std::hint::spin_loop();
+        (0..1000).for_each(|_| busy());
     }
 }
 
