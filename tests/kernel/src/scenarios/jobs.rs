@@ -19,7 +19,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("sleep_in_a_job", sleep_in_a_job).punctual(),
     Scenario::new("epoch_past", epoch_past),
     Scenario::new("epoch_future", epoch_future),
-    Scenario::new("standstill_then_join", standstill_then_join),
+    Scenario::new("standstill_then_join", standstill_then_join).within(60_000),
     Scenario::new("standstill_between_members", standstill_between_members),
     Scenario::new("shortest_windows", shortest_windows),
     Scenario::new("two_cpus_two_tables", two_cpus).on(2),

@@ -149,7 +149,8 @@ fn leave_and_return() -> Check {
     for job in log.jobs() {
         ensure_eq!(job.nominal_ns, epoch + job.number * 20 * u + 2 * u, "nominal instant of job {}", job.number);
     }
-    ensure!(board.get(0) < 45 * u, "30 units of work outside of the class took {} ns", board.get(0));
+    // Inside the class it would take 150.
+    ensure!(board.get(0) < 100 * u, "30 units of work outside of the class took {} ns", board.get(0));
     let stats = device.stats(0).explain("stats")?;
     ensure_eq!(stats.nr_threads, 0, "threads");
     Ok(())
