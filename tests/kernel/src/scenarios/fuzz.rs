@@ -14,12 +14,12 @@ use crate::sys::{self, PiLock, SchedAttr};
 use crate::table::Table;
 
 pub const ALL: &[Scenario] = &[
-    Scenario::new("fuzz_1", || fuzz(1, 150)).within(60_000),
-    Scenario::new("fuzz_2", || fuzz(2, 150)).within(60_000),
-    Scenario::new("fuzz_hotplug", || fuzz(1000, 100)).on(2).within(60_000),
+    Scenario::new("full_fuzz_1", || fuzz(1, 150)).within(60_000),
+    Scenario::new("full_fuzz_2", || fuzz(2, 150)).within(60_000),
+    Scenario::new("full_fuzz_hotplug", || fuzz(1000, 100)).on(2).within(60_000),
     Scenario::new("full_fuzz_3", || fuzz(3, 4000)).within(600_000),
     Scenario::new("full_fuzz_4", || fuzz(4, 4000)).within(600_000),
-    Scenario::new("full_fuzz_hotplug", || fuzz(1001, 3000)).on(2).within(600_000),
+    Scenario::new("full_fuzz_hotplug_long", || fuzz(1001, 3000)).on(2).within(600_000),
 ];
 
 const PROCESSES: usize = 6;
