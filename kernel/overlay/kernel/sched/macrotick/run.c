@@ -157,65 +157,69 @@ static u64 wind_forward(u64 epoch, u64 cycle)
 	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, cycle) * cycle;
 }
 
+/* Changes the installed table with no CPU coming or going. */
+static int change_table(int (*change)(struct macrotick_table *table, void *arg), void *arg)
+{
+	if (would_freeze_itself())
+		return -EDEADLK;
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_control);
+	return mt_table ? change(mt_table, arg) : -ENOENT;
+}
+
+static int start_table(struct macrotick_table *table, void *arg)
+{
+	struct macrotick_start *start = arg;
+
+	if (table->running)
+		return -EBUSY;
+	WRITE_ONCE(table->running, true);
+	change_members(table, macrotick_membership_changed, follow_table);
+	/* Last, so that the margin is for the CPUs and not for the members. */
+	table->epoch = wind_forward(start->epoch_ns, table->cycle);
+	start->epoch_ns = table->epoch;
+	on_table_cpus(table, dispatch_on_this_cpu);
+	wake_up_all(&table->wait);
+	return 0;
+}
+
 int mt_start(struct macrotick_start *arg)
 {
 	if (arg->flags || arg->epoch_ns > ktime_get_ns() + MACROTICK_MAX_CYCLE_NS)
 		return -EINVAL;
-	if (would_freeze_itself())
-		return -EDEADLK;
-	guard(cpus_read_lock)();
-	guard(mutex)(&mt_control);
-	if (!mt_table)
-		return -ENOENT;
-	if (mt_table->running)
-		return -EBUSY;
-	WRITE_ONCE(mt_table->running, true);
-	change_members(mt_table, macrotick_membership_changed, follow_table);
-	/* Last, so that the margin is for the CPUs and not for the members. */
-	mt_table->epoch = wind_forward(arg->epoch_ns, mt_table->cycle);
-	arg->epoch_ns = mt_table->epoch;
-	on_table_cpus(mt_table, dispatch_on_this_cpu);
-	wake_up_all(&mt_table->wait);
-	return 0;
+	return change_table(start_table, arg);
 }
 
-static void stop_table(struct macrotick_table *table)
+static int stop_table(struct macrotick_table *table, void *unused)
 {
 	if (!table->running)
-		return;
+		return 0;
 	on_table_cpus(table, halt_on_this_cpu);
 	WRITE_ONCE(table->running, false);
 	change_members(table, macrotick_membership_changed, follow_table);
+	return 0;
 }
 
 int mt_stop(void)
 {
-	if (would_freeze_itself())
-		return -EDEADLK;
-	guard(cpus_read_lock)();
-	guard(mutex)(&mt_control);
-	if (!mt_table)
-		return -ENOENT;
-	stop_table(mt_table);
+	return change_table(stop_table, NULL);
+}
+
+static int remove_table(struct macrotick_table *table, void *unused)
+{
+	stop_table(table, NULL);
+	WRITE_ONCE(table->removed, true);
+	change_members(table, any_member, release_member);
+	wake_up_all(&table->wait);
+	mt_table = NULL;
+	mt_table_put(table);
+	static_branch_dec_cpuslocked(&macrotick_installed);
 	return 0;
 }
 
 int mt_remove(void)
 {
-	if (would_freeze_itself())
-		return -EDEADLK;
-	guard(cpus_read_lock)();
-	guard(mutex)(&mt_control);
-	if (!mt_table)
-		return -ENOENT;
-	stop_table(mt_table);
-	WRITE_ONCE(mt_table->removed, true);
-	change_members(mt_table, any_member, release_member);
-	wake_up_all(&mt_table->wait);
-	mt_table_put(mt_table);
-	mt_table = NULL;
-	static_branch_dec_cpuslocked(&macrotick_installed);
-	return 0;
+	return change_table(remove_table, NULL);
 }
 
 /*
