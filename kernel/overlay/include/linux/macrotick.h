@@ -54,6 +54,7 @@ struct macrotick_task {
 	bool			has_pending;
 	bool			boosted;	/* has a donor */
 	bool			in_wait;	/* in the device's wait call */
+	bool			at_rest;	/* WAITING, and has nothing to do before its job */
 };
 
 static inline bool macrotick_policy(int policy)

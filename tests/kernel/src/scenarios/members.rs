@@ -6,7 +6,7 @@ use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
 use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
-use crate::process::{self, member, periodic, Ended};
+use crate::process::{self, member, periodic, Child, Ended};
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
@@ -26,6 +26,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("unbind", unbind),
     Scenario::new("wait_interrupted", wait_interrupted),
     Scenario::new("stop_signal", stop_signal),
+    Scenario::new("start_amid_waits", start_amid_waits).within(20_000),
 ];
 
 const SECOND: u64 = 1_000_000_000;
@@ -367,5 +368,38 @@ fn stop_signal() -> Check {
     let last = jobs.last().map(|job| job.number);
     ensure_eq!(last, Some(11), "the last job of the thread that continued");
     ensure!(jobs.iter().all(|job| job.nominal_ns == epoch + job.number * 20 * u + 2 * u), "off the grid: {jobs:?}");
+    Ok(())
+}
+
+/// The table starts while a thread is somewhere on its way into or out of its first wait, and may hold the lock of
+/// the queue of waiters. No window releases a job that could get it any further.
+fn start_amid_waits() -> Check {
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
+    Table::new(20 * u).window("t", 0, 0, 4 * u, 0).install(&device)?;
+    let waiter = member("t", |device| {
+        // SAFETY: the handler only counts.
+        unsafe { libc::signal(libc::SIGUSR1, count_signal as *const () as usize) };
+        loop {
+            match device.wait() {
+                Err(libc::EINTR) => board.add(0, 1),
+                other => return other.err().unwrap_or(0),
+            }
+        }
+    })?;
+    let pid = waiter.pid;
+    process::fork(|| {
+        let _ = sys::set_sched(0, SchedAttr::fifo(1));
+        loop {
+            Child { pid }.signal(libc::SIGUSR1);
+            sys::sleep(u / 5);
+        }
+    });
+    for round in 0..1000 {
+        sys::sleep(u + round * 371 % u);
+        device.start(0).explain("start")?;
+        device.stop().explain("stop")?;
+    }
+    ensure!(board.get(0) > 1000, "only {} waits were interrupted", board.get(0));
+    ensure!(waiter.poll().is_none(), "the waiter ended");
     Ok(())
 }

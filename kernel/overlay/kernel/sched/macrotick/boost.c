@@ -13,8 +13,9 @@
  * by them. It changes class
  *
  *   - when the waiter comes, goes or changes (rt_mutex_setprio()),
- *   - when a window of its entity opens or closes (mt_settle(), from an
- *     irq_work, because p->pi_lock comes before the run queue's lock).
+ *   - when a window of its entity opens or closes, or it begins to wait
+ *     (mt_settle(), from an irq_work, because p->pi_lock comes before the run
+ *     queue's lock).
  *
  * Offers: the owner of a lock hands it to the first waiter, who becomes the
  * owner when it runs. A thread of the class that is first outside its windows
@@ -31,12 +32,15 @@
 #include <trace/events/macrotick.h>
 
 /*
- * A thread that waits for its job is not helped by running: it would only
- * look for the job again and again.
+ * A thread at rest is not helped by running: it would only look for its job
+ * again and again. One on its way there may hold a lock of the kernel, and
+ * its windows do not serve it before they release it.
  */
 static bool belongs_inside(struct rq *rq, struct task_struct *p)
 {
-	return mt_is_served(rq, p) || p->macrotick.state == MACROTICK_WAITING;
+	struct macrotick_task *m = &p->macrotick;
+
+	return m->state == MACROTICK_WAITING ? m->at_rest : mt_is_served(rq, p);
 }
 
 /*

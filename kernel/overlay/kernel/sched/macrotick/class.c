@@ -167,7 +167,7 @@ static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 		mt_add_urgent(rq, p);
 	else if (m->state == MACROTICK_READY)
 		mt_link_ready(rq, p);
-	if (unlikely(mt_lends(p) && !mt_is_served(rq, p)))
+	if (unlikely(mt_lends(p)))
 		mt_want_settle(rq);
 	mt_resched(rq, mt_cpu_of(rq));
 	mt_rearm(rq);
@@ -225,9 +225,15 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 		if (m->queued && !m->urgent)
 			mt_link_ready(rq, p);
 	}
+	mt_rearm(rq);
+}
+
+/* The thread has nothing to do before its next job. */
+void mt_rest(struct rq *rq, struct task_struct *p)
+{
+	p->macrotick.at_rest = true;
 	if (unlikely(p->sched_class != &macrotick_sched_class && mt_is_member(p)))
 		mt_want_settle(rq);
-	mt_rearm(rq);
 }
 
 /* The thread leaves the class for good: its job, and a wait by sched_yield(2), are forgotten. */
@@ -260,6 +266,7 @@ void mt_end_wait(struct rq *rq, struct task_struct *p)
 static void yield_task_macrotick(struct rq *rq)
 {
 	mt_complete_job(rq, rq->curr);
+	mt_rest(rq, rq->curr);
 }
 
 static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int flags)

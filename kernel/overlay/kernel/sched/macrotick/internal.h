@@ -139,6 +139,7 @@ void mt_unlink_ready(struct rq *rq, struct task_struct *p);
 /* class.c */
 struct task_struct *mt_first(struct mt_cpu *c);
 void mt_complete_job(struct rq *rq, struct task_struct *p);
+void mt_rest(struct rq *rq, struct task_struct *p);
 void mt_leave(struct task_struct *p);
 void mt_end_wait(struct rq *rq, struct task_struct *p);
 void mt_add_urgent(struct rq *rq, struct task_struct *p);

@@ -275,6 +275,13 @@ static void leave_at_fork(struct task_struct *p)
 	p->sched_class = &fair_sched_class;
 }
 
+/* Whether the parent is in the class; it may have come since it was copied. */
+static bool is_child_of_member(struct task_struct *p)
+{
+	return macrotick_policy(p->policy) ||
+		(p->prio == MACROTICK_PRIO && p->normal_prio != MACROTICK_PRIO);
+}
+
 /*
  * Hook of sched_fork(): a child of a thread in the class joins its entity,
  * unless SCHED_FLAG_RESET_ON_FORK was set. It becomes a member for good in
@@ -287,7 +294,7 @@ void macrotick_fork(struct task_struct *p)
 	struct rq *rq;
 
 	memset(&p->macrotick, 0, sizeof(p->macrotick));
-	if (likely(!macrotick_policy(p->policy)))
+	if (likely(!is_child_of_member(p)))
 		return;
 	leave_at_fork(p);
 	if (current->sched_reset_on_fork || p->flags & (PF_IO_WORKER | PF_USER_WORKER))
@@ -364,6 +371,7 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg,
 		step = WAIT_GONE;
 		goto out;
 	}
+	m->at_rest = false;
 	if (complete) {
 		m->in_wait = true;
 		mt_advance(rq, ktime_get());
@@ -381,6 +389,8 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg,
 		step = WAIT_STOPPED;
 	} else if (!mt_is_member(current)) {
 		step = WAIT_OUTSIDE;
+	} else {
+		mt_rest(rq, current);
 	}
 out:
 	task_rq_unlock(rq, current, &rf);

@@ -131,9 +131,8 @@ static void release_owners(struct rq *rq, struct mt_cpu *c, struct macrotick_ser
 	list_for_each_entry_safe(p, next, &entity->ready, macrotick.ready) {
 		if (p->pi_blocked_on)
 			mt_add_urgent(rq, p);
-		else if (mt_lends(p))
-			c->settle = true;
 	}
+	c->settle |= entity->nr_boosted > 0;
 }
 
 static void unserve(struct rq *rq, struct mt_cpu *c)
