@@ -3,6 +3,7 @@
 //! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
 //! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
+//! `MACROTICK_SEED=n` varies the fuzzers' choices.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use macrotick_model::Duration;
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const ONLY: &str = "MACROTICK_ONLY";
 const BLESS: &str = "MACROTICK_BLESS";
+const SEED: &str = "MACROTICK_SEED";
 
 /// Where and how a suite runs.
 #[derive(Clone, Copy)]
@@ -43,6 +45,7 @@ fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item
     // KASAN and lockdep make every path ten times as long.
     let unit_us = if flavor == Flavor::Debug { "1000" } else { "100" };
     job.env.push(("MACROTICK_UNIT_US".into(), unit_us.into()));
+    job.env.extend(std::env::var(SEED).map(|seed| (SEED.into(), seed)));
     if cpus > 1 {
         // A CPU that waits for its turn is no stall.
         job.kernel_args.push("rcupdate.rcu_cpu_stall_timeout=120".into());
