@@ -213,6 +213,11 @@ pub fn shown_priority(tid: i32) -> Result<i64, String> {
     fields.split_whitespace().nth(15).and_then(|field| field.parse().ok()).ok_or_else(|| format!("odd stat: {text}"))
 }
 
+/// Whether the kernel says that it is PREEMPT_RT.
+pub fn is_preempt_rt() -> bool {
+    std::fs::read_to_string("/proc/version").is_ok_and(|version| version.contains("PREEMPT_RT"))
+}
+
 /// The online CPUs.
 pub fn nr_cpus() -> u32 {
     // SAFETY: takes a number.

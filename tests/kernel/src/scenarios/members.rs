@@ -48,7 +48,7 @@ fn join_while_running() -> Check {
     sys::sleep(200 * u);
     for (log, offset) in logs.iter().zip([2 * u, 10 * u]) {
         let jobs = log.jobs();
-        ensure!(jobs.len() >= 9, "{} jobs in ten cycles", jobs.len());
+        ensure!(jobs.len() >= 9, "{} jobs in ten cycles: {jobs:?}", jobs.len());
         ensure_regular(&jobs, jobs[0].number, epoch, 20 * u, offset)?;
     }
     Ok(())

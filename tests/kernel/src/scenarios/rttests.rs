@@ -8,7 +8,7 @@ use crate::board::Log;
 use crate::check::{Check, Explain};
 use crate::process::{fork, periodic, Ended};
 use crate::table::Table;
-use crate::{ensure_eq, sys};
+use crate::{ensure, ensure_eq, sys};
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("rttests_cyclictest_idle", || idle(CYCLICTEST)),
@@ -53,7 +53,9 @@ fn running(words: &[&str]) -> Check {
     run(words)?;
     let cycles = (sys::now_ns() - epoch) / (20 * u);
     let stats = device.stats(0).explain("stats")?;
-    ensure_eq!(stats.completions + 2 >= cycles, true, "completions ({}) in {cycles} cycles", stats.completions);
-    ensure_eq!(stats.misses, 0, "misses");
+    // Without PREEMPT_RT softirqs and sections without preemption take what time they want from the windows.
+    let lateness = if sys::is_preempt_rt() { 0 } else { cycles / 20 };
+    ensure!(stats.completions + 2 + lateness >= cycles, "{} completions in {cycles} cycles", stats.completions);
+    ensure!(stats.misses <= lateness, "{} misses in {cycles} cycles", stats.misses);
     Ok(())
 }
