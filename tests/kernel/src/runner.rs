@@ -50,6 +50,9 @@ fn run_one(scenario: &Scenario) -> Check {
         unsafe { libc::setsid() };
         begin();
         let verdict = (scenario.run)();
+        if verdict.is_err() {
+            eprintln!("what {} leaves:\n{}", scenario.name, remains());
+        }
         let text = match &verdict {
             Ok(()) => "ok",
             Err(reason) => reason,
@@ -117,6 +120,20 @@ pub fn clean_up() -> Check {
         let _ = sys::set_online(cpu, true);
     }
     Ok(())
+}
+
+/// The entities' counters, and where the processes of a failed scenario are: in the kernel, if it tells.
+fn remains() -> String {
+    let mut text = String::new();
+    let device = Device::open().ok();
+    for stats in (0..8).map_while(|entity| device.as_ref()?.stats(entity).ok()) {
+        text += &format!("{stats:?}\n");
+    }
+    for (pid, stat) in others() {
+        let stack = std::fs::read_to_string(format!("/proc/{pid}/stack")).unwrap_or_default();
+        text += &format!("{stat}\n{stack}");
+    }
+    text
 }
 
 fn survivors() -> Vec<String> {
