@@ -126,14 +126,23 @@ pub fn remove(path: &Path) -> Result<(), LabError> {
     }
 }
 
+/// Marks a file as used now; whether it exists.
+pub fn touch(path: &Path) -> bool {
+    File::open(path).and_then(|file| file.set_modified(std::time::SystemTime::now())).is_ok()
+}
+
 /// Removes all but the newest `keep` files of `dir` whose name begins with `prefix`.
 pub fn keep_newest(dir: &Path, prefix: &str, keep: usize) -> Result<(), LabError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).context("list", dir)? {
         let entry = entry.context("list", dir)?;
         if entry.file_name().to_string_lossy().starts_with(prefix) {
-            let changed = entry.metadata().and_then(|meta| meta.modified()).context("stat", &entry.path())?;
-            found.push((changed, entry.path()));
+            match entry.metadata().and_then(|meta| meta.modified()) {
+                Ok(changed) => found.push((changed, entry.path())),
+                // Another process cleans up, too.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                error => drop(error.context("stat", &entry.path())?),
+            }
         }
     }
     found.sort();
@@ -177,6 +186,26 @@ mod tests {
         assert!(!write_if_changed(&second, b"old").unwrap());
         assert!(write_if_changed(&second, b"new").unwrap());
         assert_eq!(fs::read_to_string(&first).unwrap(), "old");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn several_may_clean_up_at_once() {
+        let dir = std::env::temp_dir().join(format!("macrotick-clean-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        std::thread::scope(|scope| {
+            for one in 0..4 {
+                let dir = &dir;
+                scope.spawn(move || {
+                    for round in 0..300 {
+                        fs::write(dir.join(format!("state-{one}-{round}")), "").unwrap();
+                        keep_newest(dir, "state-", 2).unwrap();
+                    }
+                });
+            }
+        });
+        keep_newest(&dir, "state-", 2).unwrap();
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
         fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -135,8 +135,7 @@ fn execute(
     let start = snapshot.map_or(Start::Boot, |snapshot| Start::Resume(&snapshot.state));
     let command = machine.command(dir, &write_job(job, dir)?, start)?;
     let mut process = Process::start(command, dir, job.wall_limit)?;
-    let connection =
-        snapshot.map(|snapshot| snapshot::resume(snapshot, &mut process, dir, job.wall_limit)).transpose()?;
+    let connection = snapshot.map(|_| snapshot::resume(&mut process, dir, job.wall_limit)).transpose()?;
     let mut results = Results::default();
     let mut channel = Tail::new(dir.join("results"));
     loop {

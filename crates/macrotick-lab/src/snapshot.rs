@@ -44,7 +44,8 @@ pub fn take(layout: &Layout, machine: &Machine, progress: &mut dyn Progress) -> 
     let state = layout.lab().join(&name);
     let snapshot = Snapshot { console: layout.lab().join(format!("console-of-{name}")), state };
     let _lock = Lock::take(&layout.lab().join(format!("lock-of-{name}")))?;
-    if !snapshot.state.exists() {
+    // One in use is not the next to be removed.
+    if !cache::touch(&snapshot.state) {
         cache::keep_newest(&layout.lab(), "state-", KEPT - 1)?;
         progress.begin(&format!("boot a machine with {} CPU(s)", machine.cpus));
         let dir = layout.lab().join(format!("boot-of-{name}"));
@@ -80,10 +81,7 @@ fn save(machine: &Machine, dir: &Path) -> Result<(), LabError> {
 }
 
 /// Starts a process that resumes from the snapshot.
-pub fn resume(snapshot: &Snapshot, process: &mut Process, dir: &Path, limit: Duration) -> Result<Qmp, LabError> {
-    // A state in use is not the one to be removed next.
-    let touched = fs::File::open(&snapshot.state).and_then(|file| file.set_modified(std::time::SystemTime::now()));
-    touched.context("touch", &snapshot.state)?;
+pub fn resume(process: &mut Process, dir: &Path, limit: Duration) -> Result<Qmp, LabError> {
     let mut order = || -> Result<Qmp, QmpError> {
         let mut qmp = Qmp::connect(process)?;
         qmp.wait_for_status(process, "query-status", &["guest-panicked", "paused", "prelaunch"])?;
