@@ -20,6 +20,18 @@ const ONLY: &str = "MACROTICK_ONLY";
 const BLESS: &str = "MACROTICK_BLESS";
 const SEED: &str = "MACROTICK_SEED";
 
+/// What becomes of what the scenarios say. In any case each must end, and the console must stay clean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdicts {
+    Count,
+    /// A failure must not repeat in a second guest. For the debug kernel: now and then KASAN empties its quarantine for
+    /// some milliseconds in whatever thread allocates.
+    MayRepeat,
+    /// They are printed. For the debug kernel and the one without PREEMPT_RT on several CPUs: with one of them executing
+    /// at a time, and long paths or softirqs on it, nothing happens when it should.
+    ArePrinted,
+}
+
 /// Where and how a suite runs.
 #[derive(Clone, Copy)]
 struct Suite {
@@ -28,10 +40,7 @@ struct Suite {
     long: bool,
     /// Only the scenarios that need more than one CPU.
     several: bool,
-    /// What a scenario says of itself is printed and does not count; it must end, and the console must stay clean.
-    /// For the debug kernel and the one without PREEMPT_RT on several CPUs: with one of them executing at a time, and
-    /// long paths or softirqs on it, nothing happens when it should.
-    survival: bool,
+    verdicts: Verdicts,
 }
 
 fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
@@ -83,33 +92,44 @@ impl Suite {
         let is_storm = |name: &str| ["kernel_locks", "fuzz", "inherit_storm"].iter().any(|part| name.contains(part));
         let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
         let (storms, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| is_storm(name));
-        if !others.is_empty() {
-            self.run_in_one_guest(&others);
-        }
-        storms.iter().for_each(|storm| self.run_in_one_guest(&[storm]));
+        let guests = [others.as_slice()].into_iter().chain(storms.chunks(1)).filter(|names| !names.is_empty());
+        let failures: Vec<String> = guests.filter_map(|names| self.judge(names).err()).collect();
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
     }
 
-    fn run_in_one_guest(&self, names: &[&str]) {
+    fn judge(&self, names: &[&str]) -> Result<(), String> {
+        let mut failed = self.run_in_one_guest(names)?;
+        if self.verdicts != Verdicts::Count && !failed.is_empty() {
+            println!("{} of {} scenarios fail:\n{}", failed.len(), names.len(), failed.join("\n"));
+        }
+        if self.verdicts == Verdicts::MayRepeat && !failed.is_empty() {
+            let again: Vec<&str> = failed.iter().filter_map(|one| Some(one.split_once(": ")?.0)).collect();
+            failed = self.run_in_one_guest(&again)?;
+        }
+        if self.verdicts == Verdicts::ArePrinted || failed.is_empty() {
+            return Ok(());
+        }
+        Err(format!("{} of {} scenarios fail:\n{}", failed.len(), names.len(), failed.join("\n")))
+    }
+
+    /// What the scenarios complain of; an error if one has no result, or if the kernel complains.
+    fn run_in_one_guest(&self, names: &[&str]) -> Result<Vec<String>, String> {
         let mut job = job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()));
         // Lockdep and KASAN make every path so long that a slow clock would leave no time for it.
         job.shift = if self.flavor == Flavor::Debug { 0 } else { 2 };
         let outcome = boot(&job);
-        let mut problems = problems(names, &outcome.stdout_text());
-        if self.survival {
-            let (lost, ended): (Vec<_>, Vec<_>) = problems.into_iter().partition(|one| one.ends_with(NO_RESULT));
-            ended.iter().for_each(|problem| println!("does not count: {problem}"));
-            problems = lost;
-        }
-        let complaints = complaints(&outcome);
-        assert!(
-            problems.is_empty() && complaints.is_empty() && (outcome.status == GuestStatus::Exited(0) || self.survival),
-            "{} of {} scenarios fail:\n{}\n{complaints}{}",
-            problems.len(),
-            names.len(),
-            problems.join("\n"),
-            outcome.stderr_text()
-        );
         println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
+        let problems = problems(names, &outcome.stdout_text());
+        let complaints = complaints(&outcome);
+        let expected = if problems.is_empty() { GuestStatus::Exited(0) } else { GuestStatus::Exited(1) };
+        if !complaints.is_empty() || outcome.status != expected || problems.iter().any(|one| one.ends_with(NO_RESULT)) {
+            let status = format!("the guest ended with {:?}", outcome.status);
+            return Err(format!("{}\n{complaints}{status}\n{}", problems.join("\n"), outcome.stderr_text()));
+        }
+        if !problems.is_empty() {
+            println!("{}", outcome.stderr_text());
+        }
+        Ok(problems)
     }
 }
 
@@ -168,7 +188,7 @@ fn golden(flavor: Flavor, cpus: u32) {
     assert!(differences.is_empty() && complaints.is_empty(), "{differences}{complaints}{}", outcome.stderr_text());
 }
 
-const SHORT: Suite = Suite { flavor: Flavor::Patched, cpus: 1, long: false, several: false, survival: false };
+const SHORT: Suite = Suite { flavor: Flavor::Patched, cpus: 1, long: false, several: false, verdicts: Verdicts::Count };
 
 #[test]
 #[ignore = "needs the lab"]
@@ -215,19 +235,19 @@ fn full_long_scenarios_on_two_cpus() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_one_cpu() {
-    Suite { flavor: Flavor::Debug, ..SHORT }.run();
+    Suite { flavor: Flavor::Debug, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_two_cpus() {
-    Suite { flavor: Flavor::Debug, cpus: 2, survival: true, ..SHORT }.run();
+    Suite { flavor: Flavor::Debug, cpus: 2, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_four_cpus() {
-    Suite { flavor: Flavor::Debug, cpus: 4, survival: true, ..SHORT }.run();
+    Suite { flavor: Flavor::Debug, cpus: 4, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
 #[test]
@@ -239,7 +259,7 @@ fn full_nonrt_on_one_cpu() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_nonrt_on_two_cpus() {
-    Suite { flavor: Flavor::NonRt, cpus: 2, survival: true, ..SHORT }.run();
+    Suite { flavor: Flavor::NonRt, cpus: 2, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
 #[test]
