@@ -1,11 +1,11 @@
-//! The examples are planned as they promise.
+//! The examples and benches are planned as they promise.
 
 use macrotick_check::check;
 use macrotick_model::{Duration, Plan, System};
 use macrotick_plan::{plan, Solver};
 
 fn planned(name: &str) -> Plan {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
     let plan = plan(&system, Solver::default_for(&system)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let verdict = check(&plan);
@@ -16,7 +16,7 @@ fn planned(name: &str) -> Plan {
 
 #[test]
 fn robot_arm_keeps_its_chain() {
-    let plan = planned("robot-arm.yaml");
+    let plan = planned("examples/robot-arm.yaml");
     let verdict = check(&plan);
     assert_eq!(verdict.chains[0].reaction_bound, Some(Duration::from_millis(12)));
     let utilisation = verdict.cpus[0].utilisation;
@@ -25,13 +25,13 @@ fn robot_arm_keeps_its_chain() {
 
 #[test]
 fn response_has_two_thousand_activations() {
-    let plan = planned("response.yaml");
+    let plan = planned("bench/response.yaml");
     assert!(plan.system.duration / plan.system.tasks[0].period >= 2000);
 }
 
 #[test]
 fn end_to_end_is_the_table_of_the_paper() {
-    let plan = planned("end-to-end.yaml");
+    let plan = planned("examples/end-to-end.yaml");
     let us = |n| Duration::from_micros(n);
     let windows: Vec<(&str, Duration, Duration)> =
         plan.tables[0].windows.iter().map(|window| (window.task.as_str(), window.offset, window.end())).collect();

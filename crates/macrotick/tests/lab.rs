@@ -21,12 +21,12 @@ fn macrotick(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_macrotick")).args(arguments).current_dir(repository()).output().unwrap()
 }
 
-/// Runs an example in the lab; returns the exit code and the observation's bytes.
-fn run(example: &str, backend: Backend, duration: &str, folder: &Path) -> (i32, Vec<u8>) {
-    run_file(Path::new(&format!("examples/{example}.yaml")), backend, duration, folder)
+/// Runs a description of the repository in the lab; returns the exit code and the observation's bytes.
+fn run(name: &str, backend: Backend, duration: &str, folder: &Path) -> (i32, Vec<u8>) {
+    run_file(Path::new(&format!("{name}.yaml")), backend, duration, folder)
 }
 
-/// The same with the description in a file.
+/// The same with any description.
 fn run_file(description: &Path, backend: Backend, duration: &str, folder: &Path) -> (i32, Vec<u8>) {
     let (description, output) = (description.to_str().unwrap(), folder.to_str().unwrap());
     let backend = backend.name();
@@ -51,8 +51,8 @@ fn misses(report: &Report) -> u64 {
 #[test]
 #[ignore = "needs the lab"]
 fn two_runs_of_a_plan_are_identical_to_the_byte() {
-    let (_, first) = run("robot-arm", Backend::Kernel, "300ms", &folder("first"));
-    let (_, second) = run("robot-arm", Backend::Kernel, "300ms", &folder("second"));
+    let (_, first) = run("examples/robot-arm", Backend::Kernel, "300ms", &folder("first"));
+    let (_, second) = run("examples/robot-arm", Backend::Kernel, "300ms", &folder("second"));
     assert!(first.len() > 10_000, "hardly any records");
     assert!(first == second, "two lab runs of one plan differ");
 }
@@ -60,13 +60,13 @@ fn two_runs_of_a_plan_are_identical_to_the_byte() {
 #[test]
 #[ignore = "needs the lab"]
 fn the_robot_arm_holds_under_the_kernel_class_and_misses_under_the_stock_policy() {
-    let (code, bytes) = run("robot-arm", Backend::Kernel, "1s", &folder("robot-arm-kernel"));
+    let (code, bytes) = run("examples/robot-arm", Backend::Kernel, "1s", &folder("robot-arm-kernel"));
     let kernel = report(&bytes);
     assert_eq!((code, misses(&kernel)), (0, 0));
     assert!(kernel.chains.iter().all(|chain| chain.kept()));
     assert!(kernel.tasks.iter().all(|task| task.completed == task.activations));
 
-    let (code, bytes) = run("robot-arm", Backend::Other, "1s", &folder("robot-arm-other"));
+    let (code, bytes) = run("examples/robot-arm", Backend::Other, "1s", &folder("robot-arm-other"));
     let other = report(&bytes);
     assert_eq!(code, 1);
     assert!(misses(&other) > 100, "{} misses", misses(&other));
@@ -74,7 +74,8 @@ fn the_robot_arm_holds_under_the_kernel_class_and_misses_under_the_stock_policy(
 
 /// Lab figures repeat to the bit and may be asserted; these are the aims for the class.
 fn expect_lateness_within_its_aim(duration: &str, jobs: u64) {
-    let (code, bytes) = run("response", Backend::Kernel, duration, &folder(&format!("response-kernel-{duration}")));
+    let (code, bytes) =
+        run("bench/response", Backend::Kernel, duration, &folder(&format!("response-kernel-{duration}")));
     let report = report(&bytes);
     let task = &report.tasks[0];
     let lateness = task.statistics(Metric::Lateness).unwrap();
@@ -115,7 +116,7 @@ fn full_lateness_of_2000_jobs_stays_within_its_aim() {
 #[ignore = "needs the lab"]
 fn every_backend_completes_the_jobs_of_an_easy_system() {
     for backend in [Backend::User, Backend::Fifo, Backend::Deadline] {
-        let (code, bytes) = run("response", backend, "500ms", &folder(&format!("response-{backend}")));
+        let (code, bytes) = run("bench/response", backend, "500ms", &folder(&format!("response-{backend}")));
         let report = report(&bytes);
         assert_eq!((code, misses(&report)), (0, 0), "{backend}");
         assert_eq!(report.tasks[0].completed, report.tasks[0].activations, "{backend}");
@@ -125,7 +126,7 @@ fn every_backend_completes_the_jobs_of_an_easy_system() {
 #[test]
 #[ignore = "needs the lab"]
 fn messages_pass_between_tasks_of_a_table_given_by_hand() {
-    let (code, bytes) = run("end-to-end", Backend::Kernel, "500ms", &folder("end-to-end-kernel"));
+    let (code, bytes) = run("examples/end-to-end", Backend::Kernel, "500ms", &folder("end-to-end-kernel"));
     let report = report(&bytes);
     assert_eq!((code, misses(&report)), (0, 0));
     assert!(report.chains.iter().all(|chain| chain.kept()));

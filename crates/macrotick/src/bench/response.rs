@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::guest;
 use crate::input::plan_from;
 
-const DESCRIPTION: &str = "examples/response.yaml";
+const DESCRIPTION: &str = "bench/response.yaml";
 const BACKENDS: [BackendName; 5] =
     [BackendName::Other, BackendName::Fifo, BackendName::Deadline, BackendName::User, BackendName::Kernel];
 
