@@ -22,6 +22,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("install_after_remove", install_after_remove),
     Scenario::new("bind_errors", bind_errors),
     Scenario::new("bind_by_pidfd", bind_by_pidfd),
+    Scenario::new("bind_a_sleeper_elsewhere", bind_a_sleeper_elsewhere).on(2),
     Scenario::new("bind_a_thread", bind_a_thread),
     Scenario::new("unbind", unbind),
     Scenario::new("wait_interrupted", wait_interrupted),
@@ -213,7 +214,7 @@ fn bind_errors() -> Check {
 
 /// A process that is bound from outside before it waits.
 fn bind_by_pidfd() -> Check {
-    let (u, device, log, go) = (unit_ns(), Device::open()?, Log::new(32), Board::new(1));
+    let (u, device, log, go) = (unit_ns(), Device::open()?, Log::new(32), Board::new(2));
     table(u).install(&device)?;
     process::fork(|| {
         let Ok(device) = Device::open() else { return 1 };
@@ -228,9 +229,12 @@ fn bind_by_pidfd() -> Check {
         }
     });
     let sleeper = process::fork(|| {
+        let _ = sys::set_affinity(0, &[0]);
+        go.set(1, 1);
         sys::sleep(3600 * SECOND);
         0
     });
+    ensure!(sys::eventually(SECOND, || go.get(1) == 1), "the sleeper did not begin");
     let first = process::fork(|| sys::hog());
     for child in [&sleeper, &first] {
         let pidfd = sys::pidfd_open(child.pid, 0).explain("pidfd")?;
@@ -255,6 +259,28 @@ fn bind_by_pidfd() -> Check {
         child.kill(SECOND)?;
     }
     ensure_eq!(device.stats(1).explain("stats")?.nr_threads, 0, "threads at the end");
+    Ok(())
+}
+
+/// A sleeping thread stays on the CPU where it fell asleep, whatever its affinity becomes, until it wakes up.
+fn bind_a_sleeper_elsewhere() -> Check {
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
+    table(u).install(&device)?;
+    let sleeper = process::fork(|| {
+        let _ = sys::set_affinity(0, &[1]);
+        loop {
+            board.add(0, 1);
+            sys::sleep(SECOND / 2);
+        }
+    });
+    ensure!(sys::eventually(SECOND, || board.get(0) == 1), "the sleeper did not begin");
+    sys::sleep(SECOND / 4);
+    let pidfd = sys::pidfd_open(sleeper.pid, 0).explain("pidfd")?;
+    ensure_eq!(device.bind(pidfd, "t"), Err(libc::EAGAIN), "bind while it sleeps on another CPU");
+    ensure_eq!(sys::affinity(sleeper.pid).explain("affinity")?, [1], "affinity afterwards");
+    sys::set_affinity(sleeper.pid, &[0]).explain("set affinity")?;
+    ensure!(sys::eventually(SECOND, || board.get(0) == 2), "the sleeper did not wake up");
+    device.bind(pidfd, "t").explain("bind once it is there")?;
     Ok(())
 }
 

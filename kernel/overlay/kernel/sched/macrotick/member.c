@@ -164,7 +164,8 @@ static void restore_affinity(struct task_struct *p)
  * Return: 0, -ENOENT (no table, or none of its entities has that name),
  * -EBUSY (bound already), -ESRCH (exiting), -EINVAL (a kernel thread, or its
  * cpuset lacks the entity's CPU), -ENOSPC (the entity has
- * MACROTICK_MAX_THREADS), -EAGAIN (its affinity was changed meanwhile).
+ * MACROTICK_MAX_THREADS), -EAGAIN (its affinity was changed meanwhile, or it
+ * sleeps and fell asleep on another CPU, where it stays until it wakes up).
  */
 int mt_bind(struct task_struct *p, const char *name)
 {
