@@ -78,6 +78,11 @@ pub fn unit_ns() -> u64 {
     text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(100) * 1000
 }
 
+/// Whether the kernel is one whose paths are several times as long as usual.
+pub fn is_slow() -> bool {
+    unit_ns() > 100_000
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
