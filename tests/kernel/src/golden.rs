@@ -11,9 +11,8 @@
 //! thread f fifo 99: until 5; spin 2; end     `until` counts from the epoch, and one cycle more in each round
 //! ```
 //!
-//! Steps: `wait`, `yield`, `spin N` (processor time, 0.3 cells less, so that it ends inside a cell), `until N`,
-//! `read` and
-//! `write` (a pipe that all share), `hog`, `end` (sleeps for ever).
+//! Steps: `wait`, `yield`, `spin N` (processor time, 0.3 cells less, so that it ends inside a cell), `until N`, `from N`
+//! (`until N` in the first round only), `read` and `write` (a pipe that all share), `hog`, `end` (sleeps for ever).
 
 use std::str::FromStr;
 
@@ -39,6 +38,7 @@ enum Step {
     /// Cells, by round; the last one counts for all further rounds.
     Spin(Vec<f64>),
     Until(f64),
+    From(f64),
     Read,
     Write,
     Hog,
@@ -168,6 +168,7 @@ fn parse_step(step: &str) -> Check<Step> {
         "yield" => Step::Yield,
         "spin" => Step::Spin(rest.split(',').map(|word| number(Some(word.trim()))).collect::<Check<_>>()?),
         "until" => Step::Until(number(Some(rest))?),
+        "from" => Step::From(number(Some(rest))?),
         "read" => Step::Read,
         "write" => Step::Write,
         "hog" => Step::Hog,
@@ -187,7 +188,15 @@ struct Stage {
 
 impl Stage {
     fn instant(&self, cells: f64) -> u64 {
-        self.board.get(0) + (cells * unit_ns() as f64) as u64
+        (self.board.get(0) as i64 + (cells * unit_ns() as f64) as i64) as u64
+    }
+
+    /// For members, who begin before the epoch is known.
+    fn wait_until(&self, cells: f64) {
+        while self.board.get(0) == 0 {
+            sys::sleep(unit_ns());
+        }
+        sys::sleep_until(self.instant(cells));
     }
 }
 
@@ -208,6 +217,8 @@ fn perform(thread: &Thread, stage: Stage, log: Log, device: &Device) -> i32 {
                     sys::spin(((cells - 0.3) * unit_ns() as f64) as u64);
                 }
                 Step::Until(cells) => sys::sleep_until(stage.instant(*cells) + round as u64 * stage.cycle_ns),
+                Step::From(cells) if round == 0 => stage.wait_until(*cells),
+                Step::From(_) => {}
                 // SAFETY: one byte of a local variable.
                 Step::Read => drop(unsafe { libc::read(stage.pipe[0], (&mut 0u8 as *mut u8).cast(), 1) }),
                 // SAFETY: one byte of a constant.
