@@ -213,13 +213,6 @@ pub fn shown_priority(tid: i32) -> Result<i64, String> {
     fields.split_whitespace().nth(15).and_then(|field| field.parse().ok()).ok_or_else(|| format!("odd stat: {text}"))
 }
 
-/// The CPU where a thread runs, or ran last.
-pub fn cpu_of(tid: i32) -> Result<u32, String> {
-    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).map_err(|error| error.to_string())?;
-    let field = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(36)?.parse().ok());
-    field.ok_or(format!("no CPU in {stat}"))
-}
-
 /// Whether the kernel says that it is PREEMPT_RT.
 pub fn is_preempt_rt() -> bool {
     std::fs::read_to_string("/proc/version").is_ok_and(|version| version.contains("PREEMPT_RT"))

@@ -9,7 +9,6 @@
  * knows about priority inheritance.
  */
 #include <linux/cpuset.h>
-#include <linux/delay.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -118,26 +117,6 @@ static int link_checked(struct task_struct *p, struct macrotick_served *entity)
 	return err;
 }
 
-#define MT_LINK_TRIES	10
-
-/*
- * A sleeping thread stays on the CPU where it fell asleep, whatever its
- * affinity. Everything that sleeps copes with a wake-up for nothing, which
- * moves it. Stopped, traced and frozen threads are none of those.
- */
-static int link_on_its_cpu(struct task_struct *p, struct macrotick_served *entity)
-{
-	int tries, err;
-
-	for (tries = 0; ; tries++) {
-		err = link_checked(p, entity);
-		if (err != -EAGAIN || tries == MT_LINK_TRIES)
-			return err;
-		wake_up_process(p);
-		fsleep(50);
-	}
-}
-
 static void rearm_on_this_cpu(void *unused)
 {
 	struct rq *rq = this_rq();
@@ -186,7 +165,7 @@ static void restore_affinity(struct task_struct *p)
  * -EBUSY (bound already), -ESRCH (exiting), -EINVAL (a kernel thread, or its
  * cpuset lacks the entity's CPU), -ENOSPC (the entity has
  * MACROTICK_MAX_THREADS), -EAGAIN (its affinity was changed meanwhile, or it
- * is stopped, traced or frozen on another CPU).
+ * sleeps and fell asleep on another CPU, where it stays until it wakes up).
  */
 int mt_bind(struct task_struct *p, const char *name)
 {
@@ -205,7 +184,7 @@ int mt_bind(struct task_struct *p, const char *name)
 	if (err)
 		return err;
 	mt_table_get(entity->table);
-	err = link_on_its_cpu(p, entity);
+	err = link_checked(p, entity);
 	if (err) {
 		mt_table_put(entity->table);
 		restore_affinity(p);
