@@ -123,11 +123,13 @@ impl Child {
     }
 }
 
-/// Forks a process that joins an entity and then runs a function; returns once it has joined.
+/// Forks a process that joins an entity and then runs a function; returns once it has joined. Its memory is locked, or
+/// the faults of a fresh process would take from its first jobs more than most windows leave.
 pub fn member(entity: &str, body: impl FnOnce(&Device) -> i32) -> Check<Child> {
     let joined = Board::new(1);
     let child = fork(|| {
         let Ok(device) = Device::open() else { return 100 };
+        sys::lock_memory();
         match device.bind(-1, entity) {
             Ok(()) => joined.set(0, 1),
             Err(errno) => joined.set(0, 1000 + errno as u64),

@@ -72,10 +72,11 @@ pub fn spin(ns: u64) {
     }
 }
 
-/// Takes all page faults now, and lets what [`spin`] uses become warm.
+/// Takes the page faults of all that is mapped now, and lets what [`spin`] uses become warm. What is mapped later is
+/// left alone: threads and mappings made in a job would take milliseconds.
 pub fn lock_memory() {
-    // SAFETY: takes numbers.
-    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    // SAFETY: takes a number.
+    unsafe { libc::mlockall(libc::MCL_CURRENT) };
     spin(1000);
 }
 

@@ -3,10 +3,11 @@
 //! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
 //! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
-//! `MACROTICK_SEED=n` varies the fuzzers' choices.
+//! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use macrotick_kernel_tests::golden::{Case, SEPARATOR};
@@ -71,6 +72,12 @@ fn boot(job: &GuestJob) -> GuestOutcome {
     outcome.unwrap_or_else(|error| panic!("in {last}: {error}"))
 }
 
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// What the kernel had to complain about.
 fn complaints(outcome: &GuestOutcome) -> String {
     outcome.complaints.iter().map(|finding| format!("{:?}: {}\n", finding.kind, finding.excerpt)).collect()
@@ -84,7 +91,11 @@ impl Suite {
             one.cpus <= self.cpus && (self.cpus == 1 || !one.punctual) && (!self.several || one.cpus > 1)
         };
         let wanted = |one: &Scenario| fits(one) && one.is_long() == self.long && named(one);
-        scenarios::all().into_iter().filter(wanted).collect()
+        let mut all: Vec<Scenario> = scenarios::all().into_iter().filter(wanted).collect();
+        if let Ok(seed) = std::env::var(SEED) {
+            all.sort_by_cached_key(|one| hash(&(&seed, one.name)));
+        }
+        all
     }
 
     /// Storms get a guest each, the others share one.
@@ -98,18 +109,22 @@ impl Suite {
     }
 
     fn judge(&self, names: &[&str]) -> Result<(), String> {
-        let mut failed = self.run_in_one_guest(names)?;
-        if self.verdicts != Verdicts::Count && !failed.is_empty() {
-            println!("{} of {} scenarios fail:\n{}", failed.len(), names.len(), failed.join("\n"));
+        let report = |failed: &[String]| match failed {
+            [] => Ok(()),
+            _ => Err(format!("{} of {} scenarios fail:\n{}", failed.len(), names.len(), failed.join("\n"))),
+        };
+        let failed = self.run_in_one_guest(names)?;
+        if let (Err(text), true) = (report(&failed), self.verdicts != Verdicts::Count) {
+            println!("{text}");
         }
-        if self.verdicts == Verdicts::MayRepeat && !failed.is_empty() {
-            let again: Vec<&str> = failed.iter().filter_map(|one| Some(one.split_once(": ")?.0)).collect();
-            failed = self.run_in_one_guest(&again)?;
+        match self.verdicts {
+            Verdicts::MayRepeat if !failed.is_empty() => {
+                let again: Vec<&str> = failed.iter().filter_map(|one| Some(one.split_once(": ")?.0)).collect();
+                report(&self.run_in_one_guest(&again)?)
+            }
+            Verdicts::ArePrinted => Ok(()),
+            Verdicts::Count | Verdicts::MayRepeat => report(&failed),
         }
-        if self.verdicts == Verdicts::ArePrinted || failed.is_empty() {
-            return Ok(());
-        }
-        Err(format!("{} of {} scenarios fail:\n{}", failed.len(), names.len(), failed.join("\n")))
     }
 
     /// What the scenarios complain of; an error if one has no result, or if the kernel complains.

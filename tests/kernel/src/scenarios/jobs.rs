@@ -2,7 +2,7 @@
 
 use macrotick_uapi::{self as abi, Device, SCHED_TT};
 
-use super::{unit_ns, Scenario};
+use super::{is_slow, unit_ns, Scenario};
 use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic};
@@ -39,7 +39,8 @@ pub fn ensure_regular(jobs: &[Job], first: u64, epoch: u64, cycle: u64, offset: 
 
 fn exact() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
-    Table::single(20 * u, 0, 2 * u, 8 * u).install(&device)?;
+    let (window, lateness, most) = if is_slow() { (8 * u, 4 * u, 2.0) } else { (4 * u, u, 1.4) };
+    Table::single(20 * u, 0, 2 * u, window).install(&device)?;
     periodic("t", log, 2 * u)?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 5 * 20 * u - 4 * u);
@@ -47,12 +48,12 @@ fn exact() -> Check {
     ensure_eq!(log.count(), 5, "jobs");
     ensure_regular(&log.jobs(), 0, epoch, 20 * u, 2 * u)?;
     let late = log.jobs().iter().map(|job| job.start_ns - job.nominal_ns).max();
-    ensure!(late < Some(4 * u), "a job began {late:?} ns late");
+    ensure!(late < Some(lateness), "a job began {late:?} ns late");
     ensure_eq!((stats.activations, stats.completions), (5, 5), "activations and completions");
     ensure_eq!((stats.misses, stats.lost, stats.skipped), (0, 0, 0), "misses, lost and skipped");
     ensure_eq!((stats.preemptions, stats.nr_threads, stats.cpu), (0, 1, 0), "preemptions, threads and CPU");
     let share = stats.runtime_ns as f64 / (10 * u) as f64;
-    ensure!((1.0..2.0).contains(&share), "{} ns of processor time for 10 units of {u}", stats.runtime_ns);
+    ensure!((1.0..most).contains(&share), "{} ns of processor time for 10 units of {u}", stats.runtime_ns);
     Ok(())
 }
 
@@ -197,13 +198,13 @@ fn standstill_then_join() -> Check {
     Table::single(cycle, 0, 2 * u, 4 * u).install(&device)?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 1000 * cycle + 10 * u);
-    let joined = sys::now_ns();
     periodic("t", log, u)?;
+    let joined = sys::now_ns();
     sys::sleep_until(joined + 5 * cycle);
     let jobs = log.jobs();
     ensure!((4..=5).contains(&jobs.len()), "{} jobs in five cycles", jobs.len());
-    let first = jobs[0].number;
-    ensure!((1000..=1002).contains(&first), "first job {first}");
+    let (first, now) = (jobs[0].number, (joined - epoch) / cycle);
+    ensure!(now >= 1000 && (now..=now + 1).contains(&first), "first job {first} after joining in cycle {now}");
     ensure_regular(&jobs, first, epoch, cycle, 2 * u)?;
     let stats = device.stats(0).explain("stats")?;
     ensure_eq!((stats.misses, stats.lost, stats.skipped), (0, 0, 0), "misses, lost and skipped");
