@@ -115,7 +115,8 @@ impl Device {
 
     /// Binds the caller (-1), or what is behind a pidfd, to an entity. `ENOENT`: no table, or no such entity; `EBUSY`:
     /// bound already; `ESRCH`: it has ended; `EINVAL`: the name is too long, a kernel thread, or the thread may not
-    /// run on the entity's CPU; `EAGAIN`: its affinity was changed meanwhile, or it sleeps on another CPU; `EBADF`: no pidfd.
+    /// run on the entity's CPU; `EAGAIN`: its affinity was changed meanwhile, or it sleeps on another CPU;
+    /// `EBADF`: no pidfd.
     pub fn bind(&self, pidfd: i32, entity: &str) -> Result<(), i32> {
         self.call(&mut Bind { pidfd, name: name(entity), ..Default::default() })
     }
