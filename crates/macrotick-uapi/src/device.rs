@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::{call, name, Argument, Bind, Entity, Get, Sized32, Start, Stats, Unbind, Wait, Window, DEVICE};
+use crate::{call, name, Argument, Bind, Entity, Get, Notify, Sized32, Start, Stats, Unbind, Wait, Window, DEVICE};
 
 /// The device cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +111,12 @@ impl Device {
     pub fn stats(&self, entity: u32) -> Result<Stats, i32> {
         let mut stats = Stats { entity, ..Default::default() };
         self.call(&mut stats).map(|()| stats)
+    }
+
+    /// Has the misses of an entity, or of [`ALL_ENTITIES`](crate::ALL_ENTITIES), signalled on an eventfd; -1 ends that.
+    /// `ENOENT`: no table, or no such entity; `EBADF`, `EINVAL`: no eventfd.
+    pub fn notify(&self, entity: u32, eventfd: i32) -> Result<(), i32> {
+        self.call(&mut Notify { entity, eventfd, ..Default::default() })
     }
 
     /// Binds the caller (-1), or what is behind a pidfd, to an entity. `ENOENT`: no table, or no such entity; `EBUSY`:

@@ -36,7 +36,11 @@ pub const WINDOW_ORDER: u32 = 13;
 pub const WINDOW_OVERLAP: u32 = 14;
 /// Windows "index" and "other" serve one entity on two CPUs.
 pub const WINDOW_MIGRATES: u32 = 15;
-/// The windows of a CPU take more than [`CAP_PERMILLE`](crate::CAP_PERMILLE) of it; "index" is the first of them.
+/// The windows and leads of a CPU take more than [`CAP_PERMILLE`](crate::CAP_PERMILLE) of it; "index" is the first of them.
 pub const CAPACITY: u32 = 16;
 /// A table is installed already; the call fails with `EBUSY`.
 pub const INSTALLED: u32 = 17;
+/// The lead is longer than [`MAX_LEAD_NS`](crate::MAX_LEAD_NS).
+pub const LEAD: u32 = 18;
+/// There is less than the lead between windows "other" and "index", which has `ACTIVATE`.
+pub const WINDOW_LEAD: u32 = 19;

@@ -12,7 +12,7 @@ pub mod error;
 mod structures;
 
 pub use device::{Device, OpenError};
-pub use structures::{name, Argument, Bind, Entity, Get, Install, Sized32, Start, Stats, Unbind, Wait, Window};
+pub use structures::{name, Argument, Bind, Entity, Get, Install, Notify, Sized32, Start, Stats, Unbind, Wait, Window};
 
 /// Where the device is: `MACROTICK_DEVICE`.
 pub const DEVICE: &str = "/dev/macrotick";
@@ -31,13 +31,22 @@ pub const MAX_THREADS: u32 = 256;
 pub const MIN_WINDOW_NS: u64 = 1000;
 /// The longest cycle, in nanoseconds (one hour): `MACROTICK_MAX_CYCLE_NS`.
 pub const MAX_CYCLE_NS: u64 = 3_600_000_000_000;
-/// What all windows together may take of a CPU, in thousandths: `MACROTICK_CAP_PERMILLE`.
+/// The longest lead, in nanoseconds: `MACROTICK_MAX_LEAD_NS`.
+pub const MAX_LEAD_NS: u64 = 1_000_000;
+/// What all windows and leads together may take of a CPU, in thousandths: `MACROTICK_CAP_PERMILLE`.
 pub const CAP_PERMILLE: u64 = 950;
 
 /// The window releases a job of its entity: `MACROTICK_WINDOW_ACTIVATE`.
 pub const ACTIVATE: u32 = 1 << 0;
 /// A job that is not complete at the end of the window is a miss: `MACROTICK_WINDOW_DEADLINE`.
 pub const DEADLINE: u32 = 1 << 1;
+
+/// A thread whose job is a miss gets `SIGXCPU`: `MACROTICK_ENTITY_MISS_SIGNAL`.
+pub const MISS_SIGNAL: u32 = 1 << 0;
+/// The process of a thread whose job is a miss gets `SIGKILL`: `MACROTICK_ENTITY_MISS_KILL`.
+pub const MISS_KILL: u32 = 1 << 1;
+/// Every entity of the table, for [`Notify::entity`]: `MACROTICK_ALL_ENTITIES`.
+pub const ALL_ENTITIES: u32 = u32::MAX;
 
 /// What [`Get::state`] says: `enum macrotick_state`.
 pub mod state {
@@ -70,6 +79,8 @@ pub mod call {
     pub const GET: u32 = ioc(0x04);
     /// Takes [`Stats`](crate::Stats).
     pub const STATS: u32 = ioc(0x05);
+    /// Takes [`Notify`](crate::Notify).
+    pub const NOTIFY: u32 = ioc(0x06);
     /// Takes [`Bind`](crate::Bind).
     pub const BIND: u32 = ioc(0x10);
     /// Takes [`Unbind`](crate::Unbind).

@@ -10,10 +10,10 @@ use crate::{call, NAME_LEN};
 pub struct Entity {
     /// Unique in the table, terminated, not empty; see [`name`].
     pub name: [u8; NAME_LEN],
-    /// Must be zero.
+    /// What becomes of its misses: zero, [`MISS_SIGNAL`](crate::MISS_SIGNAL) or [`MISS_KILL`](crate::MISS_KILL).
     pub flags: u32,
-    /// Must be zero.
-    pub reserved: u32,
+    /// After so many misses in a row it is stopped; zero: never.
+    pub max_misses: u32,
 }
 
 /// The interval `[offset, offset + length)` of every cycle: `struct macrotick_window`.
@@ -64,6 +64,8 @@ pub struct Install {
     pub error_other: u32,
     /// Out, if the call fails: zero.
     pub error_reserved: u32,
+    /// How much earlier than their offsets windows with [`ACTIVATE`](crate::ACTIVATE) open, in nanoseconds.
+    pub lead_ns: u64,
 }
 
 /// When the table begins: `struct macrotick_start`.
@@ -102,6 +104,8 @@ pub struct Get {
     pub entities: u64,
     /// The address to which each [`Window`] is written.
     pub windows: u64,
+    /// Out: the lead, in nanoseconds.
+    pub lead_ns: u64,
 }
 
 /// The counters of an entity since the table was installed: `struct macrotick_entity_stats`.
@@ -132,6 +136,32 @@ pub struct Stats {
     pub preemptions: u64,
     /// Processor time received under [`SCHED_TT`](crate::SCHED_TT), in nanoseconds.
     pub runtime_ns: u64,
+    /// The part of it in which jobs were held until their nominal instant, in nanoseconds.
+    pub held_ns: u64,
+    /// Jobs that the lead was too short for.
+    pub late: u64,
+    /// The longest time from a nominal instant to its interrupt, in nanoseconds.
+    pub late_max_ns: u64,
+    /// Misses with a job that had not begun.
+    pub never_ran: u64,
+    /// Misses since jobs were done in time.
+    pub misses_in_row: u32,
+    /// 1: after [`Entity::max_misses`], until a thread is bound.
+    pub stopped: u32,
+}
+
+/// Where misses are signalled: `struct macrotick_notify`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notify {
+    /// Of this structure, in bytes.
+    pub size: u32,
+    /// Must be zero.
+    pub flags: u32,
+    /// The place of the entity in the table, or [`ALL_ENTITIES`](crate::ALL_ENTITIES).
+    pub entity: u32,
+    /// An eventfd, in place of the one before; -1: none.
+    pub eventfd: i32,
 }
 
 /// A thread that becomes a member of an entity: `struct macrotick_bind`.
@@ -226,8 +256,8 @@ macro_rules! argument {
     };
 }
 
-sized!(Install, Start, Get, Stats, Bind, Unbind, Wait);
-argument!(Install: INSTALL, Start: START, Stats: STATS, Bind: BIND, Unbind: UNBIND, Wait: WAIT);
+sized!(Install, Start, Get, Stats, Notify, Bind, Unbind, Wait);
+argument!(Install: INSTALL, Start: START, Stats: STATS, Notify: NOTIFY, Bind: BIND, Unbind: UNBIND, Wait: WAIT);
 
 #[cfg(test)]
 mod tests {

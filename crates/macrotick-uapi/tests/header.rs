@@ -35,15 +35,16 @@ macro_rules! structure {
 }
 
 fn structures(claims: &mut Claims) {
-    structure!(claims, Entity, "macrotick_entity": name, flags, reserved);
+    structure!(claims, Entity, "macrotick_entity": name, flags, max_misses);
     structure!(claims, Window, "macrotick_window": offset_ns, length_ns, cpu, entity, flags, reserved);
     structure!(claims, Install, "macrotick_install": size, flags, clockid, nr_entities, nr_windows, reserved, cycle_ns,
-        entities, windows, error, error_index, error_other, error_reserved);
+        entities, windows, error, error_index, error_other, error_reserved, lead_ns);
     structure!(claims, Start, "macrotick_start": size, flags, epoch_ns);
     structure!(claims, Get, "macrotick_get": size, flags, state, clockid, nr_entities, nr_windows, cycle_ns, epoch_ns,
-        entities, windows);
+        entities, windows, lead_ns);
     structure!(claims, Stats, "macrotick_entity_stats": size, entity, name, cpu, nr_threads, activations, completions,
-        misses, lost, skipped, preemptions, runtime_ns);
+        misses, lost, skipped, preemptions, runtime_ns, held_ns, late, late_max_ns, never_ran, misses_in_row, stopped);
+    structure!(claims, Notify, "macrotick_notify": size, flags, entity, eventfd);
     structure!(claims, Bind, "macrotick_bind": size, flags, pidfd, reserved, name);
     structure!(claims, Unbind, "macrotick_unbind": size, flags, pidfd, reserved);
     structure!(claims, Wait, "macrotick_wait": size, flags, job, nominal_ns, lost);
@@ -60,13 +61,14 @@ macro_rules! numbers {
 fn numbers(claims: &mut Claims) {
     numbers!(claims, "", macrotick_uapi: SCHED_TT);
     numbers!(claims, "MACROTICK_", macrotick_uapi: MAX_ENTITIES, MAX_WINDOWS, MAX_THREADS, MIN_WINDOW_NS, MAX_CYCLE_NS,
-        CAP_PERMILLE);
+        MAX_LEAD_NS, CAP_PERMILLE, ALL_ENTITIES);
+    numbers!(claims, "MACROTICK_ENTITY_", macrotick_uapi: MISS_SIGNAL, MISS_KILL);
     numbers!(claims, "MACROTICK_WINDOW_", macrotick_uapi: ACTIVATE, DEADLINE);
     numbers!(claims, "MACROTICK_ERR_", error: NONE, HEADER, CLOCK, CYCLE, ENTITY_NAME, ENTITY_TWICE, ENTITY_FLAGS,
         ENTITY_IDLE, WINDOW_FLAGS, WINDOW_CPU, WINDOW_ENTITY, WINDOW_LENGTH, WINDOW_RANGE, WINDOW_ORDER,
-        WINDOW_OVERLAP, WINDOW_MIGRATES, CAPACITY, INSTALLED);
+        WINDOW_OVERLAP, WINDOW_MIGRATES, CAPACITY, INSTALLED, LEAD, WINDOW_LEAD);
     numbers!(claims, "MACROTICK_STATE_", state: EMPTY, STOPPED, RUNNING);
-    numbers!(claims, "MACROTICK_IOC_", call: INSTALL, START, STOP, REMOVE, GET, STATS, BIND, UNBIND, WAIT);
+    numbers!(claims, "MACROTICK_IOC_", call: INSTALL, START, STOP, REMOVE, GET, STATS, NOTIFY, BIND, UNBIND, WAIT);
     claims.add("MACROTICK_NAME_LEN", NAME_LEN as u64);
     claims.add(format!("__builtin_strcmp(MACROTICK_DEVICE, \"{DEVICE}\")"), 0);
 }

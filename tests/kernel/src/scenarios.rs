@@ -5,7 +5,9 @@ mod forking;
 mod fuzz;
 mod inherit;
 mod jobs;
+mod lead;
 mod members;
+mod misses;
 mod policy;
 mod refusals;
 mod rttests;
@@ -60,6 +62,8 @@ pub fn all() -> Vec<Scenario> {
     let parts = [
         refusals::ALL,
         jobs::ALL,
+        lead::ALL,
+        misses::ALL,
         members::ALL,
         policy::ALL,
         death::ALL,

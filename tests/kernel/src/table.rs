@@ -9,6 +9,8 @@ use crate::check::Check;
 pub struct Table {
     /// The cycle.
     pub cycle_ns: u64,
+    /// The lead.
+    pub lead_ns: u64,
     /// The entities in the order of their first window.
     pub entities: Vec<Entity>,
     /// The windows in the order in which they were added.
@@ -31,7 +33,7 @@ pub struct Refusal {
 impl Table {
     /// An empty table.
     pub fn new(cycle_ns: u64) -> Table {
-        Table { cycle_ns, entities: Vec::new(), windows: Vec::new() }
+        Table { cycle_ns, lead_ns: 0, entities: Vec::new(), windows: Vec::new() }
     }
 
     /// Adds a window `[offset, offset + length)`, and its entity if it is the first one.
@@ -51,6 +53,19 @@ impl Table {
         Table::new(cycle_ns).window("t", cpu, offset_ns, length_ns, abi::ACTIVATE | abi::DEADLINE)
     }
 
+    /// Sets the lead.
+    pub fn lead(self, lead_ns: u64) -> Table {
+        Table { lead_ns, ..self }
+    }
+
+    /// Sets what becomes of misses of the last entity that was added.
+    pub fn misses(mut self, flags: u32, max_misses: u32) -> Table {
+        if let Some(entity) = self.entities.last_mut() {
+            (entity.flags, entity.max_misses) = (flags, max_misses);
+        }
+        self
+    }
+
     /// The request to install it. It points into the table.
     pub fn request(&self) -> Install {
         Install {
@@ -58,6 +73,7 @@ impl Table {
             nr_entities: self.entities.len() as u32,
             nr_windows: self.windows.len() as u32,
             cycle_ns: self.cycle_ns,
+            lead_ns: self.lead_ns,
             entities: self.entities.as_ptr() as u64,
             windows: self.windows.as_ptr() as u64,
             ..Default::default()

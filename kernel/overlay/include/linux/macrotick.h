@@ -43,6 +43,7 @@ struct macrotick_task {
 	u64			pending_job;
 	u64			pending_nominal;
 	u64			lost;
+	u64			held;		/* not yet accounted, written by the thread itself */
 	enum macrotick_thread_state state;
 	bool			queued;	/* enqueued in the class */
 	bool			linked;	/* in entity->ready */
@@ -52,6 +53,11 @@ struct macrotick_task {
 	bool			periodic;	/* has waited at least once */
 	bool			has_job;	/* released and not complete */
 	bool			has_pending;
+	bool			began;		/* its job has had the processor */
+	bool			hold;		/* its job is held until the nominal instant */
+	bool			late;		/* the lead was too short, not yet accounted */
+	bool			missed;		/* its job is a miss */
+	bool			to_tell;	/* it must be told so */
 	bool			boosted;	/* has a donor */
 	bool			in_wait;	/* in the device's wait call */
 	bool			at_rest;	/* WAITING, and has nothing to do before its job */
@@ -65,8 +71,16 @@ static inline bool macrotick_policy(int policy)
 #ifdef CONFIG_MACROTICK
 void macrotick_exit_task(struct task_struct *p);
 void __macrotick_fatal_signal(struct task_struct *p);
+void mt_hold(void);
 bool macrotick_pins(struct task_struct *p, const struct cpumask *mask);
 bool macrotick_bound(struct task_struct *p);
+
+/* Hook of do_sched_yield(), behind the switch. */
+#define macrotick_yielded()						\
+do {									\
+	if (unlikely(current->policy == SCHED_TT))			\
+		mt_hold();						\
+} while (0)
 
 #define macrotick_fatal_signal(p, state)				\
 do {									\
@@ -78,6 +92,7 @@ static inline void macrotick_exit_task(struct task_struct *p) { }
 static inline bool macrotick_pins(struct task_struct *p, const struct cpumask *mask) { return false; }
 static inline bool macrotick_bound(struct task_struct *p) { return false; }
 #define macrotick_fatal_signal(p, state) do { } while (0)
+#define macrotick_yielded() do { } while (0)
 #endif
 
 #endif /* _LINUX_MACROTICK_H */

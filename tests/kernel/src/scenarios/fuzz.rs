@@ -116,6 +116,10 @@ fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
         let length = abi::MIN_WINDOW_NS + random.below(3 * u);
         at[cpu] = begin + length;
         table = table.window(name, cpu as u32, begin, length, random.below(4) as u32);
+        table = table.misses(random.below(3) as u32, random.below(4) as u32);
+    }
+    if random.below(2) == 0 {
+        table = table.lead(random.below(u / 2));
     }
     table.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
     table
@@ -123,8 +127,10 @@ fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
 
 impl Fuzzer {
     fn run(&mut self) -> i32 {
-        // SAFETY: the handler does nothing.
-        unsafe { libc::signal(libc::SIGUSR1, ignore as *const () as usize) };
+        for signal in [libc::SIGUSR1, libc::SIGXCPU] {
+            // SAFETY: the handler does nothing.
+            unsafe { libc::signal(signal, ignore as *const () as usize) };
+        }
         loop {
             self.board.add(CALLS, 1);
             self.step();
@@ -132,7 +138,7 @@ impl Fuzzer {
     }
 
     fn step(&mut self) {
-        match self.random.below(26) {
+        match self.random.below(27) {
             0 => drop(table(&mut self.random, self.u, self.cpus).try_install(&self.device)),
             1 => drop(self.device.start(self.random.below(2) * sys::now_ns())),
             2 => drop(self.device.stop()),
@@ -156,6 +162,7 @@ impl Fuzzer {
                 let cpu = 1 + self.random.below(u64::from(self.cpus - 1)) as u32;
                 let _ = sys::set_online(cpu, self.random.below(2) == 0);
             }
+            25 => self.notify(),
             _ => sys::spin(self.random.below(2 * self.u)),
         }
     }
@@ -229,6 +236,15 @@ impl Fuzzer {
             sys::spin(self.u / 4);
             let _ = lock.unlock();
         }
+    }
+
+    fn notify(&mut self) {
+        // SAFETY: takes numbers.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK) };
+        let entity = *self.random.pick(&[0, 1, 2, 3, abi::ALL_ENTITIES]);
+        let _ = self.device.notify(entity, fd);
+        // SAFETY: a descriptor of our own.
+        unsafe { libc::close(fd) };
     }
 
     fn read_out(&mut self) {

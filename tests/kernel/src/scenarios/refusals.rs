@@ -15,6 +15,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("refuse_windows", windows),
     Scenario::new("refuse_overlap", overlap),
     Scenario::new("refuse_capacity", capacity),
+    Scenario::new("refuse_lead", lead),
     Scenario::new("refuse_two_cpus", two_cpus).on(2),
     Scenario::new("refuse_offline_cpu", offline_cpu).on(2),
     Scenario::new("argument_sizes", sizes),
@@ -87,7 +88,7 @@ fn entities() -> Check {
     refused("an empty name", error::ENTITY_NAME, 1, 0, |all| all[1].name = [0; 32])?;
     refused("an unterminated name", error::ENTITY_NAME, 0, 0, |all| all[0].name = [b'x'; 32])?;
     refused("flags", error::ENTITY_FLAGS, 1, 0, |all| all[1].flags = 1 << 31)?;
-    refused("reserved", error::ENTITY_FLAGS, 0, 0, |all| all[0].reserved = 1)?;
+    refused("two policies", error::ENTITY_FLAGS, 0, 0, |all| all[0].flags = abi::MISS_SIGNAL | abi::MISS_KILL)?;
     refused("a name twice", error::ENTITY_TWICE, 1, 0, |all| all[1].name = all[0].name)?;
     refused("no window", error::ENTITY_IDLE, 2, 0, |all| {
         all.push(Entity { name: abi::name("c"), ..Default::default() });
@@ -148,6 +149,30 @@ fn capacity() -> Check {
     accept(&device, "95 percent of an odd cycle", &odd(9_500_000))
 }
 
+fn lead() -> Check {
+    let device = Device::open()?;
+    let us = |n: u64| n * 1000;
+    let apart = |lead| right().window("c", 0, 2 * MS + us(20), MS, 3).lead(lead);
+    expect(&device, "longer than the longest", &right().lead(abi::MAX_LEAD_NS + 1), error::LEAD, 0, 0)?;
+    expect(&device, "no room at all", &right().lead(1), error::WINDOW_LEAD, 1, 0)?;
+    let continued = |lead| {
+        let mut table = apart(lead);
+        table.windows[1].flags = abi::DEADLINE;
+        table
+    };
+    accept(&device, "as long as the gap, no ACTIVATE behind an abutting window", &continued(us(20)))?;
+    expect(&device, "longer than the gap", &continued(us(20) + 1), error::WINDOW_LEAD, 2, 1)?;
+    let around = |lead| Table::single(10 * MS, 0, us(5), MS).window("b", 0, 9 * MS, us(990), 0).lead(lead);
+    accept(&device, "around the cycle", &around(us(15)))?;
+    expect(&device, "too long around the cycle", &around(us(15) + 1), error::WINDOW_LEAD, 0, 1)?;
+    let alone = |lead| Table::single(10 * MS, 0, MS, 9 * MS).lead(lead);
+    accept(&device, "one window", &alone(us(500)))?;
+    expect(&device, "95 percent with the lead", &alone(us(500) + 1), error::CAPACITY, 0, 0)?;
+    alone(us(7)).install(&device)?;
+    ensure_eq!(device.get().explain("get")?.lead_ns, us(7), "lead read back");
+    Ok(())
+}
+
 fn two_cpus() -> Check {
     let device = Device::open()?;
     let table = Table::new(10 * MS).window("a", 0, 0, MS, 3).window("a", 1, 5 * MS, MS, 0);
@@ -188,10 +213,14 @@ fn with_tail<T: Sized32>(device: &Device, call: u32, arg: T, size: u32, poison: 
     unsafe { device.raw(call, buffer.as_mut_ptr() as u64) }
 }
 
-fn try_sizes<T: Sized32>(device: &Device, what: &str, call: u32, arg: T, good: Result<(), i32>) -> Check {
-    let full = std::mem::size_of::<T>() as u32;
-    for size in [0, 1, 4, full - 8, full - 1] {
+/// `first` is the size of the structure's first version, in bytes: what was added later is zero where it is missing.
+fn try_sizes<T: Sized32>(device: &Device, call: (&str, u32), first: u32, arg: T, good: Result<(), i32>) -> Check {
+    let ((what, call), full) = (call, std::mem::size_of::<T>() as u32);
+    for size in [0, 1, 4, first - 8, first - 1] {
         ensure_eq!(with_tail(device, call, arg, size, None), Err(libc::EINVAL), "{what} with size {size}");
+    }
+    for size in first..=full {
+        ensure_eq!(with_tail(device, call, arg, size, None), good, "{what} with size {size}");
     }
     for size in [full + 1, full + 8, 4096] {
         ensure_eq!(with_tail(device, call, arg, size, None), good, "{what} with size {size} and zeroes");
@@ -210,13 +239,17 @@ fn try_sizes<T: Sized32>(device: &Device, what: &str, call: u32, arg: T, good: R
 fn sizes() -> Check {
     let device = Device::open()?;
     let bad = Install { flags: 1, ..right().request() };
-    try_sizes(&device, "install", call::INSTALL, bad, Err(libc::EINVAL))?;
-    try_sizes(&device, "start", call::START, Start::default(), Err(libc::ENOENT))?;
-    try_sizes(&device, "get", call::GET, Get::default(), Ok(()))?;
-    try_sizes(&device, "stats", call::STATS, Stats::default(), Err(libc::ENOENT))?;
-    try_sizes(&device, "bind", call::BIND, abi::Bind { pidfd: -1, ..Default::default() }, Err(libc::ENOENT))?;
-    try_sizes(&device, "unbind", call::UNBIND, Unbind { pidfd: -1, ..Default::default() }, Err(libc::ENOTCONN))?;
-    try_sizes(&device, "wait", call::WAIT, Wait::default(), Err(libc::ENOTCONN))?;
+    let me = abi::Bind { pidfd: -1, ..Default::default() };
+    let none = abi::Unbind { pidfd: -1, ..Default::default() };
+    try_sizes(&device, ("install", call::INSTALL), 72, bad, Err(libc::EINVAL))?;
+    try_sizes(&device, ("start", call::START), 16, Start::default(), Err(libc::ENOENT))?;
+    try_sizes(&device, ("get", call::GET), 56, Get::default(), Ok(()))?;
+    try_sizes(&device, ("stats", call::STATS), 104, Stats::default(), Err(libc::ENOENT))?;
+    let notify = abi::Notify { eventfd: -1, ..Default::default() };
+    try_sizes(&device, ("notify", call::NOTIFY), 16, notify, Err(libc::ENOENT))?;
+    try_sizes(&device, ("bind", call::BIND), 48, me, Err(libc::ENOENT))?;
+    try_sizes(&device, ("unbind", call::UNBIND), 16, none, Err(libc::ENOTCONN))?;
+    try_sizes(&device, ("wait", call::WAIT), 32, Wait::default(), Err(libc::ENOTCONN))?;
     let table = right();
     ensure_eq!(with_tail(&device, call::INSTALL, table.request(), 4096, None), Ok(()), "a table in a larger structure");
     device.remove().explain("remove")
@@ -232,7 +265,7 @@ fn read_nowhere(device: &Device, get: Get) -> Result<(), i32> {
 fn pointers() -> Check {
     let device = Device::open()?;
     let calls =
-        [call::INSTALL, call::START, call::GET, call::STATS, call::BIND, call::UNBIND, call::WAIT, call::INSTALL];
+        [call::INSTALL, call::START, call::GET, call::STATS, call::NOTIFY, call::BIND, call::UNBIND, call::WAIT];
     for call in calls {
         for pointer in [0, 8, 0x1000, 0x7fff_ffff_f000, 0xffff_8000_0000_0000, 0xffff_ffff_ffff_fff8] {
             // SAFETY: no address of ours.
@@ -260,7 +293,7 @@ fn pointers() -> Check {
     table.install(&device)?;
     let get = Get { nr_entities: 2, nr_windows: 2, entities: 8, windows: 8, ..Default::default() };
     ensure_eq!(read_nowhere(&device, get), Err(libc::EFAULT), "get to a bad address");
-    for nr in [3, 0x06, 0x0f, 0x13, 0x20, 0xff] {
+    for nr in [3, 0x07, 0x0f, 0x13, 0x20, 0xff] {
         let call = (call::INSTALL & !0xff) | nr;
         if nr == 3 {
             continue;
@@ -294,6 +327,8 @@ fn flags() -> Check {
     ensure_eq!(device.call(&mut unbind), Err(libc::EINVAL), "unbind with flags");
     let mut unbind = Unbind { reserved: 1, pidfd: -1, ..Default::default() };
     ensure_eq!(device.call(&mut unbind), Err(libc::EINVAL), "unbind with reserved");
+    let mut notify = abi::Notify { flags: 1, eventfd: -1, ..Default::default() };
+    ensure_eq!(device.call(&mut notify), Err(libc::EINVAL), "notify with flags");
     let mut wait = Wait { flags: 1, ..Default::default() };
     ensure_eq!(device.call(&mut wait), Err(libc::EINVAL), "wait with flags");
     ensure_eq!(device.stats(2).map(drop), Err(libc::ENOENT), "stats of entity 2 of 2");

@@ -33,14 +33,22 @@
 #define MACROTICK_MAX_THREADS	256	/* of one entity; children beyond are left out */
 #define MACROTICK_MIN_WINDOW_NS	1000ULL
 #define MACROTICK_MAX_CYCLE_NS	3600000000000ULL	/* one hour */
-#define MACROTICK_CAP_PERMILLE	950	/* of each CPU, for all windows together */
+#define MACROTICK_MAX_LEAD_NS	1000000ULL
+#define MACROTICK_CAP_PERMILLE	950	/* of each CPU, for all windows and leads together */
 
 /* What a window or a server serves: an ordered set of threads. */
 struct macrotick_entity {
 	char	name[MACROTICK_NAME_LEN];	/* unique, NUL-terminated, not empty */
-	__u32	flags;				/* must be zero */
-	__u32	reserved;
+	__u32	flags;
+	__u32	max_misses;	/* in a row, after which the entity is stopped; 0: never */
 };
+
+/*
+ * What becomes of a thread whose job is a miss, at most one of these: it gets
+ * SIGXCPU, or its process SIGKILL. Otherwise it resumes in its next window.
+ */
+#define MACROTICK_ENTITY_MISS_SIGNAL	(1U << 0)
+#define MACROTICK_ENTITY_MISS_KILL	(1U << 1)
 
 /* The window releases a job of its entity. */
 #define MACROTICK_WINDOW_ACTIVATE	(1U << 0)
@@ -77,6 +85,8 @@ enum macrotick_error {
 	MACROTICK_ERR_WINDOW_MIGRATES,	/* index, other: one entity on two CPUs */
 	MACROTICK_ERR_CAPACITY,		/* index: first window of the CPU that is too full */
 	MACROTICK_ERR_INSTALLED,	/* -EBUSY: a table is installed already */
+	MACROTICK_ERR_LEAD,		/* longer than the maximum */
+	MACROTICK_ERR_WINDOW_LEAD,	/* index, other: less than the lead between them */
 };
 
 /*
@@ -98,6 +108,12 @@ struct macrotick_install {
 	__u32	error_index;
 	__u32	error_other;
 	__u32	error_reserved;
+	/*
+	 * The lead: windows with ACTIVATE open so much earlier, and the released
+	 * thread is held in the kernel until the nominal instant. No window may
+	 * be open on the CPU meanwhile.
+	 */
+	__u64	lead_ns;
 };
 
 /*
@@ -132,6 +148,7 @@ struct macrotick_get {
 	__u64	epoch_ns;	/* out; zero unless running */
 	__aligned_u64 entities;
 	__aligned_u64 windows;
+	__u64	lead_ns;	/* out */
 };
 
 /* Counters since the table was installed. */
@@ -148,6 +165,24 @@ struct macrotick_entity_stats {
 	__u64	skipped;	/* windows passed over by a late interrupt */
 	__u64	preemptions;	/* threads preempted at a window's end */
 	__u64	runtime_ns;	/* processor time received under SCHED_TT */
+	__u64	held_ns;	/* the part of it in which jobs were held */
+	__u64	late;		/* jobs that the lead was too short for */
+	__u64	late_max_ns;	/* longest time from a nominal instant to its interrupt */
+	__u64	never_ran;	/* misses with a job that had not begun */
+	__u32	misses_in_row;
+	__u32	stopped;	/* 1: after max_misses, until a thread is bound */
+};
+
+/*
+ * Counts the misses of an entity, or of all, on an eventfd: it is signalled
+ * after one or more of them. It replaces the one set before.
+ */
+#define MACROTICK_ALL_ENTITIES	(~0U)
+struct macrotick_notify {
+	__u32	size;
+	__u32	flags;		/* must be zero */
+	__u32	entity;		/* index, or MACROTICK_ALL_ENTITIES */
+	__s32	eventfd;	/* -1: none any longer */
 };
 
 /*
@@ -192,9 +227,10 @@ struct macrotick_wait {
 
 /*
  * The size travels in the structure, not in the number, so that structures
- * can grow. Install, start, stop, remove, bind and unbind need CAP_SYS_NICE;
- * a bound thread may always wait. A thread under SCHED_TT must not start, stop
- * or remove the table (-EDEADLK): it would freeze itself half-way.
+ * can grow. Install, start, stop, remove, notify, bind and unbind need
+ * CAP_SYS_NICE; a bound thread may always wait. A thread under SCHED_TT must
+ * not start, stop or remove the table (-EDEADLK): it would freeze itself
+ * half-way.
  */
 #define MACROTICK_IOC(nr)	_IOC(_IOC_READ | _IOC_WRITE, 0xBE, nr, 0)
 #define MACROTICK_IOC_INSTALL	MACROTICK_IOC(0x00)	/* struct macrotick_install */
@@ -203,6 +239,7 @@ struct macrotick_wait {
 #define MACROTICK_IOC_REMOVE	MACROTICK_IOC(0x03)	/* no argument */
 #define MACROTICK_IOC_GET	MACROTICK_IOC(0x04)	/* struct macrotick_get */
 #define MACROTICK_IOC_STATS	MACROTICK_IOC(0x05)	/* struct macrotick_entity_stats */
+#define MACROTICK_IOC_NOTIFY	MACROTICK_IOC(0x06)	/* struct macrotick_notify */
 #define MACROTICK_IOC_BIND	MACROTICK_IOC(0x10)	/* struct macrotick_bind */
 #define MACROTICK_IOC_UNBIND	MACROTICK_IOC(0x11)	/* struct macrotick_unbind */
 #define MACROTICK_IOC_WAIT	MACROTICK_IOC(0x12)	/* struct macrotick_wait */

@@ -204,6 +204,8 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 		m->has_job = false;
 		m->entity->nr_jobs--;
 		m->entity->completions++;
+		mt_note_hold(p);
+		mt_meet(p);
 		trace_macrotick_complete(p, m->entity->name, m->job, m->nominal);
 	} else if (!m->periodic) {
 		m->periodic = true;
@@ -219,6 +221,9 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 		m->has_pending = false;
 		m->state = MACROTICK_READY;
 		m->has_job = true;
+		m->began = true;
+		m->missed = false;
+		m->hold = false;
 		m->entity->nr_jobs++;
 		m->job = m->pending_job;
 		m->nominal = m->pending_nominal;
@@ -301,6 +306,7 @@ static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct
 
 static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool first)
 {
+	p->macrotick.began = true;
 	p->se.exec_start = rq_clock_task(rq);
 }
 

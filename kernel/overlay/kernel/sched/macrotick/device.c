@@ -84,6 +84,8 @@ static int get_entities(const struct macrotick_table *table, u64 user)
 		struct macrotick_entity entity = { };
 
 		strscpy_pad(entity.name, table->entities[i].name);
+		entity.flags = table->entities[i].flags;
+		entity.max_misses = table->entities[i].max_misses;
 		if (copy_to_user(&out[i], &entity, sizeof(entity)))
 			return -EFAULT;
 	}
@@ -122,6 +124,7 @@ static int get_table(struct macrotick_get *arg, const struct macrotick_table *ta
 	arg->nr_entities = table->nr_entities;
 	arg->nr_windows = table->nr_windows;
 	arg->cycle_ns = table->cycle;
+	arg->lead_ns = table->lead;
 	arg->epoch_ns = epoch;
 	return err;
 }
@@ -176,6 +179,12 @@ static int get_stats(struct macrotick_entity_stats *arg)
 	arg->skipped = entity->skipped;
 	arg->preemptions = entity->preemptions;
 	arg->runtime_ns = entity->runtime;
+	arg->held_ns = entity->held;
+	arg->late = entity->late;
+	arg->late_max_ns = entity->late_max;
+	arg->never_ran = entity->never_ran;
+	arg->misses_in_row = entity->misses_in_row;
+	arg->stopped = entity->stopped;
 	raw_spin_rq_unlock(rq);
 	return 0;
 }
@@ -186,6 +195,16 @@ static int ioctl_stats(void __user *user)
 	int err = FETCH(arg, runtime_ns, user) ?: get_stats(&arg);
 
 	return err ?: STORE(user, arg);
+}
+
+static int ioctl_notify(void __user *user)
+{
+	struct macrotick_notify arg;
+	int err = FETCH(arg, eventfd, user);
+
+	if (err)
+		return err;
+	return arg.flags ? -EINVAL : mt_notify(&arg);
 }
 
 /*
@@ -255,7 +274,11 @@ static int ioctl_wait(void __user *user)
 		return err;
 	if (arg.flags)
 		return -EINVAL;
-	return mt_wait(&arg) ?: STORE(user, arg);
+	err = mt_wait(&arg) ?: STORE(user, arg);
+	/* Last, so that nothing but the return is between the nominal instant and the job. */
+	if (likely(!err))
+		mt_hold();
+	return err;
 }
 
 static long macrotick_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -279,6 +302,8 @@ static long macrotick_ioctl(struct file *file, unsigned int cmd, unsigned long a
 		return mt_stop();
 	case MACROTICK_IOC_REMOVE:
 		return mt_remove();
+	case MACROTICK_IOC_NOTIFY:
+		return ioctl_notify(user);
 	case MACROTICK_IOC_BIND:
 		return ioctl_bind(user);
 	case MACROTICK_IOC_UNBIND:

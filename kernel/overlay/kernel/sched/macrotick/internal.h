@@ -8,6 +8,8 @@
  * class.c   the scheduling class
  * member.c  threads join, fork, exit
  * boost.c   threads that hold contended locks outside their windows
+ * lead.c    jobs are dispatched early and held until their nominal instant
+ * miss.c    what becomes of jobs that are not done in time
  * device.c  /dev/macrotick
  *
  * Lock order: mt_control (mutex) > p->pi_lock > rq lock. Everything of an
@@ -41,6 +43,12 @@ struct macrotick_served {
 	unsigned int		nr_jobs;	/* threads with an incomplete job */
 	unsigned int		nr_boosted;
 	char			name[MACROTICK_NAME_LEN];
+	u32			flags;
+	u32			max_misses;
+	u32			misses_in_row;
+	bool			stopped;	/* its windows serve nobody */
+	bool			missed;		/* since somebody was told */
+	struct eventfd_ctx	*notify;	/* under mt_control */
 	u64			activations;
 	u64			completions;
 	u64			misses;
@@ -48,12 +56,17 @@ struct macrotick_served {
 	u64			skipped;
 	u64			preemptions;
 	u64			runtime;
+	u64			held;
+	u64			late;
+	u64			late_max;
+	u64			never_ran;
 };
 
 struct mt_window {
 	u64			offset;
 	u64			end;
 	struct macrotick_served	*entity;
+	u64			lead;		/* zero without ACTIVATE */
 	u32			flags;
 	u32			activation;	/* index of its ACTIVATE in the cycle */
 };
@@ -67,10 +80,12 @@ struct mt_schedule {
 struct macrotick_table {
 	struct kref		ref;		/* one of mt_table, one per bound thread */
 	u64			cycle;
+	u64			lead;
 	u64			epoch;		/* while running */
 	bool			running;
 	bool			removed;
 	wait_queue_head_t	wait;		/* for running or removed */
+	struct eventfd_ctx	*notify;	/* under mt_control */
 	unsigned int		nr_entities;
 	unsigned int		nr_windows;
 	struct macrotick_served	*entities;
@@ -87,6 +102,7 @@ struct mt_cpu {
 	unsigned int		pos;		/* the open window, else the next one */
 	bool			open;		/* windows[pos] has begun */
 	bool			settle;		/* mt_settle() has something to do */
+	bool			tell;		/* somebody must be told of a miss */
 	struct macrotick_served	*served;	/* of the open window */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
@@ -109,6 +125,7 @@ static inline struct mt_cpu *mt_cpu_of(struct rq *rq)
 /* table.c */
 struct macrotick_table *mt_table_decode(struct macrotick_install *arg);
 void mt_table_put(struct macrotick_table *table);
+int mt_refuse(struct macrotick_install *arg, enum macrotick_error error, u32 index, u32 other);
 
 static inline void mt_table_get(struct macrotick_table *table)
 {
@@ -123,6 +140,8 @@ int mt_install(struct macrotick_install *arg);
 int mt_start(struct macrotick_start *arg);
 int mt_stop(void);
 int mt_remove(void);
+struct task_struct *mt_find_member(struct macrotick_served *entity,
+				   bool (*test)(struct task_struct *p));
 
 /* window.c */
 void mt_cpu_init(struct mt_cpu *c);
@@ -135,6 +154,20 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table);
 void mt_halt(struct rq *rq);
 void mt_link_ready(struct rq *rq, struct task_struct *p);
 void mt_unlink_ready(struct rq *rq, struct task_struct *p);
+
+/* lead.c */
+int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table);
+u64 mt_opening(const struct mt_window *w, u64 base);
+void mt_note_release(struct macrotick_served *entity, u64 nominal, u64 now);
+void mt_note_hold(struct task_struct *p);
+
+/* miss.c */
+void mt_miss(struct mt_cpu *c, const struct mt_window *w);
+void mt_meet(struct task_struct *p);
+void mt_restart(struct macrotick_served *entity);
+void mt_tell(void);
+int mt_notify(struct macrotick_notify *arg);
+void mt_forget_notify(struct macrotick_table *table);
 
 /* class.c */
 struct task_struct *mt_first(struct mt_cpu *c);

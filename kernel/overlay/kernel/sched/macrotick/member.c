@@ -113,6 +113,8 @@ static int link_checked(struct task_struct *p, struct macrotick_served *entity)
 		err = -EAGAIN;
 	else
 		link_member(rq, p, entity);
+	if (!err)
+		mt_restart(entity);
 	task_rq_unlock(rq, p, &rf);
 	return err;
 }

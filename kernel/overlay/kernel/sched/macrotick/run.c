@@ -56,10 +56,9 @@ int mt_install(struct macrotick_install *arg)
 	return -EBUSY;
 }
 
-typedef bool (*mt_member_test)(struct task_struct *p);
-
 /* The first thread of an entity that passes the test, with a reference. */
-static struct task_struct *find_member(struct macrotick_served *entity, mt_member_test test)
+struct task_struct *mt_find_member(struct macrotick_served *entity,
+				   bool (*test)(struct task_struct *p))
 {
 	struct rq *rq = cpu_rq(entity->cpu);
 	struct task_struct *p, *found = NULL;
@@ -79,14 +78,14 @@ static struct task_struct *find_member(struct macrotick_served *entity, mt_membe
 }
 
 /* Every thread that passes the test is changed so that it no longer does. */
-static void change_members(struct macrotick_table *table, mt_member_test test,
+static void change_members(struct macrotick_table *table, bool (*test)(struct task_struct *p),
 			   void (*change)(struct task_struct *p))
 {
 	struct task_struct *p;
 	unsigned int i;
 
 	for (i = 0; i < table->nr_entities; i++) {
-		while ((p = find_member(&table->entities[i], test))) {
+		while ((p = mt_find_member(&table->entities[i], test))) {
 			change(p);
 			put_task_struct(p);
 			cond_resched();
@@ -148,13 +147,13 @@ static bool would_freeze_itself(void)
 }
 
 /* Whole cycles forward, to a start that every CPU can still make. */
-static u64 wind_forward(u64 epoch, u64 cycle)
+static u64 wind_forward(u64 epoch, const struct macrotick_table *table)
 {
-	u64 earliest = ktime_get_ns() + MT_START_MARGIN_NS;
+	u64 earliest = ktime_get_ns() + MT_START_MARGIN_NS + table->lead;
 
 	if (epoch >= earliest)
 		return epoch;
-	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, cycle) * cycle;
+	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, table->cycle) * table->cycle;
 }
 
 /* Changes the installed table with no CPU coming or going. */
@@ -176,7 +175,7 @@ static int start_table(struct macrotick_table *table, void *arg)
 	WRITE_ONCE(table->running, true);
 	change_members(table, macrotick_membership_changed, follow_table);
 	/* Last, so that the margin is for the CPUs and not for the members. */
-	table->epoch = wind_forward(start->epoch_ns, table->cycle);
+	table->epoch = wind_forward(start->epoch_ns, table);
 	start->epoch_ns = table->epoch;
 	on_table_cpus(table, dispatch_on_this_cpu);
 	wake_up_all(&table->wait);

@@ -9,8 +9,8 @@
 
 #include "internal.h"
 
-static int refuse(struct macrotick_install *arg, enum macrotick_error error,
-		  u32 index, u32 other)
+/* Fills in why a table is refused. */
+int mt_refuse(struct macrotick_install *arg, enum macrotick_error error, u32 index, u32 other)
 {
 	arg->error = error;
 	arg->error_index = index;
@@ -23,12 +23,14 @@ static int decode_header(struct macrotick_install *arg)
 	if (arg->flags || arg->reserved ||
 	    !arg->nr_entities || arg->nr_entities > MACROTICK_MAX_ENTITIES ||
 	    !arg->nr_windows || arg->nr_windows > MACROTICK_MAX_WINDOWS)
-		return refuse(arg, MACROTICK_ERR_HEADER, 0, 0);
+		return mt_refuse(arg, MACROTICK_ERR_HEADER, 0, 0);
 	if (arg->clockid != CLOCK_MONOTONIC)
-		return refuse(arg, MACROTICK_ERR_CLOCK, 0, 0);
+		return mt_refuse(arg, MACROTICK_ERR_CLOCK, 0, 0);
 	if (arg->cycle_ns < MACROTICK_MIN_WINDOW_NS ||
 	    arg->cycle_ns > MACROTICK_MAX_CYCLE_NS)
-		return refuse(arg, MACROTICK_ERR_CYCLE, 0, 0);
+		return mt_refuse(arg, MACROTICK_ERR_CYCLE, 0, 0);
+	if (arg->lead_ns > MACROTICK_MAX_LEAD_NS)
+		return mt_refuse(arg, MACROTICK_ERR_LEAD, 0, 0);
 	return 0;
 }
 
@@ -43,15 +45,18 @@ static int decode_entities(struct macrotick_install *arg,
 		struct macrotick_served *entity = &table->entities[i];
 
 		if (!in->name[0] || strnlen(in->name, sizeof(in->name)) == sizeof(in->name))
-			return refuse(arg, MACROTICK_ERR_ENTITY_NAME, i, 0);
-		if (in->flags || in->reserved)
-			return refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, i, 0);
+			return mt_refuse(arg, MACROTICK_ERR_ENTITY_NAME, i, 0);
+		if (in->flags != MACROTICK_ENTITY_MISS_SIGNAL &&
+		    in->flags != MACROTICK_ENTITY_MISS_KILL && in->flags)
+			return mt_refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, i, 0);
 		for (k = 0; k < i; k++) {
 			if (!strcmp(table->entities[k].name, in->name))
-				return refuse(arg, MACROTICK_ERR_ENTITY_TWICE, i, k);
+				return mt_refuse(arg, MACROTICK_ERR_ENTITY_TWICE, i, k);
 		}
 		strscpy_pad(entity->name, in->name);
 		entity->table = table;
+		entity->flags = in->flags;
+		entity->max_misses = in->max_misses;
 		entity->cpu = -1;
 		INIT_LIST_HEAD(&entity->threads);
 		INIT_LIST_HEAD(&entity->ready);
@@ -64,22 +69,22 @@ static int decode_window(struct macrotick_install *arg, u32 i,
 {
 	if (in->reserved ||
 	    in->flags & ~(MACROTICK_WINDOW_ACTIVATE | MACROTICK_WINDOW_DEADLINE))
-		return refuse(arg, MACROTICK_ERR_WINDOW_FLAGS, i, 0);
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_FLAGS, i, 0);
 	if (in->cpu >= nr_cpu_ids || !cpu_online(in->cpu))
-		return refuse(arg, MACROTICK_ERR_WINDOW_CPU, i, 0);
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_CPU, i, 0);
 	if (in->entity >= arg->nr_entities)
-		return refuse(arg, MACROTICK_ERR_WINDOW_ENTITY, i, 0);
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_ENTITY, i, 0);
 	if (in->length_ns < MACROTICK_MIN_WINDOW_NS)
-		return refuse(arg, MACROTICK_ERR_WINDOW_LENGTH, i, 0);
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_LENGTH, i, 0);
 	if (in->offset_ns >= arg->cycle_ns ||
 	    in->length_ns > arg->cycle_ns - in->offset_ns)
-		return refuse(arg, MACROTICK_ERR_WINDOW_RANGE, i, 0);
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_RANGE, i, 0);
 	if (i && (in[-1].cpu > in->cpu ||
 		  (in[-1].cpu == in->cpu && in[-1].offset_ns >= in->offset_ns)))
-		return refuse(arg, MACROTICK_ERR_WINDOW_ORDER, i, i - 1);
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_ORDER, i, i - 1);
 	if (i && in[-1].cpu == in->cpu &&
 	    in[-1].offset_ns + in[-1].length_ns > in->offset_ns)
-		return refuse(arg, MACROTICK_ERR_WINDOW_OVERLAP, i, i - 1);
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_OVERLAP, i, i - 1);
 	return 0;
 }
 
@@ -110,13 +115,14 @@ static int decode_windows(struct macrotick_install *arg,
 			return err;
 		entity = &table->entities[in->entity];
 		if (entity->cpu >= 0 && entity->cpu != in->cpu)
-			return refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
+			return mt_refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
 				      first_window_of(windows, in->entity));
 		entity->cpu = in->cpu;
 		window->offset = in->offset_ns;
 		window->end = in->offset_ns + in->length_ns;
 		window->entity = entity;
 		window->flags = in->flags;
+		window->lead = in->flags & MACROTICK_WINDOW_ACTIVATE ? table->lead : 0;
 		window->activation = entity->nr_activations;
 		if (in->flags & MACROTICK_WINDOW_ACTIVATE)
 			entity->nr_activations++;
@@ -137,9 +143,10 @@ static int decode_capacity(struct macrotick_install *arg, struct macrotick_table
 		u64 sum = 0;
 
 		for (i = 0; i < schedule->nr_windows; i++)
-			sum += schedule->windows[i].end - schedule->windows[i].offset;
+			sum += schedule->windows[i].end - schedule->windows[i].offset +
+				schedule->windows[i].lead;
 		if (sum > div_u64(arg->cycle_ns, 1000) * MACROTICK_CAP_PERMILLE)
-			return refuse(arg, MACROTICK_ERR_CAPACITY,
+			return mt_refuse(arg, MACROTICK_ERR_CAPACITY,
 				      schedule->windows - table->windows, 0);
 	}
 	return 0;
@@ -151,13 +158,14 @@ static int decode_served(struct macrotick_install *arg, struct macrotick_table *
 
 	for (i = 0; i < arg->nr_entities; i++) {
 		if (table->entities[i].cpu < 0)
-			return refuse(arg, MACROTICK_ERR_ENTITY_IDLE, i, 0);
+			return mt_refuse(arg, MACROTICK_ERR_ENTITY_IDLE, i, 0);
 	}
 	return 0;
 }
 
 static void free_table(struct macrotick_table *table)
 {
+	mt_forget_notify(table);
 	kvfree(table->entities);
 	kvfree(table->windows);
 	kvfree(table);
@@ -179,6 +187,7 @@ static struct macrotick_table *alloc_table(const struct macrotick_install *arg)
 	kref_init(&table->ref);
 	init_waitqueue_head(&table->wait);
 	table->cycle = arg->cycle_ns;
+	table->lead = arg->lead_ns;
 	table->nr_entities = arg->nr_entities;
 	table->nr_windows = arg->nr_windows;
 	return table;
@@ -196,6 +205,8 @@ static struct macrotick_table *decode(struct macrotick_install *arg,
 	err = decode_entities(arg, entities, table);
 	if (!err)
 		err = decode_windows(arg, windows, table);
+	if (!err)
+		err = mt_decode_leads(arg, table);
 	if (!err)
 		err = decode_served(arg, table);
 	if (!err)

@@ -49,12 +49,15 @@ void mt_unlink_ready(struct rq *rq, struct task_struct *p)
 		sub_nr_running(rq, 1);
 }
 
-static void begin_job(struct rq *rq, struct task_struct *p, u64 job, u64 nominal)
+static void begin_job(struct rq *rq, struct task_struct *p, u64 job, u64 nominal, bool hold)
 {
 	struct macrotick_task *m = &p->macrotick;
 
 	m->state = MACROTICK_READY;
 	m->has_job = true;
+	m->began = false;
+	m->missed = false;
+	m->hold = hold;
 	m->job = job;
 	m->nominal = nominal;
 	m->entity->nr_jobs++;
@@ -64,12 +67,12 @@ static void begin_job(struct rq *rq, struct task_struct *p, u64 job, u64 nominal
 }
 
 /* ACTIVATE: one pending activation is kept, an older one is lost. */
-static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 nominal)
+static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 nominal, bool hold)
 {
 	struct macrotick_task *m = &p->macrotick;
 
 	if (m->state == MACROTICK_WAITING) {
-		begin_job(rq, p, job, nominal);
+		begin_job(rq, p, job, nominal, hold);
 		return;
 	}
 	if (m->has_pending && m->periodic) {
@@ -81,15 +84,17 @@ static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 n
 	m->pending_nominal = nominal;
 }
 
-static void activate_entity(struct rq *rq, struct mt_cpu *c, const struct mt_window *w)
+static void activate_entity(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
 	struct macrotick_served *entity = w->entity;
 	u64 job = c->cycle * entity->nr_activations + w->activation;
+	u64 nominal = c->base + w->offset;
 	struct task_struct *p;
 
 	entity->activations++;
+	mt_note_release(entity, nominal, now);
 	list_for_each_entry(p, &entity->threads, macrotick.member)
-		activate_thread(rq, p, job, c->base + w->offset);
+		activate_thread(rq, p, job, nominal, w->lead);
 }
 
 static void open_window(struct rq *rq, struct mt_cpu *c, u64 now)
@@ -100,12 +105,14 @@ static void open_window(struct rq *rq, struct mt_cpu *c, u64 now)
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && entity->nr_threads);
 
 	c->open = true;
+	if (unlikely(entity->stopped))
+		return;
 	if (matters && now >= c->base + w->end) {
 		entity->skipped++;
 		trace_macrotick_window_skipped(entity->name, cpu_of(rq), c->base + w->offset);
 	}
 	if (w->flags & MACROTICK_WINDOW_ACTIVATE)
-		activate_entity(rq, c, w);
+		activate_entity(rq, c, w, now);
 	c->served = entity;
 	add_nr_running(rq, entity->nr_ready);
 	if (unlikely(!list_empty(&c->parked)))
@@ -139,9 +146,11 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 {
 	struct macrotick_served *entity = c->served;
 
+	c->open = false;
+	if (unlikely(!entity))
+		return;
 	sub_nr_running(rq, entity->nr_ready);
 	c->served = NULL;
-	c->open = false;
 	release_owners(rq, c, entity);
 }
 
@@ -151,10 +160,8 @@ static void close_window(struct rq *rq, struct mt_cpu *c)
 	struct macrotick_served *entity = w->entity;
 
 	trace_macrotick_window_end(entity->name, cpu_of(rq), c->base + w->end);
-	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs) {
-		entity->misses++;
-		trace_macrotick_miss(entity->name, cpu_of(rq), c->base + w->end);
-	}
+	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs && c->served)
+		mt_miss(c, w);
 	unserve(rq, c);
 	next_position(c);
 }
@@ -208,7 +215,7 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 	for (;;) {
 		const struct mt_window *w = current_window(c);
 
-		if (now < c->base + (c->open ? w->end : w->offset))
+		if (now < (c->open ? c->base + w->end : mt_opening(w, c->base)))
 			break;
 		if (c->open)
 			close_window(rq, c);
@@ -232,8 +239,8 @@ void mt_advance(struct rq *rq, u64 now)
 	if (!c->table)
 		return;
 	advance(rq, c, now);
-	if (unlikely(c->settle))
-		mt_want_settle(rq);
+	if (unlikely(c->settle || c->tell))
+		irq_work_queue_on(&c->work, cpu_of(rq));
 	mt_resched(rq, c);
 }
 
@@ -245,6 +252,8 @@ static bool end_matters(const struct mt_window *w)
 
 static bool begin_matters(const struct mt_window *w)
 {
+	if (unlikely(w->entity->stopped))
+		return false;
 	return w->entity->nr_ready || w->entity->nr_boosted ||
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
 }
@@ -257,7 +266,7 @@ static u64 next_boundary(const struct mt_cpu *c)
 	u64 base = c->base;
 
 	if (c->open) {
-		if (end_matters(current_window(c)))
+		if (c->served && end_matters(current_window(c)))
 			return base + current_window(c)->end;
 		pos++;
 	}
@@ -267,7 +276,7 @@ static u64 next_boundary(const struct mt_cpu *c)
 			base += c->table->cycle;
 		}
 		if (i == MT_LOOKAHEAD || begin_matters(&s->windows[pos]))
-			return base + s->windows[pos].offset;
+			return mt_opening(&s->windows[pos], base);
 	}
 }
 
@@ -328,13 +337,18 @@ static void mt_work_fn(struct irq_work *work)
 {
 	struct rq *rq = this_rq();
 	struct mt_cpu *c = mt_cpu_of(rq);
+	bool tell;
 
 	raw_spin_rq_lock(rq);
 	c->settle = false;
 	catch_up(rq, c);
 	program_timer(c);
+	tell = c->tell;
+	c->tell = false;
 	raw_spin_rq_unlock(rq);
 	mt_settle(rq);
+	if (unlikely(tell))
+		mt_tell();
 }
 
 /**

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: misses.
+ *
+ * They are found at the end of a window, in an interrupt with the run queue
+ * locked. Signals and eventfds need sleeping locks on PREEMPT_RT: a thread of
+ * ours sends them.
+ */
+#include <linux/eventfd.h>
+#include <linux/kthread.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+
+#include "internal.h"
+
+#include <trace/events/macrotick.h>
+
+static struct kthread_worker *mt_worker;
+
+/* Which jobs are a miss, and whether one of them never had the processor. */
+static bool mark_missed(struct macrotick_served *entity)
+{
+	struct task_struct *p;
+	bool never_ran = false;
+
+	list_for_each_entry(p, &entity->threads, macrotick.member) {
+		struct macrotick_task *m = &p->macrotick;
+
+		if (!m->has_job)
+			continue;
+		m->missed = true;
+		m->to_tell = entity->flags;
+		never_ran |= !m->began;
+	}
+	return never_ran;
+}
+
+/**
+ * mt_miss - a window with DEADLINE ends, and a job is not complete
+ * @c: the CPU's position, under its run queue's lock
+ * @w: the window, still open
+ */
+void mt_miss(struct mt_cpu *c, const struct mt_window *w)
+{
+	struct macrotick_served *entity = w->entity;
+
+	entity->misses++;
+	entity->misses_in_row++;
+	entity->never_ran += mark_missed(entity);
+	entity->stopped = entity->max_misses && entity->misses_in_row >= entity->max_misses;
+	trace_macrotick_miss(entity->name, entity->cpu, c->base + w->end);
+	if (!entity->flags && !READ_ONCE(entity->notify) && !READ_ONCE(entity->table->notify))
+		return;
+	WRITE_ONCE(entity->missed, true);
+	c->tell = true;
+}
+
+/* A job is complete. When all are, and the last one in time, the row of misses ends. */
+void mt_meet(struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	if (!p->macrotick.missed && !entity->nr_jobs)
+		entity->misses_in_row = 0;
+}
+
+/* A thread is bound: a stopped entity goes on with its next window. */
+void mt_restart(struct macrotick_served *entity)
+{
+	if (entity->stopped)
+		entity->misses_in_row = 0;
+	entity->stopped = false;
+}
+
+static bool take_to_tell(struct task_struct *p)
+{
+	bool to_tell = p->macrotick.to_tell;
+
+	p->macrotick.to_tell = false;
+	return to_tell;
+}
+
+static void tell_threads(struct macrotick_served *entity)
+{
+	bool kill = entity->flags & MACROTICK_ENTITY_MISS_KILL;
+	struct task_struct *p;
+
+	while ((p = mt_find_member(entity, take_to_tell))) {
+		do_send_sig_info(kill ? SIGKILL : SIGXCPU, SEND_SIG_PRIV, p,
+				 kill ? PIDTYPE_TGID : PIDTYPE_PID);
+		put_task_struct(p);
+	}
+}
+
+static void tell(struct kthread_work *work)
+{
+	struct macrotick_served *entity;
+	bool any = false;
+	unsigned int i;
+
+	guard(mutex)(&mt_control);
+	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
+		entity = &mt_table->entities[i];
+		if (!READ_ONCE(entity->missed))
+			continue;
+		WRITE_ONCE(entity->missed, false);
+		any = true;
+		tell_threads(entity);
+		if (entity->notify)
+			eventfd_signal(entity->notify);
+	}
+	if (any && mt_table->notify)
+		eventfd_signal(mt_table->notify);
+}
+
+static DEFINE_KTHREAD_WORK(mt_tell_work, tell);
+
+/* From an interrupt, with no run queue locked. */
+void mt_tell(void)
+{
+	if (mt_worker)
+		kthread_queue_work(mt_worker, &mt_tell_work);
+}
+
+static struct eventfd_ctx **notify_slot(u32 entity)
+{
+	if (!mt_table)
+		return NULL;
+	if (entity == MACROTICK_ALL_ENTITIES)
+		return &mt_table->notify;
+	if (entity >= mt_table->nr_entities)
+		return NULL;
+	return &mt_table->entities[array_index_nospec(entity, mt_table->nr_entities)].notify;
+}
+
+static void put_notify(struct eventfd_ctx *notify)
+{
+	if (notify)
+		eventfd_ctx_put(notify);
+}
+
+/**
+ * mt_notify - have misses signalled on an eventfd
+ * @arg: the request
+ *
+ * Return: 0, -ENOENT (no table, or no such entity), -EBADF or -EINVAL (no
+ * eventfd).
+ */
+int mt_notify(struct macrotick_notify *arg)
+{
+	struct eventfd_ctx *notify = NULL, **slot;
+
+	if (arg->eventfd != -1)
+		notify = eventfd_ctx_fdget(arg->eventfd);
+	if (IS_ERR(notify))
+		return PTR_ERR(notify);
+	scoped_guard(mutex, &mt_control) {
+		slot = notify_slot(arg->entity);
+		if (slot)
+			swap(*slot, notify);
+	}
+	put_notify(notify);
+	return slot ? 0 : -ENOENT;
+}
+
+/* The table is freed, however much of it there is. */
+void mt_forget_notify(struct macrotick_table *table)
+{
+	unsigned int i;
+
+	put_notify(table->notify);
+	for (i = 0; table->entities && i < table->nr_entities; i++)
+		put_notify(table->entities[i].notify);
+}
+
+static int __init mt_miss_init(void)
+{
+	struct kthread_worker *worker = kthread_create_worker(0, "macrotick");
+
+	if (IS_ERR(worker))
+		return PTR_ERR(worker);
+	sched_set_fifo(worker->task);
+	mt_worker = worker;
+	return 0;
+}
+core_initcall(mt_miss_init);
