@@ -1,6 +1,6 @@
 //! The normal form as text: a description that parses back to the same system, every default written out.
 
-use crate::system::{Background, Chain, ExecutionTime, GivenWindow, Load, Policy, System, Task, Workload};
+use crate::system::{Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, System, Task, Workload};
 use crate::time::Duration;
 
 impl System {
@@ -10,6 +10,9 @@ impl System {
         let mut text = format!("system: {}\nmacrotick: {}\n", scalar(&self.name), self.macrotick);
         if let Some(cycle) = self.cycle {
             text += &format!("cycle: {cycle}\n");
+        }
+        if let Some(lead) = self.lead {
+            text += &format!("lead: {}\n", self::lead(lead));
         }
         text += &format!("cpus: [{}]\nduration: {}\n", cpus.join(", "), self.duration);
         text += &section("tasks", &self.tasks, task);
@@ -28,6 +31,13 @@ impl System {
 
 fn section<T>(name: &str, items: &[T], item: fn(&T) -> String) -> String {
     items.iter().fold(format!("{name}:\n"), |text, entry| text + &item(entry))
+}
+
+fn lead(lead: Lead) -> String {
+    match lead {
+        Lead::Fixed(lead) => lead.to_string(),
+        Lead::Auto { at_most } => format!("{{auto: {at_most}}}"),
+    }
 }
 
 fn task(task: &Task) -> String {

@@ -20,5 +20,5 @@ pub use files::{FileError, LoadError};
 pub use observation::{Backend, EntityCounters, Environment, Job, Observation, Segment, TaskObservation, Tier};
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
-pub use system::{Background, Chain, ExecutionTime, GivenWindow, Load, Policy, System, Task, Workload};
+pub use system::{Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, System, Task, Workload};
 pub use time::{Duration, Instant};

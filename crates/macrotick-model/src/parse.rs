@@ -13,12 +13,12 @@ use context::{Context, Fields};
 use yaml::{Node, Value};
 
 use crate::diagnostic::Diagnostics;
-use crate::system::{Chain, GivenWindow, System, Task};
-use crate::time::Duration;
+use crate::system::{Chain, GivenWindow, Lead, System, Task};
+use crate::time::{Duration, ParseDurationError};
 use crate::validate::{self, CPUS, CPU_RANGE, PERIODS, PRIORITY_RANGE, TASK_NAMES};
 
-const SYSTEM_KEYS: [&str; 9] =
-    ["system", "macrotick", "cycle", "cpus", "duration", "tasks", "chains", "background", "table"];
+const SYSTEM_KEYS: [&str; 10] =
+    ["system", "macrotick", "cycle", "lead", "cpus", "duration", "tasks", "chains", "background", "table"];
 const TASK_KEYS: [&str; 9] = ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "workload"];
 const CHAIN_KEYS: [&str; 4] = ["name", "path", "reaction", "age"];
 const WINDOW_KEYS: [&str; 6] = ["task", "cpu", "offset", "length", "activate", "deadline"];
@@ -71,6 +71,7 @@ impl Context {
             name,
             macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(System::DEFAULT_MACROTICK),
             cycle: self.optional_duration(&fields, "cycle"),
+            lead: fields.get("lead").map(|node| self.lead(node, &fields.path_of("lead"))),
             cpus,
             duration: self.optional_duration(&fields, "duration").unwrap_or(System::DEFAULT_DURATION),
             tasks,
@@ -135,6 +136,24 @@ impl Context {
         let mut cpus: Vec<u32> = list.iter().filter_map(|node| self.integer(node, CPUS, CPU_RANGE)).collect();
         cpus.sort_unstable();
         cpus
+    }
+
+    /// A time, `auto`, or `auto` with a bound.
+    fn lead(&mut self, node: &Node, path: &str) -> Lead {
+        match &node.value {
+            Value::Map(_) => {
+                let fields = self.fields(node, path, "`lead`", &["auto"]);
+                let at_most = fields.map(|fields| self.required_duration(&fields, "auto", "`lead`"));
+                Lead::Auto { at_most: at_most.unwrap_or(UNREAD) }
+            }
+            Value::Scalar(text) if text == "auto" => Lead::Auto { at_most: Lead::DEFAULT_AT_MOST },
+            Value::Scalar(text) => Lead::Fixed(text.parse().unwrap_or_else(|error: ParseDurationError| {
+                let hint = Some("write a time such as `6us`, `auto` or `{auto: 50us}`".into());
+                self.refuse(path, node.at, error.to_string(), hint);
+                UNREAD
+            })),
+            _ => Lead::Fixed(self.duration(node, path).unwrap_or(UNREAD)),
+        }
     }
 
     fn task(&mut self, node: &Node, path: &str) -> Task {

@@ -13,6 +13,9 @@ pub struct System {
     pub macrotick: Duration,
     /// The cycle, a multiple of the hyperperiod; `None` leaves it to the solver (the hyperperiod).
     pub cycle: Option<Duration>,
+    /// The lead of every job; `None`: jobs are dispatched at their nominal instants, not before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<Lead>,
     /// The CPUs that tables may use, in ascending order.
     pub cpus: Vec<u32>,
     /// How long a run observes the system.
@@ -25,6 +28,34 @@ pub struct System {
     pub background: Vec<Background>,
     /// A table given by hand, for the `null` solver.
     pub table: Option<Vec<GivenWindow>>,
+}
+
+/// The time by which the kernel starts to dispatch a job early, to hold it until its nominal instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lead {
+    /// This long.
+    Fixed(Duration),
+    /// As long as the deployment finds that the host needs.
+    Auto {
+        /// No longer than this.
+        at_most: Duration,
+    },
+}
+
+impl Lead {
+    /// The bound of a measured lead where the description gives none.
+    pub const DEFAULT_AT_MOST: Duration = Duration::from_micros(20);
+    /// The longest lead.
+    pub const MAX: Duration = Duration::from_millis(1);
+
+    /// The time that plans keep free of windows before each job: the longest that the lead can become.
+    pub fn reserved(&self) -> Duration {
+        match *self {
+            Lead::Fixed(lead) => lead,
+            Lead::Auto { at_most } => at_most,
+        }
+    }
 }
 
 /// A periodic source of jobs.

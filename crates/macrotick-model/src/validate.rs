@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::parse::nearest_name;
-use crate::system::System;
+use crate::system::{Lead, System};
 use crate::time::Duration;
 
 /// Longest name: the kernel keeps `MACROTICK_NAME_LEN` bytes with the terminating NUL.
@@ -163,6 +163,20 @@ impl Rules<'_> {
             self.add("tasks", &[], format!("{} tasks, at most {MAX_TASKS} are possible", system.tasks.len()));
         }
         self.cycle();
+        self.lead();
+    }
+
+    fn lead(&mut self) {
+        let (path, length) = match self.system.lead {
+            Some(Lead::Fixed(lead)) => ("lead", lead),
+            Some(Lead::Auto { at_most }) => ("lead.auto", at_most),
+            None => return,
+        };
+        if length <= Duration::ZERO {
+            self.add(path, &[], format!("lead must be longer than zero, this is {length}"));
+        } else if length > Lead::MAX {
+            self.add(path, &[], format!("lead {length} is longer than {}", Lead::MAX));
+        }
     }
 
     fn cycle(&mut self) {

@@ -24,6 +24,14 @@ impl Random {
     }
 }
 
+fn lead(random: &mut Random) -> Lead {
+    let length = random.micros(1, 1000);
+    match random.below(2) {
+        0 => Lead::Fixed(length),
+        _ => Lead::Auto { at_most: length },
+    }
+}
+
 fn execution_time(random: &mut Random) -> ExecutionTime {
     let (low, high) = (random.micros(1, 50), random.micros(50, 100));
     match random.below(3) {
@@ -98,6 +106,7 @@ fn system(seed: u64) -> System {
         name: format!("random-{seed}"),
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
         cycle: random.maybe(|random| Duration::from_millis(20 * (1 + random.below(5) as i64))),
+        lead: random.maybe(lead),
         cpus: vec![0, 1],
         duration: random.micros(1, 10_000_000),
         chains: vec![Chain { name: "chain".into(), path, reaction, age }],

@@ -79,6 +79,7 @@ fn tiny_plan() -> Plan {
         name: "tiny".into(),
         macrotick: us(10),
         cycle: None,
+        lead: None,
         cpus: vec![0],
         duration: Duration::from_secs(1),
         tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],

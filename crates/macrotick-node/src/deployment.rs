@@ -224,6 +224,7 @@ pub(crate) mod tests {
             name: "test".into(),
             macrotick: us(10),
             cycle: None,
+            lead: None,
             cpus: vec![0],
             duration: Duration::from_millis(10),
             tasks,

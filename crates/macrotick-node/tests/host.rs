@@ -175,6 +175,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
         name: "host test".into(),
         macrotick: us(10),
         cycle: None,
+        lead: None,
         cpus: vec![0],
         duration: ms(200),
         tasks,

@@ -63,6 +63,7 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         name: format!("random-{seed}"),
         macrotick: shape.macrotick,
         cycle: None,
+        lead: None,
         cpus: (0..shape.cpus).collect(),
         duration: Duration::from_secs(1),
         tasks,

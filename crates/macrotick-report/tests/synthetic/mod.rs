@@ -44,6 +44,7 @@ fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
         name: "robot-arm".into(),
         macrotick: Duration::from_nanos(GRID_NS),
         cycle: None,
+        lead: None,
         cpus: vec![0],
         duration,
         tasks,
