@@ -29,7 +29,8 @@ impl Assignment {
         let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
         let capacity = empty.capacity() * cpus.len() as i64;
         if demand > capacity {
-            return Err(PlanError::Overload { demand, capacity, cycle, cpus: cpus.len() });
+            let lead = demands.first().map_or(Duration::ZERO, |task| task.lead);
+            return Err(PlanError::Overload { demand, lead, capacity, cycle, cpus: cpus.len() });
         }
         let mut order: Vec<usize> = (0..demands.len()).collect();
         order.sort_by_key(|&task| {
@@ -39,7 +40,7 @@ impl Assignment {
         spread.or_else(|error| empty.fill(demands, &order, true).map_err(|_| error))
     }
 
-    /// What windows may take of each CPU in one cycle.
+    /// What windows and leads may take of each CPU in one cycle.
     pub fn capacity(&self) -> Duration {
         let nanos = i128::from(self.cycle.as_nanos()) * i128::from(CAP_PERMILLE) / 1000;
         Duration::from_nanos(nanos as i64)
@@ -66,6 +67,7 @@ impl Assignment {
                 return Err(PlanError::NoRoom {
                     task: demands[task].name.clone(),
                     demand,
+                    lead: demands[task].lead,
                     cycle: self.cycle,
                     cpu: self.cpus[emptiest],
                     free: self.capacity() - self.load[emptiest],

@@ -16,6 +16,8 @@ pub(crate) struct Demand {
     pub deadline: Duration,
     pub offset: Option<Duration>,
     pub jitter: Option<Duration>,
+    /// How long the CPU must be free of windows before each start: the system's lead, rounded up to the macrotick.
+    pub lead: Duration,
     pub cpu: Option<u32>,
 }
 
@@ -30,9 +32,9 @@ impl Demand {
         self.offset.unwrap_or(Duration::ZERO)
     }
 
-    /// Time needed in one cycle.
+    /// Time needed in one cycle, leads included.
     pub fn per_cycle(&self, cycle: Duration) -> Duration {
-        self.wcet * (cycle / self.period)
+        (self.wcet + self.lead) * (cycle / self.period)
     }
 }
 
@@ -50,8 +52,14 @@ pub(crate) fn round_up(length: Duration, grid: Duration) -> Duration {
     }
 }
 
+/// What is kept free before each job, on the grid.
+pub(crate) fn lead(system: &System) -> Duration {
+    system.lead.map_or(Duration::ZERO, |lead| round_up(lead.reserved(), system.macrotick))
+}
+
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
     let grid = system.macrotick;
+    let lead = lead(system);
     let demand = |task: &macrotick_model::Task| {
         let wcet = round_up(task.wcet, grid).max(quantum(grid));
         let deadline = task.deadline - task.deadline % grid;
@@ -65,6 +73,7 @@ pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
             deadline,
             offset: task.offset,
             jitter: task.jitter.map(|jitter| jitter - jitter % grid),
+            lead,
             cpu: task.cpu,
         })
     };

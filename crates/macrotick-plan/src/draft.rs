@@ -111,14 +111,14 @@ impl Problem<'_> {
     }
 
     fn no_phase(&self, draft: &Draft, task: usize) -> PlanError {
-        let Demand { ref name, wcet, period, .. } = self.demands[task];
+        let Demand { ref name, wcet, period, lead, .. } = self.demands[task];
         let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
-        PlanError::NoPhase { task: name.clone(), cpu, wcet, period, others }
+        PlanError::NoPhase { task: name.clone(), cpu, wcet, period, lead, others }
     }
 
     fn missed(&self, draft: &Draft, task: usize) -> PlanError {
-        let Demand { ref name, wcet, deadline, .. } = self.demands[task];
+        let Demand { ref name, wcet, deadline, lead, .. } = self.demands[task];
         let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
-        PlanError::Deadline { task: name.clone(), cpu, wcet, deadline, others }
+        PlanError::Deadline { task: name.clone(), cpu, wcet, deadline, lead, others }
     }
 }

@@ -10,10 +10,11 @@ use crate::place::behind_guard;
 use crate::table::Piece;
 
 /// Jobs that reach over the cycle's end make the second cycle differ from the first. With a feasible load the state
-/// at the cycle's end repeats after one cycle more (Leung and Merrill 1980); the margin is for the guard's idling.
+/// at the cycle's end repeats after one cycle more (Leung and Merrill 1980); the margin is for the idling of guards and leads.
 const MAX_CYCLES: i64 = 4;
 
-/// A free stretch `[start, end)` within the cycle.
+/// A free stretch `[start, end)` within the cycle. It begins at the end of a window or at the cycle's start, and ends
+/// at a window, at the lead before one or at the cycle's end.
 pub(crate) type Gap = (Duration, Duration);
 
 /// What to fill in, and how.
@@ -24,6 +25,8 @@ pub(crate) struct Filling<'a> {
     /// Among equal deadlines the lower rank goes first, so that a chain runs in its order.
     pub ranks: &'a [usize],
     pub gaps: &'a [Gap],
+    /// How long no window may lie before the start of a job.
+    pub lead: Duration,
     pub cycle: Duration,
     pub macrotick: Duration,
     pub quantum: Duration,
@@ -40,10 +43,21 @@ struct Open {
     started: bool,
 }
 
+/// What the next cycle depends on, relative to its start.
+#[derive(PartialEq, Eq)]
+struct State {
+    /// How long nothing has run, at most the lead.
+    idle: Duration,
+    /// Task, deadline, missing time, and whether it has started.
+    open: Vec<(usize, Duration, Duration, bool)>,
+}
+
 struct Simulation<'a> {
     filling: &'a Filling<'a>,
     guarded: bool,
     now: Duration,
+    /// The end of the last window.
+    busy_until: Duration,
     releases: BinaryHeap<Reverse<(Duration, usize)>>,
     ready: BinaryHeap<Key>,
     open: Vec<Option<Open>>,
@@ -64,6 +78,7 @@ impl Filling<'_> {
             filling: self,
             guarded,
             now: Duration::ZERO,
+            busy_until: if self.idle_at_end() { -self.lead } else { Duration::ZERO },
             releases: self.tasks.iter().map(|&task| Reverse((self.demands[task].release(), task))).collect(),
             ready: BinaryHeap::new(),
             open: vec![None; self.demands.len()],
@@ -85,21 +100,33 @@ impl Filling<'_> {
             }
             before = after;
         }
-        Err(before.into_iter().map(|(task, ..)| task).collect())
+        // The jobs that keep the cycles from repeating, or all, where only the idle time before the cycle does.
+        let open: Vec<usize> = before.open.into_iter().map(|(task, ..)| task).collect();
+        Err(if open.is_empty() { self.tasks.to_vec() } else { open })
+    }
+
+    /// Whether idle time may go on over the cycle's end.
+    fn idle_at_end(&self) -> bool {
+        self.gaps.last().is_some_and(|&(_, end)| end == self.cycle)
     }
 }
 
 impl Simulation<'_> {
-    /// The open jobs, with deadlines relative to `origin`.
-    fn state(&self, origin: Duration) -> Vec<(usize, Duration, Duration, bool)> {
+    fn state(&self, origin: Duration) -> State {
         let open = self.open.iter().enumerate().filter_map(|(task, open)| open.map(|open| (task, open)));
-        open.map(|(task, open)| (task, open.deadline - origin, open.missing, open.started)).collect()
+        State {
+            idle: (origin - self.busy_until).min(self.filling.lead),
+            open: open.map(|(task, open)| (task, open.deadline - origin, open.missing, open.started)).collect(),
+        }
     }
 
     fn run_cycle(&mut self, origin: Duration) {
         self.pieces.clear();
         for &(start, end) in self.filling.gaps {
             self.now = origin + start;
+            if start > Duration::ZERO {
+                self.busy_until = self.now;
+            }
             self.run_gap(origin, origin + end);
             if !self.missed.is_empty() {
                 return;
@@ -107,6 +134,9 @@ impl Simulation<'_> {
         }
         // Jobs released after the last gap are open at the cycle's end.
         self.now = origin + self.filling.cycle;
+        if !self.filling.idle_at_end() {
+            self.busy_until = self.now;
+        }
         self.release(self.now - Duration::from_nanos(1));
     }
 
@@ -114,7 +144,7 @@ impl Simulation<'_> {
         while end - self.now >= self.filling.quantum {
             self.release(self.now);
             let next = self.releases.peek().map_or(end, |Reverse((release, _))| *release).min(end);
-            match self.choose() {
+            match self.choose(end) {
                 Choice::Run(task, until) => {
                     self.dispatch(task, origin, until.map_or(next, |until| until.min(next)), end)
                 }
@@ -139,32 +169,49 @@ impl Simulation<'_> {
         }
     }
 
-    /// The ready job with the earliest deadline that may run now: in a guard only one that has started.
-    fn choose(&mut self) -> Choice {
+    /// The ready job with the earliest deadline that may run now: one that has started, or one whose lead is over and
+    /// that no guard keeps from starting.
+    fn choose(&mut self, gap_end: Duration) -> Choice {
         let mut passed = Vec::new();
-        let mut choice = Choice::Idle;
-        while let Some(key) = self.ready.pop() {
+        let mut waiting = Waiting::default();
+        let mut choice = None;
+        while choice.is_none() {
+            let Some(key) = self.ready.pop() else {
+                break;
+            };
             let Reverse((_, _, task)) = key;
             passed.push(key);
-            match self.guard_end(task) {
-                None => {
-                    choice = Choice::Run(task, choice.waiting());
-                    break;
-                }
-                Some(end) => choice = Choice::WaitUntil(choice.waiting().map_or(end, |earlier| earlier.min(end))),
-            }
+            choice = self.consider(task, gap_end, &mut waiting);
         }
         self.ready.extend(passed);
-        choice
+        choice.unwrap_or(waiting.start.map_or(Choice::Idle, Choice::WaitUntil))
     }
 
-    /// The end of the guard that keeps a job from starting now.
-    fn guard_end(&self, task: usize) -> Option<Duration> {
-        let started = self.open[task].is_some_and(|open| open.started);
-        if started || !self.guarded {
+    /// Whether to run the job, to keep its lead free, or (`None`) to let less urgent ones run.
+    fn consider(&self, task: usize, gap_end: Duration, waiting: &mut Waiting) -> Option<Choice> {
+        let Filling { lead, quantum, .. } = *self.filling;
+        let start = self.start(task);
+        if start == self.now {
+            return Some(Choice::Run(task, waiting.lead));
+        }
+        // A lead with no room for a window behind it is in vain, and so is one that a more urgent job's lead cuts off.
+        let in_vain = lead > Duration::ZERO && start + quantum > gap_end;
+        if in_vain || waiting.lead.is_some_and(|urgent| start >= urgent) {
             return None;
         }
-        behind_guard(self.now, self.filling.demands[task].period, self.filling.macrotick).filter(|&end| end > self.now)
+        waiting.add(start, start - lead);
+        // If anything ran now, the job could never start.
+        (start - lead <= self.now).then_some(Choice::WaitUntil(start))
+    }
+
+    /// When the job may run: at once where it has started, else behind its lead and the guard.
+    fn start(&self, task: usize) -> Duration {
+        if self.open[task].is_some_and(|open| open.started) {
+            return self.now;
+        }
+        let start = self.now.max(self.busy_until + self.filling.lead);
+        let guarded = || behind_guard(start, &self.filling.demands[task], self.filling.macrotick);
+        self.guarded.then(guarded).flatten().unwrap_or(start)
     }
 
     /// Runs a job until it is complete, the next release, or the gap's end.
@@ -184,6 +231,7 @@ impl Simulation<'_> {
         let piece =
             Piece { start: self.now - origin, length, task, activate: !open.started, deadline: length == open.missing };
         self.now += length;
+        self.busy_until = self.now;
         open.started = true;
         open.missing -= length;
         if fresh {
@@ -209,18 +257,23 @@ impl Simulation<'_> {
 }
 
 enum Choice {
-    /// Runs this task, at most until a job passed over for its guard may start.
+    /// Runs this task, at most until the lead of a more urgent job begins.
     Run(usize, Option<Duration>),
     WaitUntil(Duration),
     Idle,
 }
 
-impl Choice {
-    /// The end of the guard that a job waits for.
-    fn waiting(&self) -> Option<Duration> {
-        match *self {
-            Choice::WaitUntil(instant) => Some(instant),
-            _ => None,
-        }
+/// The earliest of the jobs that wait for their lead or for the end of a guard.
+#[derive(Default)]
+struct Waiting {
+    start: Option<Duration>,
+    /// Where a lead begins that nothing may run in.
+    lead: Option<Duration>,
+}
+
+impl Waiting {
+    fn add(&mut self, start: Duration, lead: Duration) {
+        self.start = Some(self.start.map_or(start, |earlier| earlier.min(start)));
+        self.lead = Some(self.lead.map_or(lead, |earlier| earlier.min(lead)));
     }
 }

@@ -43,12 +43,15 @@ pub enum PlanError {
     },
     /// All tasks together need more than all CPUs may give.
     #[error(
-        "the tasks need {demand} of every {cycle}, {cpus} CPU(s) may give {capacity} ({} % of each)",
+        "the tasks need {demand} of every {cycle}{}, {cpus} CPU(s) may give {capacity} ({} % of each)",
+        with_lead(.lead),
         crate::CAP_PERMILLE / 10
     )]
     Overload {
-        /// Time needed in one cycle.
+        /// Time needed in one cycle, leads included.
         demand: Duration,
+        /// The lead of each job on the grid; zero where the system has none.
+        lead: Duration,
         /// Time that may be planned in one cycle.
         capacity: Duration,
         /// The cycle.
@@ -58,27 +61,31 @@ pub enum PlanError {
     },
     /// A task fits on none of its CPUs beside what is there already.
     #[error(
-        "task `{task}` needs {demand} of every {cycle}: CPU {cpu}, the emptiest it may use, has {free} left of \
-         {capacity}"
+        "task `{task}` needs {demand} of every {cycle}{}: CPU {cpu}, the emptiest it may use, has {free} left of \
+         {capacity}",
+        with_lead(.lead)
     )]
     NoRoom {
         /// The task.
         task: String,
-        /// Time it needs in one cycle.
+        /// Time it needs in one cycle, leads included.
         demand: Duration,
+        /// The lead of each job on the grid; zero where the system has none.
+        lead: Duration,
         /// The cycle.
         cycle: Duration,
         /// The CPU with the most room among those it may use.
         cpu: u32,
         /// What is left there.
         free: Duration,
-        /// What windows may take there.
+        /// What windows and leads may take there.
         capacity: Duration,
     },
     /// No phase gives all jobs of a task their start within the jitter bound and their time before the deadline.
     #[error(
         "task `{task}`: no phase on CPU {cpu} gives each job a start within its jitter bound and {wcet} of every \
-         {period} before its deadline, beside {}",
+         {period} before its deadline{}, beside {}",
+        with_lead(.lead),
         list(.others)
     )]
     NoPhase {
@@ -90,11 +97,17 @@ pub enum PlanError {
         wcet: Duration,
         /// The period.
         period: Duration,
+        /// The lead of each job on the grid; zero where the system has none.
+        lead: Duration,
         /// The tasks placed there before.
         others: Vec<String>,
     },
     /// A job of the task misses its deadline even under EDF.
-    #[error("task `{task}`: a job on CPU {cpu} does not get {wcet} within {deadline}, beside {}", list(.others))]
+    #[error(
+        "task `{task}`: a job on CPU {cpu} does not get {wcet} within {deadline}{}, beside {}",
+        with_lead(.lead),
+        list(.others)
+    )]
     Deadline {
         /// The task.
         task: String,
@@ -104,6 +117,8 @@ pub enum PlanError {
         wcet: Duration,
         /// From release to deadline.
         deadline: Duration,
+        /// The lead of each job on the grid; zero where the system has none.
+        lead: Duration,
         /// The other tasks on that CPU.
         others: Vec<String>,
     },
@@ -127,6 +142,14 @@ pub enum PlanError {
         /// `MACROTICK_MAX_WINDOWS`.
         limit: usize,
     },
+}
+
+/// What the lead adds to what jobs need.
+fn with_lead(lead: &Duration) -> String {
+    match *lead {
+        Duration::ZERO => String::new(),
+        lead => format!(", with a lead of {lead} for each job"),
+    }
 }
 
 /// The first few names, and how many more there are.

@@ -8,6 +8,9 @@
 //! ([`Strategy`]).
 //!
 //! A jitter bound is always planned as none at all: starts of a placed task do not vary.
+//!
+//! Before each start the CPU is left free for the lead. For placed tasks the lead is taken together with the first
+//! window, for the others the simulation idles; all instants remain those of windows.
 
 use std::cmp::Reverse;
 
@@ -15,7 +18,7 @@ use macrotick_model::{CpuTable, Duration, System};
 
 use crate::assign::Assignment;
 use crate::chains::{self, Reached};
-use crate::demand::{demands, quantum, Demand};
+use crate::demand::{demands, lead, quantum, Demand};
 use crate::draft::{Draft, Failure, Layout};
 use crate::edf::{Filling, Gap};
 use crate::error::PlanError;
@@ -52,6 +55,8 @@ struct Strategy {
 pub(crate) struct Problem<'a> {
     system: &'a System,
     pub cycle: Duration,
+    /// What is kept free before each job; each demand has it, too.
+    pub lead: Duration,
     pub demands: Vec<Demand>,
     /// The chains' tasks by index.
     paths: Vec<Vec<usize>>,
@@ -108,7 +113,7 @@ impl<'a> Problem<'a> {
                 ranks[task] = ranks[task].min(position);
             }
         }
-        Ok(Problem { system, cycle, demands, paths, ranks })
+        Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks })
     }
 
     fn strategies(&self) -> Vec<Strategy> {
@@ -196,8 +201,11 @@ impl<'a> Problem<'a> {
                 Some(found) => parts[task] = found,
                 None => unplaced.push(task),
             }
-            for &(start, length) in &parts[task] {
-                occupancy.take(start, length, self.demands[task].period);
+            let Demand { period, lead, .. } = self.demands[task];
+            for (index, &(start, length)) in parts[task].iter().enumerate() {
+                // A lead before offset 0 lies at the end of the period before.
+                let lead = if index == 0 { lead } else { Duration::ZERO };
+                occupancy.take(start + period - lead, length + lead, period);
             }
         }
         if unplaced.is_empty() {
@@ -265,7 +273,8 @@ impl<'a> Problem<'a> {
             demands: &self.demands,
             tasks,
             ranks: &self.ranks,
-            gaps: &gaps(taken, self.cycle),
+            gaps: &gaps(taken, self.lead, self.cycle),
+            lead: self.lead,
             cycle: self.cycle,
             macrotick: self.system.macrotick,
             quantum: quantum(self.system.macrotick),
@@ -274,18 +283,21 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The free stretches between sorted pieces.
-fn gaps(taken: &[Piece], cycle: Duration) -> Vec<Gap> {
+/// The free stretches between sorted pieces and the leads before those that activate.
+fn gaps(taken: &[Piece], lead: Duration, cycle: Duration) -> Vec<Gap> {
+    let begin = |piece: &Piece| if piece.activate { piece.start - lead } else { piece.start };
     let mut gaps = Vec::with_capacity(taken.len() + 1);
     let mut from = Duration::ZERO;
     for piece in taken {
-        if piece.start > from {
-            gaps.push((from, piece.start));
+        if begin(piece) > from {
+            gaps.push((from, begin(piece)));
         }
         from = piece.end();
     }
-    if cycle > from {
-        gaps.push((from, cycle));
+    // The lead of the first piece may reach back over the cycle's start.
+    let until = cycle + taken.first().map_or(Duration::ZERO, begin).min(Duration::ZERO);
+    if until > from {
+        gaps.push((from, until));
     }
     gaps
 }

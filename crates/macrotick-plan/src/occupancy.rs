@@ -42,6 +42,12 @@ impl Occupancy {
         }
     }
 
+    /// How long it is free directly before `instant` in `period`'s fold, at most `most`. It looks back over multiples
+    /// of the period.
+    pub fn free_before(&self, period: Duration, instant: Duration, most: Duration) -> Duration {
+        self.folds[&period].free_before(instant % period, period).map_or(most, |free| free.min(most))
+    }
+
     /// The free stretch of `period`'s fold that contains `from` or is the next one after it, cut at `from`.
     /// Instants count on beyond the period; no stretch crosses a multiple of it. `None`: all is taken.
     pub fn next_free(&self, period: Duration, from: Duration) -> Option<(Duration, Duration)> {
@@ -71,6 +77,15 @@ impl Stretches {
             self.0.remove(&next);
         }
         self.0.insert(start, end);
+    }
+
+    /// From the end of the stretch before `phase`, if need be that of the turn before, to `phase`; `None`: there is no
+    /// stretch.
+    fn free_before(&self, phase: Duration, limit: Duration) -> Option<Duration> {
+        match self.0.range(..phase).next_back() {
+            Some((_, &end)) => Some((phase - end).max(Duration::ZERO)),
+            None => self.0.last_key_value().map(|(_, &end)| phase + limit - end),
+        }
     }
 
     fn next_free(&self, from: Duration, limit: Duration) -> Option<(Duration, Duration)> {
@@ -123,6 +138,21 @@ mod tests {
         let mut occupancy = Occupancy::new([us(7)].into_iter());
         occupancy.take(us(0), us(1), us(10));
         assert_eq!(occupancy.next_free(us(7), us(0)), None);
+    }
+
+    #[test]
+    fn what_is_free_before_an_instant_reaches_back_over_the_period() {
+        let mut occupancy = Occupancy::new([us(10), us(5)].into_iter());
+        assert_eq!(occupancy.free_before(us(10), us(0), us(4)), us(4));
+        occupancy.take(us(5), us(2), us(10));
+        for (instant, free) in [(5, 8), (6, 0), (7, 0), (8, 1), (10, 3), (13, 6), (15, 8), (17, 0)] {
+            assert_eq!(occupancy.free_before(us(10), us(instant), us(99)), us(free), "{instant}");
+        }
+        assert_eq!(occupancy.free_before(us(10), us(13), us(4)), us(4));
+        // Folded once more: 0..2 of every 5.
+        assert_eq!(occupancy.free_before(us(5), us(0), us(4)), us(3));
+        occupancy.take(us(2), us(3), us(5));
+        assert_eq!(occupancy.free_before(us(5), us(0), us(4)), us(0));
     }
 
     #[test]

@@ -26,18 +26,20 @@ pub(crate) struct Search<'a> {
     pub rather_whole: bool,
 }
 
-/// The instant itself, or the end of the guard after the common grid where it lies in one. `None`: the macrotick is
-/// too coarse to leave the guard before the next one begins, or the period drifts over the common grid anyway.
-pub(crate) fn behind_guard(instant: Duration, period: Duration, macrotick: Duration) -> Option<Duration> {
-    let phase = instant % COMMON_GRID;
-    if !period.is_multiple_of(COMMON_GRID) {
+/// The start itself, or the first one that has its whole lead behind the guard after the common grid. `None`: the
+/// macrotick is too coarse or the lead too long to start there before the next guard begins, or the period drifts over
+/// the common grid anyway.
+pub(crate) fn behind_guard(start: Duration, demand: &Demand, macrotick: Duration) -> Option<Duration> {
+    let guard = GUARD + demand.lead;
+    let phase = start % COMMON_GRID;
+    if !demand.period.is_multiple_of(COMMON_GRID) {
         return None;
     }
-    if phase >= GUARD {
-        return Some(instant);
+    if phase >= guard {
+        return Some(start);
     }
-    let moved = round_up(instant - phase + GUARD, macrotick);
-    (moved % COMMON_GRID >= GUARD).then_some(moved)
+    let moved = round_up(start - phase + guard, macrotick);
+    (moved % COMMON_GRID >= guard).then_some(moved)
 }
 
 impl Search<'_> {
@@ -75,13 +77,14 @@ impl Search<'_> {
         }
     }
 
-    /// The instant by which a job that starts at `start` must be done.
+    /// The instant by which a job that starts at `start` must be done: by its deadline, and before the next one's lead.
     fn limit(&self, start: Duration) -> Duration {
-        match (self.demand.offset, self.demand.jitter) {
+        let deadline = match (self.demand.offset, self.demand.jitter) {
             // The solver chooses the release, and keeps every job within its period.
             (None, Some(_)) => (start + self.demand.deadline).min(self.demand.period),
             _ => self.demand.release() + self.demand.deadline,
-        }
+        };
+        deadline.min(start + self.demand.period - self.demand.lead)
     }
 
     fn hint_within(&self, earliest: Duration) -> Duration {
@@ -98,7 +101,8 @@ impl Search<'_> {
         let mut from = from;
         loop {
             let (free, end) = self.occupancy.next_free(self.demand.period, from)?;
-            let start = if guarded { behind_guard(free, self.demand.period, self.macrotick)? } else { free };
+            let behind_lead = self.behind_lead(free);
+            let start = if guarded { behind_guard(behind_lead, self.demand, self.macrotick)? } else { behind_lead };
             if start > to {
                 return None;
             }
@@ -112,6 +116,12 @@ impl Search<'_> {
             }
             from = end;
         }
+    }
+
+    /// The first start from `free` on that has its lead, unless the free stretch ends before.
+    fn behind_lead(&self, free: Duration) -> Duration {
+        let Demand { period, lead, .. } = *self.demand;
+        free + lead - self.occupancy.free_before(period, free, lead)
     }
 
     fn one(&self, start: Duration, free_until: Duration) -> Option<Vec<Part>> {
