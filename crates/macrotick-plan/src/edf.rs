@@ -10,7 +10,8 @@ use crate::place::behind_guard;
 use crate::table::Piece;
 
 /// Jobs that reach over the cycle's end make the second cycle differ from the first. With a feasible load the state
-/// at the cycle's end repeats after one cycle more (Leung and Merrill 1980); the margin is for the idling of guards and leads.
+/// at the cycle's end repeats after one cycle more (Leung and Merrill 1980); the margin is for the idling of guards
+/// and leads.
 const MAX_CYCLES: i64 = 4;
 
 /// A free stretch `[start, end)` within the cycle. It begins at the end of a window or at the cycle's start, and ends
