@@ -66,6 +66,10 @@ pub struct CpuVerdict {
     pub busy: Duration,
     /// The same as a share of the cycle, 0 to 1.
     pub utilisation: f64,
+    /// Sum of the leads of all jobs in one cycle; zero without a lead.
+    pub leads: Duration,
+    /// The same as a share of the cycle, 0 to 1.
+    pub lead_share: f64,
 }
 
 impl Verdict {

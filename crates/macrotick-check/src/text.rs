@@ -23,7 +23,11 @@ impl fmt::Display for Verdict {
             writeln!(f, "  and {} more", self.violations.len() - SHOWN)?;
         }
         for cpu in &self.cpus {
-            writeln!(f, "cpu {}: windows take {:.1} %", cpu.cpu, cpu.utilisation * 100.0)?;
+            write!(f, "cpu {}: windows take {:.1} %", cpu.cpu, cpu.utilisation * 100.0)?;
+            match cpu.leads {
+                Duration::ZERO => writeln!(f)?,
+                _ => writeln!(f, ", leads {:.1} %", cpu.lead_share * 100.0)?,
+            }
         }
         let width = self.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).max("task".len());
         if !self.tasks.is_empty() {

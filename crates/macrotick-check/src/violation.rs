@@ -32,8 +32,11 @@ pub enum Violation {
     NotSorted { cpu: u32, window: usize },
     /// A window that overlaps with another.
     Overlap { cpu: u32, window: usize, other: usize },
-    /// A CPU whose windows leave too little to the rest of the system.
-    Capacity { cpu: u32, busy: Duration, capacity: Duration },
+    /// A CPU whose windows and leads leave too little to the rest of the system; `leads` is zero without a lead.
+    Capacity { cpu: u32, busy: Duration, leads: Duration, capacity: Duration },
+    /// An ACTIVATE window too soon behind the end of the one before it, `other`, which for the first window is the last
+    /// of the cycle before.
+    Lead { cpu: u32, window: usize, other: usize, gap: Duration, lead: Duration },
     /// A task without a window.
     NoWindow { task: String },
     /// A task with windows on two CPUs.
@@ -85,9 +88,19 @@ impl fmt::Display for Violation {
             }
             NotSorted { cpu, window } => write!(f, "CPU {cpu}, window {window} begins before the one in front of it"),
             Overlap { cpu, window, other } => write!(f, "CPU {cpu}: windows {other} and {window} overlap"),
-            Capacity { cpu, busy, capacity } => {
+            Capacity { cpu, busy, leads: Duration::ZERO, capacity } => {
                 write!(f, "CPU {cpu}: windows take {busy} of a cycle, at most {capacity} are allowed")
             }
+            Capacity { cpu, busy, leads, capacity } => {
+                write!(
+                    f,
+                    "CPU {cpu}: windows take {busy} of a cycle and leads {leads}, at most {capacity} are allowed together"
+                )
+            }
+            Lead { cpu, window, other, gap, lead } => write!(
+                f,
+                "CPU {cpu}, window {window}: activates a job {gap} after the end of window {other}, the lead is {lead}"
+            ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),
             Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),
             WrongCpu { task, cpu, pinned } => {

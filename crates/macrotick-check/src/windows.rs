@@ -1,4 +1,4 @@
-//! What can be said of windows without knowing jobs: grid, order, overlap, capacity, CPUs.
+//! What can be said of windows without knowing jobs: grid, order, overlap, leads, capacity, CPUs.
 
 use macrotick_model::{CpuTable, Duration, Plan, Task};
 
@@ -39,7 +39,9 @@ pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
         }
         shapes(plan, table, &mut verdict.violations);
         order(table, &mut verdict.violations);
-        capacity(plan.cycle, table, verdict);
+        let lead = plan.system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
+        leads(plan.cycle, lead, table, &mut verdict.violations);
+        capacity(plan.cycle, lead, table, verdict);
     }
 }
 
@@ -85,13 +87,35 @@ fn order(table: &CpuTable, violations: &mut Vec<Violation>) {
     }
 }
 
-fn capacity(cycle: Duration, table: &CpuTable, verdict: &mut Verdict) {
-    let nanos: i128 = table.windows.iter().map(|window| i128::from(window.length.as_nanos())).sum();
-    let busy = Duration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
-    if nanos * 1000 > i128::from(cycle.as_nanos()) * CAP_PERMILLE {
-        let capacity = Duration::from_nanos((i128::from(cycle.as_nanos()) * CAP_PERMILLE / 1000) as i64);
-        verdict.violations.push(Violation::Capacity { cpu: table.cpu, busy, capacity });
+/// Before each ACTIVATE window no window of any task lies for the length of the lead. The table runs for ever: before the
+/// first window is the last one of the cycle before.
+fn leads(cycle: Duration, lead: Duration, table: &CpuTable, violations: &mut Vec<Violation>) {
+    let count = table.windows.len();
+    for (index, window) in table.windows.iter().enumerate().filter(|(_, window)| window.activate) {
+        let (other, shift) = if index == 0 { (count - 1, cycle) } else { (index - 1, Duration::ZERO) };
+        let before = &table.windows[other];
+        // In 128 bits, as offsets and lengths may be anything.
+        let end = i128::from(before.offset.as_nanos()) + i128::from(before.length.as_nanos());
+        let gap = i128::from(window.offset.as_nanos()) + i128::from(shift.as_nanos()) - end;
+        // Windows that meet have been told as such.
+        if (0..i128::from(lead.as_nanos())).contains(&gap) {
+            let gap = Duration::from_nanos(gap as i64);
+            violations.push(Violation::Lead { cpu: table.cpu, window: index, other, gap, lead });
+        }
     }
-    let utilisation = busy.as_secs_f64() / cycle.as_secs_f64();
-    verdict.cpus.push(CpuVerdict { cpu: table.cpu, busy, utilisation });
+}
+
+fn capacity(cycle: Duration, lead: Duration, table: &CpuTable, verdict: &mut Verdict) {
+    let length = |nanos: i128| Duration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
+    let busy: i128 = table.windows.iter().map(|window| i128::from(window.length.as_nanos())).sum();
+    let activations = table.windows.iter().filter(|window| window.activate).count();
+    let leads = i128::from(lead.as_nanos()) * activations as i128;
+    let (together, busy, leads) = (busy + leads, length(busy), length(leads));
+    if together * 1000 > i128::from(cycle.as_nanos()) * CAP_PERMILLE {
+        let capacity = length(i128::from(cycle.as_nanos()) * CAP_PERMILLE / 1000);
+        verdict.violations.push(Violation::Capacity { cpu: table.cpu, busy, leads, capacity });
+    }
+    let share = |length: Duration| length.as_secs_f64() / cycle.as_secs_f64();
+    let (utilisation, lead_share) = (share(busy), share(leads));
+    verdict.cpus.push(CpuVerdict { cpu: table.cpu, busy, utilisation, leads, lead_share });
 }

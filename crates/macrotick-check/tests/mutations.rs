@@ -4,13 +4,14 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
-use macrotick_model::{CpuTable, Duration, Plan, System, Window};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, System, Window};
 use macrotick_plan::{plan, Solver};
 
-/// A good plan of two CPUs with chains, phases and jobs of several windows.
+/// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
 fn good(seed: u64) -> Plan {
     let macrotick = Duration::from_micros(1);
-    let shape = Shape { tasks: 16, cpus: 2, utilisation: 70, macrotick, phased: 30, chains: 1 };
+    let lead = (seed % 2 == 1).then_some(Lead::Fixed(LEAD));
+    let shape = Shape { tasks: 16, cpus: 2, utilisation: 70, macrotick, phased: 30, chains: 1, lead };
     let plan = plan(&system(seed, &shape), Solver::FoldedOccupancy).expect("seed is solvable");
     assert!(check(&plan).is_feasible());
     plan
@@ -38,6 +39,9 @@ fn each(mutate: fn(&mut Plan, usize, usize) -> bool, expected: fn(&Violation) ->
     }
     assert!(applied >= 20, "applied only {applied} times");
 }
+
+/// The lead of the good plans that have one: no multiple of the macrotick.
+const LEAD: Duration = Duration::from_nanos(6_500);
 
 fn at(plan: &mut Plan, table: usize, window: usize) -> &mut Window {
     &mut plan.tables[table].windows[window]
@@ -283,6 +287,97 @@ fn a_demand_beyond_what_was_planned_is_caught() {
         },
         |violation| matches!(violation, Violation::Age { .. }),
     );
+}
+
+/// The window before, around the cycle's start.
+fn before(plan: &Plan, table: usize, window: usize) -> usize {
+    let count = plan.tables[table].windows.len();
+    (window + count - 1) % count
+}
+
+#[test]
+fn a_lead_that_is_not_free_is_caught() {
+    // The window before reaches into the lead.
+    each(
+        |plan, table, window| {
+            let other = before(plan, table, window);
+            let activates = at(plan, table, window).activate;
+            let start = at(plan, table, window).offset;
+            if plan.system.lead.is_none() || !activates || other > window {
+                return false;
+            }
+            let window = at(plan, table, other);
+            window.length = start - window.offset - Duration::from_micros(6);
+            window.length > Duration::ZERO
+        },
+        |violation| matches!(violation, Violation::Lead { .. }),
+    );
+    // A window that went on with a job releases another one.
+    each(
+        |plan, table, window| {
+            let windows = &mut plan.tables[table].windows;
+            let abuts = |&index: &usize| windows[index].offset == windows[index - 1].end() && !windows[index].activate;
+            let Some(found) = (window + 1..windows.len()).find(abuts) else {
+                return false;
+            };
+            windows[found].activate = true;
+            plan.system.lead.is_some()
+        },
+        |violation| matches!(violation, Violation::Lead { gap: Duration::ZERO, .. }),
+    );
+    // The system asks for a longer one than the plan was made for.
+    each(
+        |plan, _, _| {
+            plan.system.lead = Some(Lead::Auto { at_most: Duration::from_millis(1) });
+            true
+        },
+        |violation| matches!(violation, Violation::Lead { .. }),
+    );
+}
+
+/// [`tiny`] with a lead.
+fn led(lead: i64, tasks: &[&str], windows: &[(&str, i64, i64, &str)]) -> Plan {
+    let mut plan = tiny(tasks, windows);
+    plan.system.lead = Some(Lead::Fixed(Duration::from_micros(lead)));
+    plan
+}
+
+#[test]
+fn a_lead_is_kept_before_each_activation_and_only_there() {
+    let tasks = ["a 1ms", "b 1ms"];
+    let windows = |gap: i64| [("a", 20, 500, "A"), ("b", 520 + gap, 1000, "AD"), ("a", 1520 + gap, 500, "D")];
+    assert_eq!(violations(&led(20, &tasks, &windows(20))), "");
+    let expected = "CPU 0, window 1: activates a job 19us after the end of window 0, the lead is 20us\n";
+    assert_eq!(violations(&led(20, &tasks, &windows(19))), expected);
+    let expected = "CPU 0, window 1: activates a job 0ns after the end of window 0, the lead is 20us\n";
+    assert_eq!(violations(&led(20, &tasks, &windows(0))), expected);
+    // Windows that overlap are told as such, not by their negative distance.
+    assert_eq!(violations(&led(20, &tasks, &windows(-1))), "CPU 0: windows 0 and 1 overlap\n");
+}
+
+#[test]
+fn the_lead_of_the_first_window_reaches_back_over_the_cycle() {
+    let tasks = ["a 1ms offset 0us", "b 1ms"];
+    let windows = |end: i64| [("a", 0, 1000, "AD"), ("b", end - 1000, 1000, "AD")];
+    assert_eq!(violations(&led(20, &tasks, &windows(9980))), "");
+    let expected = "CPU 0, window 0: activates a job 19us after the end of window 1, the lead is 20us\n";
+    assert_eq!(violations(&led(20, &tasks, &windows(9981))), expected);
+    // The one window of a CPU has itself before it; the lead may be shared out around the cycle's start.
+    let alone = |offset| [("a", offset, 9000, "AD")];
+    assert_eq!(violations(&led(500, &["a 9ms offset 20us jitter 0us"], &alone(20))), "");
+    let expected = "CPU 0, window 0: activates a job 1ms after the end of window 0, the lead is 1001us\n\
+                    CPU 0: windows take 9ms of a cycle and leads 1001us, at most 9500us are allowed together\n";
+    assert_eq!(violations(&led(1001, &["a 9ms"], &alone(0))), expected);
+}
+
+#[test]
+fn leads_count_as_load() {
+    let windows = [("a", 0, 4000, "AD"), ("b", 5000, 4000, "AD")];
+    let plan = led(750, &["a 4ms", "b 4ms"], &windows);
+    assert_eq!(violations(&plan), "");
+    assert!(check(&plan).to_string().contains("cpu 0: windows take 80.0 %, leads 15.0 %\n"), "{}", check(&plan));
+    let expected = "CPU 0: windows take 8ms of a cycle and leads 1502us, at most 9500us are allowed together\n";
+    assert_eq!(violations(&led(751, &["a 4ms", "b 4ms"], &windows)), expected);
 }
 
 /// A system of one CPU and 10 ms, in a few words: `name wcet [key value]...`.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::check;
-use macrotick_model::{Duration, System};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, System};
 use macrotick_plan::{plan, PlanError, Solver};
 
 fn shape(seed: u64) -> Shape {
@@ -17,15 +17,16 @@ fn shape(seed: u64) -> Shape {
         macrotick: Duration::from_nanos([1, 100, 1_000, 1_000, 10_000][random.below(5) as usize]),
         phased: [0, 10, 30, 60][random.below(4) as usize],
         chains: random.below(3) as usize,
+        lead: None,
     }
 }
 
-/// Whether the system is planned; whatever is planned must be feasible.
-fn solved(seed: u64, system: &System) -> Result<(), PlanError> {
+/// The plan, where the system has one; whatever is planned must be feasible.
+fn solved(seed: u64, system: &System) -> Result<Plan, PlanError> {
     let plan = plan(system, Solver::FoldedOccupancy)?;
     let verdict = check(&plan);
     assert!(verdict.is_feasible(), "seed {seed}: {verdict}\n{}", system.to_yaml());
-    Ok(())
+    Ok(plan)
 }
 
 #[test]
@@ -44,6 +45,99 @@ fn plans_of_random_systems_are_feasible() {
     println!("{} of {COUNT} solved\n{}", COUNT - failures.len() as u64, failures.join("\n"));
     // A few have starts fixed by offset and jitter bound that contradict each other.
     assert!(failures.len() as u64 * 50 <= COUNT, "{} unsolved:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Lengths on the macrotick and off it, from next to nothing up to a good part of the shortest period.
+fn lead(random: &mut Random) -> Lead {
+    let length = Duration::from_nanos([1, 777, 6_000, 20_000, 33_333, 100_000][random.below(6) as usize]);
+    match random.below(3) {
+        0 => Lead::Auto { at_most: length },
+        _ => Lead::Fixed(length),
+    }
+}
+
+/// On each CPU one task starts exactly with the cycle, so that its lead lies in the cycle before, and one exactly at
+/// the end of the first one's windows plus the lead, or a little later.
+fn fix_starts(random: &mut Random, system: &mut System) {
+    let reserved = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
+    let grid = system.macrotick;
+    let up = |length: Duration| {
+        Duration::from_nanos((length.as_nanos() + grid.as_nanos() - 1) / grid.as_nanos()) * grid.as_nanos()
+    };
+    for cpu in system.cpus.clone() {
+        let mut free = Duration::ZERO;
+        for task in system.tasks.iter_mut().skip(2 * cpu as usize).take(2) {
+            if free + task.wcet + up(reserved) * 2 > Duration::from_millis(1).min(task.deadline) {
+                break;
+            }
+            (task.cpu, task.offset, task.jitter) = (Some(cpu), Some(free), Some(Duration::ZERO));
+            free += up(task.wcet) + up(reserved) + grid * random.between(0, 2);
+        }
+    }
+}
+
+/// Three quarters of all times: most periods are no multiple of a millisecond, so that jobs may start with the cycle.
+fn shrink(system: &mut System) {
+    let grid = system.macrotick;
+    let shorter = |time: Duration| Duration::from_nanos(time.as_nanos() * 3 / 4);
+    for task in &mut system.tasks {
+        (task.period, task.deadline) = (shorter(task.period), shorter(task.deadline));
+        task.wcet = shorter(task.wcet).max(Duration::from_nanos(1));
+        task.offset = task.offset.map(shorter).map(|offset| offset - offset % grid);
+        task.jitter = task.jitter.map(shorter);
+    }
+    for chain in &mut system.chains {
+        (chain.reaction, chain.age) = (chain.reaction.map(shorter), chain.age.map(shorter));
+    }
+}
+
+#[test]
+fn plans_with_a_lead_keep_it_free_before_each_job() {
+    const COUNT: u64 = 400;
+    let (mut failures, mut overloaded, mut wrapping, mut tight) = (Vec::new(), 0, 0, 0);
+    for seed in 0..COUNT {
+        let random = &mut Random::new(seed ^ 0x1ead);
+        let lead = lead(random);
+        let shape = Shape { lead: Some(lead), ..shape(seed) };
+        let mut system = system(seed, &shape);
+        if random.chance(40) {
+            shrink(&mut system);
+        }
+        if random.chance(50) {
+            fix_starts(random, &mut system);
+        }
+        System::parse(&system.to_yaml(), "random").unwrap_or_else(|errors| panic!("seed {seed}: {errors}"));
+        match solved(seed, &system) {
+            Ok(plan) => {
+                for table in &plan.tables {
+                    let gaps: Vec<Duration> = gaps(&plan, table).collect();
+                    let grid = system.macrotick;
+                    tight += gaps.iter().filter(|&&gap| gap >= lead.reserved() && gap < lead.reserved() + grid).count();
+                    wrapping += usize::from(table.windows[0].activate && table.windows[0].offset < lead.reserved());
+                }
+            }
+            // The load was drawn without the leads.
+            Err(PlanError::Overload { .. }) => overloaded += 1,
+            Err(error) => {
+                let (cpus, utilisation, phased) = (shape.cpus, shape.utilisation, shape.phased);
+                let kind = format!("{cpus} CPUs, {utilisation} %, phased {phased} %, lead {}", lead.reserved());
+                failures.push(format!("seed {seed} ({kind}): {error}"));
+            }
+        }
+    }
+    println!("{overloaded} of {COUNT} overloaded, unsolved:\n{}", failures.join("\n"));
+    // Starts that are fixed contradict each other more often than elsewhere.
+    assert!(failures.len() as u64 * 20 <= COUNT, "{} unsolved:\n{}", failures.len(), failures.join("\n"));
+    assert!(overloaded * 20 <= COUNT, "{overloaded} overloaded");
+    // Leads are as short as they may be, and some reach back over the cycle's start.
+    assert!(tight > 1000 && wrapping > 20, "{tight} tight leads, {wrapping} in the cycle before");
+}
+
+/// From the end of the window before to the start of each job on a CPU.
+fn gaps<'a>(plan: &'a Plan, table: &'a CpuTable) -> impl Iterator<Item = Duration> + 'a {
+    let last = table.windows.last().map_or(Duration::ZERO, |window| window.end() - plan.cycle);
+    let ends = std::iter::once(last).chain(table.windows.iter().map(|window| window.end()));
+    table.windows.iter().zip(ends).filter(|(window, _)| window.activate).map(|(window, end)| window.offset - end)
 }
 
 /// What the judge measures is what the solver measures: bounds set to exactly the times of a plan are kept again, and
@@ -82,19 +176,29 @@ fn the_same_system_has_the_same_plan() {
     }
 }
 
-/// Starts kept off the millisecond cost nothing here, so none may stand within 20 us after one.
+/// Starts kept off the millisecond cost nothing here, so none may stand within 20 us after one, nor may its lead.
 #[test]
 fn starts_stay_off_the_common_grid_where_there_is_room() {
     let mut jobs = 0;
-    for seed in 0..20 {
+    for seed in 0..40 {
         let macrotick = Duration::from_micros(1);
-        let shape = Shape { tasks: 10, cpus: 2, utilisation: 50, macrotick, phased: 30, chains: 0 };
+        let lead = (seed % 2 == 1).then_some(Duration::from_micros(15));
+        let shape = Shape {
+            tasks: 10,
+            cpus: 2,
+            utilisation: 50,
+            macrotick,
+            phased: 30,
+            chains: 0,
+            lead: lead.map(Lead::Fixed),
+        };
         let mut system = system(seed, &shape);
         system.tasks.retain(|task| task.offset.is_none());
         let plan = plan(&system, Solver::FoldedOccupancy).expect("half a load has a plan");
         for window in plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.activate) {
             let phase = window.offset % Duration::from_millis(1);
-            assert!(phase >= Duration::from_micros(20), "seed {seed}: {} starts at {}", window.task, window.offset);
+            let least = Duration::from_micros(20) + lead.unwrap_or(Duration::ZERO);
+            assert!(phase >= least, "seed {seed}: {} starts at {}", window.task, window.offset);
             jobs += 1;
         }
     }

@@ -37,6 +37,7 @@ pub struct Shape {
     /// Per cent of tasks with a jitter bound.
     pub phased: u64,
     pub chains: usize,
+    pub lead: Option<Lead>,
 }
 
 fn period(random: &mut Random) -> Duration {
@@ -63,7 +64,7 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         name: format!("random-{seed}"),
         macrotick: shape.macrotick,
         cycle: None,
-        lead: None,
+        lead: shape.lead,
         cpus: (0..shape.cpus).collect(),
         duration: Duration::from_secs(1),
         tasks,
