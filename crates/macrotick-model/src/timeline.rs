@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::plan::{CpuTable, Plan};
+use crate::system::Lead;
 use crate::time::Duration;
 
 /// The timeline of a plan.
@@ -14,26 +15,38 @@ use crate::time::Duration;
 ///       3500us ..     3900us    400us  A-  receiver
 /// ```
 ///
-/// `A` marks an ACTIVATE, `D` a DEADLINE.
+/// `A` marks an ACTIVATE, `D` a DEADLINE. With a lead the first line says so (`lead 20us`, or `lead up to 20us` where
+/// the deployment measures it), and that of each CPU what its jobs' leads take (`leads 2.5 %`).
 pub fn timeline(plan: &Plan) -> String {
-    let mut text = format!("cycle {}, solver {}\n", plan.cycle, plan.solver);
+    let lead = match plan.system.lead {
+        None => String::new(),
+        Some(Lead::Fixed(lead)) => format!(", lead {lead}"),
+        Some(Lead::Auto { at_most }) => format!(", lead up to {at_most}"),
+    };
+    let mut text = format!("cycle {}, solver {}{lead}\n", plan.cycle, plan.solver);
     for table in &plan.tables {
-        cpu(&mut text, table, plan.cycle);
+        cpu(&mut text, table, plan.system.lead, plan.cycle);
     }
     text
 }
 
-fn cpu(text: &mut String, table: &CpuTable, cycle: Duration) {
+fn cpu(text: &mut String, table: &CpuTable, lead: Option<Lead>, cycle: Duration) {
     let busy: Duration = table.windows.iter().map(|window| window.length).sum();
-    // Tenths of a percent, rounded down: exact integer arithmetic keeps the text the same everywhere.
-    let permille = i128::from(busy.as_nanos()) * 1000 / i128::from(cycle.as_nanos()).max(1);
-    let (count, whole, tenth) = (table.windows.len(), permille / 10, permille % 10);
+    let activations = table.windows.iter().filter(|window| window.activate).count() as i64;
+    let leads = lead.map_or(String::new(), |lead| format!(", leads {}", share(lead.reserved() * activations, cycle)));
+    let count = table.windows.len();
     let noun = if count == 1 { "window" } else { "windows" };
-    let _ = writeln!(text, "cpu {}: {count} {noun}, {whole}.{tenth} %", table.cpu);
+    let _ = writeln!(text, "cpu {}: {count} {noun}, {}{leads}", table.cpu, share(busy, cycle));
     for window in &table.windows {
         let activate = if window.activate { 'A' } else { '-' };
         let deadline = if window.deadline { 'D' } else { '-' };
         let (offset, end, length) = (window.offset, window.end(), window.length);
         let _ = writeln!(text, "  {offset:>10} .. {end:>10} {length:>8}  {activate}{deadline}  {}", window.task);
     }
+}
+
+/// Tenths of a percent, rounded down: exact integer arithmetic keeps the text the same everywhere.
+fn share(length: Duration, cycle: Duration) -> String {
+    let permille = i128::from(length.as_nanos()) * 1000 / i128::from(cycle.as_nanos()).max(1);
+    format!("{}.{} %", permille / 10, permille % 10)
 }
