@@ -17,7 +17,9 @@ pub mod validate;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
-pub use observation::{Backend, EntityCounters, Environment, Job, Observation, Segment, TaskObservation, Tier};
+pub use observation::{
+    Backend, EntityCounters, Environment, Job, LeadInForce, Observation, Segment, TaskObservation, Tier,
+};
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, System, Task, Workload};

@@ -18,6 +18,9 @@ pub struct Observation {
     pub tier: Tier,
     /// Where it ran.
     pub environment: Environment,
+    /// The lead that the kernel class held; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<LeadInForce>,
     /// How long was observed, from the epoch. Jobs whose deadline lies beyond are not recorded.
     pub duration: Duration,
     /// One entry per task, in the order of the system.
@@ -83,6 +86,17 @@ pub enum Tier {
     UserSpaceDispatcher,
     /// No table was enforced: a stock policy ran the tasks.
     NotEnforced,
+}
+
+/// The lead of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeadInForce {
+    /// By how much jobs were dispatched early.
+    pub lead: Duration,
+    /// What the plan keeps free for it before each job.
+    pub kept_free: Duration,
+    /// What this host needs, where it was measured: more than is kept free makes jobs late.
+    pub needed: Option<Duration>,
 }
 
 /// Where a run took place. Nothing here may differ between two lab runs of the same plan.
@@ -175,6 +189,15 @@ pub struct EntityCounters {
     pub preemptions: u64,
     /// Processor time that threads of the entity received in the class, in nanoseconds.
     pub runtime_ns: u64,
+    /// The part of it in which jobs were held until their nominal instants, in nanoseconds.
+    #[serde(default)]
+    pub held_ns: u64,
+    /// Jobs that the lead was too short for.
+    #[serde(default)]
+    pub late: u64,
+    /// Misses with a job that had not begun.
+    #[serde(default)]
+    pub never_ran: u64,
 }
 
 /// A stretch of time in which one thread had one CPU. Instants are since the epoch.

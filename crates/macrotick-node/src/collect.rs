@@ -43,6 +43,7 @@ impl Run<'_> {
             backend,
             tier: tier(backend),
             environment: environment(),
+            lead: self.lead,
             duration: outcome.duration,
             tasks,
             segments: traced.segments,

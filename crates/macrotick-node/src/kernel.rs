@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use macrotick_model::{EntityCounters, Instant, Plan};
+use macrotick_model::{Duration, EntityCounters, Instant, Plan};
 use macrotick_uapi::{self as uapi, Device};
 
 use crate::child::Child;
@@ -59,12 +59,18 @@ pub enum Refusal {
     /// One task on two CPUs.
     #[error("{0} and {1} are on different CPUs")]
     WindowMigrates(String, String),
-    /// The windows of a CPU take too much of it.
-    #[error("the windows of the CPU of {0} take more than 95 % of it")]
+    /// The windows and leads of a CPU take too much of it.
+    #[error("the windows and leads of the CPU of {0} take more than 95 % of it")]
     Capacity(String),
     /// Somebody else's table is there.
     #[error("another table is installed already (`macrotick stop` removes it)")]
     Installed,
+    /// The lead is too long.
+    #[error("the lead is longer than 1ms")]
+    Lead,
+    /// No room for the lead.
+    #[error("{1} leaves no room for the lead before {0}")]
+    WindowLead(String, String),
     /// A code that this program does not know.
     #[error("error {code} at index {index}: {message}")]
     Other {
@@ -104,6 +110,8 @@ impl Refusal {
             uapi::error::WINDOW_MIGRATES => Refusal::WindowMigrates(window(index), window(other)),
             uapi::error::CAPACITY => Refusal::Capacity(window(index)),
             uapi::error::INSTALLED => Refusal::Installed,
+            uapi::error::LEAD => Refusal::Lead,
+            uapi::error::WINDOW_LEAD => Refusal::WindowLead(window(index), window(other)),
             code => Refusal::Other { code, index, message: error.to_string() },
         }
     }
@@ -137,7 +145,7 @@ impl Table {
     fn describe_window(&self, index: u32) -> String {
         let Some(window) = self.windows.get(index as usize) else { return format!("window #{index}") };
         let name = self.names.get(window.entity as usize).map_or("?", String::as_str);
-        let length = |ns: u64| macrotick_model::Duration::from_nanos(ns as i64);
+        let length = |ns: u64| Duration::from_nanos(ns as i64);
         let (offset, length) = (length(window.offset_ns), length(window.length_ns));
         format!("window #{index} (CPU {}, offset {offset}, length {length}, task `{name}`)", window.cpu)
     }
@@ -149,8 +157,8 @@ pub struct InstalledTable {
 }
 
 impl InstalledTable {
-    /// Installs a plan's table; it does not run yet.
-    pub fn install(plan: &Plan) -> Result<InstalledTable, NodeError> {
+    /// Installs a plan's table with a lead; it does not run yet.
+    pub fn install(plan: &Plan, lead: Duration) -> Result<InstalledTable, NodeError> {
         let device = open_device()?;
         let table = Table::new(plan);
         let entities: Vec<uapi::Entity> =
@@ -160,6 +168,7 @@ impl InstalledTable {
             nr_entities: entities.len() as u32,
             nr_windows: table.windows.len() as u32,
             cycle_ns: plan.cycle.as_nanos() as u64,
+            lead_ns: lead.as_nanos() as u64,
             entities: entities.as_ptr() as u64,
             windows: table.windows.as_ptr() as u64,
             ..Default::default()
@@ -204,6 +213,9 @@ impl InstalledTable {
             skipped: stats.skipped,
             preemptions: stats.preemptions,
             runtime_ns: stats.runtime_ns,
+            held_ns: stats.held_ns,
+            late: stats.late,
+            never_ran: stats.never_ran,
         })
     }
 }
@@ -227,14 +239,16 @@ pub fn remove_table() -> Result<bool, NodeError> {
     }
 }
 
-fn open_device() -> Result<Device, NodeError> {
+/// The device, or why there is none.
+pub(crate) fn open_device() -> Result<Device, NodeError> {
     Device::open().map_err(|error| match error.errno {
         libc::ENOENT => NodeError::NoKernelClass,
         errno => NodeError::Device(io::Error::from_raw_os_error(errno)),
     })
 }
 
-fn failed(what: &str, errno: i32) -> NodeError {
+/// A call of the device that failed.
+pub(crate) fn failed(what: &str, errno: i32) -> NodeError {
     NodeError::Kernel { what: what.into(), source: io::Error::from_raw_os_error(errno) }
 }
 
@@ -242,7 +256,6 @@ fn failed(what: &str, errno: i32) -> NodeError {
 mod tests {
     use super::*;
     use crate::deployment::tests::{plan, task, window};
-    use macrotick_model::Duration;
 
     fn example() -> Table {
         let ms = Duration::from_millis;

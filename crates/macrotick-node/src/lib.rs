@@ -29,6 +29,7 @@ mod dispatcher;
 mod environment;
 mod error;
 mod kernel;
+mod lead;
 mod lock;
 mod options;
 mod random;

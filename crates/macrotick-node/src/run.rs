@@ -1,7 +1,7 @@
 //! A run from the plan to the observation.
 //!
 //! ```text
-//! runner      lock, calibrate, install ── spawn ── … ── epoch, policies ── publish ── … ── release ── sleep ── collect
+//! runner      lock, measure, install ──── spawn ── … ── epoch, policies ── publish ── … ── release ── sleep ── collect
 //! tasks                                   initialise, ready ─────────────────┘ first wait ──┘│         jobs
 //! background                              initialise, ready ────────────────────────────────┘          load
 //! ```
@@ -11,7 +11,7 @@
 //!
 //! Whatever was done is undone by guards in reverse order, whether the run succeeds or fails.
 
-use macrotick_model::{Backend, Duration, Instant, Observation, Plan, Workload};
+use macrotick_model::{Backend, Duration, Instant, LeadInForce, Observation, Plan, Workload};
 
 use crate::abi;
 use crate::background::{self, process_name, BackgroundSpec};
@@ -22,6 +22,7 @@ use crate::deployment::{background_standing, Deployment};
 use crate::dispatcher::Dispatcher;
 use crate::error::NodeError;
 use crate::kernel::InstalledTable;
+use crate::lead;
 use crate::lock::Lock;
 use crate::options::{Progress, RunOptions};
 use crate::signals::Signals;
@@ -97,6 +98,8 @@ pub struct Run<'a> {
     pub tasks: Vec<Child>,
     /// Under the backend `kernel`, until the end.
     pub table: Option<InstalledTable>,
+    /// Under the backend `kernel`, if the system has one.
+    pub lead: Option<LeadInForce>,
     /// If one is wanted.
     pub trace: Option<Trace>,
 }
@@ -112,10 +115,13 @@ impl<'a> Run<'a> {
             background: Vec::new(),
             tasks: Vec::new(),
             table: None,
+            lead: None,
             trace: None,
         };
         if deployment.backend == Backend::Kernel {
-            run.table = Some(InstalledTable::install(deployment.plan)?);
+            run.lead = lead::choose(deployment.plan)?;
+            let lead = run.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
+            run.table = Some(InstalledTable::install(deployment.plan, lead)?);
         }
         run.spawn_tasks(calibration)?;
         run.spawn_background(calibration)?;

@@ -1,7 +1,8 @@
 //! The report: what a run showed, in numbers and with a verdict.
 
 use macrotick_model::{
-    Backend, CpuTable, Duration, EntityCounters, Environment, Observation, Segment, Task, TaskObservation, Tier,
+    Backend, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment, Task, TaskObservation,
+    Tier,
 };
 use serde::Serialize;
 
@@ -37,6 +38,9 @@ pub struct Report {
     pub chains: Vec<ChainReport>,
     /// Where it ran.
     pub environment: Environment,
+    /// The lead that the kernel class held; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead: Option<LeadInForce>,
     /// What else a reader must know: from the run, and where records, plan and kernel disagree.
     pub remarks: Vec<String>,
     /// What the numbers do not show.
@@ -172,6 +176,7 @@ impl Report {
             tasks,
             chains,
             environment: observation.environment.clone(),
+            lead: observation.lead,
             remarks,
             caveats: words::caveats(observation),
             tables: plan.tables.clone(),

@@ -77,7 +77,8 @@ fn head(report: &Report, colour: bool, width: usize) -> String {
             ),
         ),
     ];
-    for (name, value) in facts {
+    let lead = words::lead(report).map(|lead| ("lead", lead));
+    for (name, value) in facts.into_iter().chain(lead) {
         text.push_str(&format!("  {}  {}\n", Tone::Faint.paint(&pad(name, 6, true), colour), cut(&value, width - 10)));
     }
     text

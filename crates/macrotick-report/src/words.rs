@@ -1,6 +1,6 @@
 //! What reports say in plain words, and how they write numbers.
 
-use macrotick_model::{Backend, EntityCounters, Load, Observation, Policy, Tier};
+use macrotick_model::{Backend, EntityCounters, LeadInForce, Load, Observation, Policy, Tier};
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
 use crate::jobs::{Outcome, Outcomes};
@@ -109,12 +109,41 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
     for (number, what) in [
         (counters.lost, "activations lost, because an older one was still pending"),
         (counters.skipped, "windows passed over by a late interrupt"),
+        (counters.late, "jobs that the lead was too short for"),
+        (counters.never_ran, "misses of jobs that had not begun at their deadline"),
     ] {
         if number > 0 {
             remarks.push(format!("{task}: the kernel counted {number} {what}"));
         }
     }
     remarks
+}
+
+/// The lead, why it is so long, and what it takes of each CPU.
+pub(crate) fn lead(report: &Report) -> Option<String> {
+    let LeadInForce { lead, kept_free, needed } = report.lead?;
+    let why =
+        needed.map(|needed| format!(" (this host needs {needed}, {kept_free} are kept free)")).unwrap_or_default();
+    let shares = report.tables.iter().map(|table| {
+        let jobs = table.windows.iter().filter(|window| window.activate).count() as i64;
+        let permille = rounded(jobs * lead.as_nanos() * 1000, report.cycle_ns);
+        format!("{}.{} % of CPU {}", permille / 10, permille % 10, table.cpu)
+    });
+    Some(format!("{lead} before each job{why}, which takes {}", shares.collect::<Vec<_>>().join(", ")))
+}
+
+/// What must be said of the lead.
+fn lead_caveat(observation: &Observation) -> Option<String> {
+    match (observation.lead, observation.plan.system.lead) {
+        (Some(LeadInForce { lead, needed: Some(needed), .. }), _) if needed > lead => Some(format!(
+            "This host needs a lead of {needed}; the plan keeps {lead} free, so jobs may begin late."
+        )),
+        (None, Some(planned)) => Some(format!(
+            "The plan keeps {} free before each job for a lead, which only the kernel class has: here it was idle time.",
+            planned.reserved()
+        )),
+        _ => None,
+    }
 }
 
 /// What the numbers of a run do not show.
@@ -147,6 +176,7 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
                 .into(),
         ),
     }
+    caveats.extend(lead_caveat(observation));
     caveats.push("A measurement shows what happened in this run; it is no bound on what can happen.".into());
     caveats
 }

@@ -207,6 +207,8 @@ pub struct BenchArgs {
 pub enum BenchName {
     /// Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend
     Response,
+    /// How much the start of a job varies under three loads: SCHED_FIFO, SCHED_TT, and SCHED_TT with a lead
+    Lead,
     /// The patched kernel with no table against the pristine one: cyclictest and hackbench
     Overhead,
 }
@@ -216,6 +218,7 @@ impl BenchName {
     pub fn name(self) -> &'static str {
         match self {
             BenchName::Response => "response",
+            BenchName::Lead => "lead",
             BenchName::Overhead => "overhead",
         }
     }

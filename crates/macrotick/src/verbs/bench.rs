@@ -16,6 +16,7 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("build/bench/{name}")));
     let run = match args.name {
         BenchName::Response => bench::response::run,
+        BenchName::Lead => bench::lead::run,
         BenchName::Overhead => bench::overhead::run,
     };
     let bench = Bench { name, root: layout.root().to_path_buf(), folder };

@@ -11,6 +11,8 @@
  * A job leads only where all of its entity's threads are done: one that is
  * not would get more than its windows.
  */
+#include <linux/resume_user_mode.h>
+
 #include "internal.h"
 
 static u64 gap_before(const struct macrotick_table *table, const struct mt_schedule *s,
@@ -82,6 +84,9 @@ void mt_hold(void)
 	if (likely(!READ_ONCE(m->hold)))
 		return;
 	m->hold = false;
+	/* What the switch to this thread left to be done on its way to user space (rseq). */
+	if (test_thread_flag(TIF_NOTIFY_RESUME))
+		resume_user_mode_work(NULL);
 	now = ktime_get_ns();
 	m->late = now >= m->nominal;
 	if (m->late)

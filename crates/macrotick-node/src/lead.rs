@@ -1,0 +1,124 @@
+//! The lead in force: that of the description, or one that suits this host.
+//!
+//! The host is measured with a table of its own before the system's is installed: per CPU one job without a lead, above
+//! a thread that never sleeps, whose phase sweeps over the kernel's tick. The longest time from a nominal instant to the
+//! job's first instruction is what a lead has to cover.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use macrotick_model::{Duration, Lead, LeadInForce, Plan};
+use macrotick_uapi::{self as uapi, Device, Sized32};
+
+use crate::error::NodeError;
+use crate::kernel::{failed, open_device, Refusal};
+use crate::sys;
+
+/// The tick expires on multiples of this, or of a multiple of it.
+const GRID: Duration = Duration::from_millis(1);
+/// So much later in the grid than the one before begins each job.
+const STEP: Duration = Duration::from_nanos(100);
+/// So long before the grid begins the first job.
+const AHEAD: Duration = Duration::from_micros(20);
+/// So many periods of the grid are left for the start.
+const START_MARGIN: i64 = 10;
+const WINDOW: Duration = Duration::from_micros(200);
+/// Measured on each CPU: from 20 us before the tick to 20 us after it.
+const JOBS: usize = 400;
+/// As many of them do not count, because page faults and cold caches are left behind in them.
+const WARM_UP: usize = 20;
+/// The name of the entity that measures.
+const PROBE: &str = "lead-probe";
+
+/// Chooses the lead of a plan on this host, which must have no table installed. `None`: the system has no lead.
+pub fn choose(plan: &Plan) -> Result<Option<LeadInForce>, NodeError> {
+    let kept_free = match plan.system.lead {
+        None => return Ok(None),
+        Some(Lead::Fixed(lead)) => return Ok(Some(LeadInForce { lead, kept_free: lead, needed: None })),
+        Some(Lead::Auto { at_most }) => at_most,
+    };
+    let device = open_device()?;
+    let mut needed = Duration::ZERO;
+    for table in plan.tables.iter().filter(|table| !table.windows.is_empty()) {
+        needed = needed.max(with_margin(measure(&device, table.cpu)?));
+    }
+    Ok(Some(LeadInForce { lead: needed.min(kept_free), kept_free, needed: Some(needed) }))
+}
+
+/// A quarter more, in whole microseconds.
+fn with_margin(longest: Duration) -> Duration {
+    let us = 1000;
+    let ns = longest.as_nanos() + longest.as_nanos() / 4;
+    Duration::from_nanos((ns + us - 1) / us * us)
+}
+
+/// The longest of the jobs' latenesses on a CPU.
+fn measure(device: &Device, cpu: u32) -> Result<Duration, NodeError> {
+    install(device, cpu)?;
+    let done = AtomicBool::new(false);
+    let longest = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = sys::pin(0, cpu);
+            while !done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let probe = scope.spawn(|| run_jobs(device));
+        let started = device.start(epoch());
+        // Without a start the probe would wait for ever: the removal ends its wait.
+        let removed = if started.is_err() { device.remove() } else { Ok(()) };
+        let longest = probe.join().unwrap_or(Err(libc::EINTR));
+        done.store(true, Ordering::Relaxed);
+        started.and(removed).and(longest)
+    });
+    let _ = device.remove();
+    longest.map_err(|errno| failed("measure the lead", errno))
+}
+
+fn install(device: &Device, cpu: u32) -> Result<(), NodeError> {
+    let entity = uapi::Entity { name: uapi::name(PROBE), ..Default::default() };
+    let window = uapi::Window { length_ns: WINDOW.as_nanos() as u64, cpu, flags: uapi::ACTIVATE, ..Default::default() };
+    let mut install = uapi::Install {
+        clockid: libc::CLOCK_MONOTONIC as u32,
+        nr_entities: 1,
+        nr_windows: 1,
+        cycle_ns: (GRID + STEP).as_nanos() as u64,
+        entities: &raw const entity as u64,
+        windows: &raw const window as u64,
+        ..Default::default()
+    }
+    .sized();
+    device.call(&mut install).map_err(|errno| match install.error {
+        uapi::error::INSTALLED => NodeError::Refused(Refusal::Installed),
+        _ => failed("install the table that measures the lead", errno),
+    })
+}
+
+fn epoch() -> u64 {
+    let grid = GRID.as_nanos();
+    ((sys::now().as_nanos() / grid + START_MARGIN) * grid - AHEAD.as_nanos()) as u64
+}
+
+fn run_jobs(device: &Device) -> Result<Duration, i32> {
+    device.bind(-1, PROBE)?;
+    let mut longest = 0;
+    for job in 0..JOBS {
+        let wait = device.wait()?;
+        let late = sys::now().as_nanos() - wait.nominal_ns as i64;
+        if job >= WARM_UP {
+            longest = longest.max(late);
+        }
+    }
+    device.unbind(-1)?;
+    Ok(Duration::from_nanos(longest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_is_a_quarter_in_whole_microseconds() {
+        assert_eq!(with_margin(Duration::from_nanos(4000)), Duration::from_micros(5));
+        assert_eq!(with_margin(Duration::from_nanos(4001)), Duration::from_micros(6));
+    }
+}
