@@ -202,7 +202,7 @@ impl Stage {
 
 /// A thread's life after it has joined.
 fn perform(thread: &Thread, stage: Stage, log: Log, device: &Device) -> i32 {
-    sys::lock_memory();
+    sys::prefault();
     for round in 0.. {
         for step in &thread.program {
             match step {

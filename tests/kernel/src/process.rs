@@ -123,13 +123,13 @@ impl Child {
     }
 }
 
-/// Forks a process that joins an entity and then runs a function; returns once it has joined. Its memory is locked, or
-/// the faults of a fresh process would take from its first jobs more than most windows leave.
+/// Forks a process that joins an entity and then runs a function; returns once it has joined. It takes its page faults
+/// before, or they would take from its first jobs more than most windows leave.
 pub fn member(entity: &str, body: impl FnOnce(&Device) -> i32) -> Check<Child> {
     let joined = Board::new(1);
     let child = fork(|| {
         let Ok(device) = Device::open() else { return 100 };
-        sys::lock_memory();
+        sys::prefault();
         match device.bind(-1, entity) {
             Ok(()) => joined.set(0, 1),
             Err(errno) => joined.set(0, 1000 + errno as u64),
@@ -140,7 +140,7 @@ pub fn member(entity: &str, body: impl FnOnce(&Device) -> i32) -> Check<Child> {
             101
         }
     });
-    ensure!(sys::eventually(1_000_000_000, || joined.get(0) != 0), "the process for {entity} did not begin");
+    ensure!(sys::eventually(5_000_000_000, || joined.get(0) != 0), "the process for {entity} did not begin");
     ensure_eq!(joined.get(0), 1, "joining {entity} (1000 + errno)");
     Ok(child)
 }

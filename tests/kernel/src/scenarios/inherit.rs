@@ -273,7 +273,7 @@ fn offered_at_start() -> Check {
     sys::set_sched(0, SchedAttr::fifo(50)).explain("FIFO")?;
     lock.lock().explain("lock")?;
     member("t", |_| {
-        sys::lock_memory(); // it is looked at after 50 us
+        sys::prefault(); // it is looked at after 50 us
         if sys::set_sched(0, SchedAttr::policy(SCHED_TT)).is_err() || lock.lock().is_err() {
             return 1;
         }

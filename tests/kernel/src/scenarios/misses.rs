@@ -228,7 +228,7 @@ fn notify_arguments() -> Check {
 /// Of two threads one takes the whole window.
 fn never_ran() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
-    Table::single(20 * u, 0, 2 * u, 2 * u).install(&device)?;
+    Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;
     member("t", late_once(u))?;
     periodic("t", log, u / 4)?;
     let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
