@@ -81,7 +81,7 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 	struct task_struct *donor = rt_mutex_get_top_task(p);
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (!macrotick_policy(policy) || !entity->table->running) {
+	if (!macrotick_policy(policy) || !mt_running) {
 		if (entity)
 			mt_leave(p);
 		note_boost(p, donor && macrotick_policy(policy));
@@ -134,7 +134,7 @@ static struct task_struct *find_misplaced(struct rq *rq)
 	raw_spin_rq_lock(rq);
 	table = mt_cpu_of(rq)->table;
 	for (i = 0; table && !p && i < table->nr_entities; i++) {
-		struct macrotick_served *entity = &table->entities[i];
+		struct macrotick_served *entity = table->slots[i].entity;
 
 		if (entity->cpu == cpu_of(rq) && (entity->nr_boosted || entity->nr_ready))
 			p = find_misplaced_in(rq, entity);

@@ -70,7 +70,7 @@ static void describe_window(struct macrotick_window *out, const struct macrotick
 		.offset_ns = w->offset,
 		.length_ns = w->end - w->offset,
 		.cpu = w->entity->cpu,
-		.entity = w->entity - table->entities,
+		.entity = w->slot - table->slots,
 		.flags = w->flags,
 	};
 }
@@ -83,9 +83,9 @@ static int get_entities(const struct macrotick_table *table, u64 user)
 	for (i = 0; i < table->nr_entities; i++) {
 		struct macrotick_entity entity = { };
 
-		strscpy_pad(entity.name, table->entities[i].name);
-		entity.flags = table->entities[i].flags;
-		entity.max_misses = table->entities[i].max_misses;
+		strscpy_pad(entity.name, table->slots[i].entity->name);
+		entity.flags = table->slots[i].flags;
+		entity.max_misses = table->slots[i].max_misses;
 		if (copy_to_user(&out[i], &entity, sizeof(entity)))
 			return -EFAULT;
 	}
@@ -145,7 +145,7 @@ static int ioctl_get(void __user *user)
 		table = mt_table;
 		if (table) {
 			mt_table_get(table);
-			epoch = table->running ? table->epoch : 0;
+			epoch = mt_running ? table->epoch : 0;
 		}
 	}
 	if (table) {
@@ -165,7 +165,7 @@ static int get_stats(struct macrotick_entity_stats *arg)
 	guard(mutex)(&mt_control);
 	if (!mt_table || arg->entity >= mt_table->nr_entities)
 		return -ENOENT;
-	entity = &mt_table->entities[array_index_nospec(arg->entity, mt_table->nr_entities)];
+	entity = mt_table->slots[array_index_nospec(arg->entity, mt_table->nr_entities)].entity;
 	rq = cpu_rq(entity->cpu);
 	guard(irqsave)();
 	raw_spin_rq_lock(rq);

@@ -31,11 +31,12 @@
 
 struct macrotick_table;
 
-/* An entity: an ordered set of threads. */
+/* An entity: an ordered set of threads. It can outlive the table that made it. */
 struct macrotick_served {
-	struct macrotick_table	*table;
+	struct kref		ref;		/* one per table, one per bound thread */
 	int			cpu;
-	unsigned int		nr_activations;	/* per cycle */
+	bool			removed;	/* no table has it any longer */
+	u64			next_job;	/* number of the next activation */
 	struct list_head	threads;	/* bound, in order of joining */
 	struct list_head	ready;		/* FIFO */
 	unsigned int		nr_threads;
@@ -43,11 +44,10 @@ struct macrotick_served {
 	unsigned int		nr_jobs;	/* threads with an incomplete job */
 	unsigned int		nr_boosted;
 	char			name[MACROTICK_NAME_LEN];
-	u32			flags;
-	u32			max_misses;
 	u32			misses_in_row;
 	bool			stopped;	/* its windows serve nobody */
 	bool			missed;		/* since somebody was told */
+	bool			kills;		/* what threads are told then */
 	struct eventfd_ctx	*notify;	/* under mt_control */
 	u64			activations;
 	u64			completions;
@@ -62,13 +62,20 @@ struct macrotick_served {
 	u64			never_ran;
 };
 
+/* An entity as a table has it. */
+struct mt_slot {
+	struct macrotick_served	*entity;
+	u32			flags;
+	u32			max_misses;
+};
+
 struct mt_window {
 	u64			offset;
 	u64			end;
-	struct macrotick_served	*entity;
+	struct macrotick_served	*entity;	/* slot->entity */
 	u64			lead;		/* zero without ACTIVATE */
+	const struct mt_slot	*slot;
 	u32			flags;
-	u32			activation;	/* index of its ACTIVATE in the cycle */
 };
 
 /* The windows of one CPU. */
@@ -78,17 +85,13 @@ struct mt_schedule {
 };
 
 struct macrotick_table {
-	struct kref		ref;		/* one of mt_table, one per bound thread */
+	struct kref		ref;
 	u64			cycle;
 	u64			lead;
 	u64			epoch;		/* while running */
-	bool			running;
-	bool			removed;
-	wait_queue_head_t	wait;		/* for running or removed */
-	struct eventfd_ctx	*notify;	/* under mt_control */
 	unsigned int		nr_entities;
 	unsigned int		nr_windows;
-	struct macrotick_served	*entities;
+	struct mt_slot		*slots;		/* nr_entities */
 	struct mt_window	*windows;	/* sorted by CPU and offset */
 	struct mt_schedule	schedules[];	/* by CPU */
 };
@@ -98,7 +101,6 @@ struct mt_cpu {
 	struct macrotick_table	*table;		/* NULL: not dispatching */
 	const struct mt_schedule *schedule;
 	u64			base;		/* start of the current cycle */
-	u64			cycle;		/* its number */
 	unsigned int		pos;		/* the open window, else the next one */
 	bool			open;		/* windows[pos] has begun */
 	bool			settle;		/* mt_settle() has something to do */
@@ -132,9 +134,19 @@ static inline void mt_table_get(struct macrotick_table *table)
 	kref_get(&table->ref);
 }
 
+struct macrotick_served *mt_entity_alloc(const char *name);
+void mt_entity_put(struct macrotick_served *entity);
+
+static inline void mt_entity_get(struct macrotick_served *entity)
+{
+	kref_get(&entity->ref);
+}
+
 /* run.c */
 extern struct mutex mt_control;
 extern struct macrotick_table *mt_table;	/* under mt_control */
+extern bool mt_running;				/* the table, not stopped */
+extern struct wait_queue_head mt_start_wait;	/* for mt_running, or no membership */
 
 int mt_install(struct macrotick_install *arg);
 int mt_start(struct macrotick_start *arg);
@@ -167,7 +179,8 @@ void mt_meet(struct task_struct *p);
 void mt_restart(struct macrotick_served *entity);
 void mt_tell(void);
 int mt_notify(struct macrotick_notify *arg);
-void mt_forget_notify(struct macrotick_table *table);
+void mt_put_notify(struct eventfd_ctx *notify);
+void mt_forget_notify_all(void);
 
 /* class.c */
 struct task_struct *mt_first(struct mt_cpu *c);

@@ -19,7 +19,7 @@ int __macrotick_normal_prio(struct task_struct *p, int prio)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	return entity && entity->table->running ? MACROTICK_PRIO : prio;
+	return entity && READ_ONCE(mt_running) ? MACROTICK_PRIO : prio;
 }
 
 /* Hook of __sched_setscheduler(): a thread must be bound first. */
@@ -91,8 +91,8 @@ static struct macrotick_served *find_entity(const char *name)
 	unsigned int i;
 
 	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
-		if (!strcmp(mt_table->entities[i].name, name))
-			return &mt_table->entities[i];
+		if (!strcmp(mt_table->slots[i].entity->name, name))
+			return mt_table->slots[i].entity;
 	}
 	return NULL;
 }
@@ -185,10 +185,10 @@ int mt_bind(struct task_struct *p, const char *name)
 	err = set_cpus_allowed_ptr(p, cpumask_of(entity->cpu));
 	if (err)
 		return err;
-	mt_table_get(entity->table);
+	mt_entity_get(entity);
 	err = link_checked(p, entity);
 	if (err) {
-		mt_table_put(entity->table);
+		mt_entity_put(entity);
 		restore_affinity(p);
 		return err;
 	}
@@ -197,9 +197,9 @@ int mt_bind(struct task_struct *p, const char *name)
 }
 
 /* Detaches a thread that is not in the class; NULL if somebody was faster. */
-static struct macrotick_table *detach(struct task_struct *p, bool *again)
+static struct macrotick_served *detach(struct task_struct *p, bool *again)
 {
-	struct macrotick_table *table = NULL;
+	struct macrotick_served *entity = NULL;
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
 
@@ -207,12 +207,12 @@ static struct macrotick_table *detach(struct task_struct *p, bool *again)
 	if (p->macrotick.entity) {
 		*again = macrotick_policy(p->policy);
 		if (!*again) {
-			table = p->macrotick.entity->table;
+			entity = p->macrotick.entity;
 			unlink_member(rq, p);
 		}
 	}
 	task_rq_unlock(rq, p, &rf);
-	return table;
+	return entity;
 }
 
 /**
@@ -223,7 +223,7 @@ static struct macrotick_table *detach(struct task_struct *p, bool *again)
  */
 int mt_unbind(struct task_struct *p)
 {
-	struct macrotick_table *table;
+	struct macrotick_served *entity;
 	bool again;
 
 	if (!READ_ONCE(p->macrotick.entity))
@@ -232,14 +232,14 @@ int mt_unbind(struct task_struct *p)
 		if (macrotick_policy(p->policy))
 			sched_setscheduler_nocheck(p, SCHED_NORMAL | reset_on_fork(p),
 						   &(struct sched_param) { });
-		table = detach(p, &again);
+		entity = detach(p, &again);
 	} while (again);
-	if (!table)
+	if (!entity)
 		return -ENOTCONN;
 	if (!(p->flags & PF_EXITING))
 		restore_affinity(p);
-	wake_up_all(&table->wait);	/* it may wait for the table to start */
-	mt_table_put(table);
+	wake_up_all(&mt_start_wait);	/* it may wait for the table to start */
+	mt_entity_put(entity);
 	return 0;
 }
 
@@ -305,7 +305,7 @@ void macrotick_fork(struct task_struct *p)
 	rq = task_rq_lock(current, &rf);
 	entity = current->macrotick.entity;
 	if (entity)
-		mt_table_get(entity->table);
+		mt_entity_get(entity);
 	task_rq_unlock(rq, current, &rf);
 	p->macrotick.inherits = entity;
 }
@@ -314,7 +314,7 @@ void macrotick_fork(struct task_struct *p)
 void macrotick_cancel_fork(struct task_struct *p)
 {
 	if (p->macrotick.inherits)
-		mt_table_put(p->macrotick.inherits->table);
+		mt_entity_put(p->macrotick.inherits);
 	p->macrotick.inherits = NULL;
 }
 
@@ -330,14 +330,14 @@ void macrotick_post_fork(struct task_struct *p)
 		return;
 	rq = task_rq_lock(p, &rf);
 	p->macrotick.inherits = NULL;
-	joins = !p->macrotick.entity && !entity->table->removed &&
+	joins = !p->macrotick.entity && !entity->removed &&
 		entity->nr_threads < MACROTICK_MAX_THREADS && cpu_of(rq) == entity->cpu &&
 		cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu));
 	if (joins)
 		link_member(rq, p, entity);
 	task_rq_unlock(rq, p, &rf);
 	if (!joins)
-		mt_table_put(entity->table);
+		mt_entity_put(entity);
 	else
 		sched_setscheduler_nocheck(p, SCHED_TT, &(struct sched_param) { });
 }
@@ -361,9 +361,8 @@ static bool take_job(struct macrotick_wait *arg)
 
 enum wait_step { WAIT_GONE, WAIT_DONE, WAIT_STOPPED, WAIT_OUTSIDE, WAIT_INSIDE };
 
-/* One look at the caller's state; takes a reference on the table for WAIT_STOPPED. */
-static enum wait_step wait_step(bool complete, struct macrotick_wait *arg,
-				struct macrotick_table **table)
+/* One look at the caller's state. */
+static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 {
 	struct macrotick_task *m = &current->macrotick;
 	enum wait_step step = WAIT_INSIDE;
@@ -386,9 +385,7 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg,
 	} else if (m->has_job) {
 		take_job(arg);
 		step = WAIT_DONE;
-	} else if (!m->entity->table->running) {
-		*table = m->entity->table;
-		mt_table_get(*table);
+	} else if (!mt_running) {
 		step = WAIT_STOPPED;
 	} else if (!mt_is_member(current)) {
 		step = WAIT_OUTSIDE;
@@ -400,13 +397,11 @@ out:
 	return step;
 }
 
-static int wait_for_start(struct macrotick_table *table)
+static int wait_for_start(void)
 {
-	int err = wait_event_interruptible(table->wait,
-			READ_ONCE(table->running) || READ_ONCE(table->removed) ||
-			!READ_ONCE(current->macrotick.entity));
+	int err = wait_event_interruptible(mt_start_wait, READ_ONCE(mt_running) ||
+					   !READ_ONCE(current->macrotick.entity));
 
-	mt_table_put(table);
 	return err ? -EINTR : 0;
 }
 
@@ -434,7 +429,6 @@ static int end_wait(int err)
  */
 int mt_wait(struct macrotick_wait *arg)
 {
-	struct macrotick_table *table;
 	bool first = true;
 	int err = 0;
 
@@ -443,13 +437,13 @@ int mt_wait(struct macrotick_wait *arg)
 	if (signal_pending(current))
 		return -EINTR;
 	for (;; first = false) {
-		switch (wait_step(first, arg, &table)) {
+		switch (wait_step(first, arg)) {
 		case WAIT_GONE:
 			return -ESHUTDOWN;
 		case WAIT_DONE:
 			return 0;
 		case WAIT_STOPPED:
-			err = wait_for_start(table);
+			err = wait_for_start();
 			break;
 		case WAIT_OUTSIDE:
 			err = mt_set_policy(current);

@@ -16,9 +16,10 @@
 #include <trace/events/macrotick.h>
 
 static struct kthread_worker *mt_worker;
+static struct eventfd_ctx *notify_all;	/* under mt_control */
 
 /* Which jobs are a miss, and whether one of them never had the processor. */
-static bool mark_missed(struct macrotick_served *entity)
+static bool mark_missed(struct macrotick_served *entity, const struct mt_slot *slot)
 {
 	struct task_struct *p;
 	bool never_ran = false;
@@ -29,7 +30,7 @@ static bool mark_missed(struct macrotick_served *entity)
 		if (!m->has_job)
 			continue;
 		m->missed = true;
-		m->to_tell = entity->flags;
+		m->to_tell = slot->flags;
 		never_ran |= !m->began;
 	}
 	return never_ran;
@@ -43,13 +44,15 @@ static bool mark_missed(struct macrotick_served *entity)
 void mt_miss(struct mt_cpu *c, const struct mt_window *w)
 {
 	struct macrotick_served *entity = w->entity;
+	const struct mt_slot *slot = w->slot;
 
 	entity->misses++;
 	entity->misses_in_row++;
-	entity->never_ran += mark_missed(entity);
-	entity->stopped = entity->max_misses && entity->misses_in_row >= entity->max_misses;
+	entity->never_ran += mark_missed(entity, slot);
+	entity->kills = slot->flags & MACROTICK_ENTITY_MISS_KILL;
+	entity->stopped = slot->max_misses && entity->misses_in_row >= slot->max_misses;
 	trace_macrotick_miss(entity->name, entity->cpu, c->base + w->end);
-	if (!entity->flags && !READ_ONCE(entity->notify) && !READ_ONCE(entity->table->notify))
+	if (!slot->flags && !READ_ONCE(entity->notify) && !READ_ONCE(notify_all))
 		return;
 	WRITE_ONCE(entity->missed, true);
 	c->tell = true;
@@ -82,7 +85,7 @@ static bool take_to_tell(struct task_struct *p)
 
 static void tell_threads(struct macrotick_served *entity)
 {
-	bool kill = entity->flags & MACROTICK_ENTITY_MISS_KILL;
+	bool kill = READ_ONCE(entity->kills);
 	struct task_struct *p;
 
 	while ((p = mt_find_member(entity, take_to_tell))) {
@@ -100,7 +103,7 @@ static void tell(struct kthread_work *work)
 
 	guard(mutex)(&mt_control);
 	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
-		entity = &mt_table->entities[i];
+		entity = mt_table->slots[i].entity;
 		if (!READ_ONCE(entity->missed))
 			continue;
 		WRITE_ONCE(entity->missed, false);
@@ -109,8 +112,8 @@ static void tell(struct kthread_work *work)
 		if (entity->notify)
 			eventfd_signal(entity->notify);
 	}
-	if (any && mt_table->notify)
-		eventfd_signal(mt_table->notify);
+	if (any && notify_all)
+		eventfd_signal(notify_all);
 }
 
 static DEFINE_KTHREAD_WORK(mt_tell_work, tell);
@@ -127,13 +130,13 @@ static struct eventfd_ctx **notify_slot(u32 entity)
 	if (!mt_table)
 		return NULL;
 	if (entity == MACROTICK_ALL_ENTITIES)
-		return &mt_table->notify;
+		return &notify_all;
 	if (entity >= mt_table->nr_entities)
 		return NULL;
-	return &mt_table->entities[array_index_nospec(entity, mt_table->nr_entities)].notify;
+	return &mt_table->slots[array_index_nospec(entity, mt_table->nr_entities)].entity->notify;
 }
 
-static void put_notify(struct eventfd_ctx *notify)
+void mt_put_notify(struct eventfd_ctx *notify)
 {
 	if (notify)
 		eventfd_ctx_put(notify);
@@ -159,18 +162,15 @@ int mt_notify(struct macrotick_notify *arg)
 		if (slot)
 			swap(*slot, notify);
 	}
-	put_notify(notify);
+	mt_put_notify(notify);
 	return slot ? 0 : -ENOENT;
 }
 
-/* The table is freed, however much of it there is. */
-void mt_forget_notify(struct macrotick_table *table)
+/* The table is removed, under mt_control; the entities' own go with them. */
+void mt_forget_notify_all(void)
 {
-	unsigned int i;
-
-	put_notify(table->notify);
-	for (i = 0; table->entities && i < table->nr_entities; i++)
-		put_notify(table->entities[i].notify);
+	mt_put_notify(notify_all);
+	notify_all = NULL;
 }
 
 static int __init mt_miss_init(void)

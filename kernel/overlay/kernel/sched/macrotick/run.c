@@ -13,6 +13,8 @@
 
 DEFINE_MUTEX(mt_control);
 struct macrotick_table *mt_table;
+bool mt_running;
+DECLARE_WAIT_QUEUE_HEAD(mt_start_wait);
 
 /* While a table is installed the scheduler core asks the class at all. */
 DEFINE_STATIC_KEY_FALSE(macrotick_installed);
@@ -85,7 +87,7 @@ static void change_members(struct macrotick_table *table, bool (*test)(struct ta
 	unsigned int i;
 
 	for (i = 0; i < table->nr_entities; i++) {
-		while ((p = mt_find_member(&table->entities[i], test))) {
+		while ((p = mt_find_member(table->slots[i].entity, test))) {
 			change(p);
 			put_task_struct(p);
 			cond_resched();
@@ -166,19 +168,29 @@ static int change_table(int (*change)(struct macrotick_table *table, void *arg),
 	return mt_table ? change(mt_table, arg) : -ENOENT;
 }
 
+/* No CPU dispatches the table. */
+static void number_from_zero(struct macrotick_table *table)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_entities; i++)
+		table->slots[i].entity->next_job = 0;
+}
+
 static int start_table(struct macrotick_table *table, void *arg)
 {
 	struct macrotick_start *start = arg;
 
-	if (table->running)
+	if (mt_running)
 		return -EBUSY;
-	WRITE_ONCE(table->running, true);
+	WRITE_ONCE(mt_running, true);
+	number_from_zero(table);
 	change_members(table, macrotick_membership_changed, follow_table);
 	/* Last, so that the margin is for the CPUs and not for the members. */
 	table->epoch = wind_forward(start->epoch_ns, table);
 	start->epoch_ns = table->epoch;
 	on_table_cpus(table, dispatch_on_this_cpu);
-	wake_up_all(&table->wait);
+	wake_up_all(&mt_start_wait);
 	return 0;
 }
 
@@ -191,10 +203,10 @@ int mt_start(struct macrotick_start *arg)
 
 static int stop_table(struct macrotick_table *table, void *unused)
 {
-	if (!table->running)
+	if (!mt_running)
 		return 0;
 	on_table_cpus(table, halt_on_this_cpu);
-	WRITE_ONCE(table->running, false);
+	WRITE_ONCE(mt_running, false);
 	change_members(table, macrotick_membership_changed, follow_table);
 	return 0;
 }
@@ -206,10 +218,13 @@ int mt_stop(void)
 
 static int remove_table(struct macrotick_table *table, void *unused)
 {
+	unsigned int i;
+
 	stop_table(table, NULL);
-	WRITE_ONCE(table->removed, true);
+	for (i = 0; i < table->nr_entities; i++)
+		WRITE_ONCE(table->slots[i].entity->removed, true);
 	change_members(table, any_member, release_member);
-	wake_up_all(&table->wait);
+	mt_forget_notify_all();
 	mt_table = NULL;
 	mt_table_put(table);
 	static_branch_dec_cpuslocked(&macrotick_installed);

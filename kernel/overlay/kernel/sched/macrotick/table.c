@@ -42,7 +42,7 @@ static int decode_entities(struct macrotick_install *arg,
 
 	for (i = 0; i < arg->nr_entities; i++) {
 		const struct macrotick_entity *in = &entities[i];
-		struct macrotick_served *entity = &table->entities[i];
+		struct mt_slot *slot = &table->slots[i];
 
 		if (!in->name[0] || strnlen(in->name, sizeof(in->name)) == sizeof(in->name))
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_NAME, i, 0);
@@ -50,16 +50,14 @@ static int decode_entities(struct macrotick_install *arg,
 		    in->flags != MACROTICK_ENTITY_MISS_KILL && in->flags)
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, i, 0);
 		for (k = 0; k < i; k++) {
-			if (!strcmp(table->entities[k].name, in->name))
+			if (!strcmp(table->slots[k].entity->name, in->name))
 				return mt_refuse(arg, MACROTICK_ERR_ENTITY_TWICE, i, k);
 		}
-		strscpy_pad(entity->name, in->name);
-		entity->table = table;
-		entity->flags = in->flags;
-		entity->max_misses = in->max_misses;
-		entity->cpu = -1;
-		INIT_LIST_HEAD(&entity->threads);
-		INIT_LIST_HEAD(&entity->ready);
+		slot->entity = mt_entity_alloc(in->name);
+		if (!slot->entity)
+			return -ENOMEM;
+		slot->flags = in->flags;
+		slot->max_misses = in->max_misses;
 	}
 	return 0;
 }
@@ -108,12 +106,14 @@ static int decode_windows(struct macrotick_install *arg,
 		const struct macrotick_window *in = &windows[i];
 		struct mt_schedule *schedule;
 		struct macrotick_served *entity;
+		const struct mt_slot *slot;
 		struct mt_window *window = &table->windows[i];
 		int err = decode_window(arg, i, in);
 
 		if (err)
 			return err;
-		entity = &table->entities[in->entity];
+		slot = &table->slots[in->entity];
+		entity = slot->entity;
 		if (entity->cpu >= 0 && entity->cpu != in->cpu)
 			return mt_refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
 				      first_window_of(windows, in->entity));
@@ -121,11 +121,9 @@ static int decode_windows(struct macrotick_install *arg,
 		window->offset = in->offset_ns;
 		window->end = in->offset_ns + in->length_ns;
 		window->entity = entity;
+		window->slot = slot;
 		window->flags = in->flags;
 		window->lead = in->flags & MACROTICK_WINDOW_ACTIVATE ? table->lead : 0;
-		window->activation = entity->nr_activations;
-		if (in->flags & MACROTICK_WINDOW_ACTIVATE)
-			entity->nr_activations++;
 		schedule = &table->schedules[in->cpu];
 		if (!schedule->nr_windows++)
 			schedule->windows = window;
@@ -157,16 +155,53 @@ static int decode_served(struct macrotick_install *arg, struct macrotick_table *
 	u32 i;
 
 	for (i = 0; i < arg->nr_entities; i++) {
-		if (table->entities[i].cpu < 0)
+		if (table->slots[i].entity->cpu < 0)
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_IDLE, i, 0);
 	}
 	return 0;
 }
 
+struct macrotick_served *mt_entity_alloc(const char *name)
+{
+	struct macrotick_served *entity = kzalloc(sizeof(*entity), GFP_KERNEL_ACCOUNT);
+
+	if (!entity)
+		return NULL;
+	kref_init(&entity->ref);
+	strscpy_pad(entity->name, name);
+	entity->cpu = -1;
+	INIT_LIST_HEAD(&entity->threads);
+	INIT_LIST_HEAD(&entity->ready);
+	return entity;
+}
+
+static void release_entity(struct kref *ref)
+{
+	struct macrotick_served *entity = container_of(ref, struct macrotick_served, ref);
+
+	mt_put_notify(entity->notify);
+	kfree(entity);
+}
+
+void mt_entity_put(struct macrotick_served *entity)
+{
+	kref_put(&entity->ref, release_entity);
+}
+
+static void put_entities(struct macrotick_table *table)
+{
+	unsigned int i;
+
+	for (i = 0; table->slots && i < table->nr_entities; i++) {
+		if (table->slots[i].entity)
+			mt_entity_put(table->slots[i].entity);
+	}
+}
+
 static void free_table(struct macrotick_table *table)
 {
-	mt_forget_notify(table);
-	kvfree(table->entities);
+	put_entities(table);
+	kvfree(table->slots);
 	kvfree(table->windows);
 	kvfree(table);
 }
@@ -178,18 +213,17 @@ static struct macrotick_table *alloc_table(const struct macrotick_install *arg)
 	table = kvzalloc(struct_size(table, schedules, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
 	if (!table)
 		return NULL;
-	table->entities = kvcalloc(arg->nr_entities, sizeof(*table->entities), GFP_KERNEL_ACCOUNT);
+	table->slots = kvcalloc(arg->nr_entities, sizeof(*table->slots), GFP_KERNEL_ACCOUNT);
 	table->windows = kvcalloc(arg->nr_windows, sizeof(*table->windows), GFP_KERNEL_ACCOUNT);
-	if (!table->entities || !table->windows) {
+	table->nr_entities = arg->nr_entities;
+	table->nr_windows = arg->nr_windows;
+	if (!table->slots || !table->windows) {
 		free_table(table);
 		return NULL;
 	}
 	kref_init(&table->ref);
-	init_waitqueue_head(&table->wait);
 	table->cycle = arg->cycle_ns;
 	table->lead = arg->lead_ns;
-	table->nr_entities = arg->nr_entities;
-	table->nr_windows = arg->nr_windows;
 	return table;
 }
 

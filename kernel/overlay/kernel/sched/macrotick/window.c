@@ -87,7 +87,7 @@ static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 n
 static void activate_entity(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
 	struct macrotick_served *entity = w->entity;
-	u64 job = c->cycle * entity->nr_activations + w->activation;
+	u64 job = entity->next_job++;
 	u64 nominal = c->base + w->offset;
 	struct task_struct *p;
 
@@ -105,8 +105,10 @@ static void open_window(struct rq *rq, struct mt_cpu *c, u64 now)
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && entity->nr_threads);
 
 	c->open = true;
-	if (unlikely(entity->stopped))
+	if (unlikely(entity->stopped)) {
+		entity->next_job += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
 		return;
+	}
 	if (matters && now >= c->base + w->end) {
 		entity->skipped++;
 		trace_macrotick_window_skipped(entity->name, cpu_of(rq), c->base + w->offset);
@@ -127,7 +129,6 @@ static void next_position(struct mt_cpu *c)
 		return;
 	c->pos = 0;
 	c->base += c->table->cycle;
-	c->cycle++;
 }
 
 /* Threads that lose their window and must not be frozen, for the sake of others. */
@@ -178,12 +179,13 @@ static void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 		close_window(rq, c);
 	n = div64_u64(now - c->base, cycle) - 1;
 	c->base += n * cycle;
-	c->cycle += n;
 	for (i = 0; i < c->schedule->nr_windows; i++) {
-		struct macrotick_served *entity = c->schedule->windows[i].entity;
+		const struct mt_window *w = &c->schedule->windows[i];
 
-		if (entity->nr_threads)
-			entity->skipped += n;
+		if (w->flags & MACROTICK_WINDOW_ACTIVATE)
+			w->entity->next_job += n;
+		if (w->entity->nr_threads)
+			w->entity->skipped += n;
 	}
 }
 
@@ -393,7 +395,6 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table)
 	c->table = table;
 	c->schedule = &table->schedules[cpu_of(rq)];
 	c->base = table->epoch;
-	c->cycle = 0;
 	c->pos = 0;
 	c->open = false;
 	c->served = NULL;
