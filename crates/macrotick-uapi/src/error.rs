@@ -44,3 +44,5 @@ pub const INSTALLED: u32 = 17;
 pub const LEAD: u32 = 18;
 /// There is less than the lead between windows "other" and "index", which has `ACTIVATE`.
 pub const WINDOW_LEAD: u32 = 19;
+/// Entity "index" has threads, and was entity "other" of the table before on another CPU; the call fails with `EBUSY`.
+pub const SWAP_CPU: u32 = 20;

@@ -41,6 +41,8 @@ pub const ACTIVATE: u32 = 1 << 0;
 /// A job that is not complete at the end of the window is a miss: `MACROTICK_WINDOW_DEADLINE`.
 pub const DEADLINE: u32 = 1 << 1;
 
+/// The table takes the place of the installed one: `MACROTICK_INSTALL_SWAP`.
+pub const SWAP: u32 = 1 << 0;
 /// A thread whose job is a miss gets `SIGXCPU`: `MACROTICK_ENTITY_MISS_SIGNAL`.
 pub const MISS_SIGNAL: u32 = 1 << 0;
 /// The process of a thread whose job is a miss gets `SIGKILL`: `MACROTICK_ENTITY_MISS_KILL`.

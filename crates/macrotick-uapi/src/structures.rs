@@ -40,7 +40,7 @@ pub struct Window {
 pub struct Install {
     /// Of this structure, in bytes.
     pub size: u32,
-    /// Must be zero.
+    /// [`SWAP`](crate::SWAP) or zero.
     pub flags: u32,
     /// `CLOCK_MONOTONIC`.
     pub clockid: u32,
@@ -66,6 +66,8 @@ pub struct Install {
     pub error_reserved: u32,
     /// How much earlier than their offsets windows with [`ACTIVATE`](crate::ACTIVATE) open, in nanoseconds.
     pub lead_ns: u64,
+    /// Out, with [`SWAP`](crate::SWAP): the epoch of this table, in nanoseconds; zero if it is in place already.
+    pub swap_ns: u64,
 }
 
 /// When the table begins: `struct macrotick_start`.

@@ -12,6 +12,7 @@ mod policy;
 mod refusals;
 mod rttests;
 mod storm;
+mod swap;
 
 use crate::check::Check;
 
@@ -64,6 +65,7 @@ pub fn all() -> Vec<Scenario> {
         jobs::ALL,
         lead::ALL,
         misses::ALL,
+        swap::ALL,
         members::ALL,
         policy::ALL,
         death::ALL,

@@ -86,6 +86,12 @@ impl Table {
         send(device, self.request())
     }
 
+    /// Puts it in the place of the installed one; tells its epoch, or zero if it is in place already.
+    pub fn swap(&self, device: &Device) -> Result<u64, Refusal> {
+        let mut request = Install { flags: abi::SWAP, ..self.request() };
+        call(device, &mut request).map(|()| request.swap_ns)
+    }
+
     /// Installs it.
     pub fn install(&self, device: &Device) -> Check {
         self.try_install(device).map_err(|refusal| format!("install: {refusal:?}"))
@@ -94,7 +100,11 @@ impl Table {
 
 /// Sends a request as it is.
 pub fn send(device: &Device, mut request: Install) -> Result<(), Refusal> {
-    device.call(&mut request).map_err(|errno| Refusal {
+    call(device, &mut request)
+}
+
+fn call(device: &Device, request: &mut Install) -> Result<(), Refusal> {
+    device.call(request).map_err(|errno| Refusal {
         errno,
         error: request.error,
         index: request.error_index,

@@ -139,7 +139,14 @@ impl Fuzzer {
 
     fn step(&mut self) {
         match self.random.below(27) {
-            0 => drop(table(&mut self.random, self.u, self.cpus).try_install(&self.device)),
+            0 => {
+                let table = table(&mut self.random, self.u, self.cpus);
+                let _ = if self.random.below(2) == 0 {
+                    table.try_install(&self.device)
+                } else {
+                    table.swap(&self.device).map(drop)
+                };
+            }
             1 => drop(self.device.start(self.random.below(2) * sys::now_ns())),
             2 => drop(self.device.stop()),
             3 if self.random.below(3) == 0 => drop(self.device.remove()),

@@ -55,7 +55,7 @@ fn header() -> Check {
         ensure_eq!(send(&device, request), Err(wanted), "{what}");
         Ok(())
     };
-    refused("flags", error::HEADER, |request| request.flags = 1)?;
+    refused("flags", error::HEADER, |request| request.flags = 2)?;
     refused("reserved", error::HEADER, |request| request.reserved = 1)?;
     refused("no entities", error::HEADER, |request| request.nr_entities = 0)?;
     refused("4097 entities", error::HEADER, |request| request.nr_entities = abi::MAX_ENTITIES + 1)?;
@@ -72,7 +72,7 @@ fn header() -> Check {
     refused("a cycle of 2^64 - 1", error::CYCLE, |request| request.cycle_ns = u64::MAX)?;
     // What the caller left in the error fields does not come back.
     let request =
-        Install { error: 99, error_index: 98, error_other: 97, error_reserved: 96, flags: 1, ..right().request() };
+        Install { error: 99, error_index: 98, error_other: 97, error_reserved: 96, flags: 2, ..right().request() };
     let wanted = Refusal { errno: libc::EINVAL, error: error::HEADER, index: 0, other: 0 };
     ensure_eq!(send(&device, request), Err(wanted), "stale error fields");
     accept(&device, "a cycle of an hour", &Table { cycle_ns: abi::MAX_CYCLE_NS, ..right() })
@@ -238,7 +238,7 @@ fn try_sizes<T: Sized32>(device: &Device, call: (&str, u32), first: u32, arg: T,
 
 fn sizes() -> Check {
     let device = Device::open()?;
-    let bad = Install { flags: 1, ..right().request() };
+    let bad = Install { flags: 2, ..right().request() };
     let me = abi::Bind { pidfd: -1, ..Default::default() };
     let none = abi::Unbind { pidfd: -1, ..Default::default() };
     try_sizes(&device, ("install", call::INSTALL), 72, bad, Err(libc::EINVAL))?;

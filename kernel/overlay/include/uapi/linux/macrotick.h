@@ -87,7 +87,19 @@ enum macrotick_error {
 	MACROTICK_ERR_INSTALLED,	/* -EBUSY: a table is installed already */
 	MACROTICK_ERR_LEAD,		/* longer than the maximum */
 	MACROTICK_ERR_WINDOW_LEAD,	/* index, other: less than the lead between them */
+	MACROTICK_ERR_SWAP_CPU,		/* -EBUSY: index: has threads, was on another CPU as other */
 };
+
+/*
+ * The table takes the place of the installed one (-ENOENT without one). Where
+ * that runs, all CPUs change tables at one instant, the next boundary of its
+ * cycle: the new table's epoch, written to swap_ns. Until it is over another
+ * swap is refused, and stopping the table calls it off. Entities whose names
+ * both tables have keep their threads, counters and job numbers; a job that
+ * began before has no deadline in the new table. The threads of entities that
+ * the new table does not have are unbound.
+ */
+#define MACROTICK_INSTALL_SWAP		(1U << 0)
 
 /*
  * Installs a table: decoded and checked as a whole, then committed. It does
@@ -95,7 +107,7 @@ enum macrotick_error {
  */
 struct macrotick_install {
 	__u32	size;
-	__u32	flags;		/* must be zero */
+	__u32	flags;		/* MACROTICK_INSTALL_SWAP or zero */
 	__u32	clockid;	/* CLOCK_MONOTONIC */
 	__u32	nr_entities;
 	__u32	nr_windows;
@@ -114,6 +126,7 @@ struct macrotick_install {
 	 * be open on the CPU meanwhile.
 	 */
 	__u64	lead_ns;
+	__u64	swap_ns;	/* out: see MACROTICK_INSTALL_SWAP; zero if it is done */
 };
 
 /*

@@ -46,10 +46,12 @@ static int ioctl_install(void __user *user)
 	if (err)
 		return err;
 	arg.error = arg.error_index = arg.error_other = arg.error_reserved = 0;
-	err = mt_install(&arg);
-	if (err && STORE(user, arg))
+	arg.swap_ns = 0;
+	/* What cannot be written back must not have been done. */
+	if (STORE(user, arg))
 		return -EFAULT;
-	return err;
+	err = mt_install(&arg);
+	return STORE(user, arg) ? -EFAULT : err;
 }
 
 static int ioctl_start(void __user *user)

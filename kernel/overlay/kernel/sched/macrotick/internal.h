@@ -4,6 +4,7 @@
  *
  * table.c   decodes and builds a table (no locks, may fail)
  * run.c     install, start, stop, remove (process context, may sleep)
+ * swap.c    a table takes the place of the running one
  * window.c  walks a CPU's windows: the interrupt path
  * class.c   the scheduling class
  * member.c  threads join, fork, exit
@@ -99,6 +100,7 @@ struct macrotick_table {
 /* Where a CPU stands in the table. */
 struct mt_cpu {
 	struct macrotick_table	*table;		/* NULL: not dispatching */
+	struct macrotick_table	*staged;	/* begins at its epoch */
 	const struct mt_schedule *schedule;
 	u64			base;		/* start of the current cycle */
 	unsigned int		pos;		/* the open window, else the next one */
@@ -148,12 +150,24 @@ extern struct macrotick_table *mt_table;	/* under mt_control */
 extern bool mt_running;				/* the table, not stopped */
 extern struct wait_queue_head mt_start_wait;	/* for mt_running, or no membership */
 
+/* The first cycle begins this much later at the earliest. */
+#define MT_START_MARGIN_NS	(100 * NSEC_PER_USEC)
+
 int mt_install(struct macrotick_install *arg);
 int mt_start(struct macrotick_start *arg);
 int mt_stop(void);
 int mt_remove(void);
+void mt_release_members(struct macrotick_served *entity);
 struct task_struct *mt_find_member(struct macrotick_served *entity,
 				   bool (*test)(struct task_struct *p));
+
+/* swap.c */
+extern struct macrotick_table *mt_staged;	/* under mt_control */
+
+int mt_swap(struct macrotick_install *arg, struct macrotick_table *table);
+bool mt_swapped(void);
+void mt_finish_swap(void);
+void mt_settle_swap(void);
 
 /* window.c */
 void mt_cpu_init(struct mt_cpu *c);
@@ -164,6 +178,7 @@ void mt_want_settle(struct rq *rq);
 void mt_resched(struct rq *rq, struct mt_cpu *c);
 void mt_dispatch(struct rq *rq, struct macrotick_table *table);
 void mt_halt(struct rq *rq);
+void mt_stage(struct rq *rq, struct macrotick_table *table);
 void mt_link_ready(struct rq *rq, struct task_struct *p);
 void mt_unlink_ready(struct rq *rq, struct task_struct *p);
 
@@ -174,7 +189,7 @@ void mt_note_release(struct macrotick_served *entity, u64 nominal, u64 now);
 void mt_note_hold(struct task_struct *p);
 
 /* miss.c */
-void mt_miss(struct mt_cpu *c, const struct mt_window *w);
+void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w);
 void mt_meet(struct task_struct *p);
 void mt_restart(struct macrotick_served *entity);
 void mt_tell(void);

@@ -86,13 +86,13 @@ int mt_set_policy(struct task_struct *p)
 	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p), &(struct sched_param) { });
 }
 
-static struct macrotick_served *find_entity(const char *name)
+static struct macrotick_served *find_entity(const struct macrotick_table *table, const char *name)
 {
 	unsigned int i;
 
-	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
-		if (!strcmp(mt_table->slots[i].entity->name, name))
-			return mt_table->slots[i].entity;
+	for (i = 0; table && i < table->nr_entities; i++) {
+		if (!strcmp(table->slots[i].entity->name, name))
+			return table->slots[i].entity;
 	}
 	return NULL;
 }
@@ -177,7 +177,8 @@ int mt_bind(struct task_struct *p, const char *name)
 	if (p->flags & PF_KTHREAD)
 		return -EINVAL;
 	guard(mutex)(&mt_control);
-	entity = find_entity(name);
+	/* Where a swap is under way, the future comes first. */
+	entity = find_entity(mt_staged, name) ?: find_entity(mt_table, name);
 	if (!entity)
 		return -ENOENT;
 	if (READ_ONCE(p->macrotick.entity))

@@ -4,7 +4,7 @@
  *
  * They are found at the end of a window, in an interrupt with the run queue
  * locked. Signals and eventfds need sleeping locks on PREEMPT_RT: a thread of
- * ours sends them.
+ * ours sends them. It also finishes a swap.
  */
 #include <linux/eventfd.h>
 #include <linux/kthread.h>
@@ -18,37 +18,44 @@
 static struct kthread_worker *mt_worker;
 static struct eventfd_ctx *notify_all;	/* under mt_control */
 
-/* Which jobs are a miss, and whether one of them never had the processor. */
-static bool mark_missed(struct macrotick_served *entity, const struct mt_slot *slot)
+/*
+ * Which jobs are a miss, and whether one of them never had the processor. A
+ * job from before a swap has no deadline in this table.
+ */
+static bool mark_missed(struct mt_cpu *c, const struct mt_window *w, bool *never_ran)
 {
 	struct task_struct *p;
-	bool never_ran = false;
+	bool any = false;
 
-	list_for_each_entry(p, &entity->threads, macrotick.member) {
+	list_for_each_entry(p, &w->entity->threads, macrotick.member) {
 		struct macrotick_task *m = &p->macrotick;
 
-		if (!m->has_job)
+		if (!m->has_job || m->nominal < c->table->epoch)
 			continue;
+		any = true;
 		m->missed = true;
-		m->to_tell = slot->flags;
-		never_ran |= !m->began;
+		m->to_tell = w->slot->flags;
+		*never_ran |= !m->began;
 	}
-	return never_ran;
+	return any;
 }
 
 /**
- * mt_miss - a window with DEADLINE ends, and a job is not complete
+ * mt_check_deadline - a window with DEADLINE ends, and a job is not complete
  * @c: the CPU's position, under its run queue's lock
  * @w: the window, still open
  */
-void mt_miss(struct mt_cpu *c, const struct mt_window *w)
+void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w)
 {
 	struct macrotick_served *entity = w->entity;
 	const struct mt_slot *slot = w->slot;
+	bool never_ran = false;
 
+	if (!mark_missed(c, w, &never_ran))
+		return;
 	entity->misses++;
 	entity->misses_in_row++;
-	entity->never_ran += mark_missed(entity, slot);
+	entity->never_ran += never_ran;
 	entity->kills = slot->flags & MACROTICK_ENTITY_MISS_KILL;
 	entity->stopped = slot->max_misses && entity->misses_in_row >= slot->max_misses;
 	trace_macrotick_miss(entity->name, entity->cpu, c->base + w->end);
@@ -102,6 +109,7 @@ static void tell(struct kthread_work *work)
 	unsigned int i;
 
 	guard(mutex)(&mt_control);
+	mt_finish_swap();
 	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
 		entity = mt_table->slots[i].entity;
 		if (!READ_ONCE(entity->missed))

@@ -19,9 +19,6 @@ DECLARE_WAIT_QUEUE_HEAD(mt_start_wait);
 /* While a table is installed the scheduler core asks the class at all. */
 DEFINE_STATIC_KEY_FALSE(macrotick_installed);
 
-/* The first cycle begins this much later at the earliest. */
-#define MT_START_MARGIN_NS	(100 * NSEC_PER_USEC)
-
 /* Between decoding and now a CPU may have gone offline. */
 static bool all_online(const struct macrotick_table *table)
 {
@@ -34,28 +31,51 @@ static bool all_online(const struct macrotick_table *table)
 	return true;
 }
 
+/* A thread of the class would lose its window, or enter the class, with the mutex held. */
+static bool would_freeze_itself(void)
+{
+	return macrotick_policy(current->policy);
+}
+
+/* With no CPU coming or going, and under mt_control. */
+static int install(struct macrotick_install *arg, struct macrotick_table *table)
+{
+	bool swap = arg->flags & MACROTICK_INSTALL_SWAP;
+
+	if (swap && !mt_table)
+		return -ENOENT;
+	if (!swap && mt_table)
+		arg->error = MACROTICK_ERR_INSTALLED;
+	else if (!all_online(table))
+		arg->error = MACROTICK_ERR_WINDOW_CPU;
+	if (arg->error)
+		return -EBUSY;
+	if (swap)
+		return mt_swap(arg, table);
+	mt_table = table;
+	static_branch_inc_cpuslocked(&macrotick_installed);
+	return 0;
+}
+
 int mt_install(struct macrotick_install *arg)
 {
 	struct macrotick_table *table = mt_table_decode(arg);
+	int err;
 
 	if (IS_ERR(table))
 		return PTR_ERR(table);
+	if (arg->flags & MACROTICK_INSTALL_SWAP && would_freeze_itself()) {
+		mt_table_put(table);
+		return -EDEADLK;
+	}
 	cpus_read_lock();
 	mutex_lock(&mt_control);
-	if (mt_table) {
-		arg->error = MACROTICK_ERR_INSTALLED;
-	} else if (!all_online(table)) {
-		arg->error = MACROTICK_ERR_WINDOW_CPU;
-	} else {
-		mt_table = table;
-		static_branch_inc_cpuslocked(&macrotick_installed);
-	}
+	err = install(arg, table);
 	mutex_unlock(&mt_control);
 	cpus_read_unlock();
-	if (!arg->error)
-		return 0;
-	mt_table_put(table);
-	return -EBUSY;
+	if (err)
+		mt_table_put(table);
+	return err;
 }
 
 /* The first thread of an entity that passes the test, with a reference. */
@@ -79,35 +99,37 @@ struct task_struct *mt_find_member(struct macrotick_served *entity,
 	return found;
 }
 
-/* Every thread that passes the test is changed so that it no longer does. */
-static void change_members(struct macrotick_table *table, bool (*test)(struct task_struct *p),
-			   void (*change)(struct task_struct *p))
+static bool any_member(struct task_struct *p)
+{
+	return true;
+}
+
+/* Threads enter the class when the table starts, and leave it when it stops. */
+static void follow_table(struct macrotick_table *table)
 {
 	struct task_struct *p;
 	unsigned int i;
 
 	for (i = 0; i < table->nr_entities; i++) {
-		while ((p = mt_find_member(table->slots[i].entity, test))) {
-			change(p);
+		while ((p = mt_find_member(table->slots[i].entity, macrotick_membership_changed))) {
+			mt_set_policy(p);
 			put_task_struct(p);
 			cond_resched();
 		}
 	}
 }
 
-static bool any_member(struct task_struct *p)
+/* An entity is in no table any longer: its threads go on under SCHED_OTHER. */
+void mt_release_members(struct macrotick_served *entity)
 {
-	return true;
-}
+	struct task_struct *p;
 
-static void follow_table(struct task_struct *p)
-{
-	mt_set_policy(p);
-}
-
-static void release_member(struct task_struct *p)
-{
-	mt_unbind(p);
+	WRITE_ONCE(entity->removed, true);
+	while ((p = mt_find_member(entity, any_member))) {
+		mt_unbind(p);
+		put_task_struct(p);
+		cond_resched();
+	}
 }
 
 static void dispatch_on_this_cpu(void *table)
@@ -140,12 +162,6 @@ static void on_table_cpus(struct macrotick_table *table, smp_call_func_t func)
 		if (table->schedules[cpu].nr_windows)
 			smp_call_function_single(cpu, func, table, true);
 	}
-}
-
-/* A thread of the class would lose its window, or enter the class, with the mutex held. */
-static bool would_freeze_itself(void)
-{
-	return macrotick_policy(current->policy);
 }
 
 /* Whole cycles forward, to a start that every CPU can still make. */
@@ -185,7 +201,7 @@ static int start_table(struct macrotick_table *table, void *arg)
 		return -EBUSY;
 	WRITE_ONCE(mt_running, true);
 	number_from_zero(table);
-	change_members(table, macrotick_membership_changed, follow_table);
+	follow_table(table);
 	/* Last, so that the margin is for the CPUs and not for the members. */
 	table->epoch = wind_forward(start->epoch_ns, table);
 	start->epoch_ns = table->epoch;
@@ -206,8 +222,11 @@ static int stop_table(struct macrotick_table *table, void *unused)
 	if (!mt_running)
 		return 0;
 	on_table_cpus(table, halt_on_this_cpu);
+	if (mt_staged)
+		on_table_cpus(mt_staged, halt_on_this_cpu);
 	WRITE_ONCE(mt_running, false);
-	change_members(table, macrotick_membership_changed, follow_table);
+	mt_settle_swap();
+	follow_table(mt_table);
 	return 0;
 }
 
@@ -221,9 +240,9 @@ static int remove_table(struct macrotick_table *table, void *unused)
 	unsigned int i;
 
 	stop_table(table, NULL);
+	table = mt_table;	/* a swap may have come to its end */
 	for (i = 0; i < table->nr_entities; i++)
-		WRITE_ONCE(table->slots[i].entity->removed, true);
-	change_members(table, any_member, release_member);
+		mt_release_members(table->slots[i].entity);
 	mt_forget_notify_all();
 	mt_table = NULL;
 	mt_table_put(table);
@@ -236,6 +255,11 @@ int mt_remove(void)
 	return change_table(remove_table, NULL);
 }
 
+static bool has_windows(const struct macrotick_table *table, unsigned int cpu)
+{
+	return table && table->schedules[cpu].nr_windows;
+}
+
 /*
  * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
  * Offlining would take the windows' processor away; a suspend only borrows it.
@@ -243,7 +267,7 @@ int mt_remove(void)
 int macrotick_cpu_deactivate(unsigned int cpu)
 {
 	guard(mutex)(&mt_control);
-	if (cpuhp_tasks_frozen || !mt_table || !mt_table->schedules[cpu].nr_windows)
+	if (cpuhp_tasks_frozen || !(has_windows(mt_table, cpu) || has_windows(mt_staged, cpu)))
 		return 0;
 	pr_info_ratelimited("macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
 	return -EBUSY;

@@ -20,7 +20,7 @@ int mt_refuse(struct macrotick_install *arg, enum macrotick_error error, u32 ind
 
 static int decode_header(struct macrotick_install *arg)
 {
-	if (arg->flags || arg->reserved ||
+	if (arg->flags & ~MACROTICK_INSTALL_SWAP || arg->reserved ||
 	    !arg->nr_entities || arg->nr_entities > MACROTICK_MAX_ENTITIES ||
 	    !arg->nr_windows || arg->nr_windows > MACROTICK_MAX_WINDOWS)
 		return mt_refuse(arg, MACROTICK_ERR_HEADER, 0, 0);

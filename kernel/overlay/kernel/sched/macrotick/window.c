@@ -162,7 +162,7 @@ static void close_window(struct rq *rq, struct mt_cpu *c)
 
 	trace_macrotick_window_end(entity->name, cpu_of(rq), c->base + w->end);
 	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs && c->served)
-		mt_miss(c, w);
+		mt_check_deadline(c, w);
 	unserve(rq, c);
 	next_position(c);
 }
@@ -173,7 +173,7 @@ static void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 	u64 n, cycle = c->table->cycle;
 	unsigned int i;
 
-	if (likely(now < c->base + 2 * cycle))
+	if (likely(now < c->base + 2 * cycle) || c->staged)
 		return;
 	if (c->open)
 		close_window(rq, c);
@@ -211,12 +211,42 @@ void mt_want_settle(struct rq *rq)
 	irq_work_queue_on(&c->work, cpu_of(rq));
 }
 
+static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_table *table)
+{
+	const struct mt_schedule *schedule = &table->schedules[cpu];
+
+	c->table = schedule->nr_windows ? table : NULL;
+	c->schedule = c->table ? schedule : NULL;
+	c->base = table->epoch;
+	c->pos = 0;
+}
+
+/* Between two cycles, with no window open. */
+static bool is_at_swap(const struct mt_cpu *c, u64 base)
+{
+	return unlikely(c->staged) && base >= c->staged->epoch;
+}
+
+static void swap_table(struct rq *rq, struct mt_cpu *c)
+{
+	begin_table(c, cpu_of(rq), c->staged);
+	c->staged = NULL;
+	c->settle = true;
+	c->tell |= mt_swapped();
+}
+
 static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	skip_cycles(rq, c, now);
-	for (;;) {
+	while (c->table) {
 		const struct mt_window *w = current_window(c);
 
+		if (!c->open && is_at_swap(c, c->base)) {
+			if (now < c->base)
+				break;
+			swap_table(rq, c);
+			continue;
+		}
 		if (now < (c->open ? c->base + w->end : mt_opening(w, c->base)))
 			break;
 		if (c->open)
@@ -277,6 +307,8 @@ static u64 next_boundary(const struct mt_cpu *c)
 			pos = 0;
 			base += c->table->cycle;
 		}
+		if (is_at_swap(c, base))
+			return base;
 		if (i == MT_LOOKAHEAD || begin_matters(&s->windows[pos]))
 			return mt_opening(&s->windows[pos], base);
 	}
@@ -289,7 +321,7 @@ static u64 next_boundary(const struct mt_cpu *c)
  */
 static u64 next_event(const struct mt_cpu *c)
 {
-	u64 next = c->table && c->nr_threads ? next_boundary(c) : U64_MAX;
+	u64 next = c->table && (c->nr_threads || c->staged) ? next_boundary(c) : U64_MAX;
 
 	return unlikely(c->nr_urgent) ? min(next, c->poll) : next;
 }
@@ -392,13 +424,30 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
-	c->table = table;
-	c->schedule = &table->schedules[cpu_of(rq)];
-	c->base = table->epoch;
-	c->pos = 0;
+	begin_table(c, cpu_of(rq), table);
 	c->open = false;
 	c->served = NULL;
 	c->settle = false;
+	program_timer(c);
+}
+
+/**
+ * mt_stage - have a CPU change to another table at that table's epoch
+ * @rq: this CPU's run queue, locked
+ * @table: the table, with its epoch set: a boundary of the running one's cycle
+ */
+void mt_stage(struct rq *rq, struct macrotick_table *table)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (!c->table) {
+		mt_dispatch(rq, table);
+		c->tell |= mt_swapped();
+		irq_work_queue_on(&c->work, cpu_of(rq));
+		return;
+	}
+	mt_advance(rq, ktime_get());
+	c->staged = table;
 	program_timer(c);
 }
 
@@ -410,6 +459,7 @@ void mt_halt(struct rq *rq)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
+	c->staged = NULL;
 	if (!c->table)
 		return;
 	if (c->open)

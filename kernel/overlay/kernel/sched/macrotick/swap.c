@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: a table takes the place of the running one.
+ *
+ * It takes over the entities whose names both have, and with them their
+ * threads, job numbers and counters; it is staged on every CPU that either
+ * table uses, and each of them changes tables by itself at the same instant,
+ * a boundary of the old table's cycle (window.c). No window reaches over
+ * that, so that none is cut. When the last CPU has changed, the thread of
+ * miss.c makes the new table the installed one and releases the threads of
+ * entities that it does not have.
+ *
+ * A job that began under the old table has its deadlines there and is no
+ * miss under the new one (miss.c).
+ */
+#include "internal.h"
+
+struct macrotick_table *mt_staged;	/* under mt_control */
+
+/* CPUs that still have the old table. */
+static atomic_t nr_behind;
+
+static bool is_concerned(unsigned int cpu)
+{
+	return mt_table->schedules[cpu].nr_windows || mt_staged->schedules[cpu].nr_windows;
+}
+
+static struct mt_slot *find_slot(struct macrotick_table *table, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_entities; i++) {
+		if (!strcmp(table->slots[i].entity->name, name))
+			return &table->slots[i];
+	}
+	return NULL;
+}
+
+/* The threads of an entity stay on its CPU: refused where the new table has it elsewhere. */
+static bool can_adopt(struct macrotick_install *arg, struct macrotick_table *table)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_entities; i++) {
+		struct macrotick_served *fresh = table->slots[i].entity;
+		struct mt_slot *old = find_slot(mt_table, fresh->name);
+
+		if (old && old->entity->cpu != fresh->cpu && old->entity->nr_threads) {
+			mt_refuse(arg, MACROTICK_ERR_SWAP_CPU, i, old - mt_table->slots);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void adopt(struct macrotick_table *table)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_entities; i++) {
+		struct mt_slot *slot = &table->slots[i];
+		struct mt_slot *old = find_slot(mt_table, slot->entity->name);
+
+		if (!old || old->entity->cpu != slot->entity->cpu)
+			continue;
+		mt_entity_put(slot->entity);
+		slot->entity = old->entity;
+		mt_entity_get(slot->entity);
+	}
+	for (i = 0; i < table->nr_windows; i++)
+		table->windows[i].entity = table->windows[i].slot->entity;
+}
+
+static bool has_entity(struct macrotick_table *table, struct macrotick_served *entity)
+{
+	struct mt_slot *slot = find_slot(table, entity->name);
+
+	return slot && slot->entity == entity;
+}
+
+/* Releases the threads of entities that the remaining table does not have. */
+static void retire(struct macrotick_table *table, struct macrotick_table *remaining)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_entities; i++) {
+		if (!has_entity(remaining, table->slots[i].entity))
+			mt_release_members(table->slots[i].entity);
+	}
+	mt_table_put(table);
+}
+
+static void stage_on_this_cpu(void *table)
+{
+	struct rq *rq = this_rq();
+
+	raw_spin_rq_lock(rq);
+	mt_stage(rq, table);
+	raw_spin_rq_unlock(rq);
+}
+
+/* The first boundary of the running table's cycle that every CPU can still make. */
+static u64 next_cycle(u64 earliest)
+{
+	u64 epoch = mt_table->epoch, cycle = mt_table->cycle;
+
+	if (earliest <= epoch)
+		return epoch;
+	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, cycle) * cycle;
+}
+
+static void stage(struct macrotick_table *table)
+{
+	unsigned int cpu, nr_concerned = 0;
+
+	table->epoch = next_cycle(ktime_get_ns() + MT_START_MARGIN_NS);
+	mt_staged = table;
+	for_each_online_cpu(cpu)
+		nr_concerned += is_concerned(cpu);
+	atomic_set(&nr_behind, nr_concerned);
+	for_each_online_cpu(cpu) {
+		if (is_concerned(cpu))
+			smp_call_function_single(cpu, stage_on_this_cpu, table, true);
+	}
+}
+
+/**
+ * mt_swap - put a table in the place of the installed one
+ * @arg: the request; swap_ns is filled in
+ * @table: what was decoded
+ *
+ * Under mt_control. A stopped table is replaced at once.
+ *
+ * Return: 0, -EBUSY (a swap is under way, or an entity with threads would
+ * change its CPU, as error in @arg says). Only then the caller keeps @table.
+ */
+int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)
+{
+	struct macrotick_table *old = mt_table;
+
+	if (mt_staged) {
+		mt_refuse(arg, MACROTICK_ERR_INSTALLED, 0, 0);
+		return -EBUSY;
+	}
+	if (!can_adopt(arg, table))
+		return -EBUSY;
+	adopt(table);
+	if (mt_running) {
+		stage(table);
+		arg->swap_ns = table->epoch;
+	} else {
+		mt_table = table;
+		retire(old, table);
+	}
+	return 0;
+}
+
+/* A CPU has changed tables. Under its run queue's lock; tells whether it was the last one. */
+bool mt_swapped(void)
+{
+	return atomic_dec_and_test(&nr_behind);
+}
+
+/* The last CPU has changed, or the tables are halted. Under mt_control. */
+void mt_finish_swap(void)
+{
+	struct macrotick_table *table = mt_staged, *old = mt_table;
+
+	if (!table || atomic_read(&nr_behind))
+		return;
+	mt_table = table;
+	mt_staged = NULL;
+	retire(old, table);
+}
+
+/* All CPUs are halted: the swap is over if its instant has come, else it never was. */
+void mt_settle_swap(void)
+{
+	struct macrotick_table *table = mt_staged;
+
+	if (!table)
+		return;
+	if (ktime_get_ns() >= table->epoch) {
+		atomic_set(&nr_behind, 0);
+		mt_finish_swap();
+		return;
+	}
+	mt_staged = NULL;
+	retire(table, mt_table);
+}
