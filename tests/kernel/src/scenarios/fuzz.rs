@@ -36,8 +36,8 @@ struct Fuzzer {
     u: u64,
     cpus: u32,
     hotplug: bool,
-    /// Two faults of Linux 6.12 itself would end the run (docs/kernel-tests.md), so that a process comes under
-    /// SCHED_DEADLINE by itself and but once, and forks no more from then on.
+    /// Three faults of Linux 6.12 itself would end the run (docs/kernel-tests.md), so that a process comes under
+    /// SCHED_DEADLINE by itself and but once, forks no more from then on, and does not where CPUs come and go.
     was_deadline: bool,
 }
 
@@ -210,7 +210,7 @@ impl Fuzzer {
         ]);
         if attr.policy != libc::SCHED_DEADLINE as u32 {
             let _ = sys::set_sched(whom, attr);
-        } else if !self.was_deadline {
+        } else if !self.was_deadline && !self.hotplug {
             self.was_deadline = sys::set_sched(0, attr).is_ok();
         }
     }

@@ -185,7 +185,9 @@ fn called_off() -> Check {
     let cycle = 2000 * u;
     Table::single(cycle, 0, 2 * u, 4 * u).install(&device)?;
     periodic("t", log, u)?;
-    device.start(sys::now_ns() + 10 * u).explain("start")?;
+    let begun = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    // Before its first cycle it would be replaced at its epoch.
+    sys::sleep_until(begun + 10 * u);
     swap(&device, &Table::single(20 * u, 0, 2 * u, 4 * u).window("comes", 0, 8 * u, 4 * u, 3))?;
     let comes = member("comes", |device| device.wait().err().unwrap_or(0))?;
     device.stop().explain("stop")?;
@@ -364,13 +366,12 @@ fn several_cpus() -> Check {
 
 /// Many swaps beside load, with a witness in all tables.
 fn storm() -> Check {
-    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(512));
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(4096));
     let a = Table::single(20 * u, 0, 2 * u, 4 * u).window("x", 0, 10 * u, 3 * u, 3);
-    let b = Table::single(15 * u, 0, 7 * u, 4 * u).window("y", 0, 2 * u, 3 * u, 3).lead(u / 5);
+    let b = Table::new(15 * u).window("y", 0, 2 * u, 3 * u, 3).window("t", 0, 7 * u, 4 * u, 3).lead(u / 5);
     a.install(&device)?;
     periodic("t", log, u)?;
     hog(SchedAttr::other());
-    hog(SchedAttr::fifo(10));
     let mut phases =
         vec![Phase { epoch: device.start(sys::now_ns() + 10 * u).explain("start")?, cycle: 20 * u, offset: 2 * u }];
     for round in 0..60 {
