@@ -44,6 +44,9 @@ struct macrotick_entity {
 };
 
 /*
+ * The threads of a stopped entity go on under SCHED_OTHER, and a wait blocks,
+ * as if the table had stopped, until a thread is bound to it.
+ *
  * What becomes of a thread whose job is a miss, at most one of these: it gets
  * SIGXCPU, or its process SIGKILL. Otherwise it resumes in its next window.
  */

@@ -81,7 +81,7 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 	struct task_struct *donor = rt_mutex_get_top_task(p);
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (!macrotick_policy(policy) || !mt_running) {
+	if (!macrotick_policy(policy) || !mt_is_active(entity)) {
 		if (entity)
 			mt_leave(p);
 		note_boost(p, donor && macrotick_policy(policy));
@@ -111,6 +111,8 @@ static bool is_misplaced(struct rq *rq, struct task_struct *p)
 
 	if (!mt_is_member(p) || p->pi_blocked_on)
 		return false;
+	if (unlikely(p->macrotick.entity->stopped))
+		return true;
 	return belongs_inside(rq, p) ? !inside : inside && p->macrotick.queued && mt_lends(p);
 }
 
@@ -127,20 +129,30 @@ static struct task_struct *find_misplaced_in(struct rq *rq, struct macrotick_ser
 
 static struct task_struct *find_misplaced(struct rq *rq)
 {
-	struct macrotick_table *table;
+	struct macrotick_served *entity;
 	struct task_struct *p = NULL;
-	unsigned int i;
 
 	raw_spin_rq_lock(rq);
-	table = mt_cpu_of(rq)->table;
-	for (i = 0; table && !p && i < table->nr_entities; i++) {
-		struct macrotick_served *entity = table->slots[i].entity;
-
-		if (entity->cpu == cpu_of(rq) && (entity->nr_boosted || entity->nr_ready))
+	list_for_each_entry(entity, &mt_cpu_of(rq)->entities, node) {
+		if (entity->nr_boosted || entity->nr_ready || unlikely(entity->stopped))
 			p = find_misplaced_in(rq, entity);
+		if (p)
+			break;
 	}
 	raw_spin_rq_unlock(rq);
 	return p;
+}
+
+/*
+ * Like a thread whose table stopped. What it holds of the kernel's locks it
+ * must be able to release: nothing serves it inside the class any longer.
+ */
+static void expel(struct rq *rq, struct task_struct *p)
+{
+	raw_spin_rq_lock(rq);
+	mt_leave(p);
+	p->normal_prio = p->static_prio;
+	raw_spin_rq_unlock(rq);
 }
 
 /**
@@ -157,8 +169,11 @@ void mt_settle(struct rq *rq)
 	while ((p = find_misplaced(rq))) {
 		raw_spin_lock(&p->pi_lock);
 		/* A requeue of PI futexes blocks a sleeping thread from elsewhere. */
-		if (likely(!p->pi_blocked_on))
+		if (likely(!p->pi_blocked_on)) {
+			if (unlikely(p->macrotick.entity && p->macrotick.entity->stopped))
+				expel(rq, p);
 			rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
+		}
 		raw_spin_unlock(&p->pi_lock);
 		trace_macrotick_boost(p, p->prio);
 		put_task_struct(p);

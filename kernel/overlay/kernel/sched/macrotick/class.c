@@ -167,7 +167,7 @@ static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 		mt_add_urgent(rq, p);
 	else if (m->state == MACROTICK_READY)
 		mt_link_ready(rq, p);
-	if (unlikely(mt_lends(p)))
+	if (unlikely(mt_lends(p) || m->entity->stopped))
 		mt_want_settle(rq);
 	mt_resched(rq, mt_cpu_of(rq));
 	mt_rearm(rq);

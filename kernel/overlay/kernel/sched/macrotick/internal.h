@@ -46,7 +46,9 @@ struct macrotick_served {
 	unsigned int		nr_boosted;
 	char			name[MACROTICK_NAME_LEN];
 	u32			misses_in_row;
-	bool			stopped;	/* its windows serve nobody */
+	bool			stopped;	/* its threads are outside the class */
+	bool			leaves;		/* mt_staged does not have it */
+	struct list_head	node;		/* in mt_cpu's entities while it has threads */
 	bool			missed;		/* since somebody was told */
 	bool			kills;		/* what threads are told then */
 	struct eventfd_ctx	*notify;	/* under mt_control */
@@ -109,6 +111,7 @@ struct mt_cpu {
 	bool			tell;		/* somebody must be told of a miss */
 	struct macrotick_served	*served;	/* of the open window */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
+	struct list_head	entities;	/* those with threads */
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
@@ -157,6 +160,7 @@ int mt_install(struct macrotick_install *arg);
 int mt_start(struct macrotick_start *arg);
 int mt_stop(void);
 int mt_remove(void);
+void mt_follow(struct macrotick_served *entity);
 void mt_release_members(struct macrotick_served *entity);
 struct task_struct *mt_find_member(struct macrotick_served *entity,
 				   bool (*test)(struct task_struct *p));
@@ -191,6 +195,7 @@ void mt_note_hold(struct task_struct *p);
 /* miss.c */
 void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w);
 void mt_meet(struct task_struct *p);
+void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity);
 void mt_restart(struct macrotick_served *entity);
 void mt_tell(void);
 int mt_notify(struct macrotick_notify *arg);
@@ -217,6 +222,12 @@ int mt_wait(struct macrotick_wait *arg);
 /* boost.c */
 bool mt_lends(struct task_struct *p);
 void mt_settle(struct rq *rq);
+
+/* Whether the entity's threads belong in the class. */
+static inline bool mt_is_active(const struct macrotick_served *entity)
+{
+	return READ_ONCE(mt_running) && !READ_ONCE(entity->stopped);
+}
 
 /* Whether the thread belongs in the class, boosted or not. */
 static inline bool mt_is_member(struct task_struct *p)

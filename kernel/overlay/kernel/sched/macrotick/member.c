@@ -19,7 +19,7 @@ int __macrotick_normal_prio(struct task_struct *p, int prio)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	return entity && READ_ONCE(mt_running) ? MACROTICK_PRIO : prio;
+	return entity && mt_is_active(entity) ? MACROTICK_PRIO : prio;
 }
 
 /* Hook of __sched_setscheduler(): a thread must be bound first. */
@@ -58,7 +58,8 @@ static void link_member(struct rq *rq, struct task_struct *p, struct macrotick_s
 	mt_advance(rq, ktime_get());
 	p->macrotick.entity = entity;
 	list_add_tail(&p->macrotick.member, &entity->threads);
-	entity->nr_threads++;
+	if (!entity->nr_threads++)
+		list_add_tail(&entity->node, &mt_cpu_of(rq)->entities);
 	mt_cpu_of(rq)->nr_threads++;
 }
 
@@ -70,7 +71,8 @@ static void unlink_member(struct rq *rq, struct task_struct *p)
 	if (p->macrotick.boosted)
 		entity->nr_boosted--;
 	list_del(&p->macrotick.member);
-	entity->nr_threads--;
+	if (!--entity->nr_threads)
+		list_del(&entity->node);
 	mt_cpu_of(rq)->nr_threads--;
 	memset(&p->macrotick, 0, sizeof(p->macrotick));
 }
@@ -194,6 +196,7 @@ int mt_bind(struct task_struct *p, const char *name)
 		return err;
 	}
 	smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
+	mt_follow(entity);
 	return 0;
 }
 
@@ -386,7 +389,7 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 	} else if (m->has_job) {
 		take_job(arg);
 		step = WAIT_DONE;
-	} else if (!mt_running) {
+	} else if (!mt_is_active(m->entity)) {
 		step = WAIT_STOPPED;
 	} else if (!mt_is_member(current)) {
 		step = WAIT_OUTSIDE;
@@ -398,12 +401,23 @@ out:
 	return step;
 }
 
+/* Whether the table and the caller's entity go on, or it has none any longer. */
+static bool may_go_on(void)
+{
+	struct macrotick_task *m = &current->macrotick;
+	struct rq_flags rf;
+	struct rq *rq;
+	bool may;
+
+	rq = task_rq_lock(current, &rf);
+	may = !m->entity || mt_is_active(m->entity);
+	task_rq_unlock(rq, current, &rf);
+	return may;
+}
+
 static int wait_for_start(void)
 {
-	int err = wait_event_interruptible(mt_start_wait, READ_ONCE(mt_running) ||
-					   !READ_ONCE(current->macrotick.entity));
-
-	return err ? -EINTR : 0;
+	return wait_event_interruptible(mt_start_wait, may_go_on()) ? -EINTR : 0;
 }
 
 static int end_wait(int err)

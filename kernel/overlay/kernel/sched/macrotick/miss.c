@@ -57,7 +57,8 @@ void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w)
 	entity->misses_in_row++;
 	entity->never_ran += never_ran;
 	entity->kills = slot->flags & MACROTICK_ENTITY_MISS_KILL;
-	entity->stopped = slot->max_misses && entity->misses_in_row >= slot->max_misses;
+	if (slot->max_misses && entity->misses_in_row >= slot->max_misses)
+		mt_stop_entity(c, entity);
 	trace_macrotick_miss(entity->name, entity->cpu, c->base + w->end);
 	if (!slot->flags && !READ_ONCE(entity->notify) && !READ_ONCE(notify_all))
 		return;
@@ -74,12 +75,22 @@ void mt_meet(struct task_struct *p)
 		entity->misses_in_row = 0;
 }
 
-/* A thread is bound: a stopped entity goes on with its next window. */
+/* Its threads leave the class in mt_settle(), in the next interrupt. */
+void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity)
+{
+	entity->stopped = true;
+	c->settle = true;
+}
+
+/*
+ * A thread is bound: a stopped entity goes on with its next window, and its
+ * threads enter the class again in mt_follow().
+ */
 void mt_restart(struct macrotick_served *entity)
 {
 	if (entity->stopped)
 		entity->misses_in_row = 0;
-	entity->stopped = false;
+	WRITE_ONCE(entity->stopped, false);
 }
 
 static bool take_to_tell(struct task_struct *p)

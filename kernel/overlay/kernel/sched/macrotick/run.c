@@ -104,19 +104,25 @@ static bool any_member(struct task_struct *p)
 	return true;
 }
 
-/* Threads enter the class when the table starts, and leave it when it stops. */
-static void follow_table(struct macrotick_table *table)
+/* Threads enter or leave the class as their entity goes on or does not. */
+void mt_follow(struct macrotick_served *entity)
 {
 	struct task_struct *p;
+
+	while ((p = mt_find_member(entity, macrotick_membership_changed))) {
+		mt_set_policy(p);
+		put_task_struct(p);
+		cond_resched();
+	}
+	wake_up_all(&mt_start_wait);
+}
+
+static void follow_table(struct macrotick_table *table)
+{
 	unsigned int i;
 
-	for (i = 0; i < table->nr_entities; i++) {
-		while ((p = mt_find_member(table->slots[i].entity, macrotick_membership_changed))) {
-			mt_set_policy(p);
-			put_task_struct(p);
-			cond_resched();
-		}
-	}
+	for (i = 0; i < table->nr_entities; i++)
+		mt_follow(table->slots[i].entity);
 }
 
 /* An entity is in no table any longer: its threads go on under SCHED_OTHER. */
@@ -206,7 +212,6 @@ static int start_table(struct macrotick_table *table, void *arg)
 	table->epoch = wind_forward(start->epoch_ns, table);
 	start->epoch_ns = table->epoch;
 	on_table_cpus(table, dispatch_on_this_cpu);
-	wake_up_all(&mt_start_wait);
 	return 0;
 }
 

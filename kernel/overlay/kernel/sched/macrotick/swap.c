@@ -10,6 +10,10 @@
  * miss.c makes the new table the installed one and releases the threads of
  * entities that it does not have.
  *
+ * A thread must not stay in the class without windows, with locks of the
+ * kernel in its hands: those of entities that leave are moved out of it in
+ * the interrupt already (mt_settle()).
+ *
  * A job that began under the old table has its deadlines there and is no
  * miss under the new one (miss.c).
  */
@@ -78,6 +82,18 @@ static bool has_entity(struct macrotick_table *table, struct macrotick_served *e
 	return slot && slot->entity == entity;
 }
 
+/* Which entities of the running table the new one lacks. */
+static void mark_leaving(struct macrotick_table *table)
+{
+	unsigned int i;
+
+	for (i = 0; i < mt_table->nr_entities; i++) {
+		struct macrotick_served *entity = mt_table->slots[i].entity;
+
+		WRITE_ONCE(entity->leaves, table && !has_entity(table, entity));
+	}
+}
+
 /* Releases the threads of entities that the remaining table does not have. */
 static void retire(struct macrotick_table *table, struct macrotick_table *remaining)
 {
@@ -115,6 +131,7 @@ static void stage(struct macrotick_table *table)
 
 	table->epoch = next_cycle(ktime_get_ns() + MT_START_MARGIN_NS);
 	mt_staged = table;
+	mark_leaving(table);
 	for_each_online_cpu(cpu)
 		nr_concerned += is_concerned(cpu);
 	atomic_set(&nr_behind, nr_concerned);
@@ -186,5 +203,6 @@ void mt_settle_swap(void)
 		return;
 	}
 	mt_staged = NULL;
+	mark_leaving(NULL);
 	retire(table, mt_table);
 }

@@ -170,6 +170,7 @@ struct macrotick_served *mt_entity_alloc(const char *name)
 	kref_init(&entity->ref);
 	strscpy_pad(entity->name, name);
 	entity->cpu = -1;
+	INIT_LIST_HEAD(&entity->node);
 	INIT_LIST_HEAD(&entity->threads);
 	INIT_LIST_HEAD(&entity->ready);
 	return entity;

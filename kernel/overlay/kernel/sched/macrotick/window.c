@@ -229,6 +229,12 @@ static bool is_at_swap(const struct mt_cpu *c, u64 base)
 
 static void swap_table(struct rq *rq, struct mt_cpu *c)
 {
+	struct macrotick_served *entity;
+
+	list_for_each_entry(entity, &c->entities, node) {
+		if (entity->leaves)
+			mt_stop_entity(c, entity);
+	}
 	begin_table(c, cpu_of(rq), c->staged);
 	c->staged = NULL;
 	c->settle = true;
@@ -476,6 +482,7 @@ void mt_cpu_init(struct mt_cpu *c)
 	c->timer.function = mt_timer_fn;
 	c->work = IRQ_WORK_INIT_HARD(mt_work_fn);
 	c->armed = U64_MAX;
+	INIT_LIST_HEAD(&c->entities);
 	INIT_LIST_HEAD(&c->urgent);
 	INIT_LIST_HEAD(&c->parked);
 }
