@@ -53,6 +53,11 @@ fn task(task: &Task) -> String {
         ("jitter", task.jitter.map(|jitter| jitter.to_string())),
         ("cpu", task.cpu.map(|cpu| cpu.to_string())),
         ("priority", task.priority.map(|priority| priority.to_string())),
+        (
+            "on-miss",
+            Some(task.on_miss).filter(|on_miss| !on_miss.is_default()).map(|on_miss| on_miss.name().to_string()),
+        ),
+        ("max-misses", task.max_misses.map(|misses| misses.to_string())),
     ];
     for (key, value) in optional {
         if let Some(value) = value {

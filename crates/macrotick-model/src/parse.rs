@@ -13,13 +13,14 @@ use context::{Context, Fields};
 use yaml::{Node, Value};
 
 use crate::diagnostic::Diagnostics;
-use crate::system::{Chain, GivenWindow, Lead, System, Task};
+use crate::system::{Chain, GivenWindow, Lead, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
-use crate::validate::{self, CPUS, CPU_RANGE, PERIODS, PRIORITY_RANGE, TASK_NAMES};
+use crate::validate::{self, CPUS, CPU_RANGE, MISSES_RANGE, PERIODS, PRIORITY_RANGE, TASK_NAMES};
 
 const SYSTEM_KEYS: [&str; 10] =
     ["system", "macrotick", "cycle", "lead", "cpus", "duration", "tasks", "chains", "background", "table"];
-const TASK_KEYS: [&str; 9] = ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "workload"];
+const TASK_KEYS: [&str; 11] =
+    ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "on-miss", "max-misses", "workload"];
 const CHAIN_KEYS: [&str; 4] = ["name", "path", "reaction", "age"];
 const WINDOW_KEYS: [&str; 6] = ["task", "cpu", "offset", "length", "activate", "deadline"];
 
@@ -174,9 +175,24 @@ impl Context {
             priority: fields
                 .get("priority")
                 .and_then(|node| self.integer(node, &fields.path_of("priority"), PRIORITY_RANGE)),
+            on_miss: fields
+                .get("on-miss")
+                .map_or(OnMiss::default(), |node| self.on_miss(node, &fields.path_of("on-miss"))),
+            max_misses: fields
+                .get("max-misses")
+                .and_then(|node| self.integer(node, &fields.path_of("max-misses"), MISSES_RANGE)),
             workload: self.workload(fields.get("workload"), &fields.path_of("workload"), wcet),
             name,
         }
+    }
+
+    fn on_miss(&mut self, node: &Node, path: &str) -> OnMiss {
+        let Some(text) = self.text(node, path) else { return OnMiss::default() };
+        OnMiss::ALL.into_iter().find(|on_miss| on_miss.name() == text).unwrap_or_else(|| {
+            let hint = context::similar(text, &OnMiss::ALL.map(OnMiss::name));
+            self.refuse(path, node.at, format!("unknown reaction to a miss `{text}`"), Some(hint));
+            OnMiss::default()
+        })
     }
 
     fn chain(&mut self, node: &Node, path: &str) -> Chain {
@@ -228,6 +244,8 @@ fn unread_task() -> Task {
         jitter: None,
         cpu: None,
         priority: None,
+        on_miss: OnMiss::default(),
+        max_misses: None,
         workload,
     }
 }

@@ -77,8 +77,56 @@ pub struct Task {
     pub cpu: Option<u32>,
     /// `SCHED_FIFO` priority under the `fifo` backend, 1..=99; `None`: rate-monotonic order.
     pub priority: Option<u8>,
+    /// What the kernel class does when a job is a miss.
+    #[serde(default, skip_serializing_if = "OnMiss::is_default")]
+    pub on_miss: OnMiss,
+    /// Misses in a row, 1 or more, after which the kernel class stops the task; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_misses: Option<u32>,
     /// What a job does.
     pub workload: Workload,
+}
+
+impl Task {
+    /// Whether anything but the next window comes of a miss. Only the kernel class does it.
+    pub fn acts_on_misses(&self) -> bool {
+        self.on_miss != OnMiss::Resume || self.max_misses.is_some()
+    }
+}
+
+/// What becomes of a task whose job is a miss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnMiss {
+    /// The job resumes in the task's next window.
+    #[default]
+    Resume,
+    /// The same, and its thread gets SIGXCPU.
+    Signal,
+    /// Its process gets SIGKILL, and the task stays dead.
+    Kill,
+    /// Its process gets SIGKILL; the runner begins the task anew whenever its process ended.
+    Restart,
+}
+
+impl OnMiss {
+    /// All of them, in the order of the reference.
+    pub const ALL: [OnMiss; 4] = [OnMiss::Resume, OnMiss::Signal, OnMiss::Kill, OnMiss::Restart];
+
+    /// The word in a description.
+    pub fn name(self) -> &'static str {
+        match self {
+            OnMiss::Resume => "resume",
+            OnMiss::Signal => "signal",
+            OnMiss::Kill => "kill",
+            OnMiss::Restart => "restart",
+        }
+    }
+
+    /// Whether it is what a description without a word about misses means.
+    pub fn is_default(&self) -> bool {
+        *self == OnMiss::default()
+    }
 }
 
 /// What a job of a task does.

@@ -24,6 +24,8 @@ pub const CPU_RANGE: RangeInclusive<i64> = 0..=8191;
 pub const PRIORITY_RANGE: RangeInclusive<i64> = 1..=99;
 /// `SCHED_FIFO` priorities of background load: below the highest, which the dispatchers need.
 pub const FIFO_RANGE: RangeInclusive<i64> = 1..=98;
+/// Misses in a row after which a task is stopped: the kernel counts them in 32 bits.
+pub const MISSES_RANGE: RangeInclusive<i64> = 1..=u32::MAX as i64;
 /// Nice values.
 pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
 /// How many processes one background entry may start.

@@ -59,6 +59,8 @@ fn task(random: &mut Random, index: u64) -> Task {
         jitter: random.maybe(|random| random.micros(0, 100)),
         cpu: random.maybe(|random| random.below(2) as u32),
         priority: random.maybe(|random| 1 + random.below(99) as u8),
+        on_miss: OnMiss::ALL[random.below(4) as usize],
+        max_misses: random.maybe(|random| 1 + random.below(9) as u32),
         workload,
     }
 }
@@ -202,6 +204,7 @@ fn observations_survive_their_file() {
         backend: Backend::Kernel,
         tier: Tier::KernelClass,
         environment: Environment::default(),
+        lead: None,
         duration: Duration::from_secs(1),
         tasks: vec![TaskObservation { name: "t-0".into(), jobs: vec![job], counters: None }],
         segments: Vec::new(),

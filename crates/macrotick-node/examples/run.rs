@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use macrotick_model::{Backend, CpuTable, Duration, ExecutionTime, Plan, System, Task, Window, Workload};
-use macrotick_model::{Background, Load, Policy};
+use macrotick_model::{Background, Load, OnMiss, Policy};
 use macrotick_node::{background, run, task, RunOptions};
 
 fn main() -> ExitCode {
@@ -65,6 +65,8 @@ fn tiny_plan() -> Plan {
         jitter: None,
         cpu: Some(0),
         priority: None,
+        on_miss: OnMiss::Resume,
+        max_misses: None,
         workload: Workload::Spin(ExecutionTime::Fixed(us(work))),
     };
     let window = |task: &str, offset: i64, length: i64| Window {

@@ -193,7 +193,7 @@ pub fn background_standing(policy: Policy) -> Standing {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use macrotick_model::{CpuTable, ExecutionTime, System, Window};
+    use macrotick_model::{CpuTable, ExecutionTime, OnMiss, System, Window};
 
     use super::*;
 
@@ -211,6 +211,8 @@ pub(crate) mod tests {
             jitter: None,
             cpu: None,
             priority,
+            on_miss: OnMiss::Resume,
+            max_misses: None,
             workload: Workload::Spin(ExecutionTime::Fixed(us(100))),
         }
     }

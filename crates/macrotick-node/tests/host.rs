@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use macrotick_model::{
-    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Observation, Plan, Policy, System, Task, Tier,
-    Window, Workload,
+    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Observation, OnMiss, Plan, Policy, System, Task,
+    Tier, Window, Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -168,6 +168,8 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
             jitter: None,
             cpu: Some(0),
             priority: None,
+            on_miss: OnMiss::Resume,
+            max_misses: None,
             workload,
         });
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Rules, COUNT_RANGE, CPU_RANGE, FIFO_RANGE, NICE_RANGE, PRIORITY_RANGE};
+use super::{Rules, COUNT_RANGE, CPU_RANGE, FIFO_RANGE, MISSES_RANGE, NICE_RANGE, PRIORITY_RANGE};
 use crate::system::{Background, ExecutionTime, Load, Policy, Task, Workload};
 use crate::time::Duration;
 
@@ -48,6 +48,9 @@ impl Rules<'_> {
         }
         if let Some(priority) = task.priority {
             self.range(path, "priority", i64::from(priority), &PRIORITY_RANGE);
+        }
+        if let Some(misses) = task.max_misses {
+            self.range(path, "max-misses", i64::from(misses), &MISSES_RANGE);
         }
         // A workload that was left out spins for the wcet, which has been checked.
         if task.workload != Workload::Spin(ExecutionTime::Fixed(task.wcet)) {

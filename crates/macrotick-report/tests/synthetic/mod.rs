@@ -35,6 +35,8 @@ fn task(name: &str, period_ms: i64, wcet_us: i64) -> Task {
         jitter: None,
         cpu: Some(0),
         priority: None,
+        on_miss: OnMiss::Resume,
+        max_misses: None,
         workload: Workload::Spin(ExecutionTime::Fixed(Duration::from_micros(wcet_us * 8 / 10))),
     }
 }

@@ -1,0 +1,44 @@
+//! What becomes of misses, in a description and in a plan file.
+
+use macrotick_model::{Duration, OnMiss, Plan, System};
+
+fn described(keys: &str) -> System {
+    let source = format!("system: s\ntasks:\n  - {{name: a, period: 10ms, wcet: 1ms{keys}}}\n");
+    System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn plan_file(system: System) -> String {
+    let cycle = Duration::from_millis(10);
+    Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system }.to_json()
+}
+
+#[test]
+fn every_word_is_read() {
+    for on_miss in OnMiss::ALL {
+        let task = &described(&format!(", on-miss: {}, max-misses: 3", on_miss.name())).tasks[0];
+        assert_eq!((task.on_miss, task.max_misses), (on_miss, Some(3)));
+        assert!(task.acts_on_misses());
+    }
+    let task = &described("").tasks[0];
+    assert_eq!((task.on_miss, task.max_misses, task.acts_on_misses()), (OnMiss::Resume, None, false));
+}
+
+#[test]
+fn a_plan_whose_tasks_resume_does_not_mention_it() {
+    let text = plan_file(described(", on-miss: resume"));
+    assert!(!text.contains("miss"), "{text}");
+    assert_eq!(Plan::from_json(&text, "plan.json").expect("a valid plan").system, described(""));
+}
+
+#[test]
+fn a_plan_file_keeps_it_within_its_bounds() {
+    let text = plan_file(described(", on-miss: restart, max-misses: 3"));
+    assert!(text.contains("\"on_miss\": \"restart\"") && text.contains("\"max_misses\": 3"), "{text}");
+    assert_eq!(
+        Plan::from_json(&text, "plan.json").expect("a valid plan").system,
+        described(", on-miss: restart, max-misses: 3")
+    );
+    let none = text.replace("\"max_misses\": 3", "\"max_misses\": 0");
+    let error = Plan::from_json(&none, "plan.json").expect_err("out of range").to_string();
+    assert_eq!(error, "plan.json: system.tasks[0].max-misses: max-misses 0 is out of range: 1 to 4294967295");
+}
