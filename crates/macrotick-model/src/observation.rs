@@ -172,7 +172,8 @@ impl<'de> Deserialize<'de> for Job {
     }
 }
 
-/// The kernel's counters of one entity (`struct macrotick_entity_stats` in `include/uapi/linux/macrotick.h`).
+/// The kernel's counters of one entity (`struct macrotick_entity_stats` in `include/uapi/linux/macrotick.h`), and the
+/// runner's of its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntityCounters {
     /// Jobs released by an ACTIVATE.
@@ -198,6 +199,20 @@ pub struct EntityCounters {
     /// Misses with a job that had not begun.
     #[serde(default)]
     pub never_ran: u64,
+    /// Misses since a job was done in time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub misses_in_row: u32,
+    /// At the end the entity was stopped, after as many misses in a row as its task may have.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stopped: bool,
+    /// How often the runner began the task's process anew.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub begun_anew: u32,
+}
+
+/// For what is not written where it did not happen.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A stretch of time in which one thread had one CPU. Instants are since the epoch.

@@ -103,6 +103,16 @@ impl Block {
         self.header().tid.load(Ordering::Relaxed) as sys::Tid
     }
 
+    /// Whether the process completed a job.
+    pub fn has_completed(&self) -> bool {
+        self.header().completed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes a process that is ready, so that it falls asleep again where it may run now.
+    pub fn nudge(&self) {
+        sys::futex_wake(&self.header().run);
+    }
+
     /// Whether there was no room for more records.
     pub fn is_full(&self) -> bool {
         self.header().flags.load(Ordering::Relaxed) & abi::FLAG_FULL != 0

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -28,7 +28,8 @@ pub struct Child {
     pub block: Block,
     process: std::process::Child,
     output: File,
-    reaped: bool,
+    /// Once it is reaped: how it ended, if that was told.
+    reaped: Option<Option<ExitStatus>>,
 }
 
 /// What to start.
@@ -67,7 +68,7 @@ impl Child {
         };
         let process =
             spawn().map_err(|source| NodeError::Spawn { name: launch.name.into(), program: program.into(), source })?;
-        Ok(Child { name: launch.name.into(), block: launch.block, process, output, reaped: false })
+        Ok(Child { name: launch.name.into(), block: launch.block, process, output, reaped: None })
     }
 
     /// The process's id.
@@ -75,9 +76,14 @@ impl Child {
         self.process.id() as sys::Tid
     }
 
-    /// How it ended, if it did. It is not reaped yet, so that its process group's number stays taken.
+    /// How it ended, if it did. It is not reaped by that, so that its process group's number stays taken.
     pub fn exited(&self) -> Option<ExitStatus> {
-        sys::exited(self.pid())
+        self.reaped.unwrap_or_else(|| sys::exited(self.pid()))
+    }
+
+    /// A descriptor that becomes readable when it ends.
+    pub fn pidfd(&self) -> io::Result<OwnedFd> {
+        sys::pidfd_open(self.pid(), self.pid())
     }
 
     /// The last lines it wrote.
@@ -92,6 +98,11 @@ impl Child {
         Tail(last_lines(&String::from_utf8_lossy(&bytes), TAIL_LINES))
     }
 
+    /// The last line it wrote, to be put behind a remark.
+    pub fn last_words(&self) -> String {
+        self.tail().0.lines().last().map_or_else(String::new, |line| format!(": {line}"))
+    }
+
     /// Asks it to end.
     pub fn terminate(&self) {
         self.signal(libc::SIGTERM);
@@ -99,12 +110,12 @@ impl Child {
 
     /// Ends it and all it started, and reaps it; a second time does nothing.
     pub fn kill(&mut self) {
-        if std::mem::replace(&mut self.reaped, true) {
+        if self.reaped.is_some() {
             return;
         }
         self.signal(libc::SIGKILL);
         // Only a process that is not ours could not be waited for.
-        let _ = self.process.wait();
+        self.reaped = Some(self.process.wait().ok());
     }
 
     fn signal(&self, signal: libc::c_int) {
@@ -206,6 +217,16 @@ mod tests {
             unsafe { libc::kill(-group, 0) < 0 }
         });
         assert!(gone);
+    }
+
+    /// Its number may be another process's by then.
+    #[test]
+    fn how_it_ended_is_known_after_it_was_reaped() {
+        use std::os::unix::process::ExitStatusExt;
+        let mut child = spawn(&["/bin/sh", "-c", "sleep 1000"]).unwrap();
+        assert_eq!(child.exited(), None);
+        child.kill();
+        assert_eq!(child.exited().and_then(|status| status.signal()), Some(libc::SIGKILL));
     }
 
     #[test]

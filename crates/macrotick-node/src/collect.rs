@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
-use macrotick_model::{Backend, Duration, EntityCounters, Instant, Observation, TaskObservation, Tier, Workload};
+use macrotick_model::{
+    Backend, Duration, EntityCounters, Instant, Observation, OnMiss, TaskObservation, Tier, Workload,
+};
 
 use crate::child::Child;
 use crate::dispatcher::Dispatcher;
@@ -11,6 +13,7 @@ use crate::environment::environment;
 use crate::error::NodeError;
 use crate::records::{merge, Frame};
 use crate::run::{Outcome, Run};
+use crate::supervisor::{is_killed, Past};
 use crate::sys::{self, Tid};
 use crate::trace::Traced;
 
@@ -27,10 +30,17 @@ impl Run<'_> {
         if let Some(trace) = &self.trace {
             trace.stop()?;
         }
-        remarks.extend(self.tasks.iter().chain(&self.background).filter_map(describe_end));
+        remarks.extend((0..self.tasks.len()).filter_map(|task| self.describe_task_end(task)));
+        if let Some(supervisor) = &self.supervisor {
+            remarks.extend(supervisor.remarks(&self));
+            supervisor.end(&mut self.tasks);
+        }
+        remarks.extend(self.background.iter().filter_map(describe_end));
         remarks.extend(self.dispatchers.iter().filter_map(Dispatcher::describe_end));
         let names = self.thread_names();
         let counters = self.end(&mut remarks)?;
+        let stopped = self.tasks.iter().zip(&counters).filter(|(_, counters)| counters.stopped);
+        remarks.extend(stopped.map(|(child, counters)| describe_stop(&child.name, counters.misses_in_row)));
         let traced = self.read_trace(&names, epoch, outcome.duration)?;
         if traced.dropped > 0 {
             remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
@@ -71,6 +81,26 @@ impl Run<'_> {
         Ok(counters)
     }
 
+    /// A remark on a task that ended before it was told to. Of a process that was still to become the task the
+    /// supervisor tells.
+    fn describe_task_end(&self, task: usize) -> Option<String> {
+        let child = &self.tasks[task];
+        if self.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_starting(task)) {
+            return None;
+        }
+        let misses = || self.table.as_ref().and_then(|table| table.counters(task).ok()).map_or(0, |all| all.misses);
+        let dies = matches!(self.deployment.tasks[task].task.on_miss, OnMiss::Kill | OnMiss::Restart);
+        if dies && child.exited().is_some_and(is_killed) && misses() > 0 {
+            return Some(format!("task `{}`: killed after a miss", child.name));
+        }
+        describe_end(child)
+    }
+
+    /// What the former processes of a task left, if it had any.
+    fn past(&self, task: usize) -> Option<&Past> {
+        self.supervisor.as_ref().and_then(|supervisor| supervisor.past(task))
+    }
+
     /// Programs get the chance to end by themselves; built-in workloads have nothing left to do.
     fn end_tasks(&mut self, remarks: &mut Vec<String>) {
         let (mut programs, mut builtins): (Vec<&mut Child>, Vec<&mut Child>) = (Vec::new(), Vec::new());
@@ -107,7 +137,9 @@ impl Run<'_> {
         let tasks = self.tasks.iter().map(|child| (child.block.tid(), child.name.clone()));
         let dispatchers = self.dispatchers.iter().map(|dispatcher| (dispatcher.pid, dispatcher.name.clone()));
         let runner = (std::process::id() as Tid, "macrotick".to_string());
-        background.chain(tasks).chain(dispatchers).chain([runner]).collect()
+        let past = self.tasks.iter().enumerate().filter_map(|(task, child)| Some((self.past(task)?, &child.name)));
+        let former = past.flat_map(|(past, name)| past.threads.iter().map(|tid| (*tid, name.clone())));
+        former.chain(background).chain(tasks).chain(dispatchers).chain([runner]).collect()
     }
 
     fn task_observations(
@@ -118,8 +150,11 @@ impl Run<'_> {
     ) -> Vec<TaskObservation> {
         let mut observations = Vec::new();
         for (index, (child, deployed)) in self.tasks.iter().zip(&self.deployment.tasks).enumerate() {
-            let merged = merge(frame, &deployed.jobs, &child.block.records());
-            if child.block.is_full() {
+            let past = self.past(index);
+            let mut records = past.map(|past| past.records.clone()).unwrap_or_default();
+            records.extend(child.block.records());
+            let merged = merge(frame, &deployed.jobs, &records);
+            if child.block.is_full() || past.is_some_and(|past| past.is_full) {
                 let capacity = deployed.capacity;
                 remarks.push(format!("task `{}`: only the first {capacity} jobs were recorded", child.name));
             }
@@ -127,7 +162,8 @@ impl Run<'_> {
                 let strange = merged.strange;
                 remarks.push(format!("task `{}`: {strange} records do not fit the plan", child.name));
             }
-            let counters = counters.get(index).copied();
+            let begun_anew = past.map_or(0, Past::count);
+            let counters = counters.get(index).map(|counters| EntityCounters { begun_anew, ..*counters });
             observations.push(TaskObservation { name: child.name.clone(), jobs: merged.jobs, counters });
         }
         observations
@@ -145,19 +181,19 @@ fn tier(backend: Backend) -> Tier {
 /// A remark on a process that ended before it was told to.
 fn describe_end(child: &Child) -> Option<String> {
     let status = child.exited()?;
-    Some(format!("`{}` ended during the run ({status}){}", child.name, last_words(child)))
+    Some(format!("`{}` ended during the run ({status}){}", child.name, child.last_words()))
+}
+
+fn describe_stop(name: &str, misses: u32) -> String {
+    let misses = if misses == 1 { "a miss".into() } else { format!("{misses} misses in a row") };
+    format!("task `{name}`: stopped after {misses}")
 }
 
 /// A remark on a program that failed when it was told that the run is over. That it had to be killed is no failure.
 fn describe_failure(child: &Child) -> Option<String> {
     let ours = |signal| [libc::SIGTERM, libc::SIGKILL].contains(&signal);
     let status = child.exited().filter(|status| !status.success() && !status.signal().is_some_and(ours))?;
-    Some(format!("`{}` failed at the end of the run ({status}){}", child.name, last_words(child)))
-}
-
-/// The last line that a process wrote, to be put behind a remark.
-fn last_words(child: &Child) -> String {
-    child.tail().0.lines().last().map_or_else(String::new, |line| format!(": {line}"))
+    Some(format!("`{}` failed at the end of the run ({status}){}", child.name, child.last_words()))
 }
 
 /// Whether all have ended within the grace.

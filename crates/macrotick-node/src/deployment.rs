@@ -136,7 +136,7 @@ fn decode_program(name: &str, command: &[String]) -> Result<(), NodeError> {
 }
 
 /// One record for every job that can begin, and some more for what begins while the run ends.
-fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Option<u32>) -> u32 {
+pub fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Option<u32>) -> u32 {
     let cycles = duration / cycle + 2;
     let jobs = cycles.saturating_mul(per_cycle as i64).min(MOST_RECORDS) as u32;
     limit.map_or(jobs, |limit| jobs.min(limit))

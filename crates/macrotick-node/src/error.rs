@@ -161,6 +161,16 @@ pub enum NodeError {
 }
 
 impl NodeError {
+    /// The errno of a call that was refused for one thread.
+    pub(crate) fn errno(&self) -> Option<i32> {
+        match self {
+            NodeError::Kernel { source, .. } | NodeError::Pin { source, .. } | NodeError::Policy { source, .. } => {
+                source.raw_os_error()
+            }
+            _ => None,
+        }
+    }
+
     /// For `map_err`: names what was tried.
     pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> NodeError {
         move |source| NodeError::System { what, source }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use macrotick_model::{Duration, EntityCounters, Instant, Plan};
+use macrotick_model::{Duration, EntityCounters, Instant, OnMiss, Plan, Task};
 use macrotick_uapi::{self as uapi, Device};
 
 use crate::child::Child;
@@ -120,6 +120,7 @@ impl Refusal {
 /// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks.
 struct Table {
     names: Vec<String>,
+    entities: Vec<uapi::Entity>,
     windows: Vec<uapi::Window>,
 }
 
@@ -139,7 +140,7 @@ impl Table {
             }));
         }
         windows.sort_by_key(|window| (window.cpu, window.offset_ns));
-        Table { names, windows }
+        Table { names, entities: plan.system.tasks.iter().map(entity).collect(), windows }
     }
 
     fn describe_window(&self, index: u32) -> String {
@@ -149,6 +150,16 @@ impl Table {
         let (offset, length) = (length(window.offset_ns), length(window.length_ns));
         format!("window #{index} (CPU {}, offset {offset}, length {length}, task `{name}`)", window.cpu)
     }
+}
+
+/// A task as the kernel knows it. To begin anew what it killed is the runner's business.
+fn entity(task: &Task) -> uapi::Entity {
+    let flags = match task.on_miss {
+        OnMiss::Resume => 0,
+        OnMiss::Signal => uapi::MISS_SIGNAL,
+        OnMiss::Kill | OnMiss::Restart => uapi::MISS_KILL,
+    };
+    uapi::Entity { name: uapi::name(&task.name), flags, max_misses: task.max_misses.unwrap_or(0) }
 }
 
 /// An installed table. Dropping it stops and removes it.
@@ -161,15 +172,13 @@ impl InstalledTable {
     pub fn install(plan: &Plan, lead: Duration) -> Result<InstalledTable, NodeError> {
         let device = open_device()?;
         let table = Table::new(plan);
-        let entities: Vec<uapi::Entity> =
-            table.names.iter().map(|name| uapi::Entity { name: uapi::name(name), ..Default::default() }).collect();
         let mut install = uapi::Install {
             clockid: libc::CLOCK_MONOTONIC as u32,
-            nr_entities: entities.len() as u32,
+            nr_entities: table.entities.len() as u32,
             nr_windows: table.windows.len() as u32,
             cycle_ns: plan.cycle.as_nanos() as u64,
             lead_ns: lead.as_nanos() as u64,
-            entities: entities.as_ptr() as u64,
+            entities: table.entities.as_ptr() as u64,
             windows: table.windows.as_ptr() as u64,
             ..Default::default()
         };
@@ -216,6 +225,9 @@ impl InstalledTable {
             held_ns: stats.held_ns,
             late: stats.late,
             never_ran: stats.never_ran,
+            misses_in_row: stats.misses_in_row,
+            stopped: stats.stopped != 0,
+            begun_anew: 0,
         })
     }
 }
@@ -270,6 +282,19 @@ mod tests {
         let expected = uapi::Window { offset_ns: 100_000, length_ns: 50_000, cpu: 0, entity: 0, flags: 3, reserved: 0 };
         assert_eq!(table.windows[1], expected);
         assert_eq!((table.windows[0].entity, table.windows[0].flags), (1, uapi::ACTIVATE));
+    }
+
+    #[test]
+    fn an_entity_says_what_becomes_of_misses() {
+        let of = |on_miss, max_misses| {
+            let entity = entity(&Task { on_miss, max_misses, ..task("a", Duration::from_millis(1), None) });
+            (entity.name, entity.flags, entity.max_misses)
+        };
+        let name = uapi::name("a");
+        assert_eq!(of(OnMiss::Resume, None), (name, 0, 0));
+        assert_eq!(of(OnMiss::Signal, Some(3)), (name, uapi::MISS_SIGNAL, 3));
+        assert_eq!(of(OnMiss::Kill, None), (name, uapi::MISS_KILL, 0));
+        assert_eq!(of(OnMiss::Restart, Some(1)), (name, uapi::MISS_KILL, 1));
     }
 
     #[test]

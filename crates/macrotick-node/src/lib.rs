@@ -15,6 +15,7 @@
 //! | [`task`], [`background`] | what those processes do |
 //! | `dispatcher` | the backend `user` |
 //! | `trace`, `environment`, `records` | what is observed |
+//! | `supervisor` | tasks whose processes are begun anew |
 //! | `run`, `collect` | the start protocol and the sleep; the end |
 //! | `abi`, `sys` | the block that tasks in C share, and system calls |
 
@@ -36,6 +37,7 @@ mod random;
 mod records;
 mod run;
 mod signals;
+mod supervisor;
 mod sys;
 pub mod task;
 mod trace;

@@ -9,6 +9,8 @@
 //! The background is released only when every task waits for its first job, so that no load can keep a task from
 //! getting there; and all of that lies before the epoch, or the run is refused.
 //!
+//! While it sleeps, the runner begins anew what [`Supervisor`] is there for, if there is anything.
+//!
 //! Whatever was done is undone by guards in reverse order, whether the run succeeds or fails.
 
 use macrotick_model::{Backend, Duration, Instant, LeadInForce, Observation, Plan, Workload};
@@ -18,7 +20,7 @@ use crate::background::{self, process_name, BackgroundSpec};
 use crate::block::{Block, BlockSpec};
 use crate::calibration::Calibration;
 use crate::child::{await_phase, Child, Launch, SELF};
-use crate::deployment::{background_standing, Deployment};
+use crate::deployment::{background_standing, Deployment, TaskDeployment};
 use crate::dispatcher::Dispatcher;
 use crate::error::NodeError;
 use crate::kernel::InstalledTable;
@@ -26,6 +28,7 @@ use crate::lead;
 use crate::lock::Lock;
 use crate::options::{Progress, RunOptions};
 use crate::signals::Signals;
+use crate::supervisor::Supervisor;
 use crate::sys::{self, SchedAttr, Standing, Tid};
 use crate::task::{self, TaskSpec};
 use crate::trace::Trace;
@@ -102,12 +105,14 @@ pub struct Run<'a> {
     pub lead: Option<LeadInForce>,
     /// If one is wanted.
     pub trace: Option<Trace>,
+    /// If a task is to be begun anew when its process ends.
+    pub supervisor: Option<Supervisor>,
+    calibration: Calibration,
 }
 
 impl<'a> Run<'a> {
     /// Up to the point where everything is ready and nothing runs.
     fn prepare(deployment: &'a Deployment<'a>, options: &'a RunOptions, signals: &Signals) -> Result<Self, NodeError> {
-        let calibration = Calibration::measure();
         let mut run = Run {
             deployment,
             options,
@@ -117,49 +122,60 @@ impl<'a> Run<'a> {
             table: None,
             lead: None,
             trace: None,
+            supervisor: None,
+            calibration: Calibration::measure(),
         };
         if deployment.backend == Backend::Kernel {
             run.lead = lead::choose(deployment.plan)?;
             let lead = run.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
             run.table = Some(InstalledTable::install(deployment.plan, lead)?);
         }
-        run.spawn_tasks(calibration)?;
-        run.spawn_background(calibration)?;
+        run.spawn_tasks()?;
+        run.spawn_background()?;
         await_phase(&run.tasks, abi::PHASE_READY, options.ready_limit, signals)?;
         await_phase(&run.background, abi::PHASE_READY, options.ready_limit, signals)?;
         if options.trace.is_some() {
             run.trace = Some(Trace::prepare()?);
         }
+        run.supervisor = Supervisor::new(&run)?;
         Ok(run)
     }
 
-    fn spawn_tasks(&mut self, calibration: Calibration) -> Result<(), NodeError> {
+    fn spawn_tasks(&mut self) -> Result<(), NodeError> {
         for deployed in &self.deployment.tasks {
-            let task = deployed.task;
-            let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
-            let block = new_block(&BlockSpec {
-                backend: self.deployment.block_backend(),
-                cycle: self.deployment.plan.cycle,
-                offsets: &offsets,
-                capacity: deployed.capacity,
-            })?;
-            let spec = TaskSpec {
-                name: task.name.clone(),
-                workload: task.workload.clone(),
-                calibration,
-                seed: self.options.seed,
-                draws: deployed.capacity,
-            };
-            let command = match &task.workload {
-                Workload::Program(command) => command.clone(),
-                _ => builtin(task::VERB, &spec)?,
-            };
-            self.tasks.push(Child::spawn(Launch { name: &task.name, command: &command, block })?);
+            self.tasks.push(self.spawn_task(deployed, deployed.capacity)?);
         }
         Ok(())
     }
 
-    fn spawn_background(&mut self, calibration: Calibration) -> Result<(), NodeError> {
+    /// Starts a process of a task, with room for so many records.
+    pub fn spawn_task(&self, deployed: &TaskDeployment, capacity: u32) -> Result<Child, NodeError> {
+        let task = deployed.task;
+        let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
+        let block = new_block(&BlockSpec {
+            backend: self.deployment.block_backend(),
+            cycle: self.deployment.plan.cycle,
+            offsets: &offsets,
+            capacity,
+        })?;
+        let spec = TaskSpec {
+            name: task.name.clone(),
+            workload: task.workload.clone(),
+            calibration: self.calibration,
+            seed: self.options.seed,
+            // Of every process of the task, so that job k is the same in each.
+            draws: deployed.capacity,
+            on_miss: task.on_miss,
+        };
+        let command = match &task.workload {
+            Workload::Program(command) => command.clone(),
+            _ => builtin(task::VERB, &spec)?,
+        };
+        Child::spawn(Launch { name: &task.name, command: &command, block })
+    }
+
+    fn spawn_background(&mut self) -> Result<(), NodeError> {
+        let calibration = self.calibration;
         for load in &self.deployment.plan.system.background {
             for index in 0..load.count {
                 let name = process_name(&load.name, index, load.count);
@@ -206,10 +222,7 @@ impl<'a> Run<'a> {
     }
 
     fn place_tasks(&self) -> Result<(), NodeError> {
-        for (child, deployed) in self.tasks.iter().zip(&self.deployment.tasks) {
-            place(child, child.block.tid(), Some(deployed.cpu).filter(|_| deployed.pinned), deployed.standing)?;
-        }
-        Ok(())
+        self.tasks.iter().zip(&self.deployment.tasks).try_for_each(|(child, deployed)| place_task(child, deployed))
     }
 
     /// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
@@ -226,7 +239,7 @@ impl<'a> Run<'a> {
 
     /// Sleeps until the end, and at most at the end of the trace and for progress in between.
     fn observe(
-        &self,
+        &mut self,
         epoch: Instant,
         signals: &Signals,
         progress: &mut dyn FnMut(Progress),
@@ -237,7 +250,7 @@ impl<'a> Run<'a> {
         let mut tell = self.options.progress_every.filter(|every| *every > Duration::ZERO).map(|every| epoch + every);
         loop {
             let next = [trace_end, tell].into_iter().flatten().fold(end, Instant::min);
-            if let Some(signal) = signals.sleep_until(next) {
+            if let Some(signal) = self.sleep_until(next, epoch, signals) {
                 let elapsed = (sys::now() - epoch).min(total);
                 if elapsed <= Duration::ZERO {
                     return Err(NodeError::Interrupted(signal));
@@ -258,6 +271,20 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Sleeps until an instant, or until a signal, whose name it returns; meanwhile begins anew what has ended.
+    fn sleep_until(&mut self, at: Instant, epoch: Instant, signals: &Signals) -> Option<&'static str> {
+        let Some(mut supervisor) = self.supervisor.take() else { return signals.sleep_until(at) };
+        while signals.caught().is_none() && sys::now() < at {
+            signals.sleep_until_readable(
+                supervisor.next_look().map_or(at, |look| look.min(at)),
+                &supervisor.descriptors(),
+            );
+            supervisor.look(self, epoch);
+        }
+        self.supervisor = Some(supervisor);
+        signals.caught()
+    }
+
     /// How much of a run is traced.
     pub fn trace_length(&self, duration: Duration) -> Duration {
         self.options.trace.unwrap_or(Duration::ZERO).min(duration)
@@ -273,6 +300,11 @@ fn builtin(verb: &str, spec: &impl serde::Serialize) -> Result<Vec<String>, Node
     let spec = serde_json::to_string(spec)
         .map_err(|error| NodeError::System { what: "writing a workload's specification", source: error.into() })?;
     Ok(vec![SELF.into(), verb.into(), spec])
+}
+
+/// Puts the thread of a task, which is ready, where and how it is to run.
+pub fn place_task(child: &Child, deployed: &TaskDeployment) -> Result<(), NodeError> {
+    place(child, child.block.tid(), Some(deployed.cpu).filter(|_| deployed.pinned), deployed.standing)
 }
 
 fn place(child: &Child, tid: Tid, cpu: Option<u32>, standing: Standing) -> Result<(), NodeError> {

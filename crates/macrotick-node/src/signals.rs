@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM end a run cleanly: the runner sleeps on a descriptor that their handler writes to.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use macrotick_model::{Duration, Instant};
@@ -75,11 +75,29 @@ impl Signals {
             if self.caught().is_some() || left <= Duration::ZERO {
                 return self.caught();
             }
-            let mut poll = libc::pollfd { fd: self.event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let timeout = sys::timespec(left.as_nanos());
-            // SAFETY: one pollfd and one timespec, both alive.
-            unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) };
+            poll(&mut [readable(self.event.as_raw_fd())], left);
         }
+    }
+
+    /// Sleeps until an instant, a signal, or something to read on one of the descriptors; maybe not that long.
+    pub fn sleep_until_readable(&self, at: Instant, descriptors: &[RawFd]) {
+        let all = [self.event.as_raw_fd()].into_iter().chain(descriptors.iter().copied());
+        let left = at - sys::now();
+        if self.caught().is_none() && left > Duration::ZERO {
+            poll(&mut all.map(readable).collect::<Vec<_>>(), left);
+        }
+    }
+}
+
+fn readable(fd: RawFd) -> libc::pollfd {
+    libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
+}
+
+fn poll(descriptors: &mut [libc::pollfd], left: Duration) {
+    let timeout = sys::timespec(left.as_nanos());
+    // SAFETY: so many pollfds and one timespec, all alive.
+    unsafe {
+        libc::ppoll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, &timeout, std::ptr::null());
     }
 }
 
@@ -102,8 +120,15 @@ mod tests {
         let signals = Signals::catch().unwrap();
         let soon = sys::now() + Duration::from_millis(1);
         assert_eq!(signals.sleep_until(soon), None);
+        let far = sys::now() + Duration::from_secs(3600);
+        // The end of a process, for which its descriptor becomes readable.
+        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+        let pidfd = sys::pidfd_open(child.id() as sys::Tid, child.id() as sys::Tid).unwrap();
+        signals.sleep_until_readable(far, &[pidfd.as_raw_fd()]);
+        assert!(child.try_wait().unwrap().is_some());
         // SAFETY: sends to ourselves what the handler catches.
         unsafe { libc::raise(libc::SIGTERM) };
-        assert_eq!(signals.sleep_until(sys::now() + Duration::from_secs(3600)), Some("SIGTERM"));
+        signals.sleep_until_readable(far, &[]);
+        assert_eq!(signals.sleep_until(far), Some("SIGTERM"));
     }
 }

@@ -87,6 +87,12 @@ pub fn lock_memory() {
     unsafe { libc::mlockall(what) };
 }
 
+/// Lets the process live on when the kernel class signals a miss.
+pub fn ignore_miss_signal() {
+    // SAFETY: sets a disposition; there is no handler.
+    unsafe { libc::signal(libc::SIGXCPU, libc::SIG_IGN) };
+}
+
 /// Names the calling thread.
 pub fn set_thread_name(name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {

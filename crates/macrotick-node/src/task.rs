@@ -4,7 +4,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::process::ExitCode;
 
-use macrotick_model::{ExecutionTime, Workload};
+use macrotick_model::{ExecutionTime, OnMiss, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::abi::{self, JobInfo};
@@ -24,6 +24,9 @@ pub(crate) struct TaskSpec {
     pub seed: u64,
     /// How many execution times to draw beforehand.
     pub draws: u32,
+    /// What becomes of a miss.
+    #[serde(default, skip_serializing_if = "OnMiss::is_default")]
+    pub on_miss: OnMiss,
 }
 
 /// Why a task's process ended by itself.
@@ -77,6 +80,9 @@ impl Work {
 fn run(spec: &TaskSpec) -> Result<(), TaskError> {
     sys::set_thread_name(&spec.name);
     sys::lock_memory();
+    if spec.on_miss == OnMiss::Signal {
+        sys::ignore_miss_signal();
+    }
     let address = |at: &str| {
         let at = at.to_string();
         move |error| TaskError::Address(at, error)
@@ -182,8 +188,14 @@ mod tests {
     fn work_depends_on_seed_and_job_alone() {
         let time = ExecutionTime::Uniform { min: Duration::ZERO, max: Duration::from_millis(1) };
         let calibration = Calibration::measure();
-        let spec =
-            |seed| TaskSpec { name: "a".into(), workload: Workload::Spin(time.clone()), calibration, seed, draws: 5 };
+        let spec = |seed| TaskSpec {
+            name: "a".into(),
+            workload: Workload::Spin(time.clone()),
+            calibration,
+            seed,
+            draws: 5,
+            on_miss: OnMiss::Resume,
+        };
         assert_eq!(Work::draw(&spec(1), &time).0, Work::draw(&spec(1), &time).0);
         assert_ne!(Work::draw(&spec(1), &time).0, Work::draw(&spec(2), &time).0);
         assert_eq!(Work::draw(&spec(1), &ExecutionTime::Fixed(Duration::from_millis(1))).0.len(), 1);
