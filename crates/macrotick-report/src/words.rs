@@ -1,6 +1,6 @@
 //! What reports say in plain words, and how they write numbers.
 
-use macrotick_model::{Backend, EntityCounters, LeadInForce, Load, Observation, Policy, Tier};
+use macrotick_model::{Backend, EntityCounters, LeadInForce, Load, Observation, Policy, Task, Tier};
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
 use crate::jobs::{Outcome, Outcomes};
@@ -104,7 +104,9 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
     let misses = outcomes.jobs.iter().filter(|job| Outcome::missed(job)).count() as u64;
     let mut remarks = Vec::new();
     if counters.misses != misses {
-        remarks.push(format!("{task}: the kernel counted {} misses, the records show {misses}", counters.misses));
+        let nobody = nobody_was_there(outcomes, counters.misses, misses);
+        remarks
+            .push(format!("{task}: the kernel counted {} misses, the records show {misses}{nobody}", counters.misses));
     }
     for (number, what) in [
         (counters.lost, "activations lost, because an older one was still pending"),
@@ -119,9 +121,18 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
     remarks
 }
 
+/// The kernel counts no miss of a task that is stopped, or has no process: those jobs never started.
+fn nobody_was_there(outcomes: &Outcomes, counted: u64, recorded: u64) -> &'static str {
+    let never_started = outcomes.jobs.iter().filter(|job| job.start.is_none()).count() as u64;
+    match recorded.checked_sub(counted) {
+        Some(uncounted @ 1..) if uncounted <= never_started => ": it counts none while nobody is there to run the job",
+        _ => "",
+    }
+}
+
 /// The lead, why it is so long, and what it takes of each CPU.
 pub(crate) fn lead(report: &Report) -> Option<String> {
-    let LeadInForce { lead, kept_free, needed } = report.lead?;
+    let LeadInForce { lead, kept_free, needed } = report.lead.filter(|_| report.cycle_ns > 0)?;
     let why =
         needed.map(|needed| format!(" (this host needs {needed}, {kept_free} are kept free)")).unwrap_or_default();
     let shares = report.tables.iter().map(|table| {
@@ -144,6 +155,13 @@ fn lead_caveat(observation: &Observation) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// What must be said of the reactions to misses.
+fn miss_caveat(observation: &Observation) -> Option<String> {
+    let asked = observation.plan.system.tasks.iter().any(Task::acts_on_misses);
+    (asked && observation.tier != Tier::KernelClass)
+        .then(|| "Only the kernel class acts on misses as the description asks: here late jobs went on.".into())
 }
 
 /// What the numbers of a run do not show.
@@ -177,6 +195,7 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
         ),
     }
     caveats.extend(lead_caveat(observation));
+    caveats.extend(miss_caveat(observation));
     caveats.push("A measurement shows what happened in this run; it is no bound on what can happen.".into());
     caveats
 }

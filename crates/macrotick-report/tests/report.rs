@@ -261,3 +261,36 @@ fn a_trace_tells_of_windows_jobs_misses_and_cpus() {
     let start = observation.tasks[0].jobs[0].start.unwrap();
     assert_eq!(first["ts"].as_f64().unwrap(), start.as_micros_f64());
 }
+
+/// A task that is killed at its first miss: the kernel counts nothing after that.
+#[test]
+fn jobs_that_nobody_was_there_for_are_no_disagreement() {
+    let (observation, report) = changed(|run| {
+        run.plan.system.tasks[1].on_miss = OnMiss::Kill;
+        run.remarks = vec!["task `vision`: killed after a miss".into()];
+        run.tasks[1].counters.as_mut().unwrap().misses = 1;
+        run.tasks[1].jobs[0].end = None;
+        run.tasks[1].jobs[1..].iter_mut().for_each(|job| (job.start, job.end) = (None, None));
+    });
+    let vision = report.task("vision").unwrap();
+    assert_eq!((vision.misses, vision.never_started), (vision.activations, vision.activations - 1));
+    let counted = format!(
+        "vision: the kernel counted 1 misses, the records show {}: it counts none while nobody is there to run the job",
+        vision.misses
+    );
+    assert_eq!(report.remarks, ["task `vision`: killed after a miss", &counted]);
+    for text in [terminal(&report, false, 100), report.to_json(), html(&report, &observation)] {
+        assert!(text.contains("killed after a miss"), "{text}");
+    }
+}
+
+#[test]
+fn other_backends_say_that_they_do_not_act_on_misses() {
+    let says = |backend, on_miss| {
+        let mut run = synthetic::small(backend);
+        run.plan.system.tasks[0].on_miss = on_miss;
+        Report::new(&run).caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class acts on misses"))
+    };
+    assert!(says(Backend::Fifo, OnMiss::Restart) && says(Backend::User, OnMiss::Signal));
+    assert!(!says(Backend::Kernel, OnMiss::Restart) && !says(Backend::Fifo, OnMiss::Resume));
+}
