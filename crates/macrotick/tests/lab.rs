@@ -255,3 +255,131 @@ fn full_a_kernel_without_the_class_is_named_as_the_reason() {
     let text = String::from_utf8_lossy(&result.stderr);
     assert!(text.contains("/dev/macrotick"), "{text}");
 }
+
+/// Jobs 4, 14, 24, ... never end.
+const FLAKY: &str = "#include <macrotick.h>\nint main(void) { struct macrotick_job job;\n\
+                     if (macrotick_join(NULL) < 0 || macrotick_ready() < 0) return 1;\n\
+                     while (macrotick_wait(&job) == 0) while (job.number % 10 == 4) ;\n\
+                     return macrotick_leave() < 0; }\n";
+
+/// Jobs 2, 7, 12, ... end when SIGXCPU tells that they are late.
+const SIGNALLED: &str = "#include <macrotick.h>\n#include <signal.h>\nstatic volatile sig_atomic_t late;\n\
+                         static void on_miss(int signal) { late = signal; }\n\
+                         int main(void) { struct macrotick_job job; int err;\n\
+                         if (signal(SIGXCPU, on_miss) == SIG_ERR || macrotick_join(NULL) < 0) return 1;\n\
+                         macrotick_ready();\nwhile ((err = macrotick_wait(&job)) == 0 || err == -EINTR) {\n\
+                         if (err == 0) late = 0;\nwhile (err == 0 && job.number % 5 == 2 && !late) ; }\n\
+                         macrotick_leave(); return err != -ESHUTDOWN; }\n";
+
+/// Compiles the text of a task into a test's folder; returns the program.
+fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let source = folder.join(format!("{name}.c"));
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(&source, text).unwrap();
+    compile(&["-static"], &source, &folder.join(name));
+    folder.join(name)
+}
+
+/// A witness and a hog beside tasks of 500 us every 10 ms, given by the rest of their keys.
+fn describe_misses(folder: &Path, tasks: &[(&str, String)]) -> PathBuf {
+    let task = |(name, keys): &(&str, String)| format!("  - {{name: {name}, period: 10ms, wcet: 500us, {keys}}}\n");
+    let tasks: String = tasks.iter().map(task).collect();
+    let witness = "  - {name: witness, period: 10ms, wcet: 500us, jitter: 0us, workload: {spin: 400us}}\n";
+    describe(folder, &format!("system: misses\ntasks:\n{witness}{tasks}background:\n  - {{name: hog, load: hog}}\n"))
+}
+
+/// Jobs that were due, misses, jobs that never started.
+fn figures(report: &Report, task: &str) -> (u64, u64, u64) {
+    let task = report.task(task).unwrap();
+    (task.activations, task.misses, task.never_started)
+}
+
+fn remarks_of<'a>(report: &'a Report, task: &str) -> Vec<&'a str> {
+    let about = [format!("task `{task}`: "), format!("`{task}` "), format!("{task}: ")];
+    let is_about = |remark: &&str| about.iter().any(|begin| remark.starts_with(begin));
+    report.remarks.iter().map(String::as_str).filter(is_about).collect()
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_task_that_misses_is_signalled_killed_or_stopped() {
+    let folder = folder("misses");
+    let signalled = program(&folder, "signalled", SIGNALLED);
+    let tasks = [
+        ("signalled", format!("on-miss: signal, workload: {{program: [{}]}}", signalled.display())),
+        ("deaf", "on-miss: signal, workload: {spin: 3ms}".into()),
+        ("killed", "on-miss: kill, workload: {spin: 3ms}".into()),
+        ("stopped", "max-misses: 3, workload: {spin: 100ms}".into()),
+    ];
+    let description = describe_misses(&folder, &tasks);
+    let (code, bytes) = run_file(&description, Backend::Kernel, "200ms", &folder.join("kernel"));
+    let report = report(&bytes);
+    assert_eq!((code, figures(&report, "witness")), (1, (20, 0, 0)));
+    // The late job ends in the next one's window, and leaves it time enough.
+    assert_eq!((figures(&report, "signalled"), remarks_of(&report, "signalled")), ((20, 4, 0), vec![]));
+    assert_eq!(report.task("signalled").unwrap().completed, 20);
+    assert!(report.task("deaf").unwrap().completed >= 2, "{:?}", figures(&report, "deaf"));
+    assert_eq!((figures(&report, "killed"), figures(&report, "stopped")), ((20, 20, 19), (20, 20, 19)));
+    let counted = |task, misses| {
+        format!(
+            "{task}: the kernel counted {misses} misses, the records show 20: it counts none while nobody is there to \
+             run the job"
+        )
+    };
+    assert_eq!(remarks_of(&report, "killed"), ["task `killed`: killed after a miss", &counted("killed", 1)]);
+    let stop = "task `stopped`: stopped after 3 misses in a row";
+    assert_eq!(remarks_of(&report, "stopped")[..2], [stop, &counted("stopped", 3)]);
+    assert!(report.task("stopped").unwrap().counters.unwrap().stopped);
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_task_that_ends_is_begun_anew() {
+    let folder = folder("restart");
+    let (flaky, leaver) = (program(&folder, "flaky", FLAKY), folder.join("leaver"));
+    compile(&["-static"], Path::new("examples/tasks/minimal.c"), &leaver);
+    let tasks = [
+        ("flaky", format!("on-miss: restart, workload: {{program: [{}]}}", flaky.display())),
+        ("leaver", format!("on-miss: restart, workload: {{program: [{}, '3']}}", leaver.display())),
+        ("hopeless", "on-miss: restart, workload: {spin: 3ms}".into()),
+        ("counted", "on-miss: restart, max-misses: 2, workload: {spin: 3ms}".into()),
+    ];
+    let description = describe_misses(&folder, &tasks);
+    let (code, bytes) = run_file(&description, Backend::Kernel, "300ms", &folder.join("first"));
+    let first = report(&bytes);
+    assert_eq!((code, figures(&first, "witness")), (1, (30, 0, 0)));
+    let begun_anew = |task| first.task(task).unwrap().counters.unwrap().begun_anew;
+
+    // Three jobs do not end; what is missed beside them never started.
+    let (jobs, misses, never_started) = figures(&first, "flaky");
+    assert_eq!((jobs, misses - never_started, begun_anew("flaky")), (30, 3, 3));
+    assert!(never_started <= 9, "{never_started} jobs passed by");
+    assert_eq!(remarks_of(&first, "flaky")[0], "task `flaky`: begun anew 3 times after misses");
+
+    let (_, misses, never_started) = figures(&first, "leaver");
+    assert!(misses == never_started && begun_anew("leaver") >= 3, "{misses} misses, {never_started} never started");
+    let remark = remarks_of(&first, "leaver")[0];
+    let begin =
+        format!("task `leaver`: begun anew {} times after it had ended by itself (at last: ", begun_anew("leaver"));
+    assert!(remark.starts_with(&begin) && remark.contains("exit status: 0: 3 jobs, at most "), "{remark}");
+
+    assert_eq!((begun_anew("hopeless"), begun_anew("counted")), (3, 1));
+    assert_eq!(
+        remarks_of(&first, "hopeless")[..3],
+        [
+            "task `hopeless`: killed after a miss",
+            "task `hopeless`: begun anew 3 times after misses",
+            "task `hopeless`: not begun anew any more: 3 times in a row it ended again before it had completed a job",
+        ]
+    );
+    assert_eq!(
+        remarks_of(&first, "counted")[..3],
+        [
+            "task `counted`: killed after a miss",
+            "task `counted`: begun anew once after a miss",
+            "task `counted`: stopped after 2 misses in a row",
+        ]
+    );
+    let (_, again) = run_file(&description, Backend::Kernel, "300ms", &folder.join("second"));
+    assert!(bytes == again, "two lab runs of one plan differ");
+}
