@@ -25,6 +25,17 @@
  *	user	the user-space dispatcher, by a futex
  *	sleep	the stock policies: absolute sleeps to the table's instants
  *
+ * A job that is not complete at the end of its DEADLINE window is a miss. Under
+ * the backend kernel the description decides what comes of it (on-miss):
+ *
+ *	resume	the job goes on in the task's next window
+ *	signal	the same, and the thread that joined gets SIGXCPU: a handler runs
+ *		when that window opens, before the job goes on
+ *	kill	the process gets SIGKILL, wherever it is
+ *	restart	the same, and a new process is begun. It starts from the
+ *		beginning with a block of its own, and its first job has the
+ *		number of its activation, counted from the epoch
+ *
  * A program that was not started by `macrotick run` joins the kernel's table
  * by its entity's name; then nothing is recorded.
  *
@@ -66,7 +77,9 @@ struct macrotick_job {
 
 /*
  * The shared memory block: one per process that the runner starts. It is
- * the layout for both sides; the version changes whenever it does.
+ * the layout for both sides; the version changes whenever it does. A process
+ * may be killed at any instant: a record is there once `count` says so, which
+ * is written last, and its end is a single store.
  *
  *	+--------+----------------------+----------------------+
  *	| header | nominal offsets (u64)| records              |
@@ -439,7 +452,9 @@ static inline int macrotick_end_of_wait_(int err)
  * job->start_ns - job->nominal_ns.
  *
  * -ENOTCONN: not joined; -ESHUTDOWN: the run ended, or the table was removed;
- * -EINTR: a signal was handled (waiting again waits for the same job).
+ * -EINTR: a signal was handled (waiting again waits for the same job). Under
+ * the backend kernel that is one which came before the wait began; one that
+ * comes later is handled when the next job begins, before this call returns.
  */
 static inline int macrotick_wait(struct macrotick_job *job)
 {
