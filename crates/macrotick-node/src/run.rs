@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         let epoch = choose_epoch(sys::now(), self.options.start_delay);
         self.place_tasks()?;
         if let Some(table) = &self.table {
-            self.tasks.iter().try_for_each(|child| table.bind(child))?;
+            self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
             let in_force = table.start(epoch)?;
             if in_force != epoch {
                 return Err(NodeError::EpochPassed(in_force - epoch));
@@ -300,6 +300,19 @@ fn builtin(verb: &str, spec: &impl serde::Serialize) -> Result<Vec<String>, Node
     let spec = serde_json::to_string(spec)
         .map_err(|error| NodeError::System { what: "writing a workload's specification", source: error.into() })?;
     Ok(vec![SELF.into(), verb.into(), spec])
+}
+
+/// Binds a task's thread, which is pinned. One that fell asleep on another CPU is woken, to fall asleep where it may
+/// run now.
+fn bind(table: &InstalledTable, child: &Child, limit: Duration) -> Result<(), NodeError> {
+    let give_up = sys::now() + limit;
+    loop {
+        match table.bind(child) {
+            Err(error) if error.errno() == Some(libc::EAGAIN) && sys::now() < give_up => child.block.nudge(),
+            result => return result,
+        }
+        sys::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Puts the thread of a task, which is ready, where and how it is to run.

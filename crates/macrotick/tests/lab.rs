@@ -383,3 +383,21 @@ fn a_task_that_ends_is_begun_anew() {
     let (_, again) = run_file(&description, Backend::Kernel, "300ms", &folder.join("second"));
     assert!(bytes == again, "two lab runs of one plan differ");
 }
+
+/// A thread that is ready sleeps on some CPU, and need not on that of its windows. With several CPUs the lab says
+/// nothing of times, so that only what runs at all is asserted.
+#[test]
+#[ignore = "needs the lab"]
+fn threads_are_bound_wherever_they_fell_asleep() {
+    let folder = folder("two-cpus");
+    let task = |name, cpu, keys| format!("  - {{name: {name}, period: 20ms, wcet: 4ms, cpu: {cpu}, {keys}}}\n");
+    let (good, late) = ("workload: {spin: 100us}", "on-miss: restart, workload: {spin: 9ms}");
+    let tasks = [task("a", 0, good), task("b", 1, good), task("late-a", 0, late), task("late-b", 1, late)];
+    let text = format!("system: two-cpus\ncpus: [0, 1]\ntasks:\n{}", tasks.concat());
+    let (_, bytes) = run_file(&describe(&folder, &text), Backend::Kernel, "400ms", &folder.join("kernel"));
+    let report = report(&bytes);
+    assert!(report.tasks.iter().all(|task| task.never_started < task.activations), "{:?}", report.verdict);
+    for name in ["late-a", "late-b"] {
+        assert_eq!(report.task(name).unwrap().counters.unwrap().begun_anew, 3, "{:?}", report.remarks);
+    }
+}
