@@ -28,6 +28,7 @@ const TESTS: &[Test] = &[
     ("the_dispatcher_survives_an_overrun", the_dispatcher_survives_an_overrun),
     ("a_program_is_a_task", a_program_is_a_task),
     ("a_program_that_leaves_is_remarked", a_program_that_leaves_is_remarked),
+    ("without_the_class_nothing_is_begun_anew", without_the_class_nothing_is_begun_anew),
     ("a_program_that_fails_at_the_end_is_remarked", a_program_that_fails_at_the_end_is_remarked),
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
     ("a_task_that_dies_early_is_named", a_task_that_dies_early_is_named),
@@ -302,6 +303,16 @@ fn a_program_that_leaves_is_remarked() -> Verdict {
     assert!(remark.starts_with("`short` ended during the run (exit status: 0): 3 jobs"), "{remark}");
     assert_eq!(completed(&observation.tasks[0].jobs), 3);
     assert_eq!(observation.tasks[0].jobs.len(), 20);
+    Verdict::Passed
+}
+
+fn without_the_class_nothing_is_begun_anew() -> Verdict {
+    let mut plan = plan(vec![Row("short", program(&[&compile("minimal.c"), "3"]), 500, 1000)], Vec::new());
+    plan.system.tasks[0].on_miss = OnMiss::Restart;
+    let observation = observe(&plan, &options(Backend::Other)).unwrap();
+    let [remark] = observation.remarks.as_slice() else { panic!("{:?}", observation.remarks) };
+    assert!(remark.starts_with("`short` ended during the run (exit status: 0): 3 jobs"), "{remark}");
+    assert_eq!(completed(&observation.tasks[0].jobs), 3);
     Verdict::Passed
 }
 

@@ -271,6 +271,13 @@ const SIGNALLED: &str = "#include <macrotick.h>\n#include <signal.h>\nstatic vol
                          if (err == 0) late = 0;\nwhile (err == 0 && job.number % 5 == 2 && !late) ; }\n\
                          macrotick_leave(); return err != -ESHUTDOWN; }\n";
 
+/// Runs two jobs, and cannot be begun again.
+const ONCE: &str =
+    "#include <macrotick.h>\n#include <stdio.h>\nint main(void) { struct macrotick_job job; int jobs = 0;\n\
+                    if (open(\"/tmp/once\", O_CREAT | O_EXCL, 0600) < 0) { puts(\"in use\"); return 7; }\n\
+                    if (macrotick_join(NULL) < 0 || macrotick_ready() < 0) return 1;\n\
+                    while (jobs++ < 2) macrotick_wait(&job);\nreturn macrotick_leave() < 0; }\n";
+
 /// Compiles the text of a task into a test's folder; returns the program.
 fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     let source = folder.join(format!("{name}.c"));
@@ -336,11 +343,13 @@ fn a_task_that_misses_is_signalled_killed_or_stopped() {
 #[ignore = "needs the lab"]
 fn a_task_that_ends_is_begun_anew() {
     let folder = folder("restart");
-    let (flaky, leaver) = (program(&folder, "flaky", FLAKY), folder.join("leaver"));
+    let (flaky, once) = (program(&folder, "flaky", FLAKY), program(&folder, "once", ONCE));
+    let leaver = folder.join("leaver");
     compile(&["-static"], Path::new("examples/tasks/minimal.c"), &leaver);
     let tasks = [
         ("flaky", format!("on-miss: restart, workload: {{program: [{}]}}", flaky.display())),
         ("leaver", format!("on-miss: restart, workload: {{program: [{}, '3']}}", leaver.display())),
+        ("once", format!("on-miss: restart, workload: {{program: [{}]}}", once.display())),
         ("hopeless", "on-miss: restart, workload: {spin: 3ms}".into()),
         ("counted", "on-miss: restart, max-misses: 2, workload: {spin: 3ms}".into()),
     ];
@@ -363,6 +372,15 @@ fn a_task_that_ends_is_begun_anew() {
         format!("task `leaver`: begun anew {} times after it had ended by itself (at last: ", begun_anew("leaver"));
     assert!(remark.starts_with(&begin) && remark.contains("exit status: 0: 3 jobs, at most "), "{remark}");
 
+    assert_eq!((figures(&first, "once"), begun_anew("once")), ((30, 28, 28), 3));
+    assert_eq!(
+        remarks_of(&first, "once")[..2],
+        [
+            "task `once`: begun anew 3 times after it had ended by itself (at last: exit status: 7: in use)",
+            "task `once`: not begun anew any more: 3 times in a row it ended again before it had completed a job (exit \
+             status: 7: in use)",
+        ]
+    );
     assert_eq!((begun_anew("hopeless"), begun_anew("counted")), (3, 1));
     assert_eq!(
         remarks_of(&first, "hopeless")[..3],
