@@ -109,7 +109,8 @@ impl Past {
     fn add(&mut self, child: &Child, end: &End) {
         self.records.extend(child.block.records());
         self.is_full |= child.block.is_full();
-        self.threads.push(child.block.tid());
+        // Zero: it never joined.
+        self.threads.extend(Some(child.block.tid()).filter(|tid| *tid != 0));
         match end.missed {
             true => self.missed += 1,
             false => {
@@ -186,9 +187,10 @@ impl Ward {
             return Err(None);
         }
         if self.in_vain == MOST_IN_VAIN {
-            let so_far = if self.ready_by.is_some() { end.describe(&run.tasks[self.task]) } else { String::new() };
+            // Of a process that had become the task something else tells how it ended.
+            let how = if self.ready_by.is_some() { end.describe(&run.tasks[self.task]) } else { String::new() };
             let text = "times in a row it ended again before it had completed a job";
-            return Err(Some(format!("{MOST_IN_VAIN} {text}{so_far}")));
+            return Err(Some(format!("{MOST_IN_VAIN} {text}{how}")));
         }
         self.in_vain += 1;
         self.begin(run, &end, epoch).map_err(tell)
@@ -219,7 +221,7 @@ impl Ward {
                 self.ready_by = None;
                 Ok(())
             }
-            // It sleeps on another CPU, and will do so on its own after this; or it is just ending.
+            // It fell asleep on another CPU, and will do so on its own after this; or it is just ending.
             Err(error) if !late && matches!(error.errno(), Some(libc::EAGAIN | libc::ESRCH)) => {
                 child.block.nudge();
                 Ok(())
