@@ -75,7 +75,7 @@ void mt_hold(void);
 bool macrotick_pins(struct task_struct *p, const struct cpumask *mask);
 bool macrotick_bound(struct task_struct *p);
 
-/* Hook of do_sched_yield(), behind the switch. */
+/* Hook of sched_yield(2), behind the switch; not of yield(), whose callers may hold locks. */
 #define macrotick_yielded()						\
 do {									\
 	if (unlikely(current->policy == SCHED_TT))			\

@@ -19,6 +19,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("miss_kills_all_threads", kills_all_threads),
     Scenario::new("miss_kills_a_sleeper", kills_a_sleeper),
     Scenario::new("misses_stop", stop),
+    Scenario::new("misses_stop_before_a_job", stop_before_a_job),
     Scenario::new("misses_on_an_eventfd", on_an_eventfd),
     Scenario::new("miss_never_ran", never_ran),
     Scenario::new("notify_arguments", notify_arguments),
@@ -177,6 +178,29 @@ fn stop() -> Check {
     ensure_eq!((last.misses, last.misses_in_row, last.stopped), (3, 0, 0), "misses, in a row, stopped after a restart");
     ensure!((3..=4).contains(&log.count()), "{} jobs after a restart", log.count());
     stage.ensure_undisturbed()
+}
+
+/// A thread whose released job was forgotten at the stop waits for the next one, as if it had not been released.
+fn stop_before_a_job() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let logs = [Log::new(64), Log::new(64)];
+    Table::single(20 * u, 0, 2 * u, 4 * u).misses(0, 1).install(&device)?;
+    let first = member("t", late_once(u))?;
+    periodic("t", logs[0], u / 4)?;
+    let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
+    sys::sleep_until(epoch + 40 * u - u);
+    let stats = device.stats(0).explain("stats")?;
+    ensure_eq!((stats.misses, stats.never_ran, stats.stopped), (1, 1, 1), "misses, never ran, stopped");
+    first.kill(SOON)?;
+    periodic("t", logs[1], u / 4)?;
+    sys::sleep(5 * 20 * u);
+    for log in logs {
+        let jobs = log.jobs();
+        let last = jobs.last().map_or(0, |job| job.nominal_ns);
+        ensure!(last + 2 * 20 * u > sys::now_ns(), "no job since {last}: {} jobs", jobs.len());
+    }
+    ensure_eq!(device.stats(0).explain("stats")?.misses, 1, "misses after the restart");
+    Ok(())
 }
 
 fn eventfd() -> Check<i32> {

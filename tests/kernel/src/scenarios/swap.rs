@@ -3,10 +3,10 @@
 use macrotick_uapi::{self as abi, error, state, Device, SCHED_TT};
 
 use super::jobs::ensure_regular;
-use super::{unit_ns, Scenario};
+use super::{is_slow, unit_ns, Scenario};
 use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
-use crate::process::{hog, member, periodic};
+use crate::process::{hog, member, periodic, Ended};
 use crate::sys::{self, SchedAttr};
 use crate::table::{Refusal, Table};
 use crate::{ensure, ensure_eq};
@@ -16,6 +16,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("swap_other_cycle", other_cycle),
     Scenario::new("swap_to_a_lead", to_a_lead),
     Scenario::new("swap_come_and_go", come_and_go),
+    Scenario::new("swap_tells_the_last_miss", tells_the_last_miss),
     Scenario::new("swap_while_stopped", while_stopped),
     Scenario::new("swap_called_off", called_off),
     Scenario::new("swap_and_remove", and_remove),
@@ -161,6 +162,24 @@ fn come_and_go() -> Check {
     ensure_regular(&jobs, first, second, 20 * u, 8 * u)?;
     ensure!(comes.poll().is_none(), "a thread of an entity that came has ended");
     ensure_eq!(device.bind(-1, "goes"), Err(libc::ENOENT), "binding to an entity that has gone");
+    Ok(())
+}
+
+/// What misses in the last window of an entity that goes is dealt with as ever.
+fn tells_the_last_miss() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let now = Table::single(20 * u, 0, 2 * u, 4 * u).window("goes", 0, 16 * u, 4 * u, 3).misses(abi::MISS_KILL, 0);
+    now.install(&device)?;
+    let goes = member("goes", |device| loop {
+        if device.wait().is_ok_and(|wait| wait.job == 3) {
+            sys::hog();
+        }
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 65 * u);
+    let second = swap(&device, &Table::single(20 * u, 0, 2 * u, 4 * u))?;
+    ensure_eq!(second, epoch + 80 * u, "the instant of the swap");
+    ensure_eq!(goes.wait(1_000_000_000)?, Ended::Signaled(libc::SIGKILL), "the end of a process that missed");
     Ok(())
 }
 
@@ -374,7 +393,7 @@ fn storm() -> Check {
     hog(SchedAttr::other());
     let mut phases =
         vec![Phase { epoch: device.start(sys::now_ns() + 10 * u).explain("start")?, cycle: 20 * u, offset: 2 * u }];
-    for round in 0..60 {
+    for round in 0..if is_slow() { 12 } else { 60 } {
         let (table, cycle, offset) = if round % 2 == 0 { (&b, 15 * u, 7 * u) } else { (&a, 20 * u, 2 * u) };
         let epoch = swap(&device, table)?;
         phases.push(Phase { epoch, cycle, offset });

@@ -150,8 +150,11 @@ static struct task_struct *find_misplaced(struct rq *rq)
 static void expel(struct rq *rq, struct task_struct *p)
 {
 	raw_spin_rq_lock(rq);
-	mt_leave(p);
-	p->normal_prio = p->static_prio;
+	/* Since it was found it may have left, or its entity goes on again. */
+	if (mt_is_member(p) && p->macrotick.entity->stopped) {
+		mt_leave(p);
+		p->normal_prio = p->static_prio;
+	}
 	raw_spin_rq_unlock(rq);
 }
 

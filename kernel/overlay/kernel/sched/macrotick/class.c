@@ -61,6 +61,8 @@ static void remove_urgent(struct rq *rq, struct task_struct *p)
 	m->urgent = false;
 	m->parked = false;
 	mt_cpu_of(rq)->nr_urgent--;
+	if (unlikely(m->entity->stopped))
+		mt_want_settle(rq);	/* no window will serve it */
 }
 
 static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
@@ -250,6 +252,7 @@ void mt_leave(struct task_struct *p)
 		m->entity->nr_jobs--;
 	m->has_job = false;
 	m->has_pending = false;
+	m->hold = false;
 	if (!m->in_wait)
 		m->state = MACROTICK_READY;
 }

@@ -170,7 +170,7 @@ extern struct macrotick_table *mt_staged;	/* under mt_control */
 
 int mt_swap(struct macrotick_install *arg, struct macrotick_table *table);
 bool mt_swapped(void);
-void mt_finish_swap(void);
+bool mt_finish_swap(void);
 void mt_settle_swap(void);
 
 /* window.c */
@@ -183,6 +183,7 @@ void mt_resched(struct rq *rq, struct mt_cpu *c);
 void mt_dispatch(struct rq *rq, struct macrotick_table *table);
 void mt_halt(struct rq *rq);
 void mt_stage(struct rq *rq, struct macrotick_table *table);
+void mt_begin_swap(struct rq *rq, struct macrotick_table *table);
 void mt_link_ready(struct rq *rq, struct task_struct *p);
 void mt_unlink_ready(struct rq *rq, struct task_struct *p);
 

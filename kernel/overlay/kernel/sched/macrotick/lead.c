@@ -73,7 +73,7 @@ void mt_note_hold(struct task_struct *p)
 /**
  * mt_hold - hold the caller, whose job was released early
  *
- * Also the hook of do_sched_yield(). Bounded by the lead: the clock does not
+ * Also the hook of sched_yield(2). Bounded by the lead: the clock does not
  * care what becomes of the table meanwhile.
  */
 void mt_hold(void)

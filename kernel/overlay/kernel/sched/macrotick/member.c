@@ -31,8 +31,14 @@ int macrotick_check_setscheduler(struct task_struct *p, int policy)
 /* Hook of __sched_setscheduler(): the policy stays, the table started or stopped. */
 bool macrotick_membership_changed(struct task_struct *p)
 {
-	return macrotick_policy(p->policy) && p->normal_prio != macrotick_normal_prio(p,
-		PRIO_TO_NICE(p->static_prio) + DEFAULT_PRIO);
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	if (!macrotick_policy(p->policy))
+		return false;
+	/* A call that was under way at the stop may have left it in the class. */
+	if (p->sched_class == &macrotick_sched_class && entity && !mt_is_active(entity))
+		return true;
+	return p->normal_prio != macrotick_normal_prio(p, PRIO_TO_NICE(p->static_prio) + DEFAULT_PRIO);
 }
 
 /*
@@ -179,8 +185,8 @@ int mt_bind(struct task_struct *p, const char *name)
 	if (p->flags & PF_KTHREAD)
 		return -EINVAL;
 	guard(mutex)(&mt_control);
-	/* Where a swap is under way, the future comes first. */
-	entity = find_entity(mt_staged, name) ?: find_entity(mt_table, name);
+	/* Where a swap is under way, what it leaves behind gets no more threads. */
+	entity = find_entity(mt_staged ?: mt_table, name);
 	if (!entity)
 		return -ENOENT;
 	if (READ_ONCE(p->macrotick.entity))
@@ -197,6 +203,7 @@ int mt_bind(struct task_struct *p, const char *name)
 	}
 	smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
 	mt_follow(entity);
+	wake_up_all(&mt_start_wait);
 	return 0;
 }
 
@@ -378,7 +385,8 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 		goto out;
 	}
 	m->at_rest = false;
-	if (complete) {
+	/* Or the job that was released was forgotten when the thread left the class. */
+	if (complete || (m->state == MACROTICK_READY && !m->has_job)) {
 		m->in_wait = true;
 		mt_advance(rq, ktime_get());
 		mt_complete_job(rq, current);

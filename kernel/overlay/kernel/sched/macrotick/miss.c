@@ -113,14 +113,12 @@ static void tell_threads(struct macrotick_served *entity)
 	}
 }
 
-static void tell(struct kthread_work *work)
+static void tell_table(void)
 {
 	struct macrotick_served *entity;
 	bool any = false;
 	unsigned int i;
 
-	guard(mutex)(&mt_control);
-	mt_finish_swap();
 	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
 		entity = mt_table->slots[i].entity;
 		if (!READ_ONCE(entity->missed))
@@ -133,6 +131,15 @@ static void tell(struct kthread_work *work)
 	}
 	if (any && notify_all)
 		eventfd_signal(notify_all);
+}
+
+/* What a swap leaves behind is told of its last misses, too. */
+static void tell(struct kthread_work *work)
+{
+	guard(mutex)(&mt_control);
+	tell_table();
+	if (mt_finish_swap())
+		tell_table();
 }
 
 static DEFINE_KTHREAD_WORK(mt_tell_work, tell);

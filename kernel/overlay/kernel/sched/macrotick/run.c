@@ -114,7 +114,6 @@ void mt_follow(struct macrotick_served *entity)
 		put_task_struct(p);
 		cond_resched();
 	}
-	wake_up_all(&mt_start_wait);
 }
 
 static void follow_table(struct macrotick_table *table)
@@ -212,6 +211,7 @@ static int start_table(struct macrotick_table *table, void *arg)
 	table->epoch = wind_forward(start->epoch_ns, table);
 	start->epoch_ns = table->epoch;
 	on_table_cpus(table, dispatch_on_this_cpu);
+	wake_up_all(&mt_start_wait);
 	return 0;
 }
 

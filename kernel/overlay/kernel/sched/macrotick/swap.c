@@ -3,9 +3,10 @@
  * Macrotick: a table takes the place of the running one.
  *
  * It takes over the entities whose names both have, and with them their
- * threads, job numbers and counters; it is staged on every CPU that either
- * table uses, and each of them changes tables by itself at the same instant,
- * a boundary of the old table's cycle (window.c). No window reaches over
+ * threads, job numbers and counters. First it is staged on every CPU that
+ * either table uses; then it gets its epoch, a boundary of the old table's
+ * cycle that is still to come, and each CPU changes tables by itself when its
+ * own walk through the old one gets there (window.c). No window reaches over
  * that, so that none is cut. When the last CPU has changed, the thread of
  * miss.c makes the new table the installed one and releases the threads of
  * entities that it does not have.
@@ -115,30 +116,59 @@ static void stage_on_this_cpu(void *table)
 	raw_spin_rq_unlock(rq);
 }
 
-/* The first boundary of the running table's cycle that every CPU can still make. */
-static u64 next_cycle(u64 earliest)
+static void begin_on_this_cpu(void *table)
+{
+	struct rq *rq = this_rq();
+
+	raw_spin_rq_lock(rq);
+	mt_begin_swap(rq, table);
+	raw_spin_rq_unlock(rq);
+}
+
+static void on_concerned_cpus(struct macrotick_table *table, smp_call_func_t func)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (is_concerned(cpu))
+			smp_call_function_single(cpu, func, table, true);
+	}
+}
+
+/*
+ * The first boundary of the running table's cycle that no CPU has come to:
+ * with a lead its first window may be open before it.
+ */
+static u64 next_cycle(void)
 {
 	u64 epoch = mt_table->epoch, cycle = mt_table->cycle;
+	u64 earliest = ktime_get_ns() + MT_START_MARGIN_NS + mt_table->lead;
 
 	if (earliest <= epoch)
 		return epoch;
 	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, cycle) * cycle;
 }
 
+/* Nothing may come between the clock and the other CPUs' sight of what follows from it. */
+static void set_epoch(struct macrotick_table *table)
+{
+	guard(irqsave)();
+	WRITE_ONCE(table->epoch, next_cycle());
+}
+
 static void stage(struct macrotick_table *table)
 {
 	unsigned int cpu, nr_concerned = 0;
 
-	table->epoch = next_cycle(ktime_get_ns() + MT_START_MARGIN_NS);
+	table->epoch = U64_MAX;
 	mt_staged = table;
 	mark_leaving(table);
 	for_each_online_cpu(cpu)
 		nr_concerned += is_concerned(cpu);
 	atomic_set(&nr_behind, nr_concerned);
-	for_each_online_cpu(cpu) {
-		if (is_concerned(cpu))
-			smp_call_function_single(cpu, stage_on_this_cpu, table, true);
-	}
+	on_concerned_cpus(table, stage_on_this_cpu);
+	set_epoch(table);
+	on_concerned_cpus(table, begin_on_this_cpu);
 }
 
 /**
@@ -178,16 +208,17 @@ bool mt_swapped(void)
 	return atomic_dec_and_test(&nr_behind);
 }
 
-/* The last CPU has changed, or the tables are halted. Under mt_control. */
-void mt_finish_swap(void)
+/* Under mt_control: if the last CPU has changed, or the tables are halted; tells whether. */
+bool mt_finish_swap(void)
 {
 	struct macrotick_table *table = mt_staged, *old = mt_table;
 
 	if (!table || atomic_read(&nr_behind))
-		return;
+		return false;
 	mt_table = table;
 	mt_staged = NULL;
 	retire(old, table);
+	return true;
 }
 
 /* All CPUs are halted: the swap is over if its instant has come, else it never was. */

@@ -184,7 +184,7 @@ static void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 
 		if (w->flags & MACROTICK_WINDOW_ACTIVATE)
 			w->entity->next_job += n;
-		if (w->entity->nr_threads)
+		if (w->entity->nr_threads && !w->entity->stopped)
 			w->entity->skipped += n;
 	}
 }
@@ -224,7 +224,7 @@ static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_tab
 /* Between two cycles, with no window open. */
 static bool is_at_swap(const struct mt_cpu *c, u64 base)
 {
-	return unlikely(c->staged) && base >= c->staged->epoch;
+	return unlikely(c->staged) && base >= READ_ONCE(c->staged->epoch);
 }
 
 static void swap_table(struct rq *rq, struct mt_cpu *c)
@@ -251,6 +251,8 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 			if (now < c->base)
 				break;
 			swap_table(rq, c);
+			if (c->table)
+				skip_cycles(rq, c, now);
 			continue;
 		}
 		if (now < (c->open ? c->base + w->end : mt_opening(w, c->base)))
@@ -440,21 +442,34 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table)
 /**
  * mt_stage - have a CPU change to another table at that table's epoch
  * @rq: this CPU's run queue, locked
- * @table: the table, with its epoch set: a boundary of the running one's cycle
+ * @table: the table; its epoch is far away until all CPUs are here
  */
 void mt_stage(struct rq *rq, struct macrotick_table *table)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
-	if (!c->table) {
+	if (!c->table)
+		return;
+	mt_advance(rq, ktime_get());
+	c->staged = table;
+}
+
+/**
+ * mt_begin_swap - the staged table has got its epoch
+ * @rq: this CPU's run queue, locked
+ * @table: the table; the CPU may have changed to it already
+ */
+void mt_begin_swap(struct rq *rq, struct macrotick_table *table)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (c->staged) {
+		program_timer(c);
+	} else if (c->table != table && table->schedules[cpu_of(rq)].nr_windows) {
 		mt_dispatch(rq, table);
 		c->tell |= mt_swapped();
 		irq_work_queue_on(&c->work, cpu_of(rq));
-		return;
 	}
-	mt_advance(rq, ktime_get());
-	c->staged = table;
-	program_timer(c);
 }
 
 /**
