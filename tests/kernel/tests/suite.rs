@@ -26,7 +26,8 @@ const SEED: &str = "MACROTICK_SEED";
 enum Verdicts {
     Count,
     /// A failure must not repeat in a second guest. For the debug kernel: now and then KASAN empties its quarantine for
-    /// some milliseconds in whatever thread allocates.
+    /// some milliseconds in whatever thread allocates. For several CPUs: one of them executes at a time, and what a
+    /// scenario finds depends on those before it.
     MayRepeat,
     /// They are printed. For the debug kernel and the one without PREEMPT_RT on several CPUs: with one of them executing
     /// at a time, and long paths or softirqs on it, nothing happens when it should.
@@ -232,7 +233,7 @@ fn golden_schedules_on_two_cpus() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_scenarios_on_two_cpus() {
-    Suite { cpus: 2, ..SHORT }.run();
+    Suite { cpus: 2, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
 }
 
 #[test]

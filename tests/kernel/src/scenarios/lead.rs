@@ -17,7 +17,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("lead_too_short", too_short),
     Scenario::new("lead_leaves_windows_alone", leaves_windows_alone),
     Scenario::new("lead_not_for_the_unfinished", not_for_the_unfinished),
-    Scenario::new("lead_around_the_cycle", around_the_cycle),
+    Scenario::new("lead_around_the_cycle", around_the_cycle).punctual(),
     Scenario::new("lead_of_several_threads", several_threads),
     Scenario::new("lead_cut_off", cut_off),
 ];

@@ -13,15 +13,15 @@ use crate::table::Table;
 use crate::{ensure, ensure_eq, sys};
 
 pub const ALL: &[Scenario] = &[
-    Scenario::new("miss_resumes", resumes),
-    Scenario::new("miss_is_signalled", is_signalled),
-    Scenario::new("miss_kills", kills),
-    Scenario::new("miss_kills_all_threads", kills_all_threads),
-    Scenario::new("miss_kills_a_sleeper", kills_a_sleeper),
-    Scenario::new("misses_stop", stop),
-    Scenario::new("misses_stop_before_a_job", stop_before_a_job),
-    Scenario::new("misses_on_an_eventfd", on_an_eventfd),
-    Scenario::new("miss_never_ran", never_ran),
+    Scenario::new("miss_resumes", resumes).punctual(),
+    Scenario::new("miss_is_signalled", is_signalled).punctual(),
+    Scenario::new("miss_kills", kills).punctual(),
+    Scenario::new("miss_kills_all_threads", kills_all_threads).punctual(),
+    Scenario::new("miss_kills_a_sleeper", kills_a_sleeper).punctual(),
+    Scenario::new("misses_stop", stop).punctual(),
+    Scenario::new("misses_stop_before_a_job", stop_before_a_job).punctual(),
+    Scenario::new("misses_on_an_eventfd", on_an_eventfd).punctual(),
+    Scenario::new("miss_never_ran", never_ran).punctual(),
     Scenario::new("notify_arguments", notify_arguments),
 ];
 

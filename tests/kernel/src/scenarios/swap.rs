@@ -12,20 +12,21 @@ use crate::table::{Refusal, Table};
 use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
-    Scenario::new("swap_keeps_threads", keeps_threads),
-    Scenario::new("swap_other_cycle", other_cycle),
-    Scenario::new("swap_to_a_lead", to_a_lead),
-    Scenario::new("swap_come_and_go", come_and_go),
-    Scenario::new("swap_tells_the_last_miss", tells_the_last_miss),
+    Scenario::new("swap_keeps_threads", keeps_threads).punctual(),
+    Scenario::new("swap_other_cycle", other_cycle).punctual(),
+    Scenario::new("swap_to_a_lead", to_a_lead).punctual(),
+    Scenario::new("swap_come_and_go", come_and_go).punctual(),
+    Scenario::new("swap_tells_the_last_miss", tells_the_last_miss).punctual(),
     Scenario::new("swap_while_stopped", while_stopped),
     Scenario::new("swap_called_off", called_off),
     Scenario::new("swap_and_remove", and_remove),
     Scenario::new("swap_nobody_there", nobody_there),
-    Scenario::new("swap_in_a_job", in_a_job),
+    Scenario::new("swap_in_a_job", in_a_job).punctual(),
     Scenario::new("swap_refused", refused),
     Scenario::new("swap_moves_entities", moves_entities).on(2),
     Scenario::new("swap_several_cpus", several_cpus).on(2),
-    Scenario::new("swap_storm", storm),
+    Scenario::new("swap_storm", storm).punctual(),
+    Scenario::new("swap_storm_several_cpus", storm_several_cpus).on(2),
 ];
 
 /// What a test knows of the running table: `t` at `offset` of `cycle`, since the epoch, from this job on.
@@ -407,4 +408,31 @@ fn storm() -> Check {
     let stats = device.stats(0).explain("stats")?;
     ensure_eq!((stats.misses, stats.lost), (0, 0), "misses and lost");
     ensure_phases(&log.jobs(), &phases)
+}
+
+/// Many swaps that concern both CPUs, one or the other. Whether jobs are in time cannot be told there.
+fn storm_several_cpus() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let logs = [Log::new(1), Log::new(1)];
+    let both = |cycle: u64| Table::new(cycle).window("a", 0, 2 * u, 4 * u, 3).window("b", 1, 3 * u, 4 * u, 3);
+    let tables = [
+        both(20 * u).window("c", 1, 10 * u, 4 * u, 3),
+        both(15 * u).lead(u / 5),
+        Table::new(10 * u).window("x", 0, 0, u, 0).window("a", 0, 2 * u, 4 * u, 3).window("b", 1, 5 * u, 4 * u, 3),
+    ];
+    tables[0].install(&device)?;
+    periodic("a", logs[0], u)?;
+    periodic("b", logs[1], u)?;
+    device.start(sys::now_ns() + 10 * u).explain("start")?;
+    for round in 1..=30 {
+        let epoch = swap(&device, &tables[round % 3])?;
+        let other = ["c", "b", "x"][round % 3];
+        let _ = member(other, |device| device.wait().err().unwrap_or(0));
+        ensure!(sys::eventually(5_000_000_000, || device.get().is_ok_and(|get| get.epoch_ns == epoch)), "swap {round}");
+    }
+    for log in logs {
+        let before = log.count();
+        ensure!(sys::eventually(5_000_000_000, || log.count() > before + 3), "no jobs after {before}");
+    }
+    Ok(())
 }
