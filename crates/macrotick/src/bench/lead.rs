@@ -12,6 +12,7 @@ use crate::args::{BackendName, DispatchArgs, LabOptions};
 use crate::error::CliError;
 use crate::guest;
 use crate::input::plan_from;
+use crate::verbs::write_text;
 
 const DESCRIPTION: &str = "bench/lead.yaml";
 
@@ -47,10 +48,19 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let runs: Vec<(&str, &Report)> = reports.iter().map(|(label, report)| (label.as_str(), report)).collect();
     let comparison = compare_labelled(&runs);
     comparison.write(&bench.folder)?;
+    for (runs, (load, _)) in runs.chunks(DISPATCHES.len()).zip(LOADS) {
+        let alone = compare_labelled(runs);
+        write_text(&bench.folder.join(plot(load)), &alone.histogram_svg(&alone.tasks[0], Metric::Lateness))?;
+    }
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
     let summary = summary(&comparison, &runs);
     print!("{}\n{summary}", comparison.terminal(colour, 110));
     results(&comparison, &summary)
+}
+
+/// The file of a load's histogram.
+fn plot(load: &str) -> String {
+    format!("lateness-{}.svg", load.replace(' ', "-"))
 }
 
 fn observe(plan: Plan, backend: BackendName) -> Result<Report, CliError> {
@@ -95,17 +105,13 @@ fn summary(comparison: &Comparison, runs: &[(&str, &Report)]) -> String {
 }
 
 fn results(comparison: &Comparison, summary: &str) -> Result<Results, CliError> {
-    let task = &comparison.tasks[0].name;
-    let plots = vec![
-        (format!("{task}-lateness-histogram.svg"), "Lateness in each run".into()),
-        (format!("{task}-lateness-cdf.svg"), "The same as cumulative distribution".into()),
-    ];
+    let caption = |load: &str| format!("Lateness beside the load `{load}`");
     Ok(Results {
         title: "Lead: the spread of a job's start",
         method: METHOD.into(),
         tables: format!("{summary}\n{}", comparison.markdown()),
         kernels: vec![kernel(Flavor::Patched)?],
         packages: &[],
-        plots,
+        plots: LOADS.iter().map(|(load, _)| (plot(load), caption(load))).collect(),
     })
 }
