@@ -139,7 +139,7 @@ static inline void mt_table_get(struct macrotick_table *table)
 	kref_get(&table->ref);
 }
 
-struct macrotick_served *mt_entity_alloc(const char *name);
+struct mt_slot *mt_find_slot(const struct macrotick_table *table, const char *name);
 void mt_entity_put(struct macrotick_served *entity);
 
 static inline void mt_entity_get(struct macrotick_served *entity)
@@ -164,6 +164,13 @@ void mt_follow(struct macrotick_served *entity);
 void mt_release_members(struct macrotick_served *entity);
 struct task_struct *mt_find_member(struct macrotick_served *entity,
 				   bool (*test)(struct task_struct *p));
+
+u64 mt_wind_forward(u64 epoch, const struct macrotick_table *table);
+
+static inline bool mt_has_windows(const struct macrotick_table *table, unsigned int cpu)
+{
+	return table && table->schedules[cpu].nr_windows;
+}
 
 /* swap.c */
 extern struct macrotick_table *mt_staged;	/* under mt_control */

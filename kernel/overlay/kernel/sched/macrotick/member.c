@@ -94,17 +94,6 @@ int mt_set_policy(struct task_struct *p)
 	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p), &(struct sched_param) { });
 }
 
-static struct macrotick_served *find_entity(const struct macrotick_table *table, const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; table && i < table->nr_entities; i++) {
-		if (!strcmp(table->slots[i].entity->name, name))
-			return table->slots[i].entity;
-	}
-	return NULL;
-}
-
 static int link_checked(struct task_struct *p, struct macrotick_served *entity)
 {
 	struct rq_flags rf;
@@ -180,15 +169,17 @@ static void restore_affinity(struct task_struct *p)
 int mt_bind(struct task_struct *p, const char *name)
 {
 	struct macrotick_served *entity;
+	const struct mt_slot *slot;
 	int err;
 
 	if (p->flags & PF_KTHREAD)
 		return -EINVAL;
 	guard(mutex)(&mt_control);
 	/* Where a swap is under way, what it leaves behind gets no more threads. */
-	entity = find_entity(mt_staged ?: mt_table, name);
-	if (!entity)
+	slot = mt_find_slot(mt_staged ?: mt_table, name);
+	if (!slot)
 		return -ENOENT;
+	entity = slot->entity;
 	if (READ_ONCE(p->macrotick.entity))
 		return -EBUSY;
 	err = set_cpus_allowed_ptr(p, cpumask_of(entity->cpu));

@@ -170,7 +170,7 @@ static void on_table_cpus(struct macrotick_table *table, smp_call_func_t func)
 }
 
 /* Whole cycles forward, to a start that every CPU can still make. */
-static u64 wind_forward(u64 epoch, const struct macrotick_table *table)
+u64 mt_wind_forward(u64 epoch, const struct macrotick_table *table)
 {
 	u64 earliest = ktime_get_ns() + MT_START_MARGIN_NS + table->lead;
 
@@ -208,7 +208,7 @@ static int start_table(struct macrotick_table *table, void *arg)
 	number_from_zero(table);
 	follow_table(table);
 	/* Last, so that the margin is for the CPUs and not for the members. */
-	table->epoch = wind_forward(start->epoch_ns, table);
+	table->epoch = mt_wind_forward(start->epoch_ns, table);
 	start->epoch_ns = table->epoch;
 	on_table_cpus(table, dispatch_on_this_cpu);
 	wake_up_all(&mt_start_wait);
@@ -260,11 +260,6 @@ int mt_remove(void)
 	return change_table(remove_table, NULL);
 }
 
-static bool has_windows(const struct macrotick_table *table, unsigned int cpu)
-{
-	return table && table->schedules[cpu].nr_windows;
-}
-
 /*
  * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
  * Offlining would take the windows' processor away; a suspend only borrows it.
@@ -272,7 +267,7 @@ static bool has_windows(const struct macrotick_table *table, unsigned int cpu)
 int macrotick_cpu_deactivate(unsigned int cpu)
 {
 	guard(mutex)(&mt_control);
-	if (cpuhp_tasks_frozen || !(has_windows(mt_table, cpu) || has_windows(mt_staged, cpu)))
+	if (cpuhp_tasks_frozen || !(mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu)))
 		return 0;
 	pr_info_ratelimited("macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
 	return -EBUSY;

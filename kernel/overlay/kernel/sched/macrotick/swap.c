@@ -27,18 +27,7 @@ static atomic_t nr_behind;
 
 static bool is_concerned(unsigned int cpu)
 {
-	return mt_table->schedules[cpu].nr_windows || mt_staged->schedules[cpu].nr_windows;
-}
-
-static struct mt_slot *find_slot(struct macrotick_table *table, const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; i < table->nr_entities; i++) {
-		if (!strcmp(table->slots[i].entity->name, name))
-			return &table->slots[i];
-	}
-	return NULL;
+	return mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu);
 }
 
 /* The threads of an entity stay on its CPU: refused where the new table has it elsewhere. */
@@ -48,7 +37,7 @@ static bool can_adopt(struct macrotick_install *arg, struct macrotick_table *tab
 
 	for (i = 0; i < table->nr_entities; i++) {
 		struct macrotick_served *fresh = table->slots[i].entity;
-		struct mt_slot *old = find_slot(mt_table, fresh->name);
+		struct mt_slot *old = mt_find_slot(mt_table, fresh->name);
 
 		if (old && old->entity->cpu != fresh->cpu && old->entity->nr_threads) {
 			mt_refuse(arg, MACROTICK_ERR_SWAP_CPU, i, old - mt_table->slots);
@@ -64,7 +53,7 @@ static void adopt(struct macrotick_table *table)
 
 	for (i = 0; i < table->nr_entities; i++) {
 		struct mt_slot *slot = &table->slots[i];
-		struct mt_slot *old = find_slot(mt_table, slot->entity->name);
+		struct mt_slot *old = mt_find_slot(mt_table, slot->entity->name);
 
 		if (!old || old->entity->cpu != slot->entity->cpu)
 			continue;
@@ -78,7 +67,7 @@ static void adopt(struct macrotick_table *table)
 
 static bool has_entity(struct macrotick_table *table, struct macrotick_served *entity)
 {
-	struct mt_slot *slot = find_slot(table, entity->name);
+	struct mt_slot *slot = mt_find_slot(table, entity->name);
 
 	return slot && slot->entity == entity;
 }
@@ -136,24 +125,14 @@ static void on_concerned_cpus(struct macrotick_table *table, smp_call_func_t fun
 }
 
 /*
- * The first boundary of the running table's cycle that no CPU has come to:
- * with a lead its first window may be open before it.
+ * A boundary that no CPU has come to: with a lead the running table's first
+ * window may be open before it. Nothing may come between the clock and the
+ * other CPUs' sight of what follows from it.
  */
-static u64 next_cycle(void)
-{
-	u64 epoch = mt_table->epoch, cycle = mt_table->cycle;
-	u64 earliest = ktime_get_ns() + MT_START_MARGIN_NS + mt_table->lead;
-
-	if (earliest <= epoch)
-		return epoch;
-	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, cycle) * cycle;
-}
-
-/* Nothing may come between the clock and the other CPUs' sight of what follows from it. */
 static void set_epoch(struct macrotick_table *table)
 {
 	guard(irqsave)();
-	WRITE_ONCE(table->epoch, next_cycle());
+	WRITE_ONCE(table->epoch, mt_wind_forward(mt_table->epoch, mt_table));
 }
 
 static void stage(struct macrotick_table *table)

@@ -34,6 +34,21 @@ static int decode_header(struct macrotick_install *arg)
 	return 0;
 }
 
+static struct macrotick_served *alloc_entity(const char *name)
+{
+	struct macrotick_served *entity = kzalloc(sizeof(*entity), GFP_KERNEL_ACCOUNT);
+
+	if (!entity)
+		return NULL;
+	kref_init(&entity->ref);
+	strscpy_pad(entity->name, name);
+	entity->cpu = -1;
+	INIT_LIST_HEAD(&entity->node);
+	INIT_LIST_HEAD(&entity->threads);
+	INIT_LIST_HEAD(&entity->ready);
+	return entity;
+}
+
 static int decode_entities(struct macrotick_install *arg,
 			   const struct macrotick_entity *entities,
 			   struct macrotick_table *table)
@@ -53,7 +68,7 @@ static int decode_entities(struct macrotick_install *arg,
 			if (!strcmp(table->slots[k].entity->name, in->name))
 				return mt_refuse(arg, MACROTICK_ERR_ENTITY_TWICE, i, k);
 		}
-		slot->entity = mt_entity_alloc(in->name);
+		slot->entity = alloc_entity(in->name);
 		if (!slot->entity)
 			return -ENOMEM;
 		slot->flags = in->flags;
@@ -161,19 +176,16 @@ static int decode_served(struct macrotick_install *arg, struct macrotick_table *
 	return 0;
 }
 
-struct macrotick_served *mt_entity_alloc(const char *name)
+/* The slot of an entity; NULL without one, or without a table. */
+struct mt_slot *mt_find_slot(const struct macrotick_table *table, const char *name)
 {
-	struct macrotick_served *entity = kzalloc(sizeof(*entity), GFP_KERNEL_ACCOUNT);
+	unsigned int i;
 
-	if (!entity)
-		return NULL;
-	kref_init(&entity->ref);
-	strscpy_pad(entity->name, name);
-	entity->cpu = -1;
-	INIT_LIST_HEAD(&entity->node);
-	INIT_LIST_HEAD(&entity->threads);
-	INIT_LIST_HEAD(&entity->ready);
-	return entity;
+	for (i = 0; table && i < table->nr_entities; i++) {
+		if (!strcmp(table->slots[i].entity->name, name))
+			return &table->slots[i];
+	}
+	return NULL;
 }
 
 static void release_entity(struct kref *ref)
