@@ -22,6 +22,7 @@ use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::ensure;
 use crate::process;
+use crate::random::{variation, Random};
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
@@ -191,10 +192,15 @@ impl Stage {
         (self.board.get(0) as i64 + (cells * unit_ns() as f64) as i64) as u64
     }
 
-    /// For members, who begin before the epoch is known.
+    /// For members, who begin before the epoch is known. One that the start freezes between its look at the board and
+    /// its sleep must not sleep in its first window: until when, it says before it looks.
     fn wait_until(&self, cells: f64) {
-        while self.board.get(0) == 0 {
-            sys::sleep(unit_ns());
+        loop {
+            let next = sys::now_ns() + unit_ns();
+            if self.board.get(0) != 0 {
+                break;
+            }
+            sys::sleep_until(next);
         }
         sys::sleep_until(self.instant(cells));
     }
@@ -276,6 +282,9 @@ pub fn play(case: &Case) -> Check<String> {
     let mut pipe = [0; 2];
     // SAFETY: writes two descriptors.
     unsafe { libc::pipe(pipe.as_mut_ptr()) };
+    if variation() > 0 {
+        sys::sleep(Random::new(variation() ^ sys::gettid() as u64).below(10_000_000));
+    }
     let cycle_ns = table.cycle_ns;
     let stage = Stage { board: Board::new(1), pipe, cycle_ns };
     let logs: Vec<Log> = case.threads.iter().map(|_| Log::new(64)).collect();

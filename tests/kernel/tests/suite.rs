@@ -3,7 +3,8 @@
 //! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
 //! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
-//! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios.
+//! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios and golden schedules; the latter begin
+//! at other instants, too.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
 use std::collections::BTreeMap;
@@ -178,7 +179,10 @@ fn golden_files() -> Vec<(PathBuf, String)> {
 /// Plays all cases that need so many CPUs, compares or blesses.
 fn golden(flavor: Flavor, cpus: u32) {
     let needs = |text: &str| Case::parse(text).unwrap_or_else(|reason| panic!("{reason}")).cpus();
-    let cases: Vec<_> = golden_files().into_iter().filter(|(_, text)| needs(text) == cpus).collect();
+    let mut cases: Vec<_> = golden_files().into_iter().filter(|(_, text)| needs(text) == cpus).collect();
+    if let Ok(seed) = std::env::var(SEED) {
+        cases.sort_by_cached_key(|(path, _)| hash(&(&seed, path)));
+    }
     assert!(!cases.is_empty(), "no golden schedules for {cpus} CPUs");
     let target = |path: &Path| format!("/golden/{}", path.file_name().expect("a name").to_string_lossy());
     let mut job =

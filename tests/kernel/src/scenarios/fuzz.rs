@@ -9,7 +9,7 @@ use crate::check::{Check, Explain};
 use crate::ensure;
 use crate::ensure_eq;
 use crate::process::{self, periodic, Child};
-use crate::random::Random;
+use crate::random::{variation, Random};
 use crate::sys::{self, PiLock, SchedAttr};
 use crate::table::Table;
 
@@ -83,11 +83,6 @@ fn fuzz(seed: u64, calls: u64) -> Check {
         child.wait(10_000_000_000).map(drop)
     })?;
     still_works(u)
-}
-
-/// `MACROTICK_SEED` has the fuzzers draw other numbers than they always do.
-fn variation() -> u64 {
-    std::env::var("MACROTICK_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// After everything one simple table runs as ever.
