@@ -8,16 +8,24 @@ use macrotick_plan::Solver;
 
 /// Time-triggered, mixed-criticality real-time Linux: plan, check, run and report a system.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(version, propagate_version = true, subcommand_value_name = "VERB", after_help = exit_codes())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done and the verdict holds (or there is none, as with compare); 1 the verdict does not hold (a miss, \
-a broken bound, an infeasible plan); 2 wrong input; 3 this host or the lab failed.";
+/// What the exit codes mean.
+pub const EXIT_CODES: [(u8, &str); 4] = [
+    (0, "Done, and the verdict holds (or there is none, as with compare)."),
+    (1, "The verdict does not hold: a miss, a broken bound, an infeasible plan."),
+    (2, "Wrong input."),
+    (3, "This host or the lab failed."),
+];
+
+fn exit_codes() -> String {
+    EXIT_CODES.iter().fold("Exit codes:".into(), |text, (code, meaning)| format!("{text}\n  {code}  {meaning}"))
+}
 
 /// The stages, in the order in which data flows through them, and the lab.
 #[derive(Debug, Subcommand)]
@@ -40,6 +48,9 @@ pub enum Verb {
     Lab(LabArgs),
     /// Run an experiment in the lab and write its tables, plots and figures
     Bench(BenchArgs),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 /// Arguments of `plan`.
@@ -160,6 +171,7 @@ pub struct LabOptions {
 
 /// Arguments of `lab`.
 #[derive(Debug, Args)]
+#[command(subcommand_value_name = "VERB")]
 pub struct LabArgs {
     /// What to do in the lab.
     #[command(subcommand)]
@@ -200,6 +212,14 @@ pub struct BenchArgs {
     /// Also renew docs/results/NAME.md and its plots
     #[arg(long)]
     pub publish: bool,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Where to write the pages
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// The experiments.

@@ -62,5 +62,6 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Stop => verbs::stop::execute(),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Bench(args) => verbs::bench::execute(args),
+        Verb::Man(args) => verbs::man::execute(args),
     }
 }

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod check;
 pub mod compare;
 pub mod lab;
+pub mod man;
 pub mod observe;
 pub mod plan;
 pub mod report;

@@ -1,0 +1,29 @@
+//! The manual pages, read as `man` reads them.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn every_page_is_written_and_formats_without_a_warning() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("man");
+    let _ = std::fs::remove_dir_all(&folder);
+    let written = Command::new(env!("CARGO_BIN_EXE_macrotick")).arg("man").arg(&folder).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        // -P: plain text, without bold by overstriking.
+        let formatted = Command::new("groff").args(["-man", "-Tutf8", "-wall", "-P-cbu"]).arg(&path).output().unwrap();
+        let text = String::from_utf8_lossy(&formatted.stdout);
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(String::from_utf8_lossy(&formatted.stderr), "", "{name}");
+        assert!(text.contains("Macrotick Manual") && text.contains("EXIT STATUS"), "{text}");
+        names.push(name);
+    }
+    names.sort();
+    let (verbs, lab) = (["bench", "check", "compare", "lab"], ["lab-exec", "lab-kernel"]);
+    let rest = ["observe", "plan", "report", "run", "stop"];
+    let pages = verbs.iter().chain(&lab).chain(&rest).map(|verb| format!("macrotick-{verb}"));
+    assert_eq!(names, std::iter::once("macrotick".to_owned()).chain(pages).collect::<Vec<_>>());
+}
