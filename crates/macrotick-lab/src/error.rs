@@ -44,6 +44,18 @@ pub enum LabError {
         /// The last lines of what it said.
         tail: String,
     },
+    /// A program needs a shared library that the host does not have where a guest would look for it.
+    #[error(
+        "{program} needs the shared library {library}, which is nowhere that this host's loader looks (LD_LIBRARY_PATH \
+         does not count in a guest; link with -Wl,-rpath,DIRECTORY or with -static)",
+        program = program.display()
+    )]
+    Library {
+        /// What needs it.
+        program: PathBuf,
+        /// Its name.
+        library: String,
+    },
     /// Requested kernel options that do not hold in the resulting configuration.
     #[error("the kernel's configuration refuses: {}", missing.join(", "))]
     Config {

@@ -10,6 +10,7 @@ use crate::command;
 use crate::cpio::Archive;
 use crate::error::{Context, LabError};
 use crate::layout::Layout;
+use crate::libraries;
 
 /// The first program: mounts, loopback, then the agent.
 const INIT: &str = include_str!("init.sh");
@@ -82,29 +83,13 @@ fn inputs(agent: &Path) -> Result<Vec<(String, PathBuf)>, LabError> {
     for (target, package) in PROGRAMS {
         let name = target.rsplit('/').next().expect("a path has a last part");
         let source = command::find(name, package)?;
-        libraries.extend(libraries_of(&source)?);
+        libraries.extend(libraries::of(&source)?);
         inputs.push((target.to_owned(), source));
     }
     for library in libraries {
         inputs.push((library.trim_start_matches('/').to_owned(), PathBuf::from(library)));
     }
     Ok(inputs)
-}
-
-/// The shared libraries and the loader that a program needs, by the path under which it looks for them.
-fn libraries_of(program: &Path) -> Result<Vec<String>, LabError> {
-    let listing = command::output(Command::new(command::find("ldd", "libc-bin")?).arg(program))?;
-    Ok(parse_ldd(&listing))
-}
-
-/// `name => /path (address)` or `/path (address)`; the kernel's own `linux-vdso` has no path.
-fn parse_ldd(listing: &str) -> Vec<String> {
-    let path = |line: &str| {
-        let found = line.split_once("=> ").map_or(line.trim(), |(_, rest)| rest.trim());
-        let path = found.split_whitespace().next()?;
-        path.starts_with('/').then(|| path.to_owned())
-    };
-    listing.lines().filter_map(path).collect()
 }
 
 /// The absolute paths of all programs of an image. Which they are depends on the host's busybox only.
@@ -146,15 +131,6 @@ fn archive(inputs: &[(String, PathBuf)]) -> Result<Archive, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ldd_listings_are_understood() {
-        let listing =
-            "\tlinux-vdso.so.1 (0x00007fff)\n\tlibnuma.so.1 => /lib/x86_64-linux-gnu/libnuma.so.1 (0x00007f)\n\
-                       \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
-        assert_eq!(parse_ldd(listing), ["/lib/x86_64-linux-gnu/libnuma.so.1", "/lib64/ld-linux-x86-64.so.2"]);
-        assert!(parse_ldd("\tstatically linked\n").is_empty());
-    }
 
     #[test]
     fn init_starts_the_agent() {

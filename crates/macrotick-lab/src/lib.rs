@@ -2,8 +2,8 @@
 //!
 //! [`Lab`] builds a kernel ([`kernel`]: from Debian's source, see [`source`] and [`config`]), an image ([`image`],
 //! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
-//! came back ([`frame`], [`console`]). Inside the guest, [`guest`] is the other end; [`program`] says what it can
-//! execute. Everything is cached by content
+//! came back ([`frame`], [`console`]). Inside the guest, [`guest`] is the other end; [`program`] and
+//! [`libraries`] say what it needs to execute a file of the host. Everything is cached by content
 //! ([`cache`]) below `build/`.
 //!
 //! ```no_run
@@ -29,6 +29,7 @@ pub mod image;
 mod job;
 pub mod kernel;
 mod layout;
+pub mod libraries;
 mod outcome;
 pub mod program;
 pub mod progress;

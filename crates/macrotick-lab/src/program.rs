@@ -1,49 +1,49 @@
-//! What a guest can execute: static programs for x86-64, and scripts for an interpreter that its image has.
+//! What a guest needs to execute a file: nothing, shared libraries, or an interpreter.
 
-use std::collections::BTreeSet;
-
-/// Why a guest cannot execute a file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// It is linked dynamically; the image has no shared libraries for it.
-    #[error("it is linked dynamically, for the loader {0}: link with -static")]
-    Dynamic(String),
-    /// Another format or another processor, or a damaged file.
-    #[error("it is neither a program for x86-64 (link with -static) nor a script")]
-    Foreign,
-    /// A script whose interpreter is not in the image.
-    #[error("it is a script for `{0}`, but the lab has busybox only: use /bin/sh, or a program (link with -static)")]
-    Interpreter(String),
+/// What goes along with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing: it is linked statically.
+    Nothing,
+    /// Its loader and shared libraries ([`crate::libraries`]).
+    Libraries,
+    /// The program that its first line names.
+    Interpreter(Interpreter),
 }
 
-/// Whether a guest can execute a file of this content. `image` are the programs of its image
-/// ([`crate::image::programs`]).
-pub fn check(content: &[u8], image: &BTreeSet<String>) -> Result<(), Unfit> {
+/// The first line of a script, as the kernel reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interpreter {
+    /// The program.
+    pub path: String,
+    /// The name that `env` looks up in its `PATH`, if that is the program.
+    pub command: Option<String>,
+}
+
+/// The file is neither a program for x86-64 nor a script: another format, another processor, or damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is neither a program for x86-64 nor a script")]
+pub struct Foreign;
+
+/// What a guest needs in order to execute a file of this content.
+pub fn needs(content: &[u8]) -> Result<Needs, Foreign> {
     if let Some(rest) = content.strip_prefix(b"#!") {
-        return check_interpreter(rest, image);
+        return Ok(Needs::Interpreter(interpreter(rest)));
     }
-    match Elf::decode(content).ok_or(Unfit::Foreign)?.loader() {
-        Ok(None) => Ok(()),
-        Ok(Some(loader)) => Err(Unfit::Dynamic(loader)),
-        Err(CutShort) => Err(Unfit::Foreign),
-    }
+    let elf = Elf::decode(content).ok_or(Foreign)?;
+    Ok(if elf.is_dynamic().ok_or(Foreign)? { Needs::Libraries } else { Needs::Nothing })
 }
 
-/// The first word after `#!`, as the kernel reads it.
-fn check_interpreter(rest: &[u8], image: &BTreeSet<String>) -> Result<(), Unfit> {
+fn interpreter(rest: &[u8]) -> Interpreter {
     let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
-    let interpreter = line.split_whitespace().next().unwrap_or_default();
-    if image.contains(interpreter) {
-        return Ok(());
-    }
-    Err(Unfit::Interpreter(interpreter.to_owned()))
+    let mut words = line.split_whitespace();
+    let path = words.next().unwrap_or_default().to_owned();
+    let command = words.next().filter(|_| path.ends_with("/env")).map(str::to_owned);
+    Interpreter { path, command }
 }
 
-/// A structure of the file lies beyond its end.
-struct CutShort;
-
-/// An ELF file for x86-64 that can be executed (layout: elf(5), the 64-bit forms in little-endian order).
+/// An ELF file for x86-64: a program or a shared library (layout: elf(5), the 64-bit forms in little-endian order).
 struct Elf<'a> {
     bytes: &'a [u8],
     headers_at: usize,
@@ -53,37 +53,36 @@ struct Elf<'a> {
 
 /// Magic number, 64 bits, little-endian.
 const IDENTITY: &[u8] = b"\x7fELF\x02\x01";
-/// `e_type`: a program at fixed addresses, and one at any.
-const EXECUTABLE: [u16; 2] = [2, 3];
+/// `e_type`: a program at fixed addresses; a program or a library at any.
+const LOADABLE: [u16; 2] = [2, 3];
 /// `e_machine`: x86-64.
 const X86_64: u16 = 62;
-/// `p_type` of the header that names a dynamic loader.
-const INTERP: u32 = 3;
+/// `p_type` of the headers for the dynamic loader: what it has to do, and which it is.
+const FOR_THE_LOADER: [u32; 2] = [2, 3];
 
 impl Elf<'_> {
     fn decode(bytes: &[u8]) -> Option<Elf<'_>> {
-        let fits = bytes.starts_with(IDENTITY) && EXECUTABLE.contains(&half(bytes, 16)?) && half(bytes, 18)? == X86_64;
+        let fits = bytes.starts_with(IDENTITY) && LOADABLE.contains(&half(bytes, 16)?) && half(bytes, 18)? == X86_64;
         fits.then_some(())?;
         let headers_at = xword(bytes, 32)?;
         Some(Elf { bytes, headers_at, header_size: half(bytes, 54)?.into(), header_count: half(bytes, 56)?.into() })
     }
 
-    /// The dynamic loader that the program asks for.
-    fn loader(&self) -> Result<Option<String>, CutShort> {
+    /// Whether a dynamic loader has work with it; `None`: it is cut short.
+    fn is_dynamic(&self) -> Option<bool> {
         for index in 0..self.header_count {
-            let at = self.headers_at.checked_add(index * self.header_size).ok_or(CutShort)?;
-            if word(self.bytes, at).ok_or(CutShort)? == INTERP {
-                return self.text(at).map(Some).ok_or(CutShort);
+            let at = self.headers_at.checked_add(index * self.header_size)?;
+            if FOR_THE_LOADER.contains(&word(self.bytes, at)?) {
+                return self.segment(at).map(|_| true);
             }
         }
-        Ok(None)
+        Some(false)
     }
 
-    /// The zero-terminated text that a program header's segment holds.
-    fn text(&self, header_at: usize) -> Option<String> {
+    /// What a program header stands for.
+    fn segment(&self, header_at: usize) -> Option<&[u8]> {
         let (from, length) = (xword(self.bytes, header_at + 8)?, xword(self.bytes, header_at + 32)?);
-        let text = self.bytes.get(from..from.checked_add(length)?)?;
-        Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
+        self.bytes.get(from..from.checked_add(length)?)
     }
 }
 
@@ -103,9 +102,9 @@ fn xword(bytes: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+    const DATA: &[u8] = b"/lib64/ld-linux-x86-64.so.2\0";
 
-    /// A program with one header of a type, whose segment is the loader's name.
+    /// A file with one header of a type, whose segment is its end.
     fn elf(kind: u16, machine: u16, header_type: u32) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -117,45 +116,42 @@ mod tests {
         put(56, &1u16.to_le_bytes());
         put(64, &header_type.to_le_bytes());
         put(64 + 8, &120u64.to_le_bytes());
-        put(64 + 32, &(LOADER.len() as u64 + 1).to_le_bytes());
-        [&bytes, LOADER.as_bytes(), b"\0"].concat()
-    }
-
-    fn judge(content: &[u8]) -> Result<(), Unfit> {
-        check(content, &BTreeSet::from(["/bin/sh", "/usr/bin/awk"].map(str::to_owned)))
+        put(64 + 32, &(DATA.len() as u64).to_le_bytes());
+        [&bytes, DATA].concat()
     }
 
     #[test]
-    fn static_programs_for_this_processor_are_fit() {
+    fn static_programs_need_nothing() {
         const LOAD: u32 = 1;
-        assert_eq!(judge(&elf(2, X86_64, LOAD)), Ok(()));
-        assert_eq!(judge(&elf(3, X86_64, LOAD)), Ok(()), "position-independent");
-        assert_eq!(judge(&elf(1, X86_64, LOAD)), Err(Unfit::Foreign), "an object file");
-        assert_eq!(judge(&elf(2, 183, LOAD)), Err(Unfit::Foreign), "another processor");
+        assert_eq!(needs(&elf(2, X86_64, LOAD)), Ok(Needs::Nothing));
+        assert_eq!(needs(&elf(3, X86_64, LOAD)), Ok(Needs::Nothing), "position-independent");
+        assert_eq!(needs(&elf(1, X86_64, LOAD)), Err(Foreign), "an object file");
+        assert_eq!(needs(&elf(2, 183, LOAD)), Err(Foreign), "another processor");
     }
 
     #[test]
-    fn a_dynamic_program_is_told_how_to_be_linked() {
-        let unfit = judge(&elf(3, X86_64, INTERP)).unwrap_err();
-        assert_eq!(unfit, Unfit::Dynamic(LOADER.into()));
-        assert!(unfit.to_string().ends_with("link with -static"), "{unfit}");
+    fn dynamic_programs_and_libraries_need_libraries() {
+        FOR_THE_LOADER.iter().for_each(|&header| assert_eq!(needs(&elf(3, X86_64, header)), Ok(Needs::Libraries)));
     }
 
     #[test]
     fn no_cut_of_a_program_is_fit_or_a_panic() {
-        let whole = elf(3, X86_64, INTERP);
-        (0..whole.len()).for_each(|length| assert!(judge(&whole[..length]).is_err(), "{length}"));
+        let whole = elf(3, X86_64, FOR_THE_LOADER[1]);
+        (0..whole.len()).for_each(|length| assert!(needs(&whole[..length]).is_err(), "{length}"));
         let mut wild = whole;
         wild[32..40].fill(0xff);
-        assert_eq!(judge(&wild), Err(Unfit::Foreign));
-        assert_eq!(judge(b"text\n"), Err(Unfit::Foreign));
+        assert_eq!(needs(&wild), Err(Foreign));
+        assert_eq!(needs(b"text\n"), Err(Foreign));
     }
 
     #[test]
-    fn scripts_need_an_interpreter_of_the_image() {
-        assert_eq!(judge(b"#!/bin/sh\nexit\n"), Ok(()));
-        assert_eq!(judge(b"#! /usr/bin/awk -f\n"), Ok(()));
-        assert_eq!(judge(b"#!/usr/bin/python3\n"), Err(Unfit::Interpreter("/usr/bin/python3".into())));
-        assert_eq!(judge(b"#!"), Err(Unfit::Interpreter(String::new())));
+    fn scripts_need_what_their_first_line_names() {
+        let interpreter = |path: &str, command: Option<&str>| {
+            Ok(Needs::Interpreter(Interpreter { path: path.into(), command: command.map(str::to_owned) }))
+        };
+        assert_eq!(needs(b"#!/bin/sh\nexit\n"), interpreter("/bin/sh", None));
+        assert_eq!(needs(b"#! /usr/bin/awk -f\n"), interpreter("/usr/bin/awk", None));
+        assert_eq!(needs(b"#!/usr/bin/env python3\n"), interpreter("/usr/bin/env", Some("python3")));
+        assert_eq!(needs(b"#!"), interpreter("", None));
     }
 }

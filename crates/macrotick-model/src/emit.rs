@@ -25,6 +25,9 @@ impl System {
         if let Some(table) = &self.table {
             text += &section("table", table, window);
         }
+        if !self.files.is_empty() {
+            text += &section("files", &self.files, |file| format!("  - {}\n", scalar(file)));
+        }
         text
     }
 }

@@ -17,8 +17,8 @@ use crate::system::{Chain, GivenWindow, Lead, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
 use crate::validate::{self, CPUS, CPU_RANGE, MISSES_RANGE, PERIODS, PRIORITY_RANGE, TASK_NAMES};
 
-const SYSTEM_KEYS: [&str; 10] =
-    ["system", "macrotick", "cycle", "lead", "cpus", "duration", "tasks", "chains", "background", "table"];
+const SYSTEM_KEYS: [&str; 11] =
+    ["system", "macrotick", "cycle", "lead", "cpus", "duration", "tasks", "chains", "background", "table", "files"];
 const TASK_KEYS: [&str; 11] =
     ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "on-miss", "max-misses", "workload"];
 const CHAIN_KEYS: [&str; 4] = ["name", "path", "reaction", "age"];
@@ -79,6 +79,7 @@ impl Context {
             chains: self.optional_items(&fields, "chains", Self::chain),
             background: self.optional_items(&fields, "background", Self::background),
             table: fields.get("table").map(|node| self.items(node, "table", "`table`", Self::window)),
+            files: self.optional_items(&fields, "files", Self::word),
         })
     }
 

@@ -28,6 +28,9 @@ pub struct System {
     pub background: Vec<Background>,
     /// A table given by hand, for the `null` solver.
     pub table: Option<Vec<GivenWindow>>,
+    /// Files, directories and patterns of files that programs need: a run in the lab takes them along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// The time by which the kernel starts to dispatch a job early, to hold it until its nominal instant.

@@ -78,6 +78,9 @@ pub(crate) fn problems(system: &System) -> Vec<Problem> {
     if let Some(table) = &system.table {
         rules.table(table);
     }
+    for (index, file) in system.files.iter().enumerate() {
+        rules.file(&format!("files[{index}]"), file);
+    }
     rules.found
 }
 
@@ -102,6 +105,14 @@ impl Rules<'_> {
     fn range(&mut self, path: &str, key: &str, value: i64, range: &RangeInclusive<i64>) {
         if !range.contains(&value) {
             self.add(format!("{path}.{key}"), &[], out_of_range(key, value, range));
+        }
+    }
+
+    fn file(&mut self, path: &str, file: &str) {
+        if file.is_empty() {
+            self.add(path, &[], "a file needs a path");
+        } else if file.contains('\0') {
+            self.add(path, &[], "a path cannot hold a NUL character");
         }
     }
 

@@ -115,6 +115,7 @@ fn system(seed: u64) -> System {
         background: (0..random.below(4)).map(|index| background(random, index)).collect(),
         tasks,
         table,
+        files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect(),
     }
 }
 

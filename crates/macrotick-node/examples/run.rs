@@ -88,6 +88,7 @@ fn tiny_plan() -> Plan {
         chains: Vec::new(),
         background: vec![hog],
         table: None,
+        files: Vec::new(),
     };
     let windows = vec![window("fast", 20, 300), window("slow", 500, 1500), window("fast", 5_020, 300)];
     let tables = vec![CpuTable { cpu: 0, windows }];

@@ -233,6 +233,7 @@ pub(crate) mod tests {
             chains: Vec::new(),
             background: Vec::new(),
             table: None,
+            files: Vec::new(),
         };
         let tables = vec![CpuTable { cpu: 0, windows }];
         Plan { version: Plan::VERSION, solver: "test".into(), cycle: Duration::from_millis(1), tables, system }

@@ -185,6 +185,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
         chains: Vec::new(),
         background,
         table: None,
+        files: Vec::new(),
     };
     let tables = vec![CpuTable { cpu: 0, windows }];
     Plan { version: Plan::VERSION, solver: "hand".into(), cycle: ms(10), tables, system }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use macrotick_model::files::{FileError, LoadError};
 
-use crate::programs::ProgramFault;
+use crate::guest_files::FileFault;
 
 /// Why a verb did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,15 @@ pub enum CliError {
         /// The program, as the description names it.
         program: String,
         /// Why not.
-        reason: ProgramFault,
+        reason: Box<FileFault>,
+    },
+    /// A file of the description cannot be taken into the lab.
+    #[error("files: `{pattern}` cannot be taken into the lab: {reason}")]
+    GuestFile {
+        /// The file, directory or pattern, as the description names it.
+        pattern: String,
+        /// Why not.
+        reason: Box<FileFault>,
     },
     /// A command in the lab failed.
     #[error("in the lab, `{command}` ended with {status}\n{output}")]

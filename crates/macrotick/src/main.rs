@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod error;
 mod guest;
+mod guest_files;
 mod input;
 mod programs;
 mod progress;

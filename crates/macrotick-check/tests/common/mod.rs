@@ -71,6 +71,7 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         chains,
         background: Vec::new(),
         table: None,
+        files: Vec::new(),
     }
 }
 

@@ -62,6 +62,7 @@ fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
             },
         ],
         table: None,
+        files: Vec::new(),
     }
 }
 
