@@ -40,7 +40,8 @@
  * by its entity's name; then nothing is recorded.
  *
  * Header-only; C11 and C++11. With -std=c11 include it first, or define
- * _GNU_SOURCE or _DEFAULT_SOURCE. It needs <linux/macrotick.h>.
+ * _GNU_SOURCE or _DEFAULT_SOURCE. It needs <linux/macrotick.h>. Languages that
+ * cannot include it call the functions of bindings/macrotick.c.
  */
 #ifndef MACROTICK_H
 #define MACROTICK_H
@@ -62,6 +63,11 @@
 
 #include <linux/futex.h>
 #include <linux/macrotick.h>
+
+/* How the calls are declared; bindings/macrotick.c makes symbols of them. */
+#ifndef MACROTICK_API
+#define MACROTICK_API static inline
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -157,6 +163,8 @@ struct macrotick_context {
 	uint32_t index;			/* of the next activation in its cycle */
 	uint64_t job;			/* number of the next activation */
 	uint64_t cycle_start_ns;	/* of the next activation's cycle */
+	char name[MACROTICK_NAME_LEN];	/* of the task and of its entity */
+	uint32_t entity;		/* where it was found in the kernel's table */
 };
 
 extern struct macrotick_context macrotick_context_;
@@ -274,6 +282,12 @@ static inline int macrotick_adopt_(struct macrotick_context *context, const char
 	return 0;
 }
 
+static inline void macrotick_keep_name_(struct macrotick_context *context, const char *name)
+{
+	if (name && strlen(name) < MACROTICK_NAME_LEN)
+		strcpy(context->name, name);
+}
+
 /*
  * Makes the calling thread the task `name`. Under a runner NULL takes the
  * name it gave. No call after this one allocates memory.
@@ -282,7 +296,7 @@ static inline int macrotick_adopt_(struct macrotick_context *context, const char
  * -EPROTO: a runner of another version; -ENOENT: no runner and no kernel class
  * (or, from the device, no entity of that name); others from open(2), mmap(2).
  */
-static inline int macrotick_join(const char *name)
+MACROTICK_API int macrotick_join(const char *name)
 {
 	struct macrotick_context *context = &macrotick_context_;
 	const char *shm = getenv(MACROTICK_ENV_SHM);
@@ -295,6 +309,7 @@ static inline int macrotick_join(const char *name)
 	err = shm ? macrotick_adopt_(context, shm, name) : macrotick_bind_(context, name);
 	if (err < 0)
 		return err;
+	macrotick_keep_name_(context, shm && !name ? getenv(MACROTICK_ENV_TASK) : name);
 	(void)macrotick_now_();	/* finds the vDSO now, not in the first job */
 	context->joined = 1;
 	return 0;
@@ -305,7 +320,7 @@ static inline int macrotick_join(const char *name)
  *
  * -ENOTCONN: not joined; -ESHUTDOWN: the run ended before it began.
  */
-static inline int macrotick_ready(void)
+MACROTICK_API int macrotick_ready(void)
 {
 	struct macrotick_context *context = &macrotick_context_;
 	struct macrotick_block *block = context->block;
@@ -456,7 +471,12 @@ static inline int macrotick_end_of_wait_(int err)
  * the backend kernel that is one which came before the wait began; one that
  * comes later is handled when the next job begins, before this call returns.
  */
-static inline int macrotick_wait(struct macrotick_job *job)
+#ifdef __cplusplus
+/* It has the name of the structure that the kernel takes, as stat(2) has. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+MACROTICK_API int macrotick_wait(struct macrotick_job *job)
 {
 	struct macrotick_context *context = &macrotick_context_;
 	uint64_t now;
@@ -478,6 +498,49 @@ static inline int macrotick_wait(struct macrotick_job *job)
 	macrotick_begin_job_(context, job);
 	return 0;
 }
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
+
+static inline int macrotick_entity_stats_(const struct macrotick_context *context, uint32_t entity,
+					  struct macrotick_entity_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	stats->size = sizeof(*stats);
+	stats->entity = entity;
+	return macrotick_device_(context->device, MACROTICK_IOC_STATS, stats);
+}
+
+/*
+ * Reads what the kernel has counted of this task since the table was
+ * installed: misses, activations lost, processor time and more. It completes
+ * nothing; where a job asks, the job before it has been judged.
+ *
+ * -ENOTCONN: not joined; -ENOTSUP: the backend is not kernel, so that nobody
+ * counts; -ENOENT: the table was removed, as it is when the run has ended.
+ */
+MACROTICK_API int macrotick_stats(struct macrotick_entity_stats *stats)
+{
+	struct macrotick_context *context = &macrotick_context_;
+	uint32_t entity;
+	int err;
+
+	if (!context->joined)
+		return -ENOTCONN;
+	if (context->device < 0)
+		return -ENOTSUP;
+	err = macrotick_entity_stats_(context, context->entity, stats);
+	if (err == 0 && strcmp(stats->name, context->name) == 0)
+		return 0;
+	/* Before the first call, and when another table has taken the place of that one. */
+	for (entity = 0; (err = macrotick_entity_stats_(context, entity, stats)) == 0; entity++) {
+		if (strcmp(stats->name, context->name) == 0) {
+			context->entity = entity;
+			return 0;
+		}
+	}
+	return err;
+}
 
 /*
  * Completes the running job and ends the membership. The thread continues
@@ -485,7 +548,7 @@ static inline int macrotick_wait(struct macrotick_job *job)
  *
  * -ENOTCONN: not joined.
  */
-static inline int macrotick_leave(void)
+MACROTICK_API int macrotick_leave(void)
 {
 	struct macrotick_context *context = &macrotick_context_;
 	struct macrotick_unbind unbind;

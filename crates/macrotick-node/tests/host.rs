@@ -45,6 +45,7 @@ const TESTS: &[Test] = &[
     ("a_trace_shows_the_tasks", a_trace_shows_the_tasks),
     ("the_header_is_clean_c_and_cpp", the_header_is_clean_c_and_cpp),
     ("a_table_removed_in_a_job_ends_the_next_wait", a_table_removed_in_a_job_ends_the_next_wait),
+    ("a_task_finds_its_counters_by_its_name", a_task_finds_its_counters_by_its_name),
 ];
 
 fn main() -> ExitCode {
@@ -545,17 +546,20 @@ fn the_header_is_clean_c_and_cpp() -> Verdict {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Two source files, one program: there must be one context.
     let unit = "#include <macrotick.h>\n#include <assert.h>\n";
-    let first = "int other(void);\nint main(void) { struct macrotick_job job; macrotick_context_.joined = 7; \
-                 return !(other() == 7 && macrotick_join(\"a\") == -EALREADY && macrotick_ready() == 0 && \
-                 macrotick_leave() == 0 && macrotick_wait(&job) == -ENOTCONN && macrotick_join(NULL) == -EINVAL); }\n";
+    let first = "int other(void);\nint main(void) { struct macrotick_job job; struct macrotick_entity_stats stats; \
+                 macrotick_context_.joined = 7; macrotick_context_.device = -1; return !(other() == 7 && macrotick_join(\"a\") == -EALREADY && macrotick_ready() == 0 && \
+                 macrotick_stats(&stats) == -ENOTSUP && macrotick_leave() == 0 && macrotick_wait(&job) == -ENOTCONN && \
+                 macrotick_stats(&stats) == -ENOTCONN && macrotick_join(NULL) == -EINVAL); }\n";
     let second = "int other(void);\nint other(void) { return macrotick_context_.joined; }\n";
-    for (compiler, standard, suffix) in [("cc", "c11", "c"), ("cc", "gnu11", "c"), ("c++", "c++11", "cc")] {
+    let standards = ["c11", "gnu11", "gnu17"].map(|standard| ("cc", standard, "c"));
+    let standards_cpp = ["c++11", "c++20"].map(|standard| ("c++", standard, "cc"));
+    for (compiler, standard, suffix) in standards.into_iter().chain(standards_cpp) {
         let file = |name: &str| scratch().join(format!("{name}.{suffix}"));
         std::fs::write(file("first"), format!("{unit}{first}")).unwrap();
         std::fs::write(file("second"), format!("{unit}{second}")).unwrap();
         let program = scratch().join("units");
         let status = Command::new(compiler)
-            .args(["-O2", "-Wall", "-Wextra", "-pedantic", "-Werror"])
+            .args(["-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"])
             .arg(format!("-std={standard}"))
             .arg("-o")
             .arg(&program)
@@ -571,17 +575,10 @@ fn the_header_is_clean_c_and_cpp() -> Verdict {
     Verdict::Passed
 }
 
-/// A device that knows the thread no more stands for a table that was removed while the thread ran a job.
-fn a_table_removed_in_a_job_ends_the_next_wait() -> Verdict {
+/// Compiles a program that uses the header, and runs it.
+fn execute(name: &str, text: &str) -> Option<i32> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = "#define _GNU_SOURCE\n#include <errno.h>\n#include <unistd.h>\nstatic int reason;\n\
-                static long refuse(long number, ...) { (void)number; errno = reason; return -1; }\n\
-                #define syscall refuse\n#include <macrotick.h>\n\
-                static int told(int error) { struct macrotick_job job; reason = error; macrotick_context_.joined = 1; \
-                macrotick_context_.device = 0; return -macrotick_wait(&job); }\n\
-                int main(void) { return !(told(ENOTCONN) == ESHUTDOWN && told(ESHUTDOWN) == ESHUTDOWN && \
-                told(EINTR) == EINTR); }\n";
-    let (source, program) = (scratch().join("removed.c"), scratch().join("removed"));
+    let (source, program) = (scratch().join(format!("{name}.c")), scratch().join(name));
     std::fs::write(&source, text).unwrap();
     let status = Command::new("cc")
         .args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
@@ -590,7 +587,43 @@ fn a_table_removed_in_a_job_ends_the_next_wait() -> Verdict {
         .arg(format!("-I{}", root.join("kernel/overlay/include/uapi").display()))
         .status()
         .unwrap();
-    assert!(status.success());
-    assert_eq!(Command::new(&program).status().unwrap().code(), Some(0));
+    assert!(status.success(), "{name} does not compile");
+    Command::new(&program).status().unwrap().code()
+}
+
+/// A device that knows the thread no more stands for a table that was removed while the thread ran a job.
+fn a_table_removed_in_a_job_ends_the_next_wait() -> Verdict {
+    let text = "#define _GNU_SOURCE\n#include <errno.h>\n#include <unistd.h>\nstatic int reason;\n\
+                static long refuse(long number, ...) { (void)number; errno = reason; return -1; }\n\
+                #define syscall refuse\n#include <macrotick.h>\n\
+                static int told(int error) { struct macrotick_job job; reason = error; macrotick_context_.joined = 1; \
+                macrotick_context_.device = 0; return -macrotick_wait(&job); }\n\
+                int main(void) { return !(told(ENOTCONN) == ESHUTDOWN && told(ESHUTDOWN) == ESHUTDOWN && \
+                told(EINTR) == EINTR); }\n";
+    assert_eq!(execute("removed", text), Some(0));
+    Verdict::Passed
+}
+
+/// In a table of two entities, before and after another one took its place in which they stand the other way round.
+fn a_task_finds_its_counters_by_its_name() -> Verdict {
+    let text = "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdarg.h>\n#include <string.h>\n\
+                #include <unistd.h>\n#include <linux/macrotick.h>\nstatic const char *table[2];\n\
+                static long device(long number, int fd, unsigned long request, void *argument) {\n\
+                struct macrotick_entity_stats *stats = (struct macrotick_entity_stats *)argument;\n\
+                (void)number, (void)fd;\n\
+                if (request != MACROTICK_IOC_STATS || stats->size != sizeof(*stats)) { errno = EINVAL; return -1; }\n\
+                if (stats->entity > 1 || !table[stats->entity]) { errno = ENOENT; return -1; }\n\
+                strcpy(stats->name, table[stats->entity]); stats->misses = 7; return 0; }\n\
+                static long any(long number, ...) { va_list list; va_start(list, number); int fd = va_arg(list, int);\n\
+                unsigned long request = va_arg(list, unsigned long); void *argument = va_arg(list, void *);\n\
+                va_end(list); return device(number, fd, request, argument); }\n\
+                #define syscall any\n#include <macrotick.h>\n\
+                static int found(const char *first, const char *second) { struct macrotick_entity_stats stats;\n\
+                table[0] = first; table[1] = second; int err = macrotick_stats(&stats);\n\
+                return err == 0 && strcmp(stats.name, \"me\") == 0 && stats.misses == 7 ? 0 : err; }\n\
+                int main(void) { macrotick_context_.joined = 1; strcpy(macrotick_context_.name, \"me\");\n\
+                return !(found(\"other\", \"me\") == 0 && found(\"me\", \"other\") == 0 && \
+                found(\"other\", NULL) == -ENOENT && found(NULL, NULL) == -ENOENT); }\n";
+    assert_eq!(execute("counters", text), Some(0));
     Verdict::Passed
 }

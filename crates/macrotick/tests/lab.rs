@@ -282,6 +282,17 @@ const SIGNALLED: &str = "#include <macrotick.h>\n#include <signal.h>\nstatic vol
                          if (err == 0) late = 0;\nwhile (err == 0 && job.number % 5 == 2 && !late) ; }\n\
                          macrotick_leave(); return err != -ESHUTDOWN; }\n";
 
+/// Jobs 4, 14, 24, ... are late, and every job knows how many were.
+const COUNTING: &str =
+    "#include <macrotick.h>\nint main(void) { struct macrotick_job job; uint64_t late = 0; int err;\n\
+                        struct macrotick_entity_stats stats;\n\
+                        if (macrotick_join(NULL) < 0 || macrotick_ready() < 0) return 1;\n\
+                        while ((err = macrotick_wait(&job)) == 0) {\n\
+                        if (macrotick_stats(&stats) < 0 || stats.misses != late) return 2;\n\
+                        if (job.number % 10 == 4) while (macrotick_now_() < job.start_ns + 700000) ;\n\
+                        late += job.number % 10 == 4; }\n\
+                        macrotick_leave(); return err != -ESHUTDOWN; }\n";
+
 /// Runs two jobs, and cannot be begun again.
 const ONCE: &str =
     "#include <macrotick.h>\n#include <stdio.h>\nint main(void) { struct macrotick_job job; int jobs = 0;\n\
@@ -322,9 +333,10 @@ fn remarks_of<'a>(report: &'a Report, task: &str) -> Vec<&'a str> {
 #[ignore = "needs the lab"]
 fn a_task_that_misses_is_signalled_killed_or_stopped() {
     let folder = folder("misses");
-    let signalled = program(&folder, "signalled", SIGNALLED);
+    let (signalled, counting) = (program(&folder, "signalled", SIGNALLED), program(&folder, "counting", COUNTING));
     let tasks = [
         ("signalled", format!("on-miss: signal, workload: {{program: [{}]}}", signalled.display())),
+        ("counting", format!("workload: {{program: [{}]}}", counting.display())),
         ("deaf", "on-miss: signal, workload: {spin: 3ms}".into()),
         ("killed", "on-miss: kill, workload: {spin: 3ms}".into()),
         ("stopped", "max-misses: 3, workload: {spin: 100ms}".into()),
@@ -336,6 +348,7 @@ fn a_task_that_misses_is_signalled_killed_or_stopped() {
     // The late job ends in the next one's window, and leaves it time enough.
     assert_eq!((figures(&report, "signalled"), remarks_of(&report, "signalled")), ((20, 4, 0), vec![]));
     assert_eq!(report.task("signalled").unwrap().completed, 20);
+    assert_eq!((figures(&report, "counting"), remarks_of(&report, "counting")), ((20, 2, 0), vec![]));
     assert!(report.task("deaf").unwrap().completed >= 2, "{:?}", figures(&report, "deaf"));
     assert_eq!((figures(&report, "killed"), figures(&report, "stopped")), ((20, 20, 19), (20, 20, 19)));
     let counted = |task, misses| {
