@@ -7,7 +7,7 @@ LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
 KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt
 
-.PHONY: help setup demo test test-full $(KERNELS) man lint clean
+.PHONY: help setup demo test test-full $(KERNELS) tasks man lint clean
 
 help:
 	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-full        the same, then the slow ones (at most 80 minutes)"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt)"
+	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
 	@echo "make lint             format, clippy, checkpatch"
 	@echo "make setup            install what is missing (Debian 12 or 13, x86-64); every target above does it first"
@@ -43,6 +44,9 @@ demo: setup
 	@$(MACROTICK) run examples/robot-arm.yaml --lab
 	@echo; echo "Side by side:"
 	@$(MACROTICK) compare build/run/robot-arm-other build/run/robot-arm-kernel
+
+tasks: setup
+	@$(MAKE) --no-print-directory -C examples/tasks
 
 man: setup
 	cargo build --release -p macrotick
