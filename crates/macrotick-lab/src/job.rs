@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::frame::GuestStatus;
 use crate::kernel::Flavor;
+use crate::paths::PathRequest;
 
 /// Which kernel a guest boots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct GuestJob {
     pub memory_mib: u32,
     /// Further words for the kernel's command line.
     pub kernel_args: Vec<String>,
+    /// Paths through the kernel to be recorded; with one virtual CPU only.
+    pub paths: Option<PathRequest>,
     /// Wall time after which the guest is stopped.
     pub wall_limit: Duration,
     /// Whether complaints on the console are handed back in the outcome instead of being an error.
@@ -71,6 +74,7 @@ impl GuestJob {
             shift: 0,
             memory_mib: 512,
             kernel_args: Vec::new(),
+            paths: None,
             wall_limit: Duration::from_secs(600),
             allow_complaints: false,
         }
@@ -82,6 +86,8 @@ impl GuestJob {
             Some("no program to run".to_owned())
         } else if !(1..=16).contains(&self.cpus) {
             Some(format!("{} CPUs: 1 to 16 are possible", self.cpus))
+        } else if self.paths.is_some() && self.cpus > 1 {
+            Some("paths are recorded with one CPU only".to_owned())
         } else if self.shift > 10 {
             Some(format!("a shift of {}: 0 to 10 are possible", self.shift))
         } else if self.memory_mib < 128 {
@@ -120,6 +126,8 @@ pub struct GuestOutcome {
     pub console: String,
     /// The kernel's complaints, where the job allows them.
     pub complaints: Vec<crate::console::Finding>,
+    /// The recorded paths: the addresses of their instructions in the order of execution.
+    pub paths: Vec<Vec<u64>>,
     /// Wall time from the start of QEMU to its end.
     pub wall: Duration,
 }

@@ -2,9 +2,9 @@
 //!
 //! [`Lab`] builds a kernel ([`kernel`]: from Debian's source, see [`source`] and [`config`]), an image ([`image`],
 //! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
-//! came back ([`frame`], [`console`]). Inside the guest, [`guest`] is the other end; [`program`] and
-//! [`libraries`] say what it needs to execute a file of the host. Everything is cached by content
-//! ([`cache`]) below `build/`.
+//! came back ([`frame`], [`console`]). On request it records what the kernel executes ([`paths`]). Inside the guest,
+//! [`guest`] is the other end; [`program`] and [`libraries`] say what it needs to execute a file of the host. Everything
+//! is cached by content ([`cache`]) below `build/`.
 //!
 //! ```no_run
 //! use macrotick_lab::{progress::Terminal, Flavor, GuestJob, Lab};
@@ -31,6 +31,7 @@ pub mod kernel;
 mod layout;
 pub mod libraries;
 mod outcome;
+pub mod paths;
 pub mod program;
 pub mod progress;
 pub mod qemu;
@@ -38,6 +39,7 @@ mod qmp;
 mod run;
 pub mod snapshot;
 pub mod source;
+pub mod symbols;
 
 pub use console::{Complaint, Finding};
 pub use error::{Death, LabError};
@@ -45,4 +47,6 @@ pub use frame::GuestStatus;
 pub use job::{Boot, GuestJob, GuestOutcome};
 pub use kernel::{Flavor, Kernel};
 pub use layout::Layout;
+pub use paths::PathRequest;
 pub use run::Lab;
+pub use symbols::Symbols;

@@ -74,7 +74,7 @@ impl Results {
             return Err(LabError::Console { findings: complaints, dir: dir.to_owned() });
         }
         let (stdout, stderr, files) = (self.stdout, self.stderr, self.files);
-        Ok(GuestOutcome { status, stdout, stderr, files, console, complaints, wall })
+        Ok(GuestOutcome { status, stdout, stderr, files, console, complaints, paths: Vec::new(), wall })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cache;
@@ -13,6 +14,7 @@ use crate::job::{Boot, GuestJob, GuestOutcome};
 use crate::kernel::{self, Flavor, Kernel};
 use crate::layout::Layout;
 use crate::outcome::{self, Results};
+use crate::paths;
 use crate::progress::Progress;
 use crate::qemu::{Machine, Process, Start};
 use crate::snapshot::{self, Snapshot};
@@ -71,10 +73,11 @@ impl Lab {
         live: &mut dyn FnMut(&str),
     ) -> Result<GuestOutcome, LabError> {
         let machine = self.machine(job, progress)?;
+        let plugin = self.plugin(job)?;
         let snapshot = self.resume.then(|| snapshot::take(&self.layout, &machine, progress)).transpose()?;
         let dir = self.run_directory()?;
         job.title.iter().for_each(|title| progress.begin(title));
-        let outcome = execute(&machine, snapshot.as_ref(), job, &dir, progress, live);
+        let outcome = execute(&machine, plugin.as_deref(), snapshot.as_ref(), job, &dir, progress, live);
         if job.title.is_some() && outcome.is_ok() {
             progress.end();
         }
@@ -89,7 +92,8 @@ impl Lab {
         let machine = self.machine(job, progress)?;
         let dir = self.layout.lab().join("dry-run");
         fs::create_dir_all(&dir).context("make", &dir)?;
-        Ok(command::display(&machine.command(&dir, &write_job(job, &dir)?, Start::Boot)?))
+        let plugin = self.plugin(job)?;
+        Ok(command::display(&qemu_command(&machine, plugin.as_deref(), job, &dir, Start::Boot)?))
     }
 
     /// The machine that a job needs, with kernel and image built.
@@ -102,6 +106,11 @@ impl Lab {
         let (cpus, shift, memory_mib) = (job.cpus, job.shift, job.memory_mib);
         let initrd = image::build(&self.layout, &self.agent)?.path;
         Ok(Machine { kernel, initrd, cpus, shift, memory_mib, kernel_args: job.kernel_args.clone() })
+    }
+
+    /// What records the paths that the job asks for.
+    fn plugin(&self, job: &GuestJob) -> Result<Option<PathBuf>, LabError> {
+        job.paths.map(|_| paths::build(&self.layout)).transpose()
     }
 
     /// A new directory for one run.
@@ -123,9 +132,25 @@ fn write_job(job: &GuestJob, dir: &Path) -> Result<PathBuf, LabError> {
     Ok(path)
 }
 
+/// The QEMU command for a job.
+fn qemu_command(
+    machine: &Machine,
+    plugin: Option<&Path>,
+    job: &GuestJob,
+    dir: &Path,
+    start: Start<'_>,
+) -> Result<Command, LabError> {
+    let mut command = machine.command(dir, &write_job(job, dir)?, start)?;
+    if let (Some(plugin), Some(request)) = (plugin, &job.paths) {
+        command.arg("-plugin").arg(paths::argument(plugin, request, dir));
+    }
+    Ok(command)
+}
+
 /// Starts QEMU, follows the result channel to its end, and judges.
 fn execute(
     machine: &Machine,
+    plugin: Option<&Path>,
     snapshot: Option<&Snapshot>,
     job: &GuestJob,
     dir: &Path,
@@ -133,7 +158,7 @@ fn execute(
     live: &mut dyn FnMut(&str),
 ) -> Result<GuestOutcome, LabError> {
     let start = snapshot.map_or(Start::Boot, |snapshot| Start::Resume(&snapshot.state));
-    let command = machine.command(dir, &write_job(job, dir)?, start)?;
+    let command = qemu_command(machine, plugin, job, dir, start)?;
     let mut process = Process::start(command, dir, job.wall_limit)?;
     let connection = snapshot.map(|_| snapshot::resume(&mut process, dir, job.wall_limit)).transpose()?;
     let mut results = Results::default();
@@ -153,7 +178,11 @@ fn execute(
     }
     drop(connection); // only now: QEMU must not lose its input while it runs
     let boot = snapshot.map_or_else(String::new, |snapshot| command::read_lossy(&snapshot.console));
-    results.finish(dir, &boot, process.wall(), job.allow_complaints)
+    let mut outcome = results.finish(dir, &boot, process.wall(), job.allow_complaints)?;
+    if job.paths.is_some() {
+        outcome.paths = paths::read(dir)?;
+    }
+    Ok(outcome)
 }
 
 /// Reads what has been added to a file.

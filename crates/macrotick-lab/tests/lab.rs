@@ -1,7 +1,9 @@
 //! The lab against a real guest. Needs QEMU and a kernel: `make test` runs these.
 
 use macrotick_lab::progress::{Progress, Quiet};
-use macrotick_lab::{Complaint, Death, Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, LabError, Layout};
+use macrotick_lab::{
+    Complaint, Death, Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, LabError, Layout, PathRequest, Symbols,
+};
 use macrotick_model::Duration;
 
 fn lab() -> Lab {
@@ -40,6 +42,31 @@ fn two_runs_are_the_same_to_the_nanosecond() {
     assert!(outcomes[0].stdout_text().contains("nsecs"), "{}", outcomes[0].stdout_text());
     assert!(outcomes[0].stdout_text().contains("# Max Latencies"), "{}", outcomes[0].stdout_text());
     assert_eq!(outcomes[0].stdout_text(), outcomes[1].stdout_text());
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn paths_are_recorded_and_the_run_stays_the_same() {
+    let mut job = shell("cyclictest -q -m -p 90 -i 1000 -l 50 -h 50; cat /proc/timer_list | grep -w now");
+    let unwatched = run(&job).unwrap();
+    assert!(unwatched.paths.is_empty());
+
+    let kernel = lab().build_kernel(Flavor::Patched, &mut Quiet).unwrap();
+    let symbols = Symbols::read(&kernel.system_map).unwrap();
+    let address = |name: &str| symbols.address(name).unwrap_or_else(|| panic!("no {name}"));
+    let (entry, through) = (address("entry_SYSCALL_64"), address("__x64_sys_clock_nanosleep"));
+    job.paths = Some(PathRequest { entry, through, skip: 2, count: 5 });
+    let watched = run(&job).unwrap();
+    assert_eq!(watched.stdout_text(), unwatched.stdout_text());
+    assert_eq!(watched.paths.len(), 5);
+    for path in &watched.paths {
+        assert_eq!(path[0], entry);
+        assert!(path.contains(&through));
+        // It went to sleep and was woken up by the timer.
+        for function in ["__schedule", "hrtimer_interrupt", "__switch_to_asm"] {
+            assert!(path.contains(&address(function)), "no {function}");
+        }
+    }
 }
 
 #[test]

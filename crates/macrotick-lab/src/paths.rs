@@ -1,0 +1,102 @@
+//! Recording paths of the guest's kernel, instruction by instruction, without the guest's noticing.
+//!
+//! QEMU loads a plugin (`paths.c`) that keeps the addresses of what the kernel executes from an entry to the next
+//! return to user space. As the lab's clock counts instructions, the length of a path is its time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cache::{Key, Lock};
+use crate::command;
+use crate::error::{Context, LabError};
+use crate::layout::Layout;
+
+const SOURCE: &str = include_str!("paths.c");
+
+/// Which paths are recorded: from an entry that interrupts user space to the return to user space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathRequest {
+    /// Address of the entry's first instruction.
+    pub entry: u64,
+    /// An address that a path must pass to count.
+    pub through: u64,
+    /// Paths that are passed over before the first one is recorded.
+    pub skip: u64,
+    /// Paths that are recorded at most.
+    pub count: u64,
+}
+
+/// Builds the plugin, or finds that it is built.
+pub fn build(layout: &Layout) -> Result<PathBuf, LabError> {
+    let dir = layout.lab();
+    let _lock = Lock::take(&dir.join("paths.lock"))?;
+    let qemu = command::output(Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?).arg("--version"))?;
+    let version = interface(&qemu);
+    let key = Key::new().with(SOURCE).with(version.to_string()).finish();
+    let plugin = dir.join(format!("paths-{}.so", &key[..16]));
+    if !plugin.exists() {
+        let (source, unfinished) = (dir.join("paths.c"), dir.join("paths.new"));
+        fs::write(&source, SOURCE).context("write", &source)?;
+        let mut compiler = Command::new(command::find("gcc", "gcc")?);
+        compiler.args(["-O2", "-shared", "-fPIC", "-fvisibility=hidden"]).arg(format!("-DPLUGIN_VERSION={version}"));
+        command::output(compiler.arg("-o").arg(&unfinished).arg(&source))?;
+        fs::rename(&unfinished, &plugin).context("rename", &unfinished)?;
+    }
+    Ok(plugin)
+}
+
+/// The version of the plugins' interface that a QEMU takes: 9.0 dropped the first one.
+fn interface(qemu: &str) -> u32 {
+    let version = qemu.split_once("version ").map_or("", |(_, rest)| rest);
+    let major = version.split('.').next().and_then(|digits| digits.parse().ok());
+    if major.is_some_and(|major: u32| major < 9) {
+        1
+    } else {
+        2
+    }
+}
+
+/// What QEMU is told to load.
+pub(crate) fn argument(plugin: &Path, request: &PathRequest, dir: &Path) -> String {
+    let PathRequest { entry, through, skip, count } = request;
+    let (plugin, output) = (plugin.display(), file(dir));
+    format!("{plugin},entry={entry:#x},through={through:#x},skip={skip},count={count},output={}", output.display())
+}
+
+fn file(dir: &Path) -> PathBuf {
+    dir.join("paths")
+}
+
+/// The recorded paths: the addresses of their instructions in the order of execution.
+pub(crate) fn read(dir: &Path) -> Result<Vec<Vec<u64>>, LabError> {
+    let path = file(dir);
+    Ok(decode(&fs::read(&path).context("read", &path)?))
+}
+
+/// Each path ends with a zero.
+fn decode(bytes: &[u8]) -> Vec<Vec<u64>> {
+    let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+    let words: Vec<u64> = words.collect();
+    words.split_inclusive(|&word| word == 0).filter_map(|path| path.strip_suffix(&[0])).map(<[u64]>::to_vec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_paths_are_read_and_a_cut_one_is_left_out() {
+        let bytes: Vec<u8> = [5u64, 6, 0, 7, 0, 8].iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(decode(&bytes), [vec![5, 6], vec![7]]);
+        assert_eq!(decode(&bytes[..20]), [[5u64, 6]; 0]);
+        assert!(decode(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_interface_follows_qemu() {
+        let text = |version: &str| format!("QEMU emulator version {version}\nCopyright");
+        assert_eq!(interface(&text("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)")), 1);
+        assert_eq!([interface(&text("9.0.0")), interface(&text("10.0.2"))], [2, 2]);
+    }
+}
