@@ -26,6 +26,7 @@ pub use figures::Figure;
 pub use html::html;
 pub use jobs::Outcome;
 pub use plot::bars::{paired_bars, BarPair};
+pub use plot::stacked::{stacked_bars, StackedBar};
 pub use report::{Metric, Report, TaskReport, Verdict};
 pub use stats::Statistics;
 pub use terminal::{colour_wanted, terminal};

@@ -6,4 +6,5 @@ pub(crate) mod gantt;
 pub(crate) mod histogram;
 pub(crate) mod overlay;
 pub(crate) mod spark;
+pub(crate) mod stacked;
 pub(crate) mod svg;
