@@ -231,6 +231,8 @@ pub enum BenchName {
     Lead,
     /// The patched kernel with no table against the pristine one: cyclictest and hackbench
     Overhead,
+    /// Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers
+    Cost,
 }
 
 impl BenchName {
@@ -240,6 +242,7 @@ impl BenchName {
             BenchName::Response => "response",
             BenchName::Lead => "lead",
             BenchName::Overhead => "overhead",
+            BenchName::Cost => "cost",
         }
     }
 }

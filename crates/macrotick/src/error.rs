@@ -57,6 +57,27 @@ pub enum CliError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file of the repository could not be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A tool of the host printed something that could not be understood.
+    #[error("`{command}` printed no {expected}:\n{output}")]
+    ToolOutput {
+        /// The tool.
+        command: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What it printed.
+        output: String,
+    },
+    /// A kernel lacks a function that is to be measured.
+    #[error("the kernel has no function `{0}`, by which its paths are told apart")]
+    NoFunction(&'static str),
     /// A program of the description cannot run in the lab.
     #[error("{owner}: the program `{program}` cannot run in the lab: {reason}")]
     Program {

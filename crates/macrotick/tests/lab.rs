@@ -469,3 +469,44 @@ fn threads_are_bound_wherever_they_fell_asleep() {
         assert_eq!(report.task(name).unwrap().counters.unwrap().begun_anew, 3, "{:?}", report.remarks);
     }
 }
+
+/// A number of `figures.json`.
+fn figure(figures: &serde_json::Value, name: &str, case: &str) -> f64 {
+    let list = figures.as_array().expect("a list");
+    let found = list.iter().find(|one| one["figure"] == name && one["case"] == case);
+    found.unwrap_or_else(|| panic!("no {name} of {case}"))["value"].as_f64().expect("a number")
+}
+
+/// Needs the pristine kernel, too.
+#[test]
+#[ignore = "needs the lab"]
+fn full_a_window_costs_the_same_in_a_large_table() {
+    let folder = folder("bench-cost");
+    let result = macrotick(&["bench", "cost", "--output", folder.to_str().unwrap()]);
+    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+    let text = std::fs::read_to_string(folder.join("figures.json")).unwrap();
+    let figures = serde_json::from_str(&text).unwrap();
+    let value = |name: &str, case: &str| figure(&figures, name, case);
+
+    for case in ["a job is released", "a window begins", "a window ends"] {
+        for name in ["handler.max", "own pick.max"] {
+            let of = |entities: &str| value(name, &format!("{case}, {entities}"));
+            let (one, hundred, thousand) = (of("1 entity"), of("100 entities"), of("1000 entities"));
+            assert!(one > 5.0, "{case}: {one} instructions");
+            assert!(hundred <= one + 20.0, "{case}: {name} is {one}, with 100 entities {hundred}");
+            assert!(thousand <= hundred + 16.0, "{case}: {name} is {hundred}, with 1000 entities {thousand}");
+        }
+    }
+    // The handler passes over 16 windows at most.
+    let passing = |entities: &str| value("handler.max", &format!("nothing changes, {entities}"));
+    assert!(passing("1000 entities") <= passing("100 entities") + 16.0);
+
+    let checked = value("paths checked", "all");
+    assert!(checked > 50.0 && value("paths confirmed", "all") == checked);
+    for (piece, kind) in [("window", "memory.requested"), ("entity", "memory.allocated")] {
+        let (told, grown) = (value(kind, piece), value("memory.grown", piece));
+        assert!((told - grown).abs() < told * 0.05, "{piece}: {told} bytes, but the kernel grew by {grown}");
+    }
+    assert!(value("existing files touched", "source") <= 20.0);
+    assert!(value("hook lines added", "source") + value("hook lines removed", "source") <= 600.0);
+}

@@ -1,6 +1,7 @@
 //! The experiments. Each runs in the lab, writes `figures.json`, tables and plots, and returns what `docs/results`
 //! should say about it.
 
+pub mod cost;
 pub mod lead;
 pub mod overhead;
 mod provenance;

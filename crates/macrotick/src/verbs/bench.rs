@@ -18,6 +18,7 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
         BenchName::Response => bench::response::run,
         BenchName::Lead => bench::lead::run,
         BenchName::Overhead => bench::overhead::run,
+        BenchName::Cost => bench::cost::run,
     };
     let bench = Bench { name, root: layout.root().to_path_buf(), folder };
     let results = run(&bench)?;
