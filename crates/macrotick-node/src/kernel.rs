@@ -159,7 +159,7 @@ fn entity(task: &Task) -> uapi::Entity {
         OnMiss::Signal => uapi::MISS_SIGNAL,
         OnMiss::Kill | OnMiss::Restart => uapi::MISS_KILL,
     };
-    uapi::Entity { name: uapi::name(&task.name), flags, max_misses: task.max_misses.unwrap_or(0) }
+    uapi::Entity { name: uapi::name(&task.name), flags, max_misses: task.max_misses.unwrap_or(0), slice_ns: 0 }
 }
 
 /// An installed table. Dropping it stops and removes it.

@@ -46,3 +46,9 @@ pub const LEAD: u32 = 18;
 pub const WINDOW_LEAD: u32 = 19;
 /// Entity "index" has threads, and was entity "other" of the table before on another CPU; the call fails with `EBUSY`.
 pub const SWAP_CPU: u32 = 20;
+/// Entity "index" has a slice and is no pool whose threads take turns, or the slice is out of range.
+pub const ENTITY_SLICE: u32 = 21;
+/// Window "index" has flags, and its entity is a pool.
+pub const WINDOW_POOL: u32 = 22;
+/// Entity "index" has threads, and is a pool, or has slack, in one of the tables only; the call fails with `EBUSY`.
+pub const SWAP_POOL: u32 = 23;

@@ -47,6 +47,20 @@ pub const SWAP: u32 = 1 << 0;
 pub const MISS_SIGNAL: u32 = 1 << 0;
 /// The process of a thread whose job is a miss gets `SIGKILL`: `MACROTICK_ENTITY_MISS_KILL`.
 pub const MISS_KILL: u32 = 1 << 1;
+/// The threads of a control group share the entity's windows and know nothing of jobs: `MACROTICK_ENTITY_POOL`.
+pub const POOL: u32 = 1 << 2;
+/// A pool's threads take turns, weighted by their nice values: `MACROTICK_ENTITY_RR`.
+pub const RR: u32 = 1 << 3;
+/// A pool's threads go by their own priorities: `MACROTICK_ENTITY_PRIORITY`.
+pub const PRIORITY: u32 = 1 << 4;
+/// Outside its windows a pool runs under its threads' own policies: `MACROTICK_ENTITY_SLACK`.
+pub const SLACK: u32 = 1 << 5;
+/// The usual length of a turn, in nanoseconds: `MACROTICK_SLICE_NS`.
+pub const SLICE_NS: u64 = 1_000_000;
+/// The shortest turn, in nanoseconds: `MACROTICK_MIN_SLICE_NS`.
+pub const MIN_SLICE_NS: u64 = 10_000;
+/// The longest turn, in nanoseconds: `MACROTICK_MAX_SLICE_NS`.
+pub const MAX_SLICE_NS: u64 = 1_000_000_000;
 /// Every entity of the table, for [`Notify::entity`]: `MACROTICK_ALL_ENTITIES`.
 pub const ALL_ENTITIES: u32 = u32::MAX;
 

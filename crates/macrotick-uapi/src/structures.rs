@@ -10,10 +10,14 @@ use crate::{call, NAME_LEN};
 pub struct Entity {
     /// Unique in the table, terminated, not empty; see [`name`].
     pub name: [u8; NAME_LEN],
-    /// What becomes of its misses: zero, [`MISS_SIGNAL`](crate::MISS_SIGNAL) or [`MISS_KILL`](crate::MISS_KILL).
+    /// What becomes of its misses: zero, [`MISS_SIGNAL`](crate::MISS_SIGNAL) or [`MISS_KILL`](crate::MISS_KILL). Or
+    /// [`POOL`](crate::POOL), with [`RR`](crate::RR), [`PRIORITY`](crate::PRIORITY) or none, and perhaps with
+    /// [`SLACK`](crate::SLACK).
     pub flags: u32,
-    /// After so many misses in a row it is stopped; zero: never.
+    /// After so many misses in a row it is stopped; zero: never. A pool misses nothing.
     pub max_misses: u32,
+    /// How long the turns of a pool's threads are, in nanoseconds; zero: [`SLICE_NS`](crate::SLICE_NS).
+    pub slice_ns: u64,
 }
 
 /// The interval `[offset, offset + length)` of every cycle: `struct macrotick_window`.

@@ -35,7 +35,7 @@ macro_rules! structure {
 }
 
 fn structures(claims: &mut Claims) {
-    structure!(claims, Entity, "macrotick_entity": name, flags, max_misses);
+    structure!(claims, Entity, "macrotick_entity": name, flags, max_misses, slice_ns);
     structure!(claims, Window, "macrotick_window": offset_ns, length_ns, cpu, entity, flags, reserved);
     structure!(claims, Install, "macrotick_install": size, flags, clockid, nr_entities, nr_windows, reserved, cycle_ns,
         entities, windows, error, error_index, error_other, error_reserved, lead_ns, swap_ns);
@@ -61,13 +61,14 @@ macro_rules! numbers {
 fn numbers(claims: &mut Claims) {
     numbers!(claims, "", macrotick_uapi: SCHED_TT);
     numbers!(claims, "MACROTICK_", macrotick_uapi: MAX_ENTITIES, MAX_WINDOWS, MAX_THREADS, MIN_WINDOW_NS, MAX_CYCLE_NS,
-        MAX_LEAD_NS, CAP_PERMILLE, ALL_ENTITIES);
+        MAX_LEAD_NS, CAP_PERMILLE, ALL_ENTITIES, SLICE_NS, MIN_SLICE_NS, MAX_SLICE_NS);
     numbers!(claims, "MACROTICK_INSTALL_", macrotick_uapi: SWAP);
-    numbers!(claims, "MACROTICK_ENTITY_", macrotick_uapi: MISS_SIGNAL, MISS_KILL);
+    numbers!(claims, "MACROTICK_ENTITY_", macrotick_uapi: MISS_SIGNAL, MISS_KILL, POOL, RR, PRIORITY, SLACK);
     numbers!(claims, "MACROTICK_WINDOW_", macrotick_uapi: ACTIVATE, DEADLINE);
     numbers!(claims, "MACROTICK_ERR_", error: NONE, HEADER, CLOCK, CYCLE, ENTITY_NAME, ENTITY_TWICE, ENTITY_FLAGS,
         ENTITY_IDLE, WINDOW_FLAGS, WINDOW_CPU, WINDOW_ENTITY, WINDOW_LENGTH, WINDOW_RANGE, WINDOW_ORDER,
-        WINDOW_OVERLAP, WINDOW_MIGRATES, CAPACITY, INSTALLED, LEAD, WINDOW_LEAD, SWAP_CPU);
+        WINDOW_OVERLAP, WINDOW_MIGRATES, CAPACITY, INSTALLED, LEAD, WINDOW_LEAD, SWAP_CPU, ENTITY_SLICE,
+        WINDOW_POOL, SWAP_POOL);
     numbers!(claims, "MACROTICK_STATE_", state: EMPTY, STOPPED, RUNNING);
     numbers!(claims, "MACROTICK_IOC_", call: INSTALL, START, STOP, REMOVE, GET, STATS, NOTIFY, BIND, UNBIND, WAIT);
     claims.add("MACROTICK_NAME_LEN", NAME_LEN as u64);

@@ -11,6 +11,7 @@
 pub mod board;
 pub mod check;
 pub mod golden;
+pub mod group;
 pub mod process;
 pub mod random;
 pub mod runner;

@@ -1,5 +1,7 @@
 //! Forked processes.
 
+use std::os::fd::AsRawFd;
+
 use macrotick_uapi::Device;
 
 use crate::board::{Board, Log};
@@ -38,6 +40,28 @@ pub fn try_fork(body: impl FnOnce() -> i32) -> Result<Child, i32> {
             unsafe { libc::_exit(code) }
         }
         pid => sys::done(pid).map(|_| Child { pid }),
+    }
+}
+
+/// The same, born in a control group.
+pub fn fork_into(group: &str, body: impl FnOnce() -> i32) -> Check<Child> {
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    let dir = std::fs::File::open(group).map_err(|error| format!("{group}: {error}"))?;
+    let arguments = libc::clone_args {
+        flags: CLONE_INTO_CGROUP,
+        exit_signal: libc::SIGCHLD as u64,
+        cgroup: dir.as_raw_fd() as u64,
+        // SAFETY: plain numbers.
+        ..unsafe { std::mem::zeroed() }
+    };
+    // SAFETY: as fork(2), without a stack of its own.
+    match unsafe { libc::syscall(libc::SYS_clone3, &arguments, size_of::<libc::clone_args>()) } {
+        0 => {
+            let code = body();
+            // SAFETY: ends this process without running the parent's handlers.
+            unsafe { libc::_exit(code) }
+        }
+        pid => sys::done(pid).map(|pid| Child { pid: pid as i32 }).explain("clone3"),
     }
 }
 
@@ -165,4 +189,13 @@ pub fn hog(attr: sys::SchedAttr) -> Child {
         Ok(()) => sys::hog(),
         Err(errno) => errno,
     })
+}
+
+/// The first kernel thread with a name.
+pub fn kernel_thread(name: &str) -> Check<i32> {
+    let entries = std::fs::read_dir("/proc").map_err(|error| error.to_string())?.flatten();
+    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let found =
+        pids.find(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name));
+    found.ok_or_else(|| format!("no kernel thread {name}"))
 }

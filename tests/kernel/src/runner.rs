@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use macrotick_uapi::Device;
 
 use crate::check::Check;
+use crate::group;
 use crate::process::{self, Child};
 use crate::scenarios::Scenario;
 use crate::sys::{self, SchedAttr};
@@ -115,6 +116,7 @@ pub fn clean_up() -> Check {
         Ok(Err(errno)) => return Err(format!("the table cannot be removed: errno {errno}")),
         Err(error) => return Err(error.into()),
     }
+    group::remove_all()?;
     for cpu in 1..16 {
         // Most do not exist, and the others are on line already.
         let _ = sys::set_online(cpu, true);

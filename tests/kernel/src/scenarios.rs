@@ -9,6 +9,7 @@ mod lead;
 mod members;
 mod misses;
 mod policy;
+mod pools;
 mod refusals;
 mod rttests;
 mod storm;
@@ -68,6 +69,7 @@ pub fn all() -> Vec<Scenario> {
         swap::ALL,
         members::ALL,
         policy::ALL,
+        pools::ALL,
         death::ALL,
         forking::ALL,
         inherit::ALL,

@@ -66,6 +66,14 @@ impl Table {
         self
     }
 
+    /// Makes the last entity that was added a pool with these flags, whose threads have turns of such a length.
+    pub fn pool(mut self, flags: u32, slice_ns: u64) -> Table {
+        if let Some(entity) = self.entities.last_mut() {
+            (entity.flags, entity.slice_ns) = (abi::POOL | flags, slice_ns);
+        }
+        self
+    }
+
     /// The request to install it. It points into the table.
     pub fn request(&self) -> Install {
         Install {

@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <uapi/linux/macrotick.h>
 
-struct cpumask;
+struct affinity_context;
 struct macrotick_served;
 struct task_struct;
 
@@ -34,6 +34,10 @@ enum macrotick_thread_state {
 
 /* Embedded in task_struct. Protected by the lock of the thread's run queue. */
 struct macrotick_task {
+	/* Not of one membership: a look at the thread's group is due (pool.c) */
+	struct callback_head	look;
+	bool			poked;
+
 	struct macrotick_served	*entity;	/* NULL: not bound */
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
 	struct list_head	member;		/* in entity->threads */
@@ -61,6 +65,11 @@ struct macrotick_task {
 	bool			boosted;	/* has a donor */
 	bool			in_wait;	/* in the device's wait call */
 	bool			at_rest;	/* WAITING, and has nothing to do before its job */
+	bool			pooled;		/* the entity is a pool */
+	bool			grouped;	/* came with its control group */
+	u8			own_policy;	/* of a pooled thread, outside the class */
+	u8			own_priority;	/* SCHED_FIFO and SCHED_RR; else zero */
+	u64			used;		/* in a pool: processor time, weighted */
 };
 
 static inline bool macrotick_policy(int policy)
@@ -72,7 +81,7 @@ static inline bool macrotick_policy(int policy)
 void macrotick_exit_task(struct task_struct *p);
 void __macrotick_fatal_signal(struct task_struct *p);
 void mt_hold(void);
-bool macrotick_pins(struct task_struct *p, const struct cpumask *mask);
+bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx);
 bool macrotick_bound(struct task_struct *p);
 
 /* Hook of sched_yield(2), behind the switch; not of yield(), whose callers may hold locks. */
@@ -89,7 +98,7 @@ do {									\
 } while (0)
 #else
 static inline void macrotick_exit_task(struct task_struct *p) { }
-static inline bool macrotick_pins(struct task_struct *p, const struct cpumask *mask) { return false; }
+static inline bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx) { return false; }
 static inline bool macrotick_bound(struct task_struct *p) { return false; }
 #define macrotick_fatal_signal(p, state) do { } while (0)
 #define macrotick_yielded() do { } while (0)

@@ -17,6 +17,8 @@
  */
 #define MACROTICK_PRIO	0
 
+struct cgroup_taskset;
+
 #ifdef CONFIG_MACROTICK
 
 DECLARE_STATIC_KEY_FALSE(macrotick_installed);
@@ -35,6 +37,7 @@ static inline bool macrotick_class(int policy, int prio)
 }
 
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
+bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr);
 bool macrotick_membership_changed(struct task_struct *p);
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio);
 int __macrotick_normal_prio(struct task_struct *p, int prio);
@@ -61,6 +64,14 @@ static inline bool macrotick_dl_task(struct task_struct *p, int policy)
 	return dl_task(p);
 }
 
+/* Whether a change of policy was taken note of, and that is all. */
+static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user)
+{
+	return unlikely(user && macrotick_policy(p->policy)) && __macrotick_keeps(p, attr);
+}
+
+void macrotick_group_fork(struct task_struct *p);
+void macrotick_group_attach(struct cgroup_taskset *tset);
 void macrotick_fork(struct task_struct *p);
 void macrotick_cancel_fork(struct task_struct *p);
 void macrotick_post_fork(struct task_struct *p);
@@ -74,11 +85,14 @@ void macrotick_init(void);
 static inline bool macrotick_skips(const struct sched_class *class) { return false; }
 static inline bool macrotick_class(int policy, int prio) { return false; }
 static inline int macrotick_check_setscheduler(struct task_struct *p, int policy) { return 0; }
+static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user) { return false; }
 static inline bool macrotick_membership_changed(struct task_struct *p) { return false; }
 static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio) { return prio; }
 static inline int macrotick_normal_prio(struct task_struct *p, int prio) { return prio; }
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio) { return prio; }
 static inline bool macrotick_dl_task(struct task_struct *p, int policy) { return dl_task(p); }
+#define macrotick_group_fork		NULL
+static inline void macrotick_group_attach(struct cgroup_taskset *tset) { }
 static inline void macrotick_fork(struct task_struct *p) { }
 static inline void macrotick_cancel_fork(struct task_struct *p) { }
 static inline void macrotick_post_fork(struct task_struct *p) { }

@@ -8,6 +8,7 @@ use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::ensure;
 use crate::ensure_eq;
+use crate::group::Group;
 use crate::process::{self, periodic, Child};
 use crate::random::{variation, Random};
 use crate::sys::{self, PiLock, SchedAttr};
@@ -39,6 +40,8 @@ struct Fuzzer {
     /// Three faults of Linux 6.12 itself would end the run (docs/kernel-tests.md), so that a process comes under
     /// SCHED_DEADLINE by itself and but once, forks no more from then on, and does not where CPUs come and go.
     was_deadline: bool,
+    groups: [Group; 3],
+    kernel_thread: i32,
 }
 
 /// Words of the board: process ids, calls made, a futex.
@@ -49,11 +52,17 @@ fn fuzz(seed: u64, calls: u64) -> Check {
     let (u, board, cpus) = (unit_ns(), Board::new(PROCESSES + 2), sys::nr_cpus());
     let device = Device::open()?;
     let mut random = Random::new(seed ^ variation() << 32);
+    let outer = Group::new("outer")?;
+    outer.set("cgroup.subtree_control", "+cpu")?;
+    let groups = [Group::new("other")?, outer.child("inner")?, outer];
+    let kernel_thread = process::kernel_thread("ksoftirqd/0")?;
     let mut begin = |slot: usize| {
         let random = Random::new(random.number());
         let child = process::fork(|| {
             let Ok(device) = Device::open() else { return 1 };
-            Fuzzer { random, device, board, u, cpus, hotplug: seed >= WITH_HOTPLUG, was_deadline: false }.run()
+            let hotplug = seed >= WITH_HOTPLUG;
+            let groups = groups.clone();
+            Fuzzer { random, device, board, u, cpus, hotplug, was_deadline: false, groups, kernel_thread }.run()
         });
         board.set(slot, child.pid as u64);
         child
@@ -116,8 +125,25 @@ fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
     if random.below(2) == 0 {
         table = table.lead(random.below(u / 2));
     }
+    for index in 0..table.entities.len() {
+        if random.below(4) == 0 {
+            make_pool(&mut table, index, random);
+        }
+    }
     table.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
     table
+}
+
+/// Mostly one that is taken.
+fn make_pool(table: &mut Table, index: usize, random: &mut Random) {
+    let order = *random.pick(&[0, abi::RR, abi::PRIORITY, abi::RR | abi::PRIORITY]);
+    let slack = *random.pick(&[0, abi::SLACK]);
+    let slice_ns = *random.pick(&[0, 0, abi::MIN_SLICE_NS, abi::SLICE_NS]);
+    let entity = &mut table.entities[index];
+    (entity.flags, entity.max_misses, entity.slice_ns) = (abi::POOL | order | slack, 0, slice_ns);
+    for window in table.windows.iter_mut().filter(|window| window.entity as usize == index) {
+        window.flags = 0;
+    }
 }
 
 impl Fuzzer {
@@ -133,7 +159,7 @@ impl Fuzzer {
     }
 
     fn step(&mut self) {
-        match self.random.below(27) {
+        match self.random.below(32) {
             0 => {
                 let table = table(&mut self.random, self.u, self.cpus);
                 let _ = if self.random.below(2) == 0 {
@@ -165,6 +191,8 @@ impl Fuzzer {
                 let _ = sys::set_online(cpu, self.random.below(2) == 0);
             }
             25 => self.notify(),
+            26..=29 => self.regroup(),
+            30 => drop(self.with_kernel_thread()),
             _ => sys::spin(self.random.below(2 * self.u)),
         }
     }
@@ -238,6 +266,31 @@ impl Fuzzer {
             sys::spin(self.u / 4);
             let _ = lock.unlock();
         }
+    }
+
+    /// Into a group, out of it, or another entity for it.
+    fn regroup(&mut self) {
+        let group = self.random.pick(&self.groups).clone();
+        let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
+        let _ = match self.random.below(6) {
+            0 => group.serve(NAMES[self.random.below(3) as usize]),
+            1 => group.serve(""),
+            2 => Group::root().take(whom),
+            3 if !self.was_deadline => {
+                process::fork_into(group.path(), || 0).and_then(|child| child.wait(self.u * 50).map(drop))
+            }
+            _ => group.take(whom),
+        };
+    }
+
+    /// Softirqs are late when theirs has no windows, but not for ever.
+    fn with_kernel_thread(&mut self) -> Result<(), i32> {
+        let pidfd = sys::pidfd_open(self.kernel_thread, 0)?;
+        let name = NAMES[self.random.below(3) as usize];
+        let result = if self.random.below(2) == 0 { self.device.bind(pidfd, name) } else { self.device.unbind(pidfd) };
+        // SAFETY: a descriptor of our own.
+        unsafe { libc::close(pidfd) };
+        result
     }
 
     fn notify(&mut self) {

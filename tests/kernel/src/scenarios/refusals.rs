@@ -89,6 +89,22 @@ fn entities() -> Check {
     refused("an unterminated name", error::ENTITY_NAME, 0, 0, |all| all[0].name = [b'x'; 32])?;
     refused("flags", error::ENTITY_FLAGS, 1, 0, |all| all[1].flags = 1 << 31)?;
     refused("two policies", error::ENTITY_FLAGS, 0, 0, |all| all[0].flags = abi::MISS_SIGNAL | abi::MISS_KILL)?;
+    refused("a pool that misses", error::ENTITY_FLAGS, 0, 0, |all| all[0].flags = abi::POOL | abi::MISS_KILL)?;
+    refused("a pool that stops", error::ENTITY_FLAGS, 1, 0, |all| (all[1].flags, all[1].max_misses) = (abi::POOL, 1))?;
+    refused("two orders", error::ENTITY_FLAGS, 0, 0, |all| all[0].flags = abi::POOL | abi::RR | abi::PRIORITY)?;
+    refused("turns without a pool", error::ENTITY_FLAGS, 1, 0, |all| all[1].flags = abi::RR)?;
+    refused("slack without a pool", error::ENTITY_FLAGS, 0, 0, |all| all[0].flags = abi::SLACK)?;
+    refused("a slice without a pool", error::ENTITY_SLICE, 1, 0, |all| all[1].slice_ns = abi::SLICE_NS)?;
+    refused("a slice of FIFO", error::ENTITY_SLICE, 1, 0, |all| {
+        (all[1].flags, all[1].slice_ns) = (abi::POOL, 1 << 20)
+    })?;
+    refused("a short slice", error::ENTITY_SLICE, 0, 0, |all| {
+        (all[0].flags, all[0].slice_ns) = (abi::POOL | abi::RR, abi::MIN_SLICE_NS - 1);
+    })?;
+    refused("a long slice", error::ENTITY_SLICE, 0, 0, |all| {
+        (all[0].flags, all[0].slice_ns) = (abi::POOL | abi::PRIORITY, abi::MAX_SLICE_NS + 1);
+    })?;
+    refused("a pool that is activated", error::WINDOW_POOL, 0, 0, |all| all[0].flags = abi::POOL)?;
     refused("a name twice", error::ENTITY_TWICE, 1, 0, |all| all[1].name = all[0].name)?;
     refused("no window", error::ENTITY_IDLE, 2, 0, |all| {
         all.push(Entity { name: abi::name("c"), ..Default::default() });

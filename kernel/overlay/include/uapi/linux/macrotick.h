@@ -30,7 +30,7 @@
 #define MACROTICK_NAME_LEN	32	/* with the terminating NUL */
 #define MACROTICK_MAX_ENTITIES	4096
 #define MACROTICK_MAX_WINDOWS	(1U << 20)
-#define MACROTICK_MAX_THREADS	256	/* of one entity; children beyond are left out */
+#define MACROTICK_MAX_THREADS	256	/* of one entity with jobs; children beyond are left out */
 #define MACROTICK_MIN_WINDOW_NS	1000ULL
 #define MACROTICK_MAX_CYCLE_NS	3600000000000ULL	/* one hour */
 #define MACROTICK_MAX_LEAD_NS	1000000ULL
@@ -41,6 +41,7 @@ struct macrotick_entity {
 	char	name[MACROTICK_NAME_LEN];	/* unique, NUL-terminated, not empty */
 	__u32	flags;
 	__u32	max_misses;	/* in a row, after which the entity is stopped; 0: never */
+	__u64	slice_ns;	/* of a pool with RR or PRIORITY; 0: MACROTICK_SLICE_NS */
 };
 
 /*
@@ -52,6 +53,24 @@ struct macrotick_entity {
  */
 #define MACROTICK_ENTITY_MISS_SIGNAL	(1U << 0)
 #define MACROTICK_ENTITY_MISS_KILL	(1U << 1)
+
+/*
+ * A pool: threads that know nothing of jobs share its windows, which have no
+ * flags. They come with their control group (cpu.tt.entity), or are bound.
+ * Of their own policy remains the order among them, and what they return to:
+ * sched_setscheduler(2) changes it, sched_setaffinity(2) takes note.
+ */
+#define MACROTICK_ENTITY_POOL		(1U << 2)
+/* One of these at most; otherwise FIFO. In turns, weighted by nice values. */
+#define MACROTICK_ENTITY_RR		(1U << 3)
+/* By the priorities of SCHED_FIFO and SCHED_RR; all but the former in turns. */
+#define MACROTICK_ENTITY_PRIORITY	(1U << 4)
+/* Outside its windows the pool runs under its threads' own policies. */
+#define MACROTICK_ENTITY_SLACK		(1U << 5)
+
+#define MACROTICK_SLICE_NS		1000000ULL
+#define MACROTICK_MIN_SLICE_NS		10000ULL
+#define MACROTICK_MAX_SLICE_NS		1000000000ULL
 
 /* The window releases a job of its entity. */
 #define MACROTICK_WINDOW_ACTIVATE	(1U << 0)
@@ -91,6 +110,9 @@ enum macrotick_error {
 	MACROTICK_ERR_LEAD,		/* longer than the maximum */
 	MACROTICK_ERR_WINDOW_LEAD,	/* index, other: less than the lead between them */
 	MACROTICK_ERR_SWAP_CPU,		/* -EBUSY: index: has threads, was on another CPU as other */
+	MACROTICK_ERR_ENTITY_SLICE,	/* index: not a pool in turns, or out of range */
+	MACROTICK_ERR_WINDOW_POOL,	/* index: flags, but the entity is a pool */
+	MACROTICK_ERR_SWAP_POOL,	/* -EBUSY: index: has threads; a pool, or slack, in one table only */
 };
 
 /*
@@ -205,9 +227,12 @@ struct macrotick_notify {
  * Makes a thread a member of an entity. It keeps its policy until it waits, or
  * until sched_setattr(2). Its children under SCHED_TT become members, too.
  *
- * -ENOENT: no table, or no such entity; -EBUSY: bound already; -ESRCH: no such
- * thread, or it exits; -EINVAL: a kernel thread, or its cpuset lacks the
- * entity's CPU; -ENOSPC: the entity has MACROTICK_MAX_THREADS.
+ * A pool serves it at once.
+ *
+ * -ENOENT: no table, or no such entity; -EBUSY: bound already, or a pool and
+ * SCHED_DEADLINE; -ESRCH: no such thread, or it exits; -EINVAL: a kernel thread
+ * and no pool, or its affinity is not the entity's CPU alone, or a cpuset
+ * without that CPU; -ENOSPC: the entity has MACROTICK_MAX_THREADS.
  */
 struct macrotick_bind {
 	__u32	size;
@@ -229,7 +254,8 @@ struct macrotick_unbind {
  * Completes the caller's job and waits for the next one. The caller enters
  * SCHED_TT with its first wait. While no table runs it blocks until one does.
  *
- * -ENOTCONN: not bound; -ESHUTDOWN: the table was removed; -EINTR: a signal,
+ * -ENOTCONN: not bound; -EINVAL: in a pool; -ESHUTDOWN: the table was removed;
+ * -EINTR: a signal,
  * before the wait began or while no table runs. A wait for a job of a running
  * table ends with that job, when handlers run, or with a fatal signal.
  */

@@ -43,6 +43,11 @@ static bool belongs_inside(struct rq *rq, struct task_struct *p)
 	return m->state == MACROTICK_WAITING ? m->at_rest : mt_is_served(rq, p);
 }
 
+static int lent_by(struct task_struct *donor)
+{
+	return donor->prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : donor->prio;
+}
+
 /*
  * @prio is the lower (better) of the thread's normal priority and its
  * donor's. Nothing but membership yields MACROTICK_PRIO itself: a donor with
@@ -53,9 +58,11 @@ static int effective_prio_of(struct rq *rq, struct task_struct *p, bool member,
 {
 	if (!member)
 		return prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : prio;
-	if (!donor || belongs_inside(rq, p))
+	if (belongs_inside(rq, p))
 		return MACROTICK_PRIO;
-	return donor->prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : donor->prio;
+	if (p->macrotick.pooled && p->macrotick.entity->slack)
+		return donor ? min(lent_by(donor), mt_own_prio(p)) : mt_own_prio(p);
+	return donor ? lent_by(donor) : MACROTICK_PRIO;
 }
 
 static void note_boost(struct task_struct *p, bool boosted)
@@ -84,6 +91,8 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 	if (!macrotick_policy(policy) || !mt_is_active(entity)) {
 		if (entity)
 			mt_leave(p);
+		if (macrotick_policy(policy) && p->macrotick.pooled)
+			prio = min(prio, mt_own_prio(p));
 		note_boost(p, donor && macrotick_policy(policy));
 		return macrotick_policy(policy) ? effective_prio_of(task_rq(p), p, false, donor, prio) : prio;
 	}
@@ -100,6 +109,19 @@ bool mt_lends(struct task_struct *p)
 	return task_has_pi_waiters(p);
 }
 
+/* Whether the thread may leave the class for its slack now. */
+static bool has_slack(struct rq *rq, struct task_struct *p)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (likely(!p->macrotick.entity->slack))
+		return false;
+	if (!mt_first(c))
+		return true;
+	c->slack = true;
+	return false;
+}
+
 /*
  * A thread that is itself blocked on a lock is left alone: its priority is
  * part of that lock's order, and it does not run anyway. It is looked at
@@ -113,7 +135,9 @@ static bool is_misplaced(struct rq *rq, struct task_struct *p)
 		return false;
 	if (unlikely(p->macrotick.entity->stopped))
 		return true;
-	return belongs_inside(rq, p) ? !inside : inside && p->macrotick.queued && mt_lends(p);
+	if (belongs_inside(rq, p))
+		return !inside;
+	return inside && p->macrotick.queued && (mt_lends(p) || has_slack(rq, p));
 }
 
 static struct task_struct *find_misplaced_in(struct rq *rq, struct macrotick_served *entity)
@@ -134,7 +158,7 @@ static struct task_struct *find_misplaced(struct rq *rq)
 
 	raw_spin_rq_lock(rq);
 	list_for_each_entry(entity, &mt_cpu_of(rq)->entities, node) {
-		if (entity->nr_boosted || entity->nr_ready || unlikely(entity->stopped))
+		if (entity->nr_boosted || entity->nr_ready || unlikely(entity->stopped || entity->slack))
 			p = find_misplaced_in(rq, entity);
 		if (p)
 			break;
@@ -153,23 +177,32 @@ static void expel(struct rq *rq, struct task_struct *p)
 	/* Since it was found it may have left, or its entity goes on again. */
 	if (mt_is_member(p) && p->macrotick.entity->stopped) {
 		mt_leave(p);
-		p->normal_prio = p->static_prio;
+		p->normal_prio = p->macrotick.pooled ? mt_own_prio(p) : p->static_prio;
 	}
 	raw_spin_rq_unlock(rq);
 }
+
+#define MT_SETTLE_ROUNDS	8
 
 /**
  * mt_settle - move lock owners to the class they belong to now
  * @rq: this CPU's run queue, not locked; interrupts are off
  *
  * Every round changes the class of a thread for good, unless a window opens
- * or closes meanwhile, which happens on this CPU only.
+ * or closes meanwhile, which happens on this CPU only. A pool with slack may
+ * have many: between some of them interrupts are let in.
  */
 void mt_settle(struct rq *rq)
 {
 	struct task_struct *p;
+	unsigned int rounds = 0;
 
 	while ((p = find_misplaced(rq))) {
+		if (rounds++ == MT_SETTLE_ROUNDS) {
+			put_task_struct(p);
+			mt_want_settle(rq);
+			return;
+		}
 		raw_spin_lock(&p->pi_lock);
 		/* A requeue of PI futexes blocks a sleeping thread from elsewhere. */
 		if (likely(!p->pi_blocked_on)) {

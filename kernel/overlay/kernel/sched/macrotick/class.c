@@ -96,6 +96,8 @@ static void return_to_windows(struct rq *rq, struct task_struct *p)
 		mt_link_ready(rq, p);
 	if (mt_lends(p))
 		mt_want_settle(rq);
+	if (p->macrotick.entity->slack)
+		mt_want_slack(rq);
 }
 
 /*
@@ -171,6 +173,8 @@ static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 		mt_link_ready(rq, p);
 	if (unlikely(mt_lends(p) || m->entity->stopped))
 		mt_want_settle(rq);
+	if (unlikely(m->entity->slack && !mt_is_served(rq, p)))
+		mt_want_slack(rq);
 	mt_resched(rq, mt_cpu_of(rq));
 	mt_rearm(rq);
 }
@@ -273,6 +277,10 @@ void mt_end_wait(struct rq *rq, struct task_struct *p)
 
 static void yield_task_macrotick(struct rq *rq)
 {
+	if (unlikely(rq->curr->macrotick.pooled)) {
+		mt_pool_yield(rq->curr);
+		return;
+	}
 	mt_complete_job(rq, rq->curr);
 	mt_rest(rq, rq->curr);
 }
@@ -288,13 +296,22 @@ static void account_curr(struct rq *rq)
 	struct macrotick_served *entity = rq->curr->macrotick.entity;
 	s64 delta = update_curr_common(rq);
 
-	if (entity && delta > 0)
-		entity->runtime += delta;
+	if (!entity || delta <= 0)
+		return;
+	entity->runtime += delta;
+	if (unlikely(entity->slice))
+		mt_pool_account(rq->curr, delta);
 }
 
 static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
 {
-	return mt_first(mt_cpu_of(rq)) != NULL;
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (mt_first(c))
+		return true;
+	if (unlikely(c->slack))
+		mt_grant_slack(rq, c);
+	return false;
 }
 
 static struct task_struct *pick_task_macrotick(struct rq *rq)
@@ -320,7 +337,14 @@ static int select_task_rq_macrotick(struct task_struct *p, int cpu, int flags)
 
 static void task_tick_macrotick(struct rq *rq, struct task_struct *p, int queued)
 {
+	struct macrotick_served *entity = p->macrotick.entity;
+
 	account_curr(rq);
+	if (likely(!entity || !entity->slice))
+		return;
+	mt_pool_turn(entity);
+	if (mt_first(mt_cpu_of(rq)) != p)
+		resched_curr(rq);
 }
 
 static void switched_to_macrotick(struct rq *rq, struct task_struct *p)

@@ -88,6 +88,7 @@ static int get_entities(const struct macrotick_table *table, u64 user)
 		strscpy_pad(entity.name, table->slots[i].entity->name);
 		entity.flags = table->slots[i].flags;
 		entity.max_misses = table->slots[i].max_misses;
+		entity.slice_ns = table->slots[i].entity->slice;
 		if (copy_to_user(&out[i], &entity, sizeof(entity)))
 			return -EFAULT;
 	}

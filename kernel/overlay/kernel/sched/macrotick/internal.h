@@ -10,6 +10,7 @@
  * member.c  threads join, fork, exit
  * boost.c   threads that hold contended locks outside their windows
  * lead.c    jobs are dispatched early and held until their nominal instant
+ * pool.c    threads that know nothing of jobs, and their control groups
  * miss.c    what becomes of jobs that are not done in time
  * device.c  /dev/macrotick
  *
@@ -21,6 +22,7 @@
 #ifndef _KERNEL_SCHED_MACROTICK_INTERNAL_H
 #define _KERNEL_SCHED_MACROTICK_INTERNAL_H
 
+#include <linux/cgroup.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kref.h>
@@ -45,6 +47,11 @@ struct macrotick_served {
 	unsigned int		nr_jobs;	/* threads with an incomplete job */
 	unsigned int		nr_boosted;
 	char			name[MACROTICK_NAME_LEN];
+	bool			pool;
+	bool			by_priority;
+	bool			slack;
+	u64			slice;		/* of threads that take turns; zero: FIFO */
+	u64			vtime;		/* of whose turn it is */
 	u32			misses_in_row;
 	bool			stopped;	/* its threads are outside the class */
 	bool			leaves;		/* mt_staged does not have it */
@@ -108,6 +115,7 @@ struct mt_cpu {
 	unsigned int		pos;		/* the open window, else the next one */
 	bool			open;		/* windows[pos] has begun */
 	bool			settle;		/* mt_settle() has something to do */
+	bool			slack;		/* threads are to leave the class, once it is idle */
 	bool			tell;		/* somebody must be told of a miss */
 	struct macrotick_served	*served;	/* of the open window */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
@@ -152,6 +160,15 @@ extern struct mutex mt_control;
 extern struct macrotick_table *mt_table;	/* under mt_control */
 extern bool mt_running;				/* the table, not stopped */
 extern struct wait_queue_head mt_start_wait;	/* for mt_running, or no membership */
+
+/*
+ * A thread of the class would lose its window, or enter the class, with
+ * mt_control held.
+ */
+static inline bool mt_would_freeze_itself(void)
+{
+	return macrotick_policy(current->policy);
+}
 
 /* The first cycle begins this much later at the earliest. */
 #define MT_START_MARGIN_NS	(100 * NSEC_PER_USEC)
@@ -199,6 +216,19 @@ int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table
 u64 mt_opening(const struct mt_window *w, u64 base);
 void mt_note_release(struct macrotick_served *entity, u64 nominal, u64 now);
 void mt_note_hold(struct task_struct *p);
+
+/* pool.c */
+int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrotick_entity *in,
+		   struct macrotick_served *entity);
+void mt_pool_enter(struct task_struct *p, int policy, int priority);
+void mt_pool_link(struct task_struct *p);
+void mt_pool_account(struct task_struct *p, u64 delta);
+void mt_pool_turn(struct macrotick_served *entity);
+void mt_pool_yield(struct task_struct *p);
+void mt_want_slack(struct rq *rq);
+void mt_grant_slack(struct rq *rq, struct mt_cpu *c);
+int mt_own_prio(struct task_struct *p);
+void mt_poke_groups(void);
 
 /* miss.c */
 void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w);

@@ -19,13 +19,17 @@ int __macrotick_normal_prio(struct task_struct *p, int prio)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	return entity && mt_is_active(entity) ? MACROTICK_PRIO : prio;
+	if (entity && mt_is_active(entity))
+		return MACROTICK_PRIO;
+	return p->macrotick.pooled ? mt_own_prio(p) : prio;
 }
 
-/* Hook of __sched_setscheduler(): a thread must be bound first. */
+/* Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no bandwidth but the pool's. */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
-	return macrotick_policy(policy) && !p->macrotick.entity ? -ENOTCONN : 0;
+	if (macrotick_policy(policy) && !p->macrotick.entity)
+		return -ENOTCONN;
+	return p->macrotick.pooled && dl_policy(policy) ? -EBUSY : 0;
 }
 
 /* Hook of __sched_setscheduler(): the policy stays, the table started or stopped. */
@@ -43,19 +47,24 @@ bool macrotick_membership_changed(struct task_struct *p)
 
 /*
  * Hook of __set_cpus_allowed_ptr_locked(). Not even a larger mask: while the
- * table is stopped the load balancer would use it.
+ * table is stopped the load balancer would use it. A pool's thread, which does
+ * not know, is told that all went well; what it asked for is remembered.
  */
-bool macrotick_pins(struct task_struct *p, const struct cpumask *mask)
+bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	return entity && !cpumask_equal(mask, cpumask_of(entity->cpu));
+	if (likely(!entity))
+		return false;
+	if (p->macrotick.pooled && !(ctx->flags & SCA_MIGRATE_ENABLE))
+		ctx->new_mask = cpumask_of(entity->cpu);
+	return !cpumask_equal(ctx->new_mask, cpumask_of(entity->cpu));
 }
 
 /* Hook of task_can_attach(): a cpuset must not find out too late. */
 bool macrotick_bound(struct task_struct *p)
 {
-	return p->macrotick.entity || p->macrotick.inherits;
+	return (p->macrotick.entity && !p->macrotick.pooled) || p->macrotick.inherits;
 }
 
 /* What passed before the thread came is not its own: first the table is brought up to now. */
@@ -80,7 +89,7 @@ static void unlink_member(struct rq *rq, struct task_struct *p)
 	if (!--entity->nr_threads)
 		list_del(&entity->node);
 	mt_cpu_of(rq)->nr_threads--;
-	memset(&p->macrotick, 0, sizeof(p->macrotick));
+	memset_after(&p->macrotick, 0, poked);
 }
 
 static int reset_on_fork(struct task_struct *p)
@@ -94,22 +103,29 @@ int mt_set_policy(struct task_struct *p)
 	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p), &(struct sched_param) { });
 }
 
+static bool is_full(const struct macrotick_served *entity)
+{
+	return !entity->pool && entity->nr_threads >= MACROTICK_MAX_THREADS;
+}
+
 static int link_checked(struct task_struct *p, struct macrotick_served *entity)
 {
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
 	int err = 0;
 
-	if (p->macrotick.entity)
+	if (p->macrotick.entity || (entity->pool && dl_policy(p->policy)))
 		err = -EBUSY;
 	else if (p->flags & PF_EXITING)
 		err = -ESRCH;
-	else if (entity->nr_threads >= MACROTICK_MAX_THREADS)
+	else if (is_full(entity))
 		err = -ENOSPC;
 	else if (cpu_of(rq) != entity->cpu || !cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu)))
 		err = -EAGAIN;
 	else
 		link_member(rq, p, entity);
+	if (!err && entity->pool)
+		mt_pool_enter(p, p->policy, p->rt_priority);
 	if (!err)
 		mt_restart(entity);
 	task_rq_unlock(rq, p, &rf);
@@ -142,6 +158,8 @@ static void restore_affinity(struct task_struct *p)
 	struct affinity_context ac = { };
 	cpumask_var_t mask;
 
+	if (p->flags & PF_KTHREAD)
+		return;			/* it was not changed */
 	if (!alloc_cpumask_var(&mask, GFP_KERNEL))
 		return;			/* it stays where it is */
 	copy_asked_affinity(mask, p);
@@ -155,34 +173,22 @@ static void restore_affinity(struct task_struct *p)
 	free_cpumask_var(mask);
 }
 
-/**
- * mt_bind - make a thread a member of an entity; it keeps its policy
- * @p: the thread
- * @name: the entity's name
- *
- * Return: 0, -ENOENT (no table, or none of its entities has that name),
- * -EBUSY (bound already), -ESRCH (exiting), -EINVAL (a kernel thread, or its
- * cpuset lacks the entity's CPU), -ENOSPC (the entity has
- * MACROTICK_MAX_THREADS), -EAGAIN (its affinity was changed meanwhile, or it
- * sleeps and fell asleep on another CPU, where it stays until it wakes up).
- */
-int mt_bind(struct task_struct *p, const char *name)
+/* A kernel thread's affinity is its maker's. */
+static int pin(struct task_struct *p, struct macrotick_served *entity)
 {
-	struct macrotick_served *entity;
-	const struct mt_slot *slot;
+	if (!(p->flags & PF_KTHREAD))
+		return set_cpus_allowed_ptr(p, cpumask_of(entity->cpu));
+	return entity->pool && cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu)) ? 0 : -EINVAL;
+}
+
+/* Under mt_control. */
+static int bind_to(struct task_struct *p, struct macrotick_served *entity)
+{
 	int err;
 
-	if (p->flags & PF_KTHREAD)
-		return -EINVAL;
-	guard(mutex)(&mt_control);
-	/* Where a swap is under way, what it leaves behind gets no more threads. */
-	slot = mt_find_slot(mt_staged ?: mt_table, name);
-	if (!slot)
-		return -ENOENT;
-	entity = slot->entity;
 	if (READ_ONCE(p->macrotick.entity))
 		return -EBUSY;
-	err = set_cpus_allowed_ptr(p, cpumask_of(entity->cpu));
+	err = pin(p, entity);
 	if (err)
 		return err;
 	mt_entity_get(entity);
@@ -196,6 +202,36 @@ int mt_bind(struct task_struct *p, const char *name)
 	mt_follow(entity);
 	wake_up_all(&mt_start_wait);
 	return 0;
+}
+
+/**
+ * mt_bind - make a thread a member of an entity; without a pool it keeps its policy
+ * @p: the thread
+ * @name: the entity's name
+ *
+ * Return: 0, -ENOENT (no table, or none of its entities has that name),
+ * -EBUSY (bound already, or a pool and SCHED_DEADLINE), -ESRCH (exiting),
+ * -EINVAL (a kernel thread, and not a pool or not on its CPU alone; or a
+ * cpuset that lacks the entity's CPU), -ENOSPC (the entity has
+ * MACROTICK_MAX_THREADS), -EAGAIN (its affinity was changed meanwhile, or it
+ * sleeps and fell asleep on another CPU, where it stays until it wakes up).
+ */
+int mt_bind(struct task_struct *p, const char *name)
+{
+	const struct mt_slot *slot;
+	int err;
+
+	scoped_guard(mutex, &mt_control) {
+		/* Where a swap is under way, what it leaves behind gets no more threads. */
+		slot = mt_find_slot(mt_staged ?: mt_table, name);
+		if (!slot)
+			return -ENOENT;
+		err = bind_to(p, slot->entity);
+	}
+	/* Now that it holds no lock of ours it may be frozen. */
+	if (!err && READ_ONCE(p->macrotick.pooled))
+		mt_set_policy(p);
+	return err;
 }
 
 /* Detaches a thread that is not in the class; NULL if somebody was faster. */
@@ -217,8 +253,16 @@ static struct macrotick_served *detach(struct task_struct *p, bool *again)
 	return entity;
 }
 
+static void leave_class(struct task_struct *p)
+{
+	struct macrotick_task *m = &p->macrotick;
+	struct sched_param param = { .sched_priority = m->pooled ? m->own_priority : 0 };
+
+	sched_setscheduler_nocheck(p, (m->pooled ? m->own_policy : SCHED_NORMAL) | reset_on_fork(p), &param);
+}
+
 /**
- * mt_unbind - end a thread's membership; it continues under SCHED_NORMAL
+ * mt_unbind - end a thread's membership; it continues under SCHED_NORMAL, or what it was in its pool
  * @p: the thread
  *
  * Return: 0, -ENOTCONN if it was not bound.
@@ -232,8 +276,7 @@ int mt_unbind(struct task_struct *p)
 		return -ENOTCONN;
 	do {
 		if (macrotick_policy(p->policy))
-			sched_setscheduler_nocheck(p, SCHED_NORMAL | reset_on_fork(p),
-						   &(struct sched_param) { });
+			leave_class(p);
 		entity = detach(p, &again);
 	} while (again);
 	if (!entity)
@@ -302,7 +345,8 @@ void macrotick_fork(struct task_struct *p)
 	if (likely(!is_child_of_member(p)))
 		return;
 	leave_at_fork(p);
-	if (current->sched_reset_on_fork || p->flags & (PF_IO_WORKER | PF_USER_WORKER))
+	if (!current->macrotick.pooled &&
+	    (current->sched_reset_on_fork || p->flags & (PF_IO_WORKER | PF_USER_WORKER)))
 		return;
 	rq = task_rq_lock(current, &rf);
 	entity = current->macrotick.entity;
@@ -320,6 +364,18 @@ void macrotick_cancel_fork(struct task_struct *p)
 	p->macrotick.inherits = NULL;
 }
 
+/* A pool's child is what its parent is there, unless that resets on fork. */
+static void enter_as_child(struct task_struct *p)
+{
+	struct macrotick_task *m = &current->macrotick;
+
+	if (!m->pooled || current->sched_reset_on_fork)
+		mt_pool_enter(p, SCHED_NORMAL, 0);
+	else
+		mt_pool_enter(p, m->own_policy, m->own_priority);
+	p->macrotick.grouped = m->grouped;
+}
+
 /* Hook of sched_post_fork(): the child is not yet awake. */
 void macrotick_post_fork(struct task_struct *p)
 {
@@ -332,11 +388,13 @@ void macrotick_post_fork(struct task_struct *p)
 		return;
 	rq = task_rq_lock(p, &rf);
 	p->macrotick.inherits = NULL;
-	joins = !p->macrotick.entity && !entity->removed &&
-		entity->nr_threads < MACROTICK_MAX_THREADS && cpu_of(rq) == entity->cpu &&
+	joins = !p->macrotick.entity && !entity->removed && !is_full(entity) &&
+		cpu_of(rq) == entity->cpu &&
 		cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu));
 	if (joins)
 		link_member(rq, p, entity);
+	if (joins && entity->pool)
+		enter_as_child(p);
 	task_rq_unlock(rq, p, &rf);
 	if (!joins)
 		mt_entity_put(entity);
@@ -438,8 +496,8 @@ static int end_wait(int err)
  * the run queue: the release only has to mark it ready, which is shorter than
  * a wake-up.
  *
- * Return: 0, -ENOTCONN (not bound), -ESHUTDOWN (the table was removed),
- * -EINTR (a signal).
+ * Return: 0, -ENOTCONN (not bound), -EINVAL (in a pool), -ESHUTDOWN (the table
+ * was removed), -EINTR (a signal).
  */
 int mt_wait(struct macrotick_wait *arg)
 {
@@ -448,6 +506,8 @@ int mt_wait(struct macrotick_wait *arg)
 
 	if (!current->macrotick.entity)
 		return -ENOTCONN;
+	if (current->macrotick.pooled)
+		return -EINVAL;
 	if (signal_pending(current))
 		return -EINTR;
 	for (;; first = false) {

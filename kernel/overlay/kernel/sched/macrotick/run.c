@@ -31,12 +31,6 @@ static bool all_online(const struct macrotick_table *table)
 	return true;
 }
 
-/* A thread of the class would lose its window, or enter the class, with the mutex held. */
-static bool would_freeze_itself(void)
-{
-	return macrotick_policy(current->policy);
-}
-
 /* With no CPU coming or going, and under mt_control. */
 static int install(struct macrotick_install *arg, struct macrotick_table *table)
 {
@@ -64,7 +58,7 @@ int mt_install(struct macrotick_install *arg)
 
 	if (IS_ERR(table))
 		return PTR_ERR(table);
-	if (arg->flags & MACROTICK_INSTALL_SWAP && would_freeze_itself()) {
+	if (arg->flags & MACROTICK_INSTALL_SWAP && mt_would_freeze_itself()) {
 		mt_table_put(table);
 		return -EDEADLK;
 	}
@@ -75,6 +69,8 @@ int mt_install(struct macrotick_install *arg)
 	cpus_read_unlock();
 	if (err)
 		mt_table_put(table);
+	else
+		mt_poke_groups();
 	return err;
 }
 
@@ -182,7 +178,7 @@ u64 mt_wind_forward(u64 epoch, const struct macrotick_table *table)
 /* Changes the installed table with no CPU coming or going. */
 static int change_table(int (*change)(struct macrotick_table *table, void *arg), void *arg)
 {
-	if (would_freeze_itself())
+	if (mt_would_freeze_itself())
 		return -EDEADLK;
 	guard(cpus_read_lock)();
 	guard(mutex)(&mt_control);

@@ -43,8 +43,22 @@ static bool can_adopt(struct macrotick_install *arg, struct macrotick_table *tab
 			mt_refuse(arg, MACROTICK_ERR_SWAP_CPU, i, old - mt_table->slots);
 			return false;
 		}
+		if (old && old->entity->nr_threads &&
+		    (old->entity->pool != fresh->pool || old->entity->slack != fresh->slack)) {
+			mt_refuse(arg, MACROTICK_ERR_SWAP_POOL, i, old - mt_table->slots);
+			return false;
+		}
 	}
 	return true;
+}
+
+/* Order and turns are the new table's at once: they decide nothing that is planned. */
+static void adopt_order(struct macrotick_served *entity, const struct macrotick_served *fresh)
+{
+	WRITE_ONCE(entity->pool, fresh->pool);
+	WRITE_ONCE(entity->slack, fresh->slack);
+	WRITE_ONCE(entity->by_priority, fresh->by_priority);
+	WRITE_ONCE(entity->slice, fresh->slice);
 }
 
 static void adopt(struct macrotick_table *table)
@@ -57,6 +71,7 @@ static void adopt(struct macrotick_table *table)
 
 		if (!old || old->entity->cpu != slot->entity->cpu)
 			continue;
+		adopt_order(old->entity, slot->entity);
 		mt_entity_put(slot->entity);
 		slot->entity = old->entity;
 		mt_entity_get(slot->entity);

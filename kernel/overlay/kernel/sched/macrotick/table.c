@@ -54,6 +54,7 @@ static int decode_entities(struct macrotick_install *arg,
 			   struct macrotick_table *table)
 {
 	u32 i, k;
+	int err;
 
 	for (i = 0; i < arg->nr_entities; i++) {
 		const struct macrotick_entity *in = &entities[i];
@@ -61,7 +62,7 @@ static int decode_entities(struct macrotick_install *arg,
 
 		if (!in->name[0] || strnlen(in->name, sizeof(in->name)) == sizeof(in->name))
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_NAME, i, 0);
-		if (in->flags != MACROTICK_ENTITY_MISS_SIGNAL &&
+		if (!(in->flags & MACROTICK_ENTITY_POOL) && in->flags != MACROTICK_ENTITY_MISS_SIGNAL &&
 		    in->flags != MACROTICK_ENTITY_MISS_KILL && in->flags)
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, i, 0);
 		for (k = 0; k < i; k++) {
@@ -73,6 +74,9 @@ static int decode_entities(struct macrotick_install *arg,
 			return -ENOMEM;
 		slot->flags = in->flags;
 		slot->max_misses = in->max_misses;
+		err = mt_decode_pool(arg, i, in, slot->entity);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -132,6 +136,8 @@ static int decode_windows(struct macrotick_install *arg,
 		if (entity->cpu >= 0 && entity->cpu != in->cpu)
 			return mt_refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
 				      first_window_of(windows, in->entity));
+		if (entity->pool && in->flags)
+			return mt_refuse(arg, MACROTICK_ERR_WINDOW_POOL, i, 0);
 		entity->cpu = in->cpu;
 		window->offset = in->offset_ns;
 		window->end = in->offset_ns + in->length_ns;

@@ -31,7 +31,10 @@ void mt_link_ready(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	list_add_tail(&p->macrotick.ready, &entity->ready);
+	if (unlikely(entity->pool))
+		mt_pool_link(p);
+	else
+		list_add_tail(&p->macrotick.ready, &entity->ready);
 	p->macrotick.linked = true;
 	entity->nr_ready++;
 	if (mt_cpu_of(rq)->served == entity)
@@ -116,10 +119,12 @@ static void open_window(struct rq *rq, struct mt_cpu *c, u64 now)
 	if (w->flags & MACROTICK_WINDOW_ACTIVATE)
 		activate_entity(rq, c, w, now);
 	c->served = entity;
+	if (unlikely(entity->slice))
+		mt_pool_turn(entity);
 	add_nr_running(rq, entity->nr_ready);
 	if (unlikely(!list_empty(&c->parked)))
 		mt_serve_parked(rq, c);
-	c->settle |= entity->nr_boosted > 0;
+	c->settle |= entity->nr_boosted || entity->slack;
 	trace_macrotick_window_begin(entity->name, cpu_of(rq), c->base + w->offset);
 }
 
@@ -152,6 +157,7 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 		return;
 	sub_nr_running(rq, entity->nr_ready);
 	c->served = NULL;
+	c->slack |= entity->slack && entity->nr_ready;
 	release_owners(rq, c, entity);
 }
 
@@ -279,6 +285,8 @@ void mt_advance(struct rq *rq, u64 now)
 	if (!c->table)
 		return;
 	advance(rq, c, now);
+	if (unlikely(c->slack) && !mt_first(c))
+		mt_grant_slack(rq, c);
 	if (unlikely(c->settle || c->tell))
 		irq_work_queue_on(&c->work, cpu_of(rq));
 	mt_resched(rq, c);
@@ -294,7 +302,7 @@ static bool begin_matters(const struct mt_window *w)
 {
 	if (unlikely(w->entity->stopped))
 		return false;
-	return w->entity->nr_ready || w->entity->nr_boosted ||
+	return w->entity->nr_ready || w->entity->nr_boosted || w->entity->slack ||
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
 }
 

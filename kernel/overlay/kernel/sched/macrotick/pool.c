@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: pools.
+ *
+ * A pool is an entity for threads that know nothing of jobs: whatever runs in
+ * a control group, and what it forks. The class serves them as it serves any
+ * thread between two waits. What is particular is here: which of them goes
+ * first, what remains of their own policy, and how they come and go with
+ * their group.
+ *
+ * A thread follows its group by itself, on its way back to user space
+ * (follow_group()): there it holds no lock, nothing else happens to it, and it
+ * is on a processor. Others only tell it to look (poke()): whoever moves it to
+ * another group, forks it, gives its group another entity or installs a table.
+ *
+ * Lock order: cgroup_mutex > cgroup_threadgroup_rwsem > mt_control.
+ */
+#include <linux/cgroup.h>
+#include <linux/task_work.h>
+#include <uapi/linux/sched/types.h>
+
+#include "internal.h"
+
+#define MT_POOL_FLAGS	(MACROTICK_ENTITY_POOL | MACROTICK_ENTITY_RR | \
+			 MACROTICK_ENTITY_PRIORITY | MACROTICK_ENTITY_SLACK)
+
+static bool is_slice(const struct macrotick_entity *in, bool in_turns)
+{
+	if (!in->slice_ns)
+		return true;
+	return in_turns && in->slice_ns >= MACROTICK_MIN_SLICE_NS && in->slice_ns <= MACROTICK_MAX_SLICE_NS;
+}
+
+/* What an entity says about its pool, or that it is none. */
+int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrotick_entity *in,
+		   struct macrotick_served *entity)
+{
+	u32 order = in->flags & (MACROTICK_ENTITY_RR | MACROTICK_ENTITY_PRIORITY);
+
+	entity->pool = in->flags & MACROTICK_ENTITY_POOL;
+	if (entity->pool && (in->flags & ~MT_POOL_FLAGS || in->max_misses || hweight32(order) > 1))
+		return mt_refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, index, 0);
+	if (!is_slice(in, entity->pool && order))
+		return mt_refuse(arg, MACROTICK_ERR_ENTITY_SLICE, index, 0);
+	entity->slack = in->flags & MACROTICK_ENTITY_SLACK;
+	entity->by_priority = order == MACROTICK_ENTITY_PRIORITY;
+	if (entity->pool && order)
+		entity->slice = in->slice_ns ?: MACROTICK_SLICE_NS;
+	return 0;
+}
+
+/* Smaller goes first. */
+static unsigned int rank(const struct task_struct *p)
+{
+	const struct macrotick_task *m = &p->macrotick;
+
+	return m->entity->by_priority ? MAX_RT_PRIO - m->own_priority : 0;
+}
+
+/* Where priorities count, a thread of SCHED_FIFO takes no turns. */
+static bool takes_turns(const struct task_struct *p)
+{
+	const struct macrotick_served *entity = p->macrotick.entity;
+
+	return entity->slice && !(entity->by_priority && p->macrotick.own_policy == SCHED_FIFO);
+}
+
+static bool goes_before(const struct task_struct *a, const struct task_struct *b)
+{
+	if (rank(a) != rank(b))
+		return rank(a) < rank(b);
+	return takes_turns(a) && takes_turns(b) && a->macrotick.used < b->macrotick.used;
+}
+
+/* Behind all that do not have to come after it. */
+static void link_in_order(struct task_struct *p)
+{
+	struct task_struct *before;
+
+	list_for_each_entry_reverse(before, &p->macrotick.entity->ready, macrotick.ready) {
+		if (!goes_before(p, before))
+			break;
+	}
+	list_add(&p->macrotick.ready, &before->macrotick.ready);
+}
+
+/*
+ * Turns go by virtual time: processor time, weighted by nice value. A turn
+ * ends with a tick or a window, mostly late; virtual time sees to it that in
+ * the long run all get their shares. Who comes, or slept, is not behind the
+ * others by more than a turn.
+ */
+void mt_pool_link(struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	if (p->macrotick.used + entity->slice < entity->vtime)
+		p->macrotick.used = entity->vtime - entity->slice;
+	link_in_order(p);
+}
+
+static void link_again(struct task_struct *p)
+{
+	list_del(&p->macrotick.ready);
+	link_in_order(p);
+}
+
+void mt_pool_account(struct task_struct *p, u64 delta)
+{
+	p->macrotick.used += delta * sched_prio_to_wmult[p->static_prio - MAX_RT_PRIO] >> 22;
+}
+
+/**
+ * mt_pool_turn - whose turn it is
+ * @entity: a pool whose threads take turns, under its run queue's lock
+ */
+void mt_pool_turn(struct macrotick_served *entity)
+{
+	struct task_struct *p = list_first_entry_or_null(&entity->ready, struct task_struct, macrotick.ready);
+	struct task_struct *next;
+
+	if (!p || !takes_turns(p))
+		return;
+	entity->vtime = max(entity->vtime, p->macrotick.used);
+	if (list_is_last(&p->macrotick.ready, &entity->ready))
+		return;
+	next = list_next_entry(p, macrotick.ready);
+	if (rank(next) == rank(p) && p->macrotick.used > next->macrotick.used + entity->slice)
+		link_again(p);
+}
+
+/* Behind the next one. */
+void mt_pool_yield(struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+	struct task_struct *next;
+
+	if (!p->macrotick.linked || list_is_last(&p->macrotick.ready, &entity->ready))
+		return;
+	next = list_next_entry(p, macrotick.ready);
+	p->macrotick.used = max(p->macrotick.used, next->macrotick.used);
+	link_again(p);
+}
+
+/*
+ * With slack, threads outside their windows leave the class, one by one, in an
+ * interrupt (mt_settle()). That must take no time from what the class serves
+ * then: they wait until it has nothing to do. When their window opens they
+ * come back at once, on their own account.
+ */
+void mt_want_slack(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	c->slack = true;
+	if (!mt_first(c))
+		mt_grant_slack(rq, c);
+}
+
+/* The class has nothing to do. */
+void mt_grant_slack(struct rq *rq, struct mt_cpu *c)
+{
+	c->slack = false;
+	mt_want_settle(rq);
+}
+
+/* A member has come to a pool. Under its run queue's lock. */
+void mt_pool_enter(struct task_struct *p, int policy, int priority)
+{
+	p->macrotick.pooled = true;
+	p->macrotick.own_policy = policy;
+	p->macrotick.own_priority = priority;
+}
+
+/* What a pool's thread has while its pool is not dispatched; never the class's own. */
+int mt_own_prio(struct task_struct *p)
+{
+	int priority = p->macrotick.own_priority;
+
+	return priority ? max(MAX_RT_PRIO - 1 - priority, MACROTICK_PRIO + 1) : p->static_prio;
+}
+
+/*
+ * Hook of __sched_setscheduler(), for what user space wants of a thread in the
+ * class: a pool's thread takes note of it.
+ */
+bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (!m->pooled || macrotick_policy(attr->sched_policy))
+		return false;
+	m->own_policy = attr->sched_policy;
+	m->own_priority = rt_policy(attr->sched_policy) ? attr->sched_priority : 0;
+	if (fair_policy(attr->sched_policy))
+		p->static_prio = NICE_TO_PRIO(attr->sched_nice);
+	p->sched_reset_on_fork = !!(attr->sched_flags & SCHED_FLAG_RESET_ON_FORK);
+	if (m->linked)
+		link_again(p);
+	mt_resched(task_rq(p), mt_cpu_of(task_rq(p)));
+	return true;
+}
+
+/* The nearest entity on the way up, or NULL. Names change under mt_control. */
+static const char *entity_of_group(struct task_group *tg)
+{
+	for (; tg; tg = tg->parent) {
+		if (READ_ONCE(tg->macrotick_entity[0]))
+			return tg->macrotick_entity;
+	}
+	return NULL;
+}
+
+static struct task_group *group_of(struct task_struct *p)
+{
+	return css_tg(task_css(p, cpu_cgrp_id));
+}
+
+/* The pool that the caller's group wants it in; under mt_control. */
+static struct macrotick_served *wanted_pool(void)
+{
+	const struct mt_slot *slot;
+	const char *name;
+
+	guard(rcu)();
+	name = entity_of_group(group_of(current));
+	slot = name ? mt_find_slot(mt_staged ?: mt_table, name) : NULL;
+	return slot && slot->entity->pool ? slot->entity : NULL;
+}
+
+/* The name of the pool to be joined; whether there is one. */
+static bool must_join(char *name)
+{
+	struct macrotick_served *wanted;
+
+	guard(mutex)(&mt_control);
+	wanted = wanted_pool();
+	if (wanted)
+		strscpy(name, wanted->name, MACROTICK_NAME_LEN);
+	return wanted;
+}
+
+static bool must_leave(void)
+{
+	guard(mutex)(&mt_control);
+	return current->macrotick.grouped && current->macrotick.entity != wanted_pool();
+}
+
+static void join(const char *name)
+{
+	int err;
+
+	current->macrotick.grouped = true;	/* before it may be frozen: who pokes asks for it */
+	err = mt_bind(current, name);
+	if (!err)
+		return;
+	current->macrotick.grouped = false;
+	if (err != -ENOENT && err != -EBUSY)
+		pr_info_ratelimited("macrotick: %s[%d] cannot enter pool %s: %d\n",
+				    current->comm, task_pid_nr(current), name, err);
+}
+
+/* On the way back to user space, or at the thread's end. */
+static void follow_group(struct callback_head *work)
+{
+	char name[MACROTICK_NAME_LEN];
+
+	/* What changes from now on is another poke. */
+	xchg(&current->macrotick.poked, false);
+	if (current->flags & PF_EXITING)
+		return;
+	if (must_leave())
+		mt_unbind(current);
+	if (!current->macrotick.entity && must_join(name))
+		join(name);
+}
+
+/* Has a thread look at its group. Kernel threads do not come with groups. */
+static void poke(struct task_struct *p)
+{
+	if (p->flags & PF_KTHREAD || xchg(&p->macrotick.poked, true))
+		return;
+	init_task_work(&p->macrotick.look, follow_group);
+	if (task_work_add(p, &p->macrotick.look, TWA_RESUME))
+		WRITE_ONCE(p->macrotick.poked, false);
+}
+
+/* Hook of the cpu controller: a child was born into a group, perhaps not its parent's. */
+void macrotick_group_fork(struct task_struct *p)
+{
+	if (!static_branch_unlikely(&macrotick_installed))
+		return;
+	guard(rcu)();
+	if (p->macrotick.grouped || entity_of_group(group_of(p)))
+		poke(p);
+}
+
+/* Hook of cpu_cgroup_attach(). */
+void macrotick_group_attach(struct cgroup_taskset *tset)
+{
+	struct cgroup_subsys_state *css;
+	struct task_struct *p;
+
+	if (!static_branch_unlikely(&macrotick_installed))
+		return;
+	cgroup_taskset_for_each(p, css, tset) {
+		if (p->macrotick.grouped || entity_of_group(css_tg(css)))
+			poke(p);
+	}
+}
+
+static void poke_threads(struct cgroup_subsys_state *css)
+{
+	struct css_task_iter it;
+	struct task_struct *p;
+
+	css_task_iter_start(css, 0, &it);
+	while ((p = css_task_iter_next(&it)))
+		poke(p);
+	css_task_iter_end(&it);
+}
+
+/* A group, and those below it. */
+static void poke_subtree(struct cgroup_subsys_state *top)
+{
+	struct cgroup_subsys_state *css;
+
+	rcu_read_lock();
+	css_for_each_descendant_pre(css, top) {
+		if (!css_tryget_online(css))
+			continue;
+		rcu_read_unlock();
+		poke_threads(css);
+		rcu_read_lock();
+		css_put(css);
+	}
+	rcu_read_unlock();
+}
+
+/* A table has come: groups may name its pools. */
+void mt_poke_groups(void)
+{
+	struct cgroup_subsys_state *css;
+
+	rcu_read_lock();
+	css_for_each_descendant_pre(css, &root_task_group.css) {
+		if (!READ_ONCE(css_tg(css)->macrotick_entity[0]) || !css_tryget_online(css))
+			continue;
+		rcu_read_unlock();
+		poke_subtree(css);
+		rcu_read_lock();
+		css_put(css);
+	}
+	rcu_read_unlock();
+}
+
+static int entity_show(struct seq_file *file, void *unused)
+{
+	guard(mutex)(&mt_control);
+	seq_printf(file, "%s\n", css_tg(seq_css(file))->macrotick_entity);
+	return 0;
+}
+
+static ssize_t entity_write(struct kernfs_open_file *of, char *buf, size_t length, loff_t offset)
+{
+	struct task_group *tg = css_tg(of_css(of));
+	char *name = strstrip(buf);
+
+	if (!capable(CAP_SYS_NICE))
+		return -EPERM;
+	if (mt_would_freeze_itself())
+		return -EDEADLK;
+	if (strlen(name) >= MACROTICK_NAME_LEN)
+		return -ENAMETOOLONG;
+	scoped_guard(mutex, &mt_control)
+		strscpy_pad(tg->macrotick_entity, name);
+	poke_subtree(of_css(of));
+	return length;
+}
+
+static struct cftype mt_group_files[] = {
+	{
+		.name		= "tt.entity",
+		.flags		= CFTYPE_NOT_ON_ROOT,
+		.seq_show	= entity_show,
+		.write		= entity_write,
+	},
+	{ }	/* terminate */
+};
+
+static int __init mt_pool_init(void)
+{
+	return cgroup_add_dfl_cftypes(&cpu_cgrp_subsys, mt_group_files);
+}
+subsys_initcall(mt_pool_init);
