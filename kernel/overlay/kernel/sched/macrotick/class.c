@@ -16,17 +16,6 @@
 
 #include <trace/events/macrotick.h>
 
-/**
- * mt_first - what the class wants a CPU to run, or NULL
- * @c: the CPU's position, under its run queue's lock
- */
-struct task_struct *mt_first(struct mt_cpu *c)
-{
-	if (c->served && !list_empty(&c->served->ready))
-		return list_first_entry(&c->served->ready, struct task_struct, macrotick.ready);
-	return list_first_entry_or_null(&c->urgent, struct task_struct, macrotick.ready);
-}
-
 /*
  * How long an urgent thread goes on before it is looked at, and how often it
  * is looked at then: less and less often, as others pay for it.

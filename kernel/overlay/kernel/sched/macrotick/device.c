@@ -268,6 +268,21 @@ static int ioctl_unbind(void __user *user)
 	return err;
 }
 
+/* The fields that are filled in, one by one: what a copy of so few bytes costs is time that the job waits. */
+static int store_job(struct macrotick_wait __user *user, const struct macrotick_wait *arg)
+{
+	if (!user_write_access_begin(user, sizeof(*user)))
+		return -EFAULT;
+	unsafe_put_user(arg->job, &user->job, fault);
+	unsafe_put_user(arg->nominal_ns, &user->nominal_ns, fault);
+	unsafe_put_user(arg->lost, &user->lost, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
 static int ioctl_wait(void __user *user)
 {
 	struct macrotick_wait arg;
@@ -277,9 +292,9 @@ static int ioctl_wait(void __user *user)
 		return err;
 	if (arg.flags)
 		return -EINVAL;
-	err = mt_wait(&arg) ?: STORE(user, arg);
+	err = mt_wait(&arg) ?: store_job(user, &arg);
 	/* Last, so that nothing but the return is between the nominal instant and the job. */
-	if (likely(!err))
+	if (likely(!err) && unlikely(READ_ONCE(current->macrotick.hold)))
 		mt_hold();
 	return err;
 }

@@ -213,8 +213,6 @@ void mt_unlink_ready(struct rq *rq, struct task_struct *p);
 
 /* lead.c */
 int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table);
-u64 mt_opening(const struct mt_window *w, u64 base);
-void mt_note_release(struct macrotick_served *entity, u64 nominal, u64 now);
 void mt_note_hold(struct task_struct *p);
 
 /* pool.c */
@@ -241,7 +239,6 @@ void mt_put_notify(struct eventfd_ctx *notify);
 void mt_forget_notify_all(void);
 
 /* class.c */
-struct task_struct *mt_first(struct mt_cpu *c);
 void mt_complete_job(struct rq *rq, struct task_struct *p);
 void mt_rest(struct rq *rq, struct task_struct *p);
 void mt_leave(struct task_struct *p);
@@ -260,6 +257,34 @@ int mt_wait(struct macrotick_wait *arg);
 /* boost.c */
 bool mt_lends(struct task_struct *p);
 void mt_settle(struct rq *rq);
+
+/* What the class wants a CPU to run, or NULL. Under its run queue's lock. */
+static inline struct task_struct *mt_first(const struct mt_cpu *c)
+{
+	if (c->served && !list_empty(&c->served->ready))
+		return list_first_entry(&c->served->ready, struct task_struct, macrotick.ready);
+	return list_first_entry_or_null(&c->urgent, struct task_struct, macrotick.ready);
+}
+
+/*
+ * When a window opens: with a lead before its offset, if all jobs of its
+ * entity are done.
+ */
+static inline u64 mt_opening(const struct mt_window *w, u64 base)
+{
+	if (unlikely(w->lead) && !w->entity->nr_ready && !w->entity->nr_jobs)
+		return base + w->offset - w->lead;
+	return base + w->offset;
+}
+
+/* An activation is handled at @now. */
+static inline void mt_note_release(struct macrotick_served *entity, u64 nominal, u64 now)
+{
+	s64 late = now - nominal;
+
+	if (late > (s64)entity->late_max && entity->nr_threads)
+		entity->late_max = late;
+}
 
 /* Whether the entity's threads belong in the class. */
 static inline bool mt_is_active(const struct macrotick_served *entity)

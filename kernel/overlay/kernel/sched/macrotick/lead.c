@@ -40,25 +40,6 @@ int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table
 	return 0;
 }
 
-/**
- * mt_opening - when a window opens
- * @w: the window
- * @base: start of its cycle
- */
-u64 mt_opening(const struct mt_window *w, u64 base)
-{
-	bool leads = w->lead && !w->entity->nr_ready && !w->entity->nr_jobs;
-
-	return base + w->offset - (leads ? w->lead : 0);
-}
-
-/* An activation is handled at @now. */
-void mt_note_release(struct macrotick_served *entity, u64 nominal, u64 now)
-{
-	if (now > nominal && entity->nr_threads)
-		entity->late_max = max(entity->late_max, now - nominal);
-}
-
 /* A job is complete: what mt_hold() saw of it. */
 void mt_note_hold(struct task_struct *p)
 {

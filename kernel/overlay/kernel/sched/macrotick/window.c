@@ -100,9 +100,8 @@ static void activate_entity(struct rq *rq, struct mt_cpu *c, const struct mt_win
 		activate_thread(rq, p, job, nominal, w->lead);
 }
 
-static void open_window(struct rq *rq, struct mt_cpu *c, u64 now)
+static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
-	const struct mt_window *w = current_window(c);
 	struct macrotick_served *entity = w->entity;
 	bool matters = entity->nr_ready ||
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && entity->nr_threads);
@@ -137,7 +136,7 @@ static void next_position(struct mt_cpu *c)
 }
 
 /* Threads that lose their window and must not be frozen, for the sake of others. */
-static void release_owners(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity)
+static void release_owners(struct rq *rq, struct macrotick_served *entity)
 {
 	struct task_struct *p, *next;
 
@@ -145,7 +144,6 @@ static void release_owners(struct rq *rq, struct mt_cpu *c, struct macrotick_ser
 		if (p->pi_blocked_on)
 			mt_add_urgent(rq, p);
 	}
-	c->settle |= entity->nr_boosted > 0;
 }
 
 static void unserve(struct rq *rq, struct mt_cpu *c)
@@ -155,15 +153,17 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 	c->open = false;
 	if (unlikely(!entity))
 		return;
-	sub_nr_running(rq, entity->nr_ready);
 	c->served = NULL;
-	c->slack |= entity->slack && entity->nr_ready;
-	release_owners(rq, c, entity);
+	c->settle |= entity->nr_boosted > 0;
+	if (likely(!entity->nr_ready))
+		return;
+	sub_nr_running(rq, entity->nr_ready);
+	c->slack |= entity->slack;
+	release_owners(rq, entity);
 }
 
-static void close_window(struct rq *rq, struct mt_cpu *c)
+static void close_window(struct rq *rq, struct mt_cpu *c, const struct mt_window *w)
 {
-	const struct mt_window *w = current_window(c);
 	struct macrotick_served *entity = w->entity;
 
 	trace_macrotick_window_end(entity->name, cpu_of(rq), c->base + w->end);
@@ -173,16 +173,19 @@ static void close_window(struct rq *rq, struct mt_cpu *c)
 	next_position(c);
 }
 
+static bool must_skip_cycles(const struct mt_cpu *c, u64 now)
+{
+	return now >= c->base + 2 * c->table->cycle && !c->staged;
+}
+
 /* After a long standstill whole cycles are passed over without a walk. */
-static void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
+static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	u64 n, cycle = c->table->cycle;
 	unsigned int i;
 
-	if (likely(now < c->base + 2 * cycle) || c->staged)
-		return;
 	if (c->open)
-		close_window(rq, c);
+		close_window(rq, c, current_window(c));
 	n = div64_u64(now - c->base, cycle) - 1;
 	c->base += n * cycle;
 	for (i = 0; i < c->schedule->nr_windows; i++) {
@@ -249,7 +252,8 @@ static void swap_table(struct rq *rq, struct mt_cpu *c)
 
 static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 {
-	skip_cycles(rq, c, now);
+	if (unlikely(must_skip_cycles(c, now)))
+		skip_cycles(rq, c, now);
 	while (c->table) {
 		const struct mt_window *w = current_window(c);
 
@@ -257,16 +261,16 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 			if (now < c->base)
 				break;
 			swap_table(rq, c);
-			if (c->table)
+			if (c->table && must_skip_cycles(c, now))
 				skip_cycles(rq, c, now);
 			continue;
 		}
 		if (now < (c->open ? c->base + w->end : mt_opening(w, c->base)))
 			break;
 		if (c->open)
-			close_window(rq, c);
+			close_window(rq, c, w);
 		else
-			open_window(rq, c, now);
+			open_window(rq, c, w, now);
 	}
 }
 
