@@ -1,6 +1,6 @@
 //! The normal form as text: a description that parses back to the same system, every default written out.
 
-use crate::system::{Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, System, Task, Workload};
+use crate::system::{Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, Pool, System, Task, Workload};
 use crate::time::Duration;
 
 impl System {
@@ -16,6 +16,9 @@ impl System {
         }
         text += &format!("cpus: [{}]\nduration: {}\n", cpus.join(", "), self.duration);
         text += &section("tasks", &self.tasks, task);
+        if !self.pools.is_empty() {
+            text += &section("pools", &self.pools, pool);
+        }
         if !self.chains.is_empty() {
             text += &section("chains", &self.chains, chain);
         }
@@ -93,6 +96,27 @@ fn execution_time(time: &ExecutionTime) -> String {
     }
 }
 
+fn pool(pool: &Pool) -> String {
+    let mut text = format!(
+        "  - name: {}\n    period: {}\n    budget: {}\n    order: {}\n",
+        scalar(&pool.name),
+        pool.period,
+        pool.budget,
+        pool.order.name()
+    );
+    let optional = [
+        ("slice", pool.order.slice().map(|slice| slice.to_string())),
+        ("cpu", pool.cpu.map(|cpu| cpu.to_string())),
+        ("cgroup", pool.cgroup.as_ref().map(|path| scalar(path))),
+    ];
+    for (key, value) in optional {
+        if let Some(value) = value {
+            text += &format!("    {key}: {value}\n");
+        }
+    }
+    text + &format!("    slack: {}\n", pool.slack)
+}
+
 fn chain(chain: &Chain) -> String {
     let bound = |key: &str, bound: Option<Duration>| bound.map_or(String::new(), |bound| format!(", {key}: {bound}"));
     format!(
@@ -111,13 +135,14 @@ fn background(background: &Background) -> String {
         Load::Periodic { period, run } => format!("{{periodic: {{period: {period}, run: {run}}}}}"),
         Load::Program(command) => format!("{{program: {}}}", words(command)),
     };
-    let policy = match background.policy {
-        Policy::Other(nice) => format!("nice: {nice}"),
-        Policy::Fifo(priority) => format!("fifo: {priority}"),
+    let place = match (&background.pool, background.policy) {
+        (Some(pool), _) => format!("pool: {}", scalar(pool)),
+        (None, Policy::Other(nice)) => format!("nice: {nice}"),
+        (None, Policy::Fifo(priority)) => format!("fifo: {priority}"),
     };
     let cpu = background.cpu.map_or(String::new(), |cpu| format!(", cpu: {cpu}"));
     let (name, count) = (scalar(&background.name), background.count);
-    format!("  - {{name: {name}, load: {load}, {policy}, count: {count}{cpu}}}\n")
+    format!("  - {{name: {name}, load: {load}, {place}, count: {count}{cpu}}}\n")
 }
 
 fn window(window: &GivenWindow) -> String {

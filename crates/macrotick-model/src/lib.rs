@@ -22,5 +22,7 @@ pub use observation::{
 };
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
-pub use system::{Background, Chain, ExecutionTime, GivenWindow, Lead, Load, OnMiss, Policy, System, Task, Workload};
+pub use system::{
+    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, OnMiss, Policy, Pool, PoolOrder, System, Task, Workload,
+};
 pub use time::{Duration, Instant};

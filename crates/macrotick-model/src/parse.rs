@@ -6,6 +6,7 @@
 
 mod context;
 mod load;
+mod pool;
 mod yaml;
 
 pub(crate) use context::nearest_name;
@@ -15,10 +16,11 @@ use yaml::{Node, Value};
 use crate::diagnostic::Diagnostics;
 use crate::system::{Chain, GivenWindow, Lead, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
-use crate::validate::{self, CPUS, CPU_RANGE, MISSES_RANGE, PERIODS, PRIORITY_RANGE, TASK_NAMES};
+use crate::validate::{self, CPUS, CPU_RANGE, MISSES_RANGE, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES};
 
-const SYSTEM_KEYS: [&str; 11] =
-    ["system", "macrotick", "cycle", "lead", "cpus", "duration", "tasks", "chains", "background", "table", "files"];
+const SYSTEM_KEYS: [&str; 12] = [
+    "system", "macrotick", "cycle", "lead", "cpus", "duration", "tasks", "pools", "chains", "background", "table", "files",
+];
 const TASK_KEYS: [&str; 11] =
     ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "on-miss", "max-misses", "workload"];
 const CHAIN_KEYS: [&str; 4] = ["name", "path", "reaction", "age"];
@@ -67,7 +69,9 @@ impl Context {
         };
         let tasks = self.require(&fields, "tasks", "the description");
         let tasks = tasks.map(|node| self.items(node, "tasks", "`tasks`", Self::task)).unwrap_or_default();
-        self.mark_sets(tasks.len());
+        let pools = self.optional_items(&fields, "pools", Self::pool);
+        self.mark_sets("tasks", tasks.len(), TASK_NAMES);
+        self.mark_sets("pools", pools.len(), POOL_NAMES);
         Some(System {
             name,
             macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(System::DEFAULT_MACROTICK),
@@ -76,6 +80,7 @@ impl Context {
             cpus,
             duration: self.optional_duration(&fields, "duration").unwrap_or(System::DEFAULT_DURATION),
             tasks,
+            pools,
             chains: self.optional_items(&fields, "chains", Self::chain),
             background: self.optional_items(&fields, "background", Self::background),
             table: fields.get("table").map(|node| self.items(node, "table", "`table`", Self::window)),
@@ -84,16 +89,16 @@ impl Context {
     }
 
     /// Rules about all names or all periods are not applied when one of them could not be read.
-    fn mark_sets(&mut self, tasks: usize) {
-        for index in 0..tasks {
-            for (key, set) in [("name", TASK_NAMES), ("period", PERIODS)] {
-                if self.is_broken(&format!("tasks[{index}].{key}")) {
+    fn mark_sets(&mut self, list: &str, count: usize, names: &str) {
+        for index in 0..count {
+            for (key, set) in [("name", names), ("period", PERIODS)] {
+                if self.is_broken(&format!("{list}[{index}].{key}")) {
                     self.mark_broken(set);
                 }
             }
         }
-        if self.is_broken("tasks") {
-            self.mark_broken(TASK_NAMES);
+        if self.is_broken(list) {
+            self.mark_broken(names);
             self.mark_broken(PERIODS);
         }
     }

@@ -29,14 +29,14 @@ pub struct CpuTable {
     pub windows: Vec<Window>,
 }
 
-/// The interval `[offset, offset + length)` of each cycle, given to one task.
+/// The interval `[offset, offset + length)` of each cycle, given to one task or pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Start within the cycle.
     pub offset: Duration,
     /// Length.
     pub length: Duration,
-    /// Name of the task that is served.
+    /// Name of the task or pool that is served.
     pub task: String,
     /// Releases a job; its start is the job's nominal instant.
     pub activate: bool,

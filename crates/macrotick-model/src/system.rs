@@ -22,6 +22,9 @@ pub struct System {
     pub duration: Duration,
     /// The tasks, in the order of the description.
     pub tasks: Vec<Task>,
+    /// The pools, in the order of the description.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
     /// The cause-effect chains.
     pub chains: Vec<Chain>,
     /// Load that runs beside the tasks and has no windows.
@@ -204,13 +207,84 @@ pub struct Chain {
     pub age: Option<Duration>,
 }
 
-/// Load beside the tasks.
+/// An entity whose threads are those of a control group, served by windows as a black box.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pool {
+    /// Unique name; it also names the pool's entity in the kernel.
+    pub name: String,
+    /// Its windows sum up to the budget in each of these, counted from the epoch.
+    pub period: Duration,
+    /// Window time in every period.
+    pub budget: Duration,
+    /// The CPU; `None` leaves it to the solver.
+    pub cpu: Option<u32>,
+    /// Which of its threads goes first.
+    pub order: PoolOrder,
+    /// Outside its windows it runs under its threads' own policies; otherwise nowhere.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub slack: bool,
+    /// The directory of an existing control group whose processes are the pool; `None`: the runner makes a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+}
+
+/// For what is not written where it is not so.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Which of a pool's threads that are ready goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolOrder {
+    /// The one that has been ready for longest, until it blocks.
+    Fifo,
+    /// They take turns, weighted by their nice values.
+    RoundRobin {
+        /// The length of a turn at nice value 0.
+        slice: Duration,
+    },
+    /// By the priorities of `SCHED_FIFO` and `SCHED_RR`; those of equal priority take turns, but for `SCHED_FIFO`.
+    Priority {
+        /// The length of a turn.
+        slice: Duration,
+    },
+}
+
+impl PoolOrder {
+    /// The words in a description.
+    pub const NAMES: [&'static str; 3] = ["fifo", "round-robin", "priority"];
+    /// The length of a turn where the description gives none.
+    pub const DEFAULT_SLICE: Duration = Duration::from_millis(1);
+
+    /// The word in a description.
+    pub fn name(self) -> &'static str {
+        match self {
+            PoolOrder::Fifo => Self::NAMES[0],
+            PoolOrder::RoundRobin { .. } => Self::NAMES[1],
+            PoolOrder::Priority { .. } => Self::NAMES[2],
+        }
+    }
+
+    /// The length of a turn, where there are any.
+    pub fn slice(self) -> Option<Duration> {
+        match self {
+            PoolOrder::Fifo => None,
+            PoolOrder::RoundRobin { slice } | PoolOrder::Priority { slice } => Some(slice),
+        }
+    }
+}
+
+/// Load beside the tasks, or in a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Background {
     /// Unique name.
     pub name: String,
     /// How many processes.
     pub count: u32,
+    /// The pool that it runs in; then it has neither a CPU nor a policy but `SCHED_OTHER` of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// The CPU; `None`: any.
     pub cpu: Option<u32>,
     /// Under which policy it runs.
@@ -251,7 +325,7 @@ pub enum Load {
 /// A window of a table given by hand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GivenWindow {
-    /// Name of the task that is served.
+    /// Name of the task or pool that is served.
     pub task: String,
     /// The CPU.
     pub cpu: u32,
@@ -271,9 +345,19 @@ impl System {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// The least common multiple of all periods; `None` where it exceeds the range or there is no task.
+    /// The pool of that name.
+    pub fn pool(&self, name: &str) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The periods of all tasks, then of all pools.
+    pub fn periods(&self) -> impl Iterator<Item = Duration> + '_ {
+        self.tasks.iter().map(|task| task.period).chain(self.pools.iter().map(|pool| pool.period))
+    }
+
+    /// The least common multiple of all periods; `None` where it exceeds the range or there is none.
     pub fn hyperperiod(&self) -> Option<Duration> {
-        let mut periods = self.tasks.iter().map(|task| task.period);
+        let mut periods = self.periods();
         let first = periods.next()?;
         periods.try_fold(first, Duration::lcm)
     }

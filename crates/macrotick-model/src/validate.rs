@@ -1,5 +1,6 @@
 //! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
 
+mod pool;
 mod table;
 mod task;
 
@@ -16,7 +17,7 @@ pub const MAX_NAME: usize = 31;
 pub const MAX_CYCLE: Duration = Duration::from_secs(3600);
 /// Most windows in a table (`MACROTICK_MAX_WINDOWS`); each job needs at least one.
 pub const MAX_WINDOWS: i64 = 1 << 20;
-/// Most tasks in a table (`MACROTICK_MAX_ENTITIES`).
+/// Most tasks and pools in a table (`MACROTICK_MAX_ENTITIES`).
 pub const MAX_TASKS: usize = 4096;
 /// Highest CPU number that any Linux supports.
 pub const CPU_RANGE: RangeInclusive<i64> = 0..=8191;
@@ -26,6 +27,8 @@ pub const PRIORITY_RANGE: RangeInclusive<i64> = 1..=99;
 pub const FIFO_RANGE: RangeInclusive<i64> = 1..=98;
 /// Misses in a row after which a task is stopped: the kernel counts them in 32 bits.
 pub const MISSES_RANGE: RangeInclusive<i64> = 1..=u32::MAX as i64;
+/// Shortest and longest turn in a pool (`MACROTICK_MIN_SLICE_NS`, `MACROTICK_MAX_SLICE_NS`).
+pub const SLICE_RANGE: RangeInclusive<Duration> = Duration::from_micros(10)..=Duration::from_secs(1);
 /// Nice values.
 pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
 /// How many processes one background entry may start.
@@ -44,7 +47,9 @@ pub(crate) struct Problem {
 
 /// Stands for the names of all tasks among what a rule needs.
 pub(crate) const TASK_NAMES: &str = "(task names)";
-/// Stands for the periods of all tasks.
+/// Stands for the names of all pools.
+pub(crate) const POOL_NAMES: &str = "(pool names)";
+/// Stands for the periods of all tasks and pools.
 pub(crate) const PERIODS: &str = "(periods)";
 /// Stands for the list of CPUs.
 pub(crate) const CPUS: &str = "cpus";
@@ -68,6 +73,9 @@ pub(crate) fn problems(system: &System) -> Vec<Problem> {
     rules.unique_names();
     for (index, task) in system.tasks.iter().enumerate() {
         rules.task(&format!("tasks[{index}]"), task);
+    }
+    for (index, pool) in system.pools.iter().enumerate() {
+        rules.pool(&format!("pools[{index}]"), pool);
     }
     for (index, chain) in system.chains.iter().enumerate() {
         rules.chain(&format!("chains[{index}]"), chain);
@@ -172,8 +180,10 @@ impl Rules<'_> {
         }
         if system.tasks.is_empty() {
             self.add("tasks", &[], "a system needs at least one task");
-        } else if system.tasks.len() > MAX_TASKS {
-            self.add("tasks", &[], format!("{} tasks, at most {MAX_TASKS} are possible", system.tasks.len()));
+        } else if system.tasks.len() + system.pools.len() > MAX_TASKS {
+            let (tasks, pools) = (system.tasks.len(), system.pools.len());
+            let what = if pools > 0 { format!("{tasks} tasks and {pools} pools") } else { format!("{tasks} tasks") };
+            self.add("tasks", &[], format!("{what}, at most {MAX_TASKS} are possible"));
         }
         self.cycle();
         self.lead();
@@ -200,7 +210,7 @@ impl Rules<'_> {
                 self.add("cycle", &[], format!("cycle {cycle} is longer than {MAX_CYCLE}"));
             }
         }
-        if system.tasks.is_empty() || system.tasks.iter().any(|task| task.period <= Duration::ZERO) {
+        if system.tasks.is_empty() || system.periods().any(|period| period <= Duration::ZERO) {
             return;
         }
         let Some(hyperperiod) = system.hyperperiod().filter(|&length| length <= MAX_CYCLE) else {
@@ -217,20 +227,22 @@ impl Rules<'_> {
             let text = format!("cycle {cycle} is not a multiple of the hyperperiod {hyperperiod}");
             self.add("cycle", &[PERIODS], text).hint = Some(format!("write {hyperperiod}, or leave it out"));
         }
-        let jobs: i64 = system.tasks.iter().map(|task| cycle / task.period).sum();
+        let jobs: i64 = system.periods().map(|period| cycle / period).sum();
         if jobs > MAX_WINDOWS {
-            let text = format!("a cycle of {cycle} holds {jobs} jobs, a table at most {MAX_WINDOWS} windows");
+            let periods = if system.pools.is_empty() { "" } else { " and periods of pools" };
+            let text = format!("a cycle of {cycle} holds {jobs} jobs{periods}, a table at most {MAX_WINDOWS} windows");
             self.add("tasks", &[PERIODS, "cycle"], text);
         }
     }
 
-    /// Tasks and background loads share one space of names, because traces tell both by name.
+    /// Tasks, pools and background loads share one space of names, because traces tell them by name.
     fn unique_names(&mut self) {
         let system = self.system;
         let tasks = system.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), &task.name));
+        let pools = system.pools.iter().enumerate().map(|(i, pool)| (format!("pools[{i}].name"), &pool.name));
         let loads = system.background.iter().enumerate().map(|(i, load)| (format!("background[{i}].name"), &load.name));
         let chains = system.chains.iter().enumerate().map(|(i, chain)| (format!("chains[{i}].name"), &chain.name));
-        self.unique(tasks.chain(loads).collect(), "task or background load");
+        self.unique(tasks.chain(pools).chain(loads).collect(), "task, pool or background load");
         self.unique(chains.collect(), "chain");
     }
 

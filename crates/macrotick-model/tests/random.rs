@@ -65,7 +65,22 @@ fn task(random: &mut Random, index: u64) -> Task {
     }
 }
 
-fn background(random: &mut Random, index: u64) -> Background {
+fn pool(random: &mut Random, index: u64) -> Pool {
+    let period = Duration::from_millis([1, 2, 5, 10][random.below(4) as usize]);
+    let slice = random.micros(10, 1_000_000);
+    Pool {
+        name: format!("pool-{index}"),
+        period,
+        budget: random.micros(1, 1000),
+        cpu: random.maybe(|random| random.below(2) as u32),
+        order: [PoolOrder::Fifo, PoolOrder::RoundRobin { slice }, PoolOrder::Priority { slice }]
+            [random.below(3) as usize],
+        slack: random.below(2) == 0,
+        cgroup: random.maybe(|random| format!("/sys/fs/cgroup/{index}-{}", random.below(9))),
+    }
+}
+
+fn background(random: &mut Random, index: u64, pools: &[Pool]) -> Background {
     let load = match random.below(4) {
         0 => Load::Hog,
         1 => Load::Syscalls,
@@ -77,12 +92,13 @@ fn background(random: &mut Random, index: u64) -> Background {
         _ => Policy::Fifo(1 + random.below(98) as u8),
     };
     let count = 1 + random.below(3) as u32;
-    Background {
-        name: format!("load-{index}"),
-        count,
-        cpu: random.maybe(|random| random.below(4) as u32),
-        policy,
-        load,
+    let name = format!("load-{index}");
+    match random.maybe(|random| pools.get(random.below(4) as usize).map(|pool| pool.name.clone())).flatten() {
+        Some(pool) => Background { name, count, pool: Some(pool), cpu: None, policy: Policy::Other(0), load },
+        None => {
+            let cpu = random.maybe(|random| random.below(4) as u32);
+            Background { name, count, pool: None, cpu, policy, load }
+        }
     }
 }
 
@@ -103,6 +119,7 @@ fn system(seed: u64) -> System {
     let path: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
     let reaction = random.maybe(|random| random.micros(1, 99_999));
     let age = random.maybe(|random| random.micros(1, 99_999)).or(reaction.xor(Some(Duration::from_millis(7))));
+    let pools: Vec<Pool> = (0..random.below(4)).map(|index| pool(random, index)).collect();
     let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
     System {
         name: format!("random-{seed}"),
@@ -112,8 +129,9 @@ fn system(seed: u64) -> System {
         cpus: vec![0, 1],
         duration: random.micros(1, 10_000_000),
         chains: vec![Chain { name: "chain".into(), path, reaction, age }],
-        background: (0..random.below(4)).map(|index| background(random, index)).collect(),
+        background: (0..random.below(4)).map(|index| background(random, index, &pools)).collect(),
         tasks,
+        pools,
         table,
         files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect(),
     }

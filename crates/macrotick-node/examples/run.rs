@@ -76,7 +76,14 @@ fn tiny_plan() -> Plan {
         activate: true,
         deadline: true,
     };
-    let hog = Background { name: "hog".into(), count: 1, cpu: Some(0), policy: Policy::Other(0), load: Load::Hog };
+    let hog = Background {
+        name: "hog".into(),
+        count: 1,
+        pool: None,
+        cpu: Some(0),
+        policy: Policy::Other(0),
+        load: Load::Hog,
+    };
     let system = System {
         name: "tiny".into(),
         macrotick: us(10),
@@ -85,6 +92,7 @@ fn tiny_plan() -> Plan {
         cpus: vec![0],
         duration: Duration::from_secs(1),
         tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],
+        pools: Vec::new(),
         chains: Vec::new(),
         background: vec![hog],
         table: None,

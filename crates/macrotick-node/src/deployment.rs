@@ -230,6 +230,7 @@ pub(crate) mod tests {
             cpus: vec![0],
             duration: Duration::from_millis(10),
             tasks,
+            pools: Vec::new(),
             chains: Vec::new(),
             background: Vec::new(),
             table: None,

@@ -183,6 +183,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
         cpus: vec![0],
         duration: ms(200),
         tasks,
+        pools: Vec::new(),
         chains: Vec::new(),
         background,
         table: None,
@@ -391,7 +392,7 @@ fn datagrams_reach_the_receiver() -> Verdict {
 }
 
 fn load(name: &str, count: u32, policy: Policy, load: Load) -> Background {
-    Background { name: name.into(), count, cpu: Some(0), policy, load }
+    Background { name: name.into(), count, pool: None, cpu: Some(0), policy, load }
 }
 
 fn every_background_load_runs() -> Verdict {

@@ -68,6 +68,7 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         cpus: (0..shape.cpus).collect(),
         duration: Duration::from_secs(1),
         tasks,
+        pools: Vec::new(),
         chains,
         background: Vec::new(),
         table: None,

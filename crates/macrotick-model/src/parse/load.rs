@@ -1,6 +1,6 @@
 //! What tasks and background processes do.
 
-use super::context::Context;
+use super::context::{Context, Fields};
 use super::yaml::{Node, Value};
 use super::UNREAD;
 use crate::system::{Background, ExecutionTime, Load, Policy, Workload};
@@ -9,7 +9,7 @@ use crate::validate::{COUNT_RANGE, CPU_RANGE, FIFO_RANGE, NICE_RANGE};
 
 const WORKLOADS: [&str; 4] = ["spin", "udp-send", "udp-receive", "program"];
 const DISTRIBUTIONS: [&str; 2] = ["uniform", "gumbel"];
-const BACKGROUND_KEYS: [&str; 6] = ["name", "load", "nice", "fifo", "count", "cpu"];
+const BACKGROUND_KEYS: [&str; 7] = ["name", "load", "nice", "fifo", "count", "cpu", "pool"];
 const LOADS: [&str; 2] = ["periodic", "program"];
 
 impl Context {
@@ -95,7 +95,10 @@ impl Context {
     }
 
     pub(super) fn background(&mut self, node: &Node, path: &str) -> Background {
-        let unread = |name: String| Background { name, count: 1, cpu: None, policy: Policy::Other(0), load: Load::Hog };
+        let unread = |name: String| {
+            let policy = Policy::Other(0);
+            Background { name, count: 1, pool: None, cpu: None, policy, load: Load::Hog }
+        };
         let Some(fields) = self.fields(node, path, "a background load", &BACKGROUND_KEYS) else {
             return unread("unread".into());
         };
@@ -107,6 +110,11 @@ impl Context {
         }
         if let Some(node) = fields.get("count") {
             background.count = self.integer(node, &fields.path_of("count"), COUNT_RANGE).unwrap_or(1);
+        }
+        if let Some(node) = fields.get("pool") {
+            background.pool = self.text(node, &fields.path_of("pool")).map(str::to_string);
+            self.only_in_pool(&fields, &what);
+            return background;
         }
         if let Some(node) = fields.get("cpu") {
             background.cpu = self.integer(node, &fields.path_of("cpu"), CPU_RANGE);
@@ -127,6 +135,16 @@ impl Context {
             (None, None) => {}
         }
         background
+    }
+
+    /// What is in a pool has its CPU and no policy of the description's.
+    fn only_in_pool(&mut self, fields: &Fields, what: &str) {
+        for key in ["nice", "fifo", "cpu"] {
+            if let Some(node) = fields.get(key) {
+                let hint = Some(format!("the pool says where and when it runs: keep `pool` or `{key}`"));
+                self.report(node.at, format!("{what} has both `pool` and `{key}`"), hint);
+            }
+        }
     }
 
     fn load(&mut self, node: &Node, path: &str) -> Load {

@@ -67,7 +67,8 @@ impl Rules<'_> {
 
     fn window(&mut self, path: &str, window: &GivenWindow) {
         let dot = format!("{path}.");
-        self.known_task(&format!("{path}.task"), &window.task);
+        self.known_entity(&format!("{path}.task"), &window.task);
+        self.flags_of_pool(path, window);
         self.cpu(&format!("{path}.cpu"), window.cpu);
         self.positive(&dot, "length", window.length);
         self.on_grid(&dot, "offset", window.offset);

@@ -122,6 +122,7 @@ impl Rules<'_> {
         if let Some(cpu) = background.cpu {
             self.range(path, "cpu", i64::from(cpu), &CPU_RANGE);
         }
+        self.in_pool(path, background);
         match background.policy {
             Policy::Other(nice) => self.range(path, "nice", i64::from(nice), &NICE_RANGE),
             Policy::Fifo(priority) => self.range(path, "fifo", i64::from(priority), &FIFO_RANGE),

@@ -50,12 +50,21 @@ fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
         cpus: vec![0],
         duration,
         tasks,
+        pools: Vec::new(),
         chains,
         background: vec![
-            Background { name: "hog".into(), count: 1, cpu: Some(0), policy: Policy::Other(0), load: Load::Hog },
+            Background {
+                name: "hog".into(),
+                count: 1,
+                pool: None,
+                cpu: Some(0),
+                policy: Policy::Other(0),
+                load: Load::Hog,
+            },
             Background {
                 name: "logger".into(),
                 count: 2,
+                pool: None,
                 cpu: None,
                 policy: Policy::Other(5),
                 load: Load::Periodic { period: Duration::from_millis(20), run: Duration::from_millis(2) },

@@ -1,0 +1,62 @@
+//! Pools.
+
+use super::context::{similar, Context, Fields};
+use super::yaml::Node;
+use super::UNREAD;
+use crate::system::{Pool, PoolOrder};
+use crate::time::Duration;
+use crate::validate::CPU_RANGE;
+
+const POOL_KEYS: [&str; 8] = ["name", "period", "budget", "cpu", "order", "slice", "slack", "cgroup"];
+
+impl Context {
+    pub(super) fn pool(&mut self, node: &Node, path: &str) -> Pool {
+        let Some(fields) = self.fields(node, path, "a pool", &POOL_KEYS) else {
+            return unread_pool();
+        };
+        let name = self.required_text(&fields, "name", "the pool");
+        let what = format!("pool `{name}`");
+        Pool {
+            period: self.required_duration(&fields, "period", &what),
+            budget: self.required_duration(&fields, "budget", &what),
+            cpu: fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)),
+            order: self.order(&fields, &what),
+            slack: fields
+                .get("slack")
+                .and_then(|node| self.boolean(node, &fields.path_of("slack")))
+                .unwrap_or_default(),
+            cgroup: fields
+                .get("cgroup")
+                .and_then(|node| self.text(node, &fields.path_of("cgroup")).map(str::to_string)),
+            name,
+        }
+    }
+
+    fn order(&mut self, fields: &Fields, what: &str) -> PoolOrder {
+        let slice = self.optional_duration(fields, "slice");
+        let turn = slice.unwrap_or(PoolOrder::DEFAULT_SLICE);
+        let path = fields.path_of("order");
+        let word = fields.get("order").and_then(|node| Some((self.text(node, &path)?, node)));
+        match word {
+            None | Some(("round-robin", _)) => PoolOrder::RoundRobin { slice: turn },
+            Some(("priority", _)) => PoolOrder::Priority { slice: turn },
+            Some(("fifo", _)) => {
+                if let Some(node) = fields.get("slice") {
+                    let hint = Some("with `order: fifo` nobody takes turns: leave `slice` out".into());
+                    self.report(node.at, format!("{what} has a `slice`, but its order is `fifo`"), hint);
+                }
+                PoolOrder::Fifo
+            }
+            Some((other, node)) => {
+                let hint = similar(other, &PoolOrder::NAMES);
+                self.refuse(&path, node.at, format!("unknown order `{other}`"), Some(hint));
+                PoolOrder::Fifo
+            }
+        }
+    }
+}
+
+fn unread_pool() -> Pool {
+    let (period, budget): (Duration, Duration) = (UNREAD, UNREAD);
+    Pool { name: "unread".into(), period, budget, cpu: None, order: PoolOrder::Fifo, slack: false, cgroup: None }
+}

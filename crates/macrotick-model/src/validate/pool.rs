@@ -1,0 +1,82 @@
+//! Rules of pools, and of what runs or is served in them.
+
+use super::{Rules, CPUS, POOL_NAMES, SLICE_RANGE, TASK_NAMES};
+use crate::parse::nearest_name;
+use crate::system::{Background, GivenWindow, Policy, Pool};
+use crate::time::Duration;
+
+impl Rules<'_> {
+    pub(super) fn pool(&mut self, path: &str, pool: &Pool) {
+        let dot = format!("{path}.");
+        let at = |key: &str| format!("{path}.{key}");
+        self.name(&at("name"), &pool.name);
+        self.positive(&dot, "period", pool.period);
+        self.positive(&dot, "budget", pool.budget);
+        self.on_grid(&dot, "period", pool.period);
+        if pool.budget > pool.period && pool.period > Duration::ZERO {
+            let text = format!("budget {} is longer than the period {}", pool.budget, pool.period);
+            self.add(at("budget"), &[&at("period")], text);
+        }
+        if let Some(cpu) = pool.cpu {
+            self.cpu(&at("cpu"), cpu);
+        }
+        if let Some(slice) = pool.order.slice().filter(|slice| !SLICE_RANGE.contains(slice)) {
+            let text = format!("slice {slice} is out of range: {} to {}", SLICE_RANGE.start(), SLICE_RANGE.end());
+            self.add(at("slice"), &[&at("order")], text);
+        }
+        if let Some(cgroup) = &pool.cgroup {
+            self.cgroup(&at("cgroup"), cgroup);
+        }
+    }
+
+    /// Whether there is such a group is the host's business.
+    fn cgroup(&mut self, path: &str, cgroup: &str) {
+        let well_formed = cgroup.starts_with('/') && !cgroup.contains('\0');
+        if !well_formed || cgroup.split('/').any(|part| part == "..") {
+            self.add(path, &[], format!("`{cgroup}` is not the absolute path of a directory")).hint =
+                Some("write \"/sys/fs/cgroup/NAME\"".into());
+        }
+        let twice = self.system.pools.iter().filter(|pool| pool.cgroup.as_deref() == Some(cgroup)).count() > 1;
+        if twice {
+            self.add(path, &[], format!("two pools are to be the control group `{cgroup}`"));
+        }
+    }
+
+    pub(super) fn in_pool(&mut self, path: &str, background: &Background) {
+        let Some(name) = &background.pool else { return };
+        if self.system.pool(name).is_none() {
+            let near = nearest_name(name, self.system.pools.iter().map(|pool| pool.name.as_str()));
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            self.add(format!("{path}.pool"), &[POOL_NAMES], format!("no pool is named `{name}`")).hint = hint;
+        }
+        if background.cpu.is_some() || background.policy != Policy::Other(0) {
+            let text = format!("background load `{}` in a pool has a CPU or a policy of its own", background.name);
+            self.add(path, &[CPUS], text);
+        }
+    }
+
+    /// What a window serves.
+    pub(super) fn known_entity(&mut self, path: &str, name: &str) {
+        let system = self.system;
+        if system.task(name).is_some() || system.pool(name).is_some() {
+            return;
+        }
+        let names = system.tasks.iter().map(|task| &task.name).chain(system.pools.iter().map(|pool| &pool.name));
+        let hint = nearest_name(name, names.map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+        let what = if system.pools.is_empty() { "task" } else { "task or pool" };
+        self.add(path, &[TASK_NAMES, POOL_NAMES], format!("no {what} is named `{name}`")).hint = hint;
+    }
+
+    /// A pool has no jobs.
+    pub(super) fn flags_of_pool(&mut self, path: &str, window: &GivenWindow) {
+        if self.system.pool(&window.task).is_none() {
+            return;
+        }
+        for (key, set) in [("activate", window.activate), ("deadline", window.deadline)] {
+            if set {
+                let text = format!("`{}` is a pool, which has no jobs: its windows have no `{key}`", window.task);
+                self.add(format!("{path}.{key}"), &[&format!("{path}.task"), POOL_NAMES], text);
+            }
+        }
+    }
+}
