@@ -1,4 +1,4 @@
-//! Which CPU serves which task.
+//! Which CPU serves which task and which pool.
 
 use macrotick_model::Duration;
 
@@ -17,8 +17,8 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
-    /// Spreads the tasks (worst fit: each on the emptiest CPU), or, where that leaves no room for a big one, packs
-    /// them (best fit). Pinned tasks come first, then the demanding ones.
+    /// Spreads tasks and pools (worst fit: each on the emptiest CPU), or, where that leaves no room for a big one, packs
+    /// them (best fit). Pinned ones come first, tasks before pools, then the demanding ones.
     pub fn new(demands: &[Demand], cpus: &[u32], cycle: Duration) -> Result<Assignment, PlanError> {
         let empty = Assignment {
             cycle,
@@ -30,11 +30,13 @@ impl Assignment {
         let capacity = empty.capacity() * cpus.len() as i64;
         if demand > capacity {
             let lead = demands.first().map_or(Duration::ZERO, |task| task.lead);
-            return Err(PlanError::Overload { demand, lead, capacity, cycle, cpus: cpus.len() });
+            let pools = demands.iter().any(Demand::is_pool);
+            return Err(PlanError::Overload { pools, demand, lead, capacity, cycle, cpus: cpus.len() });
         }
         let mut order: Vec<usize> = (0..demands.len()).collect();
         order.sort_by_key(|&task| {
-            (demands[task].cpu.is_none(), std::cmp::Reverse(demands[task].per_cycle(cycle)), task)
+            let demand = &demands[task];
+            (demand.cpu.is_none(), demand.is_pool(), std::cmp::Reverse(demand.per_cycle(cycle)), task)
         });
         let spread = empty.clone().fill(demands, &order, false);
         spread.or_else(|error| empty.fill(demands, &order, true).map_err(|_| error))
@@ -65,6 +67,7 @@ impl Assignment {
             }
             let Some(cpu) = allowed.into_iter().find(|&cpu| self.load[cpu] + demand <= self.capacity()) else {
                 return Err(PlanError::NoRoom {
+                    kind: demands[task].kind,
                     task: demands[task].name.clone(),
                     demand,
                     lead: demands[task].lead,

@@ -1,27 +1,36 @@
-//! What each task asks of its CPU, on the grid.
+//! What each task and each pool asks of its CPU, on the grid.
 
-use macrotick_model::{Duration, System};
+use macrotick_model::{Duration, Pool, System, Task};
 
-use crate::error::PlanError;
+use crate::error::{Kind, PlanError};
 use crate::MIN_WINDOW;
 
 /// A task as the solver sees it; all lengths are multiples of the macrotick.
+///
+/// A pool asks for its budget as a task would for its jobs' wcet, from the start of each period to its end, but without
+/// a lead.
 #[derive(Clone, Debug)]
 pub(crate) struct Demand {
+    pub kind: Kind,
     pub name: String,
     pub period: Duration,
-    /// Rounded up to the macrotick, at least the shortest window.
+    /// Rounded up to the macrotick, at least the shortest window. Of a pool its budget.
     pub wcet: Duration,
     /// Rounded down to the macrotick.
     pub deadline: Duration,
     pub offset: Option<Duration>,
     pub jitter: Option<Duration>,
-    /// How long the CPU must be free of windows before each start: the system's lead, rounded up to the macrotick.
+    /// How long the CPU must be free of windows before each start: the system's lead, rounded up to the macrotick; zero
+    /// for a pool.
     pub lead: Duration,
     pub cpu: Option<u32>,
 }
 
 impl Demand {
+    pub fn is_pool(&self) -> bool {
+        self.kind == Kind::Pool
+    }
+
     /// Whether starts must keep to a phase, so that the task cannot be left to EDF.
     pub fn needs_phase(&self) -> bool {
         self.jitter.is_some()
@@ -57,25 +66,46 @@ pub(crate) fn lead(system: &System) -> Duration {
     system.lead.map_or(Duration::ZERO, |lead| round_up(lead.reserved(), system.macrotick))
 }
 
+/// The tasks in the order of the system, then the pools.
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
+    let tasks = system.tasks.iter().map(|task| of_task(task, system));
+    tasks.chain(system.pools.iter().map(|pool| of_pool(pool, system))).collect()
+}
+
+fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
     let grid = system.macrotick;
-    let lead = lead(system);
-    let demand = |task: &macrotick_model::Task| {
-        let wcet = round_up(task.wcet, grid).max(quantum(grid));
-        let deadline = task.deadline - task.deadline % grid;
-        if wcet > deadline {
-            return Err(PlanError::Grid { task: task.name.clone(), wcet, deadline });
-        }
-        Ok(Demand {
-            name: task.name.clone(),
-            period: task.period,
-            wcet,
-            deadline,
-            offset: task.offset,
-            jitter: task.jitter.map(|jitter| jitter - jitter % grid),
-            lead,
-            cpu: task.cpu,
-        })
-    };
-    system.tasks.iter().map(demand).collect()
+    fitting(Demand {
+        kind: Kind::Task,
+        name: task.name.clone(),
+        period: task.period,
+        wcet: round_up(task.wcet, grid).max(quantum(grid)),
+        deadline: task.deadline - task.deadline % grid,
+        offset: task.offset,
+        jitter: task.jitter.map(|jitter| jitter - jitter % grid),
+        lead: lead(system),
+        cpu: task.cpu,
+    })
+}
+
+fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
+    let grid = system.macrotick;
+    fitting(Demand {
+        kind: Kind::Pool,
+        name: pool.name.clone(),
+        period: pool.period,
+        wcet: round_up(pool.budget, grid).max(quantum(grid)),
+        deadline: pool.period,
+        offset: None,
+        jitter: None,
+        lead: Duration::ZERO,
+        cpu: pool.cpu,
+    })
+}
+
+fn fitting(demand: Demand) -> Result<Demand, PlanError> {
+    let Demand { kind, wcet, deadline, .. } = demand;
+    if wcet > deadline {
+        return Err(PlanError::Grid { kind, task: demand.name, wcet, deadline });
+    }
+    Ok(demand)
 }

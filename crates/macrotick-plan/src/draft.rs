@@ -117,8 +117,8 @@ impl Problem<'_> {
     }
 
     fn missed(&self, draft: &Draft, task: usize) -> PlanError {
-        let Demand { ref name, wcet, deadline, lead, .. } = self.demands[task];
+        let Demand { kind, ref name, wcet, deadline, lead, .. } = self.demands[task];
         let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
-        PlanError::Deadline { task: name.clone(), cpu, wcet, deadline, lead, others }
+        PlanError::Deadline { kind, task: name.clone(), cpu, wcet, deadline, lead, others }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Filling<'a> {
     /// Among equal deadlines the lower rank goes first, so that a chain runs in its order.
     pub ranks: &'a [usize],
     pub gaps: &'a [Gap],
-    /// How long no window may lie before the start of a job.
+    /// The longest time for which no window may lie before the start of a job.
     pub lead: Duration,
     pub cycle: Duration,
     pub macrotick: Duration,
@@ -190,7 +190,7 @@ impl Simulation<'_> {
 
     /// Whether to run the job, to keep its lead free, or (`None`) to let less urgent ones run.
     fn consider(&self, task: usize, gap_end: Duration, waiting: &mut Waiting) -> Option<Choice> {
-        let Filling { lead, quantum, .. } = *self.filling;
+        let (lead, quantum) = (self.filling.demands[task].lead, self.filling.quantum);
         let start = self.start(task);
         if start == self.now {
             return Some(Choice::Run(task, waiting.lead));
@@ -210,8 +210,9 @@ impl Simulation<'_> {
         if self.open[task].is_some_and(|open| open.started) {
             return self.now;
         }
-        let start = self.now.max(self.busy_until + self.filling.lead);
-        let guarded = || behind_guard(start, &self.filling.demands[task], self.filling.macrotick);
+        let demand = &self.filling.demands[task];
+        let start = self.now.max(self.busy_until + demand.lead);
+        let guarded = || behind_guard(start, demand, self.filling.macrotick);
         self.guarded.then(guarded).flatten().unwrap_or(start)
     }
 

@@ -4,6 +4,42 @@ use std::fmt;
 
 use macrotick_model::Duration;
 
+/// What could not be planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A task.
+    Task,
+    /// A pool.
+    Pool,
+}
+
+impl Kind {
+    /// What is to be given within a length of time.
+    fn length(self) -> &'static str {
+        match self {
+            Kind::Task => "wcet",
+            Kind::Pool => "budget",
+        }
+    }
+
+    /// What that length of time is.
+    fn limit(self) -> &'static str {
+        match self {
+            Kind::Task => "deadline",
+            Kind::Pool => "period",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Task => "task",
+            Kind::Pool => "pool",
+        })
+    }
+}
+
 /// Which bound of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
@@ -31,23 +67,32 @@ pub enum PlanError {
     /// `null` needs a table in the description.
     #[error("the null solver takes the table given in the description, and there is none")]
     NoTable,
-    /// The wcet rounded up to the grid exceeds the deadline rounded down to it.
-    #[error("task `{task}`: its wcet needs {wcet} on the grid, its deadline leaves {deadline}")]
+    /// The wcet or budget rounded up to the grid exceeds the deadline rounded down to it.
+    #[error(
+        "{kind} `{task}`: its {} needs {wcet} on the grid, its {} leaves {deadline}",
+        .kind.length(),
+        .kind.limit()
+    )]
     Grid {
-        /// The task.
+        /// What it is.
+        kind: Kind,
+        /// The task or pool.
         task: String,
-        /// The wcet as planned: a multiple of the macrotick, at least the shortest window.
+        /// The wcet or budget as planned: a multiple of the macrotick, at least the shortest window.
         wcet: Duration,
-        /// The deadline as planned.
+        /// The deadline as planned, a pool's period.
         deadline: Duration,
     },
-    /// All tasks together need more than all CPUs may give.
+    /// All tasks and pools together need more than all CPUs may give.
     #[error(
-        "the tasks need {demand} of every {cycle}{}, {cpus} CPU(s) may give {capacity} ({} % of each)",
+        "the tasks{} need {demand} of every {cycle}{}, {cpus} CPU(s) may give {capacity} ({} % of each)",
+        if *.pools { " and pools" } else { "" },
         with_lead(.lead),
         crate::CAP_PERMILLE / 10
     )]
     Overload {
+        /// Whether there are pools.
+        pools: bool,
         /// Time needed in one cycle, leads included.
         demand: Duration,
         /// The lead of each job on the grid; zero where the system has none.
@@ -59,14 +104,16 @@ pub enum PlanError {
         /// How many CPUs.
         cpus: usize,
     },
-    /// A task fits on none of its CPUs beside what is there already.
+    /// A task or pool fits on none of its CPUs beside what is there already.
     #[error(
-        "task `{task}` needs {demand} of every {cycle}{}: CPU {cpu}, the emptiest it may use, has {free} left of \
+        "{kind} `{task}` needs {demand} of every {cycle}{}: CPU {cpu}, the emptiest it may use, has {free} left of \
          {capacity}",
         with_lead(.lead)
     )]
     NoRoom {
-        /// The task.
+        /// What it is.
+        kind: Kind,
+        /// The task or pool.
         task: String,
         /// Time it needs in one cycle, leads included.
         demand: Duration,
@@ -102,24 +149,27 @@ pub enum PlanError {
         /// The tasks placed there before.
         others: Vec<String>,
     },
-    /// A job of the task misses its deadline even under EDF.
+    /// A job of the task misses its deadline even under EDF, or a period of the pool has too little left.
     #[error(
-        "task `{task}`: a job on CPU {cpu} does not get {wcet} within {deadline}{}, beside {}",
+        "{kind} `{task}`: a {} on CPU {cpu} does not get {wcet} within {deadline}{}, beside {}",
+        if *.kind == Kind::Pool { "period" } else { "job" },
         with_lead(.lead),
         list(.others)
     )]
     Deadline {
-        /// The task.
+        /// What it is.
+        kind: Kind,
+        /// The task or pool.
         task: String,
         /// The CPU tried last.
         cpu: u32,
-        /// Time per job.
+        /// Time per job or period.
         wcet: Duration,
-        /// From release to deadline.
+        /// From release to deadline, a pool's period.
         deadline: Duration,
         /// The lead of each job on the grid; zero where the system has none.
         lead: Duration,
-        /// The other tasks on that CPU.
+        /// What else is on that CPU.
         others: Vec<String>,
     },
     /// Every table that was found exceeds a chain's bound.

@@ -7,10 +7,15 @@
 //! are placed too, each behind its predecessor; when a bound is still exceeded, other orders and phases are tried
 //! ([`Strategy`]).
 //!
+//! Pools get what is left of their CPU, in as many windows as it takes. Where tasks that are filled in leave a period too
+//! little, both are filled in together, and a pool that still has too little is placed like a task. Their windows have no
+//! flags.
+//!
 //! A jitter bound is always planned as none at all: starts of a placed task do not vary.
 //!
 //! Before each start the CPU is left free for the lead. For placed tasks the lead is taken together with the first
-//! window, for the others the simulation idles; all instants remain those of windows.
+//! window, for the others the simulation idles; all instants remain those of windows. Pools
+//! have none.
 
 use std::cmp::Reverse;
 
@@ -55,7 +60,7 @@ struct Strategy {
 pub(crate) struct Problem<'a> {
     system: &'a System,
     pub cycle: Duration,
-    /// What is kept free before each job; each demand has it, too.
+    /// What is kept free before each job; the demand of each task has it, too.
     pub lead: Duration,
     pub demands: Vec<Demand>,
     /// The chains' tasks by index.
@@ -260,12 +265,35 @@ impl<'a> Problem<'a> {
         for job in 0..self.cycle / period {
             for (index, &(start, length)) in parts.iter().enumerate() {
                 let start = (start + period * job) % self.cycle;
-                pieces.push(Piece { start, length, task, activate: index == 0, deadline: index == last });
+                let piece = Piece { start, length, task, activate: index == 0, deadline: index == last };
+                pieces.push(self.flagged(piece));
             }
         }
     }
 
+    /// A pool has no jobs, so its windows have no flags.
+    fn flagged(&self, piece: Piece) -> Piece {
+        let job = !self.demands[piece.task].is_pool();
+        Piece { activate: piece.activate && job, deadline: piece.deadline && job, ..piece }
+    }
+
+    /// Tasks go first: pools get what they leave. Only where that is too little, they compete.
     fn fill(&self, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
+        let (pools, jobs): (Vec<usize>, Vec<usize>) = tasks.iter().partition(|&&task| self.demands[task].is_pool());
+        if pools.is_empty() {
+            return self.fill_gaps(&jobs, taken);
+        }
+        self.fill_in_turn(&jobs, &pools, taken).or_else(|_| self.fill_gaps(tasks, taken))
+    }
+
+    fn fill_in_turn(&self, jobs: &[usize], pools: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
+        let pieces = self.fill_gaps(jobs, taken)?;
+        let taken = table::joined(taken.iter().chain(&pieces).copied().collect());
+        let rest = self.fill_gaps(pools, &taken)?;
+        Ok(pieces.into_iter().chain(rest).collect())
+    }
+
+    fn fill_gaps(&self, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
@@ -279,7 +307,7 @@ impl<'a> Problem<'a> {
             macrotick: self.system.macrotick,
             quantum: quantum(self.system.macrotick),
         };
-        filling.run()
+        Ok(filling.run()?.into_iter().map(|piece| self.flagged(piece)).collect())
     }
 }
 

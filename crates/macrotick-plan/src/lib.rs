@@ -20,7 +20,7 @@ use std::str::FromStr;
 
 use macrotick_model::{Duration, Plan, System};
 
-pub use error::{Bound, PlanError};
+pub use error::{Bound, Kind, PlanError};
 
 /// Most of a CPU that windows may take, in thousandths: the kernel keeps the rest (`MACROTICK_CAP_PERMILLE`).
 pub const CAP_PERMILLE: i64 = 950;
