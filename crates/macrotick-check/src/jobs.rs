@@ -21,7 +21,7 @@ pub(crate) struct Job {
 /// The windows of one task with their CPUs, table by table.
 pub(crate) type Served<'a> = Vec<(u32, &'a Window)>;
 
-/// All windows by the name of the task they serve.
+/// All windows by the name of the task or pool they serve.
 pub(crate) fn by_task(plan: &Plan) -> BTreeMap<&str, Served<'_>> {
     let mut served: BTreeMap<&str, Served> = BTreeMap::new();
     for table in &plan.tables {

@@ -5,6 +5,7 @@
 
 mod chains;
 mod jobs;
+mod pools;
 mod text;
 mod violation;
 mod windows;
@@ -21,6 +22,9 @@ pub struct Verdict {
     pub violations: Vec<Violation>,
     /// One entry per task that has jobs, in the order of the system.
     pub tasks: Vec<TaskVerdict>,
+    /// One entry per pool that has windows, in the order of the system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolVerdict>,
     /// One entry per chain, in the order of the system.
     pub chains: Vec<ChainVerdict>,
     /// One entry per table, in the order of the plan.
@@ -40,6 +44,25 @@ pub struct TaskVerdict {
     pub jitter: Duration,
     /// Shortest time from the end of a DEADLINE window to the job's deadline; negative for a late one.
     pub slack: Duration,
+}
+
+/// What the table gives to a pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PoolVerdict {
+    /// The pool.
+    pub name: String,
+    /// The CPU of its first window.
+    pub cpu: u32,
+    /// Its windows in one cycle.
+    pub windows: usize,
+    /// The least window time in one of its periods.
+    pub given: Duration,
+    /// What it asks for in each.
+    pub budget: Duration,
+    /// The period.
+    pub period: Duration,
+    /// The longest time without a window of it, also around the end of the cycle.
+    pub gap: Duration,
 }
 
 /// What the table gives to a chain. A time is missing where a task of the chain has no proper jobs.
@@ -81,7 +104,8 @@ impl Verdict {
 
 /// Judges a plan.
 pub fn check(plan: &Plan) -> Verdict {
-    let mut verdict = Verdict { violations: Vec::new(), tasks: Vec::new(), chains: Vec::new(), cpus: Vec::new() };
+    let mut verdict =
+        Verdict { violations: Vec::new(), tasks: Vec::new(), pools: Vec::new(), chains: Vec::new(), cpus: Vec::new() };
     if !windows::time_base(plan, &mut verdict.violations) {
         // Without a sound cycle nothing can be replayed.
         return verdict;
@@ -94,6 +118,10 @@ pub fn check(plan: &Plan) -> Verdict {
         let jobs = jobs::replay(plan, task, windows, &mut verdict.violations);
         verdict.tasks.extend(jobs::judge(plan, task, &jobs, &mut verdict.violations));
         replayed.push(jobs);
+    }
+    for pool in &plan.system.pools {
+        let windows = served.get(pool.name.as_str()).map_or(&[][..], Vec::as_slice);
+        verdict.pools.extend(pools::judge(plan, pool, windows, &mut verdict.violations));
     }
     chains::check(plan, &replayed, &mut verdict);
     verdict

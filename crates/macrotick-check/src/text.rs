@@ -4,7 +4,7 @@ use std::fmt;
 
 use macrotick_model::Duration;
 
-use crate::{ChainVerdict, Verdict};
+use crate::{ChainVerdict, PoolVerdict, Verdict};
 
 /// More violations than this are only counted.
 const SHOWN: usize = 50;
@@ -37,8 +37,17 @@ impl fmt::Display for Verdict {
             let (name, jobs) = (&task.name, task.jobs);
             writeln!(f, "{name:<width$} {jobs:>6} {:>12} {:>12} {:>12}", task.response, task.jitter, task.slack)?;
         }
+        self.pools.iter().try_for_each(|pool| pool_line(f, pool))?;
         self.chains.iter().try_for_each(|chain| line(f, chain))
     }
+}
+
+fn pool_line(f: &mut fmt::Formatter<'_>, pool: &PoolVerdict) -> fmt::Result {
+    let PoolVerdict { name, cpu, windows, given, budget, period, gap } = pool;
+    writeln!(
+        f,
+        "pool {name}: {windows} windows on CPU {cpu}, {given} of every {period} (budget {budget}), at most {gap} without"
+    )
 }
 
 fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {

@@ -20,7 +20,7 @@ pub enum Violation {
     UnknownCpu { cpu: u32 },
     /// Two tables for one CPU, or tables not in ascending order.
     TableOrder { cpu: u32 },
-    /// A window for a task that the system does not have.
+    /// A window for a task or pool that the system does not have.
     UnknownTask { cpu: u32, window: usize, task: String },
     /// An offset or length that is no multiple of the macrotick.
     OffGrid { cpu: u32, window: usize, offset: Duration, length: Duration },
@@ -57,6 +57,16 @@ pub enum Violation {
     Late { task: String, job: i64, end: Duration, deadline: Duration },
     /// Starts that vary more than the jitter bound allows.
     Jitter { task: String, jitter: Duration, bound: Duration },
+    /// A pool without a window.
+    PoolNoWindow { pool: String },
+    /// A pool with windows on two CPUs.
+    PoolMigrates { pool: String, cpu: u32, other: u32 },
+    /// A pool not on the CPU it is pinned to.
+    PoolWrongCpu { pool: String, cpu: u32, pinned: u32 },
+    /// A window of a pool that activates a job or has a deadline.
+    PoolFlags { pool: String, cpu: u32, offset: Duration },
+    /// A period in which a pool's windows sum up to less than its budget; periods count within the cycle, from 0.
+    PoolBudget { pool: String, number: i64, given: Duration, budget: Duration },
     /// A chain that reacts too slowly.
     Reaction { chain: String, reaction: Duration, bound: Duration },
     /// A chain whose data grow too old.
@@ -76,7 +86,9 @@ impl fmt::Display for Violation {
             TooManyWindows { windows, limit } => write!(f, "{windows} windows, at most {limit} are possible"),
             UnknownCpu { cpu } => write!(f, "CPU {cpu} has a table but is not among the system's CPUs"),
             TableOrder { cpu } => write!(f, "the table of CPU {cpu} is not in ascending order of CPUs"),
-            UnknownTask { cpu, window, task } => write!(f, "CPU {cpu}, window {window}: no task is named `{task}`"),
+            UnknownTask { cpu, window, task } => {
+                write!(f, "CPU {cpu}, window {window}: no task or pool is named `{task}`")
+            }
             OffGrid { cpu, window, offset, length } => {
                 write!(f, "CPU {cpu}, window {window}: offset {offset} or length {length} is off the grid")
             }
@@ -121,6 +133,17 @@ impl fmt::Display for Violation {
                 write!(f, "task `{task}`, job {job}: ends at {end}, its deadline is {deadline}")
             }
             Jitter { task, jitter, bound } => write!(f, "task `{task}`: starts vary by {jitter}, the bound is {bound}"),
+            PoolNoWindow { pool } => write!(f, "pool `{pool}` has no window"),
+            PoolMigrates { pool, cpu, other } => write!(f, "pool `{pool}` has windows on CPU {cpu} and on CPU {other}"),
+            PoolWrongCpu { pool, cpu, pinned } => {
+                write!(f, "pool `{pool}` is pinned to CPU {pinned} and has windows on CPU {cpu}")
+            }
+            PoolFlags { pool, cpu, offset } => {
+                write!(f, "pool `{pool}`: the window at {offset} on CPU {cpu} is of a job, which pools do not have")
+            }
+            PoolBudget { pool, number, given, budget } => {
+                write!(f, "pool `{pool}`, period {number}: windows of {given} for a budget of {budget}")
+            }
             Reaction { chain, reaction, bound } => {
                 write!(f, "chain `{chain}`: reaction time {reaction}, the bound is {bound}")
             }

@@ -1,6 +1,6 @@
 //! What can be said of windows without knowing jobs: grid, order, overlap, leads, capacity, CPUs.
 
-use macrotick_model::{CpuTable, Duration, Plan, Task};
+use macrotick_model::{CpuTable, Duration, Plan};
 
 use crate::{CpuVerdict, Verdict, Violation};
 
@@ -16,7 +16,9 @@ pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) -> bool {
     if plan.system.macrotick <= Duration::ZERO {
         violations.push(Violation::Macrotick { macrotick: plan.system.macrotick });
     }
-    for Task { name, period, .. } in &plan.system.tasks {
+    let tasks = plan.system.tasks.iter().map(|task| (&task.name, &task.period));
+    let pools = plan.system.pools.iter().map(|pool| (&pool.name, &pool.period));
+    for (name, period) in tasks.chain(pools) {
         if *period <= Duration::ZERO || plan.cycle <= Duration::ZERO || plan.cycle % *period != Duration::ZERO {
             violations.push(Violation::Cycle { cycle: plan.cycle, task: name.clone(), period: *period });
         }
@@ -47,7 +49,9 @@ pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
 
 fn shapes(plan: &Plan, table: &CpuTable, violations: &mut Vec<Violation>) {
     let (cpu, grid) = (table.cpu, plan.system.macrotick);
-    let names: std::collections::BTreeSet<&str> = plan.system.tasks.iter().map(|task| task.name.as_str()).collect();
+    let tasks = plan.system.tasks.iter().map(|task| task.name.as_str());
+    let pools = plan.system.pools.iter().map(|pool| pool.name.as_str());
+    let names: std::collections::BTreeSet<&str> = tasks.chain(pools).collect();
     for (index, window) in table.windows.iter().enumerate() {
         let (offset, length) = (window.offset, window.length);
         if !names.contains(window.task.as_str()) {

@@ -4,7 +4,7 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
-use macrotick_model::{CpuTable, Duration, Lead, Plan, System, Window};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, System, Window};
 use macrotick_plan::{plan, Solver};
 
 /// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
@@ -505,4 +505,109 @@ fn the_verdict_reads_well_and_serialises() {
     let whole = serde_json::to_string(&verdict).expect("serialisable");
     let read: macrotick_check::Verdict = serde_json::from_str(&whole).expect("readable");
     assert_eq!(read, verdict);
+}
+
+/// A plan of two CPUs whose pool has windows in the gaps of a task with many.
+fn good_with_pool() -> Plan {
+    let (us, ms) = (Duration::from_micros, Duration::from_millis);
+    let mut plan = good(0);
+    plan.system.pools = vec![Pool {
+        name: "pool".into(),
+        period: ms(5),
+        budget: us(700),
+        cpu: Some(1),
+        order: PoolOrder::Fifo,
+        slack: false,
+        cgroup: None,
+    }];
+    plan.system.chains.clear();
+    plan.system.tasks.retain(|task| task.period.is_multiple_of(ms(5)) && task.cpu.is_none());
+    plan.system.tasks.truncate(3);
+    let plan = macrotick_plan::plan(&plan.system, Solver::FoldedOccupancy).expect("solvable");
+    let verdict = check(&plan);
+    assert!(verdict.is_feasible(), "{verdict}");
+    assert_eq!((verdict.pools[0].given, verdict.pools[0].cpu), (us(700), 1));
+    plan
+}
+
+/// What the judge says after a change of one of the pool's windows.
+fn pool_changed(change: impl Fn(&mut Plan, usize, usize)) -> Vec<Violation> {
+    let mut plan = good_with_pool();
+    let places = |(table, found): (usize, &CpuTable)| {
+        found.windows.iter().position(|window| window.task == "pool").map(|window| (table, window))
+    };
+    let (table, window) = plan.tables.iter().enumerate().find_map(places).expect("a window of the pool");
+    change(&mut plan, table, window);
+    check(&plan).violations
+}
+
+#[test]
+fn a_shorter_window_leaves_a_period_of_its_pool_too_little() {
+    let violations = pool_changed(|plan, table, window| at(plan, table, window).length -= Duration::from_micros(1));
+    let (given, budget) = (Duration::from_micros(699), Duration::from_micros(700));
+    assert_eq!(violations, [Violation::PoolBudget { pool: "pool".into(), number: 0, given, budget }]);
+    assert_eq!(violations[0].to_string(), "pool `pool`, period 0: windows of 699us for a budget of 700us");
+}
+
+#[test]
+fn a_window_gives_each_period_of_a_pool_what_lies_in_it() {
+    // One window around the end of period 0, as long as the budgets of both; the rest of period 1 has none.
+    let around = |plan: &mut Plan, before: i64| {
+        let cpu = plan.tables.iter().position(|table| table.cpu == 1).expect("a table");
+        plan.tables[cpu].windows.retain(|window| window.task == "pool" && window.offset >= Duration::from_millis(10));
+        let (offset, length) = (Duration::from_micros(5000 - before), Duration::from_micros(1400));
+        let window = Window { offset, length, task: "pool".into(), activate: false, deadline: false };
+        plan.tables[cpu].windows.insert(0, window);
+    };
+    let of_pool = |before: i64| {
+        let mut violations = pool_changed(|plan, _, _| around(plan, before));
+        violations.retain(|violation| matches!(violation, Violation::PoolBudget { .. }));
+        violations
+    };
+    assert_eq!(of_pool(700), []);
+    let budget = Duration::from_micros(700);
+    let short = |number, given| Violation::PoolBudget {
+        pool: "pool".into(),
+        number,
+        given: Duration::from_micros(given),
+        budget,
+    };
+    assert_eq!(of_pool(699), [short(0, 699)]);
+    assert_eq!(of_pool(701), [short(1, 699)]);
+}
+
+#[test]
+fn a_window_of_a_pool_with_a_flag_is_told() {
+    for flag in [|window: &mut Window| window.activate = true, |window: &mut Window| window.deadline = true] {
+        let violations = pool_changed(|plan, table, window| flag(at(plan, table, window)));
+        assert!(matches!(violations[..], [Violation::PoolFlags { cpu: 1, .. }]), "{violations:?}");
+    }
+}
+
+#[test]
+fn a_pool_stays_on_its_cpu() {
+    let violations = pool_changed(|plan, table, window| {
+        let moved = plan.tables[table].windows.remove(window);
+        let other = plan.tables.iter_mut().find(|table| table.cpu == 0).expect("a table");
+        other.windows.retain(|window| window.offset >= moved.end());
+        other.windows.insert(0, moved);
+    });
+    let migrates = Violation::PoolMigrates { pool: "pool".into(), cpu: 1, other: 0 };
+    let wrong = Violation::PoolWrongCpu { pool: "pool".into(), cpu: 0, pinned: 1 };
+    assert!(violations.contains(&migrates) && violations.contains(&wrong), "{violations:?}");
+}
+
+#[test]
+fn a_pool_without_windows_is_told() {
+    let violations = pool_changed(|plan, _, _| {
+        plan.tables.iter_mut().for_each(|table| table.windows.retain(|window| window.task != "pool"));
+        plan.tables.retain(|table| !table.windows.is_empty());
+    });
+    assert_eq!(violations, [Violation::PoolNoWindow { pool: "pool".into() }]);
+}
+
+#[test]
+fn a_pools_period_divides_the_cycle() {
+    let violations = pool_changed(|plan, _, _| plan.system.pools[0].period = Duration::from_micros(4999));
+    assert!(matches!(&violations[..], [Violation::Cycle { task, .. }] if task == "pool"), "{violations:?}");
 }

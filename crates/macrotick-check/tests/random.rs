@@ -4,7 +4,7 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::check;
-use macrotick_model::{CpuTable, Duration, Lead, Plan, System};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, System};
 use macrotick_plan::{plan, PlanError, Solver};
 
 fn shape(seed: u64) -> Shape {
@@ -45,6 +45,52 @@ fn plans_of_random_systems_are_feasible() {
     println!("{} of {COUNT} solved\n{}", COUNT - failures.len() as u64, failures.join("\n"));
     // A few have starts fixed by offset and jitter bound that contradict each other.
     assert!(failures.len() as u64 * 50 <= COUNT, "{} unsolved:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// One to three pools that together ask for at most `percent` of the CPUs.
+fn pools(random: &mut Random, cpus: u32, percent: i64) -> Vec<Pool> {
+    let count = random.between(1, 3);
+    let pool = |index| {
+        let period = [1, 5, 10, 20][random.below(4) as usize] * 1_000_000;
+        let budget = period * random.between(1, percent) / 100 * i64::from(cpus) / count;
+        Pool {
+            name: format!("pool-{index}"),
+            period: Duration::from_nanos(period),
+            budget: Duration::from_nanos(budget.clamp(10_000, period / 2)),
+            cpu: random.chance(20).then(|| random.below(u64::from(cpus)) as u32),
+            order: PoolOrder::Fifo,
+            slack: false,
+            cgroup: None,
+        }
+    };
+    (0..count).map(pool).collect()
+}
+
+#[test]
+fn plans_with_pools_keep_tasks_and_budgets() {
+    const COUNT: u64 = 300;
+    let (mut failures, mut overloaded, mut windows) = (Vec::new(), 0, 0);
+    for seed in 0..COUNT {
+        let random = &mut Random::new(seed ^ 0x9001);
+        let lead = random.chance(30).then(|| lead(random));
+        let base = shape(seed);
+        let utilisation = random.between(30, 70);
+        let mut system = system(seed, &Shape { lead, utilisation, ..base });
+        system.pools = pools(random, system.cpus.len() as u32, 90 - utilisation);
+        System::parse(&system.to_yaml(), "random").unwrap_or_else(|errors| panic!("seed {seed}: {errors}"));
+        match solved(seed, &system) {
+            Ok(plan) => {
+                let all = plan.tables.iter().flat_map(|table| &table.windows);
+                windows += all.filter(|window| window.task.starts_with("pool")).count();
+            }
+            Err(PlanError::Overload { .. }) => overloaded += 1,
+            Err(error) => failures.push(format!("seed {seed} ({} CPUs, {utilisation} %): {error}", system.cpus.len())),
+        }
+    }
+    println!("{overloaded} of {COUNT} overloaded, unsolved:\n{}", failures.join("\n"));
+    assert!(failures.len() as u64 * 20 <= COUNT, "{} unsolved:\n{}", failures.len(), failures.join("\n"));
+    assert!(overloaded * 20 <= COUNT, "{overloaded} overloaded");
+    assert!(windows > 5000, "only {windows} windows of pools");
 }
 
 /// Lengths on the macrotick and off it, from next to nothing up to a good part of the shortest period.

@@ -1,0 +1,84 @@
+//! Replaying the windows of one pool: whether each of its periods has its budget.
+
+use macrotick_model::{Duration, Plan, Pool, Window};
+
+use crate::{PoolVerdict, Violation};
+
+/// Holds a pool's windows against its CPU, its budget and the lack of jobs.
+pub(crate) fn judge(
+    plan: &Plan,
+    pool: &Pool,
+    served: &[(u32, &Window)],
+    violations: &mut Vec<Violation>,
+) -> Option<PoolVerdict> {
+    let name = || pool.name.clone();
+    let Some(&(cpu, _)) = served.first() else {
+        violations.push(Violation::PoolNoWindow { pool: name() });
+        return None;
+    };
+    places(pool, served, violations);
+    for (cpu, window) in served.iter().filter(|(_, window)| window.activate || window.deadline) {
+        violations.push(Violation::PoolFlags { pool: name(), cpu: *cpu, offset: window.offset });
+    }
+    let given = given(plan, pool, served);
+    for (number, &given) in given.iter().enumerate().filter(|(_, &given)| given < pool.budget) {
+        violations.push(Violation::PoolBudget { pool: name(), number: number as i64, given, budget: pool.budget });
+    }
+    Some(PoolVerdict {
+        name: name(),
+        cpu,
+        windows: served.len(),
+        given: given.into_iter().min()?,
+        budget: pool.budget,
+        period: pool.period,
+        gap: longest_gap(plan, served)?,
+    })
+}
+
+fn places(pool: &Pool, served: &[(u32, &Window)], violations: &mut Vec<Violation>) {
+    let name = || pool.name.clone();
+    let mut cpus: Vec<u32> = served.iter().map(|(cpu, _)| *cpu).collect();
+    cpus.dedup();
+    for (index, &cpu) in cpus.iter().enumerate() {
+        if let Some(pinned) = pool.cpu.filter(|&pinned| pinned != cpu) {
+            violations.push(Violation::PoolWrongCpu { pool: name(), cpu, pinned });
+        }
+        if index > 0 {
+            violations.push(Violation::PoolMigrates { pool: name(), cpu, other: cpus[0] });
+        }
+    }
+}
+
+/// The window time within each period of one cycle. A window may reach over several of them.
+fn given(plan: &Plan, pool: &Pool, served: &[(u32, &Window)]) -> Vec<Duration> {
+    let period = pool.period.as_nanos();
+    let mut given = vec![0; (plan.cycle / pool.period) as usize];
+    for (_, window) in served {
+        // What lies outside the cycle has been told, and gives nothing.
+        let mut from = window.offset.as_nanos().max(0);
+        let end = window.offset.as_nanos().saturating_add(window.length.as_nanos()).min(plan.cycle.as_nanos());
+        while from < end {
+            let number = from / period;
+            let until = end.min((number + 1) * period);
+            given[number as usize] += until - from;
+            from = until;
+        }
+    }
+    given.into_iter().map(Duration::from_nanos).collect()
+}
+
+/// From the end of one window to the start of the next, which after the last one is the first of the next cycle.
+fn longest_gap(plan: &Plan, served: &[(u32, &Window)]) -> Option<Duration> {
+    let mut spans: Vec<(i64, i64)> = served
+        .iter()
+        .map(|(_, window)| {
+            let start = window.offset.as_nanos();
+            (start, start.saturating_add(window.length.as_nanos()))
+        })
+        .collect();
+    spans.sort_unstable();
+    let first = spans.first()?.0.saturating_add(plan.cycle.as_nanos());
+    let starts = spans.iter().skip(1).map(|&(start, _)| start).chain([first]);
+    let gaps = spans.iter().zip(starts).map(|(&(_, end), start)| start.saturating_sub(end));
+    gaps.max().map(|gap| Duration::from_nanos(gap.max(0)))
+}
