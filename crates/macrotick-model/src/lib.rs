@@ -18,7 +18,8 @@ pub mod validate;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
 pub use observation::{
-    Backend, EntityCounters, Environment, Job, LeadInForce, Observation, Segment, TaskObservation, Tier,
+    Backend, EntityCounters, Environment, Job, LeadInForce, Observation, PoolObservation, Segment, TaskObservation,
+    Tier,
 };
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;

@@ -25,6 +25,9 @@ pub struct Observation {
     pub duration: Duration,
     /// One entry per task, in the order of the system.
     pub tasks: Vec<TaskObservation>,
+    /// One entry per pool under the kernel backend, in the order of the system; otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolObservation>,
     /// Which thread had a CPU when, for as long as a trace was taken; empty without a trace.
     pub segments: Vec<Segment>,
     /// What went wrong on the side, in words (a background program that ended early, a full record buffer).
@@ -215,6 +218,23 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+/// What one pool had, from the epoch to the end of what was observed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolObservation {
+    /// The pool's name.
+    pub name: String,
+    /// Processor time that its threads received in the class, in nanoseconds.
+    pub runtime_ns: u64,
+    /// Processor time of its control group in all, in nanoseconds; what exceeds the former was received outside.
+    pub usage_ns: u64,
+    /// Times a thread was preempted at a window's end.
+    pub preemptions: u64,
+    /// Windows passed over because the window interrupt came too late.
+    pub skipped: u64,
+    /// Threads at the end.
+    pub threads: u32,
+}
+
 /// A stretch of time in which one thread had one CPU. Instants are since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
@@ -222,6 +242,9 @@ pub struct Segment {
     pub cpu: u32,
     /// The task's or the background load's name, or the kernel thread's; `idle` is left out.
     pub who: String,
+    /// The pool that the thread was in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// From, in nanoseconds since the epoch.
     pub start_ns: i64,
     /// To, in nanoseconds since the epoch (exclusive).

@@ -40,6 +40,8 @@ pub struct Launch<'a> {
     pub command: &'a [String],
     /// The shared memory.
     pub block: Block,
+    /// The file of processes of the control group that it is to be in.
+    pub group: Option<File>,
 }
 
 /// This very program, for built-in workloads.
@@ -50,6 +52,7 @@ impl Child {
     pub fn spawn(launch: Launch) -> Result<Child, NodeError> {
         let output = output_file().map_err(NodeError::system("creating a file for output"))?;
         let fd = launch.block.file().as_raw_fd();
+        let group = launch.group.as_ref().map(File::as_raw_fd);
         let parent = std::process::id();
         let program = launch.command.first().map_or("", String::as_str);
         let spawn = || {
@@ -63,7 +66,7 @@ impl Child {
                 .stderr(output.try_clone()?)
                 .process_group(0);
             // SAFETY: only async-signal-safe calls between fork and exec.
-            unsafe { command.pre_exec(move || prepare_process(fd, parent)) };
+            unsafe { command.pre_exec(move || prepare_process(fd, group, parent)) };
             command.spawn()
         };
         let process =
@@ -130,9 +133,10 @@ impl Drop for Child {
     }
 }
 
-/// In the new process, before exec: dies with the runner, and inherits its own block only.
-fn prepare_process(fd: i32, parent: u32) -> io::Result<()> {
-    // SAFETY: system calls without memory.
+/// In the new process, before exec: dies with the runner, inherits its own block only, and enters its group, so that
+/// all that it starts is there, too.
+fn prepare_process(fd: i32, group: Option<i32>, parent: u32) -> io::Result<()> {
+    // SAFETY: system calls without memory, but for one constant byte.
     unsafe {
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 || libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
             return Err(io::Error::last_os_error());
@@ -140,6 +144,9 @@ fn prepare_process(fd: i32, parent: u32) -> io::Result<()> {
         // The runner may have died before the request was made.
         if libc::getppid() as u32 != parent {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        if group.is_some_and(|group| libc::write(group, c"0".as_ptr().cast(), 1) < 0) {
+            return Err(io::Error::last_os_error());
         }
     }
     Ok(())
@@ -190,7 +197,7 @@ mod tests {
         let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[], capacity: 0 };
         let block = Block::new(&spec).unwrap();
         let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
-        Child::spawn(Launch { name: "x", command: &command, block })
+        Child::spawn(Launch { name: "x", command: &command, block, group: None })
     }
 
     #[test]

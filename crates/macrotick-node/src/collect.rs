@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use macrotick_model::{
-    Backend, Duration, EntityCounters, Instant, Observation, OnMiss, TaskObservation, Tier, Workload,
+    Backend, Duration, EntityCounters, Instant, Observation, OnMiss, PoolObservation, TaskObservation, Tier, Workload,
 };
 
 use crate::child::Child;
@@ -15,7 +15,7 @@ use crate::records::{merge, Frame};
 use crate::run::{Outcome, Run};
 use crate::supervisor::{is_killed, Past};
 use crate::sys::{self, Tid};
-use crate::trace::Traced;
+use crate::trace::{Known, Traced};
 
 /// How long a program may take to end by itself, and then again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(200);
@@ -23,6 +23,7 @@ const GRACE: Duration = Duration::from_millis(200);
 impl Run<'_> {
     /// Ends everything and makes the observation.
     pub fn collect(mut self, epoch: Instant, outcome: Outcome) -> Result<Observation, NodeError> {
+        let pools = self.pool_observations()?;
         let mut remarks = self.deployment.remarks.clone();
         if let Some(signal) = outcome.signal {
             remarks.push(format!("{signal} ended the run after {}", outcome.duration));
@@ -37,11 +38,11 @@ impl Run<'_> {
         }
         remarks.extend(self.background.iter().filter_map(describe_end));
         remarks.extend(self.dispatchers.iter().filter_map(Dispatcher::describe_end));
-        let names = self.thread_names();
+        let known = self.known_threads();
         let counters = self.end(&mut remarks)?;
         let stopped = self.tasks.iter().zip(&counters).filter(|(_, counters)| counters.stopped);
         remarks.extend(stopped.map(|(child, counters)| describe_stop(&child.name, counters.misses_in_row)));
-        let traced = self.read_trace(&names, epoch, outcome.duration)?;
+        let traced = self.read_trace(known, epoch, outcome.duration)?;
         if traced.dropped > 0 {
             remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
         }
@@ -56,10 +57,19 @@ impl Run<'_> {
             lead: self.lead,
             duration: outcome.duration,
             tasks,
+            pools,
             segments: traced.segments,
             remarks,
             plan: self.deployment.plan.clone(),
         })
+    }
+
+    /// First of all, as long as the pools are served.
+    fn pool_observations(&self) -> Result<Vec<PoolObservation>, NodeError> {
+        match (&self.pools, &self.table) {
+            (Some(pools), Some(table)) => pools.observe(&self.deployment.plan.system, table),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Stops what releases jobs, tells the tasks so, and ends the load and the tasks. Returns the kernel's counters, if
@@ -119,16 +129,17 @@ impl Run<'_> {
         programs.into_iter().for_each(Child::kill);
     }
 
-    fn read_trace(
-        &self,
-        names: &BTreeMap<Tid, String>,
-        epoch: Instant,
-        duration: Duration,
-    ) -> Result<Traced, NodeError> {
+    fn read_trace(&self, known: Known, epoch: Instant, duration: Duration) -> Result<Traced, NodeError> {
         match &self.trace {
-            Some(trace) => trace.read(names, epoch, self.trace_length(duration)),
+            Some(trace) => trace.read(known, epoch, self.trace_length(duration)),
             None => Ok(Traced::default()),
         }
+    }
+
+    /// What is known of the threads of this run for the trace.
+    fn known_threads(&self) -> Known {
+        let pools = self.pools.as_ref().map(|pools| pools.threads().clone()).unwrap_or_default();
+        Known { names: self.thread_names(), pools }
     }
 
     /// What the threads of this run are called in the trace.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use macrotick_model::plan::PlannedJob;
-use macrotick_model::{Backend, Background, Duration, Load, Plan, Policy, Task, Workload};
+use macrotick_model::{Backend, Background, CpuTable, Duration, Load, Plan, Policy, Pool, Task, Workload};
 
 use crate::abi;
 use crate::error::NodeError;
@@ -57,6 +57,7 @@ impl<'a> Deployment<'a> {
             }
         }
         plan.system.background.iter().try_for_each(|background| decode_background(background, online))?;
+        plan.system.pools.iter().try_for_each(|pool| decode_pool(plan, pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let mut tasks = Vec::new();
         for (task, priority) in plan.system.tasks.iter().zip(priorities) {
@@ -88,14 +89,7 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(u32, Vec<Pla
     if task.name.len() >= macrotick_uapi::NAME_LEN {
         return Err(NodeError::NameTooLong(name()));
     }
-    let of_task = |table: &&macrotick_model::CpuTable| table.windows.iter().any(|window| window.task == task.name);
-    let cpus: Vec<u32> = plan.tables.iter().filter(of_task).map(|table| table.cpu).collect();
-    let &[cpu] = cpus.as_slice() else {
-        return Err(if cpus.is_empty() { NodeError::NoActivation(name()) } else { NodeError::Migrates(name()) });
-    };
-    if !online.contains(&cpu) {
-        return Err(NodeError::CpuOffline { name: name(), cpu });
-    }
+    let cpu = cpu_of(plan, &task.name, online)?.ok_or_else(|| NodeError::NoActivation(name()))?;
     let jobs = plan.jobs(&task.name);
     if jobs.is_empty() {
         return Err(NodeError::NoActivation(name()));
@@ -104,6 +98,32 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(u32, Vec<Pla
         decode_program(&task.name, command)?;
     }
     Ok((cpu, jobs))
+}
+
+/// The CPU of all windows of a task or pool; `None`: it has none.
+fn cpu_of(plan: &Plan, name: &str, online: &[u32]) -> Result<Option<u32>, NodeError> {
+    let serves = |table: &&CpuTable| table.windows.iter().any(|window| window.task == name);
+    let cpus: Vec<u32> = plan.tables.iter().filter(serves).map(|table| table.cpu).collect();
+    match cpus.as_slice() {
+        [] => Ok(None),
+        &[cpu] if online.contains(&cpu) => Ok(Some(cpu)),
+        &[cpu] => Err(NodeError::CpuOffline { name: name.into(), cpu }),
+        _ => Err(NodeError::Migrates(name.into())),
+    }
+}
+
+/// The stock policies know no pool: its load runs like any other.
+fn decode_pool(plan: &Plan, pool: &Pool, backend: Backend, online: &[u32]) -> Result<(), NodeError> {
+    let name = || pool.name.clone();
+    match backend {
+        Backend::User => return Err(NodeError::PoolBackend { pool: name(), backend }),
+        Backend::Fifo | Backend::Deadline | Backend::Other => return Ok(()),
+        Backend::Kernel => {}
+    }
+    if pool.name.len() >= macrotick_uapi::NAME_LEN {
+        return Err(NodeError::NameTooLong(name()));
+    }
+    cpu_of(plan, &pool.name, online)?.map(drop).ok_or_else(|| NodeError::NoWindow(name()))
 }
 
 fn decode_background(background: &Background, online: &[u32]) -> Result<(), NodeError> {
@@ -193,7 +213,7 @@ pub fn background_standing(policy: Policy) -> Standing {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use macrotick_model::{CpuTable, ExecutionTime, OnMiss, System, Window};
+    use macrotick_model::{ExecutionTime, OnMiss, PoolOrder, System, Window};
 
     use super::*;
 
@@ -292,6 +312,21 @@ pub(crate) mod tests {
         let mut missing = good.clone();
         missing.system.tasks[0].workload = Workload::Program(vec!["/no/such/program".into()]);
         assert!(matches!(decode(&missing), Err(NodeError::NoProgram { .. })));
+
+        let mut pooled = good.clone();
+        pooled.system.pools = vec![Pool {
+            name: "p".into(),
+            period: us(1000),
+            budget: us(100),
+            cpu: None,
+            order: PoolOrder::Fifo,
+            slack: false,
+            cgroup: None,
+        }];
+        let under = |backend| Deployment::decode(&pooled, &RunOptions::new(backend), &[0]).map(drop);
+        assert!(matches!(under(Backend::User), Err(NodeError::PoolBackend { pool, .. }) if pool == "p"));
+        assert!(matches!(under(Backend::Kernel), Err(NodeError::NoWindow(name)) if name == "p"));
+        assert!(under(Backend::Other).is_ok());
 
         let mut endless = good.clone();
         endless.system.duration = Duration::ZERO;

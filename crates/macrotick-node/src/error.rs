@@ -1,10 +1,11 @@
 //! Everything that can go wrong in a run.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use macrotick_model::{Duration, Plan};
+use macrotick_model::{Backend, Duration, Plan};
 
+use crate::cgroup::GroupFault;
 use crate::kernel::Refusal;
 use crate::sys::Standing;
 
@@ -25,8 +26,11 @@ pub enum NodeError {
     /// The plan has no window with ACTIVATE for a task.
     #[error("the plan never activates task `{0}`")]
     NoActivation(String),
-    /// A task has windows on more than one CPU.
-    #[error("task `{0}` has windows on several CPUs")]
+    /// A pool without a window.
+    #[error("the plan has no window for pool `{0}`")]
+    NoWindow(String),
+    /// A task or pool has windows on more than one CPU.
+    #[error("`{0}` has windows on several CPUs")]
     Migrates(String),
     /// A name that does not fit into the kernel's.
     #[error("the name `{0}` is too long: at most 31 bytes")]
@@ -116,6 +120,37 @@ pub enum NodeError {
         /// The last lines it wrote.
         output: Tail,
     },
+    /// A backend that cannot serve a pool.
+    #[error(
+        "pool `{pool}` needs the backend `kernel`: `{backend}` cannot keep unmodified programs to their windows \
+         (`--backend other` runs them without any)"
+    )]
+    PoolBackend {
+        /// The pool.
+        pool: String,
+        /// The backend that was asked for.
+        backend: Backend,
+    },
+    /// A pool has no control group.
+    #[error("pool `{pool}`: {fault}")]
+    Group {
+        /// The pool.
+        pool: String,
+        /// Why.
+        fault: GroupFault,
+    },
+    /// A file of a pool's control group was refused.
+    #[error("pool `{pool}`: cannot {what} {}{}", .path.display(), group_hint(.source))]
+    GroupFile {
+        /// The pool.
+        pool: String,
+        /// `read`, `make`, ...
+        what: &'static str,
+        /// The group or its file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A scheduling policy was refused.
     #[error("`{name}` cannot run under {standing}{hint}", hint = policy_hint(standing, source))]
     Policy {
@@ -171,6 +206,12 @@ impl NodeError {
         }
     }
 
+    /// For `map_err`: names the pool, what was tried, and with which file.
+    pub(crate) fn group_file(pool: &str, what: &'static str, path: &Path) -> impl Fn(io::Error) -> NodeError {
+        let (pool, path) = (pool.to_string(), path.to_path_buf());
+        move |source| NodeError::GroupFile { pool: pool.clone(), what, path: path.clone(), source }
+    }
+
     /// For `map_err`: names what was tried.
     pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> NodeError {
         move |source| NodeError::System { what, source }
@@ -183,6 +224,14 @@ fn policy_hint(standing: &Standing, source: &io::Error) -> &'static str {
         (Standing::Deadline { .. }, Some(libc::EPERM)) => ": it needs root and the affinity of all CPUs",
         (Standing::Deadline { .. }, Some(libc::EINVAL)) => ": runtime, deadline or period are out of its range",
         (_, Some(libc::EPERM)) => ": it needs CAP_SYS_NICE",
+        _ => "",
+    }
+}
+
+fn group_hint(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => ": it needs root (CAP_SYS_NICE for the entity)",
+        Some(libc::EROFS) => ": the hierarchy is mounted read-only, as in a container",
         _ => "",
     }
 }

@@ -3,15 +3,17 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use macrotick_model::{Duration, EntityCounters, Instant, OnMiss, Plan, Task};
+use macrotick_model::{Duration, EntityCounters, Instant, OnMiss, Plan, Pool, PoolOrder, Task};
 use macrotick_uapi::{self as uapi, Device};
 
+use crate::cgroup;
 use crate::child::Child;
 use crate::error::NodeError;
 use crate::lock::Lock;
 use crate::sys;
 
-/// Why the kernel refused a table: `enum macrotick_error`, with the windows and tasks that its indices mean.
+/// Why the kernel refused a table: `enum macrotick_error`, with the windows, tasks and pools that its indices
+/// mean.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Flags, reserved fields or counts.
@@ -26,13 +28,13 @@ pub enum Refusal {
     /// A name is empty or too long.
     #[error("{0} has an empty name, or one that is too long")]
     EntityName(String),
-    /// Two tasks have the same name.
+    /// Two tasks or pools have the same name.
     #[error("{0} and {1} have the same name")]
     EntityTwice(String, String),
     /// Flags of an entity.
     #[error("{0} has flags that it does not know")]
     EntityFlags(String),
-    /// A task without a window.
+    /// A task or pool without a window.
     #[error("{0} has no window")]
     EntityIdle(String),
     /// Flags of a window.
@@ -42,7 +44,7 @@ pub enum Refusal {
     #[error("{0} is on a CPU that does not exist or is not online")]
     WindowCpu(String),
     /// A window of no task.
-    #[error("{0} is for no task")]
+    #[error("{0} is for no task and no pool")]
     WindowEntity(String),
     /// A window is too short.
     #[error("{0} is shorter than 1us")]
@@ -56,7 +58,7 @@ pub enum Refusal {
     /// Windows overlap.
     #[error("{0} and {1} overlap")]
     WindowOverlap(String, String),
-    /// One task on two CPUs.
+    /// One task or pool on two CPUs.
     #[error("{0} and {1} are on different CPUs")]
     WindowMigrates(String, String),
     /// The windows and leads of a CPU take too much of it.
@@ -71,6 +73,12 @@ pub enum Refusal {
     /// No room for the lead.
     #[error("{1} leaves no room for the lead before {0}")]
     WindowLead(String, String),
+    /// A slice of what takes no turns, or out of range.
+    #[error("{0} has a slice that it does not take")]
+    EntitySlice(String),
+    /// A window of a pool with flags.
+    #[error("{0} serves a pool, which has no jobs, but is flagged as a job's")]
+    WindowPool(String),
     /// A code that this program does not know.
     #[error("error {code} at index {index}: {message}")]
     Other {
@@ -86,10 +94,7 @@ pub enum Refusal {
 impl Refusal {
     /// Decodes what the kernel filled in.
     fn decode(table: &Table, install: &uapi::Install, error: &io::Error) -> Refusal {
-        let entity = |index: u32| match table.names.get(index as usize) {
-            Some(name) => format!("task `{name}`"),
-            None => format!("task #{index}"),
-        };
+        let entity = |index: u32| table.describe_entity(index);
         let window = |index: u32| table.describe_window(index);
         let (index, other) = (install.error_index, install.error_other);
         match install.error {
@@ -112,12 +117,15 @@ impl Refusal {
             uapi::error::INSTALLED => Refusal::Installed,
             uapi::error::LEAD => Refusal::Lead,
             uapi::error::WINDOW_LEAD => Refusal::WindowLead(window(index), window(other)),
+            uapi::error::ENTITY_SLICE => Refusal::EntitySlice(entity(index)),
+            uapi::error::WINDOW_POOL => Refusal::WindowPool(window(index)),
             code => Refusal::Other { code, index, message: error.to_string() },
         }
     }
 }
 
-/// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks.
+/// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks,
+/// then of the pools.
 struct Table {
     names: Vec<String>,
     entities: Vec<uapi::Entity>,
@@ -126,7 +134,9 @@ struct Table {
 
 impl Table {
     fn new(plan: &Plan) -> Table {
-        let names: Vec<String> = plan.system.tasks.iter().map(|task| task.name.clone()).collect();
+        let (tasks, pools) = (&plan.system.tasks, &plan.system.pools);
+        let names: Vec<String> =
+            tasks.iter().map(|task| &task.name).chain(pools.iter().map(|pool| &pool.name)).cloned().collect();
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
         let mut windows = Vec::new();
         for table in &plan.tables {
@@ -140,15 +150,25 @@ impl Table {
             }));
         }
         windows.sort_by_key(|window| (window.cpu, window.offset_ns));
-        Table { names, entities: plan.system.tasks.iter().map(entity).collect(), windows }
+        let entities = tasks.iter().map(entity).chain(pools.iter().map(entity_of_pool)).collect();
+        Table { names, entities, windows }
+    }
+
+    fn describe_entity(&self, index: u32) -> String {
+        let pool = self.entities.get(index as usize).is_some_and(|entity| entity.flags & uapi::POOL != 0);
+        let kind = if pool { "pool" } else { "task" };
+        match self.names.get(index as usize) {
+            Some(name) => format!("{kind} `{name}`"),
+            None => format!("{kind} #{index}"),
+        }
     }
 
     fn describe_window(&self, index: u32) -> String {
         let Some(window) = self.windows.get(index as usize) else { return format!("window #{index}") };
-        let name = self.names.get(window.entity as usize).map_or("?", String::as_str);
+        let entity = self.describe_entity(window.entity);
         let length = |ns: u64| Duration::from_nanos(ns as i64);
         let (offset, length) = (length(window.offset_ns), length(window.length_ns));
-        format!("window #{index} (CPU {}, offset {offset}, length {length}, task `{name}`)", window.cpu)
+        format!("window #{index} (CPU {}, offset {offset}, length {length}, {entity})", window.cpu)
     }
 }
 
@@ -160,6 +180,18 @@ fn entity(task: &Task) -> uapi::Entity {
         OnMiss::Kill | OnMiss::Restart => uapi::MISS_KILL,
     };
     uapi::Entity { name: uapi::name(&task.name), flags, max_misses: task.max_misses.unwrap_or(0), slice_ns: 0 }
+}
+
+/// A pool as the kernel knows it.
+fn entity_of_pool(pool: &Pool) -> uapi::Entity {
+    let order = match pool.order {
+        PoolOrder::Fifo => 0,
+        PoolOrder::RoundRobin { .. } => uapi::RR,
+        PoolOrder::Priority { .. } => uapi::PRIORITY,
+    };
+    let slack = if pool.slack { uapi::SLACK } else { 0 };
+    let slice_ns = pool.order.slice().map_or(0, |slice| slice.as_nanos() as u64);
+    uapi::Entity { name: uapi::name(&pool.name), flags: uapi::POOL | order | slack, max_misses: 0, slice_ns }
 }
 
 /// An installed table. Dropping it stops and removes it.
@@ -211,9 +243,14 @@ impl InstalledTable {
         self.device.stop().map_err(|errno| failed("stop the table", errno))
     }
 
+    /// Everything that the kernel counts for an entity, by its place in the table: the tasks, then the pools.
+    pub fn stats(&self, entity: usize) -> Result<uapi::Stats, NodeError> {
+        self.device.stats(entity as u32).map_err(|errno| failed("tell the counters", errno))
+    }
+
     /// The counters of a task's entity, by its place in the system.
     pub fn counters(&self, task: usize) -> Result<EntityCounters, NodeError> {
-        let stats = self.device.stats(task as u32).map_err(|errno| failed("tell the counters", errno))?;
+        let stats = self.stats(task)?;
         Ok(EntityCounters {
             activations: stats.activations,
             completions: stats.completions,
@@ -240,15 +277,18 @@ impl Drop for InstalledTable {
     }
 }
 
-/// Removes the installed table, such as one that a killed runner left behind; its threads continue under SCHED_OTHER.
+/// Removes the installed table, such as one that a killed runner left behind, and the control groups of its pools; its
+/// tasks' threads continue under SCHED_OTHER.
 /// Returns whether there was one. A table whose runner is alive is left alone ([`NodeError::Busy`]).
 pub fn remove_table() -> Result<bool, NodeError> {
     let _lock = Lock::take(None)?;
-    match open_device()?.remove() {
-        Ok(()) => Ok(true),
-        Err(libc::ENOENT) => Ok(false),
-        Err(errno) => Err(failed("remove the table", errno)),
-    }
+    let removed = match open_device()?.remove() {
+        Ok(()) => true,
+        Err(libc::ENOENT) => false,
+        Err(errno) => return Err(failed("remove the table", errno)),
+    };
+    cgroup::remove_left();
+    Ok(removed)
 }
 
 /// The device, or why there is none.
@@ -295,6 +335,21 @@ mod tests {
         assert_eq!(of(OnMiss::Signal, Some(3)), (name, uapi::MISS_SIGNAL, 3));
         assert_eq!(of(OnMiss::Kill, None), (name, uapi::MISS_KILL, 0));
         assert_eq!(of(OnMiss::Restart, Some(1)), (name, uapi::MISS_KILL, 1));
+    }
+
+    #[test]
+    fn a_pool_says_its_order() {
+        let of = |order, slack| {
+            let (period, budget) = (Duration::from_millis(10), Duration::from_millis(1));
+            let pool = Pool { name: "p".into(), period, budget, cpu: None, order, slack, cgroup: None };
+            let entity = entity_of_pool(&pool);
+            assert_eq!((entity.name, entity.max_misses), (uapi::name("p"), 0));
+            (entity.flags, entity.slice_ns)
+        };
+        let slice = Duration::from_micros(500);
+        assert_eq!(of(PoolOrder::Fifo, false), (uapi::POOL, 0));
+        assert_eq!(of(PoolOrder::RoundRobin { slice }, true), (uapi::POOL | uapi::RR | uapi::SLACK, 500_000));
+        assert_eq!(of(PoolOrder::Priority { slice }, false), (uapi::POOL | uapi::PRIORITY, 500_000));
     }
 
     #[test]

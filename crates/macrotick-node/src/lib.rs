@@ -11,6 +11,7 @@
 //! | `deployment` | decodes a plan: everything that can be refused before anything is touched |
 //! | `lock`, `signals`, `calibration` | the runner's own preparation |
 //! | `kernel` | the backend `kernel`: the table and the threads in `/dev/macrotick` |
+//! | `cgroup`, `pools` | the control groups of pools |
 //! | `block`, `child` | processes and the memory they share with the runner |
 //! | [`task`], [`background`] | what those processes do |
 //! | `dispatcher` | the backend `user` |
@@ -23,6 +24,7 @@ mod abi;
 pub mod background;
 mod block;
 mod calibration;
+mod cgroup;
 mod child;
 mod collect;
 mod deployment;
@@ -33,6 +35,7 @@ mod kernel;
 mod lead;
 mod lock;
 mod options;
+mod pools;
 mod random;
 mod records;
 mod run;
@@ -42,6 +45,7 @@ mod sys;
 pub mod task;
 mod trace;
 
+pub use cgroup::GroupFault;
 pub use environment::environment;
 pub use error::NodeError;
 pub use kernel::{remove_table, Refusal};

@@ -13,7 +13,9 @@
 //!
 //! Whatever was done is undone by guards in reverse order, whether the run succeeds or fails.
 
-use macrotick_model::{Backend, Duration, Instant, LeadInForce, Observation, Plan, Workload};
+use std::fs::File;
+
+use macrotick_model::{Backend, Background, Duration, Instant, LeadInForce, Observation, Plan, Workload};
 
 use crate::abi;
 use crate::background::{self, process_name, BackgroundSpec};
@@ -27,6 +29,7 @@ use crate::kernel::InstalledTable;
 use crate::lead;
 use crate::lock::Lock;
 use crate::options::{Progress, RunOptions};
+use crate::pools::Pools;
 use crate::signals::Signals;
 use crate::supervisor::Supervisor;
 use crate::sys::{self, SchedAttr, Standing, Tid};
@@ -35,6 +38,8 @@ use crate::trace::Trace;
 
 /// Every epoch is a whole multiple of this, and so of the kernel's tick.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
+/// So long before the epoch begins what pools receive to count.
+const POOL_MARGIN: Duration = Duration::from_millis(2);
 /// Between the last task's word that it waits and the release of the background.
 const SETTLE: Duration = Duration::from_millis(2);
 
@@ -101,6 +106,8 @@ pub struct Run<'a> {
     pub tasks: Vec<Child>,
     /// Under the backend `kernel`, until the end.
     pub table: Option<InstalledTable>,
+    /// Under the backend `kernel`, if the system has any. After what runs in them.
+    pub pools: Option<Pools>,
     /// Under the backend `kernel`, if the system has one.
     pub lead: Option<LeadInForce>,
     /// If one is wanted.
@@ -120,6 +127,7 @@ impl<'a> Run<'a> {
             background: Vec::new(),
             tasks: Vec::new(),
             table: None,
+            pools: None,
             lead: None,
             trace: None,
             supervisor: None,
@@ -129,6 +137,7 @@ impl<'a> Run<'a> {
             run.lead = lead::choose(deployment.plan)?;
             let lead = run.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
             run.table = Some(InstalledTable::install(deployment.plan, lead)?);
+            run.pools = Pools::prepare(&deployment.plan.system)?;
         }
         run.spawn_tasks()?;
         run.spawn_background()?;
@@ -171,7 +180,7 @@ impl<'a> Run<'a> {
             Workload::Program(command) => command.clone(),
             _ => builtin(task::VERB, &spec)?,
         };
-        Child::spawn(Launch { name: &task.name, command: &command, block })
+        Child::spawn(Launch { name: &task.name, command: &command, block, group: None })
     }
 
     fn spawn_background(&mut self) -> Result<(), NodeError> {
@@ -181,13 +190,22 @@ impl<'a> Run<'a> {
                 let name = process_name(&load.name, index, load.count);
                 let cycle = self.deployment.plan.cycle;
                 let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
+                let group = self.entrance(load)?;
                 let (load, seed) = (load.load.clone(), self.options.seed);
                 let spec = BackgroundSpec { name: name.clone(), load, calibration, seed };
                 let command = builtin(background::VERB, &spec)?;
-                self.background.push(Child::spawn(Launch { name: &name, command: &command, block })?);
+                self.background.push(Child::spawn(Launch { name: &name, command: &command, block, group })?);
             }
         }
         Ok(())
+    }
+
+    /// Where a background load enters its pool, if it is to be in one and there are any under this backend.
+    fn entrance(&self, load: &Background) -> Result<Option<File>, NodeError> {
+        match (&self.pools, &load.pool) {
+            (Some(pools), Some(pool)) => pools.entrance(&self.deployment.plan.system, pool),
+            _ => Ok(None),
+        }
     }
 
     /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
@@ -214,11 +232,20 @@ impl<'a> Run<'a> {
             trace.start()?;
         }
         self.release_background(epoch)?;
+        self.begin_pools(epoch)?;
         let late = sys::now() - epoch;
         if late >= Duration::ZERO {
             return Err(NodeError::EpochPassed(late));
         }
         Ok(epoch)
+    }
+
+    fn begin_pools(&mut self, epoch: Instant) -> Result<(), NodeError> {
+        if let (Some(pools), Some(table)) = (&mut self.pools, &self.table) {
+            sys::sleep_until(epoch - POOL_MARGIN);
+            pools.begin(&self.deployment.plan.system, table)?;
+        }
+        Ok(())
     }
 
     fn place_tasks(&self) -> Result<(), NodeError> {
@@ -231,7 +258,10 @@ impl<'a> Run<'a> {
         let loads = &self.deployment.plan.system.background;
         let each = loads.iter().flat_map(|load| std::iter::repeat_n(load, load.count as usize));
         for (child, load) in self.background.iter().zip(each) {
-            place(child, child.pid(), load.cpu, background_standing(load.policy))?;
+            // The pool has a CPU and an order of its own.
+            if load.pool.is_none() || self.pools.is_none() {
+                place(child, child.pid(), load.cpu, background_standing(load.policy))?;
+            }
             child.block.publish(epoch);
         }
         Ok(())

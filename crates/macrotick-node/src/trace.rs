@@ -1,4 +1,5 @@
-//! Which thread had which CPU when: `sched_switch` through tracefs, in an instance of our own.
+//! Which thread had which CPU when: `sched_switch` through tracefs, in an instance of our own. With
+//! `sched_process_fork` it is known, too, which threads have come to a pool meanwhile.
 //!
 //! The text form tells microseconds. The ring buffer does not overwrite: what is lost, is lost at the end.
 
@@ -21,6 +22,25 @@ const BUFFER_KB: &str = "8192";
 pub struct Trace {
     directory: PathBuf,
     _mount: Option<Mount>,
+}
+
+/// What is known of threads before the trace is read.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// What they are called; others are called as the kernel calls them.
+    pub names: BTreeMap<Tid, String>,
+    /// Those that were in pools at first, with their pools.
+    pub pools: BTreeMap<Tid, String>,
+}
+
+impl Known {
+    /// A child is in its parent's pool. Its number may have been another's.
+    fn forked(&mut self, fork: Fork) {
+        match self.pools.get(&fork.parent).cloned() {
+            Some(pool) => drop(self.pools.insert(fork.child, pool)),
+            None => drop(self.pools.remove(&fork.child)),
+        }
+    }
 }
 
 /// What the trace tells.
@@ -47,6 +67,7 @@ impl Trace {
             ("options/overwrite", "0"),
             ("buffer_size_kb", BUFFER_KB),
             ("events/sched/sched_switch/enable", "1"),
+            ("events/sched/sched_process_fork/enable", "1"),
         ] {
             trace.write(file, value)?;
         }
@@ -63,14 +84,14 @@ impl Trace {
         self.write("tracing_on", "0")
     }
 
-    /// What was traced in `[epoch, epoch + length)`. Threads are called by `names`, others as the kernel calls them.
-    pub fn read(&self, names: &BTreeMap<Tid, String>, epoch: Instant, length: Duration) -> Result<Traced, NodeError> {
+    /// What was traced in `[epoch, epoch + length)`.
+    pub fn read(&self, known: Known, epoch: Instant, length: Duration) -> Result<Traced, NodeError> {
         let text = fs::read_to_string(self.directory.join("trace")).map_err(failed("trace"))?;
         let dropped = self.dropped().map_err(failed("per_cpu"))?;
         // With events lost nobody knows who ran last.
         let until = (dropped == 0).then_some(length);
-        let switches = text.lines().filter_map(parse_switch);
-        Ok(Traced { segments: segments(switches, names, epoch, length, until), dropped })
+        let events = text.lines().filter_map(parse_event);
+        Ok(Traced { segments: segments(events, known, epoch, length, until), dropped })
     }
 
     fn dropped(&self) -> io::Result<u64> {
@@ -141,6 +162,31 @@ struct Switch {
     next: Thread,
 }
 
+/// One `sched_process_fork`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fork {
+    parent: Tid,
+    child: Tid,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    Switch(Switch),
+    Fork(Fork),
+}
+
+fn parse_event(line: &str) -> Option<Event> {
+    parse_switch(line).map(Event::Switch).or_else(|| parse_fork(line).map(Event::Fork))
+}
+
+/// Parses a line of the text form: `... sched_process_fork: comm=a pid=1 child_comm=b child_pid=2`.
+fn parse_fork(line: &str) -> Option<Fork> {
+    let (_, event) = line.split_once(": sched_process_fork: ")?;
+    let (parent, child) = event.rsplit_once(" child_comm=")?;
+    let tid = |text: &str, key: &str| text.rsplit_once(key)?.1.trim().parse().ok();
+    Some(Fork { parent: tid(parent, " pid=")?, child: tid(child, " child_pid=")? })
+}
+
 /// Parses a line of the text form:
 /// `  <idle>-0   [000] d..2.   12.345678: sched_switch: prev_comm=a prev_pid=1 ... ==> next_comm=b next_pid=2 ...`.
 /// Names may hold blanks, so fields are looked for by their names.
@@ -166,31 +212,39 @@ fn parse_thread(text: &str, side: &str) -> Option<Thread> {
 
 /// Turns switches into stretches, cut to `[0, length)`; the last thread of each CPU runs on until `until`, if given.
 fn segments(
-    switches: impl Iterator<Item = Switch>,
-    names: &BTreeMap<Tid, String>,
+    events: impl Iterator<Item = Event>,
+    mut known: Known,
     epoch: Instant,
     length: Duration,
     until: Option<Duration>,
 ) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut running: BTreeMap<u32, (Thread, Duration)> = BTreeMap::new();
-    let mut close = |cpu: u32, thread: &Thread, from: Duration, to: Duration| {
+    let mut close = |known: &Known, cpu: u32, thread: &Thread, from: Duration, to: Duration| {
         let (from, to) = (from.max(Duration::ZERO), to.min(length));
         if thread.tid == 0 || from >= to {
             return;
         }
-        let who = names.get(&thread.tid).unwrap_or(&thread.comm).clone();
-        segments.push(Segment { cpu, who, start_ns: from.as_nanos(), end_ns: to.as_nanos() });
+        let who = known.names.get(&thread.tid).unwrap_or(&thread.comm).clone();
+        let pool = known.pools.get(&thread.tid).cloned();
+        segments.push(Segment { cpu, who, pool, start_ns: from.as_nanos(), end_ns: to.as_nanos() });
     };
-    for switch in switches {
+    for event in events {
+        let switch = match event {
+            Event::Switch(switch) => switch,
+            Event::Fork(fork) => {
+                known.forked(fork);
+                continue;
+            }
+        };
         let at = switch.at - epoch;
         let since = running.get(&switch.cpu).map_or(Duration::ZERO, |(_, since)| *since);
-        close(switch.cpu, &switch.previous, since, at);
+        close(&known, switch.cpu, &switch.previous, since, at);
         running.insert(switch.cpu, (switch.next, at));
     }
     for (cpu, (thread, since)) in &running {
         if let Some(until) = until {
-            close(*cpu, thread, *since, until);
+            close(&known, *cpu, thread, *since, until);
         }
     }
     segments.sort_by_key(|segment| (segment.cpu, segment.start_ns));
@@ -216,7 +270,8 @@ prev_state=R+ ==> next_comm=ktimers/0 next_pid=16 next_prio=98
         let names = BTreeMap::from([(41, "controller".to_string())]);
         let epoch = Instant::from_nanos(1_000_000_100_000);
         let (length, until) = (Duration::from_micros(length), until.map(Duration::from_micros));
-        segments(TEXT.lines().filter_map(parse_switch), &names, epoch, length, until)
+        let known = Known { names, ..Known::default() };
+        segments(TEXT.lines().filter_map(parse_event), known, epoch, length, until)
             .into_iter()
             .map(|segment| (segment.who, segment.start_ns, segment.end_ns))
             .collect()
@@ -240,6 +295,31 @@ prev_state=R+ ==> next_comm=ktimers/0 next_pid=16 next_prio=98
     #[test]
     fn other_lines_are_no_switches() {
         assert_eq!(parse_switch("CPU:0 [LOST 12 EVENTS]"), None);
-        assert_eq!(TEXT.lines().filter_map(parse_switch).count(), 3);
+        assert_eq!(TEXT.lines().filter_map(parse_event).count(), 3);
+    }
+
+    /// Process 77 is the pool's and forks 78, which forks 79; 80 is the child of a stranger with a former member's number.
+    #[test]
+    fn children_are_in_the_pool_of_their_parents() {
+        let fork = |parent, child| {
+            let line = format!(
+                "  my [x] hog-77  [000] .....  1000.000001: sched_process_fork: comm=a pid=3 b pid={parent} \
+                 child_comm=a child_pid={child}"
+            );
+            parse_event(&line)
+        };
+        assert_eq!(fork(77, 78), Some(Event::Fork(Fork { parent: 77, child: 78 })));
+        let pools = [77, 80].map(|tid| (tid, "pool".to_string())).into();
+        let mut known = Known { pools, ..Known::default() };
+        for (parent, child) in [(77, 78), (78, 79), (1, 80)] {
+            known.forked(Fork { parent, child });
+        }
+        let members: Vec<Tid> = known.pools.keys().copied().collect();
+        assert_eq!(members, [77, 78, 79]);
+        let events = TEXT.lines().filter_map(parse_event);
+        let length = Duration::from_micros(100);
+        let segments = segments(events, known, Instant::from_nanos(1_000_000_100_000), length, None);
+        let pools: Vec<Option<&str>> = segments.iter().map(|segment| segment.pool.as_deref()).collect();
+        assert_eq!(pools, [None, Some("pool")]);
     }
 }

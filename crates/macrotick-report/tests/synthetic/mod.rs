@@ -185,6 +185,7 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
         }),
         duration: plan.system.duration,
         tasks,
+        pools: Vec::new(),
         segments,
         remarks: vec![],
         plan,
@@ -208,7 +209,13 @@ fn in_windows(plan: &Plan, task: &Task, random: &mut Random, segments: &mut Vec<
             let ran = left.min(window.length.as_nanos() - late);
             left -= ran;
             if ran > 0 && cycle < 2 {
-                segments.push(Segment { cpu: 0, who: task.name.clone(), start_ns: from, end_ns: from + ran });
+                segments.push(Segment {
+                    cpu: 0,
+                    who: task.name.clone(),
+                    pool: None,
+                    start_ns: from,
+                    end_ns: from + ran,
+                });
             }
             if left == 0 && start.is_some() {
                 let nominal = plan.cycle * cycle + window.offset;
@@ -269,7 +276,7 @@ fn fill_with_hog(segments: &mut Vec<Segment>, cycle: Duration) {
     for segment in segments.iter().filter(|segment| segment.start_ns < cycle.as_nanos()) {
         if segment.start_ns > free + 1_500 {
             let (start_ns, end_ns) = (free + 700, segment.start_ns - 700);
-            hog.push(Segment { cpu: 0, who: "hog".into(), start_ns, end_ns });
+            hog.push(Segment { cpu: 0, who: "hog".into(), pool: None, start_ns, end_ns });
         }
         free = segment.end_ns;
     }

@@ -1,0 +1,282 @@
+//! Control groups (cgroup v2) whose threads are pools: made or taken over, told their entity, and given back.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use macrotick_model::{Duration, Pool};
+
+use crate::error::NodeError;
+use crate::sys;
+
+/// Where the hierarchy is mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+/// Of the groups that the runner makes; the pool's name follows.
+const PREFIX: &str = "macrotick-";
+/// Names the entity whose windows serve a group.
+const ENTITY: &str = "cpu.tt.entity";
+/// In every group with the cpu controller.
+const WEIGHT: &str = "cpu.weight";
+const CONTROL: &str = "cgroup.subtree_control";
+/// How long the last process of a group may take to be gone.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Why a pool has no control group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GroupFault {
+    /// No hierarchy of version 2.
+    #[error("no cgroup v2 hierarchy is mounted at {ROOT}")]
+    NoHierarchy,
+    /// The controller belongs to a hierarchy of version 1, or is switched off.
+    #[error("the cgroup v2 hierarchy at {ROOT} has no cpu controller (is cgroup v1 using it?)")]
+    NoController,
+    /// The controller is not enabled for a group that was given.
+    #[error("the cpu controller is not enabled for {0} (write +cpu to {CONTROL} of the group above it)")]
+    NotEnabled(PathBuf),
+    /// The kernel knows nothing of pools.
+    #[error("this kernel has no pools: {0} has no {ENTITY}")]
+    NoPools(PathBuf),
+    /// A group that was given is not there.
+    #[error("there is no control group {0}")]
+    Missing(PathBuf),
+    /// A group that was given is the root.
+    #[error("{0} is the root of the hierarchy, which cannot be a pool")]
+    Root(PathBuf),
+    /// The runner would be in the pool.
+    #[error("this program itself runs in {0}: it would wait for the pool's windows")]
+    Own(PathBuf),
+}
+
+/// The cpu controller for the groups below the root. Dropping it disables what it had enabled.
+pub struct Controller {
+    enabled: bool,
+}
+
+impl Controller {
+    /// Enables it where it is not.
+    pub fn enable(pool: &str) -> Result<Controller, NodeError> {
+        let root = Path::new(ROOT);
+        let fault = |fault| NodeError::Group { pool: pool.into(), fault };
+        let Ok(known) = fs::read_to_string(root.join("cgroup.controllers")) else {
+            return Err(fault(GroupFault::NoHierarchy));
+        };
+        if !has_word(&known, "cpu") {
+            return Err(fault(GroupFault::NoController));
+        }
+        let path = root.join(CONTROL);
+        let failed = |what| NodeError::group_file(pool, what, &path);
+        if has_word(&fs::read_to_string(&path).map_err(failed("read"))?, "cpu") {
+            return Ok(Controller { enabled: false });
+        }
+        fs::write(&path, "+cpu").map_err(failed("write +cpu to"))?;
+        Ok(Controller { enabled: true })
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        if self.enabled {
+            // Somebody else may have made a group meanwhile that uses it: then it stays.
+            let _ = fs::write(Path::new(ROOT).join(CONTROL), "-cpu");
+        }
+    }
+}
+
+/// The control group of a pool. Dropping it removes a group that was made, with all that runs in it, and gives back
+/// one that was taken over.
+pub struct Group {
+    pool: String,
+    path: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
+    Made,
+    /// With what its file had said before.
+    Given(String),
+}
+
+impl Group {
+    /// Makes the group of a pool, or takes over the one that it is to be, and tells the kernel its entity, whose table
+    /// is installed. [`Controller`] must have been enabled.
+    pub fn of(pool: &Pool) -> Result<Group, NodeError> {
+        let group = match &pool.cgroup {
+            None => Group::make(&pool.name)?,
+            Some(path) => Group::take_over(&pool.name, Path::new(path))?,
+        };
+        group.serve(&pool.name).map_err(group.failed("write the entity's name to", ENTITY))?;
+        Ok(group)
+    }
+
+    fn make(pool: &str) -> Result<Group, NodeError> {
+        let path = Path::new(ROOT).join(format!("{PREFIX}{pool}"));
+        // One may be left over from a run that was killed; the lock says that nobody uses it.
+        if path.is_dir() {
+            remove(&path);
+        }
+        fs::create_dir(&path).map_err(NodeError::group_file(pool, "make", &path))?;
+        let group = Group { pool: pool.into(), path, kind: Kind::Made };
+        match group.has(ENTITY) {
+            true => Ok(group),
+            false => Err(group.fault(GroupFault::NoPools)),
+        }
+    }
+
+    fn take_over(pool: &str, path: &Path) -> Result<Group, NodeError> {
+        let fault = |fault| NodeError::Group { pool: pool.into(), fault };
+        let Some(path) = path.canonicalize().ok().filter(|path| path.join("cgroup.procs").is_file()) else {
+            return Err(fault(GroupFault::Missing(path.into())));
+        };
+        if path == Path::new(ROOT) {
+            return Err(fault(GroupFault::Root(path)));
+        }
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        if own_group(&own).is_some_and(|own| own.starts_with(&path)) {
+            return Err(fault(GroupFault::Own(path)));
+        }
+        // Until it is known what the file says, nothing is to be given back.
+        let file = path.join(ENTITY);
+        let before = match fs::read_to_string(&file) {
+            Ok(before) => before,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let enabled = path.join(WEIGHT).exists();
+                return Err(fault(if enabled { GroupFault::NoPools(path) } else { GroupFault::NotEnabled(path) }));
+            }
+            Err(error) => return Err(NodeError::group_file(pool, "read", &file)(error)),
+        };
+        Ok(Group { pool: pool.into(), path, kind: Kind::Given(before) })
+    }
+
+    /// Its file of processes, for one that is to enter it.
+    pub fn entrance(&self) -> Result<File, NodeError> {
+        let path = self.path.join("cgroup.procs");
+        OpenOptions::new().write(true).open(&path).map_err(NodeError::group_file(&self.pool, "open", &path))
+    }
+
+    /// The processor time that its processes have had since it was made, those that are gone included.
+    pub fn usage(&self) -> Result<Duration, NodeError> {
+        let text = fs::read_to_string(self.path.join("cpu.stat")).map_err(self.failed("read", "cpu.stat"))?;
+        parse_usage(&text).ok_or_else(|| self.failed("understand", "cpu.stat")(io::ErrorKind::InvalidData.into()))
+    }
+
+    /// The threads in it now, and in the groups below.
+    pub fn threads(&self) -> Vec<sys::Tid> {
+        threads_below(&self.path)
+    }
+
+    fn serve(&self, entity: &str) -> io::Result<()> {
+        fs::write(self.path.join(ENTITY), format!("{entity}\n"))
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.path.join(file).exists()
+    }
+
+    fn fault(&self, fault: fn(PathBuf) -> GroupFault) -> NodeError {
+        NodeError::Group { pool: self.pool.clone(), fault: fault(self.path.clone()) }
+    }
+
+    fn failed(&self, what: &'static str, file: &str) -> impl Fn(io::Error) -> NodeError {
+        NodeError::group_file(&self.pool, what, &self.path.join(file))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        match &self.kind {
+            Kind::Made => remove(&self.path),
+            // It may be gone meanwhile, with its container.
+            Kind::Given(before) => drop(self.serve(before.trim())),
+        }
+    }
+}
+
+/// Removes the groups that a killed runner left behind.
+pub fn remove_left() {
+    for entry in fs::read_dir(ROOT).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Ends all processes of a group and of those below, and removes these groups. Nothing can be done about a failure.
+fn remove(path: &Path) {
+    let _ = fs::write(path.join("cgroup.kill"), "1");
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    // A process leaves its group only when its last thread is gone.
+    let give_up = sys::now() + GRACE;
+    while fs::remove_dir(path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) && sys::now() < give_up {
+        sys::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A group may vanish meanwhile.
+fn threads_below(path: &Path) -> Vec<sys::Tid> {
+    let text = fs::read_to_string(path.join("cgroup.threads")).unwrap_or_default();
+    let mut threads: Vec<sys::Tid> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            threads.extend(threads_below(&entry.path()));
+        }
+    }
+    threads
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split_whitespace().any(|other| other == word)
+}
+
+/// The group of `/proc/PID/cgroup`, in the hierarchy of version 2.
+fn own_group(text: &str) -> Option<PathBuf> {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(Path::new(ROOT).join(path))
+}
+
+fn parse_usage(text: &str) -> Option<Duration> {
+    let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    Some(Duration::from_micros(usage.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_whole_words() {
+        assert!(has_word("cpuset cpu io\n", "cpu"));
+        assert!(!has_word("cpuset io\n", "cpu"));
+    }
+
+    #[test]
+    fn the_own_group_is_that_of_version_2() {
+        let text = "4:cpu,cpuacct:/user\n0::/user.slice/session.scope\n";
+        assert_eq!(own_group(text), Some("/sys/fs/cgroup/user.slice/session.scope".into()));
+        assert_eq!(own_group("4:cpu:/\n"), None);
+    }
+
+    #[test]
+    fn usage_is_in_microseconds() {
+        let text = "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n";
+        assert_eq!(parse_usage(text), Some(Duration::from_micros(1234)));
+        assert_eq!(parse_usage("user_usec 1000\n"), None);
+    }
+
+    /// Whatever this host is like, it has no such group.
+    #[test]
+    fn a_group_that_is_not_there_is_named() {
+        match Group::take_over("web", Path::new("/sys/fs/cgroup/no-such-group")).map(drop) {
+            Err(error) => {
+                assert_eq!(error.to_string(), "pool `web`: there is no control group /sys/fs/cgroup/no-such-group")
+            }
+            Ok(()) => panic!("it was taken over"),
+        }
+        let ordinary = Group::take_over("web", Path::new("/tmp")).map(drop).unwrap_err().to_string();
+        assert_eq!(ordinary, "pool `web`: there is no control group /tmp");
+    }
+}

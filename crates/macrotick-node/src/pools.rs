@@ -1,0 +1,83 @@
+//! The pools of a run under the backend `kernel`: their control groups, and what they have had.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+
+use macrotick_model::{PoolObservation, System};
+
+use crate::cgroup::{Controller, Group};
+use crate::error::NodeError;
+use crate::kernel::InstalledTable;
+use crate::sys::Tid;
+
+/// The control groups of all pools, in the order of the system. Dropping them gives the groups back.
+pub struct Pools {
+    groups: Vec<Group>,
+    before: Vec<PoolObservation>,
+    /// The threads that were in pools then, with their pools.
+    threads: BTreeMap<Tid, String>,
+    _controller: Controller,
+}
+
+impl Pools {
+    /// Makes the groups; their table is installed. `None`: the system has no pool.
+    pub fn prepare(system: &System) -> Result<Option<Pools>, NodeError> {
+        let Some(first) = system.pools.first() else { return Ok(None) };
+        let controller = Controller::enable(&first.name)?;
+        let groups = system.pools.iter().map(Group::of).collect::<Result<_, _>>()?;
+        Ok(Some(Pools { groups, before: Vec::new(), threads: BTreeMap::new(), _controller: controller }))
+    }
+
+    /// For a process that is to be in a pool: what to write to before it executes its program.
+    pub fn entrance(&self, system: &System, pool: &str) -> Result<Option<File>, NodeError> {
+        let index = system.pools.iter().position(|other| other.name == pool);
+        index.map(|index| self.groups[index].entrance()).transpose()
+    }
+
+    /// What is received from now on counts.
+    pub fn begin(&mut self, system: &System, table: &InstalledTable) -> Result<(), NodeError> {
+        self.before = self.read(system, table)?;
+        for (pool, group) in system.pools.iter().zip(&self.groups) {
+            self.threads.extend(group.threads().into_iter().map(|tid| (tid, pool.name.clone())));
+        }
+        Ok(())
+    }
+
+    /// The threads that were in pools at [`Pools::begin`], with their pools.
+    pub fn threads(&self) -> &BTreeMap<Tid, String> {
+        &self.threads
+    }
+
+    /// What the pools have had since [`Pools::begin`]; the table still runs.
+    pub fn observe(&self, system: &System, table: &InstalledTable) -> Result<Vec<PoolObservation>, NodeError> {
+        let now = self.read(system, table)?;
+        Ok(now.into_iter().zip(&self.before).map(|(now, before)| since(now, before)).collect())
+    }
+
+    fn read(&self, system: &System, table: &InstalledTable) -> Result<Vec<PoolObservation>, NodeError> {
+        let each = system.pools.iter().zip(&self.groups).enumerate();
+        each.map(|(index, (pool, group))| {
+            // The pool's entity comes after those of the tasks.
+            let stats = table.stats(system.tasks.len() + index)?;
+            Ok(PoolObservation {
+                name: pool.name.clone(),
+                runtime_ns: stats.runtime_ns,
+                usage_ns: group.usage()?.as_nanos() as u64,
+                preemptions: stats.preemptions,
+                skipped: stats.skipped,
+                threads: stats.nr_threads,
+            })
+        })
+        .collect()
+    }
+}
+
+fn since(now: PoolObservation, before: &PoolObservation) -> PoolObservation {
+    PoolObservation {
+        runtime_ns: now.runtime_ns.saturating_sub(before.runtime_ns),
+        usage_ns: now.usage_ns.saturating_sub(before.usage_ns),
+        preemptions: now.preemptions.saturating_sub(before.preemptions),
+        skipped: now.skipped.saturating_sub(before.skipped),
+        ..now
+    }
+}
