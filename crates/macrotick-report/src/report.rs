@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::chains::{self, BoundVerdict, ChainReport};
 use crate::jobs::{join, Outcome, Outcomes};
+use crate::pools::{self, PoolReport};
 use crate::stats::Statistics;
 use crate::words;
 
@@ -34,6 +35,9 @@ pub struct Report {
     pub verdict: Verdict,
     /// One entry per task, in the order of the system.
     pub tasks: Vec<TaskReport>,
+    /// One entry per pool, in the order of the system.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolReport>,
     /// One entry per chain, in the order of the system.
     pub chains: Vec<ChainReport>,
     /// Where it ran.
@@ -174,6 +178,7 @@ impl Report {
             duration_ns: observation.duration.as_nanos(),
             verdict: verdict(&tasks, &chains),
             tasks,
+            pools: pools::reports(observation),
             chains,
             environment: observation.environment.clone(),
             lead: observation.lead,
@@ -303,5 +308,6 @@ fn remarks(observation: &Observation, outcomes: &[Outcomes]) -> Vec<String> {
             remarks.push(format!("{}: recorded, but not a task of the system", records.name));
         }
     }
+    remarks.extend(pools::remarks(observation));
     remarks
 }

@@ -4,10 +4,11 @@ use macrotick_model::Duration;
 
 use crate::chains::{ChainLatency, ChainReport};
 use crate::jobs::Outcome;
+use crate::pools::Had;
 use crate::report::{Metric, Report, TaskReport};
 use crate::stats::Statistics;
 use crate::table::{cut, pad, toned, width, wrap, Cell, Table, Tone};
-use crate::timeline::{jobs_in, pieces, windows_in, Slice};
+use crate::timeline::{jobs_in, pieces, pool_pieces, windows_in, Slice};
 use crate::words::{self, Decimals};
 
 /// Whether to colour: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>) or the terminal is dumb.
@@ -35,6 +36,9 @@ pub fn terminal(report: &Report, colour: bool, width: usize) -> String {
             Metric::Response => "Response [us]: last instruction minus nominal instant",
         };
         section(meaning, metric_table(report, metric).text(colour, width));
+    }
+    if !report.pools.is_empty() {
+        section("Pools [us]", pool_table(report).text(colour, width));
     }
     if !report.chains.is_empty() {
         section("Chains [us]", chain_table(report).text(colour, width));
@@ -157,6 +161,28 @@ pub(crate) fn metric_table(report: &Report, metric: Metric) -> Table {
     table
 }
 
+pub(crate) fn pool_table(report: &Report) -> Table {
+    let head =
+        ["pool", "CPU", "period", "budget", "window time", "in windows", "of budget", "outside", "threads", "slack"];
+    let mut table = Table::new(1, &head);
+    for pool in &report.pools {
+        let had = |text: &dyn Fn(&Had) -> String| -> Cell { pool.had.as_ref().map_or("-".into(), text).into() };
+        table.rows.push(vec![
+            cut(&pool.name, 20).into(),
+            pool.cpu.map_or("-".into(), |cpu| cpu.to_string()).into(),
+            words::us(pool.period_ns).into(),
+            words::us(pool.budget_ns).into(),
+            Decimals::One.us(pool.window_ns).into(),
+            had(&|had| Decimals::One.us(had.runtime_ns as i64)),
+            had(&|had| words::percent(had.permille_of_budget)),
+            had(&|had| Decimals::One.us(had.outside_ns as i64)),
+            had(&|had| had.threads.to_string()),
+            if pool.slack { "yes" } else { "no" }.into(),
+        ]);
+    }
+    table
+}
+
 pub(crate) fn chain_table(report: &Report) -> Table {
     let mut table =
         Table::new(2, &["chain", "latency", "paths", "min", "mean", "p99", "max", "bound", "lost", "verdict"]);
@@ -199,16 +225,29 @@ fn list(items: &[String], width: usize) -> String {
     text
 }
 
-/// Two lines per task: windows above, what ran below. The height of a block is the share of its time.
+/// Two lines per task and pool: windows above, what ran below. The height of a block is the share of its time.
 fn gantt(report: &Report, slice: Slice, colour: bool, columns: usize) -> String {
-    let names = report.tasks.iter().map(|task| width(&task.name)).max().unwrap_or(0).clamp(4, 16);
+    let all = report.tasks.iter().map(|task| &task.name).chain(report.pools.iter().map(|pool| &pool.name));
+    let names = all.map(|name| width(name)).max().unwrap_or(0).clamp(4, 16);
     let cells = columns - names - 10;
     let mut text = String::new();
+    let planned = |name: &str| {
+        let planned = coverage(slice, cells, &windows_in(report, name, slice));
+        let label = pad(&cut(name, names), names, true);
+        format!("{label}  planned {}\n", Tone::Faint.paint(blocks(&planned).trim_end(), colour))
+    };
+    let indent = " ".repeat(names);
     for task in &report.tasks {
-        let planned = coverage(slice, cells, &windows_in(report, &task.name, slice));
-        let label = pad(&cut(&task.name, names), names, true);
-        text.push_str(&format!("{label}  planned {}\n", Tone::Faint.paint(blocks(&planned).trim_end(), colour)));
-        text.push_str(&format!("{}  actual  {}\n", " ".repeat(names), actual(report, task, slice, cells, colour)));
+        text.push_str(&planned(&task.name));
+        text.push_str(&format!("{indent}  actual  {}\n", actual(report, task, slice, cells, colour)));
+    }
+    for pool in &report.pools {
+        text.push_str(&planned(&pool.name));
+        // Only a trace tells when a pool ran.
+        if !report.first_segments.is_empty() {
+            let ran = coverage(slice, cells, &pool_pieces(&report.first_segments, &pool.name, (slice.from, slice.to)));
+            text.push_str(&format!("{indent}  actual  {}\n", Tone::Good.paint(blocks(&ran).trim_end(), colour)));
+        }
     }
     let end = words::short_time(slice.length().as_nanos());
     text.push_str(&format!("{}0{}\n", " ".repeat(names + 10), pad(&end, cells - 1, false)));

@@ -50,12 +50,21 @@ pub(crate) fn jobs_in(jobs: &[Outcome], slice: Slice) -> impl Iterator<Item = &O
 
 /// The pieces of a span in which a task had a CPU, from a trace.
 pub(crate) fn pieces(segments: &[Segment], task: &str, span: (Duration, Duration)) -> Vec<(Duration, Duration)> {
-    let at = Duration::from_nanos;
-    let clip = |segment: &Segment| (at(segment.start_ns).max(span.0), at(segment.end_ns).min(span.1));
-    segments.iter().filter(|segment| segment.who == task).map(clip).filter(|(from, to)| from < to).collect()
+    clipped(segments.iter().filter(|segment| segment.who == task), span)
 }
 
-/// The windows of a task in a slice, as `[from, to)` since the epoch, clipped to it.
+/// The pieces of a span in which a thread of a pool had a CPU, from a trace.
+pub(crate) fn pool_pieces(segments: &[Segment], pool: &str, span: (Duration, Duration)) -> Vec<(Duration, Duration)> {
+    clipped(segments.iter().filter(|segment| segment.pool.as_deref() == Some(pool)), span)
+}
+
+fn clipped<'a>(segments: impl Iterator<Item = &'a Segment>, span: (Duration, Duration)) -> Vec<(Duration, Duration)> {
+    let at = Duration::from_nanos;
+    let clip = |segment: &Segment| (at(segment.start_ns).max(span.0), at(segment.end_ns).min(span.1));
+    segments.map(clip).filter(|(from, to)| from < to).collect()
+}
+
+/// The windows of a task or pool in a slice, as `[from, to)` since the epoch, clipped to it.
 pub(crate) fn windows_in(report: &Report, task: &str, slice: Slice) -> Vec<(Duration, Duration)> {
     let cycle = Duration::from_nanos(report.cycle_ns.max(1));
     let windows: Vec<&Window> =
@@ -112,5 +121,8 @@ mod tests {
         let segment = |who: &str, start_ns, end_ns| Segment { cpu: 0, who: who.into(), pool: None, start_ns, end_ns };
         let trace = [segment("a", 0, 10), segment("b", 10, 20), segment("a", 20, 30), segment("a", 30, 40)];
         assert_eq!(pieces(&trace, "a", (at(5), at(30))), [(at(5), at(10)), (at(20), at(30))]);
+        let pooled = trace.map(|segment| Segment { pool: (segment.who == "b").then(|| "p".into()), ..segment });
+        assert_eq!(pool_pieces(&pooled, "p", (at(0), at(15))), [(at(10), at(15))]);
+        assert_eq!(pool_pieces(&pooled, "b", (at(0), at(15))), []);
     }
 }

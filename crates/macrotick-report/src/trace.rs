@@ -1,6 +1,6 @@
 //! A run in the Chrome trace event format, for <https://ui.perfetto.dev> and `chrome://tracing`.
 //!
-//! Three groups of tracks: the planned windows per task, the actual jobs per task (with a mark where a deadline was
+//! Three groups of tracks: the planned windows per task and pool, the actual jobs per task (with a mark where a deadline was
 //! missed), and, where a trace was taken, who had each CPU. Perfetto reads times as microseconds; three decimals keep
 //! the nanosecond.
 
@@ -59,6 +59,11 @@ pub fn trace_json(observation: &Observation) -> String {
         events.name(ACTUAL, Some(track), &task.name);
         windows(&mut events, observation, &task.name, track);
         jobs(&mut events, observation, &task.name, track);
+    }
+    let first = observation.plan.system.tasks.len() as u32 + 1;
+    for (track, pool) in (first..).zip(&observation.plan.system.pools) {
+        events.name(PLANNED, Some(track), &pool.name);
+        windows(&mut events, observation, &pool.name, track);
     }
     cpus(&mut events, observation);
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");

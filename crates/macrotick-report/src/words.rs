@@ -1,6 +1,6 @@
 //! What reports say in plain words, and how they write numbers.
 
-use macrotick_model::{Backend, EntityCounters, LeadInForce, Load, Observation, Policy, Task, Tier};
+use macrotick_model::{Backend, Background, EntityCounters, LeadInForce, Load, Observation, Policy, Task, Tier};
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
 use crate::jobs::{Outcome, Outcomes};
@@ -164,6 +164,15 @@ fn miss_caveat(observation: &Observation) -> Option<String> {
         .then(|| "Only the kernel class acts on misses as the description asks: here late jobs went on.".into())
 }
 
+/// What must be said of pools.
+fn pool_caveat(observation: &Observation) -> Option<String> {
+    let asked = !observation.plan.system.pools.is_empty();
+    (asked && observation.tier != Tier::KernelClass).then(|| {
+        "Only the kernel class serves pools: here their load ran under SCHED_OTHER, wherever and whenever it could."
+            .into()
+    })
+}
+
 /// What the numbers of a run do not show.
 pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     let mut caveats = Vec::new();
@@ -196,6 +205,7 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     }
     caveats.extend(lead_caveat(observation));
     caveats.extend(miss_caveat(observation));
+    caveats.extend(pool_caveat(observation));
     caveats.push("A measurement shows what happened in this run; it is no bound on what can happen.".into());
     caveats
 }
@@ -275,6 +285,11 @@ pub(crate) fn short_time(ns: i64) -> String {
     format!("{text} {unit}")
 }
 
+/// Thousandths as a percentage.
+pub(crate) fn percent(permille: i64) -> String {
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
 /// A count with its thousands apart.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -295,11 +310,20 @@ pub(crate) fn capital(word: &str) -> String {
 }
 
 /// A background load's policy.
-pub(crate) fn policy(policy: Policy) -> String {
+fn policy(policy: Policy) -> String {
     match policy {
         Policy::Other(0) => "SCHED_OTHER".into(),
         Policy::Other(nice) => format!("SCHED_OTHER, nice {nice}"),
         Policy::Fifo(priority) => format!("SCHED_FIFO {priority}"),
+    }
+}
+
+/// Where a background load runs, and how.
+pub(crate) fn place(background: &Background) -> String {
+    match (&background.pool, background.cpu) {
+        (Some(pool), _) => format!("in pool {pool}"),
+        (None, Some(cpu)) => format!("{}, CPU {cpu}", policy(background.policy)),
+        (None, None) => format!("{}, any CPU", policy(background.policy)),
     }
 }
 

@@ -294,3 +294,88 @@ fn other_backends_say_that_they_do_not_act_on_misses() {
     assert!(says(Backend::Fifo, OnMiss::Restart) && says(Backend::User, OnMiss::Signal));
     assert!(!says(Backend::Kernel, OnMiss::Restart) && !says(Backend::Fifo, OnMiss::Resume));
 }
+
+/// A pool with 300 us of every 2 ms beside the small system, in two windows per cycle of 4 ms.
+fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
+    changed(|run| {
+        let (us, cycle) = (Duration::from_micros, run.plan.cycle);
+        run.plan.system.pools = vec![Pool {
+            name: "third-party".into(),
+            period: us(2000),
+            budget: us(300),
+            cpu: None,
+            order: PoolOrder::RoundRobin { slice: us(100) },
+            slack,
+            cgroup: None,
+        }];
+        run.plan.system.background[0].pool = Some("third-party".into());
+        for offset in [us(1600), cycle - us(300)] {
+            let window =
+                Window { offset, length: us(300), task: "third-party".into(), activate: false, deadline: false };
+            run.plan.tables[0].windows.push(window);
+        }
+        run.pools.extend(had.map(|(runtime_ns, usage_ns)| PoolObservation {
+            name: "third-party".into(),
+            runtime_ns,
+            usage_ns,
+            preemptions: 5,
+            skipped: 2,
+            threads: 3,
+        }));
+    })
+}
+
+#[test]
+fn a_pool_is_held_against_its_budgets() {
+    // 24 ms: 12 periods of 300 us.
+    let (_, report) = pooled(false, Some((3_000_000, 3_001_000)));
+    let pool = &report.pools[0];
+    assert_eq!((pool.cpu, pool.windows, pool.window_ns, pool.budget_ns), (Some(0), 2, 3_600_000, 300_000));
+    let had = Had { runtime_ns: 3_000_000, permille_of_budget: 833, outside_ns: 1_000, preemptions: 5, threads: 3 };
+    assert_eq!(pool.had, Some(had));
+    assert!(report.holds());
+    let remark = "third-party: the kernel counted 2 windows passed over by a late interrupt";
+    assert!(report.remarks.iter().any(|text| text == remark), "{:?}", report.remarks);
+    assert!(report.to_json().contains("\"outside_ns\": 1000"));
+}
+
+#[test]
+fn windows_beyond_the_end_of_a_run_do_not_count() {
+    let (mut observation, _) = pooled(false, None);
+    observation.duration = Duration::from_micros(5_700);
+    assert_eq!(Report::new(&observation).pools[0].window_ns, 2 * 300_000 + 100_000);
+}
+
+#[test]
+fn a_pool_is_shown_with_its_windows_and_what_it_had() {
+    let (mut observation, _) = pooled(true, Some((3_600_000, 9_600_000)));
+    let ran = Segment {
+        cpu: 0,
+        who: "sort".into(),
+        pool: Some("third-party".into()),
+        start_ns: 3_700_000,
+        end_ns: 4_000_000,
+    };
+    observation.segments.push(ran);
+    let report = Report::new(&observation);
+    let text = terminal(&report, false, 120);
+    let lines: Vec<&str> = text.lines().collect();
+    let row = lines.iter().find(|line| line.starts_with("third-party  ")).expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().skip(1).collect();
+    assert_eq!(cells, ["0", "2000.000", "300.000", "3600.0", "3600.0", "100.0", "%", "6000.0", "3", "yes"]);
+    let lane = lines.iter().position(|line| line.starts_with("third-party  planned")).expect("a lane");
+    assert!(lines[lane + 1].trim_start().starts_with("actual") && lines[lane + 1].ends_with('█'), "{text}");
+    let page = html(&report, &observation);
+    assert!(page.contains("<h2>Pools [µs]</h2>") && page.contains("in pool third-party"));
+    assert!(page.contains("sort on CPU 0: 300.000 µs"));
+    assert!(trace_json(&observation).contains("\"args\":{\"name\":\"third-party\"}"));
+}
+
+#[test]
+fn a_backend_that_serves_no_pool_says_so() {
+    let (mut observation, _) = pooled(false, None);
+    (observation.backend, observation.tier) = (Backend::Other, Tier::NotEnforced);
+    let report = Report::new(&observation);
+    assert_eq!(report.pools[0].had, None);
+    assert!(report.caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class serves pools")));
+}

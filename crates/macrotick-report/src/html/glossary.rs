@@ -2,12 +2,13 @@
 
 use super::write::{self, definitions};
 
-const TERMS: [(&str, &str); 15] = [
+const TERMS: [(&str, &str); 16] = [
     ("cycle", "the length after which the table repeats"),
     ("epoch", "the instant of cycle 0; all instants in a report are counted from it"),
     ("table", "the schedule of one host: per CPU, sorted windows that do not overlap"),
-    ("window", "one interval of the table, given to one task"),
+    ("window", "one interval of the table, given to one task or pool"),
     ("task", "a periodic source of jobs"),
+    ("pool", "the threads of a control group, which share windows and know nothing of jobs"),
     ("job", "one activation of a task: released by an ACTIVATE window, due at the end of its DEADLINE window"),
     ("nominal instant", "the start of a job's ACTIVATE window; everything is measured from it, never from a wake-up"),
     ("lateness", "first instruction of a job minus its nominal instant"),

@@ -16,6 +16,7 @@ pub fn html(report: &Report, observation: &Observation) -> String {
         sections::banner(report),
         sections::cards(report),
         sections::tasks(report),
+        sections::pools(report),
         sections::gantts(report, observation),
         sections::distributions(report),
         sections::chains(report),

@@ -10,7 +10,7 @@ use crate::plot::svg::escape;
 use crate::plot::{gantt, histogram, spark};
 use crate::report::{Metric, Report, TaskReport};
 use crate::stats::Statistics;
-use crate::terminal::{chain_table, metric_table};
+use crate::terminal::{chain_table, metric_table, pool_table};
 use crate::timeline::{worst_job, Slice};
 use crate::words;
 
@@ -281,6 +281,18 @@ fn distribution(task: &TaskReport) -> String {
     plots.iter().map(|plot| format!("<div class=\"pair\">{plot}</div>\n")).collect()
 }
 
+pub(super) fn pools(report: &Report) -> String {
+    if report.pools.is_empty() {
+        return String::new();
+    }
+    section(
+        "Pools [µs]",
+        "Processor time that the pool's threads had in their windows, and as a share of its budgets; outside without \
+         slack only processes end.",
+        &table(&pool_table(report)),
+    )
+}
+
 pub(super) fn chains(report: &Report) -> String {
     if report.chains.is_empty() {
         return String::new();
@@ -335,9 +347,8 @@ pub(super) fn surroundings(report: &Report, observation: &Observation) -> String
         .background
         .iter()
         .map(|load| {
-            let place = load.cpu.map_or("any CPU".into(), |cpu| format!("CPU {cpu}"));
-            let what = words::load(&load.load);
-            (load.name.clone(), format!("{} × {}, {place}: {what}", load.count, words::policy(load.policy)))
+            let (place, what) = (words::place(load), words::load(&load.load));
+            (load.name.clone(), format!("{} × {place}: {what}", load.count))
         })
         .collect();
     let background = match loads.is_empty() {

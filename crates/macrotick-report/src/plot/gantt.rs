@@ -1,4 +1,4 @@
-//! Planned against actual: a row per task, windows as outlines, what ran as bars.
+//! Planned against actual: a row per task and pool, windows as outlines, what ran as bars.
 
 use std::fmt::Write;
 
@@ -30,8 +30,9 @@ struct Chart<'a> {
 /// Draws a slice of a run. `segments` may be empty: bars then span from start to end.
 pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice) -> Picture {
     let here: Vec<Segment> = segments.iter().filter(|segment| shows(segment, slice)).cloned().collect();
-    let background = here.iter().any(|segment| report.task(&segment.who).is_none());
-    let rows = report.tasks.len() + usize::from(background);
+    let background = here.iter().any(|segment| is_other(report, segment));
+    let named = report.tasks.len() + report.pools.len();
+    let rows = named + usize::from(background);
     let title = format!("Planned against actual from {} to {}", absolute(slice.from), absolute(slice.to));
     let picture = Picture::new(WIDTH, TOP + rows as f64 * ROW + BOTTOM, &title);
     let axis = Axis::exactly(slice.from.as_nanos() as f64, slice.to.as_nanos() as f64);
@@ -40,14 +41,22 @@ pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice) -> Pictu
     for (row, task) in report.tasks.iter().enumerate() {
         chart.task(report, task, TOP + row as f64 * ROW);
     }
+    for (row, pool) in report.pools.iter().enumerate() {
+        chart.pool(report, &pool.name, TOP + (report.tasks.len() + row) as f64 * ROW);
+    }
     if background {
-        chart.background(report, TOP + report.tasks.len() as f64 * ROW);
+        chart.background(report, TOP + named as f64 * ROW);
     }
     chart.picture
 }
 
 fn shows(segment: &Segment, slice: Slice) -> bool {
     segment.start_ns < slice.to.as_nanos() && segment.end_ns > slice.from.as_nanos()
+}
+
+/// Whether it is neither a task's nor a pool's.
+fn is_other(report: &Report, segment: &Segment) -> bool {
+    report.task(&segment.who).is_none() && segment.pool.is_none()
 }
 
 fn absolute(instant: Duration) -> String {
@@ -132,15 +141,25 @@ impl Chart<'_> {
         self.picture.rect(class, (from, top + inset), ((to - from).max(THINNEST), ROW - 2.0 * inset), hover);
     }
 
+    fn pool(&mut self, report: &Report, pool: &str, top: f64) {
+        self.label(pool, top);
+        self.windows(&windows_in(report, pool, self.slice), top);
+        self.threads("ran", (top, 10.0), |segment| segment.pool.as_deref() == Some(pool));
+    }
+
     fn background(&mut self, report: &Report, top: f64) {
         self.label("everything else", top);
-        let others: Vec<Segment> =
-            self.segments.iter().filter(|segment| report.task(&segment.who).is_none()).cloned().collect();
-        for segment in others {
+        self.threads("other", (top, 12.0), |segment| is_other(report, segment));
+    }
+
+    /// A bar for each stretch of a trace that is `wanted`.
+    fn threads(&mut self, class: &str, place: (f64, f64), wanted: impl Fn(&Segment) -> bool) {
+        let segments = self.segments;
+        for segment in segments.iter().filter(|segment| wanted(segment)) {
             let length = words::us(segment.end_ns - segment.start_ns);
             let hover = format!("{} on CPU {}: {length} µs", segment.who, segment.cpu);
             let span = (Duration::from_nanos(segment.start_ns), Duration::from_nanos(segment.end_ns));
-            self.bar("other", span, (top, 12.0), &hover);
+            self.bar(class, span, place, &hover);
         }
     }
 }
