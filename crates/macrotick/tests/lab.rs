@@ -510,3 +510,85 @@ fn full_a_window_costs_the_same_in_a_large_table() {
     assert!(value("existing files touched", "source") <= 20.0);
     assert!(value("hook lines added", "source") + value("hook lines removed", "source") <= 600.0);
 }
+
+/// Runs the example of a pool, perhaps changed, with a trace of the whole run.
+fn run_pool(name: &str, change: fn(String) -> String) -> (i32, Observation) {
+    let folder = folder(name);
+    let example = std::fs::read_to_string(repository().join("examples/pool.yaml")).unwrap();
+    let description = describe(&folder, &change(example));
+    let (description, output) = (description.to_str().unwrap(), folder.to_str().unwrap());
+    let arguments = ["run", description, "--lab", "--duration", "300ms", "--trace", "300ms", "--output", output];
+    let result = macrotick(&arguments);
+    let code = result.status.code().unwrap();
+    assert!(code <= 1, "{}{}", String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&result.stderr));
+    let text = std::fs::read_to_string(folder.join("observation.json")).unwrap();
+    (code, Observation::from_json(&text, "observation.json").unwrap())
+}
+
+/// How long the threads of the pool called `who` ran outside its windows, give or take 10 us at each boundary.
+fn outside(observation: &Observation, who: &str) -> i64 {
+    const TOLERANCE: i64 = 10_000;
+    let cycle = observation.plan.cycle.as_nanos();
+    let windows = observation.plan.tables[0].windows.iter().filter(|window| window.task == "third-party");
+    let windows: Vec<(i64, i64)> =
+        windows.map(|window| (window.offset.as_nanos() - TOLERANCE, window.end().as_nanos() + TOLERANCE)).collect();
+    let ours = observation.segments.iter().filter(|segment| segment.pool.is_some() && segment.who == who);
+    let outside = ours.map(|segment| {
+        let turn = segment.start_ns / cycle * cycle;
+        let shared = |shift: i64, &(from, to): &(i64, i64)| {
+            (segment.end_ns.min(to + shift) - segment.start_ns.max(from + shift)).max(0)
+        };
+        let inside: i64 =
+            [turn, turn + cycle].iter().flat_map(|&shift| windows.iter().map(move |w| shared(shift, w))).sum();
+        (segment.end_ns - segment.start_ns - inside).max(0)
+    });
+    outside.sum()
+}
+
+/// A shell that forks, and a hog: programs that know nothing of Macrotick.
+#[test]
+#[ignore = "needs the lab"]
+fn the_programs_of_a_pool_run_in_its_windows_and_nowhere_else() {
+    let (code, observation) = run_pool("pool", |text| text);
+    let report = Report::new(&observation);
+    assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
+    let had = report.pools[0].had.unwrap();
+    assert!((950..=1010).contains(&had.permille_of_budget), "{had:?}");
+    // The hog and the shell never end, which would be in nobody's window.
+    let members = |who: &'static str| {
+        observation.segments.iter().filter(move |segment| segment.pool.is_some() && segment.who == who)
+    };
+    assert!(["hog", "shell"].iter().all(|who| members(who).count() > 20));
+    assert_eq!(outside(&observation, "hog"), 0);
+    // The shell owns locks, which those who end may wait for.
+    assert!(outside(&observation, "shell") * 1000 < had.runtime_ns as i64, "{}", outside(&observation, "shell"));
+    // What the shell forks is in the pool, too, and outside it only ends.
+    assert!(["seq", "sort", "md5sum"].iter().all(|who| members(who).count() > 5));
+    assert!(had.outside_ns * 10 < had.runtime_ns, "{had:?}");
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_pool_with_slack_runs_outside_its_windows_as_well() {
+    let (code, observation) =
+        run_pool("pool-slack", |text| text.replace("slice: 500us", "slice: 500us\n    slack: true"));
+    let report = Report::new(&observation);
+    assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
+    let had = report.pools[0].had.unwrap();
+    assert!((950..=1010).contains(&had.permille_of_budget), "{had:?}");
+    assert!(had.outside_ns > had.runtime_ns, "{had:?}");
+    assert!(outside(&observation, "hog") > 10_000_000);
+}
+
+/// Under the stock policy the same load is in the tasks' way.
+#[test]
+#[ignore = "needs the lab"]
+fn a_pool_needs_the_kernel_class() {
+    let (code, bytes) = run("examples/pool", Backend::Other, "300ms", &folder("pool-other"));
+    let report = report(&bytes);
+    assert_eq!(code, 1);
+    assert!(misses(&report) > 50 && report.pools[0].had.is_none());
+    let result = macrotick(&["run", "examples/pool.yaml", "--lab", "--backend", "user", "--duration", "100ms"]);
+    let text = String::from_utf8_lossy(&result.stderr);
+    assert!(result.status.code() > Some(1) && text.contains("pool `third-party` needs the backend `kernel`"), "{text}");
+}
