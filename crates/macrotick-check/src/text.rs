@@ -44,9 +44,10 @@ impl fmt::Display for Verdict {
 
 fn pool_line(f: &mut fmt::Formatter<'_>, pool: &PoolVerdict) -> fmt::Result {
     let PoolVerdict { name, cpu, windows, given, budget, period, gap } = pool;
+    let noun = if *windows == 1 { "window" } else { "windows" };
     writeln!(
         f,
-        "pool {name}: {windows} windows on CPU {cpu}, {given} of every {period} (budget {budget}), at most {gap} without"
+        "pool {name}: {windows} {noun} on CPU {cpu}, {given} of every {period} (budget {budget}), at most {gap} without"
     )
 }
 

@@ -14,7 +14,7 @@ use crate::sys::Tid;
 pub struct Pools {
     groups: Vec<Group>,
     before: Vec<PoolObservation>,
-    /// The threads that were in pools then, with their pools.
+    /// The threads that were in pools when that was noted, with their pools.
     threads: BTreeMap<Tid, String>,
     _controller: Controller,
 }
@@ -37,13 +37,17 @@ impl Pools {
     /// What is received from now on counts.
     pub fn begin(&mut self, system: &System, table: &InstalledTable) -> Result<(), NodeError> {
         self.before = self.read(system, table)?;
-        for (pool, group) in system.pools.iter().zip(&self.groups) {
-            self.threads.extend(group.threads().into_iter().map(|tid| (tid, pool.name.clone())));
-        }
         Ok(())
     }
 
-    /// The threads that were in pools at [`Pools::begin`], with their pools.
+    /// Notes which threads are in pools now.
+    pub fn note_threads(&mut self, system: &System) {
+        for (pool, group) in system.pools.iter().zip(&self.groups) {
+            self.threads.extend(group.threads().into_iter().map(|tid| (tid, pool.name.clone())));
+        }
+    }
+
+    /// The threads that were noted, with their pools.
     pub fn threads(&self) -> &BTreeMap<Tid, String> {
         &self.threads
     }

@@ -39,7 +39,7 @@ use crate::trace::Trace;
 /// Every epoch is a whole multiple of this, and so of the kernel's tick.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
 /// So long before the epoch begins what pools receive to count.
-const POOL_MARGIN: Duration = Duration::from_millis(2);
+const POOL_MARGIN: Duration = Duration::from_millis(5);
 /// Between the last task's word that it waits and the release of the background.
 const SETTLE: Duration = Duration::from_millis(2);
 
@@ -242,6 +242,7 @@ impl<'a> Run<'a> {
 
     fn begin_pools(&mut self, epoch: Instant) -> Result<(), NodeError> {
         if let (Some(pools), Some(table)) = (&mut self.pools, &self.table) {
+            pools.note_threads(&self.deployment.plan.system);
             sys::sleep_until(epoch - POOL_MARGIN);
             pools.begin(&self.deployment.plan.system, table)?;
         }
