@@ -24,6 +24,14 @@ fn robot_arm_keeps_its_chain() {
 }
 
 #[test]
+fn the_pool_has_its_budget_around_the_tasks() {
+    let plan = planned("examples/pool.yaml");
+    let pool = &check(&plan).pools[0];
+    assert_eq!((pool.given, pool.period), (Duration::from_millis(3), Duration::from_millis(10)));
+    assert!(pool.windows > 4, "{pool:?}");
+}
+
+#[test]
 fn response_has_two_thousand_activations() {
     let plan = planned("bench/response.yaml");
     assert!(plan.system.duration / plan.system.tasks[0].period >= 2000);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use macrotick_model::{
-    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Observation, OnMiss, Plan, Policy, System, Task,
-    Tier, Window, Workload,
+    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Observation, OnMiss, Plan, Policy, Pool,
+    PoolOrder, System, Task, Tier, Window, Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -37,6 +37,8 @@ const TESTS: &[Test] = &[
     ("datagrams_reach_the_receiver", datagrams_reach_the_receiver),
     ("every_background_load_runs", every_background_load_runs),
     ("a_background_program_that_ends_is_remarked", a_background_program_that_ends_is_remarked),
+    ("the_load_of_a_pool_runs_without_the_class", the_load_of_a_pool_runs_without_the_class),
+    ("the_dispatcher_refuses_a_pool", the_dispatcher_refuses_a_pool),
     ("a_signal_ends_the_run_early", a_signal_ends_the_run_early),
     ("nothing_outlives_a_killed_runner", nothing_outlives_a_killed_runner),
     ("progress_is_told", progress_is_told),
@@ -416,6 +418,38 @@ fn a_background_program_that_ends_is_remarked() -> Verdict {
     let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
     let observation = observe(&plan, &options(Backend::Other)).unwrap();
     assert_eq!(observation.remarks, ["`short` ended during the run (exit status: 4)"]);
+    Verdict::Passed
+}
+
+/// A pool with one window, and a process in it.
+fn pooled() -> Plan {
+    let hog = Background { pool: Some("pool".into()), cpu: None, ..load("hog", 1, Policy::Other(0), Load::Hog) };
+    let mut plan = plan(vec![Row("a", spin(100), 500, 1000)], vec![hog]);
+    plan.system.pools.push(Pool {
+        name: "pool".into(),
+        period: ms(10),
+        budget: ms(1),
+        cpu: None,
+        order: PoolOrder::Fifo,
+        slack: false,
+        cgroup: None,
+    });
+    let window = Window { offset: ms(3), length: ms(1), task: "pool".into(), activate: false, deadline: false };
+    plan.tables[0].windows.push(window);
+    plan
+}
+
+fn the_load_of_a_pool_runs_without_the_class() -> Verdict {
+    let observation = observe(&pooled(), &options(Backend::Other)).unwrap();
+    assert_sound(&observation);
+    assert_eq!((observation.pools, observation.remarks), (Vec::new(), Vec::new()));
+    Verdict::Passed
+}
+
+fn the_dispatcher_refuses_a_pool() -> Verdict {
+    let error = observe(&pooled(), &options(Backend::User)).unwrap_err();
+    assert!(matches!(&error, NodeError::PoolBackend { pool, .. } if pool == "pool"), "{error}");
+    assert!(error.to_string().starts_with("pool `pool` needs the backend `kernel`: `user` cannot"), "{error}");
     Verdict::Passed
 }
 

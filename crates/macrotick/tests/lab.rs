@@ -592,3 +592,79 @@ fn a_pool_needs_the_kernel_class() {
     let text = String::from_utf8_lossy(&result.stderr);
     assert!(result.status.code() > Some(1) && text.contains("pool `third-party` needs the backend `kernel`"), "{text}");
 }
+
+/// A group with an endless process, as a container is one, and a pool of the runner's own.
+const GROUPS: &str = r#"
+g=/sys/fs/cgroup
+echo +cpu > $g/cgroup.subtree_control
+mkdir $g/web && echo former > $g/web/cpu.tt.entity
+sh -c 'while :; do :; done' & pid=$!
+echo $pid > $g/web/cgroup.procs
+describe() {
+    printf '%s\n' 'system: groups' 'tasks:' '  - {name: control, period: 5ms, wcet: 500us}' 'pools:' \
+        "  - {name: web, period: 5ms, budget: 1ms, cgroup: $1}" '  - {name: own, period: 5ms, budget: 500us}' \
+        'background:' \
+        '  - {name: child, load: {program: [sh, -c, "setsid sleep 99 & while :; do :; done"]}, pool: own}' > /tmp/s.yaml
+    macrotick plan /tmp/s.yaml --output /tmp/plan.json > /tmp/timeline
+}
+observe() { macrotick observe /tmp/plan.json --output /tmp/observation.json --duration 100ms; }
+sleeps() { grep -qx sleep /proc/[0-9]*/comm 2> /dev/null && echo sleeps; }
+"#;
+
+/// Runs a script behind [`GROUPS`] in the lab: status, output and errors.
+fn with_groups(script: &str) -> (Option<i32>, String, String) {
+    let result = macrotick(&["lab", "exec", "--", "/bin/sh", "-c", &format!("{GROUPS}{script}")]);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (result.status.code(), text(&result.stdout), text(&result.stderr))
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn an_existing_control_group_is_a_pool_and_is_given_back() {
+    let script = "describe $g/web && observe || exit 1
+        cat $g/web/cpu.tt.entity $g/cgroup.subtree_control; kill -0 $pid && echo alive; sleeps
+        ls $g | grep macrotick; grep -o 'name\":\"[a-z]*\",\"runtime_ns\":[0-9]*' /tmp/observation.json";
+    let (status, output, errors) = with_groups(script);
+    let lines: Vec<&str> = output.lines().collect();
+    // The file says what it said, its process lives; of the runner's own group nothing is left.
+    let ["former", "cpu", "alive", web, own] = lines[..] else { panic!("{status:?}\n{output}{errors}") };
+    let runtime = |line: &str, name: &str| -> u64 {
+        line.strip_prefix(&format!("name\":\"{name}\",\"runtime_ns\":")).unwrap().parse().unwrap()
+    };
+    assert!((19_500_000..=20_100_000).contains(&runtime(web, "web")), "{web}");
+    assert!(runtime(own, "own") >= 9_500_000, "{own}");
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn what_keeps_a_pool_from_its_group_is_named() {
+    let script = "describe $g/none && observe; describe $g && observe
+        describe $g/web; echo $$ > $g/web/cgroup.procs; observe; echo $$ > $g/cgroup.procs
+        mkdir $g/web/inner; describe $g/web/inner && observe
+        ls $g | grep macrotick; cat $g/web/cpu.tt.entity; umount -l $g; observe";
+    let (status, output, errors) = with_groups(script);
+    assert_eq!(output, "former\n", "{status:?}\n{errors}");
+    for text in [
+        "pool `web`: there is no control group /sys/fs/cgroup/none",
+        "pool `web`: /sys/fs/cgroup is the root of the hierarchy, which cannot be a pool",
+        "pool `web`: this program itself runs in /sys/fs/cgroup/web",
+        "pool `web`: the cpu controller is not enabled for /sys/fs/cgroup/web/inner",
+        "pool `web`: no cgroup v2 hierarchy is mounted at /sys/fs/cgroup",
+    ] {
+        assert!(errors.contains(text), "no `{text}` in\n{errors}");
+    }
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn stop_removes_the_group_that_a_killed_runner_left() {
+    let script = "describe $g/web
+        macrotick observe /tmp/plan.json --output /tmp/observation.json --duration 20s & runner=$!
+        sleep 1; sleeps; kill -9 $runner; wait $runner
+        ls -d $g/macrotick-own; macrotick stop; ls $g | grep macrotick; sleeps; kill -0 $pid && echo alive";
+    let (status, output, errors) = with_groups(script);
+    let lines: Vec<&str> = output.lines().collect();
+    let ["sleeps", "/sys/fs/cgroup/macrotick-own", _removed, "alive"] = lines[..] else {
+        panic!("{status:?}\n{output}{errors}")
+    };
+}
