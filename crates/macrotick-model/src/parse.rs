@@ -19,7 +19,18 @@ use crate::time::{Duration, ParseDurationError};
 use crate::validate::{self, CPUS, CPU_RANGE, MISSES_RANGE, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES};
 
 const SYSTEM_KEYS: [&str; 12] = [
-    "system", "macrotick", "cycle", "lead", "cpus", "duration", "tasks", "pools", "chains", "background", "table", "files",
+    "system",
+    "macrotick",
+    "cycle",
+    "lead",
+    "cpus",
+    "duration",
+    "tasks",
+    "pools",
+    "chains",
+    "background",
+    "table",
+    "files",
 ];
 const TASK_KEYS: [&str; 11] =
     ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "on-miss", "max-misses", "workload"];
