@@ -210,7 +210,7 @@ fn programs_and_files_of_the_host_come_into_the_lab() {
 /// One system with a task in C, in C++, in Rust and in Python, as it stands among the examples.
 #[test]
 #[ignore = "needs the lab"]
-fn tasks_in_four_languages_run_in_the_lab_and_on_this_host() {
+fn tasks_in_four_languages_run_under_two_backends() {
     let built = Command::new("make").args(["-C", "examples/tasks"]).current_dir(repository()).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let folder = folder("languages");
@@ -225,12 +225,10 @@ fn tasks_in_four_languages_run_in_the_lab_and_on_this_host() {
         assert!(task.statistics(Metric::Lateness).unwrap().max_ns <= 6500, "{name}");
     }
 
-    let arguments = ["run", "examples/languages.yaml", "--backend", "other", "--duration", "500ms", "--output"];
-    let output = macrotick(&[&arguments[..], &[folder.join("host").to_str().unwrap()]].concat());
-    assert!(output.status.code().unwrap() <= 1, "{}", String::from_utf8_lossy(&output.stderr));
-    let host = report(&std::fs::read(folder.join("host/observation.json")).unwrap());
-    assert_eq!(host.remarks, Vec::<String>::new());
-    names.iter().for_each(|name| assert!(host.task(name).unwrap().completed > 0, "{name}"));
+    let (code, bytes) = run("examples/languages", Backend::Other, "500ms", &folder.join("other"));
+    let other = report(&bytes);
+    assert!(code <= 1 && other.remarks.is_empty(), "{:?}", other.remarks);
+    names.iter().for_each(|name| assert!(other.task(name).unwrap().completed > 0, "{name}"));
 }
 
 /// The run ends between the two windows of the sixth job: inside of one the runner would have to wait for its end. The
