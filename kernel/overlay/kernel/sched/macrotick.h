@@ -17,6 +17,8 @@
  */
 #define MACROTICK_PRIO	0
 
+#include <linux/macrotick_pi.h>
+
 struct cgroup_taskset;
 
 #ifdef CONFIG_MACROTICK

@@ -8,7 +8,7 @@ use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::group::Group;
 use crate::process::{self, periodic, Child};
-use crate::sys::{self, SchedAttr};
+use crate::sys::{self, PiLock, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
@@ -19,6 +19,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("pool_by_priority", by_priority).punctual(),
     Scenario::new("pool_slack", slack).punctual(),
     Scenario::new("pool_without_slack", without_slack).punctual(),
+    Scenario::new("pool_lends_its_own_priority", lends_its_own_priority).punctual(),
     Scenario::new("pool_moves", moves).punctual(),
     Scenario::new("pool_born_in_a_group", born_in_a_group).punctual(),
     Scenario::new("pool_subgroups", subgroups).punctual(),
@@ -258,6 +259,31 @@ fn without_slack() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
+/// Who waits for a lock in the pool lends what it is by itself: nobody gets a real-time priority by waiting for himself.
+fn lends_its_own_priority() -> Check {
+    let stage = Stage::new(abi::RR, 0)?;
+    let lock = Board::new(1);
+    process::fork(|| match PiLock(lock.futex(0)).lock().map_err(|_| ()).and(stage.group.take(0).map_err(drop)) {
+        Ok(()) => stage.watch(0),
+        Err(()) => 1,
+    });
+    stage.await_threads(1)?;
+    process::fork(|| match stage.group.take(0) {
+        Ok(()) => PiLock(lock.futex(0)).lock().map_or_else(|errno| errno, |()| 0),
+        Err(_) => 1,
+    });
+    stage.await_threads(2)?;
+    let hog = process::fork(|| sys::hog());
+    sys::set_sched(hog.pid, SchedAttr::fifo(50)).explain("policy")?;
+    let epoch = stage.start()?;
+    sys::sleep(20 * 20 * stage.u);
+    ensure!(lock.get(0) >> 31 & 1 == 1, "nobody waits for the lock: {:#x}", lock.get(0));
+    let [seen] = stage.seen_in(20);
+    ensure_only_inside(seen, "the owner of a lock")?;
+    hog.kill(SOON)?;
+    stage.ensure_undisturbed(epoch)
+}
+
 /// In and out of the group while the table runs.
 fn moves() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
@@ -330,6 +356,10 @@ fn own_policy() -> Check {
             sys::sleep(1_000_000);
         }
         let changed = sys::set_sched(0, SchedAttr::fifo(9)).and_then(|()| sys::set_affinity(0, &cpus));
+        // Its policy is to stay, says this; there was none to leave the pool with then.
+        let param = libc::sched_param { sched_priority: 0 };
+        // SAFETY: reads one structure.
+        unsafe { libc::sched_setparam(0, &param) };
         // Unlike a member it has no jobs.
         let wait = stage.device.wait().err();
         let refused = sys::set_sched(0, SchedAttr::deadline(1_000_000, 100_000_000));

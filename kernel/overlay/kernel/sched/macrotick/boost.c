@@ -45,7 +45,9 @@ static bool belongs_inside(struct rq *rq, struct task_struct *p)
 
 static int lent_by(struct task_struct *donor)
 {
-	return donor->prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : donor->prio;
+	int prio = macrotick_lent_prio(donor);
+
+	return prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : prio;
 }
 
 /*

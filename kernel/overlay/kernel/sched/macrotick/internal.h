@@ -225,7 +225,6 @@ void mt_pool_turn(struct macrotick_served *entity);
 void mt_pool_yield(struct task_struct *p);
 void mt_want_slack(struct rq *rq);
 void mt_grant_slack(struct rq *rq, struct mt_cpu *c);
-int mt_own_prio(struct task_struct *p);
 void mt_poke_groups(void);
 
 /* miss.c */

@@ -256,9 +256,13 @@ static struct macrotick_served *detach(struct task_struct *p, bool *again)
 static void leave_class(struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
-	struct sched_param param = { .sched_priority = m->pooled ? m->own_priority : 0 };
+	struct sched_param own = { .sched_priority = m->own_priority };
+	int err = -EINVAL;
 
-	sched_setscheduler_nocheck(p, (m->pooled ? m->own_policy : SCHED_NORMAL) | reset_on_fork(p), &param);
+	if (m->pooled)
+		err = sched_setscheduler_nocheck(p, m->own_policy | reset_on_fork(p), &own);
+	if (err)
+		sched_setscheduler_nocheck(p, SCHED_NORMAL | reset_on_fork(p), &(struct sched_param) { });
 }
 
 /**

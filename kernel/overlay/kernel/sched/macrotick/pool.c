@@ -107,7 +107,7 @@ static void link_again(struct task_struct *p)
 
 void mt_pool_account(struct task_struct *p, u64 delta)
 {
-	p->macrotick.used += delta * sched_prio_to_wmult[p->static_prio - MAX_RT_PRIO] >> 22;
+	p->macrotick.used += mul_u64_u32_shr(delta, sched_prio_to_wmult[p->static_prio - MAX_RT_PRIO], 22);
 }
 
 /**
@@ -172,7 +172,12 @@ void mt_pool_enter(struct task_struct *p, int policy, int priority)
 	p->macrotick.own_priority = priority;
 }
 
-/* What a pool's thread has while its pool is not dispatched; never the class's own. */
+/*
+ * What a pool's thread has while its pool is not dispatched, and all that it
+ * lends to the owner of a lock (macrotick_lent_prio()): pools are for anybody,
+ * who must not get a real-time priority by waiting for himself. Never the
+ * class's own.
+ */
 int mt_own_prio(struct task_struct *p)
 {
 	int priority = p->macrotick.own_priority;
@@ -188,7 +193,8 @@ bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 {
 	struct macrotick_task *m = &p->macrotick;
 
-	if (!m->pooled || macrotick_policy(attr->sched_policy))
+	/* Less than zero: the policy is to stay (sched_setparam(2), SCHED_FLAG_KEEP_POLICY). */
+	if (!m->pooled || (int)attr->sched_policy < 0 || macrotick_policy(attr->sched_policy))
 		return false;
 	m->own_policy = attr->sched_policy;
 	m->own_priority = rt_policy(attr->sched_policy) ? attr->sched_priority : 0;
@@ -242,9 +248,15 @@ static bool must_join(char *name)
 
 static bool must_leave(void)
 {
+	/* First, so that none but a pool's thread waits here. */
+	if (!current->macrotick.grouped)
+		return false;
 	guard(mutex)(&mt_control);
-	return current->macrotick.grouped && current->macrotick.entity != wanted_pool();
+	return current->macrotick.entity != wanted_pool();
 }
+
+/* Has a thread look at its group. Kernel threads do not come with groups. */
+static void poke(struct task_struct *p);
 
 static void join(const char *name)
 {
@@ -255,7 +267,9 @@ static void join(const char *name)
 	if (!err)
 		return;
 	current->macrotick.grouped = false;
-	if (err != -ENOENT && err != -EBUSY)
+	if (err == -EAGAIN)
+		poke(current);	/* somebody changed its affinity meanwhile */
+	else if (err != -ENOENT && err != -EBUSY)
 		pr_info_ratelimited("macrotick: %s[%d] cannot enter pool %s: %d\n",
 				    current->comm, task_pid_nr(current), name, err);
 }
@@ -275,7 +289,6 @@ static void follow_group(struct callback_head *work)
 		join(name);
 }
 
-/* Has a thread look at its group. Kernel threads do not come with groups. */
 static void poke(struct task_struct *p)
 {
 	if (p->flags & PF_KTHREAD || xchg(&p->macrotick.poked, true))
@@ -366,7 +379,8 @@ static ssize_t entity_write(struct kernfs_open_file *of, char *buf, size_t lengt
 	struct task_group *tg = css_tg(of_css(of));
 	char *name = strstrip(buf);
 
-	if (!capable(CAP_SYS_NICE))
+	/* Who opened the file may not be who writes it. */
+	if (!capable(CAP_SYS_NICE) || !file_ns_capable(of->file, &init_user_ns, CAP_SYS_NICE))
 		return -EPERM;
 	if (mt_would_freeze_itself())
 		return -EDEADLK;

@@ -213,9 +213,15 @@ static int start_table(struct macrotick_table *table, void *arg)
 
 int mt_start(struct macrotick_start *arg)
 {
+	int err;
+
 	if (arg->flags || arg->epoch_ns > ktime_get_ns() + MACROTICK_MAX_CYCLE_NS)
 		return -EINVAL;
-	return change_table(start_table, arg);
+	err = change_table(start_table, arg);
+	/* Threads left a pool for a swap that was called off. */
+	if (!err)
+		mt_poke_groups();
+	return err;
 }
 
 static int stop_table(struct macrotick_table *table, void *unused)
