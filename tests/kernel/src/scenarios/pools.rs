@@ -81,9 +81,7 @@ impl Stage {
             Err(_) => 1,
         });
         sys::set_sched(child.pid, attr).explain("policy")?;
-        // Not before it is inside may there be another that keeps it from the processor.
-        let inside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == abi::SCHED_TT);
-        ensure!(sys::eventually(10 * SOON, inside), "a watcher did not enter: {}", child.describe());
+        await_inside(child)?;
         Ok(child)
     }
 
@@ -136,6 +134,13 @@ impl Stage {
         ensure_eq!(self.witness.count() as u64, cycles + 1, "jobs of the witness");
         ensure_regular(&self.witness.jobs(), 0, epoch, 20 * self.u, 10 * self.u)
     }
+}
+
+/// Before a process is inside there must be nobody who keeps it from the processor.
+fn await_inside(child: Child) -> Check {
+    let inside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == abi::SCHED_TT);
+    ensure!(sys::eventually(10 * SOON, inside), "a process did not enter the pool: {}", child.describe());
+    Ok(())
 }
 
 fn table(flags: u32, slice_ns: u64) -> Table {
@@ -268,11 +273,11 @@ fn lends_its_own_priority() -> Check {
         Err(()) => 1,
     });
     stage.await_threads(1)?;
-    process::fork(|| match stage.group.take(0) {
+    let waiter = process::fork(|| match stage.group.take(0) {
         Ok(()) => PiLock(lock.futex(0)).lock().map_or_else(|errno| errno, |()| 0),
         Err(_) => 1,
     });
-    stage.await_threads(2)?;
+    await_inside(waiter)?;
     let hog = process::fork(|| sys::hog());
     sys::set_sched(hog.pid, SchedAttr::fifo(50)).explain("policy")?;
     let epoch = stage.start()?;

@@ -55,7 +55,7 @@ fn running(words: &[&str]) -> Check {
     let stats = device.stats(0).explain("stats")?;
     // Without PREEMPT_RT softirqs and sections without preemption take what time they want from the windows; on the
     // debug kernel an interrupt does.
-    let lateness = if sys::is_preempt_rt() && !is_slow() { 0 } else { cycles / 20 };
+    let lateness = if sys::is_preempt_rt() && !is_slow() { 0 } else { cycles / 10 };
     ensure!(stats.completions + 2 + lateness >= cycles, "{} completions in {cycles} cycles", stats.completions);
     ensure!(stats.misses <= lateness, "{} misses in {cycles} cycles", stats.misses);
     Ok(())
