@@ -13,7 +13,8 @@ use crate::guest;
 use crate::verbs::write_text;
 
 const METHOD: &str = "The same source tree and configuration with and without Macrotick's overlay and hooks, no table \
-installed. cyclictest runs one SCHED_FIFO 90 thread that sleeps 1 ms at a time, alone and beside hackbench; hackbench \
+installed. cyclictest runs one SCHED_FIFO 90 thread, alone and beside hackbench, that sleeps 1.009 ms at a time: its phase \
+sweeps over that of the tick, or the least latency would depend on where it began; hackbench \
 passes messages between groups of processes over sockets, and over pipes, in 20 runs of growing length, because a \
 single one depends on who happens to wait for whom. The aim is that everything takes less than 2 % longer on the patched kernel. A \
 maximum is one sample, the wake-up that met most by chance, and is not judged: any change of the kernel moves it.";
@@ -44,9 +45,9 @@ const CASES: [Case; 4] = [
 /// One run depends on who happens to wait for whom; runs of different lengths tell what they have in common.
 const SOCKETS: &str = "for i in $(seq 100 10 290); do hackbench -g 2 -l $i; done";
 const PIPES: &str = "for i in $(seq 100 10 290); do hackbench -p -g 2 -l $i; done";
-const CYCLICTEST: &str = "cyclictest -m -N -q -p 90 -i 1000 -l 5000";
+const CYCLICTEST: &str = "cyclictest -m -N -q -p 90 -i 1009 -l 5000";
 const CYCLICTEST_LOADED: &str =
-    "hackbench -g 1 -l 100000 >/dev/null & cyclictest -m -N -q -p 90 -i 1000 -l 2000; kill $!";
+    "hackbench -g 1 -l 100000 >/dev/null & cyclictest -m -N -q -p 90 -i 1009 -l 2000; kill $!";
 
 /// One number on both kernels.
 struct Row {
