@@ -143,6 +143,13 @@ fn await_inside(child: Child) -> Check {
     Ok(())
 }
 
+/// Its policy comes from here: whoever is busy already would keep it from setting that by itself.
+fn hog_above_all() -> Check<Child> {
+    let hog = process::fork(|| sys::hog());
+    sys::set_sched(hog.pid, SchedAttr::fifo(50)).explain("policy")?;
+    Ok(hog)
+}
+
 fn table(flags: u32, slice_ns: u64) -> Table {
     let u = unit_ns();
     Table::new(20 * u).window("p", 0, 4 * u, 4 * u, 0).pool(flags, slice_ns).window("witness", 0, 10 * u, 4 * u, 3)
@@ -239,8 +246,7 @@ fn slack() -> Check {
     let total = |seen: [Seen; 3]| seen.iter().map(|one| one.cpu_ns).sum::<u64>();
     let alone = total(stage.seen_in(50));
     ensure!(alone > 50 * 16 * stage.u, "alone the pool had {alone} ns");
-    let hog = process::fork(|| sys::hog());
-    sys::set_sched(hog.pid, SchedAttr::fifo(50)).explain("policy")?;
+    let hog = hog_above_all()?;
     // Whoever was looking when the hog came notes it in its next turn.
     sys::sleep(20 * 20 * stage.u);
     let seen = stage.seen_in(50);
@@ -278,8 +284,7 @@ fn lends_its_own_priority() -> Check {
         Err(_) => 1,
     });
     await_inside(waiter)?;
-    let hog = process::fork(|| sys::hog());
-    sys::set_sched(hog.pid, SchedAttr::fifo(50)).explain("policy")?;
+    let hog = hog_above_all()?;
     let epoch = stage.start()?;
     sys::sleep(20 * 20 * stage.u);
     ensure!(lock.get(0) >> 31 & 1 == 1, "nobody waits for the lock: {:#x}", lock.get(0));
