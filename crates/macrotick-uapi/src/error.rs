@@ -52,3 +52,12 @@ pub const ENTITY_SLICE: u32 = 21;
 pub const WINDOW_POOL: u32 = 22;
 /// Entity "index" has threads, and is a pool, or has slack, in one of the tables only; the call fails with `EBUSY`.
 pub const SWAP_POOL: u32 = 23;
+/// Window "index" has [`SYNC`](crate::SYNC) and an entity or another flag, or the table is not on `CLOCK_TAI`.
+pub const WINDOW_SYNC: u32 = 24;
+/// The bound of window "index" is zero, or leaves less than [`MIN_WINDOW_NS`](crate::MIN_WINDOW_NS) of it.
+pub const SYNC_BOUND: u32 = 25;
+/// The CPU of window "index" does not have the first CPU's windows with [`SYNC`](crate::SYNC), of which "other" is the
+/// first that differs; both are zero where the first CPU has none.
+pub const SYNC_CPU: u32 = 26;
+/// The running table is on another clock; the call fails with `EBUSY`.
+pub const SWAP_CLOCK: u32 = 27;

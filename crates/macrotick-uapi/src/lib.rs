@@ -4,8 +4,8 @@
 //! adding an opinion, so that tests can say what no sensible program would. `tests/header.rs` compares all of it with
 //! what the C compiler makes of the header.
 //!
-//! Every time is a plain integer of nanoseconds, every instant is on the clock of the table (`CLOCK_MONOTONIC`). Calls
-//! that fail return the errno.
+//! Every time is a plain integer of nanoseconds, every instant is on the clock of the table (`CLOCK_MONOTONIC` or
+//! `CLOCK_TAI`), but nominal instants of jobs are always on `CLOCK_MONOTONIC`. Calls that fail return the errno.
 
 mod device;
 pub mod error;
@@ -40,6 +40,8 @@ pub const CAP_PERMILLE: u64 = 950;
 pub const ACTIVATE: u32 = 1 << 0;
 /// A job that is not complete at the end of the window is a miss: `MACROTICK_WINDOW_DEADLINE`.
 pub const DEADLINE: u32 = 1 << 1;
+/// The window serves nobody and lets the table follow its clock: `MACROTICK_WINDOW_SYNC`.
+pub const SYNC: u32 = 1 << 2;
 
 /// The table takes the place of the installed one: `MACROTICK_INSTALL_SWAP`.
 pub const SWAP: u32 = 1 << 0;

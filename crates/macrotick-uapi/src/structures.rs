@@ -30,12 +30,12 @@ pub struct Window {
     pub length_ns: u64,
     /// The CPU.
     pub cpu: u32,
-    /// The place of its entity in the table's entities.
+    /// The place of its entity in the table's entities; zero with [`SYNC`](crate::SYNC).
     pub entity: u32,
-    /// [`ACTIVATE`](crate::ACTIVATE), [`DEADLINE`](crate::DEADLINE), both or zero.
+    /// [`ACTIVATE`](crate::ACTIVATE), [`DEADLINE`](crate::DEADLINE), both or zero; or [`SYNC`](crate::SYNC).
     pub flags: u32,
-    /// Must be zero.
-    pub reserved: u32,
+    /// With [`SYNC`](crate::SYNC): by how much it may become longer or shorter, in nanoseconds. Else zero.
+    pub bound_ns: u32,
 }
 
 /// A table to be installed, and why it was refused: `struct macrotick_install`.
@@ -46,7 +46,7 @@ pub struct Install {
     pub size: u32,
     /// [`SWAP`](crate::SWAP) or zero.
     pub flags: u32,
-    /// `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC` or `CLOCK_TAI`.
     pub clockid: u32,
     /// How many entities there are.
     pub nr_entities: u32,
@@ -112,6 +112,18 @@ pub struct Get {
     pub windows: u64,
     /// Out: the lead, in nanoseconds.
     pub lead_ns: u64,
+    /// Out, of a running table on `CLOCK_TAI`, as what follows (else zero): by how much its grid takes that clock to be
+    /// ahead of `CLOCK_MONOTONIC`, in nanoseconds.
+    pub offset_ns: i64,
+    /// Out: what windows with [`SYNC`](crate::SYNC) have still to make good, in nanoseconds; more than zero: by becoming
+    /// longer.
+    pub error_ns: i64,
+    /// Out: by how much they became longer since the start, altogether, in nanoseconds.
+    pub stretched_ns: u64,
+    /// Out: by how much they became shorter since the start, altogether, in nanoseconds.
+    pub shrunk_ns: u64,
+    /// Out: how many of them became longer or shorter.
+    pub corrections: u64,
 }
 
 /// The counters of an entity since the table was installed: `struct macrotick_entity_stats`.
@@ -210,7 +222,7 @@ pub struct Wait {
     pub flags: u32,
     /// Out: the number of the activation since the epoch.
     pub job: u64,
-    /// Out: its nominal instant, in nanoseconds.
+    /// Out: its nominal instant on `CLOCK_MONOTONIC`, whatever the table's clock, in nanoseconds.
     pub nominal_ns: u64,
     /// Out: activations lost since the last wait.
     pub lost: u64,

@@ -36,12 +36,12 @@ macro_rules! structure {
 
 fn structures(claims: &mut Claims) {
     structure!(claims, Entity, "macrotick_entity": name, flags, max_misses, slice_ns);
-    structure!(claims, Window, "macrotick_window": offset_ns, length_ns, cpu, entity, flags, reserved);
+    structure!(claims, Window, "macrotick_window": offset_ns, length_ns, cpu, entity, flags, bound_ns);
     structure!(claims, Install, "macrotick_install": size, flags, clockid, nr_entities, nr_windows, reserved, cycle_ns,
         entities, windows, error, error_index, error_other, error_reserved, lead_ns, swap_ns);
     structure!(claims, Start, "macrotick_start": size, flags, epoch_ns);
     structure!(claims, Get, "macrotick_get": size, flags, state, clockid, nr_entities, nr_windows, cycle_ns, epoch_ns,
-        entities, windows, lead_ns);
+        entities, windows, lead_ns, offset_ns, error_ns, stretched_ns, shrunk_ns, corrections);
     structure!(claims, Stats, "macrotick_entity_stats": size, entity, name, cpu, nr_threads, activations, completions,
         misses, lost, skipped, preemptions, runtime_ns, held_ns, late, late_max_ns, never_ran, misses_in_row, stopped);
     structure!(claims, Notify, "macrotick_notify": size, flags, entity, eventfd);
@@ -64,11 +64,11 @@ fn numbers(claims: &mut Claims) {
         MAX_LEAD_NS, CAP_PERMILLE, ALL_ENTITIES, SLICE_NS, MIN_SLICE_NS, MAX_SLICE_NS);
     numbers!(claims, "MACROTICK_INSTALL_", macrotick_uapi: SWAP);
     numbers!(claims, "MACROTICK_ENTITY_", macrotick_uapi: MISS_SIGNAL, MISS_KILL, POOL, RR, PRIORITY, SLACK);
-    numbers!(claims, "MACROTICK_WINDOW_", macrotick_uapi: ACTIVATE, DEADLINE);
+    numbers!(claims, "MACROTICK_WINDOW_", macrotick_uapi: ACTIVATE, DEADLINE, SYNC);
     numbers!(claims, "MACROTICK_ERR_", error: NONE, HEADER, CLOCK, CYCLE, ENTITY_NAME, ENTITY_TWICE, ENTITY_FLAGS,
         ENTITY_IDLE, WINDOW_FLAGS, WINDOW_CPU, WINDOW_ENTITY, WINDOW_LENGTH, WINDOW_RANGE, WINDOW_ORDER,
         WINDOW_OVERLAP, WINDOW_MIGRATES, CAPACITY, INSTALLED, LEAD, WINDOW_LEAD, SWAP_CPU, ENTITY_SLICE,
-        WINDOW_POOL, SWAP_POOL);
+        WINDOW_POOL, SWAP_POOL, WINDOW_SYNC, SYNC_BOUND, SYNC_CPU, SWAP_CLOCK);
     numbers!(claims, "MACROTICK_STATE_", state: EMPTY, STOPPED, RUNNING);
     numbers!(claims, "MACROTICK_IOC_", call: INSTALL, START, STOP, REMOVE, GET, STATS, NOTIFY, BIND, UNBIND, WAIT);
     claims.add("MACROTICK_NAME_LEN", NAME_LEN as u64);

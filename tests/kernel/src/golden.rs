@@ -6,6 +6,8 @@
 //! ```text
 //! cycle 10 x 3             three cycles of ten cells
 //! window E cpu 0 0..4 AD   a window of entity E, flags A(CTIVATE), D(EADLINE) or -
+//! sync cpu 0 6..9 bound 1  a sync window; the table is on CLOCK_TAI
+//! step -3 at 25            the clock is set back by three cells, 25 after the epoch
 //! thread a tt E: wait; spin 2,6; wait        repeats for ever; `2,6`: 2 in the first round, 6 in all others
 //! thread h other: hog                        also: fifo PRIORITY, deadline RUNTIME/PERIOD; `on CPU` after it pins
 //! thread f fifo 99: until 5; spin 2; end     `until` counts from the epoch, and one cycle more in each round
@@ -73,12 +75,29 @@ struct Window {
     flags: u32,
 }
 
-/// A case, decoded.
 #[derive(Clone, Debug, PartialEq)]
+struct Sync {
+    cpu: u32,
+    begin: f64,
+    end: f64,
+    bound: f64,
+}
+
+/// The clock is set forward by so much at an instant since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ClockStep {
+    by: f64,
+    at: f64,
+}
+
+/// A case, decoded.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Case {
     cycle: usize,
     cycles: usize,
     windows: Vec<Window>,
+    syncs: Vec<Sync>,
+    steps: Vec<ClockStep>,
     threads: Vec<Thread>,
 }
 
@@ -90,7 +109,7 @@ fn number<T: FromStr>(word: Option<&str>) -> Check<T> {
 impl Case {
     /// Decodes a case; an error names the line.
     pub fn parse(text: &str) -> Check<Case> {
-        let mut case = Case { cycle: 0, cycles: 0, windows: Vec::new(), threads: Vec::new() };
+        let mut case = Case::default();
         let input = text.lines().take_while(|line| *line != SEPARATOR);
         for line in input.map(|line| line.split('#').next().unwrap_or("").trim()).filter(|line| !line.is_empty()) {
             case.line(line).map_err(|reason| format!("{line}: {reason}"))?;
@@ -108,8 +127,14 @@ impl Case {
                 self.cycles = number(words.next())?;
             }
             Some("window") => self.windows.push(parse_window(words)?),
+            Some("sync") => self.syncs.push(parse_sync(words)?),
+            Some("step") => {
+                let by = number(words.next())?;
+                ensure!(words.next() == Some("at"), "at is missing");
+                self.steps.push(ClockStep { by, at: number(words.next())? });
+            }
             Some("thread") => self.threads.push(parse_thread(line)?),
-            _ => return Err("neither cycle, window nor thread".into()),
+            _ => return Err("neither cycle, window, sync, step nor thread".into()),
         }
         Ok(())
     }
@@ -122,22 +147,40 @@ impl Case {
 
     fn table(&self) -> Table {
         let cells = |cells: f64| (cells * unit_ns() as f64) as u64;
-        self.windows.iter().fold(Table::new(self.cycle as u64 * unit_ns()), |table, window| {
+        let mut table = self.windows.iter().fold(Table::new(self.cycle as u64 * unit_ns()), |table, window| {
             let length = cells(window.end) - cells(window.begin);
             table.window(&window.entity, window.cpu, cells(window.begin), length, window.flags)
-        })
+        });
+        for sync in &self.syncs {
+            let length = cells(sync.end) - cells(sync.begin);
+            table = table.sync(sync.cpu, cells(sync.begin), length, cells(sync.bound) as u32);
+        }
+        table.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
+        table
     }
+}
+
+/// `cpu 0 2..5`.
+fn parse_place<'a>(words: &mut impl Iterator<Item = &'a str>) -> Check<(u32, f64, f64)> {
+    ensure!(words.next() == Some("cpu"), "cpu is missing");
+    let cpu = number(words.next())?;
+    let (begin, end) = words.next().and_then(|range| range.split_once("..")).ok_or("no range")?;
+    Ok((cpu, number(Some(begin))?, number(Some(end))?))
+}
+
+fn parse_sync<'a>(mut words: impl Iterator<Item = &'a str>) -> Check<Sync> {
+    let (cpu, begin, end) = parse_place(&mut words)?;
+    ensure!(words.next() == Some("bound"), "bound is missing");
+    Ok(Sync { cpu, begin, end, bound: number(words.next())? })
 }
 
 fn parse_window<'a>(mut words: impl Iterator<Item = &'a str>) -> Check<Window> {
     let entity = words.next().ok_or("no entity")?.to_owned();
-    ensure!(words.next() == Some("cpu"), "cpu is missing");
-    let cpu = number(words.next())?;
-    let (begin, end) = words.next().and_then(|range| range.split_once("..")).ok_or("no range")?;
+    let (cpu, begin, end) = parse_place(&mut words)?;
     let flags = words.next().ok_or("no flags")?;
     let flag = |letter, value| if flags.contains(letter) { value } else { 0 };
     let flags = flag('A', abi::ACTIVATE) | flag('D', abi::DEADLINE);
-    Ok(Window { entity, cpu, begin: number(Some(begin))?, end: number(Some(end))?, flags })
+    Ok(Window { entity, cpu, begin, end, flags })
 }
 
 fn parse_thread(line: &str) -> Check<Thread> {
@@ -293,8 +336,12 @@ pub fn play(case: &Case) -> Check<String> {
     }
     sys::sleep(5_000_000);
     trace::start()?;
-    let epoch = device.start(sys::now_ns() + 20_000_000).explain("start")?;
+    let epoch = start(&device, case)?;
     stage.board.set(0, epoch);
+    for step in &case.steps {
+        sys::sleep_until(stage.instant(step.at));
+        sys::step_clock((step.by * unit_ns() as f64) as i64).explain("step")?;
+    }
     let end = epoch + case.cycles as u64 * cycle_ns;
     sys::sleep_until(end - unit_ns() / 2);
     let counters = counters(&device, &table)?;
@@ -308,6 +355,14 @@ pub fn play(case: &Case) -> Check<String> {
         text += &format!("{}{}\n", thread.name, jobs(log, epoch, end));
     }
     Ok(text + &counters)
+}
+
+/// The epoch on `CLOCK_MONOTONIC`.
+fn start(device: &Device, case: &Case) -> Check<u64> {
+    let now = if case.syncs.is_empty() { sys::now_ns() } else { sys::tai_ns() };
+    let epoch = device.start(now + 20_000_000).explain("start")?;
+    let ahead = device.get().explain("get")?.offset_ns;
+    Ok((epoch as i64 - ahead) as u64)
 }
 
 fn timeline(case: &Case, switches: &[trace::Switch], cpu: usize, epoch: u64) -> String {
@@ -356,6 +411,9 @@ mod tests {
         assert_eq!((case.cycle, case.cycles, case.cpus()), (10, 2, 2));
         assert_eq!(case.windows[0].flags, abi::ACTIVATE);
         assert_eq!(case.threads[0].program, [Step::Wait, Step::Spin(vec![2.0, 6.0])]);
+        let synced = Case::parse("cycle 10 x 2\nsync cpu 0 6..9 bound 1\nstep -3 at 25\n").unwrap();
+        assert_eq!(synced.syncs, [Sync { cpu: 0, begin: 6.0, end: 9.0, bound: 1.0 }]);
+        assert_eq!(synced.steps, [ClockStep { by: -3.0, at: 25.0 }]);
         assert!(Case::parse("cycle 10 x 2\nthread a tt E: dance\n").unwrap_err().contains("no such step: dance"));
         assert!(Case::parse("").is_err());
     }

@@ -1,5 +1,6 @@
 //! All scenarios.
 
+mod clock;
 mod death;
 mod forking;
 mod fuzz;
@@ -67,6 +68,7 @@ pub fn all() -> Vec<Scenario> {
         lead::ALL,
         misses::ALL,
         swap::ALL,
+        clock::ALL,
         members::ALL,
         policy::ALL,
         pools::ALL,

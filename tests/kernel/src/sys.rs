@@ -30,6 +30,48 @@ pub fn now_ns() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
+/// The instant now on `CLOCK_TAI`.
+pub fn tai_ns() -> u64 {
+    read_clock(libc::CLOCK_TAI)
+}
+
+/// By how much `CLOCK_TAI` is ahead of `CLOCK_MONOTONIC`, to the time of a reading.
+pub fn tai_offset_ns() -> i64 {
+    let readings = (0..8).map(|_| (now_ns(), tai_ns(), now_ns()));
+    let (before, tai, after) = readings.min_by_key(|(before, _, after)| after - before).unwrap_or_default();
+    tai as i64 - ((before + after) / 2) as i64
+}
+
+/// Changes how `CLOCK_REALTIME` runs, and with it `CLOCK_TAI` and `CLOCK_MONOTONIC`.
+pub fn adjust_clock(change: libc::timex) -> Result<(), i32> {
+    let mut change = change;
+    // SAFETY: reads and writes one structure.
+    done(unsafe { libc::clock_adjtime(libc::CLOCK_REALTIME, &mut change) }).map(drop)
+}
+
+/// A change of the clock that changes nothing.
+pub fn no_change() -> libc::timex {
+    // SAFETY: plain numbers.
+    unsafe { std::mem::zeroed() }
+}
+
+/// Sets `CLOCK_REALTIME` and `CLOCK_TAI` forward by a length, or back.
+pub fn step_clock(by_ns: i64) -> Result<(), i32> {
+    let mut change = no_change();
+    change.modes = libc::ADJ_SETOFFSET | libc::ADJ_NANO;
+    change.time.tv_sec = by_ns.div_euclid(1_000_000_000) as _;
+    change.time.tv_usec = by_ns.rem_euclid(1_000_000_000) as _;
+    adjust_clock(change)
+}
+
+/// Sets the seconds by which `CLOCK_TAI` is ahead of `CLOCK_REALTIME`.
+pub fn set_tai(seconds: i64) -> Result<(), i32> {
+    let mut change = no_change();
+    change.modes = libc::ADJ_TAI;
+    change.constant = seconds as _;
+    adjust_clock(change)
+}
+
 /// The processor time that the calling thread has had.
 pub fn cpu_time_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)

@@ -11,6 +11,8 @@ pub struct Table {
     pub cycle_ns: u64,
     /// The lead.
     pub lead_ns: u64,
+    /// The clock.
+    pub clock: libc::clockid_t,
     /// The entities in the order of their first window.
     pub entities: Vec<Entity>,
     /// The windows in the order in which they were added.
@@ -33,7 +35,7 @@ pub struct Refusal {
 impl Table {
     /// An empty table.
     pub fn new(cycle_ns: u64) -> Table {
-        Table { cycle_ns, lead_ns: 0, entities: Vec::new(), windows: Vec::new() }
+        Table { cycle_ns, lead_ns: 0, clock: libc::CLOCK_MONOTONIC, entities: Vec::new(), windows: Vec::new() }
     }
 
     /// Adds a window `[offset, offset + length)`, and its entity if it is the first one.
@@ -44,7 +46,14 @@ impl Table {
             self.entities.push(Entity { name, ..Default::default() });
             self.entities.len() - 1
         }) as u32;
-        self.windows.push(Window { offset_ns, length_ns, cpu, entity, flags, reserved: 0 });
+        self.windows.push(Window { offset_ns, length_ns, cpu, entity, flags, bound_ns: 0 });
+        self
+    }
+
+    /// Adds a sync window, and puts the table on `CLOCK_TAI`.
+    pub fn sync(mut self, cpu: u32, offset_ns: u64, length_ns: u64, bound_ns: u32) -> Table {
+        self.clock = libc::CLOCK_TAI;
+        self.windows.push(Window { offset_ns, length_ns, cpu, flags: abi::SYNC, bound_ns, ..Default::default() });
         self
     }
 
@@ -77,7 +86,7 @@ impl Table {
     /// The request to install it. It points into the table.
     pub fn request(&self) -> Install {
         Install {
-            clockid: libc::CLOCK_MONOTONIC as u32,
+            clockid: self.clock as u32,
             nr_entities: self.entities.len() as u32,
             nr_windows: self.windows.len() as u32,
             cycle_ns: self.cycle_ns,

@@ -130,6 +130,11 @@ fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
             make_pool(&mut table, index, random);
         }
     }
+    if random.below(4) == 0 {
+        let at = at.iter().max().copied().unwrap_or(0);
+        let bound = random.below(u) as u32;
+        table = (0..cpus).fold(table, |table, cpu| table.sync(cpu, at, 2 * u, bound));
+    }
     table.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
     table
 }
@@ -159,7 +164,7 @@ impl Fuzzer {
     }
 
     fn step(&mut self) {
-        match self.random.below(32) {
+        match self.random.below(33) {
             0 => {
                 let table = table(&mut self.random, self.u, self.cpus);
                 let _ = if self.random.below(2) == 0 {
@@ -169,6 +174,7 @@ impl Fuzzer {
                 };
             }
             1 => drop(self.device.start(self.random.below(2) * sys::now_ns())),
+            31 => drop(sys::step_clock(self.random.below(50 * self.u) as i64 - 20 * self.u as i64)),
             2 => drop(self.device.stop()),
             3 if self.random.below(3) == 0 => drop(self.device.remove()),
             4..=6 => drop(self.device.bind(-1, NAMES[self.random.below(3) as usize])),

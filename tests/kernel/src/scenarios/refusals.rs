@@ -16,6 +16,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("refuse_overlap", overlap),
     Scenario::new("refuse_capacity", capacity),
     Scenario::new("refuse_lead", lead),
+    Scenario::new("refuse_sync", sync),
+    Scenario::new("refuse_sync_two_cpus", sync_two_cpus).on(2),
     Scenario::new("refuse_two_cpus", two_cpus).on(2),
     Scenario::new("refuse_offline_cpu", offline_cpu).on(2),
     Scenario::new("argument_sizes", sizes),
@@ -121,8 +123,8 @@ fn windows() -> Check {
         change(&mut table.windows);
         expect(&device, what, &table, code, index, other)
     };
-    refused("flags", error::WINDOW_FLAGS, 0, 0, |all| all[0].flags = 4)?;
-    refused("reserved", error::WINDOW_FLAGS, 1, 0, |all| all[1].reserved = 1)?;
+    refused("flags", error::WINDOW_FLAGS, 0, 0, |all| all[0].flags = 8)?;
+    refused("a bound", error::WINDOW_FLAGS, 1, 0, |all| all[1].bound_ns = 1)?;
     refused("CPU 4096", error::WINDOW_CPU, 1, 0, |all| all[1].cpu = 4096)?;
     refused("CPU 2^32 - 1", error::WINDOW_CPU, 0, 0, |all| all[0].cpu = u32::MAX)?;
     refused("entity 2", error::WINDOW_ENTITY, 1, 0, |all| all[1].entity = 2)?;
@@ -186,6 +188,65 @@ fn lead() -> Check {
     expect(&device, "95 percent with the lead", &alone(us(500) + 1), error::CAPACITY, 0, 0)?;
     alone(us(7)).install(&device)?;
     ensure_eq!(device.get().explain("get")?.lead_ns, us(7), "lead read back");
+    Ok(())
+}
+
+/// [`right`] on `CLOCK_TAI`, with a sync window [5, 6 ms) of half a millisecond's bound.
+fn synced() -> Table {
+    right().sync(0, 5 * MS, MS, 500_000)
+}
+
+fn sync() -> Check {
+    let device = Device::open()?;
+    let refused = |what: &str, code, change: fn(&mut Window)| {
+        let mut table = synced();
+        change(&mut table.windows[2]);
+        expect(&device, what, &table, code, 2, 0)
+    };
+    accept(&device, "a sync window", &synced())?;
+    refused("a sync window with ACTIVATE", error::WINDOW_SYNC, |window| window.flags |= abi::ACTIVATE)?;
+    refused("a sync window with unknown flags", error::WINDOW_SYNC, |window| window.flags |= 8)?;
+    refused("a sync window with an entity", error::WINDOW_SYNC, |window| window.entity = 1)?;
+    refused("no bound", error::SYNC_BOUND, |window| window.bound_ns = 0)?;
+    refused("a bound up to 999 ns", error::SYNC_BOUND, |window| window.bound_ns = 1_000_000 - 999)?;
+    refused("a bound of 2^32 - 1", error::SYNC_BOUND, |window| window.bound_ns = u32::MAX)?;
+    refused("no length", error::SYNC_BOUND, |window| window.length_ns = 0)?;
+    refused("beyond the cycle", error::WINDOW_RANGE, |window| window.offset_ns = 9 * MS + 1)?;
+    let mut widest = synced();
+    widest.windows[2].bound_ns = 1_000_000 - abi::MIN_WINDOW_NS as u32;
+    accept(&device, "a bound down to the shortest window", &widest)?;
+    let monotonic = Table { clock: libc::CLOCK_MONOTONIC, ..synced() };
+    expect(&device, "a sync window on CLOCK_MONOTONIC", &monotonic, error::WINDOW_SYNC, 2, 0)?;
+    let without = Table { clock: libc::CLOCK_TAI, ..right() };
+    expect(&device, "CLOCK_TAI without a sync window", &without, error::SYNC_CPU, 0, 0)?;
+    // 95 % of the shortest cycle: the window's bound is not there to be given away.
+    let full = |length| Table::single(10 * MS, 0, 0, length).sync(0, 9_400_000, 600_000, 200_000);
+    accept(&device, "95 percent of the shortest cycle", &full(9_310_000))?;
+    expect(&device, "a nanosecond more", &full(9_310_001), error::CAPACITY, 0, 0)?;
+    synced().install(&device)?;
+    let mut windows = [Window::default(); 3];
+    let get = device.read(&mut [], &mut windows).explain("get")?;
+    ensure_eq!(windows[..], synced().windows[..], "windows read back");
+    ensure_eq!(get.clockid, libc::CLOCK_TAI as u32, "the clock read back");
+    Ok(())
+}
+
+fn sync_two_cpus() -> Check {
+    let device = Device::open()?;
+    let both = |offset, length, bound| synced().window("c", 1, 0, MS, 3).sync(1, offset, length, bound);
+    accept(&device, "the same on both CPUs", &both(5 * MS, MS, 500_000))?;
+    let differs = |what, table: &Table| expect(&device, what, table, error::SYNC_CPU, 4, 2);
+    differs("another offset", &both(5 * MS + 1, MS, 500_000))?;
+    differs("another length", &both(5 * MS, MS + 1, 500_000))?;
+    differs("another bound", &both(5 * MS, MS, 500_001))?;
+    let none = synced().window("c", 1, 0, MS, 3);
+    expect(&device, "none on the second CPU", &none, error::SYNC_CPU, 3, 2)?;
+    let more = both(5 * MS, MS, 500_000).sync(1, 8 * MS, MS, 1);
+    expect(&device, "one more on the second CPU", &more, error::SYNC_CPU, 5, 2)?;
+    both(5 * MS, MS, 500_000).install(&device)?;
+    let mut windows = [Window::default(); 5];
+    device.read(&mut [], &mut windows).explain("get")?;
+    ensure_eq!(windows[..], both(5 * MS, MS, 500_000).windows[..], "windows read back");
     Ok(())
 }
 

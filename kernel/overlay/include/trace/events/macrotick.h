@@ -9,7 +9,7 @@
 #include <linux/tracepoint.h>
 #include <uapi/linux/macrotick.h>
 
-/* Instants are those of the table, not of the moment of tracing. */
+/* Instants are those of the table on CLOCK_MONOTONIC, not of the moment of tracing. */
 
 DECLARE_EVENT_CLASS(macrotick_window,
 	TP_PROTO(const char *entity, int cpu, u64 instant),
@@ -86,6 +86,26 @@ TRACE_EVENT(macrotick_boost,
 		__entry->prio = prio;
 	),
 	TP_printk("pid=%d prio=%d", __entry->pid, __entry->prio)
+);
+
+/* A SYNC window that begins at the instant became longer by the correction. */
+TRACE_EVENT(macrotick_sync,
+	TP_PROTO(int cpu, u64 instant, s64 correction, s64 rest),
+	TP_ARGS(cpu, instant, correction, rest),
+	TP_STRUCT__entry(
+		__field(int, cpu)
+		__field(u64, instant)
+		__field(s64, correction)
+		__field(s64, rest)
+	),
+	TP_fast_assign(
+		__entry->cpu = cpu;
+		__entry->instant = instant;
+		__entry->correction = correction;
+		__entry->rest = rest;
+	),
+	TP_printk("cpu=%d instant=%llu correction=%lld rest=%lld",
+		  __entry->cpu, __entry->instant, __entry->correction, __entry->rest)
 );
 
 #endif /* _TRACE_MACROTICK_H */

@@ -11,7 +11,8 @@
  * zeroes, a larger one is accepted as long as what the kernel does not know
  * is zero (-E2BIG otherwise). Reserved fields and unknown flags must be zero.
  *
- * All times are nanoseconds, all instants are on the clock of the table.
+ * All times are nanoseconds, all instants are on the clock of the table, except
+ * for a job's nominal instant, which is on CLOCK_MONOTONIC.
  */
 #ifndef _UAPI_LINUX_MACROTICK_H
 #define _UAPI_LINUX_MACROTICK_H
@@ -77,14 +78,21 @@ struct macrotick_entity {
 /* A job that is not complete at the end of the window is a miss. */
 #define MACROTICK_WINDOW_DEADLINE	(1U << 1)
 
+/*
+ * A sync window, of a table on CLOCK_TAI only: it serves nobody and may be
+ * longer or shorter by its bound, so that what follows keeps to the clock. It
+ * has no other flag. Every CPU with windows has the same ones.
+ */
+#define MACROTICK_WINDOW_SYNC		(1U << 2)
+
 /* The interval [offset, offset + length) of every cycle. */
 struct macrotick_window {
 	__u64	offset_ns;
 	__u64	length_ns;
 	__u32	cpu;
-	__u32	entity;		/* index into the entities */
+	__u32	entity;		/* index into the entities; zero with SYNC */
 	__u32	flags;
-	__u32	reserved;
+	__u32	bound_ns;	/* with SYNC; it leaves MACROTICK_MIN_WINDOW_NS. Else zero */
 };
 
 /* Why a table was refused. The call fails with -EINVAL, or -EBUSY, -ENOMEM. */
@@ -113,6 +121,10 @@ enum macrotick_error {
 	MACROTICK_ERR_ENTITY_SLICE,	/* index: not a pool in turns, or out of range */
 	MACROTICK_ERR_WINDOW_POOL,	/* index: flags, but the entity is a pool */
 	MACROTICK_ERR_SWAP_POOL,	/* -EBUSY: index: has threads; a pool, or slack, in one table only */
+	MACROTICK_ERR_WINDOW_SYNC,	/* index: SYNC with an entity, another flag or another clock */
+	MACROTICK_ERR_SYNC_BOUND,	/* index: zero, or leaves less than the minimum */
+	MACROTICK_ERR_SYNC_CPU,		/* index, other: no SYNC window of the first CPU's, or none at all */
+	MACROTICK_ERR_SWAP_CLOCK,	/* -EBUSY: the running table is on another clock */
 };
 
 /*
@@ -133,7 +145,7 @@ enum macrotick_error {
 struct macrotick_install {
 	__u32	size;
 	__u32	flags;		/* MACROTICK_INSTALL_SWAP or zero */
-	__u32	clockid;	/* CLOCK_MONOTONIC */
+	__u32	clockid;	/* CLOCK_MONOTONIC or CLOCK_TAI */
 	__u32	nr_entities;
 	__u32	nr_windows;
 	__u32	reserved;
@@ -153,6 +165,13 @@ struct macrotick_install {
 	__u64	lead_ns;
 	__u64	swap_ns;	/* out: see MACROTICK_INSTALL_SWAP; zero if it is done */
 };
+
+/*
+ * A table on CLOCK_TAI is dispatched by CLOCK_MONOTONIC, at a fixed offset
+ * between the two. Whoever sets the clock changes that: each SYNC window makes
+ * good as much of the difference, modulo the cycle, as its bound allows, on all
+ * CPUs alike. Between a swap's call and its instant none does.
+ */
 
 /*
  * Starts the installed table on all its CPUs at one instant. An epoch in the
@@ -187,6 +206,12 @@ struct macrotick_get {
 	__aligned_u64 entities;
 	__aligned_u64 windows;
 	__u64	lead_ns;	/* out */
+	/* Out, of a running table on CLOCK_TAI; else zero: */
+	__s64	offset_ns;	/* of the table's grid: CLOCK_TAI - CLOCK_MONOTONIC */
+	__s64	error_ns;	/* still to be made good; more than zero: by stretching */
+	__u64	stretched_ns;	/* by SYNC windows since the start, altogether */
+	__u64	shrunk_ns;
+	__u64	corrections;	/* SYNC windows that stretched or shrank */
 };
 
 /* Counters since the table was installed. */
@@ -263,7 +288,7 @@ struct macrotick_wait {
 	__u32	size;
 	__u32	flags;		/* must be zero */
 	__u64	job;		/* out: number of the activation since the epoch */
-	__u64	nominal_ns;	/* out: its nominal instant */
+	__u64	nominal_ns;	/* out: its nominal instant, always on CLOCK_MONOTONIC */
 	__u64	lost;		/* out: activations lost since the last wait */
 };
 

@@ -66,14 +66,17 @@ static int ioctl_start(void __user *user)
 }
 
 static void describe_window(struct macrotick_window *out, const struct macrotick_table *table,
-			    const struct mt_window *w)
+			    const struct mt_window *w, unsigned int cpu)
 {
+	bool sync = w->flags & MACROTICK_WINDOW_SYNC;
+
 	*out = (struct macrotick_window) {
 		.offset_ns = w->offset,
 		.length_ns = w->end - w->offset,
-		.cpu = w->entity->cpu,
-		.entity = w->slot - table->slots,
+		.cpu = cpu,
+		.entity = sync ? 0 : w->slot - table->slots,
 		.flags = w->flags,
+		.bound_ns = w->bound,
 	};
 }
 
@@ -98,19 +101,22 @@ static int get_entities(const struct macrotick_table *table, u64 user)
 static int get_windows(const struct macrotick_table *table, u64 user)
 {
 	struct macrotick_window __user *out = u64_to_user_ptr(user);
-	unsigned int i;
+	unsigned int i, cpu = 0;
 
 	for (i = 0; i < table->nr_windows; i++) {
+		const struct mt_window *w = &table->windows[i];
 		struct macrotick_window window;
 
-		describe_window(&window, table, &table->windows[i]);
+		while (w >= table->schedules[cpu].windows + table->schedules[cpu].nr_windows)
+			cpu++;
+		describe_window(&window, table, w, cpu);
 		if (copy_to_user(&out[i], &window, sizeof(window)))
 			return -EFAULT;
 	}
 	return 0;
 }
 
-static int get_table(struct macrotick_get *arg, const struct macrotick_table *table, u64 epoch)
+static int get_table(struct macrotick_get *arg, const struct macrotick_table *table)
 {
 	u32 entities = arg->nr_entities, windows = arg->nr_windows;
 	int err = 0;
@@ -122,13 +128,12 @@ static int get_table(struct macrotick_get *arg, const struct macrotick_table *ta
 		err = get_entities(table, arg->entities);
 	if (windows && !err)
 		err = get_windows(table, arg->windows);
-	arg->state = epoch ? MACROTICK_STATE_RUNNING : MACROTICK_STATE_STOPPED;
-	arg->clockid = CLOCK_MONOTONIC;
+	arg->state = arg->epoch_ns ? MACROTICK_STATE_RUNNING : MACROTICK_STATE_STOPPED;
+	arg->clockid = table->follows ? CLOCK_TAI : CLOCK_MONOTONIC;
 	arg->nr_entities = table->nr_entities;
 	arg->nr_windows = table->nr_windows;
 	arg->cycle_ns = table->cycle;
 	arg->lead_ns = table->lead;
-	arg->epoch_ns = epoch;
 	return err;
 }
 
@@ -136,23 +141,25 @@ static int ioctl_get(void __user *user)
 {
 	struct macrotick_table *table;
 	struct macrotick_get arg;
-	u64 epoch = 0;
 	int err = FETCH(arg, windows, user);
 
 	if (err)
 		return err;
 	if (arg.flags)
 		return -EINVAL;
+	arg.epoch_ns = arg.stretched_ns = arg.shrunk_ns = arg.corrections = 0;
+	arg.offset_ns = arg.error_ns = 0;
 	/* Copying may take as long as the caller likes: not under the mutex. */
 	scoped_guard(mutex, &mt_control) {
 		table = mt_table;
 		if (table) {
 			mt_table_get(table);
-			epoch = mt_running ? table->epoch : 0;
+			if (mt_running)
+				mt_describe_grid(&arg, table);
 		}
 	}
 	if (table) {
-		err = get_table(&arg, table, epoch);
+		err = get_table(&arg, table);
 		mt_table_put(table);
 	} else {
 		arg = (struct macrotick_get) { .size = arg.size };

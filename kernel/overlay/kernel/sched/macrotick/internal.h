@@ -10,6 +10,7 @@
  * member.c  threads join, fork, exit
  * boost.c   threads that hold contended locks outside their windows
  * lead.c    jobs are dispatched early and held until their nominal instant
+ * sync.c    tables that follow CLOCK_TAI
  * pool.c    threads that know nothing of jobs, and their control groups
  * miss.c    what becomes of jobs that are not done in time
  * device.c  /dev/macrotick
@@ -86,6 +87,7 @@ struct mt_window {
 	u64			lead;		/* zero without ACTIVATE */
 	const struct mt_slot	*slot;
 	u32			flags;
+	u32			bound;		/* of a sync window */
 };
 
 /* The windows of one CPU. */
@@ -94,14 +96,33 @@ struct mt_schedule {
 	struct mt_window	*windows;	/* within table->windows */
 };
 
+/*
+ * Where a running table stands on its clock. Cycle n begins at
+ * epoch + n * cycle + shift on CLOCK_MONOTONIC, and offset later on the clock.
+ */
+struct mt_grid {
+	raw_spinlock_t		lock;		/* inside the run queues' */
+	bool			fixed;		/* no corrections any longer: a swap is under way */
+	u64			clock_epoch;	/* of cycle 0, on the table's clock */
+	s64			offset;		/* zero with CLOCK_MONOTONIC */
+	s64			shift;		/* the sum of all corrections */
+	s64			rest;		/* what the last sync window left */
+	u64			decided;	/* which was that: its instant without shift */
+	u64			stretched;
+	u64			shrunk;
+	u64			corrections;
+};
+
 struct macrotick_table {
 	struct kref		ref;
 	u64			cycle;
 	u64			lead;
-	u64			epoch;		/* while running */
+	u64			epoch;		/* while running, on CLOCK_MONOTONIC */
+	bool			follows;	/* CLOCK_TAI */
+	struct mt_grid		grid;
 	unsigned int		nr_entities;
 	unsigned int		nr_windows;
-	struct mt_slot		*slots;		/* nr_entities */
+	struct mt_slot		*slots;		/* nr_entities, and one for sync windows */
 	struct mt_window	*windows;	/* sorted by CPU and offset */
 	struct mt_schedule	schedules[];	/* by CPU */
 };
@@ -112,6 +133,7 @@ struct mt_cpu {
 	struct macrotick_table	*staged;	/* begins at its epoch */
 	const struct mt_schedule *schedule;
 	u64			base;		/* start of the current cycle */
+	s64			shift;		/* the part of it that is the grid's */
 	unsigned int		pos;		/* the open window, else the next one */
 	bool			open;		/* windows[pos] has begun */
 	bool			settle;		/* mt_settle() has something to do */
@@ -182,7 +204,7 @@ void mt_release_members(struct macrotick_served *entity);
 struct task_struct *mt_find_member(struct macrotick_served *entity,
 				   bool (*test)(struct task_struct *p));
 
-u64 mt_wind_forward(u64 epoch, const struct macrotick_table *table);
+u64 mt_wind_forward(u64 epoch, s64 offset, const struct macrotick_table *table);
 
 static inline bool mt_has_windows(const struct macrotick_table *table, unsigned int cpu)
 {
@@ -210,6 +232,22 @@ void mt_stage(struct rq *rq, struct macrotick_table *table);
 void mt_begin_swap(struct rq *rq, struct macrotick_table *table);
 void mt_link_ready(struct rq *rq, struct task_struct *p);
 void mt_unlink_ready(struct rq *rq, struct task_struct *p);
+
+/* sync.c */
+int mt_check_sync(struct macrotick_install *arg, u32 index, const struct macrotick_window *in);
+int mt_decode_sync(struct macrotick_install *arg, struct macrotick_table *table);
+s64 mt_clock_offset(const struct macrotick_table *table);
+void mt_init_grid(struct macrotick_table *table, u64 clock_epoch, s64 offset);
+u64 mt_fix_grid(struct macrotick_table *table, s64 *offset);
+void mt_sync(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now);
+void mt_follow_grid(struct mt_cpu *c);
+void mt_describe_grid(struct macrotick_get *arg, struct macrotick_table *table);
+
+/* The slot of the sync windows: an entity that is stopped for good. */
+static inline struct mt_slot *mt_sync_slot(struct macrotick_table *table)
+{
+	return &table->slots[table->nr_entities];
+}
 
 /* lead.c */
 int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table);

@@ -165,10 +165,13 @@ static void on_table_cpus(struct macrotick_table *table, smp_call_func_t func)
 	}
 }
 
-/* Whole cycles forward, to a start that every CPU can still make. */
-u64 mt_wind_forward(u64 epoch, const struct macrotick_table *table)
+/*
+ * Whole cycles forward, to a start that every CPU can still make; on a clock
+ * that is ahead of CLOCK_MONOTONIC by the offset.
+ */
+u64 mt_wind_forward(u64 epoch, s64 offset, const struct macrotick_table *table)
 {
-	u64 earliest = ktime_get_ns() + MT_START_MARGIN_NS + table->lead;
+	u64 earliest = ktime_get_ns() + offset + MT_START_MARGIN_NS + table->lead;
 
 	if (epoch >= earliest)
 		return epoch;
@@ -197,15 +200,19 @@ static void number_from_zero(struct macrotick_table *table)
 static int start_table(struct macrotick_table *table, void *arg)
 {
 	struct macrotick_start *start = arg;
+	s64 offset = mt_clock_offset(table);
 
+	if (start->epoch_ns > ktime_get_ns() + offset + MACROTICK_MAX_CYCLE_NS)
+		return -EINVAL;
 	if (mt_running)
 		return -EBUSY;
 	WRITE_ONCE(mt_running, true);
 	number_from_zero(table);
 	follow_table(table);
 	/* Last, so that the margin is for the CPUs and not for the members. */
-	table->epoch = mt_wind_forward(start->epoch_ns, table);
-	start->epoch_ns = table->epoch;
+	start->epoch_ns = mt_wind_forward(start->epoch_ns, offset, table);
+	table->epoch = start->epoch_ns - offset;
+	mt_init_grid(table, start->epoch_ns, offset);
 	on_table_cpus(table, dispatch_on_this_cpu);
 	wake_up_all(&mt_start_wait);
 	return 0;
@@ -215,7 +222,7 @@ int mt_start(struct macrotick_start *arg)
 {
 	int err;
 
-	if (arg->flags || arg->epoch_ns > ktime_get_ns() + MACROTICK_MAX_CYCLE_NS)
+	if (arg->flags)
 		return -EINVAL;
 	err = change_table(start_table, arg);
 	/* Threads left a pool for a swap that was called off. */

@@ -5,7 +5,8 @@
  * It takes over the entities whose names both have, and with them their
  * threads, job numbers and counters. First it is staged on every CPU that
  * either table uses; then it gets its epoch, a boundary of the old table's
- * cycle that is still to come, and each CPU changes tables by itself when its
+ * cycle that is still to come, and from then on the old table follows its clock
+ * no more (sync.c). Each CPU changes tables by itself when its
  * own walk through the old one gets there (window.c). No window reaches over
  * that, so that none is cut. When the last CPU has changed, the thread of
  * miss.c makes the new table the installed one and releases the threads of
@@ -146,8 +147,15 @@ static void on_concerned_cpus(struct macrotick_table *table, smp_call_func_t fun
  */
 static void set_epoch(struct macrotick_table *table)
 {
+	u64 epoch;
+	s64 offset;
+
 	guard(irqsave)();
-	WRITE_ONCE(table->epoch, mt_wind_forward(mt_table->epoch, mt_table));
+	epoch = mt_fix_grid(mt_table, &offset);
+	epoch = mt_wind_forward(epoch, offset, mt_table);
+	mt_init_grid(table, epoch, offset);
+	/* Pairs with is_at_swap(). */
+	smp_store_release(&table->epoch, epoch - offset);
 }
 
 static void stage(struct macrotick_table *table)
@@ -172,8 +180,8 @@ static void stage(struct macrotick_table *table)
  *
  * Under mt_control. A stopped table is replaced at once.
  *
- * Return: 0, -EBUSY (a swap is under way, or an entity with threads would
- * change its CPU, as error in @arg says). Only then the caller keeps @table.
+ * Return: 0, -EBUSY (a swap is under way, the clock is another, or an entity
+ * with threads would change its CPU, as error in @arg says). Only then the caller keeps @table.
  */
 int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)
 {
@@ -183,12 +191,16 @@ int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)
 		mt_refuse(arg, MACROTICK_ERR_INSTALLED, 0, 0);
 		return -EBUSY;
 	}
+	if (mt_running && table->follows != old->follows) {
+		mt_refuse(arg, MACROTICK_ERR_SWAP_CLOCK, 0, 0);
+		return -EBUSY;
+	}
 	if (!can_adopt(arg, table))
 		return -EBUSY;
 	adopt(table);
 	if (mt_running) {
 		stage(table);
-		arg->swap_ns = table->epoch;
+		arg->swap_ns = table->grid.clock_epoch;
 	} else {
 		mt_table = table;
 		retire(old, table);

@@ -24,7 +24,7 @@ static int decode_header(struct macrotick_install *arg)
 	    !arg->nr_entities || arg->nr_entities > MACROTICK_MAX_ENTITIES ||
 	    !arg->nr_windows || arg->nr_windows > MACROTICK_MAX_WINDOWS)
 		return mt_refuse(arg, MACROTICK_ERR_HEADER, 0, 0);
-	if (arg->clockid != CLOCK_MONOTONIC)
+	if (arg->clockid != CLOCK_MONOTONIC && arg->clockid != CLOCK_TAI)
 		return mt_refuse(arg, MACROTICK_ERR_CLOCK, 0, 0);
 	if (arg->cycle_ns < MACROTICK_MIN_WINDOW_NS ||
 	    arg->cycle_ns > MACROTICK_MAX_CYCLE_NS)
@@ -81,12 +81,34 @@ static int decode_entities(struct macrotick_install *arg,
 	return 0;
 }
 
+/* Sync windows serve an entity without threads, which spares the others a test. */
+static int alloc_sync_entity(struct macrotick_table *table)
+{
+	struct macrotick_served *entity = alloc_entity("(sync)");
+
+	if (!entity)
+		return -ENOMEM;
+	entity->stopped = true;
+	mt_sync_slot(table)->entity = entity;
+	return 0;
+}
+
+static int decode_flags(struct macrotick_install *arg, u32 i, const struct macrotick_window *in)
+{
+	if (in->flags & MACROTICK_WINDOW_SYNC)
+		return mt_check_sync(arg, i, in);
+	if (in->bound_ns || in->flags & ~(MACROTICK_WINDOW_ACTIVATE | MACROTICK_WINDOW_DEADLINE))
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_FLAGS, i, 0);
+	return 0;
+}
+
 static int decode_window(struct macrotick_install *arg, u32 i,
 			 const struct macrotick_window *in)
 {
-	if (in->reserved ||
-	    in->flags & ~(MACROTICK_WINDOW_ACTIVATE | MACROTICK_WINDOW_DEADLINE))
-		return mt_refuse(arg, MACROTICK_ERR_WINDOW_FLAGS, i, 0);
+	int err = decode_flags(arg, i, in);
+
+	if (err)
+		return err;
 	if (in->cpu >= nr_cpu_ids || !cpu_online(in->cpu))
 		return mt_refuse(arg, MACROTICK_ERR_WINDOW_CPU, i, 0);
 	if (in->entity >= arg->nr_entities)
@@ -110,9 +132,28 @@ static u32 first_window_of(const struct macrotick_window *windows, u32 entity)
 {
 	u32 i = 0;
 
-	while (windows[i].entity != entity)
+	while (windows[i].entity != entity || windows[i].flags & MACROTICK_WINDOW_SYNC)
 		i++;
 	return i;
+}
+
+/* The entity of a window, which gets its CPU from it. */
+static int decode_service(struct macrotick_install *arg, u32 i,
+			  const struct macrotick_window *windows,
+			  struct macrotick_table *table)
+{
+	const struct macrotick_window *in = &windows[i];
+	struct mt_slot *slot = &table->slots[in->entity];
+	struct macrotick_served *entity = slot->entity;
+
+	if (entity->cpu >= 0 && entity->cpu != in->cpu)
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
+			      first_window_of(windows, in->entity));
+	if (entity->pool && in->flags)
+		return mt_refuse(arg, MACROTICK_ERR_WINDOW_POOL, i, 0);
+	entity->cpu = in->cpu;
+	table->windows[i].slot = slot;
+	return 0;
 }
 
 static int decode_windows(struct macrotick_install *arg,
@@ -124,26 +165,22 @@ static int decode_windows(struct macrotick_install *arg,
 	for (i = 0; i < arg->nr_windows; i++) {
 		const struct macrotick_window *in = &windows[i];
 		struct mt_schedule *schedule;
-		struct macrotick_served *entity;
-		const struct mt_slot *slot;
 		struct mt_window *window = &table->windows[i];
 		int err = decode_window(arg, i, in);
 
 		if (err)
 			return err;
-		slot = &table->slots[in->entity];
-		entity = slot->entity;
-		if (entity->cpu >= 0 && entity->cpu != in->cpu)
-			return mt_refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
-				      first_window_of(windows, in->entity));
-		if (entity->pool && in->flags)
-			return mt_refuse(arg, MACROTICK_ERR_WINDOW_POOL, i, 0);
-		entity->cpu = in->cpu;
+		if (in->flags & MACROTICK_WINDOW_SYNC)
+			window->slot = mt_sync_slot(table);
+		else
+			err = decode_service(arg, i, windows, table);
+		if (err)
+			return err;
 		window->offset = in->offset_ns;
 		window->end = in->offset_ns + in->length_ns;
-		window->entity = entity;
-		window->slot = slot;
+		window->entity = window->slot->entity;
 		window->flags = in->flags;
+		window->bound = in->bound_ns;
 		window->lead = in->flags & MACROTICK_WINDOW_ACTIVATE ? table->lead : 0;
 		schedule = &table->schedules[in->cpu];
 		if (!schedule->nr_windows++)
@@ -152,19 +189,25 @@ static int decode_windows(struct macrotick_install *arg,
 	return 0;
 }
 
-/* Keeps a share of every CPU for the rest of the system. */
+static u64 load_of(const struct mt_window *w)
+{
+	return w->flags & MACROTICK_WINDOW_SYNC ? 0 : w->end - w->offset + w->lead;
+}
+
+/* Keeps a share of every CPU for the rest of the system, also in the shortest cycle. */
 static int decode_capacity(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	unsigned int cpu, i;
 
 	for_each_possible_cpu(cpu) {
 		const struct mt_schedule *schedule = &table->schedules[cpu];
-		u64 sum = 0;
+		u64 sum = 0, cycle = arg->cycle_ns;
 
-		for (i = 0; i < schedule->nr_windows; i++)
-			sum += schedule->windows[i].end - schedule->windows[i].offset +
-				schedule->windows[i].lead;
-		if (sum > div_u64(arg->cycle_ns, 1000) * MACROTICK_CAP_PERMILLE)
+		for (i = 0; i < schedule->nr_windows; i++) {
+			sum += load_of(&schedule->windows[i]);
+			cycle -= schedule->windows[i].bound;
+		}
+		if (sum > div_u64(cycle, 1000) * MACROTICK_CAP_PERMILLE)
 			return mt_refuse(arg, MACROTICK_ERR_CAPACITY,
 				      schedule->windows - table->windows, 0);
 	}
@@ -211,7 +254,7 @@ static void put_entities(struct macrotick_table *table)
 {
 	unsigned int i;
 
-	for (i = 0; table->slots && i < table->nr_entities; i++) {
+	for (i = 0; table->slots && i <= table->nr_entities; i++) {
 		if (table->slots[i].entity)
 			mt_entity_put(table->slots[i].entity);
 	}
@@ -232,7 +275,7 @@ static struct macrotick_table *alloc_table(const struct macrotick_install *arg)
 	table = kvzalloc(struct_size(table, schedules, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
 	if (!table)
 		return NULL;
-	table->slots = kvcalloc(arg->nr_entities, sizeof(*table->slots), GFP_KERNEL_ACCOUNT);
+	table->slots = kvcalloc(arg->nr_entities + 1, sizeof(*table->slots), GFP_KERNEL_ACCOUNT);
 	table->windows = kvcalloc(arg->nr_windows, sizeof(*table->windows), GFP_KERNEL_ACCOUNT);
 	table->nr_entities = arg->nr_entities;
 	table->nr_windows = arg->nr_windows;
@@ -243,6 +286,8 @@ static struct macrotick_table *alloc_table(const struct macrotick_install *arg)
 	kref_init(&table->ref);
 	table->cycle = arg->cycle_ns;
 	table->lead = arg->lead_ns;
+	table->follows = arg->clockid == CLOCK_TAI;
+	raw_spin_lock_init(&table->grid.lock);
 	return table;
 }
 
@@ -256,8 +301,12 @@ static struct macrotick_table *decode(struct macrotick_install *arg,
 	if (!table)
 		return ERR_PTR(-ENOMEM);
 	err = decode_entities(arg, entities, table);
+	if (!err && table->follows)
+		err = alloc_sync_entity(table);
 	if (!err)
 		err = decode_windows(arg, windows, table);
+	if (!err && table->follows)
+		err = mt_decode_sync(arg, table);
 	if (!err)
 		err = mt_decode_leads(arg, table);
 	if (!err)

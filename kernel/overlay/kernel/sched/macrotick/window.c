@@ -108,6 +108,8 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 
 	c->open = true;
 	if (unlikely(entity->stopped)) {
+		if (w->flags & MACROTICK_WINDOW_SYNC)
+			mt_sync(rq, c, w, now);
 		entity->next_job += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
 		return;
 	}
@@ -186,6 +188,9 @@ static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 
 	if (c->open)
 		close_window(rq, c, current_window(c));
+	mt_follow_grid(c);
+	if (!must_skip_cycles(c, now))
+		return;
 	n = div64_u64(now - c->base, cycle) - 1;
 	c->base += n * cycle;
 	for (i = 0; i < c->schedule->nr_windows; i++) {
@@ -227,13 +232,14 @@ static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_tab
 	c->table = schedule->nr_windows ? table : NULL;
 	c->schedule = c->table ? schedule : NULL;
 	c->base = table->epoch;
+	c->shift = 0;
 	c->pos = 0;
 }
 
 /* Between two cycles, with no window open. */
 static bool is_at_swap(const struct mt_cpu *c, u64 base)
 {
-	return unlikely(c->staged) && base >= READ_ONCE(c->staged->epoch);
+	return unlikely(c->staged) && base >= smp_load_acquire(&c->staged->epoch);
 }
 
 static void swap_table(struct rq *rq, struct mt_cpu *c)
@@ -305,7 +311,7 @@ static bool end_matters(const struct mt_window *w)
 static bool begin_matters(const struct mt_window *w)
 {
 	if (unlikely(w->entity->stopped))
-		return false;
+		return w->flags & MACROTICK_WINDOW_SYNC;
 	return w->entity->nr_ready || w->entity->nr_boosted || w->entity->slack ||
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
 }
