@@ -6,6 +6,7 @@
 mod chains;
 mod jobs;
 mod pools;
+mod sync;
 mod text;
 mod violation;
 mod windows;

@@ -37,6 +37,14 @@ pub enum Violation {
     /// An ACTIVATE window too soon behind the end of the one before it, `other`, which for the first window is the last
     /// of the cycle before.
     Lead { cpu: u32, window: usize, other: usize, gap: Duration, lead: Duration },
+    /// The cycle is no positive multiple of the sync windows' period.
+    SyncCycle { cycle: Duration, period: Duration },
+    /// A sync window that does not lie within its period.
+    SyncRange { offset: Duration, length: Duration, period: Duration },
+    /// A sync window whose bound is not positive, or leaves less than the shortest window.
+    SyncBound { length: Duration, bound: Duration, limit: Duration },
+    /// A window, or the lead before it, that overlaps with a sync window.
+    Sync { cpu: u32, window: usize, begin: Duration, end: Duration, sync: Duration },
     /// A task without a window.
     NoWindow { task: String },
     /// A task with windows on two CPUs.
@@ -112,6 +120,19 @@ impl fmt::Display for Violation {
             Lead { cpu, window, other, gap, lead } => write!(
                 f,
                 "CPU {cpu}, window {window}: activates a job {gap} after the end of window {other}, the lead is {lead}"
+            ),
+            SyncCycle { cycle, period } => {
+                write!(f, "the cycle {cycle} is no multiple of the sync windows' period {period}")
+            }
+            SyncRange { offset, length, period } => {
+                write!(f, "the sync windows at {offset} of {length} do not lie within their period of {period}")
+            }
+            SyncBound { length, bound, limit } => {
+                write!(f, "sync windows of {length} with a bound of {bound} may become shorter than {limit}")
+            }
+            Sync { cpu, window, begin, end, sync } => write!(
+                f,
+                "CPU {cpu}, window {window}: [{begin}, {end}), with its lead, overlaps with the sync window at {sync}"
             ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),
             Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),

@@ -2,11 +2,11 @@
 
 use macrotick_model::{CpuTable, Duration, Plan};
 
-use crate::{CpuVerdict, Verdict, Violation};
+use crate::{sync, CpuVerdict, Verdict, Violation};
 
 /// `MACROTICK_MIN_WINDOW_NS`, `MACROTICK_CAP_PERMILLE` and `MACROTICK_MAX_WINDOWS` of `linux/macrotick.h`, stated here
 /// again because the judge leans on nobody.
-const MIN_WINDOW: Duration = Duration::from_micros(1);
+pub(crate) const MIN_WINDOW: Duration = Duration::from_micros(1);
 const CAP_PERMILLE: i128 = 950;
 const MAX_WINDOWS: usize = 1 << 20;
 
@@ -23,11 +23,13 @@ pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) -> bool {
             violations.push(Violation::Cycle { cycle: plan.cycle, task: name.clone(), period: *period });
         }
     }
+    sync::time_base(plan, violations);
     violations.len() == before
 }
 
 pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
-    let count = plan.tables.iter().map(|table| table.windows.len()).sum();
+    let (syncs, shortening) = sync::shortening(plan);
+    let count = plan.tables.iter().map(|table| table.windows.len() + syncs).sum();
     if count > MAX_WINDOWS {
         verdict.violations.push(Violation::TooManyWindows { windows: count, limit: MAX_WINDOWS });
     }
@@ -43,7 +45,10 @@ pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
         order(table, &mut verdict.violations);
         let lead = plan.system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
         leads(plan.cycle, lead, table, &mut verdict.violations);
-        capacity(plan.cycle, lead, table, verdict);
+        for (index, window) in table.windows.iter().enumerate() {
+            sync::window(plan, cpu, index, window, lead, &mut verdict.violations);
+        }
+        capacity(plan.cycle, shortening, lead, table, verdict);
     }
 }
 
@@ -109,14 +114,16 @@ fn leads(cycle: Duration, lead: Duration, table: &CpuTable, violations: &mut Vec
     }
 }
 
-fn capacity(cycle: Duration, lead: Duration, table: &CpuTable, verdict: &mut Verdict) {
+/// In the shortest cycle: `shortening` is what its sync windows may take from it, in nanoseconds.
+fn capacity(cycle: Duration, shortening: i128, lead: Duration, table: &CpuTable, verdict: &mut Verdict) {
     let length = |nanos: i128| Duration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
     let busy: i128 = table.windows.iter().map(|window| i128::from(window.length.as_nanos())).sum();
     let activations = table.windows.iter().filter(|window| window.activate).count();
     let leads = i128::from(lead.as_nanos()) * activations as i128;
     let (together, busy, leads) = (busy + leads, length(busy), length(leads));
-    if together * 1000 > i128::from(cycle.as_nanos()) * CAP_PERMILLE {
-        let capacity = length(i128::from(cycle.as_nanos()) * CAP_PERMILLE / 1000);
+    let shortest = i128::from(cycle.as_nanos()) - shortening;
+    if together * 1000 > shortest * CAP_PERMILLE {
+        let capacity = length(shortest * CAP_PERMILLE / 1000);
         verdict.violations.push(Violation::Capacity { cpu: table.cpu, busy, leads, capacity });
     }
     let share = |length: Duration| length.as_secs_f64() / cycle.as_secs_f64();

@@ -4,14 +4,14 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
-use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, System, Window};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, SyncWindow, System, Window};
 use macrotick_plan::{plan, Solver};
 
 /// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
 fn good(seed: u64) -> Plan {
     let macrotick = Duration::from_micros(1);
     let lead = (seed % 2 == 1).then_some(Lead::Fixed(LEAD));
-    let shape = Shape { tasks: 16, cpus: 2, utilisation: 70, macrotick, phased: 30, chains: 1, lead };
+    let shape = Shape { tasks: 16, cpus: 2, utilisation: 70, macrotick, phased: 30, chains: 1, lead, sync: None };
     let plan = plan(&system(seed, &shape), Solver::FoldedOccupancy).expect("seed is solvable");
     assert!(check(&plan).is_feasible());
     plan
@@ -353,6 +353,62 @@ fn a_lead_is_kept_before_each_activation_and_only_there() {
     assert_eq!(violations(&led(20, &tasks, &windows(0))), expected);
     // Windows that overlap are told as such, not by their negative distance.
     assert_eq!(violations(&led(20, &tasks, &windows(-1))), "CPU 0: windows 0 and 1 overlap\n");
+}
+
+/// [`tiny`] with sync windows; times in microseconds.
+fn synced(period: i64, offset: i64, length: i64, bound: i64, windows: &[(&str, i64, i64, &str)]) -> Plan {
+    let us = Duration::from_micros;
+    let mut plan = tiny(&["a 1ms", "b 1ms"], windows);
+    plan.system.sync =
+        Some(SyncWindow { period: us(period), offset: us(offset), length: us(length), bound: us(bound) });
+    plan
+}
+
+#[test]
+fn no_window_and_no_lead_lies_in_a_sync_window() {
+    let windows = |first: i64| [("a", first, 1000, "AD"), ("b", 6000, 1000, "AD")];
+    let good = synced(5000, 2000, 500, 100, &windows(1000));
+    assert_eq!(violations(&good), "");
+    assert_eq!(violations(&synced(5000, 2000, 500, 100, &windows(2500))), "");
+    let expected = |begin: &str, end: &str, sync: &str| {
+        format!("CPU 0, window 0: [{begin}, {end}), with its lead, overlaps with the sync window at {sync}\n")
+    };
+    let early = violations(&synced(5000, 2000, 500, 100, &windows(1001)));
+    assert_eq!(early, expected("1001us", "2001us", "2ms"));
+    let late = violations(&synced(5000, 2000, 500, 100, &windows(2499)));
+    assert_eq!(late, expected("2499us", "3499us", "2ms"));
+    // The last one of the cycle before is in the way of the lead.
+    let mut led = synced(5000, 4500, 500, 100, &windows(20));
+    led.system.lead = Some(Lead::Fixed(Duration::from_micros(20)));
+    assert_eq!(violations(&led), "");
+    led.system.lead = Some(Lead::Fixed(Duration::from_micros(21)));
+    assert_eq!(violations(&led), expected("-1us", "1020us", "-500us"));
+}
+
+#[test]
+fn sync_windows_have_a_period_of_the_cycle_and_a_bound() {
+    let windows = [("a", 1000, 1000, "AD"), ("b", 6000, 1000, "AD")];
+    let said = |period, offset, length, bound| violations(&synced(period, offset, length, bound, &windows));
+    assert_eq!(said(3000, 0, 500, 100), "the cycle 10ms is no multiple of the sync windows' period 3ms\n");
+    assert_eq!(
+        said(5000, 4501, 500, 100),
+        "the sync windows at 4501us of 500us do not lie within their period of 5ms\n"
+    );
+    assert_eq!(said(5000, 4500, 500, 499), "");
+    assert_eq!(said(5000, 4500, 500, 500), "sync windows of 500us with a bound of 500us may become shorter than 1us\n");
+    assert_eq!(said(5000, 4500, 500, 0), "sync windows of 500us with a bound of 0ns may become shorter than 1us\n");
+}
+
+#[test]
+fn sync_windows_at_their_shortest_shorten_the_cycle() {
+    let windows = [("a", 0, 4600, "AD"), ("b", 5000, 4600, "AD")];
+    let mut plan = synced(5000, 4600, 400, 300, &windows);
+    for task in &mut plan.system.tasks {
+        task.wcet = Duration::from_micros(4600);
+    }
+    // 95 % of 9.4 ms.
+    let expected = "CPU 0: windows take 9200us of a cycle, at most 8930us are allowed\n";
+    assert_eq!(violations(&plan), expected);
 }
 
 #[test]

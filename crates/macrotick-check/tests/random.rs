@@ -4,7 +4,7 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::check;
-use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, System};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, SyncWindow, System};
 use macrotick_plan::{plan, PlanError, Solver};
 
 fn shape(seed: u64) -> Shape {
@@ -18,6 +18,7 @@ fn shape(seed: u64) -> Shape {
         phased: [0, 10, 30, 60][random.below(4) as usize],
         chains: random.below(3) as usize,
         lead: None,
+        sync: None,
     }
 }
 
@@ -179,6 +180,48 @@ fn plans_with_a_lead_keep_it_free_before_each_job() {
     assert!(tight > 1000 && wrapping > 20, "{tight} tight leads, {wrapping} in the cycle before");
 }
 
+/// Of a tenth of the period at most, so that it takes little of what the tasks need.
+fn sync(random: &mut Random, grid: Duration) -> SyncWindow {
+    let period = Duration::from_millis([1, 2, 5, 10][random.below(4) as usize]);
+    let on_grid = |nanos: i64| Duration::from_nanos(nanos / grid.as_nanos() * grid.as_nanos());
+    let length = on_grid(random.between(20_000, period.as_nanos() / 10));
+    let offset = on_grid(random.between(0, (period - length).as_nanos()));
+    SyncWindow { period, offset, length, bound: Duration::from_nanos(random.between(1, length.as_nanos() / 2)) }
+}
+
+#[test]
+fn plans_with_sync_windows_keep_them_free() {
+    const COUNT: u64 = 300;
+    let (mut failures, mut overloaded, mut abutting) = (Vec::new(), 0, 0);
+    for seed in 0..COUNT {
+        let random = &mut Random::new(seed ^ 0x5c1c);
+        let base = shape(seed);
+        let lead = random.chance(30).then(|| lead(random));
+        let sync = sync(random, base.macrotick);
+        // Long jobs and odd deadlines beside many short reservations leave less to choose.
+        let utilisation = base.utilisation * 7 / 10;
+        let shape = Shape { lead, sync: Some(sync), utilisation, ..base };
+        let mut system = system(seed, &shape);
+        if random.chance(30) {
+            system.pools = pools(random, shape.cpus, 5);
+        }
+        System::parse(&system.to_yaml(), "random").unwrap_or_else(|errors| panic!("seed {seed}: {errors}"));
+        match solved(seed, &system) {
+            Ok(plan) => {
+                let windows = plan.tables.iter().flat_map(|table| &table.windows);
+                abutting += windows.filter(|window| window.end() % sync.period == sync.offset).count();
+            }
+            Err(PlanError::Overload { .. }) => overloaded += 1,
+            Err(error) => failures.push(format!("seed {seed} ({sync:?}): {error}")),
+        }
+    }
+    println!("{overloaded} of {COUNT} overloaded, unsolved:\n{}", failures.join("\n"));
+    assert!(failures.len() as u64 * 10 <= COUNT, "{} unsolved:\n{}", failures.len(), failures.join("\n"));
+    assert!(overloaded * 20 <= COUNT, "{overloaded} overloaded");
+    // Windows use the time up to a sync window.
+    assert!(abutting > 100, "{abutting} windows end where a sync window begins");
+}
+
 /// From the end of the window before to the start of each job on a CPU.
 fn gaps<'a>(plan: &'a Plan, table: &'a CpuTable) -> impl Iterator<Item = Duration> + 'a {
     let last = table.windows.last().map_or(Duration::ZERO, |window| window.end() - plan.cycle);
@@ -230,6 +273,7 @@ fn starts_stay_off_the_common_grid_where_there_is_room() {
         let macrotick = Duration::from_micros(1);
         let lead = (seed % 2 == 1).then_some(Duration::from_micros(15));
         let shape = Shape {
+            sync: None,
             tasks: 10,
             cpus: 2,
             utilisation: 50,

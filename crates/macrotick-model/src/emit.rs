@@ -1,6 +1,8 @@
 //! The normal form as text: a description that parses back to the same system, every default written out.
 
-use crate::system::{Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, Pool, System, Task, Workload};
+use crate::system::{
+    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, Pool, SyncWindow, System, Task, Workload,
+};
 use crate::time::Duration;
 
 impl System {
@@ -13,6 +15,9 @@ impl System {
         }
         if let Some(lead) = self.lead {
             text += &format!("lead: {}\n", self::lead(lead));
+        }
+        if let Some(sync) = &self.sync {
+            text += &format!("clock: tai\nsync: {}\n", sync_window(sync));
         }
         text += &format!("cpus: [{}]\nduration: {}\n", cpus.join(", "), self.duration);
         text += &section("tasks", &self.tasks, task);
@@ -44,6 +49,11 @@ fn lead(lead: Lead) -> String {
         Lead::Fixed(lead) => lead.to_string(),
         Lead::Auto { at_most } => format!("{{auto: {at_most}}}"),
     }
+}
+
+fn sync_window(sync: &SyncWindow) -> String {
+    let SyncWindow { period, offset, length, bound } = sync;
+    format!("{{period: {period}, offset: {offset}, length: {length}, bound: {bound}}}")
 }
 
 fn task(task: &Task) -> String {

@@ -18,12 +18,13 @@ pub mod validate;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
 pub use observation::{
-    Backend, EntityCounters, Environment, Job, LeadInForce, Observation, PoolObservation, Segment, TaskObservation,
-    Tier,
+    Backend, ClockInForce, EntityCounters, Environment, Job, LeadInForce, Observation, PoolObservation, Segment,
+    TaskObservation, Tier,
 };
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
-    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, OnMiss, Policy, Pool, PoolOrder, System, Task, Workload,
+    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, OnMiss, Policy, Pool, PoolOrder, SyncWindow, System,
+    Task, Workload,
 };
 pub use time::{Duration, Instant};

@@ -1,6 +1,7 @@
 //! The observation: what really happened in a run, as raw records.
 //!
-//! All instants are relative to the epoch, so that two runs of the same plan in the lab compare equal.
+//! All instants are relative to the epoch, so that two runs of the same plan in the lab compare equal. Those of jobs
+//! are the table's: by how much sync windows became longer or shorter before a job is not in them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -21,6 +22,9 @@ pub struct Observation {
     /// The lead that the kernel class held; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<LeadInForce>,
+    /// The clock that the kernel class followed; `None`: `CLOCK_MONOTONIC`, which everything here is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockInForce>,
     /// How long was observed, from the epoch. Jobs whose deadline lies beyond are not recorded.
     pub duration: Duration,
     /// One entry per task, in the order of the system.
@@ -100,6 +104,24 @@ pub struct LeadInForce {
     pub kept_free: Duration,
     /// What this host needs, where it was measured: more than is kept free makes jobs late.
     pub needed: Option<Duration>,
+}
+
+/// `CLOCK_TAI` of a run, and what the table did to follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockInForce {
+    /// Whether the kernel holds it for synchronised (`adjtimex(2)`, no `STA_UNSYNC`), at the beginning and at the end.
+    pub synchronised: bool,
+    /// By how much whoever synchronises it estimates it to be off (`adjtimex(2)`, `esterror`), at the end; `None` where
+    /// nobody does.
+    pub estimated_error: Option<Duration>,
+    /// By how much sync windows became longer, altogether.
+    pub stretched: Duration,
+    /// By how much they became shorter.
+    pub shrunk: Duration,
+    /// How many of them became longer or shorter.
+    pub corrections: u64,
+    /// What was still to be made good at the end; more than zero: by becoming longer.
+    pub rest: Duration,
 }
 
 /// Where a run took place. Nothing here may differ between two lab runs of the same plan.

@@ -7,6 +7,7 @@
 mod context;
 mod load;
 mod pool;
+mod sync;
 mod yaml;
 
 pub(crate) use context::nearest_name;
@@ -18,11 +19,13 @@ use crate::system::{Chain, GivenWindow, Lead, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
 use crate::validate::{self, CPUS, CPU_RANGE, MISSES_RANGE, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES};
 
-const SYSTEM_KEYS: [&str; 12] = [
+const SYSTEM_KEYS: [&str; 14] = [
     "system",
     "macrotick",
     "cycle",
     "lead",
+    "clock",
+    "sync",
     "cpus",
     "duration",
     "tasks",
@@ -88,6 +91,7 @@ impl Context {
             macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(System::DEFAULT_MACROTICK),
             cycle: self.optional_duration(&fields, "cycle"),
             lead: fields.get("lead").map(|node| self.lead(node, &fields.path_of("lead"))),
+            sync: self.sync(&fields),
             cpus,
             duration: self.optional_duration(&fields, "duration").unwrap_or(System::DEFAULT_DURATION),
             tasks,

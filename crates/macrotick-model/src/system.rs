@@ -16,6 +16,9 @@ pub struct System {
     /// The lead of every job; `None`: jobs are dispatched at their nominal instants, not before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<Lead>,
+    /// The sync windows of a table that follows `CLOCK_TAI`; `None`: it runs on `CLOCK_MONOTONIC`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncWindow>,
     /// The CPUs that tables may use, in ascending order.
     pub cpus: Vec<u32>,
     /// How long a run observes the system.
@@ -34,6 +37,31 @@ pub struct System {
     /// Files, directories and patterns of files that programs need: a run in the lab takes them along.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+}
+
+/// A stretch of every period that no window and no lead lies in, on no CPU: there the table becomes longer or shorter, to
+/// follow its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncWindow {
+    /// Length from one to the next.
+    pub period: Duration,
+    /// Start within the period.
+    pub offset: Duration,
+    /// Length.
+    pub length: Duration,
+    /// By how much it may become longer or shorter.
+    pub bound: Duration,
+}
+
+impl SyncWindow {
+    /// The longest bound: the kernel keeps it in 32 bits of nanoseconds.
+    pub const MAX_BOUND: Duration = Duration::from_nanos(u32::MAX as i64);
+
+    /// The starts within a cycle, which is a multiple of the period.
+    pub fn starts(&self, cycle: Duration) -> impl Iterator<Item = Duration> {
+        let SyncWindow { period, offset, .. } = *self;
+        (0..cycle / period).map(move |number| offset + period * number)
+    }
 }
 
 /// The time by which the kernel starts to dispatch a job early, to hold it until its nominal instant.
@@ -350,9 +378,10 @@ impl System {
         self.pools.iter().find(|pool| pool.name == name)
     }
 
-    /// The periods of all tasks, then of all pools.
+    /// The periods of all tasks, then of all pools, then of the sync windows.
     pub fn periods(&self) -> impl Iterator<Item = Duration> + '_ {
-        self.tasks.iter().map(|task| task.period).chain(self.pools.iter().map(|pool| pool.period))
+        let pools = self.pools.iter().map(|pool| pool.period);
+        self.tasks.iter().map(|task| task.period).chain(pools).chain(self.sync.map(|sync| sync.period))
     }
 
     /// The least common multiple of all periods; `None` where it exceeds the range or there is none.

@@ -97,6 +97,10 @@ impl Duration {
     pub fn checked_add(self, other: Duration) -> Option<Duration> {
         self.0.checked_add(other.0).map(Duration)
     }
+    /// The difference, or `None` where it exceeds the range.
+    pub fn checked_sub(self, other: Duration) -> Option<Duration> {
+        self.0.checked_sub(other.0).map(Duration)
+    }
     /// `n` times the length, or `None` where it exceeds the range.
     pub fn checked_mul(self, n: i64) -> Option<Duration> {
         self.0.checked_mul(n).map(Duration)

@@ -1,6 +1,7 @@
 //! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
 
 mod pool;
+mod sync;
 mod table;
 mod task;
 
@@ -187,6 +188,7 @@ impl Rules<'_> {
         }
         self.cycle();
         self.lead();
+        self.sync();
     }
 
     fn lead(&mut self) {

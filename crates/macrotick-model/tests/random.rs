@@ -32,6 +32,12 @@ fn lead(random: &mut Random) -> Lead {
     }
 }
 
+fn sync(random: &mut Random) -> SyncWindow {
+    let period = Duration::from_millis(10);
+    let (length, bound) = (random.micros(100, 1000), random.micros(1, 99));
+    SyncWindow { period, offset: random.micros(0, 9000), length, bound }
+}
+
 fn execution_time(random: &mut Random) -> ExecutionTime {
     let (low, high) = (random.micros(1, 50), random.micros(50, 100));
     match random.below(3) {
@@ -126,6 +132,7 @@ fn system(seed: u64) -> System {
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
         cycle: random.maybe(|random| Duration::from_millis(20 * (1 + random.below(5) as i64))),
         lead: random.maybe(lead),
+        sync: random.maybe(sync),
         cpus: vec![0, 1],
         duration: random.micros(1, 10_000_000),
         chains: vec![Chain { name: "chain".into(), path, reaction, age }],
@@ -224,6 +231,7 @@ fn observations_survive_their_file() {
         tier: Tier::KernelClass,
         environment: Environment::default(),
         lead: None,
+        clock: None,
         duration: Duration::from_secs(1),
         tasks: vec![TaskObservation { name: "t-0".into(), jobs: vec![job], counters: None }],
         pools: vec![PoolObservation {

@@ -1,6 +1,6 @@
 //! Which CPU serves which task and which pool.
 
-use macrotick_model::Duration;
+use macrotick_model::{Duration, SyncWindow, System};
 
 use crate::demand::Demand;
 use crate::error::PlanError;
@@ -10,6 +10,8 @@ use crate::CAP_PERMILLE;
 #[derive(Clone, Debug)]
 pub(crate) struct Assignment {
     cycle: Duration,
+    /// What windows and leads may take of each CPU in one cycle.
+    capacity: Duration,
     cpus: Vec<u32>,
     load: Vec<Duration>,
     /// For each task the index of its CPU.
@@ -19,15 +21,17 @@ pub(crate) struct Assignment {
 impl Assignment {
     /// Spreads tasks and pools (worst fit: each on the emptiest CPU), or, where that leaves no room for a big one, packs
     /// them (best fit). Pinned ones come first, tasks before pools, then the demanding ones.
-    pub fn new(demands: &[Demand], cpus: &[u32], cycle: Duration) -> Result<Assignment, PlanError> {
+    pub fn new(demands: &[Demand], system: &System, cycle: Duration) -> Result<Assignment, PlanError> {
+        let cpus = &system.cpus;
         let empty = Assignment {
             cycle,
-            cpus: cpus.to_vec(),
+            capacity: capacity(system.sync, cycle),
+            cpus: cpus.clone(),
             load: vec![Duration::ZERO; cpus.len()],
             of: vec![0; demands.len()],
         };
         let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
-        let capacity = empty.capacity() * cpus.len() as i64;
+        let capacity = empty.capacity * cpus.len() as i64;
         if demand > capacity {
             let lead = demands.first().map_or(Duration::ZERO, |task| task.lead);
             let pools = demands.iter().any(Demand::is_pool);
@@ -40,12 +44,6 @@ impl Assignment {
         });
         let spread = empty.clone().fill(demands, &order, false);
         spread.or_else(|error| empty.fill(demands, &order, true).map_err(|_| error))
-    }
-
-    /// What windows and leads may take of each CPU in one cycle.
-    pub fn capacity(&self) -> Duration {
-        let nanos = i128::from(self.cycle.as_nanos()) * i128::from(CAP_PERMILLE) / 1000;
-        Duration::from_nanos(nanos as i64)
     }
 
     pub fn cpu(&self, task: usize) -> u32 {
@@ -65,7 +63,7 @@ impl Assignment {
             if pack {
                 allowed.reverse();
             }
-            let Some(cpu) = allowed.into_iter().find(|&cpu| self.load[cpu] + demand <= self.capacity()) else {
+            let Some(cpu) = allowed.into_iter().find(|&cpu| self.load[cpu] + demand <= self.capacity) else {
                 return Err(PlanError::NoRoom {
                     kind: demands[task].kind,
                     task: demands[task].name.clone(),
@@ -73,8 +71,8 @@ impl Assignment {
                     lead: demands[task].lead,
                     cycle: self.cycle,
                     cpu: self.cpus[emptiest],
-                    free: self.capacity() - self.load[emptiest],
-                    capacity: self.capacity(),
+                    free: self.capacity - self.load[emptiest],
+                    capacity: self.capacity,
                 });
             };
             self.load[cpu] += demand;
@@ -90,7 +88,7 @@ impl Assignment {
     /// Moves a task to the emptiest other CPU that has room and was not `tried`; tells whether there was one.
     pub fn relocate(&mut self, task: usize, demand: &Demand, tried: &[usize]) -> bool {
         let needed = demand.per_cycle(self.cycle);
-        let room = |&cpu: &usize| self.load[cpu] + needed <= self.capacity();
+        let room = |&cpu: &usize| self.load[cpu] + needed <= self.capacity;
         let other = |&cpu: &usize| cpu != self.of[task] && !tried.contains(&cpu);
         let target = self.allowed(demand).filter(other).filter(room).min_by_key(|&cpu| (self.load[cpu], cpu));
         let Some(cpu) = target else {
@@ -101,4 +99,14 @@ impl Assignment {
         self.of[task] = cpu;
         true
     }
+}
+
+/// A share of the cycle where all its sync windows are at their shortest, and no part of these.
+fn capacity(sync: Option<SyncWindow>, cycle: Duration) -> Duration {
+    let all = |of: fn(&SyncWindow) -> Duration| {
+        sync.map_or(Duration::ZERO, |sync| of(&sync) * sync.starts(cycle).count() as i64)
+    };
+    let shortest = cycle - all(|sync| sync.bound);
+    let share = i128::from(shortest.as_nanos()) * i128::from(CAP_PERMILLE) / 1000;
+    Duration::from_nanos(share as i64).min(cycle - all(|sync| sync.length))
 }

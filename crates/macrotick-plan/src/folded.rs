@@ -13,13 +13,15 @@
 //!
 //! A jitter bound is always planned as none at all: starts of a placed task do not vary.
 //!
+//! Sync windows are taken before anything else, on every CPU.
+//!
 //! Before each start the CPU is left free for the lead. For placed tasks the lead is taken together with the first
 //! window, for the others the simulation idles; all instants remain those of windows. Pools
 //! have none.
 
 use std::cmp::Reverse;
 
-use macrotick_model::{CpuTable, Duration, System};
+use macrotick_model::{CpuTable, Duration, SyncWindow, System};
 
 use crate::assign::Assignment;
 use crate::chains::{self, Reached};
@@ -135,7 +137,7 @@ impl<'a> Problem<'a> {
         let count = self.demands.len();
         let in_chain = |task: usize| strategy.order != Order::Unplaced && self.ranks[task] != usize::MAX;
         let mut draft = Draft {
-            assignment: Assignment::new(&self.demands, &self.system.cpus, self.cycle)?,
+            assignment: Assignment::new(&self.demands, self.system, self.cycle)?,
             placed: (0..count).map(|task| self.demands[task].needs_phase() || in_chain(task)).collect(),
             unplaceable: vec![false; count],
             urgency: vec![0; count],
@@ -187,7 +189,11 @@ impl<'a> Problem<'a> {
         let mut occupancies: Vec<Occupancy> = (0..draft.assignment.len())
             .map(|cpu| {
                 let here = order.iter().filter(|&&task| draft.assignment.of[task] == cpu);
-                Occupancy::new(here.map(|&task| self.demands[task].period))
+                let mut occupancy = Occupancy::new(here.map(|&task| self.demands[task].period));
+                if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync {
+                    occupancy.take(offset, length, period);
+                }
+                occupancy
             })
             .collect();
         let mut unplaced = Vec::new();
@@ -301,7 +307,7 @@ impl<'a> Problem<'a> {
             demands: &self.demands,
             tasks,
             ranks: &self.ranks,
-            gaps: &gaps(taken, self.lead, self.cycle),
+            gaps: &gaps(&self.busy(taken), self.cycle),
             lead: self.lead,
             cycle: self.cycle,
             macrotick: self.system.macrotick,
@@ -309,21 +315,32 @@ impl<'a> Problem<'a> {
         };
         Ok(filling.run()?.into_iter().map(|piece| self.flagged(piece)).collect())
     }
+
+    /// What lies between the gaps, from begin to end: the pieces, with the leads of those that activate, and the sync
+    /// windows.
+    fn busy(&self, taken: &[Piece]) -> Vec<(Duration, Duration)> {
+        let lead = |piece: &Piece| if piece.activate { self.lead } else { Duration::ZERO };
+        let pieces = taken.iter().map(|piece| (piece.start - lead(piece), piece.end()));
+        let syncs = self.system.sync.iter();
+        let syncs = syncs.flat_map(|sync| sync.starts(self.cycle).map(|start| (start, start + sync.length)));
+        let mut busy: Vec<_> = pieces.chain(syncs).collect();
+        busy.sort_unstable();
+        busy
+    }
 }
 
-/// The free stretches between sorted pieces and the leads before those that activate.
-fn gaps(taken: &[Piece], lead: Duration, cycle: Duration) -> Vec<Gap> {
-    let begin = |piece: &Piece| if piece.activate { piece.start - lead } else { piece.start };
-    let mut gaps = Vec::with_capacity(taken.len() + 1);
+/// The free stretches between busy ones, which are sorted.
+fn gaps(busy: &[(Duration, Duration)], cycle: Duration) -> Vec<Gap> {
+    let mut gaps = Vec::with_capacity(busy.len() + 1);
     let mut from = Duration::ZERO;
-    for piece in taken {
-        if begin(piece) > from {
-            gaps.push((from, begin(piece)));
+    for &(begin, end) in busy {
+        if begin > from {
+            gaps.push((from, begin));
         }
-        from = piece.end();
+        from = end;
     }
     // The lead of the first piece may reach back over the cycle's start.
-    let until = cycle + taken.first().map_or(Duration::ZERO, begin).min(Duration::ZERO);
+    let until = cycle + busy.first().map_or(Duration::ZERO, |&(begin, _)| begin).min(Duration::ZERO);
     if until > from {
         gaps.push((from, until));
     }

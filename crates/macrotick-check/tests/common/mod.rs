@@ -38,6 +38,7 @@ pub struct Shape {
     pub phased: u64,
     pub chains: usize,
     pub lead: Option<Lead>,
+    pub sync: Option<SyncWindow>,
 }
 
 fn period(random: &mut Random) -> Duration {
@@ -65,6 +66,7 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         macrotick: shape.macrotick,
         cycle: None,
         lead: shape.lead,
+        sync: shape.sync,
         cpus: (0..shape.cpus).collect(),
         duration: Duration::from_secs(1),
         tasks,
