@@ -89,6 +89,7 @@ fn tiny_plan() -> Plan {
         macrotick: us(10),
         cycle: None,
         lead: None,
+        sync: None,
         cpus: vec![0],
         duration: Duration::from_secs(1),
         tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],

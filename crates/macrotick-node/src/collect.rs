@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use macrotick_model::{
-    Backend, Duration, EntityCounters, Instant, Observation, OnMiss, PoolObservation, TaskObservation, Tier, Workload,
+    Backend, ClockInForce, Duration, EntityCounters, Instant, Observation, OnMiss, PoolObservation, TaskObservation,
+    Tier, Workload,
 };
 
 use crate::child::Child;
+use crate::clock::Discipline;
 use crate::dispatcher::Dispatcher;
 use crate::environment::environment;
 use crate::error::NodeError;
@@ -24,6 +26,7 @@ impl Run<'_> {
     /// Ends everything and makes the observation.
     pub fn collect(mut self, epoch: Instant, outcome: Outcome) -> Result<Observation, NodeError> {
         let pools = self.pool_observations()?;
+        let clock = self.clock_in_force()?;
         let mut remarks = self.deployment.remarks.clone();
         if let Some(signal) = outcome.signal {
             remarks.push(format!("{signal} ended the run after {}", outcome.duration));
@@ -46,7 +49,8 @@ impl Run<'_> {
         if traced.dropped > 0 {
             remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
         }
-        let frame = Frame { epoch, cycle: self.deployment.plan.cycle, duration: outcome.duration };
+        let cycle = self.deployment.plan.cycle;
+        let frame = Frame { epoch, cycle, duration: outcome.duration, follows: clock.is_some() };
         let tasks = self.task_observations(frame, &counters, &mut remarks);
         let backend = self.deployment.backend;
         Ok(Observation {
@@ -55,6 +59,7 @@ impl Run<'_> {
             tier: tier(backend),
             environment: environment(),
             lead: self.lead,
+            clock,
             duration: outcome.duration,
             tasks,
             pools,
@@ -70,6 +75,13 @@ impl Run<'_> {
             (Some(pools), Some(table)) => pools.observe(&self.deployment.plan.system, table),
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// While the table runs.
+    fn clock_in_force(&self) -> Result<Option<ClockInForce>, NodeError> {
+        let (Some(before), Some(table)) = (self.discipline, &self.table) else { return Ok(None) };
+        let after = Discipline::read().map_err(NodeError::system("reading the state of the clock"))?;
+        Ok(Some(before.in_force(after, &table.grid()?)))
     }
 
     /// Stops what releases jobs, tells the tasks so, and ends the load and the tasks. Returns the kernel's counters, if

@@ -56,6 +56,9 @@ impl<'a> Deployment<'a> {
                 return Err(NodeError::NotPositive { what, value });
             }
         }
+        if plan.system.sync.is_some() && options.backend == Backend::User {
+            return Err(NodeError::ClockBackend(options.backend));
+        }
         plan.system.background.iter().try_for_each(|background| decode_background(background, online))?;
         plan.system.pools.iter().try_for_each(|pool| decode_pool(plan, pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
@@ -247,6 +250,7 @@ pub(crate) mod tests {
             macrotick: us(10),
             cycle: None,
             lead: None,
+            sync: None,
             cpus: vec![0],
             duration: Duration::from_millis(10),
             tasks,
@@ -327,6 +331,13 @@ pub(crate) mod tests {
         assert!(matches!(under(Backend::User), Err(NodeError::PoolBackend { pool, .. }) if pool == "p"));
         assert!(matches!(under(Backend::Kernel), Err(NodeError::NoWindow(name)) if name == "p"));
         assert!(under(Backend::Other).is_ok());
+
+        let mut following = good.clone();
+        following.system.sync =
+            Some(macrotick_model::SyncWindow { period: us(1000), offset: us(900), length: us(100), bound: us(50) });
+        let under = |backend| Deployment::decode(&following, &RunOptions::new(backend), &[0]).map(drop);
+        assert!(matches!(under(Backend::User), Err(NodeError::ClockBackend(Backend::User))));
+        assert!(under(Backend::Kernel).is_ok() && under(Backend::Fifo).is_ok());
 
         let mut endless = good.clone();
         endless.system.duration = Duration::ZERO;

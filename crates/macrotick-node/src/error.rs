@@ -32,6 +32,12 @@ pub enum NodeError {
     /// A task or pool has windows on more than one CPU.
     #[error("`{0}` has windows on several CPUs")]
     Migrates(String),
+    /// The backend follows no clock.
+    #[error(
+        "the system is on CLOCK_TAI, which only the kernel class follows: the backend `{0}` cannot move the table \
+         (leave out `clock` and `sync` for it)"
+    )]
+    ClockBackend(Backend),
     /// A name that does not fit into the kernel's.
     #[error("the name `{0}` is too long: at most 31 bytes")]
     NameTooLong(String),

@@ -79,6 +79,15 @@ pub enum Refusal {
     /// A window of a pool with flags.
     #[error("{0} serves a pool, which has no jobs, but is flagged as a job's")]
     WindowPool(String),
+    /// A sync window that is also something else.
+    #[error("{0} is a sync window of a table on another clock, or of a task")]
+    WindowSync(String),
+    /// The bound of a sync window.
+    #[error("{0} has no bound, or leaves less than 1us of the window")]
+    SyncBound(String),
+    /// CPUs with different sync windows.
+    #[error("the CPU of {0} does not have the sync windows of that of {1}")]
+    SyncCpu(String, String),
     /// A code that this program does not know.
     #[error("error {code} at index {index}: {message}")]
     Other {
@@ -119,6 +128,9 @@ impl Refusal {
             uapi::error::WINDOW_LEAD => Refusal::WindowLead(window(index), window(other)),
             uapi::error::ENTITY_SLICE => Refusal::EntitySlice(entity(index)),
             uapi::error::WINDOW_POOL => Refusal::WindowPool(window(index)),
+            uapi::error::WINDOW_SYNC => Refusal::WindowSync(window(index)),
+            uapi::error::SYNC_BOUND => Refusal::SyncBound(window(index)),
+            uapi::error::SYNC_CPU => Refusal::SyncCpu(window(index), window(other)),
             code => Refusal::Other { code, index, message: error.to_string() },
         }
     }
@@ -146,9 +158,10 @@ impl Table {
                 cpu: table.cpu,
                 entity: names.iter().position(|name| *name == window.task).map_or(u32::MAX, |index| index as u32),
                 flags: flag(window.activate, uapi::ACTIVATE) | flag(window.deadline, uapi::DEADLINE),
-                reserved: 0,
+                bound_ns: 0,
             }));
         }
+        windows.extend(sync_windows(plan));
         windows.sort_by_key(|window| (window.cpu, window.offset_ns));
         let entities = tasks.iter().map(entity).chain(pools.iter().map(entity_of_pool)).collect();
         Table { names, entities, windows }
@@ -165,11 +178,29 @@ impl Table {
 
     fn describe_window(&self, index: u32) -> String {
         let Some(window) = self.windows.get(index as usize) else { return format!("window #{index}") };
-        let entity = self.describe_entity(window.entity);
+        let entity = match window.flags & uapi::SYNC {
+            0 => self.describe_entity(window.entity),
+            _ => "sync".into(),
+        };
         let length = |ns: u64| Duration::from_nanos(ns as i64);
         let (offset, length) = (length(window.offset_ns), length(window.length_ns));
         format!("window #{index} (CPU {}, offset {offset}, length {length}, {entity})", window.cpu)
     }
+}
+
+/// The same on every CPU that has windows.
+fn sync_windows(plan: &Plan) -> Vec<uapi::Window> {
+    let Some(sync) = plan.system.sync else { return Vec::new() };
+    let window = |cpu, start: Duration| uapi::Window {
+        offset_ns: start.as_nanos() as u64,
+        length_ns: sync.length.as_nanos() as u64,
+        cpu,
+        flags: uapi::SYNC,
+        bound_ns: sync.bound.as_nanos() as u32,
+        ..Default::default()
+    };
+    let served = plan.tables.iter().filter(|table| !table.windows.is_empty());
+    served.flat_map(|table| sync.starts(plan.cycle).map(move |start| window(table.cpu, start))).collect()
 }
 
 /// A task as the kernel knows it. To begin anew what it killed is the runner's business.
@@ -205,7 +236,7 @@ impl InstalledTable {
         let device = open_device()?;
         let table = Table::new(plan);
         let mut install = uapi::Install {
-            clockid: libc::CLOCK_MONOTONIC as u32,
+            clockid: plan.system.sync.map_or(libc::CLOCK_MONOTONIC, |_| libc::CLOCK_TAI) as u32,
             nr_entities: table.entities.len() as u32,
             nr_windows: table.windows.len() as u32,
             cycle_ns: plan.cycle.as_nanos() as u64,
@@ -232,10 +263,15 @@ impl InstalledTable {
         self.device.bind(pidfd.as_raw_fd(), &child.name).map_err(|errno| failed(&what(), errno))
     }
 
-    /// Starts the table; returns the epoch in force.
+    /// Starts the table; returns the epoch in force. Both are on the table's clock.
     pub fn start(&self, epoch: Instant) -> Result<Instant, NodeError> {
         let started = self.device.start(epoch.as_nanos() as u64).map_err(|errno| failed("start the table", errno))?;
         Ok(Instant::from_nanos(started as i64))
+    }
+
+    /// Where the table stands on its clock.
+    pub fn grid(&self) -> Result<uapi::Get, NodeError> {
+        self.device.get().map_err(|errno| failed("tell where the table stands", errno))
     }
 
     /// Stops the table: no more jobs are released.
@@ -319,9 +355,25 @@ mod tests {
     fn a_plan_becomes_the_kernels_table() {
         let table = example();
         assert_eq!(table.names, ["a", "b"]);
-        let expected = uapi::Window { offset_ns: 100_000, length_ns: 50_000, cpu: 0, entity: 0, flags: 3, reserved: 0 };
+        let expected = uapi::Window { offset_ns: 100_000, length_ns: 50_000, cpu: 0, entity: 0, flags: 3, bound_ns: 0 };
         assert_eq!(table.windows[1], expected);
         assert_eq!((table.windows[0].entity, table.windows[0].flags), (1, uapi::ACTIVATE));
+    }
+
+    #[test]
+    fn every_cpu_with_windows_has_the_sync_windows() {
+        let (us, ms) = (Duration::from_micros, Duration::from_millis);
+        let mut plan = plan(vec![task("a", ms(1), None)], vec![window("a", 600, 100, true, true)]);
+        plan.tables.push(macrotick_model::CpuTable { cpu: 1, windows: Vec::new() });
+        plan.system.sync =
+            Some(macrotick_model::SyncWindow { period: us(500), offset: us(400), length: us(50), bound: us(20) });
+        let table = Table::new(&plan);
+        let offsets: Vec<_> = table.windows.iter().map(|window| (window.offset_ns, window.flags)).collect();
+        assert_eq!(offsets, [(400_000, uapi::SYNC), (600_000, 3), (900_000, uapi::SYNC)]);
+        let expected =
+            uapi::Window { offset_ns: 400_000, length_ns: 50_000, flags: 4, bound_ns: 20_000, ..Default::default() };
+        assert_eq!(table.windows[0], expected);
+        assert_eq!(table.describe_window(2), "window #2 (CPU 0, offset 900us, length 50us, sync)");
     }
 
     #[test]

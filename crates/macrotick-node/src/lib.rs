@@ -26,6 +26,7 @@ mod block;
 mod calibration;
 mod cgroup;
 mod child;
+mod clock;
 mod collect;
 mod deployment;
 mod dispatcher;

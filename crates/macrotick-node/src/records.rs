@@ -14,6 +14,8 @@ pub struct Frame {
     pub cycle: Duration,
     /// How long was observed.
     pub duration: Duration,
+    /// Whether the table moves with its clock: then instants are those of the table, which are all that the plan knows.
+    pub follows: bool,
 }
 
 /// The jobs of a task and what is odd about its records.
@@ -35,9 +37,11 @@ pub fn merge(frame: Frame, planned: &[PlannedJob], records: &[Record]) -> Merged
             merged.strange += 1;
         }
         let record = records.next_if(|record| record.job == number);
-        if record.is_some_and(|record| record.nominal_ns as i64 != (frame.epoch + nominal).as_nanos()) {
+        let moved = record.map_or(0, |record| record.nominal_ns as i64 - (frame.epoch + nominal).as_nanos());
+        if moved != 0 && !frame.follows {
             merged.strange += 1;
         }
+        let frame = Frame { epoch: frame.epoch + Duration::from_nanos(if frame.follows { moved } else { 0 }), ..frame };
         if deadline > frame.duration {
             continue;
         }
@@ -79,6 +83,7 @@ mod tests {
             epoch: Instant::from_nanos(EPOCH),
             cycle: Duration::from_nanos(1000),
             duration: Duration::from_nanos(duration),
+            follows: false,
         }
     }
 
@@ -105,6 +110,15 @@ mod tests {
             numbers(&merged),
             [(0, 100, Some(103), Some(150)), (1, 600, None, None), (2, 1100, Some(1105), None), (3, 1600, None, None)]
         );
+        assert_eq!(merged.strange, 0);
+    }
+
+    #[test]
+    fn a_table_that_moves_takes_its_jobs_along() {
+        let records = [record(0, 107, 110, Some(157)), record(1, 1090, 1094, None)];
+        let follows = Frame { follows: true, ..frame(2000) };
+        let merged = merge(follows, &planned(&[(100, 300)]), &records);
+        assert_eq!(numbers(&merged), [(0, 100, Some(103), Some(150)), (1, 1100, Some(1104), None)]);
         assert_eq!(merged.strange, 0);
     }
 

@@ -22,6 +22,7 @@ use crate::background::{self, process_name, BackgroundSpec};
 use crate::block::{Block, BlockSpec};
 use crate::calibration::Calibration;
 use crate::child::{await_phase, Child, Launch, SELF};
+use crate::clock::{self, Discipline};
 use crate::deployment::{background_standing, Deployment, TaskDeployment};
 use crate::dispatcher::Dispatcher;
 use crate::error::NodeError;
@@ -110,6 +111,8 @@ pub struct Run<'a> {
     pub pools: Option<Pools>,
     /// Under the backend `kernel`, if the system has one.
     pub lead: Option<LeadInForce>,
+    /// Under the backend `kernel`, if the table follows `CLOCK_TAI`: who disciplined that at the start.
+    pub discipline: Option<Discipline>,
     /// If one is wanted.
     pub trace: Option<Trace>,
     /// If a task is to be begun anew when its process ends.
@@ -129,6 +132,7 @@ impl<'a> Run<'a> {
             table: None,
             pools: None,
             lead: None,
+            discipline: None,
             trace: None,
             supervisor: None,
             calibration: Calibration::measure(),
@@ -137,6 +141,10 @@ impl<'a> Run<'a> {
             run.lead = lead::choose(deployment.plan)?;
             let lead = run.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
             run.table = Some(InstalledTable::install(deployment.plan, lead)?);
+            if deployment.plan.system.sync.is_some() {
+                let read = Discipline::read().map_err(NodeError::system("reading the state of the clock"))?;
+                run.discipline = Some(read);
+            }
             run.pools = Pools::prepare(&deployment.plan.system)?;
         }
         run.spawn_tasks()?;
@@ -210,15 +218,14 @@ impl<'a> Run<'a> {
 
     /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
     fn start(&mut self, signals: &Signals) -> Result<Instant, NodeError> {
-        let epoch = choose_epoch(sys::now(), self.options.start_delay);
         self.place_tasks()?;
-        if let Some(table) = &self.table {
-            self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
-            let in_force = table.start(epoch)?;
-            if in_force != epoch {
-                return Err(NodeError::EpochPassed(in_force - epoch));
+        let epoch = match &self.table {
+            Some(table) => {
+                self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
+                self.start_table(table)?
             }
-        }
+            None => choose_epoch(sys::now(), self.options.start_delay),
+        };
         if self.deployment.backend == Backend::User {
             for table in self.deployment.plan.tables.iter().filter(|table| !table.windows.is_empty()) {
                 self.dispatchers.push(Dispatcher::start(table, self.deployment.plan.cycle, epoch, &self.tasks)?);
@@ -238,6 +245,34 @@ impl<'a> Run<'a> {
             return Err(NodeError::EpochPassed(late));
         }
         Ok(epoch)
+    }
+
+    /// Returns the epoch on `CLOCK_MONOTONIC`, whatever the table's clock.
+    fn start_table(&self, table: &InstalledTable) -> Result<Instant, NodeError> {
+        let delay = self.options.start_delay;
+        let epoch = match self.discipline {
+            Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
+            None => choose_epoch(sys::now(), delay),
+        };
+        let in_force = table.start(epoch)?;
+        if in_force != epoch {
+            return Err(NodeError::EpochPassed(in_force - epoch));
+        }
+        match self.discipline {
+            Some(_) => Ok(epoch - Duration::from_nanos(table.grid()?.offset_ns)),
+            None => Ok(epoch),
+        }
+    }
+
+    /// How much later than planned a table that moves with its clock is by now.
+    fn moved(&self) -> Result<Duration, NodeError> {
+        match (&self.table, self.discipline) {
+            (Some(table), Some(_)) => {
+                let grid = table.grid()?;
+                Ok(Duration::from_nanos(grid.stretched_ns as i64 - grid.shrunk_ns as i64))
+            }
+            _ => Ok(Duration::ZERO),
+        }
     }
 
     fn begin_pools(&mut self, epoch: Instant) -> Result<(), NodeError> {
@@ -276,7 +311,7 @@ impl<'a> Run<'a> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, NodeError> {
         let total = self.deployment.duration;
-        let end = epoch + total;
+        let mut end = epoch + total;
         let mut trace_end = self.trace.is_some().then(|| epoch + self.trace_length(total)).filter(|at| *at < end);
         let mut tell = self.options.progress_every.filter(|every| *every > Duration::ZERO).map(|every| epoch + every);
         loop {
@@ -289,6 +324,11 @@ impl<'a> Run<'a> {
                 return Ok(Outcome { duration: elapsed, signal: Some(signal) });
             }
             if next == end {
+                // The last jobs are later by so much.
+                end = end.max(epoch + total + self.moved()?);
+                if next < end {
+                    continue;
+                }
                 return Ok(Outcome { duration: total, signal: None });
             }
             if let (Some(trace), true) = (&self.trace, trace_end == Some(next)) {

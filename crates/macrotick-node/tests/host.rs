@@ -182,6 +182,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
         macrotick: us(10),
         cycle: None,
         lead: None,
+        sync: None,
         cpus: vec![0],
         duration: ms(200),
         tasks,

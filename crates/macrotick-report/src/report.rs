@@ -1,8 +1,8 @@
 //! The report: what a run showed, in numbers and with a verdict.
 
 use macrotick_model::{
-    Backend, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment, Task, TaskObservation,
-    Tier,
+    Backend, ClockInForce, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment, Task,
+    TaskObservation, Tier,
 };
 use serde::Serialize;
 
@@ -45,6 +45,9 @@ pub struct Report {
     /// The lead that the kernel class held; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead: Option<LeadInForce>,
+    /// The clock that the kernel class followed; `None`: `CLOCK_MONOTONIC`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockInForce>,
     /// What else a reader must know: from the run, and where records, plan and kernel disagree.
     pub remarks: Vec<String>,
     /// What the numbers do not show.
@@ -182,6 +185,7 @@ impl Report {
             chains,
             environment: observation.environment.clone(),
             lead: observation.lead,
+            clock: observation.clock,
             remarks,
             caveats: words::caveats(observation),
             tables: plan.tables.clone(),

@@ -81,8 +81,9 @@ fn head(report: &Report, colour: bool, width: usize) -> String {
             ),
         ),
     ];
+    let clock = words::clock(report).map(|clock| ("clock", clock));
     let lead = words::lead(report).map(|lead| ("lead", lead));
-    for (name, value) in facts.into_iter().chain(lead) {
+    for (name, value) in facts.into_iter().chain(clock).chain(lead) {
         text.push_str(&format!("  {}  {}\n", Tone::Faint.paint(&pad(name, 6, true), colour), cut(&value, width - 10)));
     }
     text

@@ -1,6 +1,8 @@
 //! What reports say in plain words, and how they write numbers.
 
-use macrotick_model::{Backend, Background, EntityCounters, LeadInForce, Load, Observation, Policy, Task, Tier};
+use macrotick_model::{
+    Backend, Background, ClockInForce, EntityCounters, LeadInForce, Load, Observation, Policy, Task, Tier,
+};
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
 use crate::jobs::{Outcome, Outcomes};
@@ -143,6 +145,37 @@ pub(crate) fn lead(report: &Report) -> Option<String> {
     Some(format!("{lead} before each job{why}, which takes {}", shares.collect::<Vec<_>>().join(", ")))
 }
 
+/// The clock that the table followed, who else does, and what it took.
+pub(crate) fn clock(report: &Report) -> Option<String> {
+    let ClockInForce { estimated_error, stretched, shrunk, corrections, rest, .. } = report.clock?;
+    let state = match estimated_error {
+        Some(error) => format!("CLOCK_TAI, synchronised, estimated error {error}"),
+        None => "table on an unsynchronised clock, CLOCK_TAI".into(),
+    };
+    let taken = match corrections {
+        0 => "never corrected".into(),
+        1 => format!("corrected once, +{stretched} -{shrunk}"),
+        times => format!("corrected {times} times, +{stretched} -{shrunk}"),
+    };
+    let rest = if rest.as_nanos() == 0 { String::new() } else { format!(", still {rest} beside it at the end") };
+    Some(format!("{state}; {taken}{rest}"))
+}
+
+/// What must be said of the clock.
+fn clock_caveat(observation: &Observation) -> Option<String> {
+    match observation.clock {
+        Some(ClockInForce { synchronised: false, .. }) => Some(
+            "The table followed CLOCK_TAI, but nobody synchronises that clock on this host: the table shares its grid \
+             with no other host."
+                .into(),
+        ),
+        None if observation.plan.system.sync.is_some() => {
+            Some("Only the kernel class follows CLOCK_TAI: here the run was on CLOCK_MONOTONIC.".into())
+        }
+        _ => None,
+    }
+}
+
 /// What must be said of the lead.
 fn lead_caveat(observation: &Observation) -> Option<String> {
     match (observation.lead, observation.plan.system.lead) {
@@ -203,6 +236,7 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
                 .into(),
         ),
     }
+    caveats.extend(clock_caveat(observation));
     caveats.extend(lead_caveat(observation));
     caveats.extend(miss_caveat(observation));
     caveats.extend(pool_caveat(observation));

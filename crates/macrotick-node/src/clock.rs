@@ -1,0 +1,99 @@
+//! `CLOCK_TAI`, for tables that follow it.
+
+use macrotick_model::{ClockInForce, Duration, Instant};
+use macrotick_uapi as uapi;
+
+/// What the kernel says of whoever synchronises its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discipline {
+    /// Whether somebody does.
+    pub synchronised: bool,
+    /// By how much it estimates the clock to be off.
+    pub estimated_error: Duration,
+}
+
+impl Discipline {
+    /// As it is now.
+    pub fn read() -> std::io::Result<Discipline> {
+        // SAFETY: plain numbers; without a mode nothing is changed.
+        let mut state: libc::timex = unsafe { std::mem::zeroed() };
+        // SAFETY: writes one structure.
+        if unsafe { libc::adjtimex(&mut state) } < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(Discipline::of(&state))
+    }
+
+    /// `adjtimex(2)` says `TIME_ERROR` for more reasons than this flag; an error is in microseconds.
+    fn of(state: &libc::timex) -> Discipline {
+        let synchronised = state.status & libc::STA_UNSYNC == 0;
+        // The field's type differs between targets.
+        #[allow(clippy::unnecessary_cast)]
+        Discipline { synchronised, estimated_error: Duration::from_micros(state.esterror as i64) }
+    }
+
+    /// What a run says of its clock: this is its beginning, `end` its end, and `table` the table at that time.
+    pub fn in_force(self, end: Discipline, table: &uapi::Get) -> ClockInForce {
+        let synchronised = self.synchronised && end.synchronised;
+        let length = |ns: u64| Duration::from_nanos(ns as i64);
+        ClockInForce {
+            synchronised,
+            estimated_error: synchronised.then_some(end.estimated_error),
+            stretched: length(table.stretched_ns),
+            shrunk: length(table.shrunk_ns),
+            corrections: table.corrections,
+            rest: Duration::from_nanos(table.error_ns),
+        }
+    }
+}
+
+/// The instant now on `CLOCK_TAI`.
+fn now() -> Instant {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_TAI, &mut time) };
+    // The fields' types differ between targets.
+    #[allow(clippy::unnecessary_cast)]
+    Instant::from_nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
+}
+
+/// The first whole multiple of the cycle on `CLOCK_TAI` that is at least `delay` away: the same phase on every host
+/// whose clock is right, whenever it starts.
+pub fn choose_epoch(cycle: Duration, delay: Duration) -> Instant {
+    whole_cycles(now() + delay, cycle)
+}
+
+fn whole_cycles(earliest: Instant, cycle: Duration) -> Instant {
+    let (earliest, cycle) = (earliest.as_nanos(), cycle.as_nanos());
+    Instant::from_nanos((earliest + cycle - 1).div_euclid(cycle) * cycle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(status: i32, esterror: i64) -> libc::timex {
+        // SAFETY: plain numbers.
+        let state: libc::timex = unsafe { std::mem::zeroed() };
+        libc::timex { status, esterror: esterror as _, ..state }
+    }
+
+    #[test]
+    fn a_clock_is_synchronised_if_it_is_so_at_both_ends() {
+        let (free, held) = (Discipline::of(&state(libc::STA_UNSYNC, 16_000_000)), Discipline::of(&state(0, 12)));
+        let get = uapi::Get { stretched_ns: 5, shrunk_ns: 7, corrections: 2, error_ns: -3, ..Default::default() };
+        let clock = held.in_force(held, &get);
+        assert_eq!((clock.synchronised, clock.estimated_error), (true, Some(Duration::from_micros(12))));
+        let ns = Duration::from_nanos;
+        assert_eq!((clock.stretched, clock.shrunk, clock.corrections, clock.rest), (ns(5), ns(7), 2, ns(-3)));
+        for clock in [free.in_force(held, &get), held.in_force(free, &get), free.in_force(free, &get)] {
+            assert_eq!((clock.synchronised, clock.estimated_error), (false, None));
+        }
+    }
+
+    #[test]
+    fn epochs_are_whole_cycles() {
+        let at = |ns| whole_cycles(Instant::from_nanos(ns), Duration::from_nanos(300)).as_nanos();
+        assert_eq!([at(0), at(1), at(300), at(301)], [0, 300, 300, 600]);
+    }
+}
