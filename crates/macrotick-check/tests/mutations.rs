@@ -575,6 +575,7 @@ fn good_with_pool() -> Plan {
         order: PoolOrder::Fifo,
         slack: false,
         cgroup: None,
+        kernel_threads: Vec::new(),
     }];
     plan.system.chains.clear();
     plan.system.tasks.retain(|task| task.period.is_multiple_of(ms(5)) && task.cpu.is_none());

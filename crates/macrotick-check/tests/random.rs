@@ -62,6 +62,7 @@ fn pools(random: &mut Random, cpus: u32, percent: i64) -> Vec<Pool> {
             order: PoolOrder::Fifo,
             slack: false,
             cgroup: None,
+            kernel_threads: Vec::new(),
         }
     };
     (0..count).map(pool).collect()

@@ -1,7 +1,8 @@
 //! The normal form as text: a description that parses back to the same system, every default written out.
 
 use crate::system::{
-    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Policy, Pool, SyncWindow, System, Task, Workload,
+    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Namespace, Policy, Pool, SyncWindow, System, Task,
+    Workload,
 };
 use crate::time::Duration;
 
@@ -23,6 +24,9 @@ impl System {
         text += &section("tasks", &self.tasks, task);
         if !self.pools.is_empty() {
             text += &section("pools", &self.pools, pool);
+        }
+        if !self.namespaces.is_empty() {
+            text += &section("namespaces", &self.namespaces, namespace);
         }
         if !self.chains.is_empty() {
             text += &section("chains", &self.chains, chain);
@@ -74,6 +78,7 @@ fn task(task: &Task) -> String {
             Some(task.on_miss).filter(|on_miss| !on_miss.is_default()).map(|on_miss| on_miss.name().to_string()),
         ),
         ("max-misses", task.max_misses.map(|misses| misses.to_string())),
+        ("namespace", task.namespace.as_deref().map(scalar)),
     ];
     for (key, value) in optional {
         if let Some(value) = value {
@@ -118,6 +123,7 @@ fn pool(pool: &Pool) -> String {
         ("slice", pool.order.slice().map(|slice| slice.to_string())),
         ("cpu", pool.cpu.map(|cpu| cpu.to_string())),
         ("cgroup", pool.cgroup.as_ref().map(|path| scalar(path))),
+        ("kernel-threads", Some(kernel_threads(pool)).filter(|_| !pool.kernel_threads.is_empty())),
     ];
     for (key, value) in optional {
         if let Some(value) = value {
@@ -125,6 +131,15 @@ fn pool(pool: &Pool) -> String {
         }
     }
     text + &format!("    slack: {}\n", pool.slack)
+}
+
+fn kernel_threads(pool: &Pool) -> String {
+    let names: Vec<&str> = pool.kernel_threads.iter().map(|thread| thread.name()).collect();
+    format!("[{}]", names.join(", "))
+}
+
+fn namespace(namespace: &Namespace) -> String {
+    format!("  - {{name: {}, address: {}}}\n", scalar(&namespace.name), scalar(&namespace.address))
 }
 
 fn chain(chain: &Chain) -> String {
@@ -143,6 +158,7 @@ fn background(background: &Background) -> String {
         Load::Hog => "hog".to_string(),
         Load::Syscalls => "syscalls".to_string(),
         Load::Periodic { period, run } => format!("{{periodic: {{period: {period}, run: {run}}}}}"),
+        Load::PingFlood { to, bytes } => format!("{{ping-flood: {{to: {}, bytes: {bytes}}}}}", scalar(to)),
         Load::Program(command) => format!("{{program: {}}}", words(command)),
     };
     let place = match (&background.pool, background.policy) {
@@ -151,8 +167,10 @@ fn background(background: &Background) -> String {
         (None, Policy::Fifo(priority)) => format!("fifo: {priority}"),
     };
     let cpu = background.cpu.map_or(String::new(), |cpu| format!(", cpu: {cpu}"));
+    let namespace =
+        background.namespace.as_ref().map_or(String::new(), |name| format!(", namespace: {}", scalar(name)));
     let (name, count) = (scalar(&background.name), background.count);
-    format!("  - {{name: {name}, load: {load}, {place}, count: {count}{cpu}}}\n")
+    format!("  - {{name: {name}, load: {load}, {place}, count: {count}{cpu}{namespace}}}\n")
 }
 
 fn window(window: &GivenWindow) -> String {

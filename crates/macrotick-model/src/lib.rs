@@ -24,7 +24,7 @@ pub use observation::{
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
-    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, OnMiss, Policy, Pool, PoolOrder, SyncWindow, System,
-    Task, Workload,
+    Background, Chain, ExecutionTime, GivenWindow, KernelThread, Lead, Load, Namespace, OnMiss, Policy, Pool,
+    PoolOrder, SyncWindow, System, Task, Workload,
 };
 pub use time::{Duration, Instant};

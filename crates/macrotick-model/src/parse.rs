@@ -15,11 +15,13 @@ use context::{Context, Fields};
 use yaml::{Node, Value};
 
 use crate::diagnostic::Diagnostics;
-use crate::system::{Chain, GivenWindow, Lead, OnMiss, System, Task};
+use crate::system::{Chain, GivenWindow, Lead, Namespace, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
-use crate::validate::{self, CPUS, CPU_RANGE, MISSES_RANGE, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES};
+use crate::validate::{
+    self, CPUS, CPU_RANGE, MISSES_RANGE, NAMESPACE_NAMES, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES,
+};
 
-const SYSTEM_KEYS: [&str; 14] = [
+const SYSTEM_KEYS: [&str; 15] = [
     "system",
     "macrotick",
     "cycle",
@@ -30,13 +32,27 @@ const SYSTEM_KEYS: [&str; 14] = [
     "duration",
     "tasks",
     "pools",
+    "namespaces",
     "chains",
     "background",
     "table",
     "files",
 ];
-const TASK_KEYS: [&str; 11] =
-    ["name", "period", "wcet", "deadline", "offset", "jitter", "cpu", "priority", "on-miss", "max-misses", "workload"];
+const TASK_KEYS: [&str; 12] = [
+    "name",
+    "period",
+    "wcet",
+    "deadline",
+    "offset",
+    "jitter",
+    "cpu",
+    "priority",
+    "on-miss",
+    "max-misses",
+    "namespace",
+    "workload",
+];
+const NAMESPACE_KEYS: [&str; 2] = ["name", "address"];
 const CHAIN_KEYS: [&str; 4] = ["name", "path", "reaction", "age"];
 const WINDOW_KEYS: [&str; 6] = ["task", "cpu", "offset", "length", "activate", "deadline"];
 
@@ -84,8 +100,10 @@ impl Context {
         let tasks = self.require(&fields, "tasks", "the description");
         let tasks = tasks.map(|node| self.items(node, "tasks", "`tasks`", Self::task)).unwrap_or_default();
         let pools = self.optional_items(&fields, "pools", Self::pool);
+        let namespaces = self.optional_items(&fields, "namespaces", Self::namespace);
         self.mark_sets("tasks", tasks.len(), TASK_NAMES);
         self.mark_sets("pools", pools.len(), POOL_NAMES);
+        self.mark_namespaces(namespaces.len());
         Some(System {
             name,
             macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(System::DEFAULT_MACROTICK),
@@ -96,6 +114,7 @@ impl Context {
             duration: self.optional_duration(&fields, "duration").unwrap_or(System::DEFAULT_DURATION),
             tasks,
             pools,
+            namespaces,
             chains: self.optional_items(&fields, "chains", Self::chain),
             background: self.optional_items(&fields, "background", Self::background),
             table: fields.get("table").map(|node| self.items(node, "table", "`table`", Self::window)),
@@ -115,6 +134,13 @@ impl Context {
         if self.is_broken(list) {
             self.mark_broken(names);
             self.mark_broken(PERIODS);
+        }
+    }
+
+    fn mark_namespaces(&mut self, count: usize) {
+        let broken = |index: usize| self.is_broken(&format!("namespaces[{index}].name"));
+        if self.is_broken("namespaces") || (0..count).any(broken) {
+            self.mark_broken(NAMESPACE_NAMES);
         }
     }
 
@@ -151,6 +177,10 @@ impl Context {
     fn required_text(&mut self, fields: &Fields, key: &str, what: &str) -> String {
         let node = self.require(fields, key, what);
         node.and_then(|node| self.text(node, &fields.path_of(key))).unwrap_or("unread").to_string()
+    }
+
+    fn optional_text(&mut self, fields: &Fields, key: &str) -> Option<String> {
+        fields.get(key).and_then(|node| self.text(node, &fields.path_of(key)).map(str::to_string))
     }
 
     fn cpus(&mut self, node: &Node) -> Vec<u32> {
@@ -202,9 +232,19 @@ impl Context {
             max_misses: fields
                 .get("max-misses")
                 .and_then(|node| self.integer(node, &fields.path_of("max-misses"), MISSES_RANGE)),
+            namespace: self.optional_text(&fields, "namespace"),
             workload: self.workload(fields.get("workload"), &fields.path_of("workload"), wcet),
             name,
         }
+    }
+
+    fn namespace(&mut self, node: &Node, path: &str) -> Namespace {
+        let Some(fields) = self.fields(node, path, "a namespace", &NAMESPACE_KEYS) else {
+            return Namespace { name: "unread".into(), address: String::new() };
+        };
+        let name = self.required_text(&fields, "name", "the namespace");
+        let address = self.required_text(&fields, "address", &format!("namespace `{name}`"));
+        Namespace { name, address }
     }
 
     fn on_miss(&mut self, node: &Node, path: &str) -> OnMiss {
@@ -267,6 +307,7 @@ fn unread_task() -> Task {
         priority: None,
         on_miss: OnMiss::default(),
         max_misses: None,
+        namespace: None,
         workload,
     }
 }

@@ -1,5 +1,7 @@
 //! The system description in its normal form: every default filled in, every name resolved.
 
+use std::net::Ipv4Addr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::Duration;
@@ -28,6 +30,9 @@ pub struct System {
     /// The pools, in the order of the description.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
+    /// The network namespaces that the runner makes and joins by a bridge, in the order of the description.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<Namespace>,
     /// The cause-effect chains.
     pub chains: Vec<Chain>,
     /// Load that runs beside the tasks and has no windows.
@@ -117,6 +122,9 @@ pub struct Task {
     /// Misses in a row, 1 or more, after which the kernel class stops the task; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_misses: Option<u32>,
+    /// The network namespace that its process is in; `None`: the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// What a job does.
     pub workload: Workload,
 }
@@ -254,6 +262,56 @@ pub struct Pool {
     /// The directory of an existing control group whose processes are the pool; `None`: the runner makes a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// Kernel threads of its CPU that are in it, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_threads: Vec<KernelThread>,
+}
+
+/// A thread of the kernel that every CPU has one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelThread {
+    /// `ksoftirqd/N`: software interrupts that whoever raised them did not get done, those of the network above all.
+    Ksoftirqd,
+    /// `ktimers/N`: timers that expire outside hard interrupts, on PREEMPT_RT from Linux 6.13 on.
+    Ktimers,
+    /// `rcuc/N`: callbacks of RCU, on PREEMPT_RT.
+    Rcuc,
+    /// `backlog_napi/N`: packets that another CPU put into the queue of this one, on PREEMPT_RT.
+    BacklogNapi,
+}
+
+impl KernelThread {
+    /// All of them, in the order of the reference.
+    pub const ALL: [KernelThread; 4] =
+        [KernelThread::Ksoftirqd, KernelThread::Ktimers, KernelThread::Rcuc, KernelThread::BacklogNapi];
+
+    /// The word in a description, and what the kernel calls it before the slash.
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelThread::Ksoftirqd => "ksoftirqd",
+            KernelThread::Ktimers => "ktimers",
+            KernelThread::Rcuc => "rcuc",
+            KernelThread::BacklogNapi => "backlog_napi",
+        }
+    }
+}
+
+/// A network namespace with one interface, `eth0`, at the bridge that joins all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Unique name.
+    pub name: String,
+    /// IPv4 address of the interface with the length of the network's prefix, `10.0.0.1/24`.
+    pub address: String,
+}
+
+impl Namespace {
+    /// The address and the length of the prefix, if they are that.
+    pub fn decode(&self) -> Option<(Ipv4Addr, u8)> {
+        let (address, prefix) = self.address.split_once('/')?;
+        Some((address.parse().ok()?, prefix.parse().ok().filter(|prefix| (1..=30).contains(prefix))?))
+    }
 }
 
 /// For what is not written where it is not so.
@@ -313,6 +371,9 @@ pub struct Background {
     /// The pool that it runs in; then it has neither a CPU nor a policy but `SCHED_OTHER` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// The network namespace that its processes are in; `None`: the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// The CPU; `None`: any.
     pub cpu: Option<u32>,
     /// Under which policy it runs.
@@ -346,6 +407,13 @@ pub enum Load {
         /// Time computed in each.
         run: Duration,
     },
+    /// Sends ICMP echo requests, each as soon as the last one was answered, or after 10 ms (`ping -f`).
+    PingFlood {
+        /// Destination, an IPv4 address.
+        to: String,
+        /// Data bytes of each.
+        bytes: u32,
+    },
     /// A program: the command and its arguments.
     Program(Vec<String>),
 }
@@ -376,6 +444,11 @@ impl System {
     /// The pool of that name.
     pub fn pool(&self, name: &str) -> Option<&Pool> {
         self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The namespace of that name.
+    pub fn namespace(&self, name: &str) -> Option<&Namespace> {
+        self.namespaces.iter().find(|namespace| namespace.name == name)
     }
 
     /// The periods of all tasks, then of all pools, then of the sync windows.

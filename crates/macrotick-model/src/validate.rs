@@ -1,5 +1,6 @@
 //! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
 
+mod network;
 mod pool;
 mod sync;
 mod table;
@@ -35,6 +36,9 @@ pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
 /// How many processes one background entry may start.
 pub const COUNT_RANGE: RangeInclusive<i64> = 1..=1000;
 
+/// Data bytes of a ping: what fits into an IPv4 packet.
+pub const PING_RANGE: RangeInclusive<i64> = 0..=65_507;
+
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -50,6 +54,8 @@ pub(crate) struct Problem {
 pub(crate) const TASK_NAMES: &str = "(task names)";
 /// Stands for the names of all pools.
 pub(crate) const POOL_NAMES: &str = "(pool names)";
+/// Stands for the names of all namespaces.
+pub(crate) const NAMESPACE_NAMES: &str = "(namespace names)";
 /// Stands for the periods of all tasks and pools.
 pub(crate) const PERIODS: &str = "(periods)";
 /// Stands for the list of CPUs.
@@ -78,6 +84,7 @@ pub(crate) fn problems(system: &System) -> Vec<Problem> {
     for (index, pool) in system.pools.iter().enumerate() {
         rules.pool(&format!("pools[{index}]"), pool);
     }
+    rules.namespaces();
     for (index, chain) in system.chains.iter().enumerate() {
         rules.chain(&format!("chains[{index}]"), chain);
     }
@@ -245,7 +252,10 @@ impl Rules<'_> {
         let loads = system.background.iter().enumerate().map(|(i, load)| (format!("background[{i}].name"), &load.name));
         let chains = system.chains.iter().enumerate().map(|(i, chain)| (format!("chains[{i}].name"), &chain.name));
         self.unique(tasks.chain(pools).chain(loads).collect(), "task, pool or background load");
+        let namespaces = system.namespaces.iter().enumerate();
+        let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), &namespace.name));
         self.unique(chains.collect(), "chain");
+        self.unique(namespaces.collect(), "namespace");
     }
 
     fn unique(&mut self, names: Vec<(String, &String)>, what: &str) {

@@ -20,6 +20,7 @@ fn what_is_left_out_has_its_default() {
         order: PoolOrder::RoundRobin { slice: Duration::from_millis(1) },
         slack: false,
         cgroup: None,
+        kernel_threads: Vec::new(),
     };
     let system = described("");
     assert_eq!(system.pools, [expected]);

@@ -24,6 +24,15 @@ impl Random {
     }
 }
 
+/// Tasks are in the first, loads in the second.
+const NAMESPACES: [&str; 2] = ["left", "null"];
+
+fn namespaces() -> Vec<Namespace> {
+    let namespace =
+        |(index, name): (usize, &&str)| Namespace { name: (*name).into(), address: format!("10.0.0.{}/24", index + 1) };
+    NAMESPACES.iter().enumerate().map(namespace).collect()
+}
+
 fn lead(random: &mut Random) -> Lead {
     let length = random.micros(1, 1000);
     match random.below(2) {
@@ -67,6 +76,7 @@ fn task(random: &mut Random, index: u64) -> Task {
         priority: random.maybe(|random| 1 + random.below(99) as u8),
         on_miss: OnMiss::ALL[random.below(4) as usize],
         max_misses: random.maybe(|random| 1 + random.below(9) as u32),
+        namespace: random.maybe(|_| NAMESPACES[0].into()),
         workload,
     }
 }
@@ -83,14 +93,16 @@ fn pool(random: &mut Random, index: u64) -> Pool {
             [random.below(3) as usize],
         slack: random.below(2) == 0,
         cgroup: random.maybe(|random| format!("/sys/fs/cgroup/{index}-{}", random.below(9))),
+        kernel_threads: KernelThread::ALL.into_iter().filter(|_| index == 0 && random.below(2) == 0).collect(),
     }
 }
 
 fn background(random: &mut Random, index: u64, pools: &[Pool]) -> Background {
-    let load = match random.below(4) {
+    let load = match random.below(5) {
         0 => Load::Hog,
         1 => Load::Syscalls,
         2 => Load::Periodic { period: random.micros(100, 200), run: random.micros(1, 100) },
+        3 => Load::PingFlood { to: "10.0.0.9".into(), bytes: random.below(6000) as u32 },
         _ => Load::Program(vec![random.text()]),
     };
     let policy = match random.below(2) {
@@ -99,11 +111,15 @@ fn background(random: &mut Random, index: u64, pools: &[Pool]) -> Background {
     };
     let count = 1 + random.below(3) as u32;
     let name = format!("load-{index}");
+    let namespace = random.maybe(|_| NAMESPACES[1].into());
     match random.maybe(|random| pools.get(random.below(4) as usize).map(|pool| pool.name.clone())).flatten() {
-        Some(pool) => Background { name, count, pool: Some(pool), cpu: None, policy: Policy::Other(0), load },
+        Some(pool) => {
+            let policy = Policy::Other(0);
+            Background { name, count, pool: Some(pool), namespace, cpu: None, policy, load }
+        }
         None => {
             let cpu = random.maybe(|random| random.below(4) as u32);
-            Background { name, count, pool: None, cpu, policy, load }
+            Background { name, count, pool: None, namespace, cpu, policy, load }
         }
     }
 }
@@ -139,6 +155,7 @@ fn system(seed: u64) -> System {
         background: (0..random.below(4)).map(|index| background(random, index, &pools)).collect(),
         tasks,
         pools,
+        namespaces: namespaces(),
         table,
         files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect(),
     }

@@ -67,6 +67,7 @@ fn tiny_plan() -> Plan {
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,
+        namespace: None,
         workload: Workload::Spin(ExecutionTime::Fixed(us(work))),
     };
     let window = |task: &str, offset: i64, length: i64| Window {
@@ -80,6 +81,7 @@ fn tiny_plan() -> Plan {
         name: "hog".into(),
         count: 1,
         pool: None,
+        namespace: None,
         cpu: Some(0),
         policy: Policy::Other(0),
         load: Load::Hog,
@@ -94,6 +96,7 @@ fn tiny_plan() -> Plan {
         duration: Duration::from_secs(1),
         tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],
         pools: Vec::new(),
+        namespaces: Vec::new(),
         chains: Vec::new(),
         background: vec![hog],
         table: None,

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::abi;
 use crate::calibration::{spin, Calibration};
+use crate::flood::Flood;
 use crate::random::Random;
 use crate::sys;
 use crate::task::{decode_arguments, join_run};
@@ -72,6 +73,16 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
             let rounds = spec.calibration.rounds(*run);
             join_run().map_err(call)?;
             compute_periodically(*period, rounds)
+        }
+        Load::PingFlood { to, bytes } => {
+            let address =
+                to.parse().map_err(|_| BackgroundError::Call("use the address", io::ErrorKind::InvalidInput.into()))?;
+            let mut flood =
+                Flood::new(address, *bytes as usize).map_err(|error| BackgroundError::Call("prepare", error))?;
+            join_run().map_err(call)?;
+            loop {
+                flood.ping().map_err(|error| BackgroundError::Call("ping", error))?;
+            }
         }
         Load::Program(command) => {
             join_run().map_err(call)?;

@@ -42,6 +42,8 @@ pub struct Launch<'a> {
     pub block: Block,
     /// The file of processes of the control group that it is to be in.
     pub group: Option<File>,
+    /// The network namespace that it is to be in.
+    pub namespace: Option<&'a File>,
 }
 
 /// This very program, for built-in workloads.
@@ -53,6 +55,7 @@ impl Child {
         let output = output_file().map_err(NodeError::system("creating a file for output"))?;
         let fd = launch.block.file().as_raw_fd();
         let group = launch.group.as_ref().map(File::as_raw_fd);
+        let namespace = launch.namespace.map(File::as_raw_fd);
         let parent = std::process::id();
         let program = launch.command.first().map_or("", String::as_str);
         let spawn = || {
@@ -66,7 +69,7 @@ impl Child {
                 .stderr(output.try_clone()?)
                 .process_group(0);
             // SAFETY: only async-signal-safe calls between fork and exec.
-            unsafe { command.pre_exec(move || prepare_process(fd, group, parent)) };
+            unsafe { command.pre_exec(move || prepare_process(fd, group, namespace, parent)) };
             command.spawn()
         };
         let process =
@@ -133,9 +136,9 @@ impl Drop for Child {
     }
 }
 
-/// In the new process, before exec: dies with the runner, inherits its own block only, and enters its group, so that
-/// all that it starts is there, too.
-fn prepare_process(fd: i32, group: Option<i32>, parent: u32) -> io::Result<()> {
+/// In the new process, before exec: dies with the runner, inherits its own block only, and enters its group and its
+/// network namespace, so that all that it starts is there, too.
+fn prepare_process(fd: i32, group: Option<i32>, namespace: Option<i32>, parent: u32) -> io::Result<()> {
     // SAFETY: system calls without memory, but for one constant byte.
     unsafe {
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 || libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
@@ -146,6 +149,9 @@ fn prepare_process(fd: i32, group: Option<i32>, parent: u32) -> io::Result<()> {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         if group.is_some_and(|group| libc::write(group, c"0".as_ptr().cast(), 1) < 0) {
+            return Err(io::Error::last_os_error());
+        }
+        if namespace.is_some_and(|namespace| libc::setns(namespace, libc::CLONE_NEWNET) < 0) {
             return Err(io::Error::last_os_error());
         }
     }
@@ -197,7 +203,7 @@ mod tests {
         let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[], capacity: 0 };
         let block = Block::new(&spec).unwrap();
         let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
-        Child::spawn(Launch { name: "x", command: &command, block, group: None })
+        Child::spawn(Launch { name: "x", command: &command, block, group: None, namespace: None })
     }
 
     #[test]

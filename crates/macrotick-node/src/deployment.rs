@@ -236,6 +236,7 @@ pub(crate) mod tests {
             priority,
             on_miss: OnMiss::Resume,
             max_misses: None,
+            namespace: None,
             workload: Workload::Spin(ExecutionTime::Fixed(us(100))),
         }
     }
@@ -255,6 +256,7 @@ pub(crate) mod tests {
             duration: Duration::from_millis(10),
             tasks,
             pools: Vec::new(),
+            namespaces: Vec::new(),
             chains: Vec::new(),
             background: Vec::new(),
             table: None,
@@ -326,6 +328,7 @@ pub(crate) mod tests {
             order: PoolOrder::Fifo,
             slack: false,
             cgroup: None,
+            kernel_threads: Vec::new(),
         }];
         let under = |backend| Deployment::decode(&pooled, &RunOptions::new(backend), &[0]).map(drop);
         assert!(matches!(under(Backend::User), Err(NodeError::PoolBackend { pool, .. }) if pool == "p"));

@@ -7,6 +7,7 @@ use macrotick_model::{Backend, Duration, Plan};
 
 use crate::cgroup::GroupFault;
 use crate::kernel::Refusal;
+use crate::network::NetworkFault;
 use crate::sys::Standing;
 
 /// Why a run failed. The host is as it was before.
@@ -94,6 +95,9 @@ pub enum NodeError {
         /// Why.
         source: io::Error,
     },
+    /// The network namespaces could not be made.
+    #[error("cannot make the network namespaces: {0}")]
+    Network(NetworkFault),
     /// A process could not be started.
     #[error("cannot start `{name}` ({program})")]
     Spawn {

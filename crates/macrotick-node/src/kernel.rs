@@ -10,6 +10,7 @@ use crate::cgroup;
 use crate::child::Child;
 use crate::error::NodeError;
 use crate::lock::Lock;
+use crate::network;
 use crate::sys;
 
 /// Why the kernel refused a table: `enum macrotick_error`, with the windows, tasks and pools that its indices
@@ -263,6 +264,13 @@ impl InstalledTable {
         self.device.bind(pidfd.as_raw_fd(), &child.name).map_err(|errno| failed(&what(), errno))
     }
 
+    /// Makes a thread of the kernel a member of a pool.
+    pub fn bind_thread(&self, tid: sys::Tid, name: &str, pool: &str) -> Result<(), NodeError> {
+        let what = || format!("bind the kernel thread {name} to pool `{pool}`");
+        let pidfd = sys::pidfd_open(tid, tid).map_err(|source| NodeError::Kernel { what: what(), source })?;
+        self.device.bind(pidfd.as_raw_fd(), pool).map_err(|errno| failed(&what(), errno))
+    }
+
     /// Starts the table; returns the epoch in force. Both are on the table's clock.
     pub fn start(&self, epoch: Instant) -> Result<Instant, NodeError> {
         let started = self.device.start(epoch.as_nanos() as u64).map_err(|errno| failed("start the table", errno))?;
@@ -313,11 +321,13 @@ impl Drop for InstalledTable {
     }
 }
 
-/// Removes the installed table, such as one that a killed runner left behind, and the control groups of its pools; its
+/// Removes the installed table, such as one that a killed runner left behind, the control groups of its pools, and
+/// its network namespaces; its
 /// tasks' threads continue under SCHED_OTHER.
 /// Returns whether there was one. A table whose runner is alive is left alone ([`NodeError::Busy`]).
 pub fn remove_table() -> Result<bool, NodeError> {
     let _lock = Lock::take(None)?;
+    network::remove_left();
     let removed = match open_device()?.remove() {
         Ok(()) => true,
         Err(libc::ENOENT) => false,
@@ -393,7 +403,16 @@ mod tests {
     fn a_pool_says_its_order() {
         let of = |order, slack| {
             let (period, budget) = (Duration::from_millis(10), Duration::from_millis(1));
-            let pool = Pool { name: "p".into(), period, budget, cpu: None, order, slack, cgroup: None };
+            let pool = Pool {
+                name: "p".into(),
+                period,
+                budget,
+                cpu: None,
+                order,
+                slack,
+                cgroup: None,
+                kernel_threads: Vec::new(),
+            };
             let entity = entity_of_pool(&pool);
             assert_eq!((entity.name, entity.max_misses), (uapi::name("p"), 0));
             (entity.flags, entity.slice_ns)

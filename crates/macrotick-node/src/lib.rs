@@ -11,9 +11,10 @@
 //! | `deployment` | decodes a plan: everything that can be refused before anything is touched |
 //! | `lock`, `signals`, `calibration` | the runner's own preparation |
 //! | `kernel` | the backend `kernel`: the table and the threads in `/dev/macrotick` |
-//! | `cgroup`, `pools` | the control groups of pools |
+//! | `cgroup`, `kernel_threads`, `pools` | the control groups of pools, and the kernel threads in them |
+//! | `network` | network namespaces |
 //! | `block`, `child` | processes and the memory they share with the runner |
-//! | [`task`], [`background`] | what those processes do |
+//! | [`task`], [`background`], `flood` | what those processes do |
 //! | `dispatcher` | the backend `user` |
 //! | `trace`, `environment`, `records` | what is observed |
 //! | `supervisor` | tasks whose processes are begun anew |
@@ -32,9 +33,12 @@ mod deployment;
 mod dispatcher;
 mod environment;
 mod error;
+mod flood;
 mod kernel;
+mod kernel_threads;
 mod lead;
 mod lock;
+mod network;
 mod options;
 mod pools;
 mod random;
@@ -50,6 +54,7 @@ pub use cgroup::GroupFault;
 pub use environment::environment;
 pub use error::NodeError;
 pub use kernel::{remove_table, Refusal};
+pub use network::NetworkFault;
 pub use options::{Progress, RunOptions};
 pub use run::run;
 pub use sys::Standing;

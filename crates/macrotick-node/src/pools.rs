@@ -1,13 +1,15 @@
-//! The pools of a run under the backend `kernel`: their control groups, and what they have had.
+//! The pools of a run under the backend `kernel`: their control groups and kernel threads, and what they
+//! have had.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 
-use macrotick_model::{PoolObservation, System};
+use macrotick_model::{CpuTable, Plan, Pool, PoolObservation, System};
 
 use crate::cgroup::{Controller, Group};
 use crate::error::NodeError;
 use crate::kernel::InstalledTable;
+use crate::kernel_threads;
 use crate::sys::Tid;
 
 /// The control groups of all pools, in the order of the system. Dropping them gives the groups back.
@@ -16,6 +18,8 @@ pub struct Pools {
     before: Vec<PoolObservation>,
     /// The threads that were in pools when that was noted, with their pools.
     threads: BTreeMap<Tid, String>,
+    /// What a reader of the observation should know.
+    remarks: Vec<String>,
     _controller: Controller,
 }
 
@@ -25,13 +29,37 @@ impl Pools {
         let Some(first) = system.pools.first() else { return Ok(None) };
         let controller = Controller::enable(&first.name)?;
         let groups = system.pools.iter().map(Group::of).collect::<Result<_, _>>()?;
-        Ok(Some(Pools { groups, before: Vec::new(), threads: BTreeMap::new(), _controller: controller }))
+        Ok(Some(Pools {
+            groups,
+            before: Vec::new(),
+            threads: BTreeMap::new(),
+            remarks: Vec::new(),
+            _controller: controller,
+        }))
     }
 
     /// For a process that is to be in a pool: what to write to before it executes its program.
     pub fn entrance(&self, system: &System, pool: &str) -> Result<Option<File>, NodeError> {
         let index = system.pools.iter().position(|other| other.name == pool);
         index.map(|index| self.groups[index].entrance()).transpose()
+    }
+
+    /// Makes the kernel threads members of their pools; their table does not run yet. They leave with the table. Which
+    /// there are depends on the kernel: one that is not there is remarked.
+    pub fn bind_kernel_threads(&mut self, plan: &Plan, table: &InstalledTable) -> Result<(), NodeError> {
+        for (pool, cpu) in plan.system.pools.iter().filter_map(|pool| Some((pool, cpu_of(plan, pool)?))) {
+            for thread in &pool.kernel_threads {
+                let name = kernel_threads::full_name(*thread, cpu);
+                let Some(tid) = kernel_threads::find(*thread, cpu).map_err(NodeError::system("reading /proc"))? else {
+                    let text = format!("pool `{}`: this kernel has no thread {name}", pool.name);
+                    self.remarks.push(text);
+                    continue;
+                };
+                table.bind_thread(tid, &name, &pool.name)?;
+                self.threads.insert(tid, pool.name.clone());
+            }
+        }
+        Ok(())
     }
 
     /// What is received from now on counts.
@@ -45,6 +73,11 @@ impl Pools {
         for (pool, group) in system.pools.iter().zip(&self.groups) {
             self.threads.extend(group.threads().into_iter().map(|tid| (tid, pool.name.clone())));
         }
+    }
+
+    /// What a reader of the observation should know.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// The threads that were noted, with their pools.
@@ -74,6 +107,12 @@ impl Pools {
         })
         .collect()
     }
+}
+
+/// The deployment has found it for every pool.
+fn cpu_of(plan: &Plan, pool: &Pool) -> Option<u32> {
+    let serves = |table: &&CpuTable| table.windows.iter().any(|window| window.task == pool.name);
+    plan.tables.iter().find(serves).map(|table| table.cpu)
 }
 
 fn since(now: PoolObservation, before: &PoolObservation) -> PoolObservation {

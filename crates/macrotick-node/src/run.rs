@@ -29,6 +29,7 @@ use crate::error::NodeError;
 use crate::kernel::InstalledTable;
 use crate::lead;
 use crate::lock::Lock;
+use crate::network::Network;
 use crate::options::{Progress, RunOptions};
 use crate::pools::Pools;
 use crate::signals::Signals;
@@ -109,6 +110,8 @@ pub struct Run<'a> {
     pub table: Option<InstalledTable>,
     /// Under the backend `kernel`, if the system has any. After what runs in them.
     pub pools: Option<Pools>,
+    /// If the system has namespaces. After what runs in them.
+    pub network: Option<Network>,
     /// Under the backend `kernel`, if the system has one.
     pub lead: Option<LeadInForce>,
     /// Under the backend `kernel`, if the table follows `CLOCK_TAI`: who disciplined that at the start.
@@ -131,6 +134,7 @@ impl<'a> Run<'a> {
             tasks: Vec::new(),
             table: None,
             pools: None,
+            network: Network::prepare(&deployment.plan.system)?,
             lead: None,
             discipline: None,
             trace: None,
@@ -188,7 +192,8 @@ impl<'a> Run<'a> {
             Workload::Program(command) => command.clone(),
             _ => builtin(task::VERB, &spec)?,
         };
-        Child::spawn(Launch { name: &task.name, command: &command, block, group: None })
+        let namespace = self.namespace(task.namespace.as_deref());
+        Child::spawn(Launch { name: &task.name, command: &command, block, group: None, namespace })
     }
 
     fn spawn_background(&mut self) -> Result<(), NodeError> {
@@ -199,13 +204,25 @@ impl<'a> Run<'a> {
                 let cycle = self.deployment.plan.cycle;
                 let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
                 let group = self.entrance(load)?;
-                let (load, seed) = (load.load.clone(), self.options.seed);
-                let spec = BackgroundSpec { name: name.clone(), load, calibration, seed };
+                let spec = BackgroundSpec {
+                    name: name.clone(),
+                    load: load.load.clone(),
+                    calibration,
+                    seed: self.options.seed,
+                };
                 let command = builtin(background::VERB, &spec)?;
-                self.background.push(Child::spawn(Launch { name: &name, command: &command, block, group })?);
+                let namespace = self.namespace(load.namespace.as_deref());
+                let launch = Launch { name: &name, command: &command, block, group, namespace };
+                let child = Child::spawn(launch)?;
+                self.background.push(child);
             }
         }
         Ok(())
+    }
+
+    /// The namespace of that name, which the system has.
+    fn namespace(&self, name: Option<&str>) -> Option<&File> {
+        self.network.as_ref().zip(name).and_then(|(network, name)| network.entrance(name))
     }
 
     /// Where a background load enters its pool, if it is to be in one and there are any under this backend.
@@ -222,6 +239,9 @@ impl<'a> Run<'a> {
         let epoch = match &self.table {
             Some(table) => {
                 self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
+                if let Some(pools) = &mut self.pools {
+                    pools.bind_kernel_threads(self.deployment.plan, table)?;
+                }
                 self.start_table(table)?
             }
             None => choose_epoch(sys::now(), self.options.start_delay),

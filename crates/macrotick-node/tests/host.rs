@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use macrotick_model::{
-    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Observation, OnMiss, Plan, Policy, Pool,
-    PoolOrder, System, Task, Tier, Window, Workload,
+    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Namespace, Observation, OnMiss, Plan, Policy,
+    Pool, PoolOrder, System, Task, Tier, Window, Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -35,6 +35,7 @@ const TESTS: &[Test] = &[
     ("a_task_that_is_not_ready_is_named", a_task_that_is_not_ready_is_named),
     ("records_beyond_the_buffer_are_remarked", records_beyond_the_buffer_are_remarked),
     ("datagrams_reach_the_receiver", datagrams_reach_the_receiver),
+    ("datagrams_pass_between_namespaces", datagrams_pass_between_namespaces),
     ("every_background_load_runs", every_background_load_runs),
     ("a_background_program_that_ends_is_remarked", a_background_program_that_ends_is_remarked),
     ("the_load_of_a_pool_runs_without_the_class", the_load_of_a_pool_runs_without_the_class),
@@ -174,6 +175,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
             priority: None,
             on_miss: OnMiss::Resume,
             max_misses: None,
+            namespace: None,
             workload,
         });
     }
@@ -187,6 +189,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
         duration: ms(200),
         tasks,
         pools: Vec::new(),
+        namespaces: Vec::new(),
         chains: Vec::new(),
         background,
         table: None,
@@ -394,8 +397,38 @@ fn datagrams_reach_the_receiver() -> Verdict {
     Verdict::Passed
 }
 
+/// The flood is answered by the receiver's namespace, or it would end.
+fn datagrams_pass_between_namespaces() -> Verdict {
+    if !is_root() {
+        return Verdict::Skipped("needs root");
+    }
+    let spin = ExecutionTime::Fixed(us(50));
+    let to = "10.213.7.2:5000".to_string();
+    let rows = vec![
+        Row("send", Workload::UdpSend { spin: spin.clone(), to: to.clone() }, 500, 1000),
+        Row("receive", Workload::UdpReceive { spin, at: to }, 2000, 1000),
+    ];
+    let flood = Load::PingFlood { to: "10.213.7.2".into(), bytes: 6000 };
+    let flood = Background { namespace: Some("left".into()), ..load("flood", 1, Policy::Other(10), flood) };
+    let mut plan = plan(rows, vec![flood]);
+    for (index, name) in ["left", "right"].into_iter().enumerate() {
+        plan.system.namespaces.push(Namespace { name: name.into(), address: format!("10.213.7.{}/24", index + 1) });
+        plan.system.tasks[index].namespace = Some(name.into());
+    }
+    let observation = match observe(&plan, &options(Backend::Other)) {
+        Err(NodeError::Network(_)) => return Verdict::Skipped("this host cannot make network namespaces"),
+        result => result.unwrap(),
+    };
+    assert_sound(&observation);
+    let (sent, received) = (completed(&observation.tasks[0].jobs), completed(&observation.tasks[1].jobs));
+    assert!(received > 0 && received <= sent, "{received} of {sent}");
+    assert_eq!(observation.remarks, Vec::<String>::new());
+    assert!(!Path::new("/run/netns/macrotick-left").exists() && !Path::new("/sys/class/net/macrotick").exists());
+    Verdict::Passed
+}
+
 fn load(name: &str, count: u32, policy: Policy, load: Load) -> Background {
-    Background { name: name.into(), count, pool: None, cpu: Some(0), policy, load }
+    Background { name: name.into(), count, pool: None, namespace: None, cpu: Some(0), policy, load }
 }
 
 fn every_background_load_runs() -> Verdict {
@@ -434,6 +467,7 @@ fn pooled() -> Plan {
         order: PoolOrder::Fifo,
         slack: false,
         cgroup: None,
+        kernel_threads: Vec::new(),
     });
     let window = Window { offset: ms(3), length: ms(1), task: "pool".into(), activate: false, deadline: false };
     plan.tables[0].windows.push(window);

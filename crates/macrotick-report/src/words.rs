@@ -367,6 +367,7 @@ pub(crate) fn load(load: &Load) -> String {
         Load::Hog => "computes without end".into(),
         Load::Syscalls => "issues system calls without end".into(),
         Load::Periodic { period, run } => format!("computes {run} in every {period}"),
+        Load::PingFlood { to, bytes } => format!("floods {to} with pings of {bytes} bytes"),
         Load::Program(command) => command.join(" "),
     }
 }

@@ -307,6 +307,7 @@ fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
             order: PoolOrder::RoundRobin { slice: us(100) },
             slack,
             cgroup: None,
+            kernel_threads: Vec::new(),
         }];
         run.plan.system.background[0].pool = Some("third-party".into());
         for offset in [us(1600), cycle - us(300)] {

@@ -71,6 +71,7 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         duration: Duration::from_secs(1),
         tasks,
         pools: Vec::new(),
+        namespaces: Vec::new(),
         chains,
         background: Vec::new(),
         table: None,
@@ -103,6 +104,7 @@ fn task(random: &mut Random, index: usize, share: i64, sum: i64, shape: &Shape) 
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,
+        namespace: None,
         workload: Workload::Spin(ExecutionTime::Fixed(wcet)),
     }
 }

@@ -5,12 +5,14 @@ use super::yaml::{Node, Value};
 use super::UNREAD;
 use crate::system::{Background, ExecutionTime, Load, Policy, Workload};
 use crate::time::Duration;
-use crate::validate::{COUNT_RANGE, CPU_RANGE, FIFO_RANGE, NICE_RANGE};
+use crate::validate::{COUNT_RANGE, CPU_RANGE, FIFO_RANGE, NICE_RANGE, PING_RANGE};
 
 const WORKLOADS: [&str; 4] = ["spin", "udp-send", "udp-receive", "program"];
 const DISTRIBUTIONS: [&str; 2] = ["uniform", "gumbel"];
-const BACKGROUND_KEYS: [&str; 7] = ["name", "load", "nice", "fifo", "count", "cpu", "pool"];
-const LOADS: [&str; 2] = ["periodic", "program"];
+const BACKGROUND_KEYS: [&str; 8] = ["name", "load", "nice", "fifo", "count", "cpu", "pool", "namespace"];
+const LOADS: [&str; 3] = ["periodic", "ping-flood", "program"];
+/// Data bytes of a ping where the description gives none, as ping(8) has it.
+const PING_BYTES: u32 = 56;
 
 impl Context {
     /// Without a workload a task computes for its whole wcet, the worst case that was planned for.
@@ -97,7 +99,7 @@ impl Context {
     pub(super) fn background(&mut self, node: &Node, path: &str) -> Background {
         let unread = |name: String| {
             let policy = Policy::Other(0);
-            Background { name, count: 1, pool: None, cpu: None, policy, load: Load::Hog }
+            Background { name, count: 1, pool: None, namespace: None, cpu: None, policy, load: Load::Hog }
         };
         let Some(fields) = self.fields(node, path, "a background load", &BACKGROUND_KEYS) else {
             return unread("unread".into());
@@ -111,6 +113,7 @@ impl Context {
         if let Some(node) = fields.get("count") {
             background.count = self.integer(node, &fields.path_of("count"), COUNT_RANGE).unwrap_or(1);
         }
+        background.namespace = self.optional_text(&fields, "namespace");
         if let Some(node) = fields.get("pool") {
             background.pool = self.text(node, &fields.path_of("pool")).map(str::to_string);
             self.only_in_pool(&fields, &what);
@@ -153,7 +156,7 @@ impl Context {
                 "hog" => return Load::Hog,
                 "syscalls" => return Load::Syscalls,
                 other => {
-                    let known = ["hog", "syscalls", "periodic", "program"];
+                    let known = ["hog", "syscalls", "periodic", "ping-flood", "program"];
                     let hint = super::context::similar(other, &known);
                     self.refuse(path, node.at, format!("unknown load `{other}`"), Some(hint));
                     return Load::Hog;
@@ -168,10 +171,20 @@ impl Context {
         if form == "program" {
             return Some(Load::Program(self.command(node, path)));
         }
+        if form == "ping-flood" {
+            return self.ping_flood(node, path);
+        }
         let fields = self.fields(node, path, "`periodic`", &["period", "run"])?;
         Some(Load::Periodic {
             period: self.required_duration(&fields, "period", "`periodic`"),
             run: self.required_duration(&fields, "run", "`periodic`"),
         })
+    }
+
+    fn ping_flood(&mut self, node: &Node, path: &str) -> Option<Load> {
+        let fields = self.fields(node, path, "`ping-flood`", &["to", "bytes"])?;
+        let bytes = fields.get("bytes").and_then(|node| self.integer(node, &fields.path_of("bytes"), PING_RANGE));
+        let to = self.required_text(&fields, "to", "`ping-flood`");
+        Some(Load::PingFlood { to, bytes: bytes.unwrap_or(PING_BYTES) })
     }
 }

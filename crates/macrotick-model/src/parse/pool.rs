@@ -3,11 +3,11 @@
 use super::context::{similar, Context, Fields};
 use super::yaml::Node;
 use super::UNREAD;
-use crate::system::{Pool, PoolOrder};
+use crate::system::{KernelThread, Pool, PoolOrder};
 use crate::time::Duration;
 use crate::validate::CPU_RANGE;
 
-const POOL_KEYS: [&str; 8] = ["name", "period", "budget", "cpu", "order", "slice", "slack", "cgroup"];
+const POOL_KEYS: [&str; 9] = ["name", "period", "budget", "cpu", "order", "slice", "slack", "cgroup", "kernel-threads"];
 
 impl Context {
     pub(super) fn pool(&mut self, node: &Node, path: &str) -> Pool {
@@ -25,11 +25,19 @@ impl Context {
                 .get("slack")
                 .and_then(|node| self.boolean(node, &fields.path_of("slack")))
                 .unwrap_or_default(),
-            cgroup: fields
-                .get("cgroup")
-                .and_then(|node| self.text(node, &fields.path_of("cgroup")).map(str::to_string)),
+            cgroup: self.optional_text(&fields, "cgroup"),
+            kernel_threads: self.optional_items(&fields, "kernel-threads", Self::kernel_thread),
             name,
         }
+    }
+
+    fn kernel_thread(&mut self, node: &Node, path: &str) -> KernelThread {
+        let text = self.text(node, path).unwrap_or(KernelThread::Ksoftirqd.name());
+        KernelThread::ALL.into_iter().find(|thread| thread.name() == text).unwrap_or_else(|| {
+            let hint = similar(text, &KernelThread::ALL.map(KernelThread::name));
+            self.refuse(path, node.at, format!("unknown kernel thread `{text}`"), Some(hint));
+            KernelThread::Ksoftirqd
+        })
     }
 
     fn order(&mut self, fields: &Fields, what: &str) -> PoolOrder {
@@ -58,5 +66,14 @@ impl Context {
 
 fn unread_pool() -> Pool {
     let (period, budget): (Duration, Duration) = (UNREAD, UNREAD);
-    Pool { name: "unread".into(), period, budget, cpu: None, order: PoolOrder::Fifo, slack: false, cgroup: None }
+    Pool {
+        name: "unread".into(),
+        period,
+        budget,
+        cpu: None,
+        order: PoolOrder::Fifo,
+        slack: false,
+        cgroup: None,
+        kernel_threads: Vec::new(),
+    }
 }

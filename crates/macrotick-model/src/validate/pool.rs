@@ -2,7 +2,7 @@
 
 use super::{Rules, CPUS, POOL_NAMES, SLICE_RANGE, TASK_NAMES};
 use crate::parse::nearest_name;
-use crate::system::{Background, GivenWindow, Policy, Pool};
+use crate::system::{Background, GivenWindow, KernelThread, Policy, Pool};
 use crate::time::Duration;
 
 impl Rules<'_> {
@@ -24,8 +24,25 @@ impl Rules<'_> {
             let text = format!("slice {slice} is out of range: {} to {}", SLICE_RANGE.start(), SLICE_RANGE.end());
             self.add(at("slice"), &[&at("order")], text);
         }
+        for (index, thread) in pool.kernel_threads.iter().enumerate() {
+            self.kernel_thread(&format!("{path}.kernel-threads[{index}]"), pool, index, *thread);
+        }
         if let Some(cgroup) = &pool.cgroup {
             self.cgroup(&at("cgroup"), cgroup);
+        }
+    }
+
+    /// One that two pools want on different CPUs is two threads.
+    fn kernel_thread(&mut self, path: &str, pool: &Pool, index: usize, thread: KernelThread) {
+        let pools = &self.system.pools;
+        let before = pools.iter().take_while(|other| !std::ptr::eq(*other, pool));
+        let same_cpu = |other: &&Pool| other.cpu.is_none() || pool.cpu.is_none() || other.cpu == pool.cpu;
+        let other = before.filter(same_cpu).find(|other| other.kernel_threads.contains(&thread));
+        if pool.kernel_threads[..index].contains(&thread) {
+            self.add(path, &[], format!("kernel thread `{}` stands twice in pool `{}`", thread.name(), pool.name));
+        } else if let Some(other) = other {
+            let text = format!("kernel thread `{}` is in pool `{}` already", thread.name(), other.name);
+            self.add(path, &[CPUS], text).hint = Some("every CPU has one of its own: pin the pools with `cpu`".into());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Rules, COUNT_RANGE, CPU_RANGE, FIFO_RANGE, MISSES_RANGE, NICE_RANGE, PRIORITY_RANGE};
+use super::{Rules, COUNT_RANGE, CPU_RANGE, FIFO_RANGE, MISSES_RANGE, NICE_RANGE, PING_RANGE, PRIORITY_RANGE};
 use crate::system::{Background, ExecutionTime, Load, Policy, Task, Workload};
 use crate::time::Duration;
 
@@ -52,6 +52,7 @@ impl Rules<'_> {
         if let Some(misses) = task.max_misses {
             self.range(path, "max-misses", i64::from(misses), &MISSES_RANGE);
         }
+        self.known_namespace(path, task.namespace.as_deref());
         // A workload that was left out spins for the wcet, which has been checked.
         if task.workload != Workload::Spin(ExecutionTime::Fixed(task.wcet)) {
             self.workload(&at("workload"), &task.workload);
@@ -123,6 +124,7 @@ impl Rules<'_> {
             self.range(path, "cpu", i64::from(cpu), &CPU_RANGE);
         }
         self.in_pool(path, background);
+        self.known_namespace(path, background.namespace.as_deref());
         match background.policy {
             Policy::Other(nice) => self.range(path, "nice", i64::from(nice), &NICE_RANGE),
             Policy::Fifo(priority) => self.range(path, "fifo", i64::from(priority), &FIFO_RANGE),
@@ -136,6 +138,11 @@ impl Rules<'_> {
                     let text = format!("run {run} is longer than the period {period}");
                     self.add(format!("{path}run"), &[&format!("{path}period")], text);
                 }
+            }
+            Load::PingFlood { to, bytes } => {
+                let path = format!("{path}.load.ping-flood");
+                self.ping(&path, to);
+                self.range(&path, "bytes", i64::from(*bytes), &PING_RANGE);
             }
             Load::Program(command) => self.command(&format!("{path}.load.program"), command),
             Load::Hog | Load::Syscalls => {}

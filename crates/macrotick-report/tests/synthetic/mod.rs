@@ -37,6 +37,7 @@ fn task(name: &str, period_ms: i64, wcet_us: i64) -> Task {
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,
+        namespace: None,
         workload: Workload::Spin(ExecutionTime::Fixed(Duration::from_micros(wcet_us * 8 / 10))),
     }
 }
@@ -52,12 +53,14 @@ fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
         duration,
         tasks,
         pools: Vec::new(),
+        namespaces: Vec::new(),
         chains,
         background: vec![
             Background {
                 name: "hog".into(),
                 count: 1,
                 pool: None,
+                namespace: None,
                 cpu: Some(0),
                 policy: Policy::Other(0),
                 load: Load::Hog,
@@ -66,6 +69,7 @@ fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
                 name: "logger".into(),
                 count: 2,
                 pool: None,
+                namespace: None,
                 cpu: None,
                 policy: Policy::Other(5),
                 load: Load::Periodic { period: Duration::from_millis(20), run: Duration::from_millis(2) },

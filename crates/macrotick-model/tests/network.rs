@@ -1,0 +1,47 @@
+//! Network namespaces, and what is in them.
+
+use macrotick_model::{KernelThread, Load, System};
+
+const NAMESPACES: &str =
+    "namespaces:\n  - {name: left, address: 10.0.0.1/24}\n  - {name: right, address: 10.0.0.2/24}\n";
+
+fn described(rest: &str) -> System {
+    let source =
+        format!("system: s\ntasks:\n  - {{name: a, period: 10ms, wcet: 1ms, namespace: left}}\n{NAMESPACES}{rest}");
+    System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn tasks_and_loads_are_in_their_namespaces() {
+    let system = described("background:\n  - {name: b, load: hog, namespace: right}\n  - {name: c, load: hog}\n");
+    assert_eq!(system.tasks[0].namespace.as_deref(), Some("left"));
+    let of_loads: Vec<_> = system.background.iter().map(|load| load.namespace.as_deref()).collect();
+    assert_eq!(of_loads, [Some("right"), None]);
+    let decoded = system.namespace("right").and_then(|namespace| namespace.decode());
+    assert_eq!(decoded, Some(("10.0.0.2".parse().expect("an address"), 24)));
+}
+
+#[test]
+fn a_ping_flood_has_the_size_of_a_ping() {
+    let load = |keys: &str| {
+        described(&format!("background:\n  - {{name: b, load: {{ping-flood: {{to: 10.0.0.2{keys}}}}}}}\n")).background
+            [0]
+        .load
+        .clone()
+    };
+    let of = |bytes| Load::PingFlood { to: "10.0.0.2".into(), bytes };
+    assert_eq!((load(""), load(", bytes: 6000")), (of(56), of(6000)));
+}
+
+#[test]
+fn pools_hold_kernel_threads() {
+    let system = described("pools:\n  - {name: p, period: 10ms, budget: 1ms, kernel-threads: [ktimers, ksoftirqd]}\n");
+    assert_eq!(system.pools[0].kernel_threads, [KernelThread::Ktimers, KernelThread::Ksoftirqd]);
+}
+
+#[test]
+fn a_system_without_namespaces_does_not_mention_them() {
+    let source = "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
+    let system = System::parse(source, "s.yaml").expect("valid");
+    assert!(!system.to_yaml().contains("namespace"), "{}", system.to_yaml());
+}
