@@ -11,9 +11,10 @@
 
 /*
  * Effective priority of a thread in the class. It equals that of SCHED_FIFO
- * 99, so that lock owners boosted by such a thread run above everything but
- * deadline tasks; a boosted thread never gets it from a donor (see boost.c),
- * which makes policy and priority together tell the class.
+ * 99, so that lock owners boosted by such a thread run above everything else
+ * (above deadline tasks, because the class picks them itself); a member never
+ * gets it from a donor (see boost.c), which makes policy and priority together
+ * tell the class.
  */
 #define MACROTICK_PRIO	0
 

@@ -14,6 +14,7 @@ use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("inherit_from_the_class", from_the_class),
+    Scenario::new("inherit_over_deadline", over_deadline).punctual(),
     Scenario::new("inherit_outside_other", outside_other),
     Scenario::new("inherit_outside_fifo", outside_fifo),
     Scenario::new("inherit_outside_fifo_99", outside_fifo_99),
@@ -49,6 +50,16 @@ fn pinned_hog(attr: SchedAttr) -> Check<Child> {
 
 /// A waiter in the class gets the lock of a SCHED_OTHER thread within its window, whoever else is busy.
 fn from_the_class() -> Check {
+    gets_the_lock(|| Ok(vec![pinned_hog(SchedAttr::other())?, pinned_hog(SchedAttr::fifo(10))?]))
+}
+
+/// So it does beside deadline tasks, which precede whatever SCHED_FIFO has: this one leaves less than the owner needs.
+fn over_deadline() -> Check {
+    let u = unit_ns();
+    gets_the_lock(|| Ok(vec![process::hog(SchedAttr::deadline(17 * u, 20 * u))]))
+}
+
+fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
     Table::single(200 * u, 0, 20 * u, 20 * u).install(&device)?;
@@ -78,7 +89,7 @@ fn from_the_class() -> Check {
     });
     ensure!(sys::eventually(10 * SECOND, || board.get(HELD) == 1), "the holder did not get the lock");
     sys::sleep(20 * u);
-    let hogs = [pinned_hog(SchedAttr::other())?, pinned_hog(SchedAttr::fifo(10))?];
+    let hogs = hogs()?;
     let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
     sys::sleep_until(epoch + 100 * u);
     ensure!(board.get(GOT) > 0, "the waiter did not get the lock: {}", holder.describe());

@@ -303,9 +303,27 @@ static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_
 	return false;
 }
 
+/*
+ * The owner of a lock that a thread of the class waits for runs in the class
+ * of SCHED_FIFO, which deadline tasks precede, and the server of the fair
+ * class with them: 50 ms of theirs would pass before it gave the lock back.
+ * In place of the waiter it comes before them. As a member outside its
+ * windows its priority is one below MACROTICK_PRIO.
+ */
+static struct task_struct *pick_owner(struct rq *rq)
+{
+	struct task_struct *p, *waiter;
+
+	if (likely(rq->rt.highest_prio.curr > MACROTICK_PRIO + 1))
+		return NULL;
+	p = rt_sched_class.pick_task(rq);
+	waiter = p ? rt_mutex_get_top_task(p) : NULL;
+	return waiter && macrotick_lent_prio(waiter) == MACROTICK_PRIO ? p : NULL;
+}
+
 static struct task_struct *pick_task_macrotick(struct rq *rq)
 {
-	return mt_first(mt_cpu_of(rq));
+	return mt_first(mt_cpu_of(rq)) ?: pick_owner(rq);
 }
 
 static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct task_struct *next)
