@@ -10,6 +10,7 @@ mod draft;
 mod edf;
 mod error;
 mod folded;
+mod network;
 mod null;
 mod occupancy;
 mod place;
@@ -21,6 +22,7 @@ use std::str::FromStr;
 use macrotick_model::{Duration, Plan, System};
 
 pub use error::{Bound, Kind, PlanError};
+pub use network::{network_advice, NetworkAdvice};
 
 /// Most of a CPU that windows may take, in thousandths: the kernel keeps the rest (`MACROTICK_CAP_PERMILLE`).
 pub const CAP_PERMILLE: i64 = 950;

@@ -2,7 +2,7 @@
 
 use macrotick_model::timeline::timeline;
 use macrotick_model::System;
-use macrotick_plan::Solver;
+use macrotick_plan::{network_advice, Solver};
 
 use crate::args::PlanArgs;
 use crate::error::CliError;
@@ -22,6 +22,8 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     }
     let verdict = macrotick_check::check(&plan);
     if verdict.is_feasible() {
+        // To the errors' channel, so that a plan as JSON stays one.
+        network_advice(&plan).iter().for_each(|advice| eprint!("{advice}"));
         return Ok(Outcome::Done);
     }
     eprintln!("{verdict}");
