@@ -233,6 +233,8 @@ pub enum BenchName {
     Overhead,
     /// Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers
     Cost,
+    /// Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies
+    E2e,
 }
 
 impl BenchName {
@@ -243,6 +245,7 @@ impl BenchName {
             BenchName::Lead => "lead",
             BenchName::Overhead => "overhead",
             BenchName::Cost => "cost",
+            BenchName::E2e => "e2e",
         }
     }
 }

@@ -14,6 +14,27 @@ pub(crate) struct Series<'a> {
     pub samples: &'a [i64],
 }
 
+/// Samples of any kind, for [`overlaid_histogram`].
+#[derive(Clone, Copy, Debug)]
+pub struct Distribution<'a> {
+    /// What it is called.
+    pub label: &'a str,
+    /// Ascending, in nanoseconds.
+    pub samples: &'a [i64],
+}
+
+/// Draws distributions over each other as an SVG file; `unit` is what is counted, such as jobs. Eight have colours of
+/// their own.
+pub fn overlaid_histogram(title: &str, unit: &str, distributions: &[Distribution]) -> String {
+    const CLASSES: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
+    let series: Vec<Series> = distributions
+        .iter()
+        .zip(CLASSES.iter().cycle())
+        .map(|(each, class)| Series { label: each.label, class, samples: each.samples })
+        .collect();
+    histogram(&Overlay { title, series: &series, spreads: &[], bound: None, unit }).file()
+}
+
 /// Mean and standard deviation in nanoseconds, drawn below a histogram.
 pub(crate) struct Spread {
     pub label: String,
@@ -224,6 +245,13 @@ mod tests {
         assert_eq!(text.matches("class=\"series ").count(), 2);
         assert_eq!(text.matches("class=\"dot ").count(), 1);
         assert!(!text.contains("NaN") && !text.contains("inf"));
+    }
+
+    #[test]
+    fn any_distributions_can_be_overlaid() {
+        let each = [Distribution { label: "a", samples: &[1, 2] }, Distribution { label: "b", samples: &[] }];
+        let text = overlaid_histogram("t", "datagrams", &each);
+        assert!(text.contains("share of datagrams") && text.contains("class=\"series s0\""), "{text}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! should say about it.
 
 pub mod cost;
+pub mod e2e;
 pub mod lead;
 pub mod overhead;
 mod provenance;

@@ -19,6 +19,7 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
         BenchName::Lead => bench::lead::run,
         BenchName::Overhead => bench::overhead::run,
         BenchName::Cost => bench::cost::run,
+        BenchName::E2e => bench::e2e::run,
     };
     let bench = Bench { name, root: layout.root().to_path_buf(), folder };
     let results = run(&bench)?;

@@ -1,0 +1,31 @@
+//! What the SCHED_TT paper (RTNS 2023, section 4.2.1) says of the same experiment on the authors' machine.
+
+/// A row of ours in the paper: milliseconds, `None` where it gives none.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Which load, as ours is called.
+    pub load: &'static str,
+    /// Which policy, as ours is called.
+    pub policy: &'static str,
+    /// Least, mean and greatest time, and standard deviation.
+    pub figures: [(&'static str, Option<f64>); 4],
+}
+
+const fn row(load: &'static str, policy: &'static str, figures: [Option<f64>; 4]) -> Row {
+    let [min, mean, max, std] = figures;
+    Row { load, policy, figures: [("min", min), ("mean", mean), ("max", max), ("std", std)] }
+}
+
+/// All that it gives in numbers.
+pub const ROWS: [Row; 5] = [
+    row(super::ALONE, "fifo", [Some(3.107), Some(4.085), Some(5.102), Some(0.024)]),
+    row(super::ALONE, "deadline", [Some(3.296), Some(4.094), Some(14.093), Some(0.314)]),
+    row(super::ALONE, "tt", [Some(3.242), Some(3.302), Some(3.486), Some(0.159)]),
+    row(super::COMPETING, "fifo", [None, Some(3.545), None, Some(0.161)]),
+    row(super::COMPETING, "tt", [None, None, Some(13.306), None]),
+];
+
+/// The paper's row beside one of ours.
+pub fn beside(load: &str, policy: &str) -> Option<Row> {
+    ROWS.into_iter().find(|row| row.load == load && row.policy == policy)
+}
