@@ -8,6 +8,7 @@
 //! window E cpu 0 0..4 AD   a window of entity E, flags A(CTIVATE), D(EADLINE) or -
 //! sync cpu 0 6..9 bound 1  a sync window; the table is on CLOCK_TAI
 //! step -3 at 25            the clock is set back by three cells, 25 after the epoch
+//! pool E                   E is a pool in the order FIFO; its windows have no flags
 //! thread a tt E: wait; spin 2,6; wait        repeats for ever; `2,6`: 2 in the first round, 6 in all others
 //! thread h other: hog                        also: fifo PRIORITY, deadline RUNTIME/PERIOD; `on CPU` after it pins
 //! thread f fifo 99: until 5; spin 2; end     `until` counts from the epoch, and one cycle more in each round
@@ -98,6 +99,7 @@ pub struct Case {
     windows: Vec<Window>,
     syncs: Vec<Sync>,
     steps: Vec<ClockStep>,
+    pools: Vec<String>,
     threads: Vec<Thread>,
 }
 
@@ -127,6 +129,7 @@ impl Case {
                 self.cycles = number(words.next())?;
             }
             Some("window") => self.windows.push(parse_window(words)?),
+            Some("pool") => self.pools.push(words.next().ok_or("no entity")?.to_owned()),
             Some("sync") => self.syncs.push(parse_sync(words)?),
             Some("step") => {
                 let by = number(words.next())?;
@@ -134,7 +137,7 @@ impl Case {
                 self.steps.push(ClockStep { by, at: number(words.next())? });
             }
             Some("thread") => self.threads.push(parse_thread(line)?),
-            _ => return Err("neither cycle, window, sync, step nor thread".into()),
+            _ => return Err("neither cycle, window, pool, sync, step nor thread".into()),
         }
         Ok(())
     }
@@ -149,7 +152,12 @@ impl Case {
         let cells = |cells: f64| (cells * unit_ns() as f64) as u64;
         let mut table = self.windows.iter().fold(Table::new(self.cycle as u64 * unit_ns()), |table, window| {
             let length = cells(window.end) - cells(window.begin);
-            table.window(&window.entity, window.cpu, cells(window.begin), length, window.flags)
+            let table = table.window(&window.entity, window.cpu, cells(window.begin), length, window.flags);
+            if self.pools.contains(&window.entity) && self.is_first(window) {
+                table.pool(0, 0)
+            } else {
+                table
+            }
         });
         for sync in &self.syncs {
             let length = cells(sync.end) - cells(sync.begin);
@@ -157,6 +165,10 @@ impl Case {
         }
         table.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
         table
+    }
+
+    fn is_first(&self, window: &Window) -> bool {
+        self.windows.iter().find(|one| one.entity == window.entity) == Some(window)
     }
 }
 
@@ -408,6 +420,8 @@ mod tests {
     fn cases_are_read() {
         let case =
             Case::parse("cycle 10 x 2 # words\nwindow E cpu 1 0.5..4 A\nthread a tt E: wait; spin 2,6\n").unwrap();
+        let pool = Case::parse("cycle 10 x 2\nwindow P cpu 0 0..4 -\nwindow P cpu 0 5..6 -\npool P\n").unwrap();
+        assert_eq!(pool.table().entities.iter().map(|one| one.flags).collect::<Vec<_>>(), [abi::POOL]);
         assert_eq!((case.cycle, case.cycles, case.cpus()), (10, 2, 2));
         assert_eq!(case.windows[0].flags, abi::ACTIVATE);
         assert_eq!(case.threads[0].program, [Step::Wait, Step::Spin(vec![2.0, 6.0])]);

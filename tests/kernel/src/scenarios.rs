@@ -9,6 +9,7 @@ mod jobs;
 mod lead;
 mod members;
 mod misses;
+mod partitions;
 mod policy;
 mod pools;
 mod refusals;
@@ -72,6 +73,7 @@ pub fn all() -> Vec<Scenario> {
         members::ALL,
         policy::ALL,
         pools::ALL,
+        partitions::ALL,
         death::ALL,
         forking::ALL,
         inherit::ALL,

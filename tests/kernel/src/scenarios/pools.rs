@@ -37,17 +37,17 @@ const SOON: u64 = 500_000_000;
 const WORDS: usize = 4;
 
 /// Entity `p` in [4, 8) of 20 units, served to a group, beside a witness in [10, 14) that must not notice anything.
-struct Stage {
-    device: Device,
+pub(super) struct Stage {
+    pub(super) device: Device,
     group: Group,
     board: Board,
     witness: Log,
-    u: u64,
+    pub(super) u: u64,
 }
 
 /// What a watcher saw.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+pub(super) struct Seen {
     inside: u64,
     outside: u64,
     cpu_ns: u64,
@@ -55,7 +55,7 @@ struct Seen {
 }
 
 impl Stage {
-    fn new(flags: u32, slice_ns: u64) -> Check<Stage> {
+    pub(super) fn new(flags: u32, slice_ns: u64) -> Check<Stage> {
         let (u, device, witness) = (unit_ns(), Device::open()?, Log::new(1024));
         table(flags, slice_ns).install(&device)?;
         periodic("witness", witness, u)?;
@@ -68,7 +68,7 @@ impl Stage {
         self.device.stats(0).explain("stats")
     }
 
-    fn await_threads(&self, count: u32) -> Check {
+    pub(super) fn await_threads(&self, count: u32) -> Check {
         let there = || self.device.stats(0).is_ok_and(|stats| stats.nr_threads == count);
         ensure!(sys::eventually(60 * SOON, there), "{} threads in the pool, not {count}", self.stats()?.nr_threads);
         Ok(())
@@ -85,7 +85,7 @@ impl Stage {
         Ok(child)
     }
 
-    fn watch(&self, index: usize) -> ! {
+    pub(super) fn watch(&self, index: usize) -> ! {
         let word = 1 + index * WORDS;
         loop {
             let (now, epoch) = (sys::now_ns(), self.board.get(0));
@@ -101,7 +101,7 @@ impl Stage {
         }
     }
 
-    fn start(&self) -> Check<u64> {
+    pub(super) fn start(&self) -> Check<u64> {
         let epoch = self.device.start(sys::now_ns() + 20 * self.u).explain("start")?;
         sys::sleep_until(epoch);
         self.board.set(0, epoch);
@@ -114,7 +114,7 @@ impl Stage {
     }
 
     /// What watchers see in so many cycles from now.
-    fn seen_in<const N: usize>(&self, cycles: u64) -> [Seen; N] {
+    pub(super) fn seen_in<const N: usize>(&self, cycles: u64) -> [Seen; N] {
         let before: [Seen; N] = std::array::from_fn(|i| self.seen(i));
         sys::sleep(cycles * 20 * self.u);
         std::array::from_fn(|i| {
@@ -128,7 +128,7 @@ impl Stage {
         })
     }
 
-    fn ensure_undisturbed(&self, epoch: u64) -> Check {
+    pub(super) fn ensure_undisturbed(&self, epoch: u64) -> Check {
         let cycles = (sys::now_ns() - epoch) / (20 * self.u) + 1;
         sys::sleep_until(epoch + (cycles + 1) * 20 * self.u - self.u);
         ensure_eq!(self.witness.count() as u64, cycles + 1, "jobs of the witness");
@@ -155,7 +155,7 @@ fn table(flags: u32, slice_ns: u64) -> Table {
     Table::new(20 * u).window("p", 0, 4 * u, 4 * u, 0).pool(flags, slice_ns).window("witness", 0, 10 * u, 4 * u, 3)
 }
 
-fn ensure_only_inside(seen: Seen, who: &str) -> Check {
+pub(super) fn ensure_only_inside(seen: Seen, who: &str) -> Check {
     ensure!(seen.inside > 0 && seen.outside == 0, "{who} looks inside and outside: {seen:?}");
     Ok(())
 }
