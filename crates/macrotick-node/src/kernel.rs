@@ -89,6 +89,11 @@ pub enum Refusal {
     /// CPUs with different sync windows.
     #[error("the CPU of {0} does not have the sync windows of that of {1}")]
     SyncCpu(String, String),
+    /// The windows would take what deadline tasks have been promised.
+    #[error(
+        "SCHED_DEADLINE has admitted tasks for {1} per mille of a CPU: too much beside the windows of the CPU of {0}"
+    )]
+    Bandwidth(String, u32),
     /// A code that this program does not know.
     #[error("error {code} at index {index}: {message}")]
     Other {
@@ -132,6 +137,7 @@ impl Refusal {
             uapi::error::WINDOW_SYNC => Refusal::WindowSync(window(index)),
             uapi::error::SYNC_BOUND => Refusal::SyncBound(window(index)),
             uapi::error::SYNC_CPU => Refusal::SyncCpu(window(index), window(other)),
+            uapi::error::BANDWIDTH => Refusal::Bandwidth(window(index), other),
             code => Refusal::Other { code, index, message: error.to_string() },
         }
     }

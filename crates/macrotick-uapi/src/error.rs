@@ -61,3 +61,6 @@ pub const SYNC_BOUND: u32 = 25;
 pub const SYNC_CPU: u32 = 26;
 /// The running table is on another clock; the call fails with `EBUSY`.
 pub const SWAP_CLOCK: u32 = 27;
+/// `SCHED_DEADLINE` has admitted tasks for "other" per mille of one CPU, on CPUs of which that of window "index", the
+/// first of its CPU, is one: more than the table leaves them. The call fails with `EBUSY`.
+pub const BANDWIDTH: u32 = 28;

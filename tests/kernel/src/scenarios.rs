@@ -1,5 +1,6 @@
 //! All scenarios.
 
+mod admission;
 mod clock;
 mod death;
 mod forking;
@@ -72,6 +73,7 @@ pub fn all() -> Vec<Scenario> {
         clock::ALL,
         members::ALL,
         policy::ALL,
+        admission::ALL,
         pools::ALL,
         partitions::ALL,
         death::ALL,

@@ -7,6 +7,7 @@
 #ifndef _LINUX_MACROTICK_H
 #define _LINUX_MACROTICK_H
 
+#include <linux/rbtree_types.h>
 #include <linux/types.h>
 #include <uapi/linux/macrotick.h>
 
@@ -42,6 +43,9 @@ struct macrotick_task {
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
 	struct list_head	member;		/* in entity->threads */
 	struct list_head	ready;		/* in entity->ready, or urgent or parked */
+	struct list_head	contends;	/* in entity->contenders */
+	struct rb_node		turn;		/* in entity->turns */
+	u64			turn_key;	/* its place there, among those of its rank */
 	u64			job;
 	u64			nominal;
 	u64			pending_job;
@@ -51,6 +55,8 @@ struct macrotick_task {
 	enum macrotick_thread_state state;
 	bool			queued;	/* enqueued in the class */
 	bool			linked;	/* in entity->ready */
+	bool			ordered;	/* in entity->turns */
+	bool			contending;	/* in entity->contenders */
 	bool			urgent;		/* served outside windows */
 	bool			parked;		/* urgent, but the lock is not free */
 	bool			doomed;	/* a fatal signal is on its way */
@@ -69,6 +75,7 @@ struct macrotick_task {
 	bool			grouped;	/* came with its control group */
 	u8			own_policy;	/* of a pooled thread, outside the class */
 	u8			own_priority;	/* SCHED_FIFO and SCHED_RR; else zero */
+	u8			turn_rank;	/* while ordered */
 	u64			used;		/* in a pool: processor time, weighted */
 };
 

@@ -79,6 +79,7 @@ void macrotick_fork(struct task_struct *p);
 void macrotick_cancel_fork(struct task_struct *p);
 void macrotick_post_fork(struct task_struct *p);
 int macrotick_cpu_deactivate(unsigned int cpu);
+unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity);
 void macrotick_init(void);
 
 #else /* !CONFIG_MACROTICK */
@@ -100,6 +101,7 @@ static inline void macrotick_fork(struct task_struct *p) { }
 static inline void macrotick_cancel_fork(struct task_struct *p) { }
 static inline void macrotick_post_fork(struct task_struct *p) { }
 static inline int macrotick_cpu_deactivate(unsigned int cpu) { return 0; }
+static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity) { return capacity; }
 static inline void macrotick_init(void) { }
 
 #endif /* CONFIG_MACROTICK */

@@ -1,5 +1,7 @@
 //! Pools: control groups whose threads share the windows of an entity.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use macrotick_uapi::{self as abi, Device, Stats};
 
 use super::jobs::ensure_regular;
@@ -28,6 +30,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("pool_exec_and_kill", exec_and_kill).punctual(),
     Scenario::new("pool_of_a_kernel_thread", of_a_kernel_thread).punctual(),
     Scenario::new("pool_many_threads", many_threads).within(90_000),
+    Scenario::new("pool_crowd", crowd).punctual().within(90_000),
+    Scenario::new("pool_dies_outside", dies_outside).punctual(),
     Scenario::new("pool_refusals", refusals),
 ];
 
@@ -479,6 +483,73 @@ fn many_threads() -> Check {
     sys::sleep(50 * 20 * stage.u);
     stage.group.set("cgroup.kill", "1")?;
     stage.await_threads(0)
+}
+
+/// How late the activations of a witness are at most in 50 cycles, whose window begins where that of a pool ends, in which
+/// so many threads of one process run a function. Its jobs must all be there, and on time.
+fn latest_beside(count: u32, flags: u32, body: fn() -> i32) -> Check<u64> {
+    let (u, device, witness) = (unit_ns(), Device::open()?, Log::new(64));
+    Table::new(20 * u)
+        .window("p", 0, 4 * u, 4 * u, 0)
+        .pool(flags, 0)
+        .window("witness", 0, 8 * u, 4 * u, 3)
+        .install(&device)?;
+    periodic("witness", witness, u)?;
+    let group = Group::new(&format!("pool{count}"))?;
+    group.serve("p")?;
+    process::fork(|| if group.take(0).is_ok() { run_in_threads(count, body) } else { 1 });
+    let threads = || device.stats(0).map_or(0, |stats| stats.nr_threads);
+    ensure!(sys::eventually(60 * SOON, || threads() == count), "{} threads in the pool, not {count}", threads());
+    let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
+    sys::sleep_until(epoch + 50 * 20 * u - u);
+    let late = device.stats(1).explain("stats")?.late_max_ns;
+    ensure_eq!(witness.count(), 50, "jobs of the witness");
+    ensure_regular(&witness.jobs(), 0, epoch, 20 * u, 8 * u)?;
+    group.set("cgroup.kill", "1")?;
+    ensure!(sys::eventually(60 * SOON, || threads() == 0), "{} threads of the pool remain", threads());
+    device.remove().explain("remove")?;
+    Ok(late)
+}
+
+/// They begin together: those that are busy would keep the last ones from being made.
+fn run_in_threads(count: u32, body: fn() -> i32) -> i32 {
+    static ALL_THERE: AtomicBool = AtomicBool::new(false);
+    let thread = move || {
+        while !ALL_THERE.load(Ordering::Relaxed) {
+            sys::sleep(200_000_000);
+        }
+        body()
+    };
+    if (1..count).any(|_| std::thread::Builder::new().stack_size(1 << 14).spawn(thread).is_err()) {
+        return 1;
+    }
+    ALL_THERE.store(true, Ordering::Relaxed);
+    body()
+}
+
+/// How many threads of a pool want to run makes no difference to the next window: the end of theirs takes as long for 300
+/// as for one, and those that leave for their slack wait until the class has nothing to do.
+fn crowd() -> Check {
+    let few = latest_beside(1, abi::RR | abi::SLACK, || sys::hog())?;
+    let many = latest_beside(300, abi::RR | abi::SLACK, || sys::hog())?;
+    ensure!(many <= few + unit_ns() / 10, "the witness was up to {many} ns late beside 300 threads, {few} beside one");
+    Ok(())
+}
+
+/// A thread of a pool dies as what it is by itself, and not in the class.
+fn dies_outside() -> Check {
+    let stage = Stage::new(abi::RR, 0)?;
+    let child = stage.watcher(0, SchedAttr::other())?;
+    let hog = hog_above_all()?;
+    let epoch = stage.start()?;
+    sys::sleep_until(epoch + 10 * 20 * stage.u + 16 * stage.u);
+    child.signal(libc::SIGKILL);
+    sys::sleep(10 * 20 * stage.u);
+    ensure_eq!(child.poll(), None, "the end of a killed thread of SCHED_OTHER beside a hog of SCHED_FIFO");
+    hog.kill(SOON)?;
+    ensure_eq!(child.wait(SOON)?, process::Ended::Signaled(libc::SIGKILL), "its end without the hog");
+    stage.await_threads(0)?;
+    stage.ensure_undisturbed(epoch)
 }
 
 fn refusals() -> Check {

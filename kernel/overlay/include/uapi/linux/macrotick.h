@@ -125,7 +125,15 @@ enum macrotick_error {
 	MACROTICK_ERR_SYNC_BOUND,	/* index: zero, or leaves less than the minimum */
 	MACROTICK_ERR_SYNC_CPU,		/* index, other: no SYNC window of the first CPU's, or none at all */
 	MACROTICK_ERR_SWAP_CLOCK,	/* -EBUSY: the running table is on another clock */
+	MACROTICK_ERR_BANDWIDTH,	/* -EBUSY: index: first of its CPU; other: see below */
 };
+
+/*
+ * With MACROTICK_ERR_BANDWIDTH, SCHED_DEADLINE has admitted tasks for
+ * error_other per mille of one CPU, in all, on CPUs of which those of the
+ * window is one: more than the table leaves them. Tasks are likewise admitted
+ * only for what an installed table leaves.
+ */
 
 /*
  * The table takes the place of the installed one (-ENOENT without one). Where

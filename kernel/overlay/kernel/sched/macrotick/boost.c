@@ -40,6 +40,8 @@ static bool belongs_inside(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
+	if (unlikely(m->pooled && m->doomed))
+		return false;
 	return m->state == MACROTICK_WAITING ? m->at_rest : mt_is_served(rq, p);
 }
 
@@ -62,7 +64,7 @@ static int effective_prio_of(struct rq *rq, struct task_struct *p, bool member,
 		return prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : prio;
 	if (belongs_inside(rq, p))
 		return MACROTICK_PRIO;
-	if (p->macrotick.pooled && p->macrotick.entity->slack)
+	if (mt_goes_out(p))
 		return donor ? min(lent_by(donor), mt_own_prio(p)) : mt_own_prio(p);
 	return donor ? lent_by(donor) : MACROTICK_PRIO;
 }
@@ -111,19 +113,6 @@ bool mt_lends(struct task_struct *p)
 	return task_has_pi_waiters(p);
 }
 
-/* Whether the thread may leave the class for its slack now. */
-static bool has_slack(struct rq *rq, struct task_struct *p)
-{
-	struct mt_cpu *c = mt_cpu_of(rq);
-
-	if (likely(!p->macrotick.entity->slack))
-		return false;
-	if (!mt_first(c))
-		return true;
-	c->slack = true;
-	return false;
-}
-
 /*
  * A thread that is itself blocked on a lock is left alone: its priority is
  * part of that lock's order, and it does not run anyway. It is looked at
@@ -139,13 +128,15 @@ static bool is_misplaced(struct rq *rq, struct task_struct *p)
 		return true;
 	if (belongs_inside(rq, p))
 		return !inside;
-	return inside && p->macrotick.queued && (mt_lends(p) || has_slack(rq, p));
+	return inside && p->macrotick.queued && (mt_lends(p) || mt_goes_out(p));
 }
 
 static struct task_struct *find_misplaced_in(struct rq *rq, struct macrotick_served *entity)
 {
 	struct task_struct *p;
 
+	if (!entity->nr_boosted && !entity->nr_ready && likely(!entity->stopped))
+		return NULL;
 	list_for_each_entry(p, &entity->threads, macrotick.member) {
 		if (is_misplaced(rq, p))
 			return get_task_struct(p);
@@ -153,14 +144,47 @@ static struct task_struct *find_misplaced_in(struct rq *rq, struct macrotick_ser
 	return NULL;
 }
 
-static struct task_struct *find_misplaced(struct rq *rq)
+/*
+ * A pool may have very many threads, and looking for those in the wrong place
+ * must take no time from what the class serves meanwhile, except from its own
+ * windows: it waits until the class has nothing to do. Each thread is looked
+ * at once for each reason (mt_unsettle(), mt_unsettle_all()).
+ */
+static struct task_struct *find_misplaced_in_pool(struct rq *rq, struct macrotick_served *entity,
+						  unsigned int *looks)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	struct task_struct *p;
+
+	if (!entity->nr_unsettled)
+		return NULL;
+	if (c->served != entity && mt_first(c)) {
+		c->slack = true;
+		return NULL;
+	}
+	while (entity->nr_unsettled && *looks) {
+		p = list_first_entry(&entity->threads, struct task_struct, macrotick.member);
+		list_move_tail(&p->macrotick.member, &entity->threads);
+		entity->nr_unsettled--;
+		--*looks;
+		if (is_misplaced(rq, p))
+			return get_task_struct(p);
+	}
+	if (entity->nr_unsettled)
+		mt_want_settle(rq);
+	return NULL;
+}
+
+static struct task_struct *find_misplaced(struct rq *rq, unsigned int *looks)
 {
 	struct macrotick_served *entity;
 	struct task_struct *p = NULL;
 
 	raw_spin_rq_lock(rq);
 	list_for_each_entry(entity, &mt_cpu_of(rq)->entities, node) {
-		if (entity->nr_boosted || entity->nr_ready || unlikely(entity->stopped || entity->slack))
+		if (unlikely(entity->pool))
+			p = find_misplaced_in_pool(rq, entity, looks);
+		else
 			p = find_misplaced_in(rq, entity);
 		if (p)
 			break;
@@ -184,27 +208,24 @@ static void expel(struct rq *rq, struct task_struct *p)
 	raw_spin_rq_unlock(rq);
 }
 
-#define MT_SETTLE_ROUNDS	8
+/* In one interrupt: the next window may have to wait for its end. */
+#define MT_SETTLE_ROUNDS	2
+#define MT_SETTLE_LOOKS		32
 
 /**
  * mt_settle - move lock owners to the class they belong to now
  * @rq: this CPU's run queue, not locked; interrupts are off
  *
  * Every round changes the class of a thread for good, unless a window opens
- * or closes meanwhile, which happens on this CPU only. A pool with slack may
- * have many: between some of them interrupts are let in.
+ * or closes meanwhile, which happens on this CPU only. A pool may have
+ * many: between some of them interrupts are let in.
  */
 void mt_settle(struct rq *rq)
 {
 	struct task_struct *p;
-	unsigned int rounds = 0;
+	unsigned int rounds = MT_SETTLE_ROUNDS, looks = MT_SETTLE_LOOKS;
 
-	while ((p = find_misplaced(rq))) {
-		if (rounds++ == MT_SETTLE_ROUNDS) {
-			put_task_struct(p);
-			mt_want_settle(rq);
-			return;
-		}
+	while ((p = find_misplaced(rq, &looks))) {
 		raw_spin_lock(&p->pi_lock);
 		/* A requeue of PI futexes blocks a sleeping thread from elsewhere. */
 		if (likely(!p->pi_blocked_on)) {
@@ -215,5 +236,9 @@ void mt_settle(struct rq *rq)
 		raw_spin_unlock(&p->pi_lock);
 		trace_macrotick_boost(p, p->prio);
 		put_task_struct(p);
+		if (!--rounds) {
+			mt_want_settle(rq);
+			return;
+		}
 	}
 }

@@ -7,7 +7,7 @@
  * throttled deadline task. Time that the class does not use falls through.
  *
  * Two kinds of threads are served outside their windows, after the threads of
- * the open one: those with a fatal signal, until they leave the class in
+ * the open one: those with a fatal signal, but for a pool's, until they leave the class in
  * macrotick_exit_task() right at the beginning of their exit, and those that
  * were offered a lock, until they have taken it (boost.c). Neither may use
  * that time to spin for a lock that somebody else owns: they are parked.
@@ -40,6 +40,12 @@ void mt_add_urgent(struct rq *rq, struct task_struct *p)
 	mt_want_settle(rq);	/* which programs the timer, wherever this is called */
 }
 
+static void want_settle_of(struct rq *rq, struct task_struct *p)
+{
+	mt_unsettle(p);
+	mt_want_settle(rq);
+}
+
 static void remove_urgent(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
@@ -51,7 +57,7 @@ static void remove_urgent(struct rq *rq, struct task_struct *p)
 	m->parked = false;
 	mt_cpu_of(rq)->nr_urgent--;
 	if (unlikely(m->entity->stopped))
-		mt_want_settle(rq);	/* no window will serve it */
+		want_settle_of(rq, p);	/* no window will serve it */
 }
 
 static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
@@ -68,13 +74,24 @@ static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
 		add_nr_running(rq, 1);
 }
 
-/* A fatal signal: served outside the windows from now on. */
+static void note_doomed(struct task_struct *p)
+{
+	p->macrotick.entity->nr_doomed += !p->macrotick.doomed;
+	p->macrotick.doomed = true;
+}
+
+/*
+ * A fatal signal: served outside the windows from now on. A pool's thread
+ * leaves the class for that, for it can take as long as it likes to die.
+ */
 void mt_doom(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
-	m->doomed = true;
-	if (m->queued && !m->urgent)
+	note_doomed(p);
+	if (unlikely(m->pooled))
+		mt_want_slack(rq, p);
+	else if (m->queued && !m->urgent)
 		mt_add_urgent(rq, p);
 }
 
@@ -84,9 +101,9 @@ static void return_to_windows(struct rq *rq, struct task_struct *p)
 	if (p->macrotick.state == MACROTICK_READY)
 		mt_link_ready(rq, p);
 	if (mt_lends(p))
-		mt_want_settle(rq);
-	if (p->macrotick.entity->slack)
-		mt_want_slack(rq);
+		want_settle_of(rq, p);
+	if (mt_goes_out(p))
+		mt_want_slack(rq, p);
 }
 
 /*
@@ -100,7 +117,7 @@ static void look_at_urgent_one(struct rq *rq, struct task_struct *p)
 
 	if (waiter)
 		set_parked(rq, p, rt_mutex_owner(waiter->lock));
-	else if (p->macrotick.doomed)
+	else if (mt_dies_in_class(p))
 		set_parked(rq, p, false);
 	else
 		return_to_windows(rq, p);
@@ -137,7 +154,7 @@ void mt_serve_parked(struct rq *rq, struct mt_cpu *c)
 		if (p->macrotick.entity != c->served)
 			continue;
 		remove_urgent(rq, p);
-		if (p->macrotick.doomed)
+		if (mt_dies_in_class(p))
 			mt_add_urgent(rq, p);
 		else if (p->macrotick.state == MACROTICK_READY)
 			mt_link_ready(rq, p);
@@ -155,15 +172,16 @@ static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 
 	mt_advance(rq, ktime_get());
 	m->queued = true;
-	m->doomed |= __fatal_signal_pending(p);
-	if (unlikely(m->doomed || is_offered_lock(rq, p)))
+	if (unlikely(__fatal_signal_pending(p)))
+		note_doomed(p);
+	if (unlikely(mt_dies_in_class(p) || is_offered_lock(rq, p)))
 		mt_add_urgent(rq, p);
 	else if (m->state == MACROTICK_READY)
 		mt_link_ready(rq, p);
 	if (unlikely(mt_lends(p) || m->entity->stopped))
-		mt_want_settle(rq);
-	if (unlikely(m->entity->slack && !mt_is_served(rq, p)))
-		mt_want_slack(rq);
+		want_settle_of(rq, p);
+	if (unlikely(mt_goes_out(p) && (m->doomed || !mt_is_served(rq, p))))
+		mt_want_slack(rq, p);
 	mt_resched(rq, mt_cpu_of(rq));
 	mt_rearm(rq);
 }
@@ -329,6 +347,8 @@ static struct task_struct *pick_task_macrotick(struct rq *rq)
 static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct task_struct *next)
 {
 	account_curr(rq);
+	if (unlikely(p->pi_blocked_on) && p->macrotick.linked)
+		mt_note_contender(p);
 }
 
 static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool first)

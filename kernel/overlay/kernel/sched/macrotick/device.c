@@ -149,16 +149,10 @@ static int ioctl_get(void __user *user)
 		return -EINVAL;
 	arg.epoch_ns = arg.stretched_ns = arg.shrunk_ns = arg.corrections = 0;
 	arg.offset_ns = arg.error_ns = 0;
-	/* Copying may take as long as the caller likes: not under the mutex. */
-	scoped_guard(mutex, &mt_control) {
-		table = mt_table;
-		if (table) {
-			mt_table_get(table);
-			if (mt_running)
-				mt_describe_grid(&arg, table);
-		}
-	}
+	table = mt_installed_table();
 	if (table) {
+		if (READ_ONCE(table->epoch))
+			mt_describe_grid(&arg, table);
 		err = get_table(&arg, table);
 		mt_table_put(table);
 	} else {
@@ -167,16 +161,10 @@ static int ioctl_get(void __user *user)
 	return err ?: STORE(user, arg);
 }
 
-static int get_stats(struct macrotick_entity_stats *arg)
+static void get_stats_of(struct macrotick_entity_stats *arg, const struct macrotick_served *entity)
 {
-	struct macrotick_served *entity;
-	struct rq *rq;
+	struct rq *rq = cpu_rq(entity->cpu);
 
-	guard(mutex)(&mt_control);
-	if (!mt_table || arg->entity >= mt_table->nr_entities)
-		return -ENOENT;
-	entity = mt_table->slots[array_index_nospec(arg->entity, mt_table->nr_entities)].entity;
-	rq = cpu_rq(entity->cpu);
 	guard(irqsave)();
 	raw_spin_rq_lock(rq);
 	strscpy_pad(arg->name, entity->name);
@@ -196,7 +184,21 @@ static int get_stats(struct macrotick_entity_stats *arg)
 	arg->misses_in_row = entity->misses_in_row;
 	arg->stopped = entity->stopped;
 	raw_spin_rq_unlock(rq);
-	return 0;
+}
+
+static int get_stats(struct macrotick_entity_stats *arg)
+{
+	struct macrotick_table *table = mt_installed_table();
+	int err = 0;
+
+	if (!table)
+		return -ENOENT;
+	if (arg->entity < table->nr_entities)
+		get_stats_of(arg, table->slots[array_index_nospec(arg->entity, table->nr_entities)].entity);
+	else
+		err = -ENOENT;
+	mt_table_put(table);
+	return err;
 }
 
 static int ioctl_stats(void __user *user)

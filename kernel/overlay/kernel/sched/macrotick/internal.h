@@ -2,6 +2,7 @@
 /*
  * Macrotick: types and functions shared by the files of this directory.
  *
+ * admit.c   windows and SCHED_DEADLINE's promises
  * table.c   decodes and builds a table (no locks, may fail)
  * run.c     install, start, stop, remove (process context, may sleep)
  * swap.c    a table takes the place of the running one
@@ -15,7 +16,8 @@
  * miss.c    what becomes of jobs that are not done in time
  * device.c  /dev/macrotick
  *
- * Lock order: mt_control (mutex) > p->pi_lock > rq lock. Everything of an
+ * Lock order: mt_control (mutex) > mt_table_lock, and mt_control > p->pi_lock
+ * > rq lock. Everything of an
  * entity and of a CPU's position in the table is protected by the lock of
  * that CPU's run queue: a bound thread never leaves the CPU of its entity
  * (macrotick_pins()), so that its own run queue's lock is the same one.
@@ -41,12 +43,16 @@ struct macrotick_served {
 	int			cpu;
 	bool			removed;	/* no table has it any longer */
 	u64			next_job;	/* number of the next activation */
-	struct list_head	threads;	/* bound, in order of joining */
-	struct list_head	ready;		/* FIFO */
+	struct list_head	threads;	/* bound; in order of joining, but for a pool's */
+	struct list_head	ready;		/* in the order in which they are served */
+	struct rb_root_cached	turns;		/* of a pool that is not FIFO: the same, for whoever comes */
+	struct list_head	contenders;	/* those of them that may be blocked on a lock */
 	unsigned int		nr_threads;
 	unsigned int		nr_ready;
 	unsigned int		nr_jobs;	/* threads with an incomplete job */
 	unsigned int		nr_boosted;
+	unsigned int		nr_doomed;	/* threads with a fatal signal */
+	unsigned int		nr_unsettled;	/* of a pool: its first threads, for mt_settle() to look at */
 	char			name[MACROTICK_NAME_LEN];
 	bool			pool;
 	bool			by_priority;
@@ -117,7 +123,7 @@ struct macrotick_table {
 	struct kref		ref;
 	u64			cycle;
 	u64			lead;
-	u64			epoch;		/* while running, on CLOCK_MONOTONIC */
+	u64			epoch;		/* while running, on CLOCK_MONOTONIC; else zero */
 	bool			follows;	/* CLOCK_TAI */
 	struct mt_grid		grid;
 	unsigned int		nr_entities;
@@ -141,6 +147,7 @@ struct mt_cpu {
 	bool			tell;		/* somebody must be told of a miss */
 	struct macrotick_served	*served;	/* of the open window */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
+	unsigned int		share;		/* of the CPU, that windows take: see admit.c */
 	struct list_head	entities;	/* those with threads */
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
@@ -177,9 +184,20 @@ static inline void mt_entity_get(struct macrotick_served *entity)
 	kref_get(&entity->ref);
 }
 
+/* admit.c */
+int mt_admit(struct macrotick_install *arg, const struct macrotick_table *table);
+void mt_reserve(const struct macrotick_table *table, const struct macrotick_table *staged);
+
 /* run.c */
 extern struct mutex mt_control;
-extern struct macrotick_table *mt_table;	/* under mt_control */
+/*
+ * For those who only look: a thread of the class must not be frozen with
+ * mt_control in its hands, which has no priority inheritance without
+ * PREEMPT_RT. mt_table, mt_staged and the names of control groups change under
+ * mt_control and this.
+ */
+extern raw_spinlock_t mt_table_lock;
+extern struct macrotick_table *mt_table;
 extern bool mt_running;				/* the table, not stopped */
 extern struct wait_queue_head mt_start_wait;	/* for mt_running, or no membership */
 
@@ -195,6 +213,9 @@ static inline bool mt_would_freeze_itself(void)
 /* The first cycle begins this much later at the earliest. */
 #define MT_START_MARGIN_NS	(100 * NSEC_PER_USEC)
 
+void mt_publish(struct macrotick_table *table, struct macrotick_table *staged);
+struct macrotick_table *mt_installed_table(void);
+struct macrotick_table *mt_latest_table(void);
 int mt_install(struct macrotick_install *arg);
 int mt_start(struct macrotick_start *arg);
 int mt_stop(void);
@@ -212,7 +233,7 @@ static inline bool mt_has_windows(const struct macrotick_table *table, unsigned 
 }
 
 /* swap.c */
-extern struct macrotick_table *mt_staged;	/* under mt_control */
+extern struct macrotick_table *mt_staged;
 
 int mt_swap(struct macrotick_install *arg, struct macrotick_table *table);
 bool mt_swapped(void);
@@ -230,6 +251,7 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table);
 void mt_halt(struct rq *rq);
 void mt_stage(struct rq *rq, struct macrotick_table *table);
 void mt_begin_swap(struct rq *rq, struct macrotick_table *table);
+void mt_note_contender(struct task_struct *p);
 void mt_link_ready(struct rq *rq, struct task_struct *p);
 void mt_unlink_ready(struct rq *rq, struct task_struct *p);
 
@@ -258,10 +280,13 @@ int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrot
 		   struct macrotick_served *entity);
 void mt_pool_enter(struct task_struct *p, int policy, int priority);
 void mt_pool_link(struct task_struct *p);
+void mt_pool_unlink(struct task_struct *p);
 void mt_pool_account(struct task_struct *p, u64 delta);
 void mt_pool_turn(struct macrotick_served *entity);
 void mt_pool_yield(struct task_struct *p);
-void mt_want_slack(struct rq *rq);
+void mt_unsettle(struct task_struct *p);
+void mt_unsettle_all(struct macrotick_served *entity);
+void mt_want_slack(struct rq *rq, struct task_struct *p);
 void mt_grant_slack(struct rq *rq, struct mt_cpu *c);
 void mt_poke_groups(void);
 
@@ -333,6 +358,18 @@ static inline bool mt_is_active(const struct macrotick_served *entity)
 static inline bool mt_is_member(struct task_struct *p)
 {
 	return macrotick_class(p->policy, p->normal_prio);
+}
+
+/* Whether the thread may be served outside windows until it is gone: not a pool's, which leaves the class. */
+static inline bool mt_dies_in_class(struct task_struct *p)
+{
+	return p->macrotick.doomed && !p->macrotick.pooled;
+}
+
+/* Whether the thread's place outside its windows is outside the class. */
+static inline bool mt_goes_out(struct task_struct *p)
+{
+	return p->macrotick.pooled && (p->macrotick.entity->slack || p->macrotick.doomed);
 }
 
 /* Whether a window of the thread's entity is open on its run queue. */

@@ -85,9 +85,11 @@ static void unlink_member(struct rq *rq, struct task_struct *p)
 	mt_leave(p);
 	if (p->macrotick.boosted)
 		entity->nr_boosted--;
+	entity->nr_doomed -= p->macrotick.doomed;
 	list_del(&p->macrotick.member);
 	if (!--entity->nr_threads)
 		list_del(&entity->node);
+	entity->nr_unsettled = min(entity->nr_unsettled, entity->nr_threads);
 	mt_cpu_of(rq)->nr_threads--;
 	memset_after(&p->macrotick, 0, poked);
 }
@@ -199,7 +201,9 @@ static int bind_to(struct task_struct *p, struct macrotick_served *entity)
 		return err;
 	}
 	smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
-	mt_follow(entity);
+	/* It may have been stopped, as no pool is. */
+	if (!entity->pool)
+		mt_follow(entity);
 	wake_up_all(&mt_start_wait);
 	return 0;
 }

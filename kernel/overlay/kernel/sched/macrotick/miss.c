@@ -80,6 +80,7 @@ void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity)
 {
 	entity->stopped = true;
 	c->settle = true;
+	mt_unsettle_all(entity);
 }
 
 /*

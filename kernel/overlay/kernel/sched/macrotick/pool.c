@@ -49,14 +49,6 @@ int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrot
 	return 0;
 }
 
-/* Smaller goes first. */
-static unsigned int rank(const struct task_struct *p)
-{
-	const struct macrotick_task *m = &p->macrotick;
-
-	return m->entity->by_priority ? MAX_RT_PRIO - m->own_priority : 0;
-}
-
 /* Where priorities count, a thread of SCHED_FIFO takes no turns. */
 static bool takes_turns(const struct task_struct *p)
 {
@@ -65,23 +57,61 @@ static bool takes_turns(const struct task_struct *p)
 	return entity->slice && !(entity->by_priority && p->macrotick.own_policy == SCHED_FIFO);
 }
 
-static bool goes_before(const struct task_struct *a, const struct task_struct *b)
+/* Smaller goes first. Among equals those that take no turns do. */
+static unsigned int rank(const struct task_struct *p)
 {
-	if (rank(a) != rank(b))
-		return rank(a) < rank(b);
-	return takes_turns(a) && takes_turns(b) && a->macrotick.used < b->macrotick.used;
+	const struct macrotick_task *m = &p->macrotick;
+
+	return m->entity->by_priority ? 2 * (MAX_RT_PRIO - m->own_priority) + takes_turns(p) : 0;
 }
 
-/* Behind all that do not have to come after it. */
+static struct task_struct *of_turn(const struct rb_node *node)
+{
+	return rb_entry(node, struct task_struct, macrotick.turn);
+}
+
+static bool goes_before(struct rb_node *left, const struct rb_node *right)
+{
+	const struct macrotick_task *a = &of_turn(left)->macrotick, *b = &of_turn(right)->macrotick;
+
+	if (a->turn_rank != b->turn_rank)
+		return a->turn_rank < b->turn_rank;
+	return a->turn_key < b->turn_key;
+}
+
+/*
+ * Behind all that do not have to come after it. Its place is settled now; what
+ * it uses meanwhile moves it when its turn is over. After a swap that changed
+ * the order some may still be linked as before.
+ */
 static void link_in_order(struct task_struct *p)
 {
-	struct task_struct *before;
+	struct macrotick_served *entity = p->macrotick.entity;
+	struct rb_node *before, *after;
 
-	list_for_each_entry_reverse(before, &p->macrotick.entity->ready, macrotick.ready) {
-		if (!goes_before(p, before))
-			break;
+	if (!entity->slice) {
+		list_add_tail(&p->macrotick.ready, &entity->ready);
+		return;
 	}
-	list_add(&p->macrotick.ready, &before->macrotick.ready);
+	p->macrotick.turn_rank = rank(p);
+	p->macrotick.turn_key = takes_turns(p) ? p->macrotick.used : 0;
+	p->macrotick.ordered = true;
+	rb_add_cached(&p->macrotick.turn, &entity->turns, goes_before);
+	before = rb_prev(&p->macrotick.turn);
+	after = rb_next(&p->macrotick.turn);
+	if (before)
+		list_add(&p->macrotick.ready, &of_turn(before)->macrotick.ready);
+	else if (after)
+		list_add_tail(&p->macrotick.ready, &of_turn(after)->macrotick.ready);
+	else
+		list_add_tail(&p->macrotick.ready, &entity->ready);
+}
+
+/* The thread is no longer among the ready ones, or is to be linked anew. */
+void mt_pool_unlink(struct task_struct *p)
+{
+	rb_erase_cached(&p->macrotick.turn, &p->macrotick.entity->turns);
+	p->macrotick.ordered = false;
 }
 
 /*
@@ -102,6 +132,8 @@ void mt_pool_link(struct task_struct *p)
 static void link_again(struct task_struct *p)
 {
 	list_del(&p->macrotick.ready);
+	if (p->macrotick.ordered)
+		mt_pool_unlink(p);
 	link_in_order(p);
 }
 
@@ -142,16 +174,35 @@ void mt_pool_yield(struct task_struct *p)
 	link_again(p);
 }
 
+/* mt_settle() shall look at a thread. */
+void mt_unsettle(struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	if (!entity->pool)
+		return;
+	list_move(&p->macrotick.member, &entity->threads);
+	entity->nr_unsettled = min(entity->nr_unsettled + 1, entity->nr_threads);
+}
+
+/* The same for all threads of an entity. */
+void mt_unsettle_all(struct macrotick_served *entity)
+{
+	if (entity->pool)
+		entity->nr_unsettled = entity->nr_threads;
+}
+
 /*
  * With slack, threads outside their windows leave the class, one by one, in an
  * interrupt (mt_settle()). That must take no time from what the class serves
  * then: they wait until it has nothing to do. When their window opens they
  * come back at once, on their own account.
  */
-void mt_want_slack(struct rq *rq)
+void mt_want_slack(struct rq *rq, struct task_struct *p)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
+	mt_unsettle(p);
 	c->slack = true;
 	if (!mt_first(c))
 		mt_grant_slack(rq, c);
@@ -207,14 +258,12 @@ bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 	return true;
 }
 
-/* The nearest entity on the way up, or NULL. Names change under mt_control. */
-static const char *entity_of_group(struct task_group *tg)
+/* The nearest group on the way up that names an entity, or NULL. */
+static struct task_group *named_group(struct task_group *tg)
 {
-	for (; tg; tg = tg->parent) {
-		if (READ_ONCE(tg->macrotick_entity[0]))
-			return tg->macrotick_entity;
-	}
-	return NULL;
+	while (tg && !READ_ONCE(tg->macrotick_entity[0]))
+		tg = tg->parent;
+	return tg;
 }
 
 static struct task_group *group_of(struct task_struct *p)
@@ -222,37 +271,40 @@ static struct task_group *group_of(struct task_struct *p)
 	return css_tg(task_css(p, cpu_cgrp_id));
 }
 
-/* The pool that the caller's group wants it in; under mt_control. */
-static struct macrotick_served *wanted_pool(void)
+/* The entity that the caller's group names; whether it does. Should the name go meanwhile, another look is due. */
+static bool name_of_group(char *name)
 {
-	const struct mt_slot *slot;
-	const char *name;
+	const struct task_group *tg;
 
 	guard(rcu)();
-	name = entity_of_group(group_of(current));
-	slot = name ? mt_find_slot(mt_staged ?: mt_table, name) : NULL;
-	return slot && slot->entity->pool ? slot->entity : NULL;
-}
-
-/* The name of the pool to be joined; whether there is one. */
-static bool must_join(char *name)
-{
-	struct macrotick_served *wanted;
-
-	guard(mutex)(&mt_control);
-	wanted = wanted_pool();
-	if (wanted)
-		strscpy(name, wanted->name, MACROTICK_NAME_LEN);
-	return wanted;
-}
-
-static bool must_leave(void)
-{
-	/* First, so that none but a pool's thread waits here. */
-	if (!current->macrotick.grouped)
+	tg = named_group(group_of(current));
+	if (!tg)
 		return false;
-	guard(mutex)(&mt_control);
-	return current->macrotick.entity != wanted_pool();
+	guard(raw_spinlock_irqsave)(&mt_table_lock);
+	strscpy(name, tg->macrotick_entity, MACROTICK_NAME_LEN);
+	return true;
+}
+
+/* The pool that the caller's group wants it in, with a reference, or NULL. */
+static struct macrotick_served *wanted_pool(void)
+{
+	struct macrotick_served *entity = NULL;
+	char name[MACROTICK_NAME_LEN];
+	struct macrotick_table *table;
+	const struct mt_slot *slot;
+
+	if (!name_of_group(name))
+		return NULL;
+	table = mt_latest_table();
+	if (!table)
+		return NULL;
+	slot = mt_find_slot(table, name);
+	if (slot && slot->entity->pool) {
+		entity = slot->entity;
+		mt_entity_get(entity);
+	}
+	mt_table_put(table);
+	return entity;
 }
 
 /* Has a thread look at its group. Kernel threads do not come with groups. */
@@ -277,16 +329,20 @@ static void join(const char *name)
 /* On the way back to user space, or at the thread's end. */
 static void follow_group(struct callback_head *work)
 {
-	char name[MACROTICK_NAME_LEN];
+	struct macrotick_served *wanted;
 
 	/* What changes from now on is another poke. */
 	xchg(&current->macrotick.poked, false);
 	if (current->flags & PF_EXITING)
 		return;
-	if (must_leave())
+	wanted = wanted_pool();
+	if (current->macrotick.grouped && current->macrotick.entity != wanted)
 		mt_unbind(current);
-	if (!current->macrotick.entity && must_join(name))
-		join(name);
+	if (!wanted)
+		return;
+	if (!current->macrotick.entity)
+		join(wanted->name);
+	mt_entity_put(wanted);
 }
 
 static void poke(struct task_struct *p)
@@ -304,7 +360,7 @@ void macrotick_group_fork(struct task_struct *p)
 	if (!static_branch_unlikely(&macrotick_installed))
 		return;
 	guard(rcu)();
-	if (p->macrotick.grouped || entity_of_group(group_of(p)))
+	if (p->macrotick.grouped || named_group(group_of(p)))
 		poke(p);
 }
 
@@ -317,7 +373,7 @@ void macrotick_group_attach(struct cgroup_taskset *tset)
 	if (!static_branch_unlikely(&macrotick_installed))
 		return;
 	cgroup_taskset_for_each(p, css, tset) {
-		if (p->macrotick.grouped || entity_of_group(css_tg(css)))
+		if (p->macrotick.grouped || named_group(css_tg(css)))
 			poke(p);
 	}
 }
@@ -369,8 +425,11 @@ void mt_poke_groups(void)
 
 static int entity_show(struct seq_file *file, void *unused)
 {
-	guard(mutex)(&mt_control);
-	seq_printf(file, "%s\n", css_tg(seq_css(file))->macrotick_entity);
+	char name[MACROTICK_NAME_LEN];
+
+	scoped_guard(raw_spinlock_irqsave, &mt_table_lock)
+		strscpy(name, css_tg(seq_css(file))->macrotick_entity);
+	seq_printf(file, "%s\n", name);
 	return 0;
 }
 
@@ -386,7 +445,7 @@ static ssize_t entity_write(struct kernfs_open_file *of, char *buf, size_t lengt
 		return -EDEADLK;
 	if (strlen(name) >= MACROTICK_NAME_LEN)
 		return -ENAMETOOLONG;
-	scoped_guard(mutex, &mt_control)
+	scoped_guard(raw_spinlock_irqsave, &mt_table_lock)
 		strscpy_pad(tg->macrotick_entity, name);
 	poke_subtree(of_css(of));
 	return length;

@@ -12,12 +12,44 @@
 #include "internal.h"
 
 DEFINE_MUTEX(mt_control);
+DEFINE_RAW_SPINLOCK(mt_table_lock);
 struct macrotick_table *mt_table;
 bool mt_running;
 DECLARE_WAIT_QUEUE_HEAD(mt_start_wait);
 
 /* While a table is installed the scheduler core asks the class at all. */
 DEFINE_STATIC_KEY_FALSE(macrotick_installed);
+
+/* Under mt_control. */
+void mt_publish(struct macrotick_table *table, struct macrotick_table *staged)
+{
+	scoped_guard(raw_spinlock_irqsave, &mt_table_lock) {
+		mt_table = table;
+		mt_staged = staged;
+	}
+	mt_reserve(table, staged);
+}
+
+/* The table that is dispatched, if it runs; with a reference. */
+struct macrotick_table *mt_installed_table(void)
+{
+	guard(raw_spinlock_irqsave)(&mt_table_lock);
+	if (mt_table)
+		mt_table_get(mt_table);
+	return mt_table;
+}
+
+/* The table that threads are to join, with a reference: what a swap leaves behind gets no more. */
+struct macrotick_table *mt_latest_table(void)
+{
+	struct macrotick_table *table;
+
+	guard(raw_spinlock_irqsave)(&mt_table_lock);
+	table = mt_staged ?: mt_table;
+	if (table)
+		mt_table_get(table);
+	return table;
+}
 
 /* Between decoding and now a CPU may have gone offline. */
 static bool all_online(const struct macrotick_table *table)
@@ -35,6 +67,7 @@ static bool all_online(const struct macrotick_table *table)
 static int install(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	bool swap = arg->flags & MACROTICK_INSTALL_SWAP;
+	int err;
 
 	if (swap && !mt_table)
 		return -ENOENT;
@@ -46,7 +79,10 @@ static int install(struct macrotick_install *arg, struct macrotick_table *table)
 		return -EBUSY;
 	if (swap)
 		return mt_swap(arg, table);
-	mt_table = table;
+	err = mt_admit(arg, table);
+	if (err)
+		return err;
+	mt_publish(table, NULL);
 	static_branch_inc_cpuslocked(&macrotick_installed);
 	return 0;
 }
@@ -74,7 +110,11 @@ int mt_install(struct macrotick_install *arg)
 	return err;
 }
 
-/* The first thread of an entity that passes the test, with a reference. */
+/*
+ * The first thread of an entity that passes the test, with a reference. A
+ * pool may have very many: those that do not pass go behind the others, so
+ * that who asks again and again does not begin with them.
+ */
 struct task_struct *mt_find_member(struct macrotick_served *entity,
 				   bool (*test)(struct task_struct *p))
 {
@@ -89,6 +129,10 @@ struct task_struct *mt_find_member(struct macrotick_served *entity,
 			found = get_task_struct(p);
 			break;
 		}
+	}
+	if (found && entity->pool) {
+		list_rotate_to_front(&found->macrotick.member, &entity->threads);
+		mt_unsettle_all(entity);	/* whose place it loses */
 	}
 	raw_spin_rq_unlock(rq);
 	local_irq_restore(flags);
@@ -211,8 +255,8 @@ static int start_table(struct macrotick_table *table, void *arg)
 	follow_table(table);
 	/* Last, so that the margin is for the CPUs and not for the members. */
 	start->epoch_ns = mt_wind_forward(start->epoch_ns, offset, table);
-	table->epoch = start->epoch_ns - offset;
 	mt_init_grid(table, start->epoch_ns, offset);
+	WRITE_ONCE(table->epoch, start->epoch_ns - offset);
 	on_table_cpus(table, dispatch_on_this_cpu);
 	wake_up_all(&mt_start_wait);
 	return 0;
@@ -240,6 +284,7 @@ static int stop_table(struct macrotick_table *table, void *unused)
 		on_table_cpus(mt_staged, halt_on_this_cpu);
 	WRITE_ONCE(mt_running, false);
 	mt_settle_swap();
+	WRITE_ONCE(mt_table->epoch, 0);
 	follow_table(mt_table);
 	return 0;
 }
@@ -258,7 +303,7 @@ static int remove_table(struct macrotick_table *table, void *unused)
 	for (i = 0; i < table->nr_entities; i++)
 		mt_release_members(table->slots[i].entity);
 	mt_forget_notify_all();
-	mt_table = NULL;
+	mt_publish(NULL, NULL);
 	mt_table_put(table);
 	static_branch_dec_cpuslocked(&macrotick_installed);
 	return 0;

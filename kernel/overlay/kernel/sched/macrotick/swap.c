@@ -21,7 +21,7 @@
  */
 #include "internal.h"
 
-struct macrotick_table *mt_staged;	/* under mt_control */
+struct macrotick_table *mt_staged;
 
 /* CPUs that still have the old table. */
 static atomic_t nr_behind;
@@ -163,7 +163,7 @@ static void stage(struct macrotick_table *table)
 	unsigned int cpu, nr_concerned = 0;
 
 	table->epoch = U64_MAX;
-	mt_staged = table;
+	mt_publish(mt_table, table);
 	mark_leaving(table);
 	for_each_online_cpu(cpu)
 		nr_concerned += is_concerned(cpu);
@@ -180,12 +180,14 @@ static void stage(struct macrotick_table *table)
  *
  * Under mt_control. A stopped table is replaced at once.
  *
- * Return: 0, -EBUSY (a swap is under way, the clock is another, or an entity
- * with threads would change its CPU, as error in @arg says). Only then the caller keeps @table.
+ * Return: 0, -EBUSY (a swap is under way, the clock is another, an entity with
+ * threads would change its CPU, or SCHED_DEADLINE has promised what the windows
+ * need, as error in @arg says). Only then the caller keeps @table.
  */
 int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	struct macrotick_table *old = mt_table;
+	int err;
 
 	if (mt_staged) {
 		mt_refuse(arg, MACROTICK_ERR_INSTALLED, 0, 0);
@@ -197,12 +199,15 @@ int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)
 	}
 	if (!can_adopt(arg, table))
 		return -EBUSY;
+	err = mt_admit(arg, table);
+	if (err)
+		return err;
 	adopt(table);
 	if (mt_running) {
 		stage(table);
 		arg->swap_ns = table->grid.clock_epoch;
 	} else {
-		mt_table = table;
+		mt_publish(table, NULL);
 		retire(old, table);
 	}
 	return 0;
@@ -221,8 +226,7 @@ bool mt_finish_swap(void)
 
 	if (!table || atomic_read(&nr_behind))
 		return false;
-	mt_table = table;
-	mt_staged = NULL;
+	mt_publish(table, NULL);
 	retire(old, table);
 	return true;
 }
@@ -239,7 +243,7 @@ void mt_settle_swap(void)
 		mt_finish_swap();
 		return;
 	}
-	mt_staged = NULL;
+	mt_publish(mt_table, NULL);
 	mark_leaving(NULL);
 	retire(table, mt_table);
 }

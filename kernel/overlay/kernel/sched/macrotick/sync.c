@@ -206,7 +206,7 @@ void mt_follow_grid(struct mt_cpu *c)
 	c->shift = shift;
 }
 
-/* What MACROTICK_IOC_GET tells of a running table. Under mt_control. */
+/* What MACROTICK_IOC_GET tells of a running table. */
 void mt_describe_grid(struct macrotick_get *arg, struct macrotick_table *table)
 {
 	const struct mt_grid *grid = &table->grid;

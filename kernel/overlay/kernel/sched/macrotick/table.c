@@ -46,6 +46,8 @@ static struct macrotick_served *alloc_entity(const char *name)
 	INIT_LIST_HEAD(&entity->node);
 	INIT_LIST_HEAD(&entity->threads);
 	INIT_LIST_HEAD(&entity->ready);
+	INIT_LIST_HEAD(&entity->contenders);
+	entity->turns = RB_ROOT_CACHED;
 	return entity;
 }
 

@@ -26,6 +26,25 @@ static const struct mt_window *current_window(const struct mt_cpu *c)
 	return &c->schedule->windows[c->pos];
 }
 
+/*
+ * Ready threads that may be blocked on a lock: to be found at a window's end
+ * without a look at all of them. One that runs on stays noted until it stops
+ * being ready.
+ */
+void mt_note_contender(struct task_struct *p)
+{
+	if (p->macrotick.contending)
+		return;
+	p->macrotick.contending = true;
+	list_add_tail(&p->macrotick.contends, &p->macrotick.entity->contenders);
+}
+
+static void forget_contender(struct task_struct *p)
+{
+	p->macrotick.contending = false;
+	list_del(&p->macrotick.contends);
+}
+
 /* Threads of the open window's entity count as runnable; others do not. */
 void mt_link_ready(struct rq *rq, struct task_struct *p)
 {
@@ -35,6 +54,8 @@ void mt_link_ready(struct rq *rq, struct task_struct *p)
 		mt_pool_link(p);
 	else
 		list_add_tail(&p->macrotick.ready, &entity->ready);
+	if (unlikely(p->pi_blocked_on))
+		mt_note_contender(p);
 	p->macrotick.linked = true;
 	entity->nr_ready++;
 	if (mt_cpu_of(rq)->served == entity)
@@ -46,6 +67,10 @@ void mt_unlink_ready(struct rq *rq, struct task_struct *p)
 	struct macrotick_served *entity = p->macrotick.entity;
 
 	list_del(&p->macrotick.ready);
+	if (unlikely(p->macrotick.ordered))
+		mt_pool_unlink(p);
+	if (unlikely(p->macrotick.contending))
+		forget_contender(p);
 	p->macrotick.linked = false;
 	entity->nr_ready--;
 	if (mt_cpu_of(rq)->served == entity)
@@ -100,6 +125,12 @@ static void activate_entity(struct rq *rq, struct mt_cpu *c, const struct mt_win
 		activate_thread(rq, p, job, nominal, w->lead);
 }
 
+static void want_settle_of(struct mt_cpu *c, struct macrotick_served *entity)
+{
+	c->settle = true;
+	mt_unsettle_all(entity);
+}
+
 static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
 	struct macrotick_served *entity = w->entity;
@@ -125,7 +156,8 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 	add_nr_running(rq, entity->nr_ready);
 	if (unlikely(!list_empty(&c->parked)))
 		mt_serve_parked(rq, c);
-	c->settle |= entity->nr_boosted || entity->slack;
+	if (unlikely(entity->nr_boosted || entity->slack))
+		want_settle_of(c, entity);
 	trace_macrotick_window_begin(entity->name, cpu_of(rq), c->base + w->offset);
 }
 
@@ -137,14 +169,24 @@ static void next_position(struct mt_cpu *c)
 	c->base += c->table->cycle;
 }
 
+/* At a window's end so many threads at most are released, or a pool could delay the next window. */
+#define MT_RELEASE_MAX	32
+
 /* Threads that lose their window and must not be frozen, for the sake of others. */
 static void release_owners(struct rq *rq, struct macrotick_served *entity)
 {
 	struct task_struct *p, *next;
+	unsigned int n = 0;
 
-	list_for_each_entry_safe(p, next, &entity->ready, macrotick.ready) {
+	if (rq->curr->pi_blocked_on && rq->curr->macrotick.linked && rq->curr->macrotick.entity == entity)
+		mt_note_contender(rq->curr);
+	list_for_each_entry_safe(p, next, &entity->contenders, macrotick.contends) {
+		if (n++ == MT_RELEASE_MAX)
+			return;
 		if (p->pi_blocked_on)
 			mt_add_urgent(rq, p);
+		else
+			forget_contender(p);
 	}
 }
 
@@ -156,11 +198,15 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 	if (unlikely(!entity))
 		return;
 	c->served = NULL;
-	c->settle |= entity->nr_boosted > 0;
+	if (unlikely(entity->nr_boosted))
+		want_settle_of(c, entity);
 	if (likely(!entity->nr_ready))
 		return;
 	sub_nr_running(rq, entity->nr_ready);
-	c->slack |= entity->slack;
+	if (unlikely(entity->slack || entity->nr_doomed)) {
+		c->slack = true;
+		mt_unsettle_all(entity);
+	}
 	release_owners(rq, entity);
 }
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: admission beside SCHED_DEADLINE.
+ *
+ * Windows come before deadline tasks, so that a CPU with windows is to them
+ * one with so much less capacity. Their own admission is asked with what is
+ * left (macrotick_dl_capacity()), and a table is refused where it would not
+ * leave what was promised. That a CPU has at all room for its windows is
+ * table.c's affair.
+ */
+#include "internal.h"
+
+/* What a table's windows take of a CPU, leads included, in units of SCHED_CAPACITY_SCALE. */
+static unsigned int share_in(const struct macrotick_table *table, unsigned int cpu)
+{
+	const struct mt_schedule *schedule;
+	const struct mt_window *w;
+	u64 sum = 0;
+
+	if (!mt_has_windows(table, cpu))
+		return 0;
+	schedule = &table->schedules[cpu];
+	for (w = schedule->windows; w < schedule->windows + schedule->nr_windows; w++) {
+		if (!(w->flags & MACROTICK_WINDOW_SYNC))
+			sum += w->end - w->offset + w->lead;
+	}
+	return DIV64_U64_ROUND_UP(sum << SCHED_CAPACITY_SHIFT, table->cycle);
+}
+
+/**
+ * mt_reserve - have the windows of up to two tables kept free of deadline tasks
+ * @table: a table, or NULL
+ * @staged: the one that takes its place, or NULL
+ *
+ * Under mt_control.
+ */
+void mt_reserve(const struct macrotick_table *table, const struct macrotick_table *staged)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(per_cpu(mt_cpus, cpu).share, max(share_in(table, cpu), share_in(staged, cpu)));
+}
+
+/**
+ * macrotick_dl_capacity - what windows leave of the capacity of a root domain
+ * @cpu: a CPU of it
+ * @capacity: that of all its active CPUs
+ *
+ * Hook of SCHED_DEADLINE's admission.
+ */
+unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
+{
+	unsigned long taken = 0;
+	int i;
+
+	for_each_cpu_and(i, cpu_rq(cpu)->rd->span, cpu_active_mask)
+		taken += cap_scale(READ_ONCE(per_cpu(mt_cpus, i).share), arch_scale_cpu_capacity(i));
+	return capacity - min(capacity, taken);
+}
+
+/* What deadline tasks were promised, as a share of one CPU (to_ratio()), without the fair class's server. */
+static u64 promised(const struct root_domain *rd)
+{
+	u64 servers = 0;
+	int i;
+
+	for_each_cpu(i, rd->span)
+		servers += cpu_rq(i)->fair_server.dl_bw;
+	return rd->dl_bw.total_bw - min(rd->dl_bw.total_bw, servers);
+}
+
+/* Whether a CPU's root domain keeps its promises; else how much it has promised. */
+static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
+{
+	unsigned long capacity = 0;
+	struct root_domain *rd;
+	struct dl_bw *dl_b;
+	int i;
+
+	guard(irqsave)();	/* which keeps the root domain */
+	rd = cpu_rq(cpu)->rd;
+	for_each_cpu_and(i, rd->span, cpu_active_mask)
+		capacity += arch_scale_cpu_capacity(i);
+	dl_b = &rd->dl_bw;
+	guard(raw_spinlock)(&dl_b->lock);
+	*bandwidth = promised(rd);
+	return !*bandwidth || dl_b->bw == -1 ||
+		cap_scale(dl_b->bw, macrotick_dl_capacity(cpu, capacity)) >= dl_b->total_bw;
+}
+
+/**
+ * mt_admit - whether a table leaves deadline tasks what they were promised
+ * @arg: the request; tells the first window of the CPU, and the per mille of
+ *	one CPU that deadline tasks have there
+ * @table: what was decoded
+ *
+ * Under mt_control, with no CPU coming or going. From here on deadline tasks
+ * are admitted beside both the installed table and this one, until
+ * mt_reserve().
+ *
+ * Return: 0 or -EBUSY.
+ */
+int mt_admit(struct macrotick_install *arg, const struct macrotick_table *table)
+{
+	unsigned int cpu;
+	u64 bandwidth;
+
+	mt_reserve(mt_table, table);
+	for_each_online_cpu(cpu) {
+		if (!mt_has_windows(table, cpu) || keeps_promises(cpu, &bandwidth))
+			continue;
+		mt_reserve(mt_table, mt_staged);
+		mt_refuse(arg, MACROTICK_ERR_BANDWIDTH, table->schedules[cpu].windows - table->windows,
+			  (bandwidth * 1000) >> BW_SHIFT);
+		return -EBUSY;
+	}
+	return 0;
+}
