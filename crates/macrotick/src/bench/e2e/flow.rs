@@ -91,6 +91,7 @@ pub mod tests {
             tier: Tier::KernelClass,
             environment: Environment::default(),
             lead: None,
+            clock: None,
             duration: cycle,
             tasks: vec![task("sender", sender), task("receiver", receiver)],
             pools: Vec::new(),
