@@ -285,6 +285,7 @@ static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_tab
 /* Between two cycles, with no window open. */
 static bool is_at_swap(const struct mt_cpu *c, u64 base)
 {
+	/* Pairs with set_epoch(). */
 	return unlikely(c->staged) && base >= smp_load_acquire(&c->staged->epoch);
 }
 
