@@ -32,6 +32,14 @@ fn the_pool_has_its_budget_around_the_tasks() {
 }
 
 #[test]
+fn no_window_lies_in_the_sync_window_of_the_shared_clock() {
+    let plan = planned("examples/shared-clock.yaml");
+    let sync = plan.system.sync.unwrap();
+    assert_eq!(sync.offset, Duration::from_millis(9));
+    assert!(plan.tables[0].windows.iter().all(|window| window.end() % plan.cycle <= sync.offset));
+}
+
+#[test]
 fn response_has_two_thousand_activations() {
     let plan = planned("bench/response.yaml");
     assert!(plan.system.duration / plan.system.tasks[0].period >= 2000);

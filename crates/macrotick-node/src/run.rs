@@ -235,17 +235,19 @@ impl<'a> Run<'a> {
 
     /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
     fn start(&mut self, signals: &Signals) -> Result<Instant, NodeError> {
-        self.place_tasks()?;
-        let epoch = match &self.table {
-            Some(table) => {
-                self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
-                if let Some(pools) = &mut self.pools {
-                    pools.bind_kernel_threads(self.deployment.plan, table)?;
-                }
-                self.start_table(table)?
-            }
-            None => choose_epoch(sys::now(), self.options.start_delay),
+        let delay = self.options.start_delay;
+        let mut epoch = match self.discipline {
+            Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
+            None => choose_epoch(sys::now(), delay),
         };
+        self.place_tasks()?;
+        if let Some(table) = &self.table {
+            self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
+            if let Some(pools) = &mut self.pools {
+                pools.bind_kernel_threads(self.deployment.plan, table)?;
+            }
+            epoch = self.start_table(table, epoch)?;
+        }
         if self.deployment.backend == Backend::User {
             for table in self.deployment.plan.tables.iter().filter(|table| !table.windows.is_empty()) {
                 self.dispatchers.push(Dispatcher::start(table, self.deployment.plan.cycle, epoch, &self.tasks)?);
@@ -267,13 +269,8 @@ impl<'a> Run<'a> {
         Ok(epoch)
     }
 
-    /// Returns the epoch on `CLOCK_MONOTONIC`, whatever the table's clock.
-    fn start_table(&self, table: &InstalledTable) -> Result<Instant, NodeError> {
-        let delay = self.options.start_delay;
-        let epoch = match self.discipline {
-            Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
-            None => choose_epoch(sys::now(), delay),
-        };
+    /// Starts the table at an epoch on its clock, and returns it on `CLOCK_MONOTONIC`.
+    fn start_table(&self, table: &InstalledTable, epoch: Instant) -> Result<Instant, NodeError> {
         let in_force = table.start(epoch)?;
         if in_force != epoch {
             return Err(NodeError::EpochPassed(in_force - epoch));

@@ -235,6 +235,48 @@ fn the_same_observation_gives_the_same_bytes() {
 }
 
 #[test]
+fn the_clock_says_who_synchronises_it_and_what_it_took() {
+    let followed = |clock: ClockInForce| {
+        let (observation, report) = changed(|run| run.clock = Some(clock));
+        (terminal(&report, false, 200), html(&report, &observation), report)
+    };
+    let free = ClockInForce {
+        synchronised: false,
+        estimated_error: None,
+        stretched: ns(0),
+        shrunk: ns(0),
+        corrections: 0,
+        rest: ns(0),
+    };
+    let (text, page, report) = followed(free);
+    assert!(text.contains("clock   table on an unsynchronised clock, CLOCK_TAI; never corrected\n"), "{text}");
+    assert!(page.contains("<br>Clock: table on an unsynchronised clock, CLOCK_TAI; never corrected."));
+    assert!(report.to_json().contains("\"synchronised\": false"));
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("nobody synchronises that clock")));
+
+    let held = ClockInForce {
+        synchronised: true,
+        estimated_error: Some(ns(12_000)),
+        stretched: ns(700),
+        shrunk: ns(50),
+        corrections: 3,
+        rest: ns(-40),
+    };
+    let (text, _, report) = followed(held);
+    let expected =
+        "CLOCK_TAI, synchronised, estimated error 12us; corrected 3 times, +700ns -50ns, still -40ns beside it";
+    assert!(text.contains(expected), "{text}");
+    assert!(!report.caveats.iter().any(|caveat| caveat.contains("CLOCK_TAI")));
+}
+
+#[test]
+fn a_clock_that_nobody_followed_is_a_caveat() {
+    let sync = SyncWindow { period: ns(1000), offset: ns(0), length: ns(100), bound: ns(10) };
+    let (_, report) = changed(|run| run.plan.system.sync = Some(sync));
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("here the run was on CLOCK_MONOTONIC")));
+}
+
+#[test]
 fn the_lab_and_the_tier_have_their_caveats() {
     let (_, report) = changed(|_| ());
     assert!(report.caveats[0].contains("Neither caches nor the speed of devices are modelled"));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use macrotick_model::{Backend, Observation};
+use macrotick_model::{Backend, Duration, Observation};
 use macrotick_report::{Metric, Report};
 
 /// A folder of its own per test, below the target folder.
@@ -70,6 +70,35 @@ fn the_robot_arm_holds_under_the_kernel_class_and_misses_under_the_stock_policy(
     let other = report(&bytes);
     assert_eq!(code, 1);
     assert!(misses(&other) > 100, "{} misses", misses(&other));
+}
+
+/// The example's load sets the clock, and the table follows it.
+#[test]
+#[ignore = "needs the lab"]
+fn a_table_follows_the_clock_and_says_who_else_does() {
+    let (code, bytes) = run("examples/shared-clock", Backend::Kernel, "500ms", &folder("shared-clock"));
+    let kernel = report(&bytes);
+    assert_eq!((code, misses(&kernel)), (0, 0));
+    assert!(kernel.tasks.iter().all(|task| task.activations > 40 && task.completed == task.activations));
+    let clock = kernel.clock.unwrap();
+    assert!(!clock.synchronised && clock.estimated_error.is_none());
+    assert!((1..=10).contains(&clock.corrections) && clock.rest == Duration::ZERO, "{clock:?}");
+    let moved = clock.stretched.max(clock.shrunk);
+    assert!(moved > Duration::ZERO && moved <= Duration::from_millis(5), "{clock:?}");
+    assert!(macrotick_report::terminal(&kernel, false, 200)
+        .contains("table on an unsynchronised clock, CLOCK_TAI; corrected"));
+    // The time that the table took out or put in is in nobody's lateness.
+    let latest = kernel.tasks.iter().filter_map(|task| task.samples(Metric::Lateness).last().copied()).max();
+    assert!(latest < Some(100_000), "{latest:?} ns late");
+
+    let description = "examples/shared-clock.yaml";
+    let refused = macrotick(&["run", description, "--lab", "--backend", "user", "--duration", "100ms"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("which only the kernel class follows"), "{said}");
+    let (_, bytes) = run("examples/shared-clock", Backend::Fifo, "100ms", &folder("shared-clock-fifo"));
+    let fifo = report(&bytes);
+    assert_eq!(fifo.clock, None);
+    assert!(fifo.caveats.iter().any(|caveat| caveat.contains("here the run was on CLOCK_MONOTONIC")));
 }
 
 /// Lab figures repeat to the bit and may be asserted; these are the aims for the class.

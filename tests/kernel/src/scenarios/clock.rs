@@ -312,7 +312,7 @@ fn swap_while_corrected() -> Check {
     }
     ensure_eq!(grid.error(), -3 * bound(), "what is left before the swap");
     watch.expected[0].push(grid.at(BEFORE));
-    sys::sleep_until(grid.at(SYNC - 1));
+    sys::sleep_until(grid.at(SYNC - 4));
     let next = Table { cycle_ns: 25 * u, ..table(0) };
     let second = next.swap(&watch.device).map_err(|refusal| format!("swap: {refusal:?}"))?;
     watch.expected[1].push(grid.at(AFTER));
