@@ -49,7 +49,10 @@ the preempting task; `competing tasks` adds 14 more with periods of the automoti
 execution times (65 % of the processor in the worst case); `ping flood` adds a SCHED_FIFO 40 process that \
 sends pings of 6000 bytes through the bridge to the receiver's namespace, each as soon as the last was answered. Under \
 every policy jobs are released at the instants of the same table, from which stock policies profit: in the paper they \
-are released without one. An outlier is a datagram that took longer than a period.";
+are released without one. Under SCHED_DEADLINE the receiver is done 300 us early, because its deadline comes before \
+that of the preempting task. Under SCHED_FIFO the flood's outliers come from the server that gives the fair class 50 ms \
+of every second: it precedes all of SCHED_FIFO, whatever locks the flood holds by then. An outlier is a datagram that \
+took longer than a period.";
 
 /// One run.
 struct Case {
