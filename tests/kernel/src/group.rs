@@ -41,6 +41,17 @@ impl Group {
         write(&format!("{}/{file}", self.0), value)
     }
 
+    /// Reads one of its files.
+    pub fn get(&self, file: &str) -> Check<String> {
+        let path = format!("{}/{file}", self.0);
+        fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+    }
+
+    /// Removes it, if nobody is in it.
+    pub fn remove(&self) -> Check {
+        fs::remove_dir(&self.0).map_err(|error| format!("{}: {error}", self.0))
+    }
+
     /// Names the entity whose windows serve it; an empty name: none.
     pub fn serve(&self, entity: &str) -> Check {
         self.set("cpu.tt.entity", &format!("{entity}\n"))

@@ -16,6 +16,7 @@ pub mod process;
 pub mod random;
 pub mod runner;
 pub mod scenarios;
+pub mod slab;
 pub mod sys;
 pub mod table;
 pub mod trace;

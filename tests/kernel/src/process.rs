@@ -191,6 +191,43 @@ pub fn hog(attr: sys::SchedAttr) -> Child {
     })
 }
 
+/// What descendants leave behind becomes a child of this process.
+pub fn adopt() {
+    // SAFETY: takes numbers.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Kills all descendants and reaps those that have ended. Whether there was none.
+pub fn end_all() -> bool {
+    let left = descendants();
+    left.iter().for_each(|(pid, _)| Child { pid: *pid }.signal(libc::SIGKILL));
+    // SAFETY: ignores the status.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+    left.is_empty()
+}
+
+/// The processes below this one: process id and `/proc/PID/stat`.
+pub fn descendants() -> Vec<(i32, String)> {
+    let mut parents = std::collections::BTreeMap::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    for pid in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).to_owned();
+        if let Some(parent) = fields.split(' ').nth(1).and_then(|field| field.parse::<i32>().ok()) {
+            parents.insert(pid, (parent, stat));
+        }
+    }
+    let ours = std::process::id() as i32;
+    let below = |mut pid: i32| loop {
+        match parents.get(&pid) {
+            Some((parent, _)) if *parent == ours => return true,
+            Some((parent, _)) => pid = *parent,
+            None => return false,
+        }
+    };
+    parents.iter().filter(|(pid, _)| below(**pid)).map(|(pid, (_, stat))| (*pid, stat.trim().to_owned())).collect()
+}
+
 /// The first kernel thread with a name.
 pub fn kernel_thread(name: &str) -> Check<i32> {
     let entries = std::fs::read_dir("/proc").map_err(|error| error.to_string())?.flatten();

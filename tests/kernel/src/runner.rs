@@ -36,8 +36,7 @@ pub fn run(scenarios: &[Scenario]) -> bool {
 
 /// What scenarios leave behind becomes a child of this process, so that it can be reaped, however busy it is.
 pub fn adopt() {
-    // SAFETY: takes numbers.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+    process::adopt();
     begin();
 }
 
@@ -97,18 +96,7 @@ fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
 
 /// Ends every process that the scenario left, removes the table, and brings CPUs back.
 pub fn clean_up() -> Check {
-    let gone = sys::eventually(5_000_000_000, || {
-        let left = others();
-        // SAFETY: takes numbers; reaping ignores the status.
-        unsafe {
-            for (pid, _) in &left {
-                libc::kill(*pid, libc::SIGKILL);
-            }
-            while libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {}
-        }
-        left.is_empty()
-    });
-    if !gone {
+    if !sys::eventually(5_000_000_000, process::end_all) {
         return Err(format!("processes survive SIGKILL: {}", survivors().join("; ")));
     }
     match Device::open().map(|device| device.remove()) {
@@ -131,7 +119,7 @@ fn remains() -> String {
     for stats in (0..8).map_while(|entity| device.as_ref()?.stats(entity).ok()) {
         text += &format!("{stats:?}\n");
     }
-    for (pid, stat) in others() {
+    for (pid, stat) in process::descendants() {
         let stack = std::fs::read_to_string(format!("/proc/{pid}/stack")).unwrap_or_default();
         text += &format!("{stat}\n{stack}");
     }
@@ -139,27 +127,8 @@ fn remains() -> String {
 }
 
 fn survivors() -> Vec<String> {
-    others().into_iter().map(|(pid, stat)| format!("{pid} {}", stat.chars().take(60).collect::<String>())).collect()
-}
-
-/// The processes below this one: process id and `/proc/PID/stat`.
-fn others() -> Vec<(i32, String)> {
-    let mut parents = std::collections::BTreeMap::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    for pid in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
-        let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).to_owned();
-        if let Some(parent) = fields.split(' ').nth(1).and_then(|field| field.parse::<i32>().ok()) {
-            parents.insert(pid, (parent, stat));
-        }
-    }
-    let ours = std::process::id() as i32;
-    let below = |mut pid: i32| loop {
-        match parents.get(&pid) {
-            Some((parent, _)) if *parent == ours => return true,
-            Some((parent, _)) => pid = *parent,
-            None => return false,
-        }
-    };
-    parents.iter().filter(|(pid, _)| below(**pid)).map(|(pid, (_, stat))| (*pid, stat.trim().to_owned())).collect()
+    process::descendants()
+        .into_iter()
+        .map(|(pid, stat)| format!("{pid} {}", stat.chars().take(60).collect::<String>()))
+        .collect()
 }

@@ -18,6 +18,8 @@ mod rttests;
 mod storm;
 mod swap;
 
+pub use fuzz::CALLS_OF;
+
 use crate::check::Check;
 
 /// Something that must hold.

@@ -1,7 +1,7 @@
 //! The scenarios and the golden schedules in the lab.
 //!
 //! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
-//! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
+//! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2, 4 and 6 CPUs, the kernel
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
 //! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios and golden schedules; the latter begin
 //! at other instants, too.
@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use macrotick_kernel_tests::golden::{Case, SEPARATOR};
-use macrotick_kernel_tests::scenarios::{self, Scenario};
+use macrotick_kernel_tests::scenarios::{self, Scenario, CALLS_OF};
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, Layout};
 use macrotick_model::Duration;
@@ -131,12 +131,18 @@ impl Suite {
 
     /// What the scenarios complain of; an error if one has no result, or if the kernel complains.
     fn run_in_one_guest(&self, names: &[&str]) -> Result<Vec<String>, String> {
+        self.play(names).map(|(problems, _)| problems)
+    }
+
+    /// The same, and all that they print.
+    fn play(&self, names: &[&str]) -> Result<(Vec<String>, String), String> {
         let mut job = job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()));
         // Lockdep and KASAN make every path so long that a slow clock would leave no time for it.
         job.shift = if self.flavor == Flavor::Debug { 0 } else { 2 };
         let outcome = boot(&job);
         println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
-        let problems = problems(names, &outcome.stdout_text());
+        let output = outcome.stdout_text();
+        let problems = problems(names, &output);
         let complaints = complaints(&outcome);
         let expected = if problems.is_empty() { GuestStatus::Exited(0) } else { GuestStatus::Exited(1) };
         if !complaints.is_empty() || outcome.status != expected || problems.iter().any(|one| one.ends_with(NO_RESULT)) {
@@ -146,7 +152,17 @@ impl Suite {
         if !problems.is_empty() {
             println!("{}", outcome.stderr_text());
         }
-        Ok(problems)
+        Ok((problems, output))
+    }
+
+    /// What fuzzers must never break: the kernel is silent, keeps nothing, works afterwards. How many calls they made.
+    fn fuzz(&self, name: &str) -> u64 {
+        let (problems, output) = self.play(&[name]).unwrap_or_else(|reason| panic!("{name}: {reason}"));
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+        let (_, rest) = output.split_once(CALLS_OF).unwrap_or_else(|| panic!("{name} tells no calls:\n{output}"));
+        println!("{name} on {} CPUs, {CALLS_OF}{rest}", self.cpus);
+        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{name}: no number in {rest}"))
     }
 }
 
@@ -268,6 +284,29 @@ fn full_debug_on_two_cpus() {
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_four_cpus() {
     Suite { flavor: Flavor::Debug, cpus: 4, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_debug_on_six_cpus() {
+    Suite { flavor: Flavor::Debug, cpus: 6, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
+}
+
+/// Calls of the device and of control groups' files that the debug kernel must survive in one go.
+const FUZZED_CALLS: u64 = 200_000;
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_fuzz_on_debug() {
+    let debug = |cpus| Suite { flavor: Flavor::Debug, cpus, ..SHORT };
+    let calls: u64 = std::thread::scope(|scope| {
+        // A guest has one host CPU.
+        let still = scope.spawn(|| debug(1).fuzz("full_fuzz_3") + debug(2).fuzz("full_fuzz_4"));
+        let hotplug = scope.spawn(|| debug(4).fuzz("full_fuzz_hotplug_long"));
+        still.join().expect("guests without hotplug") + hotplug.join().expect("guest with hotplug")
+    });
+    println!("{calls} calls");
+    assert!(calls >= FUZZED_CALLS, "{calls} calls of {FUZZED_CALLS}");
 }
 
 #[test]
