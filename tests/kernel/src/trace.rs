@@ -40,6 +40,20 @@ pub fn stop() -> Check<Vec<Switch>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
+/// What one of the class's tracepoints said while something happened: its fields, a line each.
+pub fn said(event: &str, happens: impl FnOnce() -> Check) -> Check<Vec<String>> {
+    let enable = format!("events/macrotick/{event}/enable");
+    set("trace", "")?;
+    set(&enable, "1")?;
+    set("tracing_on", "1")?;
+    let happened = happens();
+    set(&enable, "0")?;
+    let text = fs::read_to_string(format!("{TRACEFS}/trace")).map_err(|error| error.to_string())?;
+    happened?;
+    let head = format!(": {event}: ");
+    Ok(text.lines().filter_map(|line| Some(line.split_once(&head)?.1.to_owned())).collect())
+}
+
 /// `comm-pid [001] d..2. 12.345678: sched_switch: ... ==> next_comm=NAME next_pid=...`
 fn parse(line: &str) -> Option<Switch> {
     let (head, event) = line.split_once(": sched_switch: ")?;

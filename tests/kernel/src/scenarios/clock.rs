@@ -9,7 +9,7 @@ use crate::check::{Check, Explain};
 use crate::process::{member, periodic};
 use crate::sys::{self, SchedAttr};
 use crate::table::{Refusal, Table};
-use crate::{ensure, ensure_eq};
+use crate::{ensure, ensure_eq, trace};
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("clock_steady", || follows(0, 12, &[])).punctual(),
@@ -19,6 +19,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("clock_steps_of_many_cycles", steps_of_many_cycles).punctual(),
     Scenario::new("clock_tai_leaps", tai_leaps).punctual(),
     Scenario::new("clock_slewed", slewed).punctual(),
+    Scenario::new("clock_traced", traced).punctual(),
     Scenario::new("clock_epochs", epochs),
     Scenario::new("clock_swap_while_corrected", swap_while_corrected).punctual(),
     Scenario::new("clock_swap_refused", swap_refused),
@@ -274,6 +275,27 @@ fn slewed() -> Check {
     change(libc::ADJ_FREQUENCY | libc::ADJ_TICK | libc::ADJ_OFFSET | libc::ADJ_STATUS, 0, usual, 400_000)?;
     follows(0, 10, &[])?;
     change(libc::ADJ_OFFSET | libc::ADJ_FREQUENCY | libc::ADJ_STATUS, 0, usual, 0)
+}
+
+/// A tracepoint tells of each correction, and of nothing else.
+fn traced() -> Check {
+    let (u, mut watch) = (unit_ns() as i64, Watch::new(0)?);
+    let mut expected = Vec::new();
+    let said = trace::said("macrotick_sync", || {
+        let (_, mut grid) = watch.start()?;
+        for number in 0..8 {
+            let (at, before) = (grid.at(SYNC), grid.base + grid.cycle);
+            watch.cycle(number, &mut grid, &[(2, -3 * u / 2), (5, u / 4)])?;
+            let (by, rest) = (grid.base - before, grid.error());
+            if by != 0 {
+                expected.push(format!("cpu=0 instant={at} correction={by} rest={rest}"));
+            }
+        }
+        Ok(())
+    })?;
+    ensure_eq!(expected.len(), 3, "corrections");
+    ensure_eq!(said, expected, "what the tracepoint said");
+    Ok(())
 }
 
 /// The epoch is on the table's clock, wound forward and bounded like any other.

@@ -179,6 +179,7 @@ void mt_sync(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now
 	u64 at = c->base - c->shift + w->offset;
 	s64 by, rest;
 
+	trace_macrotick_window_begin(w->entity->name, cpu_of(rq), c->base + w->offset);
 	raw_spin_lock(&grid->lock);
 	if (at > grid->decided && !grid->fixed) {
 		grid->decided = at;
