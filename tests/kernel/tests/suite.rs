@@ -28,7 +28,8 @@ enum Verdicts {
     Count,
     /// A failure must not repeat in a second guest. For the debug kernel: now and then KASAN empties its quarantine for
     /// some milliseconds in whatever thread allocates. For several CPUs: one of them executes at a time, and what a
-    /// scenario finds depends on those before it.
+    /// scenario finds depends on those before it. For the kernel without PREEMPT_RT: a softirq of whatever was before
+    /// may fall into a window.
     MayRepeat,
     /// They are printed. For the debug kernel and the one without PREEMPT_RT on several CPUs: with one of them executing
     /// at a time, and long paths or softirqs on it, nothing happens when it should.
@@ -312,7 +313,7 @@ fn full_fuzz_on_debug() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_nonrt_on_one_cpu() {
-    Suite { flavor: Flavor::NonRt, ..SHORT }.run();
+    Suite { flavor: Flavor::NonRt, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
 }
 
 #[test]
