@@ -45,6 +45,7 @@ bool macrotick_membership_changed(struct task_struct *p);
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio);
 int __macrotick_normal_prio(struct task_struct *p, int prio);
 int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio);
+void macrotick_owner_changed(struct task_struct *p);
 
 static inline int macrotick_normal_prio(struct task_struct *p, int prio)
 {
@@ -53,7 +54,11 @@ static inline int macrotick_normal_prio(struct task_struct *p, int prio)
 
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio)
 {
-	return macrotick_policy(p->policy) ? __macrotick_setprio(p, donor, prio) : prio;
+	if (macrotick_policy(p->policy))
+		return __macrotick_setprio(p, donor, prio);
+	if (static_branch_unlikely(&macrotick_installed) && min(p->prio, prio) <= MACROTICK_PRIO + 1)
+		macrotick_owner_changed(p);
+	return prio;
 }
 
 /*
@@ -80,6 +85,7 @@ void macrotick_cancel_fork(struct task_struct *p);
 void macrotick_post_fork(struct task_struct *p);
 int macrotick_cpu_deactivate(unsigned int cpu);
 unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity);
+bool macrotick_dl_promised(int cpu);
 void macrotick_init(void);
 
 #else /* !CONFIG_MACROTICK */
@@ -102,6 +108,7 @@ static inline void macrotick_cancel_fork(struct task_struct *p) { }
 static inline void macrotick_post_fork(struct task_struct *p) { }
 static inline int macrotick_cpu_deactivate(unsigned int cpu) { return 0; }
 static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity) { return capacity; }
+static inline bool macrotick_dl_promised(int cpu) { return false; }
 static inline void macrotick_init(void) { }
 
 #endif /* CONFIG_MACROTICK */

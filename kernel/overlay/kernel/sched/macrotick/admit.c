@@ -59,15 +59,32 @@ unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
 	return capacity - min(capacity, taken);
 }
 
-/* What deadline tasks were promised, as a share of one CPU (to_ratio()), without the fair class's server. */
-static u64 promised(const struct root_domain *rd)
+/*
+ * What deadline tasks were promised, as a share of one CPU (to_ratio()), and
+ * what the servers of the fair class have beside it. A change of cpusets can
+ * make Linux forget the servers in the total: then the run queues know better.
+ */
+static u64 promised(const struct root_domain *rd, u64 *servers)
 {
-	u64 servers = 0;
+	u64 tasks = 0, total = rd->dl_bw.total_bw;
 	int i;
 
-	for_each_cpu(i, rd->span)
-		servers += cpu_rq(i)->fair_server.dl_bw;
-	return rd->dl_bw.total_bw - min(rd->dl_bw.total_bw, servers);
+	*servers = 0;
+	for_each_cpu(i, rd->span) {
+		u64 server = cpu_rq(i)->fair_server.dl_bw, all = READ_ONCE(cpu_rq(i)->dl.this_bw);
+
+		*servers += server;
+		tasks += all - min(all, server);
+	}
+	return max(tasks, total - min(total, *servers));
+}
+
+/* Hook of SCHED_DEADLINE's look at a CPU that is to go offline: what was promised must still be there. */
+bool macrotick_dl_promised(int cpu)
+{
+	u64 servers;
+
+	return promised(cpu_rq(cpu)->rd, &servers);
 }
 
 /* Whether a CPU's root domain keeps its promises; else how much it has promised. */
@@ -76,6 +93,7 @@ static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
 	unsigned long capacity = 0;
 	struct root_domain *rd;
 	struct dl_bw *dl_b;
+	u64 servers;
 	int i;
 
 	guard(irqsave)();	/* which keeps the root domain */
@@ -84,9 +102,9 @@ static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
 		capacity += arch_scale_cpu_capacity(i);
 	dl_b = &rd->dl_bw;
 	guard(raw_spinlock)(&dl_b->lock);
-	*bandwidth = promised(rd);
+	*bandwidth = promised(rd, &servers);
 	return !*bandwidth || dl_b->bw == -1 ||
-		cap_scale(dl_b->bw, macrotick_dl_capacity(cpu, capacity)) >= dl_b->total_bw;
+		cap_scale(dl_b->bw, macrotick_dl_capacity(cpu, capacity)) >= *bandwidth + servers;
 }
 
 /**

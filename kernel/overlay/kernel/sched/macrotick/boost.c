@@ -86,6 +86,16 @@ int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int pr
 	return effective_prio_of(task_rq(p), p, mt_is_member(p), donor, prio);
 }
 
+/*
+ * Hook of rt_mutex_setprio(), for a thread outside the class that becomes, or
+ * no longer is, the owner of a lock that one of its threads may wait for: the
+ * class picks it before deadline tasks, of which its own class does not know.
+ */
+void macrotick_owner_changed(struct task_struct *p)
+{
+	resched_curr(task_rq(p));
+}
+
 /* Hook of __sched_setscheduler(): @prio includes the inheritance already. */
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 {

@@ -7,10 +7,11 @@
  * throttled deadline task. Time that the class does not use falls through.
  *
  * Two kinds of threads are served outside their windows, after the threads of
- * the open one: those with a fatal signal, but for a pool's, until they leave the class in
- * macrotick_exit_task() right at the beginning of their exit, and those that
- * were offered a lock, until they have taken it (boost.c). Neither may use
- * that time to spin for a lock that somebody else owns: they are parked.
+ * the open one: those with a fatal signal, but for a pool's, until they leave
+ * the class in macrotick_exit_task() right at the beginning of their exit, and
+ * those that were offered a lock, until they have taken it (boost.c). Neither
+ * may use that time to spin for a lock that somebody else owns: they are
+ * parked.
  */
 #include "internal.h"
 
@@ -38,6 +39,14 @@ void mt_add_urgent(struct rq *rq, struct task_struct *p)
 	if (!c->nr_urgent++ || c->poll > poll)
 		c->poll = poll;
 	mt_want_settle(rq);	/* which programs the timer, wherever this is called */
+}
+
+static void if_idle_grant_slack(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (unlikely(c->slack) && !mt_first(c))
+		mt_grant_slack(rq, c);
 }
 
 static void want_settle_of(struct rq *rq, struct task_struct *p)
@@ -142,6 +151,7 @@ void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now)
 		look_at_urgent_one(rq, p);
 	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_URGENT_POLL_MAX_NS);
 	c->poll = now + c->poll_ns;
+	if_idle_grant_slack(rq);
 	mt_resched(rq, c);
 }
 
@@ -195,6 +205,7 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 		remove_urgent(rq, p);
 	else if (m->linked)
 		mt_unlink_ready(rq, p);
+	if_idle_grant_slack(rq);
 	mt_rearm(rq);
 	return true;
 }
@@ -336,7 +347,10 @@ static struct task_struct *pick_owner(struct rq *rq)
 		return NULL;
 	p = rt_sched_class.pick_task(rq);
 	waiter = p ? rt_mutex_get_top_task(p) : NULL;
-	return waiter && macrotick_lent_prio(waiter) == MACROTICK_PRIO ? p : NULL;
+	/* Not for a waiter with SCHED_FIFO 99 of its own. In a chain the next one is boosted. */
+	if (!waiter || !(macrotick_policy(waiter->policy) || waiter->normal_prio > MACROTICK_PRIO))
+		return NULL;
+	return macrotick_lent_prio(waiter) == MACROTICK_PRIO ? p : NULL;
 }
 
 static struct task_struct *pick_task_macrotick(struct rq *rq)
@@ -347,7 +361,7 @@ static struct task_struct *pick_task_macrotick(struct rq *rq)
 static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct task_struct *next)
 {
 	account_curr(rq);
-	if (unlikely(p->pi_blocked_on) && p->macrotick.linked)
+	if (unlikely(p->pi_blocked_on || p->macrotick.contending))
 		mt_note_contender(p);
 }
 

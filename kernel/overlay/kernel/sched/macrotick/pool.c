@@ -123,9 +123,10 @@ void mt_pool_unlink(struct task_struct *p)
 void mt_pool_link(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
+	u64 slice = READ_ONCE(entity->slice);	/* a swap may change it */
 
-	if (p->macrotick.used + entity->slice < entity->vtime)
-		p->macrotick.used = entity->vtime - entity->slice;
+	if (p->macrotick.used + slice < entity->vtime)
+		p->macrotick.used = entity->vtime - slice;
 	link_in_order(p);
 }
 

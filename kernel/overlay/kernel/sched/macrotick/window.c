@@ -26,23 +26,28 @@ static const struct mt_window *current_window(const struct mt_cpu *c)
 	return &c->schedule->windows[c->pos];
 }
 
-/*
- * Ready threads that may be blocked on a lock: to be found at a window's end
- * without a look at all of them. One that runs on stays noted until it stops
- * being ready.
- */
-void mt_note_contender(struct task_struct *p)
-{
-	if (p->macrotick.contending)
-		return;
-	p->macrotick.contending = true;
-	list_add_tail(&p->macrotick.contends, &p->macrotick.entity->contenders);
-}
-
 static void forget_contender(struct task_struct *p)
 {
 	p->macrotick.contending = false;
 	list_del(&p->macrotick.contends);
+}
+
+/*
+ * Ready threads that are blocked on a lock: to be found at a window's end
+ * without a look at all of them. Whether one is changes while it runs.
+ */
+void mt_note_contender(struct task_struct *p)
+{
+	bool contends = p->pi_blocked_on;
+
+	if (p->macrotick.contending == contends)
+		return;
+	if (!contends) {
+		forget_contender(p);
+	} else if (p->macrotick.linked) {
+		p->macrotick.contending = true;
+		list_add_tail(&p->macrotick.contends, &p->macrotick.entity->contenders);
+	}
 }
 
 /* Threads of the open window's entity count as runnable; others do not. */
@@ -54,9 +59,9 @@ void mt_link_ready(struct rq *rq, struct task_struct *p)
 		mt_pool_link(p);
 	else
 		list_add_tail(&p->macrotick.ready, &entity->ready);
+	p->macrotick.linked = true;
 	if (unlikely(p->pi_blocked_on))
 		mt_note_contender(p);
-	p->macrotick.linked = true;
 	entity->nr_ready++;
 	if (mt_cpu_of(rq)->served == entity)
 		add_nr_running(rq, 1);
@@ -169,7 +174,7 @@ static void next_position(struct mt_cpu *c)
 	c->base += c->table->cycle;
 }
 
-/* At a window's end so many threads at most are released, or a pool could delay the next window. */
+/* At a window's end so many threads of a pool at most are released, or it could delay the next window. */
 #define MT_RELEASE_MAX	32
 
 /* Threads that lose their window and must not be frozen, for the sake of others. */
@@ -178,15 +183,13 @@ static void release_owners(struct rq *rq, struct macrotick_served *entity)
 	struct task_struct *p, *next;
 	unsigned int n = 0;
 
-	if (rq->curr->pi_blocked_on && rq->curr->macrotick.linked && rq->curr->macrotick.entity == entity)
+	if (rq->curr->macrotick.linked)
 		mt_note_contender(rq->curr);
 	list_for_each_entry_safe(p, next, &entity->contenders, macrotick.contends) {
-		if (n++ == MT_RELEASE_MAX)
+		if (entity->pool && n++ == MT_RELEASE_MAX)
 			return;
 		if (p->pi_blocked_on)
 			mt_add_urgent(rq, p);
-		else
-			forget_contender(p);
 	}
 }
 
