@@ -82,7 +82,7 @@ const PARTITIONS: [(u8, u64, u64); 3] = [(b'C', 0, 10), (b'B', 10, 5), (b'A', 15
 const FRAME: u64 = 40;
 const FRAMES: u64 = 10;
 
-/// Xenomai's sched-tp and EVL's sched-tp-accuracy: each partition has a thread that leaves a mark and sleeps for 1.05
+/// Xenomai's sched-tp and EVL's sched-tp-accuracy: each partition has a thread that leaves a mark and sleeps for 1.02
 /// cells, so that a window has as many marks as cells. What wakes up behind its window waits for the next frame.
 fn partition_order() -> Check {
     let (cell, device) = (4 * unit_ns(), Device::open()?);
@@ -96,7 +96,7 @@ fn partition_order() -> Check {
         member(&char::from(letter).to_string(), |_| {
             marks.await_epoch();
             while marks.add(letter) {
-                sys::sleep(cell + cell / 20);
+                sys::sleep(cell + cell / 50);
             }
             1
         })?;
