@@ -125,6 +125,13 @@ fn nominal(jobs: &[Job]) -> Vec<u64> {
     jobs.iter().map(|job| job.nominal_ns).collect()
 }
 
+/// How much more than its length a window may take by the clock of run times.
+const MORE: f64 = 0.02;
+
+/// While the clock is slewed by 1 %, a window of run time is that much longer. And the timer interrupt, which is armed by
+/// the unslewed rate, comes up to 1 % of its distance late, or as much too early and must come again.
+const MORE_WHILE_SLEWED: f64 = 0.1;
+
 /// Threads of [`table`], and what they are to see.
 struct Watch {
     device: Device,
@@ -166,7 +173,7 @@ impl Watch {
     }
 
     /// The jobs were all where they should, none was missed or lost, and windows kept their lengths.
-    fn verdict(&self, cycles: usize) -> Check {
+    fn verdict(&self, cycles: usize, more: f64) -> Check {
         for (log, expected) in self.logs.iter().zip(&self.expected) {
             ensure_eq!(nominal(&log.jobs())[..], expected[..], "nominal instants");
             let late = log.jobs().iter().map(|job| job.start_ns.wrapping_sub(job.nominal_ns)).max();
@@ -180,20 +187,24 @@ impl Watch {
         }
         let hog = self.device.stats(1).explain("stats")?;
         let share = hog.runtime_ns as f64 / (cycles as u64 * 2 * unit_ns()) as f64;
-        ensure!((0.9..1.02).contains(&share), "{} ns in {cycles} windows of 2 units", hog.runtime_ns);
+        ensure!((0.9..1.0 + more).contains(&share), "{} ns in {cycles} windows of 2 units", hog.runtime_ns);
         Ok(())
     }
 }
 
 /// The clock is set by so much before the sync window of a cycle; in the end the grid lies on it again.
 fn follows(lead: u64, cycles: usize, steps: &[(usize, i64)]) -> Check {
+    follows_with(MORE, lead, cycles, steps)
+}
+
+fn follows_with(more: f64, lead: u64, cycles: usize, steps: &[(usize, i64)]) -> Check {
     let mut watch = Watch::new(lead)?;
     let (epoch, mut grid) = watch.start()?;
     for number in 0..cycles {
         watch.cycle(number, &mut grid, steps)?;
     }
     sys::sleep_until(grid.at(0));
-    watch.verdict(cycles)?;
+    watch.verdict(cycles, more)?;
     ensure_on_clock(&watch.device, watch.logs[1].jobs().last(), epoch + AFTER * unit_ns())
 }
 
@@ -252,7 +263,7 @@ fn tai_leaps() -> Check {
         watch.cycle(number, &mut grid, &[(8, bound() / 2)])?;
     }
     sys::sleep_until(grid.at(0));
-    watch.verdict(12)?;
+    watch.verdict(12, MORE)?;
     ensure_on_clock(&watch.device, watch.logs[1].jobs().last(), epoch + AFTER * unit_ns())?;
     sys::set_tai(0).explain("ADJ_TAI")
 }
@@ -267,13 +278,13 @@ fn slewed() -> Check {
     };
     let usual = 1_000_000 / 100; // microseconds, USER_HZ
     change(libc::ADJ_FREQUENCY | libc::ADJ_TICK, 500 << 16, usual + usual / 100, 0)?;
-    follows(0, 10, &[])?;
+    follows_with(MORE_WHILE_SLEWED, 0, 10, &[])?;
     Device::open()?.remove().explain("remove")?;
     change(libc::ADJ_FREQUENCY | libc::ADJ_TICK, -(500 << 16), usual - usual / 100, 0)?;
-    follows(0, 10, &[])?;
+    follows_with(MORE_WHILE_SLEWED, 0, 10, &[])?;
     Device::open()?.remove().explain("remove")?;
     change(libc::ADJ_FREQUENCY | libc::ADJ_TICK | libc::ADJ_OFFSET | libc::ADJ_STATUS, 0, usual, 400_000)?;
-    follows(0, 10, &[])?;
+    follows_with(MORE_WHILE_SLEWED, 0, 10, &[])?;
     change(libc::ADJ_OFFSET | libc::ADJ_FREQUENCY | libc::ADJ_STATUS, 0, usual, 0)
 }
 
@@ -348,7 +359,7 @@ fn swap_while_corrected() -> Check {
         watch.cycle(number, &mut grid, &[(6, -bound())])?;
     }
     sys::sleep_until(grid.at(0));
-    watch.verdict(13)?;
+    watch.verdict(13, MORE)?;
     ensure_on_clock(&watch.device, watch.logs[1].jobs().last(), second + AFTER * u)
 }
 
