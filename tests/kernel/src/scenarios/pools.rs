@@ -533,7 +533,8 @@ fn run_in_threads(count: u32, body: fn() -> i32) -> i32 {
 fn crowd() -> Check {
     let few = latest_beside(1, abi::RR | abi::SLACK, || sys::hog())?;
     let many = latest_beside(300, abi::RR | abi::SLACK, || sys::hog())?;
-    ensure!(many <= few + unit_ns() / 10, "the witness was up to {many} ns late beside 300 threads, {few} beside one");
+    // What two threads on their way in or out take (MT_SETTLE_ROUNDS), which one interrupt does in one go.
+    ensure!(many <= few + unit_ns() / 5, "the witness was up to {many} ns late beside 300 threads, {few} beside one");
     Ok(())
 }
 
