@@ -55,7 +55,7 @@ pub fn build(layout: &Layout, agent: &Path) -> Result<Image, LabError> {
     let dir = layout.lab();
     let _lock = Lock::take(&dir.join("image.lock"))?;
     let inputs = inputs(agent)?;
-    let mut key = Key::new().with(INIT);
+    let mut key = Key::new().with(INIT).with("stripped");
     for (target, source) in &inputs {
         key = key.with(target).with_file(source)?;
     }
@@ -64,7 +64,7 @@ pub fn build(layout: &Layout, agent: &Path) -> Result<Image, LabError> {
     if !path.exists() {
         remove_older(&dir)?;
         let unfinished = dir.join("image.new");
-        fs::write(&unfinished, archive(&inputs)?.to_bytes()).context("write", &unfinished)?;
+        fs::write(&unfinished, archive(&inputs, &dir)?.to_bytes()).context("write", &unfinished)?;
         fs::rename(&unfinished, &path).context("rename", &unfinished)?;
     }
     Ok(Image { path, key })
@@ -115,12 +115,24 @@ fn applets() -> Result<Vec<String>, LabError> {
     Ok(listing.lines().filter(|path| path.contains('/') && !shadowed(path)).map(str::to_owned).collect())
 }
 
-fn archive(inputs: &[(String, PathBuf)]) -> Result<Archive, LabError> {
+/// The agent without its debugging information: that is most of it, would be unpacked at each boot, and varies with the
+/// directory it was built in, so that no two checkouts' guests would be alike.
+fn stripped(agent: &Path, dir: &Path) -> Result<Vec<u8>, LabError> {
+    let smaller = dir.join("agent.new");
+    let mut strip = Command::new(command::find("strip", "binutils")?);
+    command::output(strip.arg("--strip-debug").arg("-o").args([&smaller, agent]))?;
+    let bytes = fs::read(&smaller).context("read", &smaller)?;
+    fs::remove_file(&smaller).context("remove", &smaller)?;
+    Ok(bytes)
+}
+
+fn archive(inputs: &[(String, PathBuf)], dir: &Path) -> Result<Archive, LabError> {
     let mut archive = Archive::new();
     archive.file("init", 0o755, INIT.as_bytes().to_vec());
     DIRECTORIES.iter().for_each(|directory| archive.directory(directory));
     for (target, source) in inputs {
-        archive.file(target, 0o755, fs::read(source).context("read", source)?);
+        let bytes = if target == AGENT { stripped(source, dir)? } else { fs::read(source).context("read", source)? };
+        archive.file(target, 0o755, bytes);
     }
     applets()?.iter().for_each(|applet| archive.symlink(applet, "/bin/busybox"));
     archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\n".to_vec());

@@ -46,6 +46,17 @@ fn two_runs_are_the_same_to_the_nanosecond() {
 
 #[test]
 #[ignore = "needs the lab"]
+fn two_boots_are_the_same_to_the_nanosecond() {
+    // The layout of the address space is what the kernel draws at random.
+    let job = shell("cat /proc/self/maps /proc/sys/kernel/random/uuid; cat /proc/timer_list | grep -w now");
+    let boot = || lab().resuming(false).run(&job, &mut Quiet, &mut |_| {}).unwrap().stdout_text();
+    let (first, second) = (boot(), boot());
+    assert!(first.contains("[stack]") && first.contains("nsecs"), "{first}");
+    assert_eq!(first, second);
+}
+
+#[test]
+#[ignore = "needs the lab"]
 fn paths_are_recorded_and_the_run_stays_the_same() {
     let mut job = shell("cyclictest -q -m -p 90 -i 1000 -l 50 -h 50; cat /proc/timer_list | grep -w now");
     let unwatched = run(&job).unwrap();
