@@ -232,7 +232,7 @@ fn full_no_datagram_is_an_outlier_beside_a_ping_flood() {
     let last = times[times.len() - 1];
     assert!(times.len() >= 59_990, "{} datagrams", times.len());
     // The end of the receiver's last window.
-    assert!(last <= 4_300_000, "{last} ns");
+    assert!(last <= 5_900_000, "{last} ns");
 }
 
 #[test]
