@@ -17,7 +17,17 @@ impl Slabs {
             // Has KASAN give back what it keeps of the freed objects.
             let _ = std::fs::write(format!("/sys/kernel/slab/{cache}/shrink"), "1");
         }
-        Slabs::parse(&std::fs::read_to_string("/proc/slabinfo").unwrap_or_default())
+        Slabs::parse(&std::fs::read_to_string("/proc/slabinfo").unwrap_or_default()).beside(&living())
+    }
+
+    /// Without what living threads account for: how many of the kernel's there are is its business.
+    fn beside(mut self, living: &[(&str, u64)]) -> Slabs {
+        for (cache, count) in living {
+            if let Some(objects) = self.0.get_mut(*cache) {
+                *objects = objects.saturating_sub(*count);
+            }
+        }
+        self
     }
 
     /// Whether the kernel tells nothing.
@@ -43,14 +53,25 @@ impl Slabs {
     }
 }
 
+/// How many objects of which caches belong to threads that are there, the kernel's included.
+fn living() -> [(&'static str, u64); 3] {
+    let is_pid = |entry: &std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok());
+    let processes: Vec<_> = std::fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_pid).collect();
+    let threads = |process: &std::fs::DirEntry| {
+        std::fs::read_dir(process.path().join("task")).map_or(0, |threads| threads.count() as u64)
+    };
+    let threads = processes.iter().map(threads).sum();
+    [("task_struct", threads), ("pid", threads), ("signal_cache", processes.len() as u64)]
+}
+
 /// How many objects more say nothing. All that the class allocates is accounted to a control group.
 fn slack(cache: &str) -> u64 {
     match cache {
         // Of the debugging itself; it only grows.
         "debug_objects_cache" => u64::MAX / 2,
         _ if cache.starts_with("kmalloc-cg-") => 4,
-        // Kernel threads come and go.
-        "task_struct" | "signal_cache" | "pid" => 8,
+        // Ended ones are freed late.
+        "task_struct" | "signal_cache" | "pid" => 4,
         // Among others the lists of who pays for the objects of a page (kmalloc-192).
         _ => 200,
     }
@@ -69,5 +90,15 @@ mod tests {
         };
         assert_eq!(slabs(30, 40).since(&slabs(30, 41)), "");
         assert_eq!(slabs(41, 60).since(&slabs(30, 41)), "kmalloc-cg-512 30 -> 41, task_struct 41 -> 60");
+    }
+
+    #[test]
+    fn threads_that_live_are_not_left_behind() {
+        let slabs = |tasks| Slabs::parse(&format!("{HEAD}task_struct {tasks} 99 9 9 9\n"));
+        assert_eq!(
+            slabs(60).beside(&[("task_struct", 50), ("pid", 50)]).since(&slabs(41).beside(&[("task_struct", 35)])),
+            ""
+        );
+        assert_ne!(slabs(60).beside(&[("task_struct", 46)]).since(&slabs(41).beside(&[("task_struct", 35)])), "");
     }
 }
