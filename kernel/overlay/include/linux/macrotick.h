@@ -70,6 +70,7 @@ struct macrotick_task {
 	bool			to_tell;	/* it must be told so */
 	bool			boosted;	/* has a donor */
 	bool			in_wait;	/* in the device's wait call */
+	bool			unbinding;	/* leaves the class and the entity: no way back */
 	bool			at_rest;	/* WAITING, and has nothing to do before its job */
 	bool			pooled;		/* the entity is a pool */
 	bool			grouped;	/* came with its control group */

@@ -25,6 +25,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("bind_a_sleeper_elsewhere", bind_a_sleeper_elsewhere).on(2),
     Scenario::new("bind_a_thread", bind_a_thread),
     Scenario::new("unbind", unbind),
+    Scenario::new("unbind_yielding", unbind_yielding),
     Scenario::new("wait_interrupted", wait_interrupted),
     Scenario::new("stop_signal", stop_signal),
     Scenario::new("start_amid_waits", start_amid_waits).within(20_000),
@@ -333,6 +334,38 @@ fn unbind() -> Check {
         i32::from((left, policy, again) != (Ok(()), Ok(0), Ok(())) || first.is_err() || second.is_err())
     })?;
     own.succeed(SECOND)
+}
+
+/// Whoever unbinds waiters lets them go first as soon as they are out of the class: they must not come back.
+fn unbind_yielding() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    table(u).install(&device)?;
+    let waiters = (0..20).map(|_| member("t", |device| wait_for_end(device))).collect::<Check<Vec<_>>>()?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 30 * u);
+    let pidfds = waiters.iter().map(|waiter| sys::pidfd_open(waiter.pid, 0)).collect::<Result<Vec<_>, _>>();
+    let pidfds = pidfds.explain("pidfds")?;
+    let idle = process::fork(|| {
+        let yields = sys::set_affinity(0, &[0]).is_ok()
+            && sys::set_sched(0, SchedAttr::policy(libc::SCHED_IDLE as u32)).is_ok();
+        // Not all at the same point of its slice.
+        let unbind = |(n, fd): (u64, &i32)| (sys::spin(n * u / 40), device.unbind(*fd)).1;
+        i32::from(!yields || !(0..).zip(&pidfds).map(unbind).all(|unbound| unbound.is_ok()))
+    });
+    idle.succeed(SECOND)?;
+    for waiter in waiters {
+        ensure_eq!(waiter.wait(SECOND)?, Ended::Exited(libc::ESHUTDOWN), "the end of a waiter that was unbound");
+    }
+    Ok(())
+}
+
+/// The error by which waiting ends.
+fn wait_for_end(device: &Device) -> i32 {
+    loop {
+        if let Err(errno) = device.wait() {
+            return errno;
+        }
+    }
 }
 
 extern "C" fn count_signal(_: i32) {

@@ -27,7 +27,7 @@ int __macrotick_normal_prio(struct task_struct *p, int prio)
 /* Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no bandwidth but the pool's. */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
-	if (macrotick_policy(policy) && !p->macrotick.entity)
+	if (macrotick_policy(policy) && (!p->macrotick.entity || p->macrotick.unbinding))
 		return -ENOTCONN;
 	return p->macrotick.pooled && dl_policy(policy) ? -EBUSY : 0;
 }
@@ -37,7 +37,7 @@ bool macrotick_membership_changed(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (!macrotick_policy(p->policy))
+	if (!macrotick_policy(p->policy) || p->macrotick.unbinding)
 		return false;
 	/* A call that was under way at the stop may have left it in the class. */
 	if (p->sched_class == &macrotick_sched_class && entity && !mt_is_active(entity))
@@ -238,21 +238,31 @@ int mt_bind(struct task_struct *p, const char *name)
 	return err;
 }
 
-/* Detaches a thread that is not in the class; NULL if somebody was faster. */
-static struct macrotick_served *detach(struct task_struct *p, bool *again)
+/*
+ * From here on the thread cannot come back into the class: one that waits for
+ * its job would at once, and again and again where whoever unbinds it has to
+ * let it go first. Whether it is bound.
+ */
+static bool begin_unbind(struct task_struct *p)
 {
-	struct macrotick_served *entity = NULL;
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
+	bool bound = p->macrotick.entity;
 
-	*again = false;
-	if (p->macrotick.entity) {
-		*again = macrotick_policy(p->policy);
-		if (!*again) {
-			entity = p->macrotick.entity;
-			unlink_member(rq, p);
-		}
-	}
+	p->macrotick.unbinding = bound;
+	task_rq_unlock(rq, p, &rf);
+	return bound;
+}
+
+/* Detaches a thread that is not in the class; NULL if somebody was faster. */
+static struct macrotick_served *detach(struct task_struct *p)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(p, &rf);
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	if (entity)
+		unlink_member(rq, p);
 	task_rq_unlock(rq, p, &rf);
 	return entity;
 }
@@ -278,15 +288,12 @@ static void leave_class(struct task_struct *p)
 int mt_unbind(struct task_struct *p)
 {
 	struct macrotick_served *entity;
-	bool again;
 
-	if (!READ_ONCE(p->macrotick.entity))
+	if (!begin_unbind(p))
 		return -ENOTCONN;
-	do {
-		if (macrotick_policy(p->policy))
-			leave_class(p);
-		entity = detach(p, &again);
-	} while (again);
+	if (macrotick_policy(p->policy))
+		leave_class(p);
+	entity = detach(p);
 	if (!entity)
 		return -ENOTCONN;
 	if (!(p->flags & PF_EXITING))
@@ -449,7 +456,9 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 		mt_complete_job(rq, current);
 		mt_rearm(rq);
 	}
-	if (!macrotick_policy(current->policy)) {
+	if (m->unbinding) {
+		step = WAIT_STOPPED;
+	} else if (!macrotick_policy(current->policy)) {
 		step = WAIT_OUTSIDE;	/* at once: the start must find it in the class, whoever else is busy */
 	} else if (m->has_job) {
 		take_job(arg);
@@ -466,7 +475,7 @@ out:
 	return step;
 }
 
-/* Whether the table and the caller's entity go on, or it has none any longer. */
+/* Whether the table and the caller's entity go on with it, or it has none any longer. */
 static bool may_go_on(void)
 {
 	struct macrotick_task *m = &current->macrotick;
@@ -475,7 +484,7 @@ static bool may_go_on(void)
 	bool may;
 
 	rq = task_rq_lock(current, &rf);
-	may = !m->entity || mt_is_active(m->entity);
+	may = !m->entity || (mt_is_active(m->entity) && !m->unbinding);
 	task_rq_unlock(rq, current, &rf);
 	return may;
 }
@@ -529,6 +538,8 @@ int mt_wait(struct macrotick_wait *arg)
 			break;
 		case WAIT_OUTSIDE:
 			err = mt_set_policy(current);
+			if (err == -ENOTCONN)	/* unbound since that look: look again */
+				err = 0;
 			break;
 		case WAIT_INSIDE:
 			schedule();
