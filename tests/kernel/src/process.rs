@@ -206,6 +206,17 @@ pub fn end_all() -> bool {
     left.is_empty()
 }
 
+/// The entries of a directory of `/proc` that are numbers.
+pub fn numbers_in(directory: &str) -> Vec<i32> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The threads of a process; none if it is gone.
+pub fn threads_of(pid: i32) -> Vec<i32> {
+    numbers_in(&format!("/proc/{pid}/task"))
+}
+
 /// The processes below this one: process id and `/proc/PID/stat`.
 pub fn descendants() -> Vec<(i32, String)> {
     let mut parents = std::collections::BTreeMap::new();

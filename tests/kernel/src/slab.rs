@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::process;
+
 /// Objects in use, by cache.
 #[derive(Clone, Debug, Default)]
 pub struct Slabs(BTreeMap<String, u64>);
@@ -55,12 +57,8 @@ impl Slabs {
 
 /// How many objects of which caches belong to threads that are there, the kernel's included.
 fn living() -> [(&'static str, u64); 3] {
-    let is_pid = |entry: &std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok());
-    let processes: Vec<_> = std::fs::read_dir("/proc").into_iter().flatten().flatten().filter(is_pid).collect();
-    let threads = |process: &std::fs::DirEntry| {
-        std::fs::read_dir(process.path().join("task")).map_or(0, |threads| threads.count() as u64)
-    };
-    let threads = processes.iter().map(threads).sum();
+    let processes = process::numbers_in("/proc");
+    let threads = processes.iter().map(|&pid| process::threads_of(pid).len() as u64).sum();
     [("task_struct", threads), ("pid", threads), ("signal_cache", processes.len() as u64)]
 }
 

@@ -6,8 +6,6 @@ mod garbage;
 mod tables;
 mod tally;
 
-use std::path::Path;
-
 use macrotick_uapi::{self as abi, Device, SCHED_TT};
 
 use self::caller::{Caller, Shared, PROCESSES};
@@ -125,12 +123,7 @@ fn nothing_is_left(device: &Device, before: &Slabs, cpus: u32) -> Check {
 
 /// The threads whose policy is the class's, kernel threads included.
 fn in_the_class() -> Vec<i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let threads = pids.flat_map(|pid| {
-        let tasks = std::fs::read_dir(Path::new("/proc").join(pid.to_string()).join("task"));
-        tasks.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-    });
+    let threads = process::numbers_in("/proc").into_iter().flat_map(process::threads_of);
     threads.filter(|tid| sys::sched(*tid).is_ok_and(|attr| attr.policy == SCHED_TT)).collect()
 }
 
