@@ -125,11 +125,13 @@ fn nominal(jobs: &[Job]) -> Vec<u64> {
     jobs.iter().map(|job| job.nominal_ns).collect()
 }
 
-/// How much more than its length a window may take by the clock of run times.
-const MORE: f64 = 0.02;
+/// How much more than its length a window may take by the clock of run times. Where the kernel's tick is due right after
+/// the window's end, one interrupt does both, and its thread pays for the tick, too: 1700 instructions, 3.5 % of 2 units.
+const MORE: f64 = 0.06;
 
 /// While the clock is slewed by 1 %, a window of run time is that much longer. And the timer interrupt, which is armed by
-/// the unslewed rate, comes up to 1 % of its distance late, or as much too early and must come again.
+/// the unslewed rate, comes up to 1 % of its distance late, or as much too early and must come again. All in all 4.8 %
+/// were seen, with a tick.
 const MORE_WHILE_SLEWED: f64 = 0.1;
 
 /// Threads of [`table`], and what they are to see.
