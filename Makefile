@@ -62,7 +62,7 @@ test: lint kernel
 	cargo test --release --workspace -- --include-ignored --skip full_
 
 test-full: test kernel-pristine kernel-debug kernel-nonrt
-	cargo test --release --workspace -- --include-ignored full_
+	cargo test --release --workspace --no-fail-fast -- --include-ignored full_
 
 clean:
 	rm -rf build target

@@ -346,8 +346,8 @@ fn unbind_yielding() -> Check {
     let pidfds = waiters.iter().map(|waiter| sys::pidfd_open(waiter.pid, 0)).collect::<Result<Vec<_>, _>>();
     let pidfds = pidfds.explain("pidfds")?;
     let idle = process::fork(|| {
-        let yields = sys::set_affinity(0, &[0]).is_ok()
-            && sys::set_sched(0, SchedAttr::policy(libc::SCHED_IDLE as u32)).is_ok();
+        let yields =
+            sys::set_affinity(0, &[0]).is_ok() && sys::set_sched(0, SchedAttr::policy(libc::SCHED_IDLE as u32)).is_ok();
         // Not all at the same point of its slice.
         let unbind = |(n, fd): (u64, &i32)| (sys::spin(n * u / 40), device.unbind(*fd)).1;
         i32::from(!yields || !(0..).zip(&pidfds).map(unbind).all(|unbound| unbound.is_ok()))
