@@ -340,7 +340,7 @@ fn unbind() -> Check {
 fn unbind_yielding() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     table(u).install(&device)?;
-    let waiters = (0..20).map(|_| member("t", |device| wait_for_end(device))).collect::<Check<Vec<_>>>()?;
+    let waiters = (0..20).map(|_| member("t", wait_for_end)).collect::<Check<Vec<_>>>()?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 30 * u);
     let pidfds = waiters.iter().map(|waiter| sys::pidfd_open(waiter.pid, 0)).collect::<Result<Vec<_>, _>>();
