@@ -46,6 +46,7 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio);
 int __macrotick_normal_prio(struct task_struct *p, int prio);
 int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio);
 void macrotick_owner_changed(struct task_struct *p);
+void macrotick_owner_woken(struct task_struct *p);
 
 static inline int macrotick_normal_prio(struct task_struct *p, int prio)
 {
@@ -59,6 +60,16 @@ static inline int macrotick_setprio(struct task_struct *p, struct task_struct *d
 	if (static_branch_unlikely(&macrotick_installed) && min(p->prio, prio) <= MACROTICK_PRIO + 1)
 		macrotick_owner_changed(p);
 	return prio;
+}
+
+/*
+ * Hook of wakeup_preempt(): an owner that the class may pick before deadline
+ * tasks (class.c) wakes up beside one, whose class does not know of that.
+ */
+static inline void macrotick_wakeup_preempt(struct task_struct *p)
+{
+	if (static_branch_unlikely(&macrotick_installed) && unlikely(p->prio <= MACROTICK_PRIO + 1))
+		macrotick_owner_woken(p);
 }
 
 /*
@@ -101,6 +112,7 @@ static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy,
 static inline int macrotick_normal_prio(struct task_struct *p, int prio) { return prio; }
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio) { return prio; }
 static inline bool macrotick_dl_task(struct task_struct *p, int policy) { return dl_task(p); }
+static inline void macrotick_wakeup_preempt(struct task_struct *p) { }
 #define macrotick_group_fork		NULL
 static inline void macrotick_group_attach(struct cgroup_taskset *tset) { }
 static inline void macrotick_fork(struct task_struct *p) { }

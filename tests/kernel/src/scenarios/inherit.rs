@@ -15,6 +15,7 @@ use crate::{ensure, ensure_eq};
 pub const ALL: &[Scenario] = &[
     Scenario::new("inherit_from_the_class", from_the_class),
     Scenario::new("inherit_over_deadline", over_deadline).punctual(),
+    Scenario::new("inherit_over_deadline_awake", over_deadline_awake).punctual(),
     Scenario::new("inherit_outside_other", outside_other),
     Scenario::new("inherit_outside_fifo", outside_fifo),
     Scenario::new("inherit_outside_fifo_99", outside_fifo_99),
@@ -59,7 +60,21 @@ fn over_deadline() -> Check {
     gets_the_lock(|| Ok(vec![process::hog(SchedAttr::deadline(17 * u, 20 * u))]))
 }
 
+/// The owner sleeps for half of the time with the lock in its hands: the deadline task runs when it wakes up.
+fn over_deadline_awake() -> Check {
+    let u = unit_ns();
+    let work = || {
+        sys::sleep(2 * u);
+        sys::spin(2 * u);
+    };
+    gets_the_lock_from(SchedAttr::fifo(20), work, || Ok(vec![process::hog(SchedAttr::deadline(17 * u, 20 * u))]))
+}
+
 fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
+    gets_the_lock_from(SchedAttr::other(), || sys::spin(4 * unit_ns()), hogs)
+}
+
+fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
     Table::single(200 * u, 0, 20 * u, 20 * u).install(&device)?;
@@ -75,7 +90,7 @@ fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
     let holder = process::fork(|| {
         let _ = sys::set_affinity(0, &[0]);
         let _ = sys::set_sched(0, SchedAttr::fifo(20));
-        if lock.lock().is_err() || sys::set_sched(0, SchedAttr::other()).is_err() {
+        if lock.lock().is_err() || sys::set_sched(0, policy).is_err() {
             return 1;
         }
         board.set(HELD, 1);
@@ -83,7 +98,7 @@ fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
         while !lock.is_contended() {
             std::hint::spin_loop();
         }
-        sys::spin(4 * u);
+        work();
         let freed = lock.unlock();
         i32::from(freed.is_err())
     });

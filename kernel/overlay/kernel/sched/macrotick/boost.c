@@ -96,6 +96,15 @@ void macrotick_owner_changed(struct task_struct *p)
 	resched_curr(task_rq(p));
 }
 
+/* An owner with a lent priority wakes up, or whoever has as good a one. */
+void macrotick_owner_woken(struct task_struct *p)
+{
+	struct rq *rq = task_rq(p);
+
+	if (dl_task(rq->curr))
+		resched_curr(rq);
+}
+
 /* Hook of __sched_setscheduler(): @prio includes the inheritance already. */
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 {

@@ -217,7 +217,8 @@ u64 mt_wind_forward(u64 epoch, s64 offset, const struct macrotick_table *table)
 {
 	u64 earliest = ktime_get_ns() + offset + MT_START_MARGIN_NS + table->lead;
 
-	if (epoch >= earliest)
+	/* With corrections it may lie before the clock's zero. */
+	if ((s64)(epoch - earliest) >= 0)
 		return epoch;
 	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, table->cycle) * table->cycle;
 }
