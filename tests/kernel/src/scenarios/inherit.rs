@@ -77,7 +77,8 @@ fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
 fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
-    Table::single(200 * u, 0, 20 * u, 20 * u).install(&device)?;
+    // In a long cycle, which leaves room for what deadline tasks are promised.
+    Table::single(1000 * u, 0, 20 * u, 20 * u).install(&device)?;
     member("t", |device| {
         if device.wait().is_err() {
             return 1;
@@ -113,7 +114,8 @@ fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce(
     for hog in hogs {
         hog.kill(SECOND)?;
     }
-    ensure_eq!(sys::shown_priority(holder.pid).unwrap_or(20), 20, "the holder's priority afterwards");
+    let own = if policy.priority == 0 { 20 } else { -1 - i64::from(policy.priority) };
+    ensure_eq!(sys::shown_priority(holder.pid).unwrap_or(own), own, "the holder's priority afterwards");
     Ok(())
 }
 
