@@ -67,7 +67,7 @@ fn over_deadline_awake() -> Check {
         sys::sleep(2 * u);
         sys::spin(2 * u);
     };
-    gets_the_lock_from(SchedAttr::fifo(20), work, || Ok(vec![process::hog(SchedAttr::deadline(17 * u, 20 * u))]))
+    gets_the_lock_from(SchedAttr::fifo(20), work, || Ok(vec![process::hog(SchedAttr::deadline(85 * u, 100 * u))]))
 }
 
 fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {

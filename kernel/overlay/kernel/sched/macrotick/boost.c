@@ -96,12 +96,12 @@ void macrotick_owner_changed(struct task_struct *p)
 	resched_curr(task_rq(p));
 }
 
-/* An owner with a lent priority wakes up, or whoever has as good a one. */
+/* Such an owner wakes up, or whoever has as good a priority: those are not to be kept from being pushed elsewhere. */
 void macrotick_owner_woken(struct task_struct *p)
 {
 	struct rq *rq = task_rq(p);
 
-	if (dl_task(rq->curr))
+	if (rt_task(p) && dl_task(rq->curr) && mt_is_owner(p))
 		resched_curr(rq);
 }
 

@@ -332,6 +332,17 @@ static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_
 	return false;
 }
 
+/* Whether a thread of the class waits for a lock that the thread owns, itself or for others. */
+bool mt_is_owner(struct task_struct *p)
+{
+	struct task_struct *waiter = rt_mutex_get_top_task(p);
+
+	/* Not for a waiter with SCHED_FIFO 99 of its own. In a chain the next one is boosted. */
+	if (!waiter || !(macrotick_policy(waiter->policy) || waiter->normal_prio > MACROTICK_PRIO))
+		return false;
+	return macrotick_lent_prio(waiter) == MACROTICK_PRIO;
+}
+
 /*
  * The owner of a lock that a thread of the class waits for runs in the class
  * of SCHED_FIFO, which deadline tasks precede, and the server of the fair
@@ -341,16 +352,12 @@ static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_
  */
 static struct task_struct *pick_owner(struct rq *rq)
 {
-	struct task_struct *p, *waiter;
+	struct task_struct *p;
 
 	if (likely(rq->rt.highest_prio.curr > MACROTICK_PRIO + 1))
 		return NULL;
 	p = rt_sched_class.pick_task(rq);
-	waiter = p ? rt_mutex_get_top_task(p) : NULL;
-	/* Not for a waiter with SCHED_FIFO 99 of its own. In a chain the next one is boosted. */
-	if (!waiter || !(macrotick_policy(waiter->policy) || waiter->normal_prio > MACROTICK_PRIO))
-		return NULL;
-	return macrotick_lent_prio(waiter) == MACROTICK_PRIO ? p : NULL;
+	return p && mt_is_owner(p) ? p : NULL;
 }
 
 static struct task_struct *pick_task_macrotick(struct rq *rq)

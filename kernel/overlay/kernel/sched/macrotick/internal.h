@@ -301,6 +301,7 @@ void mt_put_notify(struct eventfd_ctx *notify);
 void mt_forget_notify_all(void);
 
 /* class.c */
+bool mt_is_owner(struct task_struct *p);
 void mt_complete_job(struct rq *rq, struct task_struct *p);
 void mt_rest(struct rq *rq, struct task_struct *p);
 void mt_leave(struct task_struct *p);

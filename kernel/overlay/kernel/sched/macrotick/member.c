@@ -27,7 +27,10 @@ int __macrotick_normal_prio(struct task_struct *p, int prio)
 /* Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no bandwidth but the pool's. */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
-	if (macrotick_policy(policy) && (!p->macrotick.entity || p->macrotick.unbinding))
+	if (macrotick_policy(policy) && !p->macrotick.entity)
+		return -ENOTCONN;
+	/* On its way out it may leave the class sooner, when the table stops, and not come back. */
+	if (macrotick_policy(policy) && p->macrotick.unbinding && !macrotick_policy(p->policy))
 		return -ENOTCONN;
 	return p->macrotick.pooled && dl_policy(policy) ? -EBUSY : 0;
 }
@@ -37,7 +40,7 @@ bool macrotick_membership_changed(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (!macrotick_policy(p->policy) || p->macrotick.unbinding)
+	if (!macrotick_policy(p->policy) || (p->macrotick.unbinding && mt_is_active(entity)))
 		return false;
 	/* A call that was under way at the stop may have left it in the class. */
 	if (p->sched_class == &macrotick_sched_class && entity && !mt_is_active(entity))
@@ -254,15 +257,22 @@ static bool begin_unbind(struct task_struct *p)
 	return bound;
 }
 
-/* Detaches a thread that is not in the class; NULL if somebody was faster. */
-static struct macrotick_served *detach(struct task_struct *p)
+/*
+ * Detaches a thread that is not in the class; NULL if somebody was faster. Who
+ * was may have bound it anew, and then it may be in the class again.
+ */
+static struct macrotick_served *detach(struct task_struct *p, bool *again)
 {
+	struct macrotick_served *entity = NULL;
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
-	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (entity)
-		unlink_member(rq, p);
+	*again = p->macrotick.entity && macrotick_policy(p->policy);
+	if (!*again) {
+		entity = p->macrotick.entity;
+		if (entity)
+			unlink_member(rq, p);
+	}
 	task_rq_unlock(rq, p, &rf);
 	return entity;
 }
@@ -288,12 +298,15 @@ static void leave_class(struct task_struct *p)
 int mt_unbind(struct task_struct *p)
 {
 	struct macrotick_served *entity;
+	bool again;
 
-	if (!begin_unbind(p))
-		return -ENOTCONN;
-	if (macrotick_policy(p->policy))
-		leave_class(p);
-	entity = detach(p);
+	do {
+		if (!begin_unbind(p))
+			return -ENOTCONN;
+		if (macrotick_policy(p->policy))
+			leave_class(p);
+		entity = detach(p, &again);
+	} while (again);
 	if (!entity)
 		return -ENOTCONN;
 	if (!(p->flags & PF_EXITING))
