@@ -12,7 +12,7 @@ mod plot;
 mod pools;
 mod report;
 pub mod stats;
-mod table;
+pub mod table;
 mod terminal;
 mod timeline;
 mod trace;

@@ -2,12 +2,17 @@
 
 /// The meaning of a cell's or a text's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// As it is.
     #[default]
     Plain,
+    /// What is well.
     Good,
+    /// What is not.
     Bad,
+    /// What is only read when it is looked for.
     Faint,
+    /// What is read first.
     Strong,
 }
 
@@ -33,8 +38,10 @@ impl Tone {
 
 /// A cell.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cell {
+pub struct Cell {
+    /// What stands in it.
     pub text: String,
+    /// How it is meant.
     pub tone: Tone,
 }
 
@@ -51,19 +58,23 @@ impl From<&str> for Cell {
 }
 
 /// A cell in a tone.
-pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Cell {
+pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
     Cell { text: text.into(), tone }
 }
 
 /// A table: the first `left` columns are aligned to the left, the others to the right.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
+    /// How many columns are aligned to the left.
     pub left: usize,
+    /// The columns' names.
     pub head: Vec<String>,
+    /// A cell per column in each.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
+    /// A table without rows.
     pub fn new(left: usize, head: &[&str]) -> Table {
         Table { left, head: head.iter().map(|text| text.to_string()).collect(), rows: Vec::new() }
     }
