@@ -147,6 +147,11 @@ impl Group {
         Ok(Group { pool: pool.into(), path, kind: Kind::Given(before) })
     }
 
+    /// The name of its pool.
+    pub fn pool(&self) -> &str {
+        &self.pool
+    }
+
     /// Its file of processes, for one that is to enter it.
     pub fn entrance(&self) -> Result<File, NodeError> {
         let path = self.path.join("cgroup.procs");

@@ -12,6 +12,7 @@ use macrotick_model::Duration;
 use crate::abi;
 use crate::block::Block;
 use crate::error::{NodeError, Tail};
+use crate::options::Output;
 use crate::signals::Signals;
 use crate::sys;
 
@@ -27,7 +28,8 @@ pub struct Child {
     /// The shared memory.
     pub block: Block,
     process: std::process::Child,
-    output: File,
+    /// What it writes, where that is kept.
+    output: Option<File>,
     /// Once it is reaped: how it ended, if that was told.
     reaped: Option<Option<ExitStatus>>,
 }
@@ -44,6 +46,8 @@ pub struct Launch<'a> {
     pub group: Option<File>,
     /// The network namespace that it is to be in.
     pub namespace: Option<&'a File>,
+    /// What becomes of what it writes.
+    pub output: Output,
 }
 
 /// This very program, for built-in workloads.
@@ -52,7 +56,10 @@ pub const SELF: &str = "/proc/self/exe";
 impl Child {
     /// Starts a process in a process group of its own, with its block and nothing else of ours.
     pub fn spawn(launch: Launch) -> Result<Child, NodeError> {
-        let output = output_file().map_err(NodeError::system("creating a file for output"))?;
+        let output = match launch.output {
+            Output::Kept => Some(output_file().map_err(NodeError::system("creating a file for output"))?),
+            Output::Inherited => None,
+        };
         let fd = launch.block.file().as_raw_fd();
         let group = launch.group.as_ref().map(File::as_raw_fd);
         let namespace = launch.namespace.map(File::as_raw_fd);
@@ -65,9 +72,10 @@ impl Child {
                 .env(abi::ENV_SHM, fd.to_string())
                 .env(abi::ENV_TASK, launch.name)
                 .stdin(Stdio::null())
-                .stdout(output.try_clone()?)
-                .stderr(output.try_clone()?)
                 .process_group(0);
+            if let Some(output) = &output {
+                command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+            }
             // SAFETY: only async-signal-safe calls between fork and exec.
             unsafe { command.pre_exec(move || prepare_process(fd, group, namespace, parent)) };
             command.spawn()
@@ -92,13 +100,13 @@ impl Child {
         sys::pidfd_open(self.pid(), self.pid())
     }
 
-    /// The last lines it wrote.
+    /// The last lines it wrote, where that is kept.
     pub fn tail(&self) -> Tail {
-        let mut file = &self.output;
+        let Some(mut file) = self.output.as_ref() else { return Tail::default() };
         // The position is shared with the process: what it wrote ends there.
         let written = file.stream_position().unwrap_or(0).min(OUTPUT_BYTES);
         let mut bytes = vec![0; written as usize];
-        if self.output.read_exact_at(&mut bytes, 0).is_err() {
+        if file.read_exact_at(&mut bytes, 0).is_err() {
             return Tail::default();
         }
         Tail(last_lines(&String::from_utf8_lossy(&bytes), TAIL_LINES))
@@ -172,38 +180,48 @@ fn last_lines(text: &str, count: usize) -> String {
 
 /// Waits until all have got to a phase.
 pub fn await_phase(children: &[Child], phase: u32, limit: Duration, signals: &Signals) -> Result<(), NodeError> {
-    let stage = if phase == abi::PHASE_WAITING { "waiting for its first job" } else { "ready" };
     let give_up = sys::now() + limit;
-    loop {
-        let mut late = None;
-        for child in children {
-            if let Some(status) = child.exited() {
-                return Err(NodeError::Died { name: child.name.clone(), status, output: child.tail() });
-            }
-            if child.block.phase() < phase {
-                late.get_or_insert(child);
-            }
-        }
-        let Some(late) = late else { return Ok(()) };
+    while let Some(late) = find_late(children, phase)? {
         if sys::now() > give_up {
-            return Err(NodeError::NotReady { name: late.name.clone(), stage, limit, output: late.tail() });
+            return Err(not_ready(late, phase, limit));
         }
         if let Some(signal) = signals.sleep_until(sys::now() + Duration::from_millis(1)) {
             return Err(NodeError::Interrupted(signal));
         }
     }
+    Ok(())
+}
+
+/// One that has not got to a phase, if there is any; that one has ended is an error.
+pub fn find_late(children: &[Child], phase: u32) -> Result<Option<&Child>, NodeError> {
+    let mut late = None;
+    for child in children {
+        if let Some(status) = child.exited() {
+            return Err(NodeError::Died { name: child.name.clone(), status, output: child.tail() });
+        }
+        if child.block.phase() < phase {
+            late.get_or_insert(child);
+        }
+    }
+    Ok(late)
+}
+
+/// Why nobody waits any longer for one that has not got to a phase.
+pub fn not_ready(child: &Child, phase: u32, limit: Duration) -> NodeError {
+    let stage = if phase == abi::PHASE_WAITING { "waiting for its first job" } else { "ready" };
+    NodeError::NotReady { name: child.name.clone(), stage, limit, output: child.tail() }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::block::BlockSpec;
 
-    fn spawn(command: &[&str]) -> Result<Child, NodeError> {
+    pub fn spawn(command: &[&str]) -> Result<Child, NodeError> {
         let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[], capacity: 0 };
         let block = Block::new(&spec).unwrap();
         let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
-        Child::spawn(Launch { name: "x", command: &command, block, group: None, namespace: None })
+        Child::spawn(Launch { name: "x", command: &command, block, group: None, namespace: None, output: Output::Kept })
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::sys::{self, Tid};
 use crate::trace::{Known, Traced};
 
 /// How long a program may take to end by itself, and then again after SIGTERM.
-const GRACE: Duration = Duration::from_millis(200);
+pub const GRACE: Duration = Duration::from_millis(200);
 
 impl Run<'_> {
     /// Ends everything and makes the observation.
@@ -89,12 +89,13 @@ impl Run<'_> {
 
     /// Stops what releases jobs, tells the tasks so, and ends the load and the tasks. Returns the kernel's counters, if
     /// it has any; programs that fail at their end are remarked.
-    fn end(&mut self, remarks: &mut Vec<String>) -> Result<Vec<EntityCounters>, NodeError> {
+    pub fn end(&mut self, remarks: &mut Vec<String>) -> Result<Vec<EntityCounters>, NodeError> {
         let table = self.table.take();
         let mut counters = Vec::new();
         if let Some(table) = &table {
             table.stop()?;
-            counters = (0..self.tasks.len()).map(|task| table.counters(task)).collect::<Result<_, _>>()?;
+            let each = self.tasks.iter().enumerate();
+            counters = each.map(|(task, child)| table.counters(&child.name, task)).collect::<Result<_, _>>()?;
         }
         self.dispatchers.clear();
         self.tasks.iter().for_each(|child| child.block.stop());
@@ -108,12 +109,13 @@ impl Run<'_> {
 
     /// A remark on a task that ended before it was told to. Of a process that was still to become the task the
     /// supervisor tells.
-    fn describe_task_end(&self, task: usize) -> Option<String> {
+    pub fn describe_task_end(&self, task: usize) -> Option<String> {
         let child = &self.tasks[task];
         if self.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_starting(task)) {
             return None;
         }
-        let misses = || self.table.as_ref().and_then(|table| table.counters(task).ok()).map_or(0, |all| all.misses);
+        let counters = || self.table.as_ref().and_then(|table| table.counters(&child.name, task).ok());
+        let misses = || counters().map_or(0, |all| all.misses);
         let dies = matches!(self.deployment.tasks[task].task.on_miss, OnMiss::Kill | OnMiss::Restart);
         if dies && child.exited().is_some_and(is_killed) && misses() > 0 {
             return Some(format!("task `{}`: killed after a miss", child.name));
@@ -205,7 +207,7 @@ fn tier(backend: Backend) -> Tier {
 }
 
 /// A remark on a process that ended before it was told to.
-fn describe_end(child: &Child) -> Option<String> {
+pub fn describe_end(child: &Child) -> Option<String> {
     let status = child.exited()?;
     Some(format!("`{}` ended during the run ({status}){}", child.name, child.last_words()))
 }

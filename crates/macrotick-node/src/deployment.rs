@@ -15,23 +15,24 @@ use crate::sys::Standing;
 const MOST_RECORDS: i64 = 1 << 21;
 
 /// What is going to be deployed.
-pub struct Deployment<'a> {
+pub struct Deployment {
     /// The plan.
-    pub plan: &'a Plan,
+    pub plan: Plan,
     /// The backend.
     pub backend: Backend,
     /// How long is observed.
     pub duration: Duration,
     /// In the order of the system.
-    pub tasks: Vec<TaskDeployment<'a>>,
+    pub tasks: Vec<TaskDeployment>,
     /// What a reader of the observation should know.
     pub remarks: Vec<String>,
 }
 
 /// One task of it.
-pub struct TaskDeployment<'a> {
+#[derive(Clone)]
+pub struct TaskDeployment {
     /// The task.
-    pub task: &'a Task,
+    pub task: Task,
     /// The CPU of its windows.
     pub cpu: u32,
     /// Whether it is pinned to that CPU.
@@ -44,9 +45,9 @@ pub struct TaskDeployment<'a> {
     pub capacity: u32,
 }
 
-impl<'a> Deployment<'a> {
+impl Deployment {
     /// Decodes a plan. `online` are the host's CPUs.
-    pub fn decode(plan: &'a Plan, options: &RunOptions, online: &[u32]) -> Result<Self, NodeError> {
+    pub fn decode(plan: &Plan, options: &RunOptions, online: &[u32]) -> Result<Self, NodeError> {
         if plan.version != Plan::VERSION {
             return Err(NodeError::PlanVersion(plan.version));
         }
@@ -68,13 +69,13 @@ impl<'a> Deployment<'a> {
             let capacity = capacity(plan.cycle, duration, jobs.len(), options.record_limit);
             let standing = standing(options.backend, task, priority);
             let pinned = options.backend != Backend::Deadline;
-            tasks.push(TaskDeployment { task, cpu, pinned, jobs, standing, capacity });
+            tasks.push(TaskDeployment { task: task.clone(), cpu, pinned, jobs, standing, capacity });
         }
         let mut remarks = Vec::new();
         if options.backend == Backend::Deadline && online.len() > 1 {
             remarks.push("SCHED_DEADLINE cannot be pinned: tasks may run on any CPU".into());
         }
-        Ok(Deployment { plan, backend: options.backend, duration, tasks, remarks })
+        Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, remarks })
     }
 
     /// What the tasks' blocks call the backend.
@@ -266,7 +267,7 @@ pub(crate) mod tests {
         Plan { version: Plan::VERSION, solver: "test".into(), cycle: Duration::from_millis(1), tables, system }
     }
 
-    fn decode(plan: &Plan) -> Result<Deployment<'_>, NodeError> {
+    fn decode(plan: &Plan) -> Result<Deployment, NodeError> {
         Deployment::decode(plan, &RunOptions::new(Backend::Other), &[0])
     }
 

@@ -206,6 +206,13 @@ pub enum NodeError {
 }
 
 impl NodeError {
+    /// The error and what was behind it, on one line but for what a process wrote.
+    pub fn with_reason(&self) -> String {
+        use std::error::Error;
+        let source = self.source().map(|source| format!(": {source}")).unwrap_or_default();
+        format!("{self}{source}")
+    }
+
     /// The errno of a call that was refused for one thread.
     pub(crate) fn errno(&self) -> Option<i32> {
         match self {

@@ -94,6 +94,18 @@ pub enum Refusal {
         "SCHED_DEADLINE has admitted tasks for {1} per mille of a CPU: too much beside the windows of the CPU of {0}"
     )]
     Bandwidth(String, u32),
+    /// Not beside the threads that it has.
+    #[error("{0} has threads, which cannot go to another CPU")]
+    SwapCpu(String),
+    /// Not with the threads that it has.
+    #[error("{0} has threads, and would become a task or a pool, or get or lose its slack")]
+    SwapPool(String),
+    /// Not while the other one runs.
+    #[error("the running table is on another clock")]
+    SwapClock,
+    /// One change at a time.
+    #[error("another change is under way")]
+    Swapping,
     /// A code that this program does not know.
     #[error("error {code} at index {index}: {message}")]
     Other {
@@ -129,6 +141,7 @@ impl Refusal {
             uapi::error::WINDOW_OVERLAP => Refusal::WindowOverlap(window(index), window(other)),
             uapi::error::WINDOW_MIGRATES => Refusal::WindowMigrates(window(index), window(other)),
             uapi::error::CAPACITY => Refusal::Capacity(window(index)),
+            uapi::error::INSTALLED if install.flags & uapi::SWAP != 0 => Refusal::Swapping,
             uapi::error::INSTALLED => Refusal::Installed,
             uapi::error::LEAD => Refusal::Lead,
             uapi::error::WINDOW_LEAD => Refusal::WindowLead(window(index), window(other)),
@@ -137,6 +150,9 @@ impl Refusal {
             uapi::error::WINDOW_SYNC => Refusal::WindowSync(window(index)),
             uapi::error::SYNC_BOUND => Refusal::SyncBound(window(index)),
             uapi::error::SYNC_CPU => Refusal::SyncCpu(window(index), window(other)),
+            uapi::error::SWAP_CPU => Refusal::SwapCpu(entity(index)),
+            uapi::error::SWAP_POOL => Refusal::SwapPool(entity(index)),
+            uapi::error::SWAP_CLOCK => Refusal::SwapClock,
             uapi::error::BANDWIDTH => Refusal::Bandwidth(window(index), other),
             code => Refusal::Other { code, index, message: error.to_string() },
         }
@@ -232,6 +248,28 @@ fn entity_of_pool(pool: &Pool) -> uapi::Entity {
     uapi::Entity { name: uapi::name(&pool.name), flags: uapi::POOL | order | slack, max_misses: 0, slice_ns }
 }
 
+/// Installs a plan's table with a lead, decoding a refusal. Returns the instant of a swap, in nanoseconds.
+fn install(device: &Device, plan: &Plan, lead: Duration, flags: u32) -> Result<u64, NodeError> {
+    let table = Table::new(plan);
+    let mut install = uapi::Install {
+        flags,
+        clockid: plan.system.sync.map_or(libc::CLOCK_MONOTONIC, |_| libc::CLOCK_TAI) as u32,
+        nr_entities: table.entities.len() as u32,
+        nr_windows: table.windows.len() as u32,
+        cycle_ns: plan.cycle.as_nanos() as u64,
+        lead_ns: lead.as_nanos() as u64,
+        entities: table.entities.as_ptr() as u64,
+        windows: table.windows.as_ptr() as u64,
+        ..Default::default()
+    };
+    match device.call(&mut install).map_err(io::Error::from_raw_os_error) {
+        Ok(()) => Ok(install.swap_ns),
+        // No privilege or no memory, say: nothing is wrong with the table.
+        Err(error) if install.error == 0 => Err(NodeError::Kernel { what: "install the table".into(), source: error }),
+        Err(error) => Err(NodeError::Refused(Refusal::decode(&table, &install, &error))),
+    }
+}
+
 /// An installed table. Dropping it stops and removes it.
 pub struct InstalledTable {
     device: Device,
@@ -241,25 +279,8 @@ impl InstalledTable {
     /// Installs a plan's table with a lead; it does not run yet.
     pub fn install(plan: &Plan, lead: Duration) -> Result<InstalledTable, NodeError> {
         let device = open_device()?;
-        let table = Table::new(plan);
-        let mut install = uapi::Install {
-            clockid: plan.system.sync.map_or(libc::CLOCK_MONOTONIC, |_| libc::CLOCK_TAI) as u32,
-            nr_entities: table.entities.len() as u32,
-            nr_windows: table.windows.len() as u32,
-            cycle_ns: plan.cycle.as_nanos() as u64,
-            lead_ns: lead.as_nanos() as u64,
-            entities: table.entities.as_ptr() as u64,
-            windows: table.windows.as_ptr() as u64,
-            ..Default::default()
-        };
-        match device.call(&mut install).map_err(io::Error::from_raw_os_error) {
-            Ok(()) => Ok(InstalledTable { device }),
-            // No privilege or no memory, say: nothing is wrong with the table.
-            Err(error) if install.error == 0 => {
-                Err(NodeError::Kernel { what: "install the table".into(), source: error })
-            }
-            Err(error) => Err(NodeError::Refused(Refusal::decode(&table, &install, &error))),
-        }
+        install(&device, plan, lead, 0)?;
+        Ok(InstalledTable { device })
     }
 
     /// Makes a task's thread a member of its entity.
@@ -293,14 +314,27 @@ impl InstalledTable {
         self.device.stop().map_err(|errno| failed("stop the table", errno))
     }
 
-    /// Everything that the kernel counts for an entity, by its place in the table: the tasks, then the pools.
-    pub fn stats(&self, entity: usize) -> Result<uapi::Stats, NodeError> {
-        self.device.stats(entity as u32).map_err(|errno| failed("tell the counters", errno))
+    /// Everything that the kernel counts for an entity. Its place in the table is looked at first: the tasks, then the
+    /// pools. While tables change it may have another.
+    pub fn stats(&self, name: &str, place: usize) -> Result<uapi::Stats, NodeError> {
+        let wanted = uapi::name(name);
+        match self.device.stats(place as u32) {
+            Ok(stats) if stats.name == wanted => return Ok(stats),
+            Ok(_) | Err(libc::ENOENT) => {}
+            Err(errno) => return Err(failed("tell the counters", errno)),
+        }
+        for place in 0.. {
+            match self.device.stats(place) {
+                Ok(stats) if stats.name != wanted => {}
+                result => return result.map_err(|errno| failed("tell the counters", errno)),
+            }
+        }
+        Err(failed("tell the counters", libc::ENOENT))
     }
 
-    /// The counters of a task's entity, by its place in the system.
-    pub fn counters(&self, task: usize) -> Result<EntityCounters, NodeError> {
-        let stats = self.stats(task)?;
+    /// The counters of a task's entity, whose place in the system is looked at first.
+    pub fn counters(&self, name: &str, place: usize) -> Result<EntityCounters, NodeError> {
+        let stats = self.stats(name, place)?;
         Ok(EntityCounters {
             activations: stats.activations,
             completions: stats.completions,
@@ -444,6 +478,9 @@ mod tests {
         assert_eq!(decode(7, 1, 0), "task `b` has no window");
         assert_eq!(decode(4, 9, 0), "task #9 has an empty name, or one that is too long");
         assert_eq!(decode(17, 0, 0), "another table is installed already (`macrotick stop` removes it)");
+        assert_eq!(decode(20, 0, 1), "task `a` has threads, which cannot go to another CPU");
         assert!(decode(99, 3, 0).starts_with("error 99 at index 3"));
+        let install = uapi::Install { flags: uapi::SWAP, error: uapi::error::INSTALLED, ..Default::default() };
+        assert_eq!(Refusal::decode(&example(), &install, &error), Refusal::Swapping);
     }
 }

@@ -55,6 +55,6 @@ pub use environment::environment;
 pub use error::NodeError;
 pub use kernel::{remove_table, Refusal};
 pub use network::NetworkFault;
-pub use options::{Progress, RunOptions};
+pub use options::{Output, Progress, RunOptions};
 pub use run::run;
 pub use sys::Standing;

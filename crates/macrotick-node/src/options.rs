@@ -23,11 +23,23 @@ pub struct RunOptions {
     pub ready_limit: Duration,
     /// How often to report progress while the tasks run; `None`: not at all, the runner sleeps throughout.
     pub progress_every: Option<Duration>,
-    /// Most records per task; `None`: as many as the duration can give.
+    /// Most records per task, none for zero; `None`: as many as the duration can give.
     pub record_limit: Option<u32>,
     /// The file whose lock keeps two runs apart; `None`: `/run/macrotick.lock`, or without root one of
     /// the user's among the temporary files.
     pub lock: Option<PathBuf>,
+    /// What becomes of what the processes write to their standard output and error.
+    pub output: Output,
+}
+
+/// What becomes of what processes write to their standard output and error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// The first 64 KiB are kept, for errors and remarks; writes beyond fail.
+    #[default]
+    Kept,
+    /// It goes where the runner's own goes.
+    Inherited,
 }
 
 impl RunOptions {
@@ -43,6 +55,7 @@ impl RunOptions {
             progress_every: None,
             record_limit: None,
             lock: None,
+            output: Output::Kept,
         }
     }
 }

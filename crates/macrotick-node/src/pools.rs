@@ -39,15 +39,20 @@ impl Pools {
     }
 
     /// For a process that is to be in a pool: what to write to before it executes its program.
-    pub fn entrance(&self, system: &System, pool: &str) -> Result<Option<File>, NodeError> {
-        let index = system.pools.iter().position(|other| other.name == pool);
-        index.map(|index| self.groups[index].entrance()).transpose()
+    pub fn entrance(&self, pool: &str) -> Result<Option<File>, NodeError> {
+        self.groups.iter().find(|group| group.pool() == pool).map(Group::entrance).transpose()
     }
 
-    /// Makes the kernel threads members of their pools; their table does not run yet. They leave with the table. Which
-    /// there are depends on the kernel: one that is not there is remarked.
-    pub fn bind_kernel_threads(&mut self, plan: &Plan, table: &InstalledTable) -> Result<(), NodeError> {
-        for (pool, cpu) in plan.system.pools.iter().filter_map(|pool| Some((pool, cpu_of(plan, pool)?))) {
+    /// Makes the kernel threads members of their pools, of those that are asked for; their windows have not come yet.
+    /// They leave with the table. Which there are depends on the kernel: one that is not there is remarked.
+    pub fn bind_kernel_threads(
+        &mut self,
+        plan: &Plan,
+        table: &InstalledTable,
+        is_wanted: &dyn Fn(&Pool) -> bool,
+    ) -> Result<(), NodeError> {
+        let wanted = plan.system.pools.iter().filter(|pool| is_wanted(pool));
+        for (pool, cpu) in wanted.filter_map(|pool| Some((pool, cpu_of(plan, pool)?))) {
             for thread in &pool.kernel_threads {
                 let name = kernel_threads::full_name(*thread, cpu);
                 let Some(tid) = kernel_threads::find(*thread, cpu).map_err(NodeError::system("reading /proc"))? else {
@@ -95,7 +100,7 @@ impl Pools {
         let each = system.pools.iter().zip(&self.groups).enumerate();
         each.map(|(index, (pool, group))| {
             // The pool's entity comes after those of the tasks.
-            let stats = table.stats(system.tasks.len() + index)?;
+            let stats = table.stats(&pool.name, system.tasks.len() + index)?;
             Ok(PoolObservation {
                 name: pool.name.clone(),
                 runtime_ns: stats.runtime_ns,

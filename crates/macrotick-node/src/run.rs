@@ -14,6 +14,7 @@
 //! Whatever was done is undone by guards in reverse order, whether the run succeeds or fails.
 
 use std::fs::File;
+use std::os::fd::RawFd;
 
 use macrotick_model::{Backend, Background, Duration, Instant, LeadInForce, Observation, Plan, Workload};
 
@@ -56,7 +57,7 @@ pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)
     let _lock = Lock::take(options.lock.as_deref())?;
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
     let _first = First::raise();
-    let mut run = Run::prepare(&deployment, options, &signals)?;
+    let mut run = Run::prepare(deployment, options, &signals)?;
     progress(Progress::Starting);
     let epoch = run.start(&signals)?;
     let outcome = run.observe(epoch, &signals, progress)?;
@@ -66,12 +67,13 @@ pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)
 
 /// While it lives, the runner comes before all that it starts, or else a busy CPU could keep it from ending the run.
 /// It sleeps all the time that is measured. Without the right to it (`--backend other` needs none) it goes without.
-struct First {
+pub struct First {
     before: Option<SchedAttr>,
 }
 
 impl First {
-    fn raise() -> First {
+    /// Puts the calling thread before all others but those of the kernel class.
+    pub fn raise() -> First {
         let before = sys::sched_attr(0).ok();
         let raised = sys::set_sched_attr(0, &SchedAttr::new(Standing::Fifo(99), true));
         First { before: before.filter(|_| raised.is_ok()) }
@@ -97,7 +99,7 @@ pub struct Outcome {
 /// A run's resources. Fields are dropped in this order: first what runs, last what it runs on.
 pub struct Run<'a> {
     /// What was decoded.
-    pub deployment: &'a Deployment<'a>,
+    pub deployment: Deployment,
     /// What the caller chose.
     pub options: &'a RunOptions,
     /// One per table under the backend `user`.
@@ -125,7 +127,8 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Up to the point where everything is ready and nothing runs.
-    fn prepare(deployment: &'a Deployment<'a>, options: &'a RunOptions, signals: &Signals) -> Result<Self, NodeError> {
+    pub fn prepare(deployment: Deployment, options: &'a RunOptions, signals: &Signals) -> Result<Self, NodeError> {
+        let network = Network::prepare(&deployment.plan.system)?;
         let mut run = Run {
             deployment,
             options,
@@ -134,22 +137,15 @@ impl<'a> Run<'a> {
             tasks: Vec::new(),
             table: None,
             pools: None,
-            network: Network::prepare(&deployment.plan.system)?,
+            network,
             lead: None,
             discipline: None,
             trace: None,
             supervisor: None,
             calibration: Calibration::measure(),
         };
-        if deployment.backend == Backend::Kernel {
-            run.lead = lead::choose(deployment.plan)?;
-            let lead = run.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
-            run.table = Some(InstalledTable::install(deployment.plan, lead)?);
-            if deployment.plan.system.sync.is_some() {
-                let read = Discipline::read().map_err(NodeError::system("reading the state of the clock"))?;
-                run.discipline = Some(read);
-            }
-            run.pools = Pools::prepare(&deployment.plan.system)?;
+        if run.deployment.backend == Backend::Kernel {
+            run.install_table()?;
         }
         run.spawn_tasks()?;
         run.spawn_background()?;
@@ -162,20 +158,37 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    fn spawn_tasks(&mut self) -> Result<(), NodeError> {
-        for deployed in &self.deployment.tasks {
-            self.tasks.push(self.spawn_task(deployed, deployed.capacity)?);
+    fn install_table(&mut self) -> Result<(), NodeError> {
+        let plan = &self.deployment.plan;
+        self.lead = lead::choose(plan)?;
+        let lead = self.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
+        self.table = Some(InstalledTable::install(plan, lead)?);
+        if plan.system.sync.is_some() {
+            self.discipline = Some(Discipline::read().map_err(NodeError::system("reading the state of the clock"))?);
         }
+        self.pools = Pools::prepare(&plan.system)?;
         Ok(())
     }
 
-    /// Starts a process of a task, with room for so many records.
-    pub fn spawn_task(&self, deployed: &TaskDeployment, capacity: u32) -> Result<Child, NodeError> {
-        let task = deployed.task;
+    fn spawn_tasks(&mut self) -> Result<(), NodeError> {
+        let tasks = self.deployment.tasks.iter();
+        self.tasks =
+            tasks.map(|task| self.spawn_task(&self.deployment, task, task.capacity)).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Starts a process of a task of a deployment, with room for so many records.
+    pub fn spawn_task(
+        &self,
+        deployment: &Deployment,
+        deployed: &TaskDeployment,
+        capacity: u32,
+    ) -> Result<Child, NodeError> {
+        let task = &deployed.task;
         let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
         let block = new_block(&BlockSpec {
-            backend: self.deployment.block_backend(),
-            cycle: self.deployment.plan.cycle,
+            backend: deployment.block_backend(),
+            cycle: deployment.plan.cycle,
             offsets: &offsets,
             capacity,
         })?;
@@ -184,8 +197,7 @@ impl<'a> Run<'a> {
             workload: task.workload.clone(),
             calibration: self.calibration,
             seed: self.options.seed,
-            // Of every process of the task, so that job k is the same in each.
-            draws: deployed.capacity,
+            draws: draws(deployed),
             on_miss: task.on_miss,
         };
         let command = match &task.workload {
@@ -193,31 +205,34 @@ impl<'a> Run<'a> {
             _ => builtin(task::VERB, &spec)?,
         };
         let namespace = self.namespace(task.namespace.as_deref());
-        Child::spawn(Launch { name: &task.name, command: &command, block, group: None, namespace })
+        let output = self.options.output;
+        Child::spawn(Launch { name: &task.name, command: &command, block, group: None, namespace, output })
     }
 
     fn spawn_background(&mut self) -> Result<(), NodeError> {
-        let calibration = self.calibration;
-        for load in &self.deployment.plan.system.background {
-            for index in 0..load.count {
-                let name = process_name(&load.name, index, load.count);
-                let cycle = self.deployment.plan.cycle;
-                let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
-                let group = self.entrance(load)?;
-                let spec = BackgroundSpec {
-                    name: name.clone(),
-                    load: load.load.clone(),
-                    calibration,
-                    seed: self.options.seed,
-                };
-                let command = builtin(background::VERB, &spec)?;
-                let namespace = self.namespace(load.namespace.as_deref());
-                let launch = Launch { name: &name, command: &command, block, group, namespace };
-                let child = Child::spawn(launch)?;
-                self.background.push(child);
-            }
+        for index in 0..self.deployment.plan.system.background.len() {
+            let children = self.spawn_load(&self.deployment.plan.system.background[index])?;
+            self.background.extend(children);
         }
         Ok(())
+    }
+
+    /// Starts the processes of a background load.
+    pub fn spawn_load(&self, load: &Background) -> Result<Vec<Child>, NodeError> {
+        (0..load.count).map(|index| self.spawn_loader(load, index)).collect()
+    }
+
+    fn spawn_loader(&self, load: &Background, index: u32) -> Result<Child, NodeError> {
+        let name = process_name(&load.name, index, load.count);
+        let cycle = self.deployment.plan.cycle;
+        let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
+        let group = self.entrance(load)?;
+        let (calibration, seed) = (self.calibration, self.options.seed);
+        let spec = BackgroundSpec { name: name.clone(), load: load.load.clone(), calibration, seed };
+        let command = builtin(background::VERB, &spec)?;
+        let namespace = self.namespace(load.namespace.as_deref());
+        let output = self.options.output;
+        Child::spawn(Launch { name: &name, command: &command, block, group, namespace, output })
     }
 
     /// The namespace of that name, which the system has.
@@ -228,13 +243,13 @@ impl<'a> Run<'a> {
     /// Where a background load enters its pool, if it is to be in one and there are any under this backend.
     fn entrance(&self, load: &Background) -> Result<Option<File>, NodeError> {
         match (&self.pools, &load.pool) {
-            (Some(pools), Some(pool)) => pools.entrance(&self.deployment.plan.system, pool),
+            (Some(pools), Some(pool)) => pools.entrance(pool),
             _ => Ok(None),
         }
     }
 
     /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
-    fn start(&mut self, signals: &Signals) -> Result<Instant, NodeError> {
+    pub fn start(&mut self, signals: &Signals) -> Result<Instant, NodeError> {
         let delay = self.options.start_delay;
         let mut epoch = match self.discipline {
             Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
@@ -244,7 +259,7 @@ impl<'a> Run<'a> {
         if let Some(table) = &self.table {
             self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
             if let Some(pools) = &mut self.pools {
-                pools.bind_kernel_threads(self.deployment.plan, table)?;
+                pools.bind_kernel_threads(&self.deployment.plan, table, &|_| true)?;
             }
             epoch = self.start_table(table, epoch)?;
         }
@@ -311,13 +326,19 @@ impl<'a> Run<'a> {
         let loads = &self.deployment.plan.system.background;
         let each = loads.iter().flat_map(|load| std::iter::repeat_n(load, load.count as usize));
         for (child, load) in self.background.iter().zip(each) {
-            // The pool has a CPU and an order of its own.
-            if load.pool.is_none() || self.pools.is_none() {
-                place(child, child.pid(), load.cpu, background_standing(load.policy))?;
-            }
+            self.place_load(child, load)?;
             child.block.publish(epoch);
         }
         Ok(())
+    }
+
+    /// Puts a process of a background load, which is ready, where and how it is to run.
+    pub fn place_load(&self, child: &Child, load: &Background) -> Result<(), NodeError> {
+        // The pool has a CPU and an order of its own.
+        if load.pool.is_some() && self.pools.is_some() {
+            return Ok(());
+        }
+        place(child, child.pid(), load.cpu, background_standing(load.policy))
     }
 
     /// Sleeps until the end, and at most at the end of the trace and for progress in between.
@@ -361,21 +382,40 @@ impl<'a> Run<'a> {
 
     /// Sleeps until an instant, or until a signal, whose name it returns; meanwhile begins anew what has ended.
     fn sleep_until(&mut self, at: Instant, epoch: Instant, signals: &Signals) -> Option<&'static str> {
-        let Some(mut supervisor) = self.supervisor.take() else { return signals.sleep_until(at) };
-        while signals.caught().is_none() && sys::now() < at {
-            signals.sleep_until_readable(
-                supervisor.next_look().map_or(at, |look| look.min(at)),
-                &supervisor.descriptors(),
-            );
-            supervisor.look(self, epoch);
+        if self.supervisor.is_none() {
+            return signals.sleep_until(at);
         }
-        self.supervisor = Some(supervisor);
+        while signals.caught().is_none() && sys::now() < at {
+            self.attend(at, epoch, signals, &[]);
+        }
         signals.caught()
+    }
+
+    /// Sleeps until an instant, a signal, something to read on one of the descriptors or something to begin anew, which
+    /// is done; maybe not that long.
+    pub fn attend(&mut self, at: Instant, epoch: Instant, signals: &Signals, descriptors: &[RawFd]) {
+        let Some(mut supervisor) = self.supervisor.take() else {
+            return signals.sleep_until_readable(at, descriptors);
+        };
+        let all = [&supervisor.descriptors(), descriptors].concat();
+        signals.sleep_until_readable(supervisor.next_look().map_or(at, |look| look.min(at)), &all);
+        supervisor.look(self, epoch);
+        self.supervisor = Some(supervisor);
     }
 
     /// How much of a run is traced.
     pub fn trace_length(&self, duration: Duration) -> Duration {
         self.options.trace.unwrap_or(Duration::ZERO).min(duration)
+    }
+}
+
+/// How many execution times a process of a task draws: as many as it can have records, in every process of the task, so
+/// that job k is the same in each. Where nothing is recorded they repeat after a while.
+fn draws(deployed: &TaskDeployment) -> u32 {
+    const UNRECORDED: u32 = 4096;
+    match deployed.capacity {
+        0 => UNRECORDED,
+        capacity => capacity,
     }
 }
 

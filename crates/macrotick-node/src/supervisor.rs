@@ -90,7 +90,7 @@ pub struct Past {
     pub records: Vec<Record>,
     /// There was no room for more records.
     pub is_full: bool,
-    /// Their threads.
+    /// Their threads, where a trace is taken.
     pub threads: Vec<Tid>,
     /// How many ended because of a miss, and were followed by another.
     pub missed: u32,
@@ -106,11 +106,11 @@ impl Past {
         self.missed + self.ended
     }
 
-    fn add(&mut self, child: &Child, end: &End) {
+    fn add(&mut self, child: &Child, end: &End, is_traced: bool) {
         self.records.extend(child.block.records());
         self.is_full |= child.block.is_full();
-        // Zero: it never joined.
-        self.threads.extend(Some(child.block.tid()).filter(|tid| *tid != 0));
+        // Zero: it never joined. Without a trace nobody asks, and of a long-lived deployment there may be many.
+        self.threads.extend(Some(child.block.tid()).filter(|tid| is_traced && *tid != 0));
         match end.missed {
             true => self.missed += 1,
             false => {
@@ -199,11 +199,11 @@ impl Ward {
     fn begin(&mut self, run: &mut Run, end: &End, epoch: Instant) -> Result<(), NodeError> {
         let deployed = &run.deployment.tasks[self.task];
         let kept = self.past.records.len() + run.tasks[self.task].block.records().len();
-        let child = run.spawn_task(deployed, capacity(run, deployed, kept as u32, epoch))?;
+        let child = run.spawn_task(&run.deployment, deployed, capacity(run, deployed, kept as u32, epoch))?;
         self.process = Some(pidfd(&child)?);
         self.ready_by = Some(sys::now() + run.options.ready_limit);
         let former = std::mem::replace(&mut run.tasks[self.task], child);
-        self.past.add(&former, end);
+        self.past.add(&former, end, run.trace.is_some());
         Ok(())
     }
 
@@ -259,7 +259,7 @@ fn pidfd(child: &Child) -> Result<OwnedFd, NodeError> {
 }
 
 fn counters(run: &Run, task: usize) -> Result<EntityCounters, NodeError> {
-    run.table.as_ref().map_or(Ok(EntityCounters::default()), |table| table.counters(task))
+    run.table.as_ref().map_or(Ok(EntityCounters::default()), |table| table.counters(&run.tasks[task].name, task))
 }
 
 fn bind(run: &Run, task: usize) -> Result<(), NodeError> {
@@ -276,9 +276,7 @@ fn capacity(run: &Run, deployed: &TaskDeployment, kept: u32, epoch: Instant) -> 
 
 /// An error as the end of a remark.
 fn tell(error: NodeError) -> Option<String> {
-    use std::error::Error;
-    let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-    Some(format!("{error}{source}"))
+    Some(error.with_reason())
 }
 
 fn times(count: u32) -> String {
