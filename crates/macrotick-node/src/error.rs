@@ -7,6 +7,7 @@ use macrotick_model::{Backend, Duration, Plan};
 
 use crate::cgroup::GroupFault;
 use crate::kernel::Refusal;
+use crate::live::ChangeFault;
 use crate::network::NetworkFault;
 use crate::sys::Standing;
 
@@ -58,8 +59,8 @@ pub enum NodeError {
         /// As it was written.
         program: String,
     },
-    /// Another run is going on.
-    #[error("another run is going on (process {pid}; lock file {path})")]
+    /// Another run or deployment is going on.
+    #[error("another run or deployment is going on (process {pid}; lock file {path})")]
     Busy {
         /// What the lock file says.
         pid: String,
@@ -192,6 +193,33 @@ pub enum NodeError {
         /// Why.
         source: io::Error,
     },
+    /// A running deployment does not become another one.
+    #[error("{0}")]
+    Change(ChangeFault),
+    /// The deployment's supervisor refused a change; everything is as it was.
+    #[error("{text}")]
+    ChangeRefused {
+        /// Why.
+        text: String,
+        /// Whether the plan is wrong, and not the host.
+        wrong_input: bool,
+    },
+    /// The supervisor cannot be reached, or reach others.
+    #[error("cannot {what} {}{}", .path.display(), control_hint(.source))]
+    Control {
+        /// `connect to`, `make`, ...
+        what: &'static str,
+        /// The socket, or the directory of the supervisor's files.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The supervisor ended instead of answering.
+    #[error("the deployment's supervisor ended without an answer (`macrotick status` tells what is left)")]
+    NoAnswer,
+    /// A request or an answer of another version, or a broken one.
+    #[error("what the other side said was not understood: {0} (is it another version of macrotick?)")]
+    Protocol(String),
     /// A signal came before the epoch.
     #[error("interrupted by {0} before the run began")]
     Interrupted(&'static str),
@@ -242,6 +270,13 @@ fn policy_hint(standing: &Standing, source: &io::Error) -> &'static str {
         (Standing::Deadline { .. }, Some(libc::EINVAL)) => ": runtime, deadline or period are out of its range",
         (_, Some(libc::EPERM)) => ": it needs CAP_SYS_NICE",
         _ => "",
+    }
+}
+
+fn control_hint(source: &io::Error) -> String {
+    match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => ": it needs root".into(),
+        _ => format!(": {source}"),
     }
 }
 

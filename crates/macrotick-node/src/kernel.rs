@@ -283,12 +283,27 @@ impl InstalledTable {
         Ok(InstalledTable { device })
     }
 
+    /// Has a plan's table take the place of this one, which runs. Returns the new table's epoch on its clock: the
+    /// instant at which all CPUs change.
+    pub fn swap(&self, plan: &Plan, lead: Duration) -> Result<Instant, NodeError> {
+        let at = install(&self.device, plan, lead, uapi::SWAP)?;
+        Ok(Instant::from_nanos(at as i64))
+    }
+
     /// Makes a task's thread a member of its entity.
     pub fn bind(&self, child: &Child) -> Result<(), NodeError> {
         let what = || format!("bind the thread of task `{}`", child.name);
         let pidfd = sys::pidfd_open(child.pid(), child.block.tid())
             .map_err(|source| NodeError::Kernel { what: what(), source })?;
         self.device.bind(pidfd.as_raw_fd(), &child.name).map_err(|errno| failed(&what(), errno))
+    }
+
+    /// Ends the membership of a task's thread, which goes on as an ordinary one.
+    pub fn unbind(&self, child: &Child) -> Result<(), NodeError> {
+        let what = || format!("unbind the thread of task `{}`", child.name);
+        let pidfd = sys::pidfd_open(child.pid(), child.block.tid())
+            .map_err(|source| NodeError::Kernel { what: what(), source })?;
+        self.device.unbind(pidfd.as_raw_fd()).map_err(|errno| failed(&what(), errno))
     }
 
     /// Makes a thread of the kernel a member of a pool.
@@ -362,11 +377,9 @@ impl Drop for InstalledTable {
 }
 
 /// Removes the installed table, such as one that a killed runner left behind, the control groups of its pools, and
-/// its network namespaces; its
-/// tasks' threads continue under SCHED_OTHER.
-/// Returns whether there was one. A table whose runner is alive is left alone ([`NodeError::Busy`]).
-pub fn remove_table() -> Result<bool, NodeError> {
-    let _lock = Lock::take(None)?;
+/// its network namespaces; its tasks' threads continue under SCHED_OTHER. The lock says that no runner is alive.
+/// Returns whether there was one.
+pub fn remove_left(_lock: &Lock) -> Result<bool, NodeError> {
     network::remove_left();
     let removed = match open_device()?.remove() {
         Ok(()) => true,

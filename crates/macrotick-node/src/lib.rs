@@ -1,7 +1,7 @@
-//! One host: deploys a plan, dispatches it for a while, and returns the raw records.
+//! One host: deploys a plan, dispatches it for a while, and returns the raw records; or keeps it running.
 //!
-//! [`run`] does all of it. Every task and every background load is a process of its own. Built-in ones execute this
-//! very binary again with a hidden verb, so a program that calls [`run`] must hand over to [`task::main`] and
+//! [`run`] does the former, [`supervise`] with [`change`], [`status`](status()) and [`stop`] the latter. Every task and every background load is a process of its own. Built-in ones execute this
+//! very binary again with a hidden verb, so a program that calls [`run`] or [`supervise`] must hand over to [`task::main`] and
 //! [`background::main`] when its first argument is [`task::VERB`] or [`background::VERB`].
 //!
 //! Which module does what, in the order of a run:
@@ -18,6 +18,8 @@
 //! | `dispatcher` | the backend `user` |
 //! | `trace`, `environment`, `records` | what is observed |
 //! | `supervisor` | tasks whose processes are begun anew |
+//! | `live` | a run without an end, which can be changed: a deployment |
+//! | `status` | what runs on this host |
 //! | `run`, `collect` | the start protocol and the sleep; the end |
 //! | `abi`, `sys` | the block that tasks in C share, and system calls |
 
@@ -37,6 +39,7 @@ mod flood;
 mod kernel;
 mod kernel_threads;
 mod lead;
+mod live;
 mod lock;
 mod network;
 mod options;
@@ -45,6 +48,7 @@ mod random;
 mod records;
 mod run;
 mod signals;
+mod status;
 mod supervisor;
 mod sys;
 pub mod task;
@@ -53,8 +57,12 @@ mod trace;
 pub use cgroup::GroupFault;
 pub use environment::environment;
 pub use error::NodeError;
-pub use kernel::{remove_table, Refusal};
+pub use kernel::Refusal;
+pub use live::{
+    change, stop, supervise, ChangeFault, Changes, Coming, Deployed, Event, Fate, Item, Kind, Service, Stopped, Switch,
+};
 pub use network::NetworkFault;
 pub use options::{Output, Progress, RunOptions};
 pub use run::run;
+pub use status::{cpu_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
 pub use sys::Standing;

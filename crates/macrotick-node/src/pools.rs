@@ -38,6 +38,22 @@ impl Pools {
         }))
     }
 
+    /// Makes the groups of more pools: of all of them, or of none.
+    pub fn extend<'a>(&mut self, pools: impl Iterator<Item = &'a Pool>) -> Result<(), NodeError> {
+        let more: Vec<Group> = pools.map(Group::of).collect::<Result<_, _>>()?;
+        self.groups.extend(more);
+        Ok(())
+    }
+
+    /// Gives back the groups of pools that a system does not have; the others come in its order.
+    pub fn keep(&mut self, system: &System) {
+        let mut former = std::mem::take(&mut self.groups);
+        for pool in &system.pools {
+            let place = former.iter().position(|group| group.pool() == pool.name);
+            self.groups.extend(place.map(|place| former.swap_remove(place)));
+        }
+    }
+
     /// For a process that is to be in a pool: what to write to before it executes its program.
     pub fn entrance(&self, pool: &str) -> Result<Option<File>, NodeError> {
         self.groups.iter().find(|group| group.pool() == pool).map(Group::entrance).transpose()

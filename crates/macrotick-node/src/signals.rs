@@ -89,6 +89,13 @@ impl Signals {
     }
 }
 
+/// Which of the descriptors have something to read now, by their places.
+pub fn readable_now(descriptors: &[RawFd]) -> Vec<usize> {
+    let mut all: Vec<libc::pollfd> = descriptors.iter().copied().map(readable).collect();
+    poll(&mut all, Duration::ZERO);
+    all.iter().enumerate().filter(|(_, one)| one.revents != 0).map(|(place, _)| place).collect()
+}
+
 fn readable(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
@@ -125,6 +132,7 @@ mod tests {
         let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
         let pidfd = sys::pidfd_open(child.id() as sys::Tid, child.id() as sys::Tid).unwrap();
         signals.sleep_until_readable(far, &[pidfd.as_raw_fd()]);
+        assert_eq!(readable_now(&[signals.event.as_raw_fd(), pidfd.as_raw_fd()]), [1]);
         assert!(child.try_wait().unwrap().is_some());
         // SAFETY: sends to ourselves what the handler catches.
         unsafe { libc::raise(libc::SIGTERM) };

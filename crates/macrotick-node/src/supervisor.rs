@@ -45,6 +45,40 @@ impl Supervisor {
         Ok(Some(Supervisor { wards }).filter(|supervisor| !supervisor.wards.is_empty()))
     }
 
+    /// For the tasks of a run whose deployment has become another, each with where its process comes from.
+    pub fn renew(former: Option<Supervisor>, run: &Run, origins: &[Origin]) -> Result<Option<Supervisor>, NodeError> {
+        let mut former = former.map_or(Vec::new(), |supervisor| supervisor.wards);
+        let mut wards = Vec::new();
+        for (index, (child, deployed)) in run.tasks.iter().zip(&run.deployment.tasks).enumerate() {
+            if deployed.task.on_miss != OnMiss::Restart {
+                continue;
+            }
+            let known = former.iter().position(|ward| origins[index] == Origin::Same(ward.task));
+            wards.push(match (known, origins[index]) {
+                (Some(known), _) => Ward { task: index, ..former.swap_remove(known) },
+                // The new process may have missed already.
+                (None, Origin::New) => Ward::new(index, pidfd(child)?),
+                (None, _) => Ward { misses: counters(run, index)?.misses, ..Ward::new(index, pidfd(child)?) },
+            });
+        }
+        Ok(Some(Supervisor { wards }).filter(|supervisor| !supervisor.wards.is_empty()))
+    }
+
+    /// Tasks, by their places in the system, that are about to leave and are not begun anew any more.
+    pub fn release(&mut self, tasks: &[usize]) {
+        self.wards.retain(|ward| !tasks.contains(&ward.task));
+    }
+
+    /// Whether a task, by its place in the system, is one of them.
+    pub fn has(&self, task: usize) -> bool {
+        self.wards.iter().any(|ward| ward.task == task)
+    }
+
+    /// Whether a task, by its place in the system, is begun anew when it ends.
+    pub fn cares_for(&self, task: usize) -> bool {
+        self.wards.iter().any(|ward| ward.task == task && ward.process.is_some())
+    }
+
     /// What becomes readable when there is something to do.
     pub fn descriptors(&self) -> Vec<RawFd> {
         self.wards.iter().filter_map(|ward| ward.process.as_ref()).map(OwnedFd::as_raw_fd).collect()
@@ -81,6 +115,17 @@ impl Supervisor {
     pub fn remarks(&self, run: &Run) -> Vec<String> {
         self.wards.iter().flat_map(|ward| ward.remarks(&run.tasks[ward.task].name)).collect()
     }
+}
+
+/// Where the process of a task comes from when a deployment has become another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is that of the task that had this place.
+    Same(usize),
+    /// It takes the place of one whose misses the kernel has counted.
+    Other,
+    /// The task is new.
+    New,
 }
 
 /// What is left of a task's former processes.

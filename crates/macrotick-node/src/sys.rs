@@ -73,10 +73,15 @@ pub fn seal_size(file: &File) -> io::Result<()> {
         .map(drop)
 }
 
+/// Whose this process is.
+pub fn user() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { libc::geteuid() }
+}
+
 /// Whether this process is root's.
 pub fn is_root() -> bool {
-    // SAFETY: no arguments.
-    unsafe { libc::geteuid() == 0 }
+    user() == 0
 }
 
 /// Locks all present and future memory of the process; the future only for root, because for others a mapping that

@@ -1,10 +1,17 @@
 //! `macrotick stop`
 
+use macrotick_node::Stopped;
+
 use crate::error::CliError;
 use crate::Outcome;
 
-/// Removes the installed table.
+/// Ends the deployment, or removes the installed table.
 pub fn execute() -> Result<Outcome, CliError> {
-    println!("{}", if macrotick_node::remove_table()? { "table removed" } else { "no table was installed" });
+    let text = match macrotick_node::stop()? {
+        Stopped::Deployment => "deployment ended, table removed",
+        Stopped::Table => "table removed",
+        Stopped::Nothing => "no table was installed",
+    };
+    println!("{text}");
     Ok(Outcome::Done)
 }

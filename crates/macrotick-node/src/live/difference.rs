@@ -1,0 +1,478 @@
+//! What a change of a running deployment does to each of its parts, and whether it can be made at all: decided from the
+//! two plans, before anything is touched.
+
+use std::collections::BTreeSet;
+
+use macrotick_model::{Background, Duration, OnMiss, Plan, Pool, Task, Window, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Most windows of a common cycle that are compared one by one.
+const MOST_WINDOWS: i64 = 100_000;
+
+/// Why a running deployment cannot become another one. It stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeFault {
+    /// One change at a time.
+    #[error("another change is under way")]
+    UnderWay,
+    /// The deployment ends meanwhile.
+    #[error("the deployment was stopped before the change was made")]
+    Ending,
+    /// There is nothing to change.
+    #[error("somebody else stopped or removed the table: `macrotick stop` first")]
+    TableGone,
+    /// A running table stays on its clock.
+    #[error("the running table is on {running}, the new one on {wanted}: `macrotick stop` first")]
+    Clock {
+        /// The clock of the running table.
+        running: &'static str,
+        /// The clock of the new one.
+        wanted: &'static str,
+    },
+    /// Namespaces are made at the start.
+    #[error("the network namespaces are made at the start, and the new ones differ: `macrotick stop` first")]
+    Namespaces,
+    /// What has threads stays on its CPU.
+    #[error(
+        "`{name}` runs on CPU {running} and cannot move to CPU {wanted}: give it `cpu: {running}`, or another name, or \
+         `macrotick stop` first"
+    )]
+    Moves {
+        /// The task or pool.
+        name: String,
+        /// The CPU of its windows.
+        running: u32,
+        /// The CPU of its windows in the new plan.
+        wanted: u32,
+    },
+    /// A pool keeps what decides which threads are in it, and where they run.
+    #[error("pool `{pool}` cannot get another `{key}` while it runs: give it another name, or `macrotick stop` first")]
+    Pool {
+        /// The pool.
+        pool: String,
+        /// The key of the description.
+        key: &'static str,
+    },
+    /// A name of both a task and a pool.
+    #[error("`{0}` cannot become a task or a pool while it runs: give it another name, or `macrotick stop` first")]
+    Kind(String),
+}
+
+/// What a part of a deployment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A task.
+    Task,
+    /// A pool.
+    Pool,
+    /// A background load.
+    Background,
+}
+
+/// What a change does to a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// Its processes go on.
+    Kept,
+    /// It was not there before.
+    Added,
+    /// Its processes end, and new ones take their place.
+    Replaced,
+    /// It is not there any more.
+    Removed,
+}
+
+/// The windows of a task or pool in one cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// Their CPU.
+    pub cpu: u32,
+    /// How many.
+    pub windows: usize,
+    /// Their lengths, all together.
+    pub time: Duration,
+    /// Where the first one begins.
+    pub first: Duration,
+}
+
+impl Service {
+    fn of(plan: &Plan, name: &str) -> Option<Service> {
+        let (cpu, windows) = windows_of(plan, name)?;
+        let time = windows.iter().map(|window| window.length).sum();
+        Some(Service { cpu, windows: windows.len(), time, first: windows[0].offset })
+    }
+}
+
+/// A part of either deployment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// Its windows in the former table; `None`: it had none.
+    pub before: Option<Service>,
+    /// Its windows in the new table; `None`: it has none.
+    pub after: Option<Service>,
+    /// It is in both, and its windows are at other places, or do other things.
+    pub rearranged: bool,
+}
+
+/// How a task that runs is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// As it should be.
+    Sound,
+    /// Its process has ended.
+    Dead,
+    /// The kernel stopped it because it missed too often.
+    Stopped,
+}
+
+/// What a change does, part by part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The parts of the new deployment in its order, then those that leave.
+    pub items: Vec<Item>,
+    /// Whether the kernel gets another table.
+    pub swaps: bool,
+}
+
+impl Difference {
+    /// Compares a plan with the one that runs, whose tasks are as `condition` says by name. A task that is dead or
+    /// stopped is replaced. What only a new lead changes is not seen here.
+    pub fn between(
+        running: &Plan,
+        wanted: &Plan,
+        condition: &dyn Fn(&str) -> Condition,
+    ) -> Result<Difference, ChangeFault> {
+        refuse(running, wanted, condition)?;
+        let same_task = |old: &Task, new: &Task| is_same_program(old, new) && condition(&old.name) == Condition::Sound;
+        let (old, new) = (&running.system, &wanted.system);
+        let pick = |item| describe(running, wanted, item);
+        let mut items: Vec<Item> = fates(&old.tasks, &new.tasks, |task| &task.name, same_task)
+            .map(|(name, fate)| pick((Kind::Task, name, fate)))
+            .collect();
+        // What of a pool may change is the table's.
+        let pools = fates(&old.pools, &new.pools, |pool: &Pool| &pool.name, |_, _| true);
+        items.extend(pools.map(|(name, fate)| pick((Kind::Pool, name, fate))));
+        let loads = fates(&old.background, &new.background, |load: &Background| &load.name, PartialEq::eq);
+        items.extend(loads.map(|(name, fate)| pick((Kind::Background, name, fate))));
+        // Stable: what leaves goes behind the rest.
+        items.sort_by_key(|item| item.fate == Fate::Removed);
+        Ok(Difference { items, swaps: has_other_table(running, wanted) })
+    }
+
+    /// What becomes of a part.
+    pub fn fate(&self, kind: Kind, name: &str) -> Option<Fate> {
+        self.items.iter().find(|item| item.kind == kind && item.name == name).map(|item| item.fate)
+    }
+
+    /// The names of those parts that have a fate, in order.
+    pub fn names(&self, kind: Kind, fate: Fate) -> impl Iterator<Item = &str> {
+        self.items.iter().filter(move |item| item.kind == kind && item.fate == fate).map(|item| item.name.as_str())
+    }
+
+    /// Whether a part's processes are new.
+    pub fn is_fresh(&self, kind: Kind, name: &str) -> bool {
+        matches!(self.fate(kind, name), Some(Fate::Added | Fate::Replaced))
+    }
+}
+
+fn describe(running: &Plan, wanted: &Plan, (kind, name, fate): (Kind, String, Fate)) -> Item {
+    let service = |plan: &Plan| if kind == Kind::Background { None } else { Service::of(plan, &name) };
+    let (before, after) = (service(running).filter(|_| fate != Fate::Added), service(wanted));
+    let after = after.filter(|_| fate != Fate::Removed);
+    let rearranged = before.is_some() && after.is_some() && !has_same_pattern(running, wanted, &name);
+    Item { kind, name, fate, before, after, rearranged }
+}
+
+/// Name and fate of the parts of one kind: the new ones in their order, then those that leave.
+fn fates<'a, T>(
+    old: &'a [T],
+    new: &'a [T],
+    name: impl Fn(&T) -> &str + Copy + 'a,
+    is_same: impl Fn(&T, &T) -> bool + 'a,
+) -> impl Iterator<Item = (String, Fate)> + 'a {
+    let stay = new.iter().map(move |part| {
+        let fate = match old.iter().find(|other| name(other) == name(part)) {
+            None => Fate::Added,
+            Some(former) if is_same(former, part) => Fate::Kept,
+            Some(_) => Fate::Replaced,
+        };
+        (name(part).to_string(), fate)
+    });
+    let leaves = move |part: &&T| !new.iter().any(|other| name(other) == name(part));
+    stay.chain(old.iter().filter(leaves).map(move |part| (name(part).to_string(), Fate::Removed)))
+}
+
+/// Whether a process of one is a process of the other. A program knows nothing of what becomes of its misses; built-in
+/// workloads prepare for a signal.
+fn is_same_program(old: &Task, new: &Task) -> bool {
+    let is_signalled = |task: &Task| task.on_miss == OnMiss::Signal;
+    let prepares = !matches!(new.workload, Workload::Program(_)) && is_signalled(old) != is_signalled(new);
+    old.workload == new.workload && old.namespace == new.namespace && !prepares
+}
+
+fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) -> Result<(), ChangeFault> {
+    let (old, new) = (&running.system, &wanted.system);
+    if old.sync.is_some() != new.sync.is_some() {
+        return Err(ChangeFault::Clock { running: clock(running), wanted: clock(wanted) });
+    }
+    if old.namespaces != new.namespaces {
+        return Err(ChangeFault::Namespaces);
+    }
+    let pools = |plan: &Plan| plan.system.pools.iter().map(|pool| pool.name.clone()).collect::<BTreeSet<_>>();
+    let tasks = |plan: &Plan| plan.system.tasks.iter().map(|task| task.name.clone()).collect::<BTreeSet<_>>();
+    let turned = |from: BTreeSet<String>, to: BTreeSet<String>| from.intersection(&to).next().cloned();
+    if let Some(name) = turned(tasks(running), pools(wanted)).or_else(|| turned(pools(running), tasks(wanted))) {
+        return Err(ChangeFault::Kind(name));
+    }
+    for pool in &new.pools {
+        if let Some(former) = old.pools.iter().find(|former| former.name == pool.name) {
+            refuse_pool(former, pool)?;
+        }
+    }
+    let with_threads = new.tasks.iter().map(|task| &task.name).filter(|name| condition(name) != Condition::Dead);
+    with_threads.chain(new.pools.iter().map(|pool| &pool.name)).try_for_each(|name| refuse_move(running, wanted, name))
+}
+
+fn refuse_pool(former: &Pool, pool: &Pool) -> Result<(), ChangeFault> {
+    let same = [
+        ("cgroup", former.cgroup == pool.cgroup),
+        ("kernel-threads", former.kernel_threads == pool.kernel_threads),
+        ("slack", former.slack == pool.slack),
+    ];
+    match same.into_iter().find(|(_, same)| !same) {
+        Some((key, _)) => Err(ChangeFault::Pool { pool: pool.name.clone(), key }),
+        None => Ok(()),
+    }
+}
+
+fn refuse_move(running: &Plan, wanted: &Plan, name: &str) -> Result<(), ChangeFault> {
+    match (windows_of(running, name), windows_of(wanted, name)) {
+        (Some((from, _)), Some((to, _))) if from != to => {
+            Err(ChangeFault::Moves { name: name.into(), running: from, wanted: to })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The clock of a plan's table.
+pub fn clock(plan: &Plan) -> &'static str {
+    plan.system.sync.map_or("CLOCK_MONOTONIC", |_| "CLOCK_TAI")
+}
+
+/// The CPU and the windows of a task or pool; `None`: it has no window.
+fn windows_of<'a>(plan: &'a Plan, name: &str) -> Option<(u32, Vec<&'a Window>)> {
+    plan.tables.iter().find_map(|table| {
+        let windows: Vec<&Window> = table.windows.iter().filter(|window| window.task == name).collect();
+        (!windows.is_empty()).then_some((table.cpu, windows))
+    })
+}
+
+/// Whether a task or pool, which has windows in both, has them at the same instants, whatever the cycles.
+fn has_same_pattern(running: &Plan, wanted: &Plan, name: &str) -> bool {
+    let (Some((from, old)), Some((to, new))) = (windows_of(running, name), windows_of(wanted, name)) else {
+        return false;
+    };
+    let Some(cycle) = running.cycle.lcm(wanted.cycle) else { return false };
+    let (times_old, times_new) = (cycle / running.cycle, cycle / wanted.cycle);
+    let (count, other) = (times_old * old.len() as i64, times_new * new.len() as i64);
+    if from != to || count != other || count > MOST_WINDOWS {
+        return false;
+    }
+    let each = |windows: Vec<&Window>, cycle: Duration, times: i64| -> Vec<Window> {
+        let turns = (0..times).flat_map(|turn| {
+            let shift = cycle * turn;
+            windows.iter().map(move |&window| Window { offset: window.offset + shift, ..window.clone() })
+        });
+        turns.collect()
+    };
+    each(old, running.cycle, times_old) == each(new, wanted.cycle, times_new)
+}
+
+/// Whether the kernel's table would differ in anything but the lead.
+fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
+    let tasks = |plan: &Plan| -> Vec<(String, OnMiss, Option<u32>)> {
+        plan.system.tasks.iter().map(|task| (task.name.clone(), task.on_miss, task.max_misses)).collect()
+    };
+    let filled =
+        |plan: &Plan| -> Vec<_> { plan.tables.iter().filter(|table| !table.windows.is_empty()).cloned().collect() };
+    running.cycle != wanted.cycle
+        || filled(running) != filled(wanted)
+        || running.system.sync != wanted.system.sync
+        || running.system.pools != wanted.system.pools
+        || tasks(running) != tasks(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::{CpuTable, ExecutionTime, Load, Policy, PoolOrder, SyncWindow};
+
+    use super::*;
+    use crate::deployment::tests::{plan, task, window};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn us(us: i64) -> Duration {
+        Duration::from_micros(us)
+    }
+
+    /// `a` and `b`, each with a window per millisecond.
+    fn two() -> Plan {
+        plan(
+            vec![task("a", MS, None), task("b", MS, None)],
+            vec![window("a", 0, 100, true, true), window("b", 200, 100, true, true)],
+        )
+    }
+
+    fn load(name: &str) -> Background {
+        let (policy, load) = (Policy::Other(0), Load::Hog);
+        Background { name: name.into(), count: 1, pool: None, namespace: None, cpu: None, policy, load }
+    }
+
+    fn pool(name: &str) -> Pool {
+        Pool {
+            name: name.into(),
+            period: MS,
+            budget: us(100),
+            cpu: None,
+            order: PoolOrder::Fifo,
+            slack: false,
+            cgroup: None,
+            kernel_threads: Vec::new(),
+        }
+    }
+
+    fn between(running: &Plan, wanted: &Plan) -> Result<Difference, ChangeFault> {
+        Difference::between(running, wanted, &|_| Condition::Sound)
+    }
+
+    fn all_fates(difference: &Difference) -> Vec<(&str, Fate)> {
+        difference.items.iter().map(|item| (item.name.as_str(), item.fate)).collect()
+    }
+
+    #[test]
+    fn the_same_plan_changes_nothing() {
+        let mut later = two();
+        // None of this is part of what runs.
+        later.system.duration = MS;
+        later.solver = "another".into();
+        later.tables.push(CpuTable { cpu: 1, windows: Vec::new() });
+        let difference = between(&two(), &later).unwrap();
+        assert_eq!(all_fates(&difference), [("a", Fate::Kept), ("b", Fate::Kept)]);
+        assert!(!difference.swaps && difference.items.iter().all(|item| !item.rearranged));
+    }
+
+    #[test]
+    fn parts_come_go_and_stay_by_their_names() {
+        let mut wanted = plan(
+            vec![task("c", MS, None), task("b", MS, None)],
+            vec![window("c", 0, 50, true, true), window("b", 200, 100, true, true)],
+        );
+        let mut running = two();
+        running.system.background = vec![load("hog"), load("other")];
+        wanted.system.background = vec![Background { cpu: Some(0), ..load("other") }, load("new")];
+        let difference = between(&running, &wanted).unwrap();
+        let expected = [
+            ("c", Fate::Added),
+            ("b", Fate::Kept),
+            ("other", Fate::Replaced),
+            ("new", Fate::Added),
+            ("a", Fate::Removed),
+            ("hog", Fate::Removed),
+        ];
+        assert_eq!(all_fates(&difference), expected);
+        assert!(difference.swaps && difference.is_fresh(Kind::Background, "other"));
+        let item = &difference.items[0];
+        let service = Service { cpu: 0, windows: 1, time: us(50), first: Duration::ZERO };
+        assert_eq!((item.kind, &item.before, &item.after), (Kind::Task, &None, &Some(service)));
+        assert_eq!(difference.names(Kind::Task, Fate::Removed).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(difference.fate(Kind::Pool, "a"), None);
+    }
+
+    #[test]
+    fn another_program_replaces_the_process() {
+        let changed = |change: fn(&mut Task)| {
+            let mut wanted = two();
+            change(&mut wanted.system.tasks[0]);
+            between(&two(), &wanted).unwrap().fate(Kind::Task, "a")
+        };
+        assert_eq!(changed(|task| task.wcet = us(90)), Some(Fate::Kept));
+        assert_eq!(changed(|task| task.on_miss = OnMiss::Restart), Some(Fate::Kept));
+        assert_eq!(changed(|task| task.on_miss = OnMiss::Signal), Some(Fate::Replaced));
+        assert_eq!(changed(|task| task.workload = Workload::Spin(ExecutionTime::Fixed(MS))), Some(Fate::Replaced));
+        assert_eq!(changed(|task| task.namespace = Some("n".into())), Some(Fate::Replaced));
+    }
+
+    #[test]
+    fn who_is_not_sound_is_replaced_and_who_is_dead_may_move() {
+        let mut elsewhere = two();
+        let windows = elsewhere.tables[0].windows.split_off(1);
+        elsewhere.tables.push(CpuTable { cpu: 1, windows });
+        for condition in [Condition::Dead, Condition::Stopped] {
+            let of = |name: &str| if name == "b" { condition } else { Condition::Sound };
+            let same = Difference::between(&two(), &two(), &of).unwrap();
+            assert_eq!(all_fates(&same), [("a", Fate::Kept), ("b", Fate::Replaced)]);
+            assert!(!same.swaps);
+            let moved = Difference::between(&two(), &elsewhere, &of);
+            match condition {
+                Condition::Dead => assert!(moved.is_ok_and(|moved| moved.swaps)),
+                _ => assert_eq!(moved, Err(ChangeFault::Moves { name: "b".into(), running: 0, wanted: 1 })),
+            }
+        }
+    }
+
+    #[test]
+    fn windows_are_compared_over_both_cycles() {
+        let twice = |second: i64| {
+            let mut plan = two();
+            plan.cycle = MS * 2;
+            let windows = &mut plan.tables[0].windows;
+            windows.extend([window("a", second, 100, true, true), window("b", 1200, 100, true, true)]);
+            plan
+        };
+        let rearranged = |wanted: &Plan| -> Vec<bool> {
+            let difference = between(&two(), wanted).unwrap();
+            assert!(difference.swaps);
+            difference.items.iter().map(|item| item.rearranged).collect()
+        };
+        assert_eq!(rearranged(&twice(1000)), [false, false]);
+        assert_eq!(rearranged(&twice(1050)), [true, false]);
+        let mut undemanding = two();
+        undemanding.tables[0].windows[1].deadline = false;
+        assert_eq!(rearranged(&undemanding), [false, true]);
+    }
+
+    #[test]
+    fn what_the_kernel_would_refuse_is_refused_before() {
+        let mut following = two();
+        following.system.sync = Some(SyncWindow { period: MS, offset: us(900), length: us(100), bound: us(50) });
+        let fault = ChangeFault::Clock { running: "CLOCK_MONOTONIC", wanted: "CLOCK_TAI" };
+        assert_eq!(between(&two(), &following), Err(fault));
+
+        let mut connected = two();
+        connected.system.namespaces =
+            vec![macrotick_model::Namespace { name: "n".into(), address: "10.0.0.1/24".into() }];
+        assert_eq!(between(&two(), &connected), Err(ChangeFault::Namespaces));
+
+        let mut pooled = two();
+        pooled.system.tasks.remove(1);
+        pooled.system.pools.push(pool("b"));
+        assert_eq!(between(&two(), &pooled), Err(ChangeFault::Kind("b".into())));
+        assert_eq!(between(&pooled, &two()), Err(ChangeFault::Kind("b".into())));
+
+        let mut other = pooled.clone();
+        other.system.pools[0].order = PoolOrder::RoundRobin { slice: MS };
+        assert_eq!(between(&pooled, &other).unwrap().fate(Kind::Pool, "b"), Some(Fate::Kept));
+        other.system.pools[0].slack = true;
+        assert_eq!(between(&pooled, &other), Err(ChangeFault::Pool { pool: "b".into(), key: "slack" }));
+        other.system.pools[0].cgroup = Some("/sys/fs/cgroup/x".into());
+        assert_eq!(between(&pooled, &other), Err(ChangeFault::Pool { pool: "b".into(), key: "cgroup" }));
+    }
+}
