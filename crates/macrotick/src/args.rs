@@ -42,7 +42,11 @@ pub enum Verb {
     Run(RunArgs),
     /// Set the results of two or more runs of a system side by side, in the terminal and in one HTML page
     Compare(CompareArgs),
-    /// Remove the table that is installed on this host, such as one that a killed run left behind
+    /// Deploy a plan on this host and keep it running, or change the deployment that runs to it
+    Apply(ApplyArgs),
+    /// Show what is deployed on this host and what the kernel has counted of it
+    Status(StatusArgs),
+    /// End the deployment on this host, or remove what a killed one or a killed run left behind
     Stop,
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
@@ -139,6 +143,24 @@ pub struct RunArgs {
     /// The lab
     #[command(flatten)]
     pub lab_options: LabOptions,
+}
+
+/// Arguments of `apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// A system description or a plan (`.json`)
+    pub input: PathBuf,
+    /// Seed of drawn execution times; a change keeps that of the beginning
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Print the status as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `compare`.

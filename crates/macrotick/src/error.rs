@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use macrotick_model::files::{FileError, LoadError};
+use macrotick_node::NodeError;
 
 use crate::guest_files::FileFault;
 
@@ -21,7 +22,7 @@ pub enum CliError {
     Plan(#[from] macrotick_plan::PlanError),
     /// The host could not run the plan.
     #[error(transparent)]
-    Node(#[from] macrotick_node::NodeError),
+    Node(#[from] NodeError),
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] macrotick_lab::LabError),
@@ -127,7 +128,8 @@ impl CliError {
             | CliError::Plan(_)
             | CliError::NotAResult { .. }
             | CliError::NoRecords { .. }
-            | CliError::Mismatch(_) => 2,
+            | CliError::Mismatch(_)
+            | CliError::Node(NodeError::ChangeRefused { wrong_input: true, .. }) => 2,
             _ => 3,
         }
     }

@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod changes;
 mod error;
 mod guest;
 mod guest_files;
@@ -9,6 +10,7 @@ mod input;
 mod programs;
 mod progress;
 mod results;
+mod service;
 mod verbs;
 
 use std::process::ExitCode;
@@ -22,7 +24,7 @@ use crate::error::CliError;
 pub enum Outcome {
     /// It did what was asked.
     Done,
-    /// It did, and the verdict is negative: a miss, a broken bound, an infeasible plan.
+    /// It did, and the verdict is negative: a miss, a broken bound, an infeasible plan, a deployment that is not well.
     DoesNotHold,
 }
 
@@ -61,6 +63,8 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Report(args) => verbs::report::execute(args),
         Verb::Run(args) => verbs::run::execute(args),
         Verb::Compare(args) => verbs::compare::execute(args),
+        Verb::Apply(args) => verbs::apply::execute(args),
+        Verb::Status(args) => verbs::status::execute(args),
         Verb::Stop => verbs::stop::execute(),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Bench(args) => verbs::bench::execute(args),

@@ -1,5 +1,6 @@
 //! One module per verb.
 
+pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod compare;
@@ -9,6 +10,7 @@ pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod run;
+pub mod status;
 pub mod stop;
 
 use std::path::Path;

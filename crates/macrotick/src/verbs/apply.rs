@@ -1,0 +1,94 @@
+//! `macrotick apply`
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use macrotick_model::{Load, Plan, Workload};
+use macrotick_node::Event;
+
+use super::report::terminal_width;
+use crate::args::ApplyArgs;
+use crate::changes::{self, seconds};
+use crate::error::CliError;
+use crate::input::plan_beside;
+use crate::service;
+use crate::Outcome;
+
+/// Changes the deployment that runs, or else deploys and stays.
+pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
+    let mut plan = plan_beside(&args.input, &macrotick_node::cpu_of_entities())?;
+    let verdict = macrotick_check::check(&plan);
+    if !verdict.is_feasible() {
+        eprintln!("{verdict}");
+        return Ok(Outcome::DoesNotHold);
+    }
+    let directory = std::env::current_dir().map_err(|source| CliError::Read { path: ".".into(), source })?;
+    anchor(&mut plan, &directory);
+    if let Some(changes) = macrotick_node::change(&plan)? {
+        let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
+        print!("{}", changes::describe(&changes, colour, terminal_width()));
+        return Ok(Outcome::Done);
+    }
+    macrotick_node::supervise(&plan, args.seed, &mut |event| tell(&plan, &event))?;
+    Ok(Outcome::Done)
+}
+
+/// Programs that are named by relative paths lie where the verb is started. Their processes may be started elsewhere.
+fn anchor(plan: &mut Plan, directory: &Path) {
+    let tasks = plan.system.tasks.iter_mut().filter_map(|task| match &mut task.workload {
+        Workload::Program(command) => command.first_mut(),
+        _ => None,
+    });
+    let loads = plan.system.background.iter_mut().filter_map(|load| match &mut load.load {
+        Load::Program(command) => command.first_mut(),
+        _ => None,
+    });
+    for program in tasks.chain(loads).filter(|program| program.contains('/')) {
+        *program = directory.join(&*program).display().to_string();
+    }
+}
+
+/// One line per event, for a terminal or a journal.
+fn tell(plan: &Plan, event: &Event) {
+    match event {
+        Event::Started(epoch) => {
+            let (system, tasks) = (&plan.system.name, plan.system.tasks.len());
+            println!("{system}: {tasks} task(s) run from {} s of CLOCK_MONOTONIC on", seconds(epoch.as_nanos()));
+            println!("`macrotick apply` changes the deployment, `status` shows it, `stop` or SIGTERM ends it");
+            service::notify("READY=1");
+        }
+        Event::Changed(changes) => print!("{}", changes::describe(changes, false, usize::MAX)),
+        Event::Refused(why) => println!("change refused: {why}"),
+        Event::Remark(text) => println!("{text}"),
+        Event::Ending(why) => {
+            println!("{why}: the deployment ends");
+            service::notify("STOPPING=1");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::System;
+    use macrotick_plan::Solver;
+
+    use super::*;
+
+    #[test]
+    fn programs_are_found_wherever_they_are_started() {
+        let task = |name, program| {
+            format!("  - {{name: {name}, period: 1ms, wcet: 100us, workload: {{program: [{program}, x/y]}}}}\n")
+        };
+        let tasks = [task("a", "build/a"), task("b", "/bin/b"), task("c", "c")].concat();
+        let load = "background:\n  - {name: d, load: {program: [./d]}}\n";
+        let system = System::parse(&format!("system: s\ntasks:\n{tasks}{load}"), "s.yaml").unwrap();
+        let mut plan = macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap();
+        anchor(&mut plan, Path::new("/home"));
+        let command = |index: usize| match &plan.system.tasks[index].workload {
+            Workload::Program(command) => command.join(" "),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([command(0), command(1), command(2)], ["/home/build/a x/y", "/bin/b x/y", "c x/y"]);
+        assert_eq!(plan.system.background[0].load, Load::Program(vec!["/home/./d".into()]));
+    }
+}

@@ -1,0 +1,216 @@
+//! `macrotick status`
+
+use std::io::IsTerminal;
+
+use macrotick_model::Duration;
+use macrotick_node::{EntityStatus, Status, TableStatus};
+use macrotick_report::table::{toned, Cell, Table, Tone};
+
+use super::report::terminal_width;
+use crate::args::StatusArgs;
+use crate::changes::seconds;
+use crate::error::CliError;
+use crate::Outcome;
+
+/// Shows what is deployed on this host.
+pub fn execute(args: &StatusArgs) -> Result<Outcome, CliError> {
+    let status = macrotick_node::status()?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&status).expect("a status is always JSON"));
+    } else {
+        let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
+        print!("{}", describe(&status, colour, terminal_width()));
+    }
+    Ok(if status.problems.is_empty() { Outcome::Done } else { Outcome::DoesNotHold })
+}
+
+fn describe(status: &Status, colour: bool, width: usize) -> String {
+    let mut text = String::new();
+    for (what, value) in facts(status) {
+        text.push_str(&format!("{} {value}\n", Tone::Faint.paint(&format!("{what:<10}"), colour)));
+    }
+    if let Some(table) = &status.table {
+        text.push_str(&format!("\n{}", counters(table).text(colour, width)));
+    }
+    let remarks = status.deployment.iter().flat_map(|deployed| &deployed.remarks);
+    let problems = status.problems.iter().map(|problem| Tone::Bad.paint(problem, colour));
+    for (index, line) in problems.chain(remarks.cloned()).enumerate() {
+        text.push_str(if index == 0 { "\n" } else { "" });
+        text.push_str(&format!("{line}\n"));
+    }
+    text
+}
+
+fn facts(status: &Status) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(deployed) = &status.deployment {
+        let changes = match deployed.changes {
+            0 => String::new(),
+            1 => ", changed once".into(),
+            times => format!(", changed {times} times"),
+        };
+        facts.push(("deployment", format!("{}{changes}", deployed.system)));
+    }
+    let supervised = status.deployment.as_ref().is_some_and(|deployed| Some(deployed.supervisor) == status.owner);
+    facts.push(match (status.owner, supervised) {
+        (Some(process), true) => ("supervisor", format!("process {process}")),
+        (Some(process), false) => ("runner", format!("process {process}")),
+        (None, _) => ("supervisor", "none".into()),
+    });
+    let Some(table) = &status.table else {
+        facts.push(("table", "none".into()));
+        return facts;
+    };
+    facts.push(("table", describe_table(table)));
+    if let Some(grid) = &table.grid {
+        let length = |ns: u64| Duration::from_nanos(ns as i64);
+        let (stretched, shrunk, rest) =
+            (length(grid.stretched_ns), length(grid.shrunk_ns), Duration::from_nanos(grid.error_ns));
+        let corrections = grid.corrections;
+        facts.push(("clock", format!("{corrections} corrections: +{stretched} -{shrunk}; still {rest} off")));
+    }
+    if let Some(coming) = status.deployment.as_ref().and_then(|deployed| deployed.coming.as_ref()) {
+        facts.push(("change", format!("to {} at {} s of {}", coming.system, seconds(coming.instant_ns), table.clock)));
+    }
+    facts
+}
+
+fn describe_table(table: &TableStatus) -> String {
+    let since = match table.running {
+        true => format!("runs since {} s of {}", seconds(table.epoch_ns as i64), table.clock),
+        false => format!("does not run, on {}", table.clock),
+    };
+    let lead = match table.lead_ns {
+        0 => String::new(),
+        lead => format!(", lead {}", Duration::from_nanos(lead as i64)),
+    };
+    format!("{since}, cycle {}{lead}", table.cycle())
+}
+
+fn counters(table: &TableStatus) -> Table {
+    let head = [
+        "",
+        "CPU",
+        "windows",
+        "time",
+        "threads",
+        "released",
+        "completed",
+        "missed",
+        "lost",
+        "overrun",
+        "skipped",
+        "late",
+        "used [ms]",
+    ];
+    let mut text = Table::new(1, &head);
+    text.rows = table.entities.iter().map(row).collect();
+    text
+}
+
+fn row(entity: &EntityStatus) -> Vec<Cell> {
+    let name = format!("{} {}", if entity.pool { "pool" } else { "task" }, entity.name);
+    // A pool has no jobs.
+    let of_jobs = |count: u64| if entity.pool { "-".to_string() } else { count.to_string() };
+    let bad = |count: u64| toned(of_jobs(count), if count > 0 { Tone::Bad } else { Tone::Plain });
+    let nobody = entity.threads == 0 && !entity.pool || entity.stopped;
+    let runtime = entity.runtime_ns / 1000;
+    vec![
+        name.into(),
+        entity.cpu.to_string().into(),
+        entity.windows.to_string().into(),
+        Duration::from_nanos(entity.window_ns as i64).to_string().into(),
+        toned(entity.threads.to_string(), if nobody { Tone::Bad } else { Tone::Plain }),
+        of_jobs(entity.released).into(),
+        of_jobs(entity.completed).into(),
+        bad(entity.missed),
+        bad(entity.lost),
+        entity.overrun.to_string().into(),
+        entity.skipped.to_string().into(),
+        of_jobs(entity.late).into(),
+        format!("{}.{:03}", runtime / 1000, runtime % 1000).into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_node::{Coming, Deployed};
+
+    use super::*;
+
+    fn status() -> Status {
+        let entity = |name: &str, pool| EntityStatus {
+            name: name.into(),
+            pool,
+            cpu: 0,
+            windows: 2,
+            window_ns: 300_000,
+            threads: 1,
+            released: 12,
+            completed: 11,
+            missed: 1,
+            never_ran: 0,
+            lost: 0,
+            overrun: 3,
+            skipped: 0,
+            late: 0,
+            runtime_ns: 1_234_567,
+            misses_in_row: 0,
+            stopped: false,
+        };
+        Status {
+            table: Some(TableStatus {
+                running: true,
+                clock: "CLOCK_MONOTONIC",
+                cycle_ns: 20_000_000,
+                epoch_ns: 12_400_000_000,
+                lead_ns: 6000,
+                grid: None,
+                entities: vec![entity("control", false), entity("web", true)],
+            }),
+            owner: Some(77),
+            deployment: Some(Deployed {
+                supervisor: 77,
+                system: "pendulum".into(),
+                entities: Vec::new(),
+                changes: 1,
+                coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),
+                remarks: vec!["a remark".into()],
+            }),
+            problems: vec!["a problem".into()],
+        }
+    }
+
+    fn lines(status: &Status) -> Vec<String> {
+        let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        describe(status, false, 200).lines().map(squeeze).collect()
+    }
+
+    #[test]
+    fn a_deployment_is_shown_whole() {
+        assert_eq!(
+            lines(&status()),
+            [
+                "deployment pendulum, changed once",
+                "supervisor process 77",
+                "table runs since 12.400000000 s of CLOCK_MONOTONIC, cycle 20ms, lead 6us",
+                "change to next at 13.000000001 s of CLOCK_MONOTONIC",
+                "",
+                "CPU windows time threads released completed missed lost overrun skipped late used [ms]",
+                "task control 0 2 300us 1 12 11 1 0 3 0 0 1.234",
+                "pool web 0 2 300us 1 - - - - 3 0 - 1.234",
+                "",
+                "a problem",
+                "a remark",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_table_there_is_little_to_show() {
+        let nothing = Status { table: None, owner: None, deployment: None, problems: Vec::new() };
+        assert_eq!(lines(&nothing), ["supervisor none", "table none"]);
+        let run = Status { owner: Some(5), ..nothing };
+        assert_eq!(lines(&run)[0], "runner process 5");
+    }
+}
