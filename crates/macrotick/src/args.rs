@@ -217,6 +217,9 @@ pub enum LabVerb {
         /// The virtual machine
         #[command(flatten)]
         options: LabOptions,
+        /// A file, directory or pattern of this host that the guest gets under the same path; may be repeated
+        #[arg(long = "file", value_name = "PATH")]
+        files: Vec<String>,
         /// The command and its arguments
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<String>,

@@ -18,11 +18,25 @@ pub fn files(plan: &Plan) -> Result<Vec<(String, Vec<u8>)>, CliError> {
         let failed = |reason| CliError::Program { owner, program: program.into(), reason: Box::new(reason) };
         files.add_program(program).map_err(failed)?;
     }
-    for pattern in &plan.system.files {
-        let failed = |reason| CliError::GuestFile { pattern: pattern.clone(), reason: Box::new(reason) };
-        files.add(pattern).map_err(failed)?;
-    }
+    add(&mut files, &plan.system.files)?;
     Ok(files.into_files())
+}
+
+/// Files for the guest that no plan names: absolute path and content.
+pub fn taken_along(patterns: &[String]) -> Result<Vec<(String, Vec<u8>)>, CliError> {
+    if patterns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut files = GuestFiles::new()?;
+    add(&mut files, patterns)?;
+    Ok(files.into_files())
+}
+
+fn add(files: &mut GuestFiles, patterns: &[String]) -> Result<(), CliError> {
+    patterns.iter().try_for_each(|pattern| {
+        let failed = |reason| CliError::GuestFile { pattern: pattern.clone(), reason: Box::new(reason) };
+        files.add(pattern).map_err(failed)
+    })
 }
 
 /// The programs that are named by a path, each with the task or background load that names it.

@@ -7,14 +7,14 @@ use macrotick_lab::{Flavor, Lab};
 
 use crate::args::{FlavorName, LabArgs, LabOptions, LabVerb};
 use crate::error::CliError;
-use crate::guest;
 use crate::Outcome;
+use crate::{guest, programs};
 
 /// Builds a kernel or runs a command in the lab.
 pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {
     match &args.verb {
         LabVerb::Kernel { flavor } => build((*flavor).into()),
-        LabVerb::Exec { flavor, options, command } => exec(*flavor, options, command),
+        LabVerb::Exec { flavor, options, files, command } => exec(*flavor, options, files, command),
     }
 }
 
@@ -24,8 +24,9 @@ fn build(flavor: Flavor) -> Result<Outcome, CliError> {
     Ok(Outcome::Done)
 }
 
-fn exec(flavor: FlavorName, options: &LabOptions, command: &[String]) -> Result<Outcome, CliError> {
-    let job = guest::job(flavor.into(), command.to_vec(), options, 1);
+fn exec(flavor: FlavorName, options: &LabOptions, files: &[String], command: &[String]) -> Result<Outcome, CliError> {
+    let mut job = guest::job(flavor.into(), command.to_vec(), options, 1);
+    job.files.extend(programs::taken_along(files)?);
     if options.dry_run {
         guest::dry_run(&job)?;
         return Ok(Outcome::Done);
