@@ -1,0 +1,389 @@
+//! A long-lived deployment in the lab: applied, changed, shown, stopped, and its supervisor killed.
+//!
+//! Each test is a shell script in the guest, whose output is cut into sections by lines like `== name`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What the scripts share. `deploy` returns when the deployment runs; `processes NAME` tells those of a task; `left`
+/// tells all that a deployment may leave behind.
+const SHELL: &str = r#"
+section() { echo "== $1"; }
+plan() { # NAME TEXT
+    printf "system: $1\n$2" > /tmp/$1.yaml
+}
+task() { # NAME PERIOD WCET KEYS
+    printf "  - {name: $1, period: $2, wcet: $3, $4}\\\\n"
+}
+deploy() {
+    macrotick apply /tmp/$1.yaml > /tmp/log 2>&1 &
+    supervisor=$!
+    until grep -q ' run from ' /tmp/log; do
+        kill -0 $supervisor 2> /dev/null || { cat /tmp/log; return 1; }
+        sleep 0.02
+    done
+    sleep 0.4
+}
+processes() {
+    for process in /proc/[0-9]*; do
+        { tr '\0' '\n' < $process/environ; } 2> /dev/null | grep -qx "MACROTICK_TASK=$1" && echo ${process#/proc/}
+    done
+    true
+}
+left() {
+    macrotick status --json
+    ls /run/macrotick /sys/fs/cgroup 2> /dev/null | grep -e sock -e json -e macrotick
+    for task in keep varies goes comes hog swaps; do processes $task; done
+}
+"#;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A folder of its own per test, below the target folder.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// What a script wrote, by section.
+struct Told {
+    sections: BTreeMap<String, String>,
+    all: String,
+}
+
+impl Told {
+    fn section(&self, name: &str) -> &str {
+        self.sections.get(name).unwrap_or_else(|| panic!("no section {name} in\n{}", self.all))
+    }
+
+    fn status(&self, name: &str) -> Value {
+        serde_json::from_str(self.section(name)).unwrap_or_else(|error| panic!("{name}: {error}\n{}", self.all))
+    }
+}
+
+/// Runs a script in the lab, with more options of `lab exec`.
+fn run(options: &[&str], script: &str) -> Told {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    command.args(["lab", "exec"]).args(options).current_dir(repository());
+    let result = command.args(["--", "/bin/sh", "-c", &format!("{SHELL}{script}")]).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (output, errors) = (text(&result.stdout), text(&result.stderr));
+    let mut sections = BTreeMap::new();
+    for part in output.split("== ").skip(1) {
+        let (name, rest) = part.split_once('\n').unwrap_or((part, ""));
+        sections.insert(name.to_string(), rest.to_string());
+    }
+    Told { sections, all: format!("{:?}\n{output}{errors}", result.status) }
+}
+
+/// A task or pool in what `status --json` says.
+fn entity<'a>(status: &'a Value, name: &str) -> &'a Value {
+    let all = status["table"]["entities"].as_array().unwrap_or_else(|| panic!("no table in {status}"));
+    all.iter().find(|entity| entity["name"] == name).unwrap_or_else(|| panic!("no {name} in {status}"))
+}
+
+fn names(status: &Value) -> Vec<&str> {
+    let all = status["table"]["entities"].as_array().map_or(&[][..], Vec::as_slice);
+    all.iter().filter_map(|entity| entity["name"].as_str()).collect()
+}
+
+fn count(entity: &Value, what: &str) -> u64 {
+    entity[what].as_u64().unwrap_or_else(|| panic!("no {what} in {entity}"))
+}
+
+/// Nothing was missed, and all jobs were done but perhaps the present one.
+fn assert_punctual(status: &Value, name: &str) {
+    let entity = entity(status, name);
+    let (released, completed) = (count(entity, "released"), count(entity, "completed"));
+    assert_eq!((count(entity, "missed"), count(entity, "lost"), count(entity, "threads")), (0, 0, 1), "{entity}");
+    assert!(released > 0 && (released == completed || released == completed + 1), "{entity}");
+}
+
+/// The last thing that [`SHELL`]'s `left` wrote, where nothing is left.
+fn assert_nothing_left(told: &Told, name: &str) {
+    let status: Value = serde_json::from_str(told.section(name)).unwrap_or_else(|_| panic!("{}", told.all));
+    assert!(status["table"].is_null() && status["deployment"].is_null() && status["owner"].is_null(), "{status}");
+    assert_eq!(status["problems"].as_array().map(Vec::len), Some(0), "{status}");
+}
+
+const CHANGES: &str = r#"
+hog='background:\n  - {name: hog, load: hog}\n'
+spin='workload: {spin: 300us}'
+plan a "tasks:\n$(task keep 5ms 500us "$spin, jitter: 0us")$(task varies 10ms 1ms "$spin")$(task goes 10ms 1ms "$spin")$hog"
+plan b "tasks:\n$(task comes 20ms 1ms "$spin")$(task keep 5ms 500us "$spin, jitter: 0us")$(task varies 20ms 1ms "$spin")$hog"
+plan infeasible "tasks:\n$(task keep 5ms 4ms "$spin")$(task varies 5ms 4ms "$spin")"
+plan missing "tasks:\n$(task keep 5ms 500us "$spin")$(task x 5ms 500us 'workload: {program: [/no/such]}')"
+plan dying "tasks:\n$(task keep 5ms 500us "$spin")$(task x 5ms 500us 'workload: {program: [/bin/false]}')"
+plan elsewhere "tasks:\n$(task keep 5ms 500us "$spin")namespaces:\n  - {name: n, address: 10.0.0.1/24}\n"
+deploy a || exit 1
+section before; macrotick status --json
+section kept; processes keep; processes varies; processes hog
+section change; macrotick apply /tmp/b.yaml; echo "status $?"
+sleep 0.2
+section after; macrotick status --json
+section same; processes keep; processes varies; processes hog
+section gone; processes goes
+section again; macrotick apply /tmp/b.yaml; echo "status $?"
+section refused
+for name in infeasible missing dying elsewhere; do macrotick apply /tmp/$name.yaml 2>&1; echo "status $?"; done
+section still; macrotick status --json
+section table; macrotick status; echo "status $?"
+section stop; macrotick stop; echo "status $?"
+wait $supervisor; echo "supervisor $?"
+section left; left
+section log; cat /tmp/log
+"#;
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_deployment_is_changed_without_a_miss_and_stopped_without_a_trace() {
+    let told = run(&[], CHANGES);
+    let (before, after, still) = (told.status("before"), told.status("after"), told.status("still"));
+    assert_eq!(names(&before), ["keep", "varies", "goes"], "{}", told.all);
+    names(&before).iter().for_each(|name| assert_punctual(&before, name));
+
+    // The threads are the same, and they missed nothing; neither did the new one.
+    let change = told.section("change");
+    assert!(change.starts_with("b: changed at ") && change.ends_with("status 0\n"), "{}", told.all);
+    for (what, name) in
+        [("added", "comes"), ("kept", "keep"), ("kept, in other windows", "varies"), ("removed", "goes")]
+    {
+        let line = change.lines().find(|line| line.contains(&format!(" task {name} ")));
+        assert!(line.is_some_and(|line| line.starts_with(what)), "{name}: {change}");
+    }
+    assert_eq!(told.section("kept"), told.section("same"), "{}", told.all);
+    assert_eq!((told.section("kept").lines().count(), told.section("gone")), (3, ""), "{}", told.all);
+    assert_eq!(names(&after), ["comes", "keep", "varies"]);
+    names(&after).iter().for_each(|name| assert_punctual(&after, name));
+    // Every 5 ms from the first epoch on.
+    let instants = ["before", "after"].map(|name| told.status(name)["table"]["epoch_ns"].as_u64().unwrap());
+    let released = count(entity(&after, "keep"), "released");
+    assert!(released >= (instants[1] - instants[0]) / 5_000_000 + 30, "{released} jobs, {instants:?}");
+    assert_eq!(after["table"]["cycle_ns"], 20_000_000);
+    assert_eq!((&after["deployment"]["changes"], &after["deployment"]["coming"]), (&1.into(), &Value::Null));
+
+    assert!(told.section("again").starts_with("b: nothing changes\n"), "{}", told.all);
+    let refused: Vec<&str> = told.section("refused").lines().filter(|line| line.starts_with("status ")).collect();
+    assert_eq!(refused, ["status 2", "status 3", "status 3", "status 2"], "{}", told.all);
+    for text in ["`/no/such` of `x` was not found", "`x` ended before", "network namespaces are made at the start"] {
+        assert!(told.section("refused").contains(text), "no `{text}`\n{}", told.all);
+    }
+    assert_eq!((names(&still), &still["table"]["epoch_ns"]), (names(&after), &after["table"]["epoch_ns"]));
+    names(&still).iter().for_each(|name| assert_punctual(&still, name));
+    let table = told.section("table");
+    assert!(table.contains("deployment b, changed once") && table.ends_with("status 0\n"), "{table}");
+
+    assert_eq!(told.section("stop"), "deployment ended, table removed\nstatus 0\nsupervisor 0\n", "{}", told.all);
+    assert_nothing_left(&told, "left");
+}
+
+const WAITS: &str = r#"
+plan a "cycle: 4s\ntasks:\n$(task keep 10ms 500us 'workload: {spin: 300us}')"
+plan b "cycle: 2s\ntasks:\n$(task keep 20ms 500us 'workload: {spin: 300us}')$(task comes 20ms 1ms 'workload: {spin: 300us}')"
+deploy a || exit 1
+macrotick apply /tmp/b.yaml > /tmp/change 2>&1 & change=$!
+sleep 0.5
+section status; macrotick status; echo "status $?"
+section coming; macrotick status --json
+section second; macrotick apply /tmp/a.yaml 2>&1; echo "status $?"
+section change; wait $change; echo "status $?"; cat /tmp/change
+section now; macrotick status --json
+macrotick apply /tmp/a.yaml > /tmp/change 2>&1 & change=$!
+sleep 0.3
+section stop; macrotick stop; wait $change; echo "status $?"; cat /tmp/change
+section left; left
+"#;
+
+/// With a cycle of seconds the kernel has both tables for long: others see it, may not change anything, and may stop it.
+#[test]
+#[ignore = "needs the lab"]
+fn a_change_that_waits_for_its_instant_is_seen_and_can_be_stopped() {
+    let told = run(&[], WAITS);
+    let (coming, now) = (told.status("coming"), told.status("now"));
+    let instant = &coming["deployment"]["coming"]["instant_ns"];
+    assert!(told.section("status").contains("change     to b at "), "{}", told.all);
+    assert_eq!(coming["table"]["cycle_ns"], 4_000_000_000u64, "{}", told.all);
+    assert!(told.section("second").contains("another change is under way\nstatus 3\n"), "{}", told.all);
+    assert!(told.section("change").starts_with("status 0\nb: changed at "), "{}", told.all);
+    assert_eq!((&now["table"]["cycle_ns"], &now["table"]["epoch_ns"]), (&2_000_000_000u64.into(), instant));
+    ["keep", "comes"].iter().for_each(|name| assert_punctual(&now, name));
+    let stop =
+        "deployment ended, table removed\nstatus 3\nerror: the deployment was stopped before the change was made\n";
+    assert_eq!(told.section("stop"), stop, "{}", told.all);
+    assert_nothing_left(&told, "left");
+}
+
+const CPUS: &str = r#"
+tasks() { printf 'cpus: [0, 1]\\ntasks:\\n'; for name in $*; do task $name 20ms 4ms 'workload: {spin: 100us}'; done; }
+plan a "$(tasks a b c d)"
+plan b "$(tasks d x c y)"
+plan moved "$(tasks d x c y | sed 's/name: c,/&cpu: @,/')"
+deploy a || exit 1
+section before; macrotick status --json
+section change; macrotick apply /tmp/b.yaml; echo "status $?"
+section after; macrotick status --json
+cpu=$(macrotick status | grep 'task c ' | { read task name cpu rest; echo $cpu; })
+section moved; sed "s/@/$((1 - cpu))/" /tmp/moved.yaml > /tmp/m.yaml; macrotick apply /tmp/m.yaml 2>&1; echo "status $?"
+section still; macrotick status --json
+section stop; macrotick stop; wait $supervisor
+section left; left
+"#;
+
+/// With several CPUs the lab says nothing of times. The solver alone would place the tasks of the second description
+/// anew.
+#[test]
+#[ignore = "needs the lab"]
+fn what_stays_keeps_its_cpu() {
+    let told = run(&["--smp", "2"], CPUS);
+    let (before, after, still) = (told.status("before"), told.status("after"), told.status("still"));
+    assert!(told.section("change").ends_with("status 0\n"), "{}", told.all);
+    assert_eq!(names(&after), ["d", "x", "c", "y"], "{}", told.all);
+    let cpu = |status: &Value, name| count(entity(status, name), "cpu");
+    for name in ["c", "d"] {
+        assert_eq!(cpu(&before, name), cpu(&after, name), "{name}: {}", told.all);
+    }
+    let moved = told.section("moved");
+    assert!(moved.contains("`c` runs on CPU ") && moved.ends_with("status 2\n"), "{}", told.all);
+    assert_eq!(names(&after), names(&still));
+    assert_eq!(after["table"]["epoch_ns"], still["table"]["epoch_ns"]);
+    assert_nothing_left(&told, "left");
+}
+
+const KILLS: &str = r#"
+spin='workload: {spin: 300us}'
+pool='pools:\n  - {name: third, period: 10ms, budget: 1ms}\n'
+load='background:\n  - {name: hog, load: hog, pool: third}\n'
+plan a "tasks:\n$(task keep 5ms 500us "$spin")$pool$load"
+section first; deploy a; macrotick status --json
+kill -9 $supervisor; wait $supervisor 2> /dev/null; sleep 0.1
+section killed; macrotick status; echo "status $?"; ls /run/macrotick
+section processes; processes keep
+section stop; macrotick stop; echo "status $?"
+section left; left
+section second; deploy a; kill -9 $supervisor; wait $supervisor 2> /dev/null
+section third; deploy a; macrotick status --json
+section log; cat /tmp/log
+section term; kill -TERM $supervisor; wait $supervisor; echo "supervisor $?"
+section nothing; left
+"#;
+
+#[test]
+#[ignore = "needs the lab"]
+fn what_a_killed_supervisor_left_is_removed_or_begun_anew() {
+    let told = run(&[], KILLS);
+    let first = told.status("first");
+    assert_punctual(&first, "keep");
+    assert!(count(entity(&first, "third"), "runtime_ns") > 0, "{}", told.all);
+    let killed = told.section("killed");
+    for text in
+        ["was killed: `macrotick stop` removes", "nobody runs the jobs of task `keep`", "status 1", "control.sock"]
+    {
+        assert!(killed.contains(text), "no `{text}`\n{}", told.all);
+    }
+    assert_eq!(told.section("processes"), "", "{}", told.all);
+    assert_eq!(told.section("stop"), "table removed\nstatus 0\n", "{}", told.all);
+    assert_nothing_left(&told, "left");
+    assert!(told.section("log").starts_with("removed what process "), "{}", told.all);
+    assert_punctual(&told.status("third"), "keep");
+    assert_eq!(told.section("term"), "supervisor 0\n", "{}", told.all);
+    assert_nothing_left(&told, "nothing");
+}
+
+/// Tells its argument after each tenth job, and how it ended.
+const PROGRAM: &str = "#include <macrotick.h>\n#include <stdio.h>\n\
+                       int main(int argc, char **argv) { struct macrotick_job job; int err, jobs = 0;\n\
+                       if (argc < 2 || macrotick_join(NULL) < 0 || macrotick_ready() < 0) return 1;\n\
+                       while ((err = macrotick_wait(&job)) == 0) { if (argv[1][0] == 'x' && ++jobs == 5) return 7; }\n\
+                       macrotick_leave(); printf(\"%s ends with %d\\n\", argv[1], err == -ESHUTDOWN); return 0; }\n";
+
+const PROGRAMS: &str = r#"
+pool='pools:\n  - {name: third, period: 10ms, budget: 1ms}\nbackground:\n  - {name: hog, load: hog, pool: third}\n'
+program() { echo "workload: {program: [$PROGRAM, $1]}"; }
+plan a "tasks:\n$(task keep 5ms 500us "$(program keep)")$(task swaps 5ms 500us "$(program old)")$(task goes 5ms 500us "$(program goes)")"
+plan b "tasks:\n$(task swaps 5ms 500us "$(program new)")$(task keep 5ms 500us "$(program keep)")$pool"
+plan c "tasks:\n$(task swaps 5ms 500us "$(program new)")$(task keep 5ms 500us "$(program keep), on-miss: restart")$(task anew 5ms 500us "$(program x), on-miss: restart")"
+plan d "tasks:\n$(task keep 5ms 500us "$(program keep), on-miss: restart")$(task late 5ms 500us 'workload: {spin: 2ms}, on-miss: restart')"
+deploy a || exit 1
+section kept; processes keep
+section b; macrotick apply /tmp/b.yaml; echo "status $?"; sleep 0.6; macrotick status
+section groups; ls -d /sys/fs/cgroup/macrotick-*
+section c; macrotick apply /tmp/c.yaml; echo "status $?"; sleep 0.6; macrotick status
+section none; ls -d /sys/fs/cgroup/macrotick-* 2> /dev/null; processes hog
+section killed; kill -9 $(processes swaps); sleep 0.1; macrotick status; echo "status $?"
+section again; macrotick apply /tmp/c.yaml; echo "status $?"; sleep 0.2; macrotick status --json
+section late; macrotick apply /tmp/d.yaml; sleep 0.3; macrotick status
+section same; processes keep
+section stop; macrotick stop; wait $supervisor
+section left; left
+section log; cat /tmp/log
+"#;
+
+/// Programs that are replaced, that leave, that are begun anew and that are killed by somebody else; a pool that comes
+/// and goes.
+#[test]
+#[ignore = "needs the lab"]
+fn programs_are_replaced_and_end_by_themselves() {
+    let folder = folder("deployed-programs");
+    let (source, program) = (folder.join("task.c"), folder.join("task"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    let include = |path: &str| repository().join(path);
+    let status = Command::new("cc")
+        .args(["-static", "-O2", "-I"])
+        .arg(include("include"))
+        .arg("-I")
+        .arg(include("kernel/overlay/include/uapi"))
+        .arg("-o")
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let told = run(&["--file", program.to_str().unwrap()], &format!("PROGRAM={}\n{PROGRAMS}", program.display()));
+
+    let (b, c) = (told.section("b"), told.section("c"));
+    let fate = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.contains(&format!(" {name} ")));
+        line.map(|line| line.split_whitespace().next().unwrap_or("").trim_end_matches(',').to_string())
+    };
+    for (text, name, expected) in [
+        (b, "task keep", "kept"),
+        (b, "task swaps", "replaced"),
+        (b, "task goes", "removed"),
+        (b, "pool third", "added"),
+        (b, "background hog", "added"),
+        (c, "task swaps", "kept"),
+        (c, "task anew", "added"),
+        (c, "pool third", "removed"),
+    ] {
+        assert_eq!(fate(text, name).as_deref(), Some(expected), "{name}\n{}", told.all);
+    }
+    assert_eq!(told.section("groups"), "/sys/fs/cgroup/macrotick-third\n", "{}", told.all);
+    assert_eq!(told.section("none"), "", "{}", told.all);
+
+    let killed = told.section("killed");
+    assert!(killed.contains("nobody runs the jobs of task `swaps`") && killed.ends_with("status 1\n"), "{}", told.all);
+    let again = told.section("again");
+    assert_eq!(fate(again, "task swaps").as_deref(), Some("replaced"), "{}", told.all);
+    let status: Value = serde_json::from_str(&again[again.find("\n{").unwrap()..]).unwrap();
+    assert_punctual(&status, "keep");
+    assert_eq!(count(entity(&status, "swaps"), "threads"), 1, "{}", told.all);
+    let late = told.section("late");
+    let begun_anew = ["`late`: begun anew 3 times after misses", "`late`: not begun anew any more: 3 times in a row"];
+    assert!(begun_anew.iter().all(|text| late.contains(text)), "{}", told.all);
+    assert_eq!(told.section("kept"), told.section("same"), "{}", told.all);
+    assert_nothing_left(&told, "left");
+    let log = told.section("log");
+    for text in
+        ["old ends with 1", "goes ends with 1", "keep ends with 1", "task `anew`: begun anew ", "`swaps` ended during"]
+    {
+        assert!(log.contains(text), "no `{text}`\n{}", told.all);
+    }
+    // That it left is no news.
+    assert!(!log.contains("`goes` ended"), "{}", told.all);
+}
