@@ -31,17 +31,31 @@ const PROBE: &str = "lead-probe";
 
 /// Chooses the lead of a plan on this host, which must have no table installed. `None`: the system has no lead.
 pub fn choose(plan: &Plan) -> Result<Option<LeadInForce>, NodeError> {
-    let kept_free = match plan.system.lead {
-        None => return Ok(None),
-        Some(Lead::Fixed(lead)) => return Ok(Some(LeadInForce { lead, kept_free: lead, needed: None })),
-        Some(Lead::Auto { at_most }) => at_most,
+    let needed = match plan.system.lead {
+        Some(Lead::Auto { .. }) => Some(measure_all(plan)?),
+        None | Some(Lead::Fixed(_)) => None,
     };
+    Ok(in_force(plan, needed))
+}
+
+/// The lead of a plan on a host that was found to need so much; without a measurement all that the plan keeps free.
+pub fn in_force(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
+    match plan.system.lead? {
+        Lead::Fixed(lead) => Some(LeadInForce { lead, kept_free: lead, needed: None }),
+        Lead::Auto { at_most } => {
+            Some(LeadInForce { lead: needed.map_or(at_most, |needed| needed.min(at_most)), kept_free: at_most, needed })
+        }
+    }
+}
+
+/// What the CPU needs that needs most.
+fn measure_all(plan: &Plan) -> Result<Duration, NodeError> {
     let device = open_device()?;
     let mut needed = Duration::ZERO;
     for table in plan.tables.iter().filter(|table| !table.windows.is_empty()) {
         needed = needed.max(with_margin(measure(&device, table.cpu)?));
     }
-    Ok(Some(LeadInForce { lead: needed.min(kept_free), kept_free, needed: Some(needed) }))
+    Ok(needed)
 }
 
 /// A quarter more, in whole microseconds.

@@ -11,7 +11,7 @@
 //! any running deployment: that a process ends. All of it is done in steps that wait for nothing, so that tasks are begun
 //! anew meanwhile, and the deployment can be stopped.
 
-use macrotick_model::{Background, Duration, Instant, Lead, LeadInForce, Plan, Workload};
+use macrotick_model::{Background, Duration, Instant, LeadInForce, Plan, Workload};
 use macrotick_uapi::state;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,7 @@ use crate::child::{find_late, not_ready, Child};
 use crate::deployment::Deployment;
 use crate::error::NodeError;
 use crate::kernel::InstalledTable;
+use crate::lead;
 use crate::pools::Pools;
 use crate::run::{place_task, Run};
 use crate::supervisor::{Origin, Supervisor};
@@ -62,8 +63,12 @@ pub struct Changes {
 impl Changes {
     /// Whether everything stayed as it was.
     pub fn is_empty(&self) -> bool {
-        self.switch.is_none() && self.items.iter().all(|item| item.fate == Fate::Kept)
+        changes_nothing(self.switch.is_some(), &self.items)
     }
+}
+
+fn changes_nothing(swapped: bool, items: &[Item]) -> bool {
+    !swapped && items.iter().all(|item| item.fate == Fate::Kept)
 }
 
 /// The instant at which all CPUs changed tables.
@@ -126,7 +131,8 @@ impl Change {
         let other = Deployment::decode(plan, run.options, &online)?;
         let condition = |name: &str| condition(run, name);
         let difference = Difference::between(&run.deployment.plan, plan, &condition).map_err(NodeError::Change)?;
-        let lead = lead_beside(plan, measured);
+        // Beside a running table nothing can be measured.
+        let lead = lead::in_force(plan, measured);
         let mut change = Change {
             other,
             lead,
@@ -198,7 +204,7 @@ impl Change {
 
     /// Whether everything stays as it is.
     pub fn is_empty(&self) -> bool {
-        self.switch.is_none() && self.difference.items.iter().all(|item| item.fate == Fate::Kept)
+        changes_nothing(self.switch.is_some(), &self.difference.items)
     }
 
     /// What the change did. It is done.
@@ -457,13 +463,13 @@ fn bind_new(
 /// How a task of the running deployment is.
 fn condition(run: &Run, name: &str) -> Condition {
     let Some(task) = run.tasks.iter().position(|child| child.name == name) else { return Condition::Sound };
-    let counters = run.table.as_ref().and_then(|table| table.counters(name, task).ok());
     if run.supervisor.as_ref().is_some_and(|supervisor| supervisor.cares_for(task)) {
         return Condition::Sound;
     }
     if run.tasks[task].exited().is_some() {
         return Condition::Dead;
     }
+    let counters = run.table.as_ref().and_then(|table| table.counters(name, task).ok());
     match counters.is_some_and(|counters| counters.stopped) {
         true => Condition::Stopped,
         false => Condition::Sound,
@@ -472,17 +478,6 @@ fn condition(run: &Run, name: &str) -> Condition {
 
 fn length(lead: Option<LeadInForce>) -> Duration {
     lead.map_or(Duration::ZERO, |lead| lead.lead)
-}
-
-/// The lead of a plan's table beside a running one, where nothing can be measured: what was measured before, else all
-/// that the plan keeps free.
-fn lead_beside(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
-    match plan.system.lead? {
-        Lead::Fixed(lead) => Some(LeadInForce { lead, kept_free: lead, needed: None }),
-        Lead::Auto { at_most } => {
-            Some(LeadInForce { lead: needed.map_or(at_most, |needed| needed.min(at_most)), kept_free: at_most, needed })
-        }
-    }
 }
 
 /// The first instant from one on at which enough of the running cycle is left.
@@ -505,6 +500,8 @@ fn early_in_cycle(from: Instant, epoch: Instant, cycle: Duration) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_model::Lead;
+
     use super::*;
 
     #[test]
@@ -536,7 +533,7 @@ mod tests {
             plan
         };
         let measured = Some(us(6));
-        let beside = |lead, measured| lead_beside(&plan(lead), measured).map(|lead| lead.lead);
+        let beside = |lead, measured| lead::in_force(&plan(lead), measured).map(|lead| lead.lead);
         assert_eq!(beside(None, measured), None);
         assert_eq!(beside(Some(Lead::Fixed(us(3))), measured), Some(us(3)));
         assert_eq!(beside(Some(Lead::Auto { at_most: us(20) }), measured), Some(us(6)));
