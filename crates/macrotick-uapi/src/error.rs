@@ -64,3 +64,5 @@ pub const SWAP_CLOCK: u32 = 27;
 /// `SCHED_DEADLINE` has admitted tasks for "other" per mille of one CPU, on CPUs of which that of window "index", the
 /// first of its CPU, is one: more than the table leaves them. The call fails with `EBUSY`.
 pub const BANDWIDTH: u32 = 28;
+/// Windows `index` and `other` of an entity with [`MIGRATE`](crate::MIGRATE) are open at the same time, leads included.
+pub const WINDOW_PARALLEL: u32 = 29;

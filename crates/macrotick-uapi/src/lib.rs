@@ -27,6 +27,8 @@ pub const MAX_ENTITIES: u32 = 4096;
 pub const MAX_WINDOWS: u32 = 1 << 20;
 /// The most threads of an entity: `MACROTICK_MAX_THREADS`. Children beyond are left out of the class.
 pub const MAX_THREADS: u32 = 256;
+/// The most threads of an entity with [`MIGRATE`], likewise: `MACROTICK_MAX_MIGRATING`.
+pub const MAX_MIGRATING: u32 = 16;
 /// The shortest window, in nanoseconds: `MACROTICK_MIN_WINDOW_NS`.
 pub const MIN_WINDOW_NS: u64 = 1000;
 /// The longest cycle, in nanoseconds (one hour): `MACROTICK_MAX_CYCLE_NS`.
@@ -57,6 +59,8 @@ pub const RR: u32 = 1 << 3;
 pub const PRIORITY: u32 = 1 << 4;
 /// Outside its windows a pool runs under its threads' own policies: `MACROTICK_ENTITY_SLACK`.
 pub const SLACK: u32 = 1 << 5;
+/// The entity may have windows on several CPUs, and its threads move with them: `MACROTICK_ENTITY_MIGRATE`.
+pub const MIGRATE: u32 = 1 << 6;
 /// The usual length of a turn, in nanoseconds: `MACROTICK_SLICE_NS`.
 pub const SLICE_NS: u64 = 1_000_000;
 /// The shortest turn, in nanoseconds: `MACROTICK_MIN_SLICE_NS`.

@@ -12,7 +12,7 @@ pub struct Entity {
     pub name: [u8; NAME_LEN],
     /// What becomes of its misses: zero, [`MISS_SIGNAL`](crate::MISS_SIGNAL) or [`MISS_KILL`](crate::MISS_KILL). Or
     /// [`POOL`](crate::POOL), with [`RR`](crate::RR), [`PRIORITY`](crate::PRIORITY) or none, and perhaps with
-    /// [`SLACK`](crate::SLACK).
+    /// [`SLACK`](crate::SLACK). Without a pool [`MIGRATE`](crate::MIGRATE) may be added.
     pub flags: u32,
     /// After so many misses in a row it is stopped; zero: never. A pool misses nothing.
     pub max_misses: u32,

@@ -32,6 +32,7 @@
 #define MACROTICK_MAX_ENTITIES	4096
 #define MACROTICK_MAX_WINDOWS	(1U << 20)
 #define MACROTICK_MAX_THREADS	256	/* of one entity with jobs; children beyond are left out */
+#define MACROTICK_MAX_MIGRATING	16	/* of one entity with windows on several CPUs, likewise */
 #define MACROTICK_MIN_WINDOW_NS	1000ULL
 #define MACROTICK_MAX_CYCLE_NS	3600000000000ULL	/* one hour */
 #define MACROTICK_MAX_LEAD_NS	1000000ULL
@@ -68,6 +69,13 @@ struct macrotick_entity {
 #define MACROTICK_ENTITY_PRIORITY	(1U << 4)
 /* Outside its windows the pool runs under its threads' own policies. */
 #define MACROTICK_ENTITY_SLACK		(1U << 5)
+
+/*
+ * The entity may have windows on several CPUs, no two of them at the same time
+ * (leads included): its threads move to the CPU of the window that opens. Not
+ * for a pool. At most MACROTICK_MAX_MIGRATING threads.
+ */
+#define MACROTICK_ENTITY_MIGRATE	(1U << 6)
 
 #define MACROTICK_SLICE_NS		1000000ULL
 #define MACROTICK_MIN_SLICE_NS		10000ULL
@@ -112,12 +120,12 @@ enum macrotick_error {
 	MACROTICK_ERR_WINDOW_RANGE,	/* index: reaches beyond the cycle */
 	MACROTICK_ERR_WINDOW_ORDER,	/* index, other: not sorted by CPU and offset */
 	MACROTICK_ERR_WINDOW_OVERLAP,	/* index, other */
-	MACROTICK_ERR_WINDOW_MIGRATES,	/* index, other: one entity on two CPUs */
+	MACROTICK_ERR_WINDOW_MIGRATES,	/* index, other: one entity on two CPUs, without MIGRATE */
 	MACROTICK_ERR_CAPACITY,		/* index: first window of the CPU that is too full */
 	MACROTICK_ERR_INSTALLED,	/* -EBUSY: a table is installed already */
 	MACROTICK_ERR_LEAD,		/* longer than the maximum */
 	MACROTICK_ERR_WINDOW_LEAD,	/* index, other: less than the lead between them */
-	MACROTICK_ERR_SWAP_CPU,		/* -EBUSY: index: has threads, was on another CPU as other */
+	MACROTICK_ERR_SWAP_CPU,		/* -EBUSY: index: has threads, was on other CPUs as other */
 	MACROTICK_ERR_ENTITY_SLICE,	/* index: not a pool in turns, or out of range */
 	MACROTICK_ERR_WINDOW_POOL,	/* index: flags, but the entity is a pool */
 	MACROTICK_ERR_SWAP_POOL,	/* -EBUSY: index: has threads; a pool, or slack, in one table only */
@@ -126,6 +134,7 @@ enum macrotick_error {
 	MACROTICK_ERR_SYNC_CPU,		/* index, other: no SYNC window of the first CPU's, or none at all */
 	MACROTICK_ERR_SWAP_CLOCK,	/* -EBUSY: the running table is on another clock */
 	MACROTICK_ERR_BANDWIDTH,	/* -EBUSY: index: first of its CPU; other: see below */
+	MACROTICK_ERR_WINDOW_PARALLEL,	/* index, other: one entity with MIGRATE, at the same time */
 };
 
 /*
@@ -227,7 +236,7 @@ struct macrotick_entity_stats {
 	__u32	size;
 	__u32	entity;		/* in: index */
 	char	name[MACROTICK_NAME_LEN];	/* out */
-	__u32	cpu;
+	__u32	cpu;		/* with MIGRATE: of its last window */
 	__u32	nr_threads;
 	__u64	activations;	/* jobs released */
 	__u64	completions;	/* jobs completed by waiting for the next */
@@ -265,7 +274,8 @@ struct macrotick_notify {
  * -ENOENT: no table, or no such entity; -EBUSY: bound already, or a pool and
  * SCHED_DEADLINE; -ESRCH: no such thread, or it exits; -EINVAL: a kernel thread
  * and no pool, or its affinity is not the entity's CPU alone, or a cpuset
- * without that CPU; -ENOSPC: the entity has MACROTICK_MAX_THREADS.
+ * without that CPU; -ENOSPC: the entity has MACROTICK_MAX_THREADS, or with
+ * MIGRATE MACROTICK_MAX_MIGRATING.
  */
 struct macrotick_bind {
 	__u32	size;
