@@ -33,7 +33,10 @@ enum macrotick_thread_state {
 	MACROTICK_WAITING,
 };
 
-/* Embedded in task_struct. Protected by the lock of the thread's run queue. */
+/*
+ * Embedded in task_struct. Protected by the lock of the thread's run queue,
+ * membership and job of a roaming entity's by the entity's own lock, too.
+ */
 struct macrotick_task {
 	/* Not of one membership: a look at the thread's group is due (pool.c) */
 	struct callback_head	look;
@@ -43,17 +46,19 @@ struct macrotick_task {
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
 	struct list_head	member;		/* in entity->threads */
 	struct list_head	ready;		/* in entity->ready, or urgent or parked */
-	struct list_head	contends;	/* in entity->contenders */
+	struct list_head	contends;	/* in entity->contenders, or those of its CPU that are astray */
 	struct rb_node		turn;		/* in entity->turns */
 	u64			turn_key;	/* its place there, among those of its rank */
 	u64			job;
 	u64			nominal;
 	u64			pending_job;
 	u64			pending_nominal;
+	u64			joined;		/* when it was bound; jobs before are not its own */
 	u64			lost;
 	u64			held;		/* not yet accounted, written by the thread itself */
 	enum macrotick_thread_state state;
-	bool			queued;	/* enqueued in the class */
+	bool			queued;	/* enqueued in the class, on its entity's CPU */
+	bool			astray;		/* enqueued in the class, on another one */
 	bool			linked;	/* in entity->ready */
 	bool			ordered;	/* in entity->turns */
 	bool			contending;	/* in entity->contenders */

@@ -134,7 +134,7 @@ enum macrotick_error {
 	MACROTICK_ERR_SYNC_CPU,		/* index, other: no SYNC window of the first CPU's, or none at all */
 	MACROTICK_ERR_SWAP_CLOCK,	/* -EBUSY: the running table is on another clock */
 	MACROTICK_ERR_BANDWIDTH,	/* -EBUSY: index: first of its CPU; other: see below */
-	MACROTICK_ERR_WINDOW_PARALLEL,	/* index, other: one entity with MIGRATE, at the same time */
+	MACROTICK_ERR_WINDOW_PARALLEL,	/* index begins too early: one entity with MIGRATE is still in other */
 };
 
 /*

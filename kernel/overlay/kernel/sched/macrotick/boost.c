@@ -42,7 +42,12 @@ static bool belongs_inside(struct rq *rq, struct task_struct *p)
 
 	if (unlikely(m->pooled && m->doomed))
 		return false;
-	return m->state == MACROTICK_WAITING ? m->at_rest : mt_is_served(rq, p);
+	if (m->state == MACROTICK_WAITING)
+		return m->at_rest;
+	/* Once in the class it follows its entity, unless it must not migrate. */
+	if (unlikely(m->entity->roaming) && !mt_is_pinned(p))
+		return mt_is_open(m->entity);
+	return mt_is_served(rq, p);
 }
 
 static int lent_by(struct task_struct *donor)
@@ -76,7 +81,9 @@ static void note_boost(struct task_struct *p, bool boosted)
 	if (!m->entity || m->boosted == boosted)
 		return;
 	m->boosted = boosted;
+	mt_lock_entity(m->entity);
 	m->entity->nr_boosted += boosted ? 1 : -1;
+	mt_unlock_entity(m->entity);
 }
 
 /* Hook of rt_mutex_setprio(), for threads with the policy SCHED_TT. */
@@ -137,7 +144,7 @@ bool mt_lends(struct task_struct *p)
  * part of that lock's order, and it does not run anyway. It is looked at
  * again when it is enqueued.
  */
-static bool is_misplaced(struct rq *rq, struct task_struct *p)
+static bool is_misplaced(struct task_struct *p)
 {
 	bool inside = p->sched_class == &macrotick_sched_class;
 
@@ -145,22 +152,50 @@ static bool is_misplaced(struct rq *rq, struct task_struct *p)
 		return false;
 	if (unlikely(p->macrotick.entity->stopped))
 		return true;
-	if (belongs_inside(rq, p))
+	if (belongs_inside(task_rq(p), p))
 		return !inside;
 	return inside && p->macrotick.queued && (mt_lends(p) || mt_goes_out(p));
 }
 
-static struct task_struct *find_misplaced_in(struct rq *rq, struct macrotick_served *entity)
+static struct task_struct *find_misplaced_in(struct macrotick_served *entity)
 {
-	struct task_struct *p;
+	struct task_struct *p, *found = NULL;
 
 	if (!entity->nr_boosted && !entity->nr_ready && likely(!entity->stopped))
 		return NULL;
+	mt_lock_entity(entity);
 	list_for_each_entry(p, &entity->threads, macrotick.member) {
-		if (is_misplaced(rq, p))
-			return get_task_struct(p);
+		if (is_misplaced(p)) {
+			found = get_task_struct(p);
+			break;
+		}
 	}
-	return NULL;
+	mt_unlock_entity(entity);
+	return found;
+}
+
+static struct task_struct *find_misplaced_of(const struct mt_cpu *c, const struct macrotick_table *table)
+{
+	struct task_struct *p = NULL;
+	unsigned int i;
+
+	for (i = 0; table && i < table->nr_roaming && !p; i++) {
+		if (!mt_is_elsewhere(c, table->roaming[i]->entity))
+			p = find_misplaced_in(table->roaming[i]->entity);
+	}
+	return p;
+}
+
+/*
+ * In the roaming entities that are on this CPU, whose threads may be on others;
+ * also those that a swap leaves behind.
+ */
+static struct task_struct *find_misplaced_roaming(struct mt_cpu *c)
+{
+	if (likely(!atomic_read(&c->nr_roaming)))
+		return NULL;
+	guard(raw_spinlock)(&mt_table_lock);
+	return find_misplaced_of(c, mt_table) ?: find_misplaced_of(c, mt_staged);
 }
 
 /*
@@ -186,7 +221,7 @@ static struct task_struct *find_misplaced_in_pool(struct rq *rq, struct macrotic
 		list_move_tail(&p->macrotick.member, &entity->threads);
 		entity->nr_unsettled--;
 		--*looks;
-		if (is_misplaced(rq, p))
+		if (is_misplaced(p))
 			return get_task_struct(p);
 	}
 	if (entity->nr_unsettled)
@@ -204,10 +239,12 @@ static struct task_struct *find_misplaced(struct rq *rq, unsigned int *looks)
 		if (unlikely(entity->pool))
 			p = find_misplaced_in_pool(rq, entity, looks);
 		else
-			p = find_misplaced_in(rq, entity);
+			p = find_misplaced_in(entity);
 		if (p)
 			break;
 	}
+	if (!p)
+		p = find_misplaced_roaming(mt_cpu_of(rq));
 	raw_spin_rq_unlock(rq);
 	return p;
 }
@@ -216,15 +253,17 @@ static struct task_struct *find_misplaced(struct rq *rq, unsigned int *looks)
  * Like a thread whose table stopped. What it holds of the kernel's locks it
  * must be able to release: nothing serves it inside the class any longer.
  */
-static void expel(struct rq *rq, struct task_struct *p)
+static void expel(struct task_struct *p)
 {
-	raw_spin_rq_lock(rq);
+	struct rq_flags rf;
+	struct rq *rq = __task_rq_lock(p, &rf);
+
 	/* Since it was found it may have left, or its entity goes on again. */
 	if (mt_is_member(p) && p->macrotick.entity->stopped) {
 		mt_leave(p);
 		p->normal_prio = p->macrotick.pooled ? mt_own_prio(p) : p->static_prio;
 	}
-	raw_spin_rq_unlock(rq);
+	__task_rq_unlock(rq, &rf);
 }
 
 /* In one interrupt: the next window may have to wait for its end. */
@@ -236,7 +275,7 @@ static void expel(struct rq *rq, struct task_struct *p)
  * @rq: this CPU's run queue, not locked; interrupts are off
  *
  * Every round changes the class of a thread for good, unless a window opens
- * or closes meanwhile, which happens on this CPU only. A pool may have
+ * or closes meanwhile, which happens on this CPU only, or for a roaming entity. A pool may have
  * many: between some of them interrupts are let in.
  */
 void mt_settle(struct rq *rq)
@@ -249,7 +288,7 @@ void mt_settle(struct rq *rq)
 		/* A requeue of PI futexes blocks a sleeping thread from elsewhere. */
 		if (likely(!p->pi_blocked_on)) {
 			if (unlikely(p->macrotick.entity && p->macrotick.entity->stopped))
-				expel(rq, p);
+				expel(p);
 			rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
 		}
 		raw_spin_unlock(&p->pi_lock);

@@ -6,11 +6,12 @@
  * job, stays on the run queue and does not count as runnable, like a
  * throttled deadline task. Time that the class does not use falls through.
  *
- * Two kinds of threads are served outside their windows, after the threads of
+ * Three kinds of threads are served outside their windows, after the threads of
  * the open one: those with a fatal signal, but for a pool's, until they leave
- * the class in macrotick_exit_task() right at the beginning of their exit, and
- * those that were offered a lock, until they have taken it (boost.c). Neither
- * may use that time to spin for a lock that somebody else owns: they are
+ * the class in macrotick_exit_task() right at the beginning of their exit,
+ * those that were offered a lock, until they have taken it (boost.c), and those
+ * that their entity left behind on a CPU, until they may follow (migrate.c).
+ * None may use that time to spin for a lock that somebody else owns: they are
  * parked.
  */
 #include "internal.h"
@@ -23,6 +24,13 @@
  */
 #define MT_URGENT_POLL_NS	(50 * NSEC_PER_USEC)
 #define MT_URGENT_POLL_MAX_NS	NSEC_PER_MSEC
+
+/*
+ * A thread that must not migrate for now may do so soon, and its window is open
+ * elsewhere. Only where it was preempted meanwhile there is a call when it may
+ * (macrotick_pins()).
+ */
+#define MT_PINNED_POLL_NS	(4 * NSEC_PER_USEC)
 
 /* Serves a queued thread outside its windows. */
 void mt_add_urgent(struct rq *rq, struct task_struct *p)
@@ -41,6 +49,17 @@ void mt_add_urgent(struct rq *rq, struct task_struct *p)
 	mt_want_settle(rq);	/* which programs the timer, wherever this is called */
 }
 
+/* Serves a queued thread that must not migrate until it may, unless a window does. */
+void mt_add_pinned(struct rq *rq, struct task_struct *p)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	u64 poll = ktime_get() + MT_PINNED_POLL_NS;
+
+	mt_add_urgent(rq, p);
+	c->poll_ns = MT_PINNED_POLL_NS;
+	c->poll = min(c->poll, poll);
+}
+
 static void if_idle_grant_slack(struct rq *rq)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
@@ -49,10 +68,11 @@ static void if_idle_grant_slack(struct rq *rq)
 		mt_grant_slack(rq, c);
 }
 
-static void want_settle_of(struct rq *rq, struct task_struct *p)
+/* Where its entity is: only there its threads are looked at. */
+static void want_settle_of(struct task_struct *p)
 {
 	mt_unsettle(p);
-	mt_want_settle(rq);
+	mt_want_settle(cpu_rq(READ_ONCE(p->macrotick.entity->cpu)));
 }
 
 static void remove_urgent(struct rq *rq, struct task_struct *p)
@@ -66,7 +86,7 @@ static void remove_urgent(struct rq *rq, struct task_struct *p)
 	m->parked = false;
 	mt_cpu_of(rq)->nr_urgent--;
 	if (unlikely(m->entity->stopped))
-		want_settle_of(rq, p);	/* no window will serve it */
+		want_settle_of(p);	/* no window will serve it */
 }
 
 static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
@@ -85,7 +105,7 @@ static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
 
 static void note_doomed(struct task_struct *p)
 {
-	p->macrotick.entity->nr_doomed += !p->macrotick.doomed;
+	p->macrotick.entity->nr_doomed += p->macrotick.pooled && !p->macrotick.doomed;
 	p->macrotick.doomed = true;
 }
 
@@ -107,12 +127,29 @@ void mt_doom(struct rq *rq, struct task_struct *p)
 static void return_to_windows(struct rq *rq, struct task_struct *p)
 {
 	remove_urgent(rq, p);
-	if (p->macrotick.state == MACROTICK_READY)
+	if (unlikely(p->macrotick.astray))
+		mt_want_delivery(rq);
+	else if (p->macrotick.state == MACROTICK_READY)
 		mt_link_ready(rq, p);
 	if (mt_lends(p))
-		want_settle_of(rq, p);
+		want_settle_of(p);
 	if (mt_goes_out(p))
 		mt_want_slack(rq, p);
+}
+
+/* The thread may migrate again: what it was served for is over. On its own CPU, where it runs. */
+void mt_end_urgency(struct rq *rq, struct task_struct *p)
+{
+	if (p->pi_blocked_on || mt_dies_in_class(p) || mt_is_served(rq, p))
+		return;
+	return_to_windows(rq, p);
+	mt_resched(rq, mt_cpu_of(rq));
+}
+
+/* Whether the thread's entity is, or may be, about to leave it behind. */
+static bool must_stay(struct rq *rq, struct task_struct *p)
+{
+	return p->macrotick.entity->roaming && mt_is_pinned(p) && !mt_is_served(rq, p);
 }
 
 /*
@@ -126,7 +163,7 @@ static void look_at_urgent_one(struct rq *rq, struct task_struct *p)
 
 	if (waiter)
 		set_parked(rq, p, rt_mutex_owner(waiter->lock));
-	else if (mt_dies_in_class(p))
+	else if (mt_dies_in_class(p) || must_stay(rq, p))
 		set_parked(rq, p, false);
 	else
 		return_to_windows(rq, p);
@@ -176,23 +213,35 @@ static bool is_offered_lock(struct rq *rq, struct task_struct *p)
 	return p->pi_blocked_on && !mt_is_served(rq, p);
 }
 
-static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+static void enqueue_home(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
-	mt_advance(rq, ktime_get());
 	m->queued = true;
-	if (unlikely(__fatal_signal_pending(p)))
-		note_doomed(p);
 	if (unlikely(mt_dies_in_class(p) || is_offered_lock(rq, p)))
 		mt_add_urgent(rq, p);
 	else if (m->state == MACROTICK_READY)
 		mt_link_ready(rq, p);
+}
+
+static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	struct macrotick_task *m = &p->macrotick;
+
+	if (likely(!c->fetching))
+		mt_advance(rq, ktime_get());
+	if (unlikely(__fatal_signal_pending(p)))
+		note_doomed(p);
+	if (mt_is_elsewhere(c, m->entity))
+		mt_enqueue_astray(rq, p);
+	else
+		enqueue_home(rq, p);
 	if (unlikely(mt_lends(p) || m->entity->stopped))
-		want_settle_of(rq, p);
+		want_settle_of(p);
 	if (unlikely(mt_goes_out(p) && (m->doomed || !mt_is_served(rq, p))))
 		mt_want_slack(rq, p);
-	mt_resched(rq, mt_cpu_of(rq));
+	mt_resched(rq, c);
 	mt_rearm(rq);
 }
 
@@ -201,6 +250,8 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 	struct macrotick_task *m = &p->macrotick;
 
 	m->queued = false;
+	if (unlikely(m->astray))
+		mt_dequeue_astray(p);
 	if (m->urgent)
 		remove_urgent(rq, p);
 	else if (m->linked)
@@ -210,15 +261,8 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 	return true;
 }
 
-/**
- * mt_complete_job - the thread waits for its next job
- * @rq: its run queue, locked
- * @p: the thread
- *
- * A pending activation begins at once. One that came before the thread's
- * first wait is stale unless the window that released it is still open.
- */
-void mt_complete_job(struct rq *rq, struct task_struct *p)
+/* What mt_complete_job() does with the entity's lock. */
+static void complete_job(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
@@ -233,7 +277,7 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 		trace_macrotick_complete(p, m->entity->name, m->job, m->nominal);
 	} else if (!m->periodic) {
 		m->periodic = true;
-		if (!mt_is_served(rq, p))
+		if (!mt_is_open(m->entity))
 			m->has_pending = false;
 	}
 	if (m->linked)
@@ -254,6 +298,23 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 		if (m->queued && !m->urgent)
 			mt_link_ready(rq, p);
 	}
+}
+
+/**
+ * mt_complete_job - the thread waits for its next job
+ * @rq: its run queue, locked
+ * @p: the thread
+ *
+ * A pending activation begins at once. One that came before the thread's
+ * first wait is stale unless the window that released it is still open.
+ */
+void mt_complete_job(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	mt_lock_entity(entity);
+	complete_job(rq, p);
+	mt_unlock_entity(entity);
 	mt_rearm(rq);
 }
 
@@ -270,6 +331,7 @@ void mt_leave(struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
+	mt_lock_entity(m->entity);
 	if (m->has_job)
 		m->entity->nr_jobs--;
 	m->has_job = false;
@@ -277,6 +339,7 @@ void mt_leave(struct task_struct *p)
 	m->hold = false;
 	if (!m->in_wait)
 		m->state = MACROTICK_READY;
+	mt_unlock_entity(m->entity);
 }
 
 /* The device's wait call ends without a job: the thread goes on in its windows. */
@@ -284,12 +347,14 @@ void mt_end_wait(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
+	mt_lock_entity(m->entity);
 	m->in_wait = false;
-	if (m->state != MACROTICK_WAITING)
-		return;
-	m->state = MACROTICK_READY;
-	if (m->queued && !m->linked && !m->urgent)
-		mt_link_ready(rq, p);
+	if (m->state == MACROTICK_WAITING) {
+		m->state = MACROTICK_READY;
+		if (m->queued && !m->linked && !m->urgent)
+			mt_link_ready(rq, p);
+	}
+	mt_unlock_entity(m->entity);
 	mt_rearm(rq);
 }
 
@@ -316,7 +381,9 @@ static void account_curr(struct rq *rq)
 
 	if (!entity || delta <= 0)
 		return;
+	mt_lock_entity(entity);
 	entity->runtime += delta;
+	mt_unlock_entity(entity);
 	if (unlikely(entity->slice))
 		mt_pool_account(rq->curr, delta);
 }
@@ -370,6 +437,8 @@ static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct
 	account_curr(rq);
 	if (unlikely(p->pi_blocked_on || p->macrotick.contending))
 		mt_note_contender(p);
+	if (unlikely(p->macrotick.astray))
+		mt_want_delivery(rq);
 }
 
 static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool first)
@@ -380,7 +449,7 @@ static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool f
 
 static int select_task_rq_macrotick(struct task_struct *p, int cpu, int flags)
 {
-	return task_cpu(p);
+	return p->macrotick.entity->roaming ? READ_ONCE(p->macrotick.entity->cpu) : task_cpu(p);
 }
 
 static void task_tick_macrotick(struct rq *rq, struct task_struct *p, int queued)
@@ -421,7 +490,8 @@ static int task_is_throttled_macrotick(struct task_struct *p, int cpu)
 
 /*
  * Omitted: migrate_task_rq, find_lock_rq, task_woken, rq_online and rq_offline
- * (threads never migrate, CPUs with windows do not go offline), task_fork and
+ * (threads migrate with their windows only, CPUs with windows do not go
+ * offline), task_fork and
  * task_dead (member.c does it in process context), switched_from (boost.c knows
  * leaving from lending), reweight_task and
  * get_rr_interval (no weights, no slices), yield_to_task (a window is not

@@ -76,7 +76,7 @@ static void describe_window(struct macrotick_window *out, const struct macrotick
 		.cpu = cpu,
 		.entity = sync ? 0 : w->slot - table->slots,
 		.flags = w->flags,
-		.bound_ns = w->bound,
+		.bound_ns = sync ? w->bound : 0,
 	};
 }
 
@@ -161,12 +161,25 @@ static int ioctl_get(void __user *user)
 	return err ?: STORE(user, arg);
 }
 
+/* With interrupts off. A roaming entity may be gone when the lock is there. */
+static struct rq *lock_rq_of(const struct macrotick_served *entity)
+{
+	for (;;) {
+		struct rq *rq = cpu_rq(READ_ONCE(entity->cpu));
+
+		raw_spin_rq_lock(rq);
+		if (likely(cpu_of(rq) == entity->cpu))
+			return rq;
+		raw_spin_rq_unlock(rq);
+	}
+}
+
 static void get_stats_of(struct macrotick_entity_stats *arg, const struct macrotick_served *entity)
 {
-	struct rq *rq = cpu_rq(entity->cpu);
+	struct rq *rq;
 
 	guard(irqsave)();
-	raw_spin_rq_lock(rq);
+	rq = lock_rq_of(entity);
 	strscpy_pad(arg->name, entity->name);
 	arg->cpu = entity->cpu;
 	arg->nr_threads = entity->nr_threads;

@@ -7,6 +7,8 @@
  * run.c     install, start, stop, remove (process context, may sleep)
  * swap.c    a table takes the place of the running one
  * window.c  walks a CPU's windows: the interrupt path
+ * route.c   entities with windows on several CPUs: which window is next
+ * migrate.c their threads move to the CPU of the window that opens
  * class.c   the scheduling class
  * member.c  threads join, fork, exit
  * boost.c   threads that hold contended locks outside their windows
@@ -16,11 +18,17 @@
  * miss.c    what becomes of jobs that are not done in time
  * device.c  /dev/macrotick
  *
- * Lock order: mt_control (mutex) > mt_table_lock, and mt_control > p->pi_lock
- * > rq lock. Everything of an
+ * Lock order: mt_control (mutex) > p->pi_lock > rq lock > mt_table_lock > an
+ * entity's own (struct mt_roaming). Everything of an
  * entity and of a CPU's position in the table is protected by the lock of
  * that CPU's run queue: a bound thread never leaves the CPU of its entity
  * (macrotick_pins()), so that its own run queue's lock is the same one.
+ *
+ * An entity with windows on several CPUs has one at a time, which changes
+ * under the locks of both run queues (migrate.c). A thread of it may be on
+ * another one for a while: its membership and its job are protected by the
+ * entity's own lock besides (mt_lock_entity()), and the entity's lists of
+ * ready threads have none but those on its CPU.
  */
 #ifndef _KERNEL_SCHED_MACROTICK_INTERNAL_H
 #define _KERNEL_SCHED_MACROTICK_INTERNAL_H
@@ -36,11 +44,23 @@
 #include "../../locking/rtmutex_common.h"
 
 struct macrotick_table;
+struct mt_route;
+
+/* What an entity with windows on several CPUs has besides. */
+struct mt_roaming {
+	raw_spinlock_t		lock;		/* inside the run queues' */
+	cpumask_var_t		cpus;		/* all that its windows are on */
+	const struct mt_route	*route;		/* in the table that is dispatched */
+	const struct mt_route	*next_route;	/* in mt_staged */
+	u64			cycle;		/* with stop: the next window of the route to begin */
+	unsigned int		stop;
+};
 
 /* An entity: an ordered set of threads. It can outlive the table that made it. */
 struct macrotick_served {
 	struct kref		ref;		/* one per table, one per bound thread */
-	int			cpu;
+	int			cpu;		/* of a roaming one: where it is */
+	struct mt_roaming	*roaming;	/* NULL: all windows are on one CPU */
 	bool			removed;	/* no table has it any longer */
 	u64			next_job;	/* number of the next activation */
 	struct list_head	threads;	/* bound; in order of joining, but for a pool's */
@@ -79,11 +99,19 @@ struct macrotick_served {
 	u64			never_ran;
 };
 
+/* The windows of a roaming entity on all CPUs, in the order in which they begin. */
+struct mt_route {
+	unsigned int		nr_stops;
+	unsigned int		nr_activations;
+	struct mt_window	**stops;	/* within table->stops */
+};
+
 /* An entity as a table has it. */
 struct mt_slot {
 	struct macrotick_served	*entity;
 	u32			flags;
 	u32			max_misses;
+	struct mt_route		route;		/* of a roaming entity */
 };
 
 struct mt_window {
@@ -91,9 +119,12 @@ struct mt_window {
 	u64			end;
 	struct macrotick_served	*entity;	/* slot->entity */
 	u64			lead;		/* zero without ACTIVATE */
-	const struct mt_slot	*slot;
+	struct mt_slot		*slot;
 	u32			flags;
-	u32			bound;		/* of a sync window */
+	union {
+		u32		bound;		/* of a sync window */
+		u32		stop;		/* of a roaming entity: its place in the route */
+	};
 };
 
 /* The windows of one CPU. */
@@ -128,7 +159,10 @@ struct macrotick_table {
 	struct mt_grid		grid;
 	unsigned int		nr_entities;
 	unsigned int		nr_windows;
+	unsigned int		nr_roaming;
 	struct mt_slot		*slots;		/* nr_entities, and one for sync windows */
+	struct mt_slot		**roaming;	/* those of roaming entities */
+	struct mt_window	**stops;	/* all windows of those */
 	struct mt_window	*windows;	/* sorted by CPU and offset */
 	struct mt_schedule	schedules[];	/* by CPU */
 };
@@ -139,13 +173,19 @@ struct mt_cpu {
 	struct macrotick_table	*staged;	/* begins at its epoch */
 	const struct mt_schedule *schedule;
 	u64			base;		/* start of the current cycle */
+	u64			cycle;		/* its number */
 	s64			shift;		/* the part of it that is the grid's */
 	unsigned int		pos;		/* the open window, else the next one */
 	bool			open;		/* windows[pos] has begun */
 	bool			settle;		/* mt_settle() has something to do */
 	bool			slack;		/* threads are to leave the class, once it is idle */
 	bool			tell;		/* somebody must be told of a miss */
+	bool			fetching;	/* threads of the wanted entity arrive */
 	struct macrotick_served	*served;	/* of the open window */
+	struct macrotick_served	*wanted;	/* is elsewhere, and its window here is to open */
+	struct list_head	astray;		/* threads in the class whose entity is elsewhere */
+	unsigned int		cpu;
+	atomic_t		nr_roaming;	/* roaming entities with threads and windows here */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
 	unsigned int		share;		/* of the CPU, that windows take: see admit.c */
 	struct list_head	entities;	/* those with threads */
@@ -241,11 +281,13 @@ bool mt_finish_swap(void);
 void mt_settle_swap(void);
 
 /* window.c */
-void mt_cpu_init(struct mt_cpu *c);
+void mt_cpu_init(struct mt_cpu *c, unsigned int cpu);
 void mt_resume(struct rq *rq);
 void mt_advance(struct rq *rq, u64 now);
 void mt_rearm(struct rq *rq);
 void mt_want_settle(struct rq *rq);
+void mt_end_service(struct rq *rq);
+void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 nominal, bool hold);
 void mt_resched(struct rq *rq, struct mt_cpu *c);
 void mt_dispatch(struct rq *rq, struct macrotick_table *table);
 void mt_halt(struct rq *rq);
@@ -271,6 +313,31 @@ static inline struct mt_slot *mt_sync_slot(struct macrotick_table *table)
 	return &table->slots[table->nr_entities];
 }
 
+/* route.c */
+int mt_alloc_roaming(struct macrotick_served *entity);
+void mt_free_roaming(struct macrotick_served *entity);
+int mt_decode_routes(struct macrotick_install *arg, struct macrotick_table *table);
+bool mt_follow_route(struct rq *rq, struct mt_cpu *c, const struct mt_window *w);
+void mt_begin_routes(struct macrotick_table *table);
+void mt_rejoin(struct macrotick_served *entity, u64 now);
+void mt_swap_routes(struct rq *rq, struct mt_cpu *c);
+bool mt_concerns_anybody(struct macrotick_served *entity, u64 begin);
+
+/* Whether the entity had threads when a window began. Those of others find the table as it is when they come. */
+static inline bool mt_concerns(struct macrotick_served *entity, u64 begin)
+{
+	return unlikely(entity->roaming) ? mt_concerns_anybody(entity, begin) : entity->nr_threads;
+}
+
+/* migrate.c */
+bool mt_is_pinned(struct task_struct *p);
+void mt_enqueue_astray(struct rq *rq, struct task_struct *p);
+void mt_dequeue_astray(struct task_struct *p);
+void mt_want_delivery(struct rq *rq);
+void mt_deliver(struct rq *rq);
+void mt_fetch(struct rq *rq, struct rq *src);
+void mt_release_pinned(struct rq *rq, struct macrotick_served *entity);
+
 /* lead.c */
 int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table);
 void mt_note_hold(struct task_struct *p);
@@ -291,7 +358,7 @@ void mt_grant_slack(struct rq *rq, struct mt_cpu *c);
 void mt_poke_groups(void);
 
 /* miss.c */
-void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w);
+void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w, u64 end);
 void mt_meet(struct task_struct *p);
 void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity);
 void mt_restart(struct macrotick_served *entity);
@@ -307,6 +374,8 @@ void mt_rest(struct rq *rq, struct task_struct *p);
 void mt_leave(struct task_struct *p);
 void mt_end_wait(struct rq *rq, struct task_struct *p);
 void mt_add_urgent(struct rq *rq, struct task_struct *p);
+void mt_add_pinned(struct rq *rq, struct task_struct *p);
+void mt_end_urgency(struct rq *rq, struct task_struct *p);
 void mt_doom(struct rq *rq, struct task_struct *p);
 void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now);
 void mt_serve_parked(struct rq *rq, struct mt_cpu *c);
@@ -329,13 +398,39 @@ static inline struct task_struct *mt_first(const struct mt_cpu *c)
 	return list_first_entry_or_null(&c->urgent, struct task_struct, macrotick.ready);
 }
 
+/* Membership and jobs of a roaming entity's threads; others have their run queue's lock for it. */
+static inline void mt_lock_entity(struct macrotick_served *entity)
+{
+	if (unlikely(entity->roaming))
+		raw_spin_lock(&entity->roaming->lock);
+}
+
+static inline void mt_unlock_entity(struct macrotick_served *entity)
+{
+	if (unlikely(entity->roaming))
+		raw_spin_unlock(&entity->roaming->lock);
+}
+
+/* Where the entity's threads may be. */
+static inline const struct cpumask *mt_cpus_of(const struct macrotick_served *entity)
+{
+	return entity->roaming ? entity->roaming->cpus : cpumask_of(entity->cpu);
+}
+
+/* Whether a roaming entity is on another CPU; exact under this one's run queue's lock. */
+static inline bool mt_is_elsewhere(const struct mt_cpu *c, const struct macrotick_served *entity)
+{
+	return unlikely(entity->roaming) && READ_ONCE(entity->cpu) != c->cpu;
+}
+
 /*
  * When a window opens: with a lead before its offset, if all jobs of its
- * entity are done.
+ * entity are done. One that is elsewhere is fetched so early in any case.
  */
-static inline u64 mt_opening(const struct mt_window *w, u64 base)
+static inline u64 mt_opening(const struct mt_cpu *c, const struct mt_window *w, u64 base)
 {
-	if (unlikely(w->lead) && !w->entity->nr_ready && !w->entity->nr_jobs)
+	if (unlikely(w->lead) &&
+	    ((!w->entity->nr_ready && !w->entity->nr_jobs) || mt_is_elsewhere(c, w->entity)))
 		return base + w->offset - w->lead;
 	return base + w->offset;
 }
@@ -371,6 +466,12 @@ static inline bool mt_dies_in_class(struct task_struct *p)
 static inline bool mt_goes_out(struct task_struct *p)
 {
 	return p->macrotick.pooled && (p->macrotick.entity->slack || p->macrotick.doomed);
+}
+
+/* Whether a window of the entity is open, wherever; of a roaming one a hint. */
+static inline bool mt_is_open(const struct macrotick_served *entity)
+{
+	return READ_ONCE(per_cpu(mt_cpus, READ_ONCE(entity->cpu)).served) == entity;
 }
 
 /* Whether a window of the thread's entity is open on its run queue. */

@@ -3,7 +3,7 @@
  * Macrotick: threads join an entity, wait for jobs, fork, die and leave.
  *
  * Binding and policy are two things. A bound thread is pinned to the CPU of
- * its entity; with the policy SCHED_TT it is in the class while the table
+ * its entity, or to those of its entity's windows; with the policy SCHED_TT it is in the class while the table
  * runs, and under the fair class otherwise, so that a stopped table freezes
  * nobody. Every change of class goes through __sched_setscheduler(), which
  * knows about priority inheritance.
@@ -52,6 +52,9 @@ bool macrotick_membership_changed(struct task_struct *p)
  * Hook of __set_cpus_allowed_ptr_locked(). Not even a larger mask: while the
  * table is stopped the load balancer would use it. A pool's thread, which does
  * not know, is told that all went well; what it asked for is remembered.
+ *
+ * It also tells that a thread may migrate again that was preempted when it
+ * must not.
  */
 bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 {
@@ -59,9 +62,13 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 
 	if (likely(!entity))
 		return false;
-	if (p->macrotick.pooled && !(ctx->flags & SCA_MIGRATE_ENABLE))
-		ctx->new_mask = cpumask_of(entity->cpu);
-	return !cpumask_equal(ctx->new_mask, cpumask_of(entity->cpu));
+	if (ctx->flags & SCA_MIGRATE_ENABLE) {
+		if (unlikely(p->macrotick.urgent && entity->roaming))
+			mt_end_urgency(task_rq(p), p);
+	} else if (p->macrotick.pooled) {
+		ctx->new_mask = mt_cpus_of(entity);
+	}
+	return !cpumask_equal(ctx->new_mask, mt_cpus_of(entity));
 }
 
 /* Hook of task_can_attach(): a cpuset must not find out too late. */
@@ -70,15 +77,74 @@ bool macrotick_bound(struct task_struct *p)
 	return (p->macrotick.entity && !p->macrotick.pooled) || p->macrotick.inherits;
 }
 
-/* What passed before the thread came is not its own: first the table is brought up to now. */
-static void link_member(struct rq *rq, struct task_struct *p, struct macrotick_served *entity)
+static bool is_full(const struct macrotick_served *entity)
 {
-	mt_advance(rq, ktime_get());
+	if (unlikely(entity->roaming))
+		return entity->nr_threads >= MACROTICK_MAX_MIGRATING;
+	return !entity->pool && entity->nr_threads >= MACROTICK_MAX_THREADS;
+}
+
+/* The CPUs of its windows have threads to serve. */
+static void count_roaming(struct macrotick_served *entity, int by)
+{
+	unsigned int cpu;
+
+	for_each_cpu(cpu, entity->roaming->cpus)
+		atomic_add(by, &per_cpu(mt_cpus, cpu).nr_roaming);
+}
+
+static bool link_roaming(struct task_struct *p, struct macrotick_served *entity)
+{
+	guard(raw_spinlock)(&entity->roaming->lock);
+	if (is_full(entity))
+		return false;
+	p->macrotick.entity = entity;
+	list_add_tail(&p->macrotick.member, &entity->threads);
+	if (!entity->nr_threads++)
+		count_roaming(entity, 1);
+	return true;
+}
+
+/*
+ * What passed before the thread came is not its own: first the table is
+ * brought up to now. False if the entity has as many threads as it may have.
+ */
+static bool link_member(struct rq *rq, struct task_struct *p, struct macrotick_served *entity)
+{
+	u64 now = ktime_get();
+
+	mt_advance(rq, now);
+	p->macrotick.joined = now;
+	if (unlikely(entity->roaming))
+		return link_roaming(p, entity);
+	if (is_full(entity))
+		return false;
 	p->macrotick.entity = entity;
 	list_add_tail(&p->macrotick.member, &entity->threads);
 	if (!entity->nr_threads++)
 		list_add_tail(&entity->node, &mt_cpu_of(rq)->entities);
 	mt_cpu_of(rq)->nr_threads++;
+	return true;
+}
+
+static void unlink_roaming(struct task_struct *p, struct macrotick_served *entity)
+{
+	guard(raw_spinlock)(&entity->roaming->lock);
+	entity->nr_boosted -= p->macrotick.boosted;
+	list_del(&p->macrotick.member);
+	if (!--entity->nr_threads)
+		count_roaming(entity, -1);
+}
+
+static void unlink_one(struct rq *rq, struct task_struct *p, struct macrotick_served *entity)
+{
+	entity->nr_boosted -= p->macrotick.boosted;
+	entity->nr_doomed -= p->macrotick.pooled && p->macrotick.doomed;
+	list_del(&p->macrotick.member);
+	if (!--entity->nr_threads)
+		list_del(&entity->node);
+	entity->nr_unsettled = min(entity->nr_unsettled, entity->nr_threads);
+	mt_cpu_of(rq)->nr_threads--;
 }
 
 static void unlink_member(struct rq *rq, struct task_struct *p)
@@ -86,14 +152,10 @@ static void unlink_member(struct rq *rq, struct task_struct *p)
 	struct macrotick_served *entity = p->macrotick.entity;
 
 	mt_leave(p);
-	if (p->macrotick.boosted)
-		entity->nr_boosted--;
-	entity->nr_doomed -= p->macrotick.doomed;
-	list_del(&p->macrotick.member);
-	if (!--entity->nr_threads)
-		list_del(&entity->node);
-	entity->nr_unsettled = min(entity->nr_unsettled, entity->nr_threads);
-	mt_cpu_of(rq)->nr_threads--;
+	if (unlikely(entity->roaming))
+		unlink_roaming(p, entity);
+	else
+		unlink_one(rq, p, entity);
 	memset_after(&p->macrotick, 0, poked);
 }
 
@@ -108,9 +170,12 @@ int mt_set_policy(struct task_struct *p)
 	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p), &(struct sched_param) { });
 }
 
-static bool is_full(const struct macrotick_served *entity)
+/* Whether the thread is where the entity's threads have to be. */
+static bool is_in_place(struct rq *rq, struct task_struct *p, const struct macrotick_served *entity)
 {
-	return !entity->pool && entity->nr_threads >= MACROTICK_MAX_THREADS;
+	const struct cpumask *cpus = mt_cpus_of(entity);
+
+	return cpumask_test_cpu(cpu_of(rq), cpus) && cpumask_equal(&p->cpus_mask, cpus);
 }
 
 static int link_checked(struct task_struct *p, struct macrotick_served *entity)
@@ -123,12 +188,10 @@ static int link_checked(struct task_struct *p, struct macrotick_served *entity)
 		err = -EBUSY;
 	else if (p->flags & PF_EXITING)
 		err = -ESRCH;
-	else if (is_full(entity))
+	else if (!is_in_place(rq, p, entity))
+		err = is_full(entity) ? -ENOSPC : -EAGAIN;
+	else if (!link_member(rq, p, entity))
 		err = -ENOSPC;
-	else if (cpu_of(rq) != entity->cpu || !cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu)))
-		err = -EAGAIN;
-	else
-		link_member(rq, p, entity);
 	if (!err && entity->pool)
 		mt_pool_enter(p, p->policy, p->rt_priority);
 	if (!err)
@@ -178,11 +241,53 @@ static void restore_affinity(struct task_struct *p)
 	free_cpumask_var(mask);
 }
 
+/* What the thread's user asked for, if anything; to be freed. */
+static int copy_asked(struct task_struct *p, struct cpumask **asked)
+{
+	struct cpumask *copy = alloc_user_cpus_ptr(NUMA_NO_NODE);
+
+	if (!copy)
+		return -ENOMEM;
+	scoped_guard(raw_spinlock_irqsave, &p->pi_lock) {
+		*asked = p->user_cpus_ptr ? copy : NULL;
+		if (*asked)
+			cpumask_copy(copy, p->user_cpus_ptr);
+	}
+	if (!*asked)
+		kfree(copy);
+	return 0;
+}
+
+/*
+ * To several CPUs. The scheduler would take those of them that the user asked
+ * for, too, unless it is the user who asks: so what was asked is given again.
+ * Should that have changed since, it is put right, and the caller may retry.
+ */
+static int pin_to_several(struct task_struct *p, const struct cpumask *cpus)
+{
+	struct affinity_context ac = { .new_mask = cpus, .flags = SCA_USER };
+	struct cpumask *before = NULL;
+	int err = copy_asked(p, &before);
+
+	err = err ?: copy_asked(p, &ac.user_mask);
+	if (!err)
+		err = __set_cpus_allowed_ptr(p, &ac);
+	if (!err && (!before != !ac.user_mask || (before && !cpumask_equal(before, ac.user_mask)))) {
+		__set_cpus_allowed_ptr(p, &ac);
+		err = -EAGAIN;
+	}
+	kfree(before);
+	kfree(ac.user_mask);
+	return err;
+}
+
 /* A kernel thread's affinity is its maker's. */
 static int pin(struct task_struct *p, struct macrotick_served *entity)
 {
+	if (!(p->flags & PF_KTHREAD) && entity->roaming)
+		return pin_to_several(p, mt_cpus_of(entity));
 	if (!(p->flags & PF_KTHREAD))
-		return set_cpus_allowed_ptr(p, cpumask_of(entity->cpu));
+		return set_cpus_allowed_ptr(p, mt_cpus_of(entity));
 	return entity->pool && cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu)) ? 0 : -EINVAL;
 }
 
@@ -194,6 +299,8 @@ static int bind_to(struct task_struct *p, struct macrotick_served *entity)
 	if (READ_ONCE(p->macrotick.entity))
 		return -EBUSY;
 	err = pin(p, entity);
+	if (err == -EAGAIN)
+		restore_affinity(p);
 	if (err)
 		return err;
 	mt_entity_get(entity);
@@ -203,7 +310,7 @@ static int bind_to(struct task_struct *p, struct macrotick_served *entity)
 		restore_affinity(p);
 		return err;
 	}
-	smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
+	on_each_cpu_mask(mt_cpus_of(entity), rearm_on_this_cpu, NULL, true);
 	/* It may have been stopped, as no pool is. */
 	if (!entity->pool)
 		mt_follow(entity);
@@ -220,7 +327,7 @@ static int bind_to(struct task_struct *p, struct macrotick_served *entity)
  * -EBUSY (bound already, or a pool and SCHED_DEADLINE), -ESRCH (exiting),
  * -EINVAL (a kernel thread, and not a pool or not on its CPU alone; or a
  * cpuset that lacks the entity's CPU), -ENOSPC (the entity has
- * MACROTICK_MAX_THREADS), -EAGAIN (its affinity was changed meanwhile, or it
+ * MACROTICK_MAX_THREADS or _MIGRATING), -EAGAIN (its affinity was changed meanwhile, or it
  * sleeps and fell asleep on another CPU, where it stays until it wakes up).
  */
 int mt_bind(struct task_struct *p, const char *name)
@@ -416,10 +523,7 @@ void macrotick_post_fork(struct task_struct *p)
 		return;
 	rq = task_rq_lock(p, &rf);
 	p->macrotick.inherits = NULL;
-	joins = !p->macrotick.entity && !entity->removed && !is_full(entity) &&
-		cpu_of(rq) == entity->cpu &&
-		cpumask_equal(&p->cpus_mask, cpumask_of(entity->cpu));
-	if (joins)
+	joins = !p->macrotick.entity && !entity->removed && is_in_place(rq, p, entity) &&
 		link_member(rq, p, entity);
 	if (joins && entity->pool)
 		enter_as_child(p);

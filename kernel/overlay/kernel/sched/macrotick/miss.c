@@ -18,6 +18,9 @@
 static struct kthread_worker *mt_worker;
 static struct eventfd_ctx *notify_all;	/* under mt_control */
 
+/* The thread whose job is a miss is told so. */
+#define MT_TELLING	(MACROTICK_ENTITY_MISS_SIGNAL | MACROTICK_ENTITY_MISS_KILL)
+
 /*
  * Which jobs are a miss, and whether one of them never had the processor. A
  * job from before a swap has no deadline in this table.
@@ -27,6 +30,7 @@ static bool mark_missed(struct mt_cpu *c, const struct mt_window *w, bool *never
 	struct task_struct *p;
 	bool any = false;
 
+	mt_lock_entity(w->entity);
 	list_for_each_entry(p, &w->entity->threads, macrotick.member) {
 		struct macrotick_task *m = &p->macrotick;
 
@@ -34,18 +38,20 @@ static bool mark_missed(struct mt_cpu *c, const struct mt_window *w, bool *never
 			continue;
 		any = true;
 		m->missed = true;
-		m->to_tell = w->slot->flags;
+		m->to_tell = w->slot->flags & MT_TELLING;
 		*never_ran |= !m->began;
 	}
+	mt_unlock_entity(w->entity);
 	return any;
 }
 
 /**
  * mt_check_deadline - a window with DEADLINE ends, and a job is not complete
  * @c: the CPU's position, under its run queue's lock
- * @w: the window, still open
+ * @w: the window, still open, or passed over
+ * @end: when it ends
  */
-void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w)
+void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w, u64 end)
 {
 	struct macrotick_served *entity = w->entity;
 	const struct mt_slot *slot = w->slot;
@@ -59,8 +65,8 @@ void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w)
 	entity->kills = slot->flags & MACROTICK_ENTITY_MISS_KILL;
 	if (slot->max_misses && entity->misses_in_row >= slot->max_misses)
 		mt_stop_entity(c, entity);
-	trace_macrotick_miss(entity->name, entity->cpu, c->base + w->end);
-	if (!slot->flags && !READ_ONCE(entity->notify) && !READ_ONCE(notify_all))
+	trace_macrotick_miss(entity->name, c->cpu, end);
+	if (!(slot->flags & MT_TELLING) && !READ_ONCE(entity->notify) && !READ_ONCE(notify_all))
 		return;
 	WRITE_ONCE(entity->missed, true);
 	c->tell = true;
@@ -89,17 +95,17 @@ void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity)
  */
 void mt_restart(struct macrotick_served *entity)
 {
-	if (entity->stopped)
-		entity->misses_in_row = 0;
+	if (likely(!entity->stopped))
+		return;
+	entity->misses_in_row = 0;
+	if (entity->roaming)
+		mt_rejoin(entity, ktime_get());
 	WRITE_ONCE(entity->stopped, false);
 }
 
 static bool take_to_tell(struct task_struct *p)
 {
-	bool to_tell = p->macrotick.to_tell;
-
-	p->macrotick.to_tell = false;
-	return to_tell;
+	return xchg(&p->macrotick.to_tell, false);
 }
 
 static void tell_threads(struct macrotick_served *entity)

@@ -110,6 +110,39 @@ int mt_install(struct macrotick_install *arg)
 	return err;
 }
 
+static unsigned int get_roaming_members(struct macrotick_served *entity, struct task_struct **members)
+{
+	struct task_struct *p;
+	unsigned int n = 0;
+
+	guard(raw_spinlock_irqsave)(&entity->roaming->lock);
+	list_for_each_entry(p, &entity->threads, macrotick.member)
+		members[n++] = get_task_struct(p);
+	return n;
+}
+
+/* Under the lock of each thread's own run queue, as the test demands. */
+static struct task_struct *find_roaming_member(struct macrotick_served *entity,
+					       bool (*test)(struct task_struct *p))
+{
+	struct task_struct *members[MACROTICK_MAX_MIGRATING], *found = NULL;
+	unsigned int i, n = get_roaming_members(entity, members);
+
+	for (i = 0; i < n; i++) {
+		struct task_struct *p = members[i];
+		struct rq_flags rf;
+		struct rq *rq = task_rq_lock(p, &rf);
+		bool passes = !found && p->macrotick.entity == entity && test(p);
+
+		task_rq_unlock(rq, p, &rf);
+		if (passes)
+			found = p;
+		else
+			put_task_struct(p);
+	}
+	return found;
+}
+
 /*
  * The first thread of an entity that passes the test, with a reference. A
  * pool may have very many: those that do not pass go behind the others, so
@@ -122,6 +155,8 @@ struct task_struct *mt_find_member(struct macrotick_served *entity,
 	struct task_struct *p, *found = NULL;
 	unsigned long flags;
 
+	if (unlikely(entity->roaming))
+		return find_roaming_member(entity, test);
 	local_irq_save(flags);
 	raw_spin_rq_lock(rq);
 	list_for_each_entry(p, &entity->threads, macrotick.member) {
@@ -253,6 +288,7 @@ static int start_table(struct macrotick_table *table, void *arg)
 		return -EBUSY;
 	WRITE_ONCE(mt_running, true);
 	number_from_zero(table);
+	mt_begin_routes(table);
 	follow_table(table);
 	/* Last, so that the margin is for the CPUs and not for the members. */
 	start->epoch_ns = mt_wind_forward(start->epoch_ns, offset, table);
@@ -355,5 +391,5 @@ void __init macrotick_init(void)
 
 	BUILD_BUG_ON(MACROTICK_PRIO != MAX_RT_PRIO - 1 - 99);
 	for_each_possible_cpu(cpu)
-		mt_cpu_init(per_cpu_ptr(&mt_cpus, cpu));
+		mt_cpu_init(per_cpu_ptr(&mt_cpus, cpu), cpu);
 }

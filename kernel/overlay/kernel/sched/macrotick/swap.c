@@ -31,7 +31,12 @@ static bool is_concerned(unsigned int cpu)
 	return mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu);
 }
 
-/* The threads of an entity stay on its CPU: refused where the new table has it elsewhere. */
+static bool same_cpus(const struct macrotick_served *a, const struct macrotick_served *b)
+{
+	return !a->roaming == !b->roaming && cpumask_equal(mt_cpus_of(a), mt_cpus_of(b));
+}
+
+/* The threads of an entity stay on its CPUs: refused where the new table has it elsewhere. */
 static bool can_adopt(struct macrotick_install *arg, struct macrotick_table *table)
 {
 	unsigned int i;
@@ -40,7 +45,7 @@ static bool can_adopt(struct macrotick_install *arg, struct macrotick_table *tab
 		struct macrotick_served *fresh = table->slots[i].entity;
 		struct mt_slot *old = mt_find_slot(mt_table, fresh->name);
 
-		if (old && old->entity->cpu != fresh->cpu && old->entity->nr_threads) {
+		if (old && !same_cpus(old->entity, fresh) && old->entity->nr_threads) {
 			mt_refuse(arg, MACROTICK_ERR_SWAP_CPU, i, old - mt_table->slots);
 			return false;
 		}
@@ -70,12 +75,14 @@ static void adopt(struct macrotick_table *table)
 		struct mt_slot *slot = &table->slots[i];
 		struct mt_slot *old = mt_find_slot(mt_table, slot->entity->name);
 
-		if (!old || old->entity->cpu != slot->entity->cpu)
+		if (!old || !same_cpus(old->entity, slot->entity))
 			continue;
 		adopt_order(old->entity, slot->entity);
 		mt_entity_put(slot->entity);
 		slot->entity = old->entity;
 		mt_entity_get(slot->entity);
+		if (slot->entity->roaming)
+			slot->entity->roaming->next_route = &slot->route;
 	}
 	for (i = 0; i < table->nr_windows; i++)
 		table->windows[i].entity = table->windows[i].slot->entity;
@@ -181,7 +188,7 @@ static void stage(struct macrotick_table *table)
  * Under mt_control. A stopped table is replaced at once.
  *
  * Return: 0, -EBUSY (a swap is under way, the clock is another, an entity with
- * threads would change its CPU, or SCHED_DEADLINE has promised what the windows
+ * threads would change its CPUs, or SCHED_DEADLINE has promised what the windows
  * need, as error in @arg says). Only then the caller keeps @table.
  */
 int mt_swap(struct macrotick_install *arg, struct macrotick_table *table)

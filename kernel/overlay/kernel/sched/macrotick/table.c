@@ -51,6 +51,13 @@ static struct macrotick_served *alloc_entity(const char *name)
 	return entity;
 }
 
+/* Of an entity that is no pool: one policy for misses at most. */
+static bool are_flags(u32 flags)
+{
+	flags &= ~MACROTICK_ENTITY_MIGRATE;
+	return !flags || flags == MACROTICK_ENTITY_MISS_SIGNAL || flags == MACROTICK_ENTITY_MISS_KILL;
+}
+
 static int decode_entities(struct macrotick_install *arg,
 			   const struct macrotick_entity *entities,
 			   struct macrotick_table *table)
@@ -64,8 +71,7 @@ static int decode_entities(struct macrotick_install *arg,
 
 		if (!in->name[0] || strnlen(in->name, sizeof(in->name)) == sizeof(in->name))
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_NAME, i, 0);
-		if (!(in->flags & MACROTICK_ENTITY_POOL) && in->flags != MACROTICK_ENTITY_MISS_SIGNAL &&
-		    in->flags != MACROTICK_ENTITY_MISS_KILL && in->flags)
+		if (!(in->flags & MACROTICK_ENTITY_POOL) && !are_flags(in->flags))
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, i, 0);
 		for (k = 0; k < i; k++) {
 			if (!strcmp(table->slots[k].entity->name, in->name))
@@ -77,8 +83,11 @@ static int decode_entities(struct macrotick_install *arg,
 		slot->flags = in->flags;
 		slot->max_misses = in->max_misses;
 		err = mt_decode_pool(arg, i, in, slot->entity);
+		if (!err && in->flags & MACROTICK_ENTITY_MIGRATE)
+			err = mt_alloc_roaming(slot->entity);
 		if (err)
 			return err;
+		table->nr_roaming += !!slot->entity->roaming;
 	}
 	return 0;
 }
@@ -148,12 +157,15 @@ static int decode_service(struct macrotick_install *arg, u32 i,
 	struct mt_slot *slot = &table->slots[in->entity];
 	struct macrotick_served *entity = slot->entity;
 
-	if (entity->cpu >= 0 && entity->cpu != in->cpu)
+	if (entity->cpu >= 0 && entity->cpu != in->cpu && !entity->roaming)
 		return mt_refuse(arg, MACROTICK_ERR_WINDOW_MIGRATES, i,
 			      first_window_of(windows, in->entity));
 	if (entity->pool && in->flags)
 		return mt_refuse(arg, MACROTICK_ERR_WINDOW_POOL, i, 0);
-	entity->cpu = in->cpu;
+	if (entity->roaming)
+		cpumask_set_cpu(in->cpu, entity->roaming->cpus);
+	if (entity->cpu < 0)
+		entity->cpu = in->cpu;
 	table->windows[i].slot = slot;
 	return 0;
 }
@@ -196,6 +208,12 @@ static u64 load_of(const struct mt_window *w)
 	return w->flags & MACROTICK_WINDOW_SYNC ? 0 : w->end - w->offset + w->lead;
 }
 
+/* By how much it may become shorter. */
+static u32 bound_of(const struct mt_window *w)
+{
+	return w->flags & MACROTICK_WINDOW_SYNC ? w->bound : 0;
+}
+
 /* Keeps a share of every CPU for the rest of the system, also in the shortest cycle. */
 static int decode_capacity(struct macrotick_install *arg, struct macrotick_table *table)
 {
@@ -207,7 +225,7 @@ static int decode_capacity(struct macrotick_install *arg, struct macrotick_table
 
 		for (i = 0; i < schedule->nr_windows; i++) {
 			sum += load_of(&schedule->windows[i]);
-			cycle -= schedule->windows[i].bound;
+			cycle -= bound_of(&schedule->windows[i]);
 		}
 		if (sum > div_u64(cycle, 1000) * MACROTICK_CAP_PERMILLE)
 			return mt_refuse(arg, MACROTICK_ERR_CAPACITY,
@@ -244,6 +262,7 @@ static void release_entity(struct kref *ref)
 	struct macrotick_served *entity = container_of(ref, struct macrotick_served, ref);
 
 	mt_put_notify(entity->notify);
+	mt_free_roaming(entity);
 	kfree(entity);
 }
 
@@ -266,6 +285,8 @@ static void free_table(struct macrotick_table *table)
 {
 	put_entities(table);
 	kvfree(table->slots);
+	kvfree(table->roaming);
+	kvfree(table->stops);
 	kvfree(table->windows);
 	kvfree(table);
 }
@@ -311,6 +332,8 @@ static struct macrotick_table *decode(struct macrotick_install *arg,
 		err = mt_decode_sync(arg, table);
 	if (!err)
 		err = mt_decode_leads(arg, table);
+	if (!err)
+		err = mt_decode_routes(arg, table);
 	if (!err)
 		err = decode_served(arg, table);
 	if (!err)

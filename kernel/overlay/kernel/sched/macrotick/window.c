@@ -117,17 +117,27 @@ static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 n
 	m->pending_nominal = nominal;
 }
 
-static void activate_entity(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
+/**
+ * mt_activate - release a job
+ * @rq: the entity's run queue, locked
+ * @entity: the entity; a stopped one only counts
+ * @nominal: the job's nominal instant
+ * @hold: hold the threads until then
+ */
+void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 nominal, bool hold)
 {
-	struct macrotick_served *entity = w->entity;
 	u64 job = entity->next_job++;
-	u64 nominal = c->base + w->offset;
 	struct task_struct *p;
 
+	if (unlikely(entity->stopped))
+		return;
 	entity->activations++;
-	mt_note_release(entity, nominal, now);
-	list_for_each_entry(p, &entity->threads, macrotick.member)
-		activate_thread(rq, p, job, nominal, w->lead);
+	mt_lock_entity(entity);
+	list_for_each_entry(p, &entity->threads, macrotick.member) {
+		if (likely(!entity->roaming || p->macrotick.joined <= nominal))
+			activate_thread(rq, p, job, nominal, hold);
+	}
+	mt_unlock_entity(entity);
 }
 
 static void want_settle_of(struct mt_cpu *c, struct macrotick_served *entity)
@@ -136,25 +146,39 @@ static void want_settle_of(struct mt_cpu *c, struct macrotick_served *entity)
 	mt_unsettle_all(entity);
 }
 
+/* Whether the window is to serve its entity, which has other CPUs besides; and whether it releases a job. */
+static bool open_roaming(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, bool *begins)
+{
+	if (mt_is_elsewhere(c, w->entity) || w->entity->stopped)
+		return false;
+	*begins &= mt_follow_route(rq, c, w);
+	return true;
+}
+
 static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
 	struct macrotick_served *entity = w->entity;
 	bool matters = entity->nr_ready ||
-		((w->flags & MACROTICK_WINDOW_ACTIVATE) && entity->nr_threads);
+		((w->flags & MACROTICK_WINDOW_ACTIVATE) && mt_concerns(entity, c->base + w->offset));
+	bool begins = w->flags & MACROTICK_WINDOW_ACTIVATE;
 
 	c->open = true;
+	if (unlikely(entity->roaming) && !open_roaming(rq, c, w, &begins))
+		return;
 	if (unlikely(entity->stopped)) {
 		if (w->flags & MACROTICK_WINDOW_SYNC)
 			mt_sync(rq, c, w, now);
-		entity->next_job += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
+		entity->next_job += begins;
 		return;
 	}
 	if (matters && now >= c->base + w->end) {
 		entity->skipped++;
 		trace_macrotick_window_skipped(entity->name, cpu_of(rq), c->base + w->offset);
 	}
-	if (w->flags & MACROTICK_WINDOW_ACTIVATE)
-		activate_entity(rq, c, w, now);
+	if (begins) {
+		mt_note_release(entity, c->base + w->offset, now);
+		mt_activate(rq, entity, c->base + w->offset, w->lead);
+	}
 	c->served = entity;
 	if (unlikely(entity->slice))
 		mt_pool_turn(entity);
@@ -172,6 +196,7 @@ static void next_position(struct mt_cpu *c)
 		return;
 	c->pos = 0;
 	c->base += c->table->cycle;
+	c->cycle++;
 }
 
 /* At a window's end so many threads of a pool at most are released, or it could delay the next window. */
@@ -183,6 +208,8 @@ static void release_owners(struct rq *rq, struct macrotick_served *entity)
 	struct task_struct *p, *next;
 	unsigned int n = 0;
 
+	if (unlikely(entity->roaming))
+		mt_release_pinned(rq, entity);
 	if (rq->curr->macrotick.linked)
 		mt_note_contender(rq->curr);
 	list_for_each_entry_safe(p, next, &entity->contenders, macrotick.contends) {
@@ -213,13 +240,24 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 	release_owners(rq, entity);
 }
 
+/* What a window here had for its entity ends; the window itself remains. */
+void mt_end_service(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	bool open = c->open;
+
+	unserve(rq, c);
+	c->open = open;
+}
+
 static void close_window(struct rq *rq, struct mt_cpu *c, const struct mt_window *w)
 {
 	struct macrotick_served *entity = w->entity;
 
-	trace_macrotick_window_end(entity->name, cpu_of(rq), c->base + w->end);
-	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs && c->served)
-		mt_check_deadline(c, w);
+	if (c->served || !entity->roaming)
+		trace_macrotick_window_end(entity->name, cpu_of(rq), c->base + w->end);
+	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && c->served && entity->nr_jobs)
+		mt_check_deadline(c, w, c->base + w->end);
 	unserve(rq, c);
 	next_position(c);
 }
@@ -242,9 +280,12 @@ static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 		return;
 	n = div64_u64(now - c->base, cycle) - 1;
 	c->base += n * cycle;
+	c->cycle += n;
 	for (i = 0; i < c->schedule->nr_windows; i++) {
 		const struct mt_window *w = &c->schedule->windows[i];
 
+		if (w->entity->roaming)
+			continue;
 		if (w->flags & MACROTICK_WINDOW_ACTIVATE)
 			w->entity->next_job += n;
 		if (w->entity->nr_threads && !w->entity->stopped)
@@ -281,8 +322,10 @@ static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_tab
 	c->table = schedule->nr_windows ? table : NULL;
 	c->schedule = c->table ? schedule : NULL;
 	c->base = table->epoch;
+	c->cycle = 0;
 	c->shift = 0;
 	c->pos = 0;
+	c->wanted = NULL;
 }
 
 /* Between two cycles, with no window open. */
@@ -300,14 +343,26 @@ static void swap_table(struct rq *rq, struct mt_cpu *c)
 		if (entity->leaves)
 			mt_stop_entity(c, entity);
 	}
+	mt_swap_routes(rq, c);
 	begin_table(c, cpu_of(rq), c->staged);
 	c->staged = NULL;
 	c->settle = true;
 	c->tell |= mt_swapped();
 }
 
+/*
+ * Whether a window cannot open before its entity has come. Where it is over
+ * already, the entity need not come any more.
+ */
+static bool must_fetch(const struct mt_cpu *c, const struct mt_window *w, u64 now)
+{
+	return mt_is_elsewhere(c, w->entity) && READ_ONCE(w->entity->nr_threads) &&
+		!READ_ONCE(w->entity->stopped) && now < c->base + w->end;
+}
+
 static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 {
+	c->wanted = NULL;
 	if (unlikely(must_skip_cycles(c, now)))
 		skip_cycles(rq, c, now);
 	while (c->table) {
@@ -321,8 +376,12 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 				skip_cycles(rq, c, now);
 			continue;
 		}
-		if (now < (c->open ? c->base + w->end : mt_opening(w, c->base)))
+		if (now < (c->open ? c->base + w->end : mt_opening(c, w, c->base)))
 			break;
+		if (!c->open && must_fetch(c, w, now)) {
+			c->wanted = w->entity;
+			break;
+		}
 		if (c->open)
 			close_window(rq, c, w);
 		else
@@ -330,18 +389,8 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 	}
 }
 
-/**
- * mt_advance - bring a CPU's position in the table up to an instant
- * @rq: the CPU's run queue, locked
- * @now: the instant
- *
- * May be called from any CPU and while a thread is being enqueued: the timer
- * is left alone, and changes of class are left to the irq_work.
- */
-void mt_advance(struct rq *rq, u64 now)
+static void bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 {
-	struct mt_cpu *c = mt_cpu_of(rq);
-
 	if (!c->table)
 		return;
 	advance(rq, c, now);
@@ -350,6 +399,24 @@ void mt_advance(struct rq *rq, u64 now)
 	if (unlikely(c->settle || c->tell))
 		irq_work_queue_on(&c->work, cpu_of(rq));
 	mt_resched(rq, c);
+}
+
+/**
+ * mt_advance - bring a CPU's position in the table up to an instant
+ * @rq: the CPU's run queue, locked
+ * @now: the instant
+ *
+ * May be called from any CPU and while a thread is being enqueued: the timer
+ * is left alone, and changes of class and what has to be fetched from other
+ * CPUs are left to the irq_work.
+ */
+void mt_advance(struct rq *rq, u64 now)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	bring_up(rq, c, now);
+	if (unlikely(c->wanted))
+		irq_work_queue_on(&c->work, cpu_of(rq));
 }
 
 static bool end_matters(const struct mt_window *w)
@@ -362,6 +429,8 @@ static bool begin_matters(const struct mt_window *w)
 {
 	if (unlikely(w->entity->stopped))
 		return w->flags & MACROTICK_WINDOW_SYNC;
+	if (unlikely(w->entity->roaming))
+		return READ_ONCE(w->entity->nr_threads);
 	return w->entity->nr_ready || w->entity->nr_boosted || w->entity->slack ||
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
 }
@@ -386,7 +455,7 @@ static u64 next_boundary(const struct mt_cpu *c)
 		if (is_at_swap(c, base))
 			return base;
 		if (i == MT_LOOKAHEAD || begin_matters(&s->windows[pos]))
-			return mt_opening(&s->windows[pos], base);
+			return mt_opening(c, &s->windows[pos], base);
 	}
 }
 
@@ -397,7 +466,8 @@ static u64 next_boundary(const struct mt_cpu *c)
  */
 static u64 next_event(const struct mt_cpu *c)
 {
-	u64 next = c->table && (c->nr_threads || c->staged) ? next_boundary(c) : U64_MAX;
+	bool used = c->nr_threads || c->staged || unlikely(atomic_read(&c->nr_roaming));
+	u64 next = c->table && used ? next_boundary(c) : U64_MAX;
 
 	return unlikely(c->nr_urgent) ? min(next, c->poll) : next;
 }
@@ -407,9 +477,27 @@ static void catch_up(struct rq *rq, struct mt_cpu *c)
 {
 	u64 now = ktime_get();
 
-	mt_advance(rq, now);
+	bring_up(rq, c, now);
 	if (unlikely(c->nr_urgent) && now >= c->poll)
 		mt_look_at_urgent(rq, c, now);
+}
+
+/* In one interrupt; the next one follows at once. */
+#define MT_FETCHES	4
+
+/* This CPU's position is brought up to now, and what is elsewhere to this CPU. The lock may be let go meanwhile. */
+static void catch_up_and_fetch(struct rq *rq, struct mt_cpu *c)
+{
+	unsigned int n;
+
+	catch_up(rq, c);
+	for (n = 0; unlikely(c->wanted) && n < MT_FETCHES; n++) {
+		struct rq *src = cpu_rq(READ_ONCE(c->wanted->cpu));
+
+		raw_spin_rq_unlock(rq);
+		mt_fetch(rq, src);
+		catch_up(rq, c);
+	}
 }
 
 static enum hrtimer_restart mt_timer_fn(struct hrtimer *timer)
@@ -421,7 +509,7 @@ static enum hrtimer_restart mt_timer_fn(struct hrtimer *timer)
 	if (unlikely(c != mt_cpu_of(rq)))
 		return HRTIMER_NORESTART;
 	raw_spin_rq_lock(rq);
-	catch_up(rq, c);
+	catch_up_and_fetch(rq, c);
 	c->armed = next_event(c);
 	raw_spin_rq_unlock(rq);
 	if (c->armed == U64_MAX)
@@ -447,15 +535,18 @@ static void mt_work_fn(struct irq_work *work)
 {
 	struct rq *rq = this_rq();
 	struct mt_cpu *c = mt_cpu_of(rq);
-	bool tell;
+	bool tell, astray;
 
 	raw_spin_rq_lock(rq);
 	c->settle = false;
-	catch_up(rq, c);
+	catch_up_and_fetch(rq, c);
 	program_timer(c);
 	tell = c->tell;
 	c->tell = false;
+	astray = !list_empty(&c->astray);
 	raw_spin_rq_unlock(rq);
+	if (unlikely(astray))
+		mt_deliver(rq);
 	mt_settle(rq);
 	if (unlikely(tell))
 		mt_tell();
@@ -555,17 +646,20 @@ void mt_halt(struct rq *rq)
 		unserve(rq, c);
 	c->table = NULL;
 	c->schedule = NULL;
+	c->wanted = NULL;
 	program_timer(c);
 	mt_resched(rq, c);
 }
 
-void mt_cpu_init(struct mt_cpu *c)
+void mt_cpu_init(struct mt_cpu *c, unsigned int cpu)
 {
+	c->cpu = cpu;
 	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	c->timer.function = mt_timer_fn;
 	c->work = IRQ_WORK_INIT_HARD(mt_work_fn);
 	c->armed = U64_MAX;
 	INIT_LIST_HEAD(&c->entities);
+	INIT_LIST_HEAD(&c->astray);
 	INIT_LIST_HEAD(&c->urgent);
 	INIT_LIST_HEAD(&c->parked);
 }

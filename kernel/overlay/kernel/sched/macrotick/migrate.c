@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: threads move with the windows of their entity.
+ *
+ * Fetching: where a window opens on a CPU, that CPU's interrupt takes the
+ * entity over, under the locks of both run queues: whatever the other CPU
+ * still has open for it ends, and its threads that are on the other run queue
+ * are moved.
+ *
+ * Delivering: some cannot be moved then. One that runs is told to stop, and one
+ * that must not migrate just now (on PREEMPT_RT: in every critical section of
+ * a spinlock) is served where it is, outside its windows, until it may. Both
+ * are astray: in the class, on another CPU than their entity, and not among
+ * its ready threads. So is one that was woken up, or entered the class, on
+ * another CPU. An interrupt on their CPU sends them after their entity, as soon
+ * as they can be moved.
+ *
+ *            left behind, woken elsewhere            delivered, or fetched
+ *   HOME  ------------------------------->  ASTRAY  ----------------------> HOME
+ *  (queued)                                (astray)                       (queued)
+ *
+ * A thread that sleeps is neither: select_task_rq() finds its entity.
+ */
+#include "internal.h"
+
+/* Whether the thread has to stay on its CPU for now. Exact unless it runs elsewhere. */
+bool mt_is_pinned(struct task_struct *p)
+{
+	return is_migration_disabled(p);
+}
+
+static bool can_move(struct rq *rq, struct task_struct *p, struct rq *dst)
+{
+	return !task_on_cpu(rq, p) && !mt_is_pinned(p) && cpumask_test_cpu(cpu_of(dst), p->cpus_ptr);
+}
+
+/* Both run queues are locked. */
+static void move(struct rq *rq, struct task_struct *p, struct rq *dst)
+{
+	deactivate_task(rq, p, 0);
+	set_task_cpu(p, cpu_of(dst));
+	activate_task(dst, p, 0);
+}
+
+/* Has the CPU look for threads that can follow their entities. */
+void mt_want_delivery(struct rq *rq)
+{
+	irq_work_queue_on(&mt_cpu_of(rq)->work, cpu_of(rq));
+}
+
+static void note_astray(struct mt_cpu *c, struct task_struct *p)
+{
+	p->macrotick.astray = true;
+	list_add_tail(&p->macrotick.contends, &c->astray);
+}
+
+/* A thread enters the class, or wakes up, where its entity is not. */
+void mt_enqueue_astray(struct rq *rq, struct task_struct *p)
+{
+	note_astray(mt_cpu_of(rq), p);
+	if (mt_is_pinned(p))
+		mt_add_pinned(rq, p);
+	else
+		mt_want_delivery(rq);
+}
+
+void mt_dequeue_astray(struct task_struct *p)
+{
+	p->macrotick.astray = false;
+	list_del(&p->macrotick.contends);
+}
+
+/* Its entity goes, and it cannot be moved. */
+static void leave_behind(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (m->linked)
+		mt_unlink_ready(rq, p);
+	m->queued = false;
+	note_astray(mt_cpu_of(rq), p);
+	if (mt_is_pinned(p) && !m->urgent)
+		mt_add_pinned(rq, p);
+}
+
+/* Those on the run queue that the entity leaves. */
+static void take_along(struct rq *rq, struct rq *src, struct macrotick_served *entity)
+{
+	struct task_struct *p;
+
+	mt_lock_entity(entity);
+	list_for_each_entry(p, &entity->threads, macrotick.member) {
+		if (!p->macrotick.queued || task_rq(p) != src)
+			continue;
+		if (can_move(src, p, rq))
+			move(src, p, rq);
+		else
+			leave_behind(src, p);
+	}
+	mt_unlock_entity(entity);
+}
+
+/* Those that were on this run queue before their entity. */
+static void take_home(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity)
+{
+	struct task_struct *p, *next;
+
+	list_for_each_entry_safe(p, next, &c->astray, macrotick.contends) {
+		if (p->macrotick.entity != entity)
+			continue;
+		mt_dequeue_astray(p);
+		p->macrotick.queued = true;
+		if (p->macrotick.state == MACROTICK_READY && !p->macrotick.urgent)
+			mt_link_ready(rq, p);
+	}
+}
+
+/* Under both run queues' locks. */
+static void fetch(struct rq *rq, struct rq *src, struct mt_cpu *c)
+{
+	struct macrotick_served *entity = c->wanted;
+
+	mt_advance(src, ktime_get());
+	/* Only where a correction of the clock has not reached that CPU yet. */
+	if (unlikely(mt_cpu_of(src)->served == entity))
+		mt_end_service(src);
+	c->fetching = true;
+	WRITE_ONCE(entity->cpu, cpu_of(rq));
+	take_along(rq, src, entity);
+	take_home(rq, c, entity);
+	c->fetching = false;
+	c->wanted = NULL;
+	mt_resched(src, mt_cpu_of(src));
+}
+
+/**
+ * mt_fetch - take over the entity whose window is to open on this CPU
+ * @rq: this CPU's run queue, not locked; it is when the call returns
+ * @src: the run queue where the entity was a moment ago
+ */
+void mt_fetch(struct rq *rq, struct rq *src)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	double_rq_lock(rq, src);
+	if (likely(src != rq && c->wanted && c->wanted->cpu == cpu_of(src)))
+		fetch(rq, src, c);
+	if (__rq_lockp(rq) != __rq_lockp(src))
+		raw_spin_rq_unlock(src);
+}
+
+/*
+ * Where the first of them that can be moved has to go, or NULL. One that was
+ * stopped amid a critical section is served until it has left it.
+ */
+static struct rq *find_destination(struct rq *rq, struct mt_cpu *c)
+{
+	struct task_struct *p;
+
+	list_for_each_entry(p, &c->astray, macrotick.contends) {
+		struct rq *dst = cpu_rq(READ_ONCE(p->macrotick.entity->cpu));
+
+		if (can_move(rq, p, dst))
+			return dst;
+		if (!task_on_cpu(rq, p) && !p->macrotick.urgent)
+			mt_add_pinned(rq, p);
+	}
+	return NULL;
+}
+
+static void deliver_to(struct rq *rq, struct mt_cpu *c, struct rq *dst)
+{
+	struct task_struct *p, *next;
+
+	list_for_each_entry_safe(p, next, &c->astray, macrotick.contends) {
+		if (p->macrotick.entity->cpu == cpu_of(dst) && can_move(rq, p, dst))
+			move(rq, p, dst);
+	}
+	mt_resched(rq, c);
+}
+
+/* In one interrupt; entities may go on while their threads follow. */
+#define MT_DELIVERIES	4
+
+/**
+ * mt_deliver - send threads that are astray after their entities
+ * @rq: this CPU's run queue, not locked; interrupts are off
+ */
+void mt_deliver(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	unsigned int n;
+
+	for (n = 0; n < MT_DELIVERIES; n++) {
+		struct rq *dst;
+
+		raw_spin_rq_lock(rq);
+		dst = find_destination(rq, c);
+		raw_spin_rq_unlock(rq);
+		if (!dst)
+			return;
+		double_rq_lock(rq, dst);
+		deliver_to(rq, c, dst);
+		double_rq_unlock(rq, dst);
+	}
+	mt_want_delivery(rq);
+}
+
+/*
+ * A window ends. Threads that must not migrate could neither be frozen, for
+ * the next window may be elsewhere, nor moved: they are served until they may.
+ */
+void mt_release_pinned(struct rq *rq, struct macrotick_served *entity)
+{
+	struct task_struct *p, *next;
+
+	list_for_each_entry_safe(p, next, &entity->ready, macrotick.ready) {
+		if (mt_is_pinned(p))
+			mt_add_pinned(rq, p);
+	}
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: the route of an entity with windows on several CPUs.
+ *
+ * Each CPU walks through its own windows, at its own pace. That jobs are
+ * released and judged in the order of the entity's windows is settled here:
+ * the entity has a position of its own in the sequence of all of them. The
+ * CPU that opens one first passes over those before it that no CPU has
+ * opened: their jobs are released late, or missed, as if a late interrupt had
+ * come for them.
+ */
+#include <linux/slab.h>
+#include <linux/sort.h>
+
+#include "internal.h"
+
+#include <trace/events/macrotick.h>
+
+int mt_alloc_roaming(struct macrotick_served *entity)
+{
+	struct mt_roaming *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+
+	if (!r)
+		return -ENOMEM;
+	if (!zalloc_cpumask_var(&r->cpus, GFP_KERNEL_ACCOUNT)) {
+		kfree(r);
+		return -ENOMEM;
+	}
+	raw_spin_lock_init(&r->lock);
+	entity->roaming = r;
+	return 0;
+}
+
+void mt_free_roaming(struct macrotick_served *entity)
+{
+	if (!entity->roaming)
+		return;
+	free_cpumask_var(entity->roaming->cpus);
+	kfree(entity->roaming);
+}
+
+static bool is_stop(const struct mt_window *w)
+{
+	return w->entity->roaming;
+}
+
+static unsigned int count_stops(struct macrotick_table *table)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < table->nr_windows; i++) {
+		if (!is_stop(&table->windows[i]))
+			continue;
+		n++;
+		table->windows[i].slot->route.nr_stops++;
+	}
+	return n;
+}
+
+static void list_roaming(struct macrotick_table *table)
+{
+	unsigned int i, n = 0, stops = 0;
+
+	for (i = 0; i < table->nr_entities; i++) {
+		struct mt_slot *slot = &table->slots[i];
+
+		if (!slot->entity->roaming)
+			continue;
+		table->roaming[n++] = slot;
+		slot->route.stops = table->stops + stops;
+		stops += slot->route.nr_stops;
+		slot->route.nr_stops = 0;
+		slot->entity->roaming->route = &slot->route;
+	}
+}
+
+static void list_stops(struct macrotick_table *table)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_windows; i++) {
+		struct mt_window *w = &table->windows[i];
+		struct mt_route *route = &w->slot->route;
+
+		if (!is_stop(w))
+			continue;
+		route->stops[route->nr_stops++] = w;
+		route->nr_activations += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
+	}
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct mt_window *left = *(const struct mt_window * const *)a;
+	const struct mt_window *right = *(const struct mt_window * const *)b;
+
+	return left->offset < right->offset ? -1 : left->offset > right->offset;
+}
+
+/* No two windows at the same time, with what a lead takes before the later one, around the cycle. */
+static int order_stops(struct macrotick_install *arg, struct macrotick_table *table, struct mt_route *route)
+{
+	unsigned int i;
+
+	sort(route->stops, route->nr_stops, sizeof(*route->stops), by_offset, NULL);
+	for (i = 0; i < route->nr_stops; i++) {
+		struct mt_window *w = route->stops[i];
+		const struct mt_window *before = route->stops[(i ?: route->nr_stops) - 1];
+
+		w->stop = i;
+		if (w->offset + (i ? 0 : table->cycle) < before->end + w->lead)
+			return mt_refuse(arg, MACROTICK_ERR_WINDOW_PARALLEL, w - table->windows,
+					 before - table->windows);
+	}
+	return 0;
+}
+
+/* The windows of roaming entities, in the order in which they begin. */
+int mt_decode_routes(struct macrotick_install *arg, struct macrotick_table *table)
+{
+	unsigned int i, nr_stops = count_stops(table);
+	int err = 0;
+
+	if (!table->nr_roaming)
+		return 0;
+	table->roaming = kvcalloc(table->nr_roaming, sizeof(*table->roaming), GFP_KERNEL_ACCOUNT);
+	table->stops = kvcalloc(nr_stops, sizeof(*table->stops), GFP_KERNEL_ACCOUNT);
+	if (!table->roaming || !table->stops)
+		return -ENOMEM;
+	list_roaming(table);
+	list_stops(table);
+	for (i = 0; i < table->nr_roaming && !err; i++)
+		err = order_stops(arg, table, &table->roaming[i]->route);
+	return err;
+}
+
+/* The table is to begin with its first cycle. No CPU dispatches it yet. */
+void mt_begin_routes(struct macrotick_table *table)
+{
+	unsigned int i;
+
+	for (i = 0; i < table->nr_roaming; i++) {
+		struct mt_roaming *r = table->roaming[i]->entity->roaming;
+
+		r->route = &table->roaming[i]->route;
+		r->cycle = 0;
+		r->stop = 0;
+	}
+}
+
+static void next_stop(struct mt_roaming *r)
+{
+	if (++r->stop < r->route->nr_stops)
+		return;
+	r->stop = 0;
+	r->cycle++;
+}
+
+/* What was passed over while the entity was stopped is none of its threads' business. */
+void mt_rejoin(struct macrotick_served *entity, u64 now)
+{
+	struct task_struct *p;
+
+	guard(raw_spinlock)(&entity->roaming->lock);
+	list_for_each_entry(p, &entity->threads, macrotick.member)
+		p->macrotick.joined = now;
+}
+
+/* Whether any thread of a roaming entity was there when the window began. */
+bool mt_concerns_anybody(struct macrotick_served *entity, u64 begin)
+{
+	struct task_struct *p;
+	bool any = false;
+
+	guard(raw_spinlock)(&entity->roaming->lock);
+	list_for_each_entry(p, &entity->threads, macrotick.member)
+		any |= p->macrotick.joined <= begin;
+	return any;
+}
+
+/* A window that no CPU has opened, in a cycle that began at @base. */
+static void pass_over(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity,
+		      const struct mt_window *w, u64 base)
+{
+	u64 begin = base + w->offset;
+
+	if (!entity->stopped && mt_concerns(entity, begin)) {
+		entity->skipped++;
+		trace_macrotick_window_skipped(entity->name, cpu_of(rq), begin);
+	}
+	if (w->flags & MACROTICK_WINDOW_ACTIVATE)
+		mt_activate(rq, entity, begin, false);
+	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs && !entity->stopped)
+		mt_check_deadline(c, w, base + w->end);
+}
+
+/* After a long standstill whole cycles, the first of which began at @base, are passed over without a walk. */
+static void pass_over_cycles(struct macrotick_served *entity, u64 n, u64 base)
+{
+	struct mt_roaming *r = entity->roaming;
+
+	entity->next_job += n * r->route->nr_activations;
+	if (!entity->stopped && mt_concerns(entity, base))
+		entity->skipped += n * r->route->nr_stops;
+	r->cycle += n;
+}
+
+/* Up to, and without, a window of the CPU's current cycle. */
+static void pass_over_until(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity, unsigned int stop)
+{
+	struct mt_roaming *r = entity->roaming;
+	u64 cycle = c->table->cycle;
+
+	if (unlikely(r->cycle + 1 < c->cycle))
+		pass_over_cycles(entity, c->cycle - r->cycle - 1, c->base - (c->cycle - r->cycle) * cycle);
+	while (r->cycle < c->cycle || (r->cycle == c->cycle && r->stop < stop)) {
+		pass_over(rq, c, entity, r->route->stops[r->stop], c->base - (c->cycle - r->cycle) * cycle);
+		next_stop(r);
+	}
+}
+
+/**
+ * mt_follow_route - a window of a roaming entity opens on the CPU where it is
+ * @rq: the CPU's run queue, locked
+ * @c: the CPU's position, at the window
+ * @w: the window
+ *
+ * Return: whether the window begins now; it may have been passed over, by a
+ * CPU that was ahead of this one by a correction of the clock.
+ */
+bool mt_follow_route(struct rq *rq, struct mt_cpu *c, const struct mt_window *w)
+{
+	struct mt_roaming *r = w->entity->roaming;
+
+	pass_over_until(rq, c, w->entity, w->stop);
+	if (r->cycle != c->cycle || r->stop != w->stop)
+		return false;
+	next_stop(r);
+	return true;
+}
+
+/**
+ * mt_swap_routes - a CPU changes tables, and with it the entities that are there
+ * @rq: the CPU's run queue, locked
+ * @c: the CPU's position, at the end of its old table
+ */
+void mt_swap_routes(struct rq *rq, struct mt_cpu *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->table->nr_roaming; i++) {
+		struct macrotick_served *entity = c->table->roaming[i]->entity;
+		struct mt_roaming *r = entity->roaming;
+
+		if (mt_is_elsewhere(c, entity))
+			continue;
+		pass_over_until(rq, c, entity, 0);
+		if (entity->leaves) {
+			mt_stop_entity(c, entity);
+			continue;
+		}
+		r->route = r->next_route;
+		r->cycle = 0;
+		r->stop = 0;
+	}
+}
