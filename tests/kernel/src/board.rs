@@ -64,6 +64,8 @@ pub struct Job {
     pub start_ns: u64,
     /// Activations lost before.
     pub lost: u64,
+    /// The CPU on which it began.
+    pub cpu: u32,
 }
 
 /// The jobs of a thread, in shared memory.
@@ -74,7 +76,7 @@ pub struct Log {
 }
 
 impl Log {
-    const WORDS: usize = 4;
+    const WORDS: usize = 5;
 
     /// A log for so many jobs; further ones are counted, not kept.
     pub fn new(capacity: usize) -> Log {
@@ -86,7 +88,9 @@ impl Log {
         let at = self.count();
         if at < self.capacity {
             let first = 1 + at * Log::WORDS;
-            let values = [wait.job, wait.nominal_ns, sys::now_ns(), wait.lost];
+            // Who is in a window at that instant was in it, and on its CPU, before.
+            let cpu = u64::from(sys::this_cpu());
+            let values = [wait.job, wait.nominal_ns, sys::now_ns(), wait.lost, cpu];
             values.into_iter().enumerate().for_each(|(i, value)| self.board.set(first + i, value));
         }
         self.board.set(0, at as u64 + 1);
@@ -101,7 +105,7 @@ impl Log {
     pub fn jobs(&self) -> Vec<Job> {
         let job = |at: usize| {
             let word = |i: usize| self.board.get(1 + at * Log::WORDS + i);
-            Job { number: word(0), nominal_ns: word(1), start_ns: word(2), lost: word(3) }
+            Job { number: word(0), nominal_ns: word(1), start_ns: word(2), lost: word(3), cpu: word(4) as u32 }
         };
         (0..self.count().min(self.capacity)).map(job).collect()
     }

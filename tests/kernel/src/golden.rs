@@ -163,8 +163,7 @@ impl Case {
             let length = cells(sync.end) - cells(sync.begin);
             table = table.sync(sync.cpu, cells(sync.begin), length, cells(sync.bound) as u32);
         }
-        table.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
-        table
+        table.sorted()
     }
 
     fn is_first(&self, window: &Window) -> bool {

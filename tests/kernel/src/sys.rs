@@ -267,6 +267,12 @@ pub fn is_preempt_rt() -> bool {
     std::fs::read_to_string("/proc/version").is_ok_and(|version| version.contains("PREEMPT_RT"))
 }
 
+/// The CPU that the caller is on.
+pub fn this_cpu() -> u32 {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_getcpu() as u32 }
+}
+
 /// The online CPUs.
 pub fn nr_cpus() -> u32 {
     // SAFETY: takes a number.

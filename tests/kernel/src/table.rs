@@ -75,6 +75,20 @@ impl Table {
         self
     }
 
+    /// The last entity that was added may have windows on several CPUs.
+    pub fn migrate(mut self) -> Table {
+        if let Some(entity) = self.entities.last_mut() {
+            entity.flags |= abi::MIGRATE;
+        }
+        self
+    }
+
+    /// Puts the windows into the order that the kernel wants.
+    pub fn sorted(mut self) -> Table {
+        self.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
+        self
+    }
+
     /// Makes the last entity that was added a pool with these flags, whose threads have turns of such a length.
     pub fn pool(mut self, flags: u32, slice_ns: u64) -> Table {
         if let Some(entity) = self.entities.last_mut() {

@@ -38,8 +38,7 @@ pub fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
         let bound = random.below(u) as u32;
         table = (0..cpus).fold(table, |table, cpu| table.sync(cpu, at, 2 * u, bound));
     }
-    table.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
-    table
+    table.sorted()
 }
 
 /// Mostly one that is taken.
