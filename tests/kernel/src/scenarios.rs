@@ -9,6 +9,7 @@ mod inherit;
 mod jobs;
 mod lead;
 mod members;
+mod migrate;
 mod misses;
 mod partitions;
 mod policy;
@@ -76,6 +77,7 @@ pub fn all() -> Vec<Scenario> {
         members::ALL,
         policy::ALL,
         admission::ALL,
+        migrate::ALL,
         pools::ALL,
         partitions::ALL,
         death::ALL,

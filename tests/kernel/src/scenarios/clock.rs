@@ -211,7 +211,7 @@ fn follows_with(more: f64, lead: u64, cycles: usize, steps: &[(usize, i64)]) -> 
 }
 
 /// The grid is on the clock as a program reads it.
-fn ensure_on_clock(device: &Device, job: Option<&Job>, first: u64) -> Check {
+pub(super) fn ensure_on_clock(device: &Device, job: Option<&Job>, first: u64) -> Check {
     let get = device.get().explain("get")?;
     let job = job.ok_or("no job")?;
     let beside = sys::tai_offset_ns() - get.offset_ns;

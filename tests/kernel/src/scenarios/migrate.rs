@@ -1,0 +1,100 @@
+//! Entities with windows on several CPUs: their threads move at the boundaries, and are nowhere else.
+
+mod jobs;
+mod refused;
+mod track;
+
+use super::Scenario;
+use crate::board::Job;
+use crate::check::Check;
+use crate::process;
+use crate::sys::{self, SchedAttr};
+use crate::table::Table;
+use crate::{ensure, ensure_eq};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("migrate_flags", refused::flags),
+    Scenario::new("migrate_on_one_cpu", jobs::on_one_cpu),
+    Scenario::new("migrate_parallel", refused::parallel).on(2),
+    Scenario::new("migrate_parallel_by_the_lead", refused::parallel_by_the_lead).on(2),
+    Scenario::new("migrate_read_back", refused::read_back).on(2),
+    Scenario::new("migrate_alternates", jobs::alternates).on(2),
+    Scenario::new("migrate_three_windows", jobs::three_windows).on(2),
+    Scenario::new("migrate_without_work", jobs::without_work).on(2),
+    Scenario::new("migrate_by_yield", jobs::by_yield).on(2),
+    Scenario::new("migrate_split_abutting", || jobs::split(0)).on(2),
+    Scenario::new("migrate_split_with_a_gap", || jobs::split(5)).on(2),
+    Scenario::new("migrate_overrun", jobs::overrun).on(2),
+    Scenario::new("migrate_bound_later", jobs::bound_later).on(2).within(60_000),
+    Scenario::new("migrate_between_members", jobs::between_members).on(2),
+    Scenario::new("migrate_lead", jobs::lead).on(2),
+    Scenario::new("migrate_clock", jobs::clock).on(2),
+];
+
+const SECOND: u64 = 1_000_000_000;
+
+/// `t` in [2, 6) of 20 units on CPU 0, and in [10, 14) on CPU 1, each with a job.
+fn alternating(u: u64) -> Table {
+    Table::new(20 * u).window("t", 0, 2 * u, 4 * u, 3).migrate().window("t", 1, 10 * u, 4 * u, 3)
+}
+
+/// Where and when the jobs of an entity are released.
+struct Grid {
+    epoch: u64,
+    cycle: u64,
+    /// In each cycle: the CPU and the offset.
+    releases: Vec<(u32, u64)>,
+    /// How long a job may take to begin: its window.
+    length: u64,
+    /// The number of the first job since the epoch.
+    first: u64,
+}
+
+impl Grid {
+    /// That of [`alternating`].
+    fn alternating(epoch: u64, u: u64) -> Grid {
+        Grid { epoch, cycle: 20 * u, releases: vec![(0, 2 * u), (1, 10 * u)], length: 4 * u, first: 0 }
+    }
+
+    /// A job's CPU and nominal instant.
+    fn place(&self, number: u64) -> (u32, u64) {
+        let (since, count) = (number - self.first, self.releases.len() as u64);
+        let (cpu, offset) = self.releases[(since % count) as usize];
+        (cpu, self.epoch + since / count * self.cycle + offset)
+    }
+
+    /// Each job has the nominal instant that its number says; one that began in its window was on its CPU.
+    fn ensure_on(&self, jobs: &[Job]) -> Check {
+        for job in jobs {
+            ensure!(job.number >= self.first, "job {} before job {}", job.number, self.first);
+            let (cpu, nominal) = self.place(job.number);
+            ensure_eq!(job.nominal_ns, nominal, "nominal instant of job {}", job.number);
+            ensure!(job.start_ns >= nominal, "job {} began {} ns early", job.number, nominal - job.start_ns);
+            if job.start_ns < nominal + self.length {
+                ensure_eq!(job.cpu, cpu, "the CPU of job {}", job.number);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same; and from job `first` on there is every one, in its window, and nothing was lost.
+    fn ensure_all(&self, jobs: &[Job], first: u64) -> Check {
+        self.ensure_on(jobs)?;
+        for (job, number) in jobs.iter().zip(first..) {
+            ensure_eq!(job.number, number, "number of the job behind {}", number - 1);
+            ensure_eq!(job.lost, 0, "activations lost before job {number}");
+            let late = job.start_ns - job.nominal_ns;
+            ensure!(late < self.length, "job {number} began {late} ns late, behind its window");
+        }
+        Ok(())
+    }
+}
+
+/// Somebody who is always busy, on each of both CPUs: what a thread of the class does beside its windows it would do late.
+fn busy_cpus(attr: SchedAttr) -> Check<[process::Child; 2]> {
+    let hogs = [process::hog(attr), process::hog(attr)];
+    for (cpu, hog) in hogs.iter().enumerate() {
+        sys::set_affinity(hog.pid, &[cpu as u32]).map_err(|errno| format!("pin a hog: errno {errno}"))?;
+    }
+    Ok(hogs)
+}

@@ -1,0 +1,115 @@
+//! Where a thread was, and when.
+
+use crate::board::Board;
+use crate::check::Check;
+use crate::ensure;
+use crate::sys;
+
+/// A time on one CPU in which the thread looked at the clock again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    pub cpu: u32,
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+/// The stretches of a thread, in shared memory. Word 0 counts them; then come three words for each.
+#[derive(Clone, Copy)]
+pub struct Track {
+    board: Board,
+    capacity: usize,
+    /// Who did not look for so long was not there.
+    gap_ns: u64,
+}
+
+impl Track {
+    /// A track for so many stretches; later ones are counted, not kept.
+    pub fn new(capacity: usize, gap_ns: u64) -> Track {
+        Track { board: Board::new(1 + 3 * capacity), capacity, gap_ns }
+    }
+
+    /// Notes where the caller is now. For one writer.
+    pub fn look(&self) {
+        let (before, now) = (sys::this_cpu(), sys::now_ns());
+        if before != sys::this_cpu() {
+            return; // it moved between the two, and the next look will tell
+        }
+        let count = self.board.get(0) as usize;
+        let last = (count.max(1) - 1).min(self.capacity - 1);
+        let goes_on =
+            count > 0 && self.board.get(1 + 3 * last) == u64::from(before) && now < self.end_of(last) + self.gap_ns;
+        if goes_on {
+            self.board.set(3 + 3 * last, now);
+            return;
+        }
+        if count < self.capacity {
+            let values = [u64::from(before), now, now];
+            values.into_iter().enumerate().for_each(|(i, value)| self.board.set(1 + 3 * count + i, value));
+        }
+        self.board.set(0, count as u64 + 1);
+    }
+
+    fn end_of(&self, stretch: usize) -> u64 {
+        self.board.get(3 + 3 * stretch)
+    }
+
+    /// Uses processor time, and looks.
+    pub fn spin(&self, ns: u64) {
+        let end = sys::cpu_time_ns() + ns;
+        while sys::cpu_time_ns() < end {
+            self.look();
+            // Here QEMU ends a CPU's turn: the others want theirs.
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Looks for ever.
+    pub fn hog(&self) -> ! {
+        loop {
+            self.look();
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The stretches that were kept. The last one may still become longer.
+    pub fn stretches(&self) -> Vec<Stretch> {
+        let stretch = |at: usize| {
+            let word = |i: usize| self.board.get(1 + 3 * at + i);
+            Stretch { cpu: word(0) as u32, from_ns: word(1), to_ns: word(2) }
+        };
+        (0..self.capacity.min(self.board.get(0) as usize)).map(stretch).collect()
+    }
+}
+
+/// Windows of one entity, in which alone its threads may be: the CPU, and where they begin and end in a cycle.
+pub struct Windows {
+    pub epoch: u64,
+    pub cycle: u64,
+    pub windows: Vec<(u32, u64, u64)>,
+    /// By how much the interrupt at a window's end may be late.
+    pub late: u64,
+}
+
+impl Windows {
+    /// The window in which a stretch was, if it was in one.
+    fn of(&self, stretch: &Stretch) -> Option<usize> {
+        let begin = stretch.from_ns.checked_sub(self.epoch)?;
+        let (phase, length) = (begin % self.cycle, stretch.to_ns - stretch.from_ns);
+        let holds = |(cpu, from, to): &(u32, u64, u64)| {
+            *cpu == stretch.cpu && phase >= *from && phase < *to && phase + length < *to + self.late
+        };
+        self.windows.iter().position(holds)
+    }
+
+    /// The thread was in its windows and nowhere else; how long it was in each of them, in all.
+    pub fn ensure_inside(&self, track: &Track) -> Check<Vec<u64>> {
+        let mut sums = vec![0; self.windows.len()];
+        for stretch in track.stretches() {
+            let window = self.of(&stretch);
+            let phase = stretch.from_ns.wrapping_sub(self.epoch) % self.cycle;
+            ensure!(window.is_some(), "outside its windows, at {phase} of {}: {stretch:?}", self.cycle);
+            window.into_iter().for_each(|window| sums[window] += stretch.to_ns - stretch.from_ns);
+        }
+        Ok(sums)
+    }
+}
