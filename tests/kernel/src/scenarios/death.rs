@@ -245,7 +245,7 @@ fn by_exit_group() -> Check {
     stage.ensure_undisturbed()
 }
 
-fn exec(program: &str, arguments: &[&str]) -> i32 {
+pub(super) fn exec(program: &str, arguments: &[&str]) -> i32 {
     use std::os::unix::process::CommandExt;
     let error = std::process::Command::new(program).args(arguments).exec();
     error.raw_os_error().unwrap_or(1)

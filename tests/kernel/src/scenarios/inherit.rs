@@ -36,10 +36,10 @@ const SECOND: u64 = 1_000_000_000;
 
 /// Words of the board.
 const LOCK: usize = 0;
-const HELD: usize = 1;
+pub(super) const HELD: usize = 1;
 const ASKED: usize = 2;
-const GOT: usize = 3;
-const FREED: usize = 4;
+pub(super) const GOT: usize = 3;
+pub(super) const FREED: usize = 4;
 const BACK: usize = 5;
 
 /// A hog on CPU 0.
@@ -120,7 +120,7 @@ fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce(
 }
 
 /// A thread of the class takes the lock in its window, and needs far longer than the window with it.
-fn holder(board: Board, work_ns: u64) -> Check<Child> {
+pub(super) fn holder(board: Board, work_ns: u64) -> Check<Child> {
     let lock = PiLock(board.futex(LOCK));
     member("t", move |device| {
         if device.wait().is_err() || lock.lock().is_err() {
@@ -141,7 +141,7 @@ fn holder(board: Board, work_ns: u64) -> Check<Child> {
 }
 
 /// A thread that asks for the lock at an instant.
-fn waiter(board: Board, attr: SchedAttr, at_ns: u64) -> Child {
+pub(super) fn waiter(board: Board, attr: SchedAttr, at_ns: u64) -> Child {
     let lock = PiLock(board.futex(LOCK));
     process::fork(move || {
         let _ = sys::set_affinity(0, &[0]);
@@ -158,11 +158,16 @@ fn waiter(board: Board, attr: SchedAttr, at_ns: u64) -> Child {
     })
 }
 
-/// The holder runs on behalf of the waiter, long before its next window in half a second or more.
 fn outside(attr: SchedAttr) -> Check {
+    let u = unit_ns();
+    outside_of(&Table::single(5000 * u, 0, 0, 4 * u), attr)
+}
+
+/// The holder runs on behalf of the waiter, long before its next window in a quarter of a second or more.
+pub(super) fn outside_of(table: &Table, attr: SchedAttr) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
-    let cycle = 5000 * u;
-    Table::single(cycle, 0, 0, 4 * u).install(&device)?;
+    let cycle = table.cycle_ns;
+    table.install(&device)?;
     let child = holder(board, 30 * u)?;
     let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
     let hog = pinned_hog(SchedAttr::other())?;
@@ -202,11 +207,18 @@ fn outside_deadline() -> Check {
     outside(SchedAttr::deadline(50 * u, 200 * u))
 }
 
-/// Windows come and go while the lock is held: in them by right, between them on the waiter's behalf.
 fn many_windows() -> Check {
+    many_windows_on(&[0])
+}
+
+/// Windows come and go while the lock is held: in them by right, between them on the waiter's behalf. They are on these
+/// CPUs in turn.
+pub(super) fn many_windows_on(cpus: &[u32]) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let table = Table::new(2000 * u).window("t", 0, 0, 4 * u, 1);
-    (1..8).fold(table, |table, i| table.window("t", 0, 10 * i * u, 4 * u, 0)).install(&device)?;
+    let table = if cpus.len() > 1 { table.migrate() } else { table };
+    let cpu = |i: u64| cpus[i as usize % cpus.len()];
+    (1..8).fold(table, |table, i| table.window("t", cpu(i), 10 * i * u, 4 * u, 0)).sorted().install(&device)?;
     let child = holder(board, 50 * u)?;
     let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
     waiter(board, SchedAttr::fifo(50), epoch + 15 * u);
@@ -220,11 +232,15 @@ fn many_windows() -> Check {
     Ok(())
 }
 
-/// Two members of different entities: the waiter's window is the holder's time.
 fn between_members() -> Check {
+    let u = unit_ns();
+    between_members_of(&Table::single(1000 * u, 0, 0, 4 * u).window("w", 0, 20 * u, 30 * u, 3))
+}
+
+/// Two members of different entities: the waiter's window is the holder's time.
+pub(super) fn between_members_of(table: &Table) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
-    let table = Table::single(1000 * u, 0, 0, 4 * u).window("w", 0, 20 * u, 30 * u, 3);
     table.install(&device)?;
     let child = holder(board, 14 * u)?;
     let asking = member("w", |device| {
@@ -254,13 +270,17 @@ fn between_members() -> Check {
     Ok(())
 }
 
+fn offered_outside() -> Check {
+    let u = unit_ns();
+    offered_outside_of(&Table::single(5000 * u, 0, 0, 4 * u))
+}
+
 /// A member waits for a lock, and its window ends. When the lock is given back it is offered to the member first,
 /// which has the highest priority of all waiters; it must take it, and give it on, long before its next window.
-fn offered_outside() -> Check {
+pub(super) fn offered_outside_of(table: &Table) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
-    let cycle = 5000 * u;
-    Table::single(cycle, 0, 0, 4 * u).install(&device)?;
+    table.install(&device)?;
     let first = process::fork(|| {
         let _ = sys::set_affinity(0, &[0]);
         let _ = lock.lock();
@@ -284,7 +304,10 @@ fn offered_outside() -> Check {
     sys::sleep(20 * u);
     let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
     let second = waiter(board, SchedAttr::other(), epoch + 10 * u);
-    ensure!(sys::eventually(cycle / 2, || board.get(GOT) > 0), "no lock for the second waiter until the next window");
+    ensure!(
+        sys::eventually(table.cycle_ns / 2, || board.get(GOT) > 0),
+        "no lock for the second waiter until the next window"
+    );
     let took = board.get(GOT) - board.get(ASKED);
     ensure!(took < 100 * u, "the second waiter waited {took} ns for about 10 units of {u}");
     first.succeed(SECOND)?;
