@@ -2,8 +2,10 @@
 
 mod jobs;
 mod refused;
+mod sleepers;
 mod track;
 
+use self::sleepers::{asleep, By};
 use super::Scenario;
 use crate::board::Job;
 use crate::check::Check;
@@ -28,7 +30,14 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_bound_later", jobs::bound_later).on(2).within(60_000),
     Scenario::new("migrate_between_members", jobs::between_members).on(2),
     Scenario::new("migrate_lead", jobs::lead).on(2),
+    Scenario::new("migrate_lead_around_the_cycle", jobs::lead_around_the_cycle).on(2),
     Scenario::new("migrate_clock", jobs::clock).on(2),
+    Scenario::new("migrate_asleep_by_timer", || asleep(By::Timer, 0)).on(2),
+    Scenario::new("migrate_asleep_by_futex", || asleep(By::Futex, 0)).on(2),
+    Scenario::new("migrate_asleep_by_futex_elsewhere", || asleep(By::Futex, 1)).on(2),
+    Scenario::new("migrate_asleep_by_pipe", || asleep(By::Pipe, 1)).on(2),
+    Scenario::new("migrate_interrupted", sleepers::interrupted).on(2),
+    Scenario::new("migrate_stop_signal", sleepers::stopped).on(2),
 ];
 
 const SECOND: u64 = 1_000_000_000;
@@ -39,6 +48,7 @@ fn alternating(u: u64) -> Table {
 }
 
 /// Where and when the jobs of an entity are released.
+#[derive(Clone)]
 struct Grid {
     epoch: u64,
     cycle: u64,

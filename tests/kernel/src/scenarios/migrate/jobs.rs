@@ -239,6 +239,23 @@ pub fn lead() -> Check {
     Ok(())
 }
 
+/// The first window of a cycle is open before the cycle begins, on a CPU where the thread is not.
+pub fn lead_around_the_cycle() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
+    let table = Table::new(20 * u).window("t", 0, 15 * u, 4 * u, 3).migrate().window("t", 1, 0, 4 * u, 3);
+    table.lead(u).install(&device)?;
+    periodic("t", log, u)?;
+    // In the past: the epoch is wound forward, far enough for the first lead.
+    let epoch = device.start(1).explain("start")?;
+    sys::sleep_until(epoch + 20 * 20 * u - u);
+    let (jobs, stats) = (log.jobs(), device.stats(0).explain("stats")?);
+    let releases = vec![(1, 0), (0, 15 * u)];
+    Grid { releases, ..Grid::alternating(epoch, u) }.ensure_all(&jobs[..jobs.len().min(40)], 0)?;
+    ensure!((40..=41).contains(&jobs.len()), "{} jobs in twenty cycles", jobs.len());
+    ensure_eq!((stats.misses, stats.lost, stats.skipped), (0, 0, 0), "misses, lost and skipped");
+    Ok(())
+}
+
 /// The grid follows the clock on both CPUs, and the thread goes with it.
 pub fn clock() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(4096));

@@ -91,25 +91,52 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// The window in which a stretch was, if it was in one.
-    fn of(&self, stretch: &Stretch) -> Option<usize> {
-        let begin = stretch.from_ns.checked_sub(self.epoch)?;
-        let (phase, length) = (begin % self.cycle, stretch.to_ns - stretch.from_ns);
-        let holds = |(cpu, from, to): &(u32, u64, u64)| {
-            *cpu == stretch.cpu && phase >= *from && phase < *to && phase + length < *to + self.late
-        };
-        self.windows.iter().position(holds)
+    /// The window in which a stretch began, and how much of it lies behind that; nothing for one that began in none.
+    fn of(&self, stretch: &Stretch) -> Option<(usize, u64)> {
+        let phase = stretch.from_ns.checked_sub(self.epoch)? % self.cycle;
+        let holds = |(cpu, from, to): &(u32, u64, u64)| *cpu == stretch.cpu && (*from..*to).contains(&phase);
+        let window = self.windows.iter().position(holds)?;
+        let end = phase + stretch.to_ns - stretch.from_ns;
+        Some((window, end.saturating_sub(self.windows[window].2)))
+    }
+
+    /// How long the thread was in each of its windows, in all; and what was elsewhere, without the parts in windows.
+    pub fn judge(&self, track: &Track) -> (Vec<u64>, Vec<Stretch>) {
+        let (mut sums, mut outside) = (vec![0; self.windows.len()], Vec::new());
+        for stretch in track.stretches() {
+            let Some((window, behind)) = self.of(&stretch) else {
+                outside.push(stretch);
+                continue;
+            };
+            sums[window] += stretch.to_ns - stretch.from_ns - behind;
+            if behind > self.late {
+                outside.push(Stretch { from_ns: stretch.to_ns - behind, ..stretch });
+            }
+        }
+        (sums, outside)
     }
 
     /// The thread was in its windows and nowhere else; how long it was in each of them, in all.
     pub fn ensure_inside(&self, track: &Track) -> Check<Vec<u64>> {
-        let mut sums = vec![0; self.windows.len()];
-        for stretch in track.stretches() {
-            let window = self.of(&stretch);
-            let phase = stretch.from_ns.wrapping_sub(self.epoch) % self.cycle;
-            ensure!(window.is_some(), "outside its windows, at {phase} of {}: {stretch:?}", self.cycle);
-            window.into_iter().for_each(|window| sums[window] += stretch.to_ns - stretch.from_ns);
-        }
+        let (sums, outside) = self.judge(track);
+        let phase = outside.first().map(|stretch| stretch.from_ns.wrapping_sub(self.epoch) % self.cycle);
+        ensure!(outside.is_empty(), "outside its windows, first at {phase:?} of {}: {outside:?}", self.cycle);
         Ok(sums)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_outside_is_found() {
+        let windows = Windows { epoch: 1000, cycle: 100, windows: vec![(0, 0, 20), (1, 20, 40)], late: 5 };
+        let of = |cpu, from_ns, to_ns| windows.of(&Stretch { cpu, from_ns, to_ns });
+        assert_eq!(of(0, 1100, 1119), Some((0, 0)));
+        assert_eq!(of(1, 1220, 1250), Some((1, 10)));
+        assert_eq!(of(0, 1220, 1230), None, "the other CPU's window");
+        assert_eq!(of(1, 1240, 1245), None, "behind it");
+        assert_eq!(of(0, 990, 1010), None, "before the epoch");
     }
 }
