@@ -1,11 +1,13 @@
 //! Entities with windows on several CPUs: their threads move at the boundaries, and are nowhere else.
 
 mod jobs;
+mod locks;
 mod refused;
 mod sleepers;
 mod track;
 
 use self::sleepers::{asleep, By};
+use super::storm::{files, listings, memory, network, pipes, processes, shared_memory};
 use super::Scenario;
 use crate::board::Job;
 use crate::check::Check;
@@ -38,7 +40,27 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_asleep_by_pipe", || asleep(By::Pipe, 1)).on(2),
     Scenario::new("migrate_interrupted", sleepers::interrupted).on(2),
     Scenario::new("migrate_stop_signal", sleepers::stopped).on(2),
+    Scenario::new("migrate_system_calls", locks::system_calls).on(2).within(60_000),
+    Scenario::new("migrate_kernel_locks_calls", || locks::kernel_locks(&[pipes, listings, memory], 40))
+        .on(2)
+        .within(60_000),
+    Scenario::new("migrate_kernel_locks_files", || locks::kernel_locks(&[files, files], 40)).on(2).within(60_000),
+    Scenario::new("migrate_kernel_locks_births", || locks::kernel_locks(&[processes, shared_memory], 40))
+        .on(2)
+        .within(60_000),
+    Scenario::new("full_migrate_kernel_locks", full_kernel_locks).on(2).within(600_000),
+    Scenario::new("migrate_inherit_outside_other", || locks::inherit_outside(SchedAttr::other())).on(2),
+    Scenario::new("migrate_inherit_outside_fifo", || locks::inherit_outside(SchedAttr::fifo(50))).on(2),
+    Scenario::new("migrate_inherit_offered_outside", locks::inherit_offered_outside).on(2),
+    Scenario::new("migrate_inherit_many_windows", locks::inherit_many_windows).on(2),
+    Scenario::new("migrate_inherit_between_members", locks::inherit_between_members).on(2),
+    Scenario::new("migrate_inherit_inside_other", || locks::inherit_inside(SchedAttr::other())).on(2),
+    Scenario::new("migrate_inherit_inside_fifo", || locks::inherit_inside(SchedAttr::fifo(50))).on(2),
 ];
+
+fn full_kernel_locks() -> Check {
+    locks::kernel_locks(&[files, pipes, memory, shared_memory, network, processes, listings], 400)
+}
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -11,10 +11,10 @@ use macrotick_uapi::{self as abi, Device, SCHED_TT};
 use super::{unit_ns, Scenario};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
-use crate::ensure_eq;
 use crate::process::{self, member};
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
+use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("kernel_locks_files", || storm(&[files, files], 40)),
@@ -28,14 +28,19 @@ pub const ALL: &[Scenario] = &[
 ];
 
 /// One round of work; false when a call fails.
-type Work = fn(u64) -> bool;
+pub(super) type Work = fn(u64) -> bool;
 
 /// After so many cycles for each kind of work everybody must have done something: a member has 5 % of a CPU, all
 /// SCHED_OTHER threads share what is left, and a round of the longest work takes some 4 ms with an instruction of 4 ns.
 const SLICE_CYCLES: u64 = 100;
 
-/// Runs the works as members and, at the same time, as SCHED_OTHER and FIFO threads; everyone must make progress.
 fn storm(works: &[Work], slices: u64) -> Check {
+    storm_between(0, works, slices)
+}
+
+/// Runs the works as members and, at the same time, as SCHED_OTHER and FIFO threads; everyone must make progress. Each
+/// member's second window is on this CPU, the first one on CPU 0.
+pub(super) fn storm_between(second: u32, works: &[Work], slices: u64) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     // With several CPUs the lab executes one at a time, for up to 100 ms: then only survival counts.
     let punctual = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
@@ -45,10 +50,11 @@ fn storm(works: &[Work], slices: u64) -> Check {
     // Odd lengths, so that the ends fall on different instructions in each cycle.
     let table = (0..count as u64).fold(Table::new(cycle), |table, i| {
         let name = format!("m{i}");
-        table.window(&name, 0, i * u / 2, u / 3 + i * 7, abi::ACTIVATE).window(&name, 0, (i + 8) * u / 2, u / 5 + i, 0)
+        let table = table.window(&name, 0, i * u / 2, u / 3 + i * 7, abi::ACTIVATE);
+        let table = if second > 0 { table.migrate() } else { table };
+        table.window(&name, second, (i + 8) * u / 2, u / 5 + i, 0)
     });
-    let mut table = table.window("witness", 0, 9 * u, u / 2, 3);
-    table.windows.sort_by_key(|window| window.offset_ns);
+    let table = table.window("witness", 0, 9 * u, u / 2, 3).sorted();
     table.install(&device)?;
     let witness = Log::new(4);
     process::periodic("witness", witness, u / 10)?;
@@ -65,15 +71,19 @@ fn storm(works: &[Work], slices: u64) -> Check {
         });
     }
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    let rounds = || (0..3 * count).map(|i| board.get(i)).collect::<Vec<u64>>();
     let mut before = vec![0; 3 * count];
     for slice in 1..=slices.div_ceil(20) {
         sys::sleep_until(epoch + slice * SLICE_CYCLES * count as u64 * cycle);
-        let now: Vec<u64> = (0..3 * count).map(|i| board.get(i)).collect();
+        let now = rounds();
         let stuck = now.iter().zip(&before).position(|(now, before)| now == before);
         let stuck = stuck.filter(|_| punctual);
         ensure_eq!(stuck, None, "worker without progress in slice {slice}: {now:?} after {before:?}");
         before = now;
     }
+    // Whoever moves must not get lost on the way.
+    let goes_on = || second == 0 || rounds().iter().zip(&before).all(|(now, before)| now > before);
+    ensure!(sys::eventually(30_000_000_000, goes_on), "worker without progress: {:?} after {before:?}", rounds());
     let cycles = (sys::now_ns() - epoch) / cycle;
     let stats = device.stats(table_index(&table, "witness")).explain("stats")?;
     ensure_eq!(stats.activations >= cycles || !punctual, true, "activations of the witness in {cycles} cycles");
@@ -98,7 +108,7 @@ fn repeat(work: Work, board: Board, own: usize, sleep_ns: u64) -> i32 {
 }
 
 /// Creates, writes, reads, renames and removes files in one directory.
-fn files(round: u64) -> bool {
+pub(super) fn files(round: u64) -> bool {
     let (path, other) = (format!("/tmp/storm-{round}"), format!("/tmp/storm-{round}-renamed"));
     let mut back = Vec::new();
     std::fs::write(&path, [7; 5000]).is_ok()
@@ -108,8 +118,14 @@ fn files(round: u64) -> bool {
         && std::fs::remove_file(&other).is_ok()
 }
 
+/// Lists directories.
+pub(super) fn listings(_: u64) -> bool {
+    let list = |path: &str| std::fs::read_dir(path).is_ok_and(|entries| entries.flatten().count() > 0);
+    list("/proc/self/fd") && list("/proc/self/task") && list("/dev")
+}
+
 /// Sends bytes to itself through a pipe.
-fn pipes(_: u64) -> bool {
+pub(super) fn pipes(_: u64) -> bool {
     let mut ends = [0; 2];
     // SAFETY: writes two descriptors, which become files of our own.
     let (mut reader, mut writer) = unsafe {
@@ -123,7 +139,7 @@ fn pipes(_: u64) -> bool {
 }
 
 /// Maps, touches, protects and unmaps memory.
-fn memory(_: u64) -> bool {
+pub(super) fn memory(_: u64) -> bool {
     let (bytes, protection) = (64 * 4096, libc::PROT_READ | libc::PROT_WRITE);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a mapping of our own, touched inside its bounds.
@@ -138,13 +154,13 @@ fn memory(_: u64) -> bool {
 }
 
 /// Threads of one process that fault and unmap in the same address space.
-fn shared_memory(round: u64) -> bool {
+pub(super) fn shared_memory(round: u64) -> bool {
     let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(move || memory(round))).collect();
     threads.into_iter().all(|thread| thread.join().unwrap_or(false))
 }
 
 /// A datagram to itself over the loopback device.
-fn network(_: u64) -> bool {
+pub(super) fn network(_: u64) -> bool {
     let Ok(socket) = UdpSocket::bind("127.0.0.1:0") else { return false };
     let Ok(own) = socket.local_addr() else { return false };
     let mut buffer = [0; 600];
@@ -152,6 +168,6 @@ fn network(_: u64) -> bool {
 }
 
 /// A child that exits, and its reaping.
-fn processes(_: u64) -> bool {
+pub(super) fn processes(_: u64) -> bool {
     process::fork(|| 0).wait(60_000_000_000).is_ok()
 }
