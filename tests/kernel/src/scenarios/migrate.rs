@@ -2,8 +2,10 @@
 
 mod jobs;
 mod locks;
+mod phases;
 mod refused;
 mod sleepers;
+mod threads;
 mod track;
 
 use self::sleepers::{asleep, By};
@@ -56,6 +58,17 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_inherit_between_members", locks::inherit_between_members).on(2),
     Scenario::new("migrate_inherit_inside_other", || locks::inherit_inside(SchedAttr::other())).on(2),
     Scenario::new("migrate_inherit_inside_fifo", || locks::inherit_inside(SchedAttr::fifo(50))).on(2),
+    Scenario::new("migrate_crowd", threads::crowd).on(2).within(60_000),
+    Scenario::new("migrate_fork", threads::fork_in_the_class).on(2),
+    Scenario::new("migrate_fork_beyond", threads::fork_beyond).on(2),
+    Scenario::new("migrate_threads", threads::threads_of_a_process).on(2),
+    Scenario::new("migrate_fork_storm", threads::fork_storm).on(2),
+    Scenario::new("migrate_killed", phases::killed).on(2).within(60_000),
+    Scenario::new("migrate_unbound", phases::unbound).on(2).within(60_000),
+    Scenario::new("migrate_removed", phases::removed).on(2).within(60_000),
+    Scenario::new("migrate_exits", phases::exits).on(2),
+    Scenario::new("migrate_executes", phases::executes).on(2),
+    Scenario::new("migrate_stopped_and_started", phases::stopped_and_started).on(2),
 ];
 
 fn full_kernel_locks() -> Check {
