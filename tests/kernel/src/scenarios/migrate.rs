@@ -2,6 +2,7 @@
 
 mod jobs;
 mod locks;
+mod membership;
 mod phases;
 mod refused;
 mod sleepers;
@@ -69,6 +70,12 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_exits", phases::exits).on(2),
     Scenario::new("migrate_executes", phases::executes).on(2),
     Scenario::new("migrate_stopped_and_started", phases::stopped_and_started).on(2),
+    Scenario::new("migrate_bound_elsewhere", membership::bound_elsewhere).on(2),
+    Scenario::new("migrate_affinity_restored", membership::affinity_restored).on(2),
+    Scenario::new("migrate_affinity_while_bound", membership::affinity_while_bound).on(2),
+    Scenario::new("migrate_affinity_by_itself", membership::affinity_by_itself).on(2),
+    Scenario::new("migrate_leaves_and_returns", membership::leaves_and_returns).on(2),
+    Scenario::new("migrate_binds_itself_again", membership::binds_itself_again).on(2),
 ];
 
 fn full_kernel_locks() -> Check {

@@ -1,0 +1,201 @@
+//! How threads come to such an entity and leave it, and which CPUs they may use then and afterwards.
+
+use macrotick_uapi::{Device, SCHED_TT};
+
+use super::{alternating, Grid, SECOND};
+use crate::board::{Board, Log};
+use crate::check::{Check, Explain};
+use crate::process::{self, member, periodic, Ended};
+use crate::scenarios::unit_ns;
+use crate::sys::{self, SchedAttr};
+use crate::{ensure, ensure_eq};
+
+/// A thread that sleeps on either CPU, or is busy there, is bound; it may have to wake up before.
+pub fn bound_elsewhere() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    alternating(u).install(&device)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    for (cpu, busy) in [(0, false), (1, false), (0, true), (1, true)] {
+        let (log, board) = (Log::new(256), Board::new(1));
+        let child = process::fork(|| {
+            let Ok(device) = Device::open() else { return 1 };
+            let _ = sys::set_affinity(0, &[cpu]);
+            board.set(0, 1);
+            while board.get(0) == 1 {
+                if busy {
+                    sys::spin(u / 10);
+                } else {
+                    sys::sleep(30 * u);
+                }
+            }
+            while let Ok(wait) = device.wait() {
+                log.push(&wait);
+            }
+            2
+        });
+        ensure!(sys::eventually(SECOND, || board.get(0) == 1), "the thread did not begin");
+        let pidfd = sys::pidfd_open(child.pid, 0).explain("pidfd")?;
+        let mut bound = Ok(());
+        sys::eventually(SECOND, || {
+            bound = device.bind(pidfd, "t");
+            bound != Err(libc::EAGAIN)
+        });
+        bound.explain("bind")?;
+        board.set(0, 2);
+        ensure!(sys::eventually(SECOND, || log.count() >= 20), "{} jobs once bound", log.count());
+        let jobs = log.jobs();
+        Grid::alternating(epoch, u).ensure_all(&jobs, jobs[0].number)?;
+        device.unbind(pidfd).explain("unbind")?;
+        ensure_eq!(child.wait(SECOND)?, Ended::Exited(2), "the end of one that was unbound");
+    }
+    Ok(())
+}
+
+/// What a thread had asked for before is in force again when its membership ends, however that comes.
+pub fn affinity_restored() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    for asked in [vec![0], vec![1], (0..sys::nr_cpus()).collect()] {
+        for ends in [|device: &Device, pidfd| device.unbind(pidfd), |device: &Device, _| device.remove()] {
+            let board = Board::new(1);
+            let child = process::fork(|| loop {
+                board.add(0, 1);
+                std::hint::spin_loop();
+            });
+            sys::set_affinity(child.pid, &asked).explain("affinity")?;
+            alternating(u).install(&device)?;
+            let pidfd = sys::pidfd_open(child.pid, 0).explain("pidfd")?;
+            device.bind(pidfd, "t").explain("bind")?;
+            sys::set_sched(child.pid, SchedAttr::policy(SCHED_TT)).explain("enter")?;
+            let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+            sys::sleep_until(epoch + 90 * u);
+            let served = device.stats(0).explain("stats")?.runtime_ns;
+            ensure!(served > 4 * 6 * u, "{served} ns in nine windows of 4 units");
+            ends(&device, pidfd).explain("the end")?;
+            ensure_eq!(sys::affinity(child.pid), Ok(asked.clone()), "CPUs afterwards");
+            let done = board.get(0);
+            ensure!(sys::eventually(SECOND, || board.get(0) > done), "it does not go on");
+            child.kill(SECOND)?;
+            let _ = device.remove();
+        }
+    }
+    Ok(())
+}
+
+/// Where it runs is the table's to say. What is taken all the same counts when its membership ends.
+pub fn affinity_while_bound() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(256));
+    let mut last: Vec<u32> = (0..sys::nr_cpus()).collect();
+    alternating(u).install(&device)?;
+    let child = periodic("t", log, u)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    let masks: [&[u32]; 4] = [&[0], &[1], &[0, 1], &[1]];
+    for (round, asked) in (0..20).zip(masks.iter().cycle()) {
+        // In every phase of the cycle.
+        sys::sleep_until(epoch + round * 27 * u);
+        match sys::set_affinity(child.pid, asked) {
+            Ok(()) => last = asked.to_vec(),
+            Err(errno) => ensure_eq!(errno, libc::EBUSY, "affinity to {asked:?}"),
+        }
+    }
+    sys::sleep_until(epoch + 30 * 20 * u - u);
+    ensure_eq!(log.count(), 60, "jobs in thirty cycles");
+    Grid::alternating(epoch, u).ensure_all(&log.jobs(), 0)?;
+    device.stop().explain("stop")?;
+    let cpus = sys::affinity(child.pid).explain("affinity")?;
+    ensure!(!cpus.is_empty() && cpus.iter().all(|cpu| *cpu < 2), "CPUs while it is bound: {cpus:?}");
+    device.unbind(sys::pidfd_open(child.pid, 0).explain("pidfd")?).explain("unbind")?;
+    ensure_eq!(sys::affinity(child.pid), Ok(last), "CPUs afterwards");
+    Ok(())
+}
+
+/// The thread asks for CPUs by itself, in its windows and while it moves: that changes nothing.
+pub fn affinity_by_itself() -> Check {
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(256));
+    alternating(u).install(&device)?;
+    let child = member("t", move |device| loop {
+        match device.wait() {
+            Ok(wait) => log.push(&wait),
+            Err(errno) => return errno,
+        }
+        for asked in [&[0][..], &[1], &[0, 1]] {
+            if sys::set_affinity(0, asked).is_err_and(|errno| errno != libc::EBUSY) {
+                return 1;
+            }
+        }
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 20 * 20 * u - u);
+    ensure!(child.poll().is_none(), "an error that is not EBUSY, or a wait that failed");
+    ensure_eq!(log.count(), 40, "jobs in twenty cycles");
+    Grid::alternating(epoch, u).ensure_all(&log.jobs(), 0)
+}
+
+/// It leaves the class in a job, is an ordinary thread for some windows, and comes back with the next wait.
+pub fn leaves_and_returns() -> Check {
+    let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
+    alternating(u).install(&device)?;
+    let child = member("t", |device| {
+        for round in 0..12 {
+            match device.wait() {
+                Ok(wait) => log.push(&wait),
+                Err(errno) => return errno,
+            }
+            let attr = if round % 2 == 0 { SchedAttr::other() } else { SchedAttr::fifo(10) };
+            if let Err(errno) = sys::set_sched(0, attr) {
+                return errno;
+            }
+            let begin = sys::now_ns();
+            sys::spin((30 + round) * u);
+            board.set(0, board.get(0).max(sys::now_ns() - begin));
+        }
+        0
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    child.succeed(5 * SECOND)?;
+    let jobs = log.jobs();
+    ensure_eq!(jobs.len(), 12, "jobs");
+    Grid::alternating(epoch, u).ensure_on(&jobs)?;
+    ensure!(jobs.windows(2).all(|pair| pair[0].number < pair[1].number), "jobs out of order: {jobs:?}");
+    // In the class they would take 75 and more.
+    ensure!(board.get(0) < 70 * u, "40 units of work outside of the class took {} ns", board.get(0));
+    ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 0, "threads");
+    Ok(())
+}
+
+/// It unbinds itself in a job and binds itself anew, wherever it is by then: each time its first job is the next one.
+pub fn binds_itself_again() -> Check {
+    const ROUNDS: u64 = 20;
+    let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
+    let all: Vec<u32> = (0..sys::nr_cpus()).collect();
+    alternating(u).install(&device)?;
+    let child = member("t", |device| {
+        for round in 0..ROUNDS {
+            match device.wait() {
+                Ok(wait) => log.push(&wait),
+                Err(errno) => return errno,
+            }
+            let left = device.unbind(-1);
+            let free = sys::affinity(0).is_ok_and(|cpus| cpus == all);
+            let ordinary = sys::sched(0).is_ok_and(|attr| attr.policy == libc::SCHED_OTHER as u32);
+            if left.is_err() || !free || !ordinary {
+                return 200;
+            }
+            // From one CPU and the other.
+            let _ = sys::set_affinity(0, &[round as u32 % 2]);
+            sys::spin(round * u);
+            let _ = sys::set_affinity(0, &all);
+            if let Err(errno) = device.bind(-1, "t") {
+                return errno;
+            }
+        }
+        0
+    })?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    child.succeed(5 * SECOND)?;
+    let (jobs, stats) = (log.jobs(), device.stats(0).explain("stats")?);
+    ensure_eq!(jobs.len() as u64, ROUNDS, "jobs");
+    Grid::alternating(epoch, u).ensure_on(&jobs)?;
+    ensure!(jobs.iter().all(|job| job.lost == 0), "activations lost while it was not bound: {jobs:?}");
+    ensure_eq!((stats.nr_threads, stats.misses, stats.lost), (0, 0, 0), "threads, misses and lost");
+    Ok(())
+}
