@@ -1,8 +1,10 @@
 //! Entities with windows on several CPUs: their threads move at the boundaries, and are nowhere else.
 
+mod changes;
 mod jobs;
 mod locks;
 mod membership;
+mod misses;
 mod phases;
 mod refused;
 mod sleepers;
@@ -76,6 +78,14 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_affinity_by_itself", membership::affinity_by_itself).on(2),
     Scenario::new("migrate_leaves_and_returns", membership::leaves_and_returns).on(2),
     Scenario::new("migrate_binds_itself_again", membership::binds_itself_again).on(2),
+    Scenario::new("migrate_miss_resumes", misses::resumes).on(2),
+    Scenario::new("migrate_miss_is_signalled", misses::is_signalled).on(2),
+    Scenario::new("migrate_miss_kills", misses::kills).on(2),
+    Scenario::new("migrate_misses_stop", misses::stop).on(2),
+    Scenario::new("migrate_swap", changes::swap_keeps_threads).on(2),
+    Scenario::new("migrate_swap_refused", changes::swap_refused).on(2),
+    Scenario::new("migrate_swap_storm", changes::swap_storm).on(2).within(60_000),
+    Scenario::new("migrate_hotplug", changes::hotplug).on(2),
 ];
 
 fn full_kernel_locks() -> Check {
