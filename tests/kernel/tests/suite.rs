@@ -103,7 +103,9 @@ impl Suite {
 
     /// Storms get a guest each, the others share one.
     fn run(&self) {
-        let is_storm = |name: &str| ["kernel_locks", "fuzz", "inherit_storm"].iter().any(|part| name.contains(part));
+        let is_storm = |name: &str| {
+            ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm"].iter().any(|part| name.contains(part))
+        };
         let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
         let (storms, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| is_storm(name));
         let guests = [others.as_slice()].into_iter().chain(storms.chunks(1)).filter(|names| !names.is_empty());

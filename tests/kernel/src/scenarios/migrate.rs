@@ -8,6 +8,7 @@ mod misses;
 mod phases;
 mod refused;
 mod sleepers;
+mod storm;
 mod threads;
 mod track;
 
@@ -86,6 +87,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_swap_refused", changes::swap_refused).on(2),
     Scenario::new("migrate_swap_storm", changes::swap_storm).on(2).within(60_000),
     Scenario::new("migrate_hotplug", changes::hotplug).on(2),
+    Scenario::new("migrate_storm", || storm::crossing(200)).on(2).within(120_000),
+    Scenario::new("full_migrate_storm", || storm::crossing(5000)).on(2).within(600_000),
 ];
 
 fn full_kernel_locks() -> Check {
