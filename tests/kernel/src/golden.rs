@@ -9,6 +9,7 @@
 //! sync cpu 0 6..9 bound 1  a sync window; the table is on CLOCK_TAI
 //! step -3 at 25            the clock is set back by three cells, 25 after the epoch
 //! pool E                   E is a pool in the order FIFO; its windows have no flags
+//! migrate E                E may have windows on several CPUs
 //! thread a tt E: wait; spin 2,6; wait        repeats for ever; `2,6`: 2 in the first round, 6 in all others
 //! thread h other: hog                        also: fifo PRIORITY, deadline RUNTIME/PERIOD; `on CPU` after it pins
 //! thread f fifo 99: until 5; spin 2; end     `until` counts from the epoch, and one cycle more in each round
@@ -100,6 +101,7 @@ pub struct Case {
     syncs: Vec<Sync>,
     steps: Vec<ClockStep>,
     pools: Vec<String>,
+    migrating: Vec<String>,
     threads: Vec<Thread>,
 }
 
@@ -130,6 +132,7 @@ impl Case {
             }
             Some("window") => self.windows.push(parse_window(words)?),
             Some("pool") => self.pools.push(words.next().ok_or("no entity")?.to_owned()),
+            Some("migrate") => self.migrating.push(words.next().ok_or("no entity")?.to_owned()),
             Some("sync") => self.syncs.push(parse_sync(words)?),
             Some("step") => {
                 let by = number(words.next())?;
@@ -137,7 +140,7 @@ impl Case {
                 self.steps.push(ClockStep { by, at: number(words.next())? });
             }
             Some("thread") => self.threads.push(parse_thread(line)?),
-            _ => return Err("neither cycle, window, pool, sync, step nor thread".into()),
+            _ => return Err("neither cycle, window, pool, migrate, sync, step nor thread".into()),
         }
         Ok(())
     }
@@ -153,10 +156,10 @@ impl Case {
         let mut table = self.windows.iter().fold(Table::new(self.cycle as u64 * unit_ns()), |table, window| {
             let length = cells(window.end) - cells(window.begin);
             let table = table.window(&window.entity, window.cpu, cells(window.begin), length, window.flags);
-            if self.pools.contains(&window.entity) && self.is_first(window) {
-                table.pool(0, 0)
-            } else {
-                table
+            match self.is_first(window) {
+                true if self.pools.contains(&window.entity) => table.pool(0, 0),
+                true if self.migrating.contains(&window.entity) => table.migrate(),
+                _ => table,
             }
         });
         for sync in &self.syncs {
@@ -421,6 +424,10 @@ mod tests {
             Case::parse("cycle 10 x 2 # words\nwindow E cpu 1 0.5..4 A\nthread a tt E: wait; spin 2,6\n").unwrap();
         let pool = Case::parse("cycle 10 x 2\nwindow P cpu 0 0..4 -\nwindow P cpu 0 5..6 -\npool P\n").unwrap();
         assert_eq!(pool.table().entities.iter().map(|one| one.flags).collect::<Vec<_>>(), [abi::POOL]);
+        let text = "cycle 10 x 2\nwindow M cpu 1 0..4 A\nwindow E cpu 0 0..4 A\nwindow M cpu 0 5..6 -\nmigrate M\n";
+        let table = Case::parse(text).unwrap().table();
+        assert_eq!(table.entities.iter().map(|one| one.flags).collect::<Vec<_>>(), [abi::MIGRATE, 0]);
+        assert_eq!(table.windows.iter().map(|one| (one.cpu, one.entity)).collect::<Vec<_>>(), [(0, 1), (0, 0), (1, 0)]);
         assert_eq!((case.cycle, case.cycles, case.cpus()), (10, 2, 2));
         assert_eq!(case.windows[0].flags, abi::ACTIVATE);
         assert_eq!(case.threads[0].program, [Step::Wait, Step::Spin(vec![2.0, 6.0])]);
