@@ -44,7 +44,8 @@ pub fn bound_elsewhere() -> Check {
         board.set(0, 2);
         ensure!(sys::eventually(SECOND, || log.count() >= 20), "{} jobs once bound", log.count());
         let jobs = log.jobs();
-        Grid::alternating(epoch, u).ensure_all(&jobs, jobs[0].number)?;
+        // The first one may have been released before the thread first waited for it.
+        Grid::alternating(epoch, u).ensure_all(&jobs[1..], jobs[1].number)?;
         device.unbind(pidfd).explain("unbind")?;
         ensure_eq!(child.wait(SECOND)?, Ended::Exited(2), "the end of one that was unbound");
     }
