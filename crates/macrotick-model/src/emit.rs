@@ -72,6 +72,7 @@ fn task(task: &Task) -> String {
         ("offset", task.offset.map(|offset| offset.to_string())),
         ("jitter", task.jitter.map(|jitter| jitter.to_string())),
         ("cpu", task.cpu.map(|cpu| cpu.to_string())),
+        ("migrate", task.migrate.then(|| "true".into())),
         ("priority", task.priority.map(|priority| priority.to_string())),
         (
             "on-miss",

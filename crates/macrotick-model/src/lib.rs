@@ -3,6 +3,7 @@
 //! Every stage reads one document and writes the next (`docs/flow.md`); their types live here and nowhere else. So do
 //! the values that they are made of, and the generator of whatever is drawn with a seed.
 
+pub mod cpus;
 pub mod diagnostic;
 mod emit;
 pub mod files;
@@ -15,6 +16,7 @@ pub mod time;
 pub mod timeline;
 pub mod validate;
 
+pub use cpus::CpuSet;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
 pub use observation::{

@@ -38,7 +38,7 @@ const SYSTEM_KEYS: [&str; 15] = [
     "table",
     "files",
 ];
-const TASK_KEYS: [&str; 12] = [
+const TASK_KEYS: [&str; 13] = [
     "name",
     "period",
     "wcet",
@@ -46,6 +46,7 @@ const TASK_KEYS: [&str; 12] = [
     "offset",
     "jitter",
     "cpu",
+    "migrate",
     "priority",
     "on-miss",
     "max-misses",
@@ -183,6 +184,11 @@ impl Context {
         fields.get(key).and_then(|node| self.text(node, &fields.path_of(key)).map(str::to_string))
     }
 
+    /// `true` or `false`, which is the default.
+    fn flag(&mut self, fields: &Fields, key: &str) -> bool {
+        fields.get(key).and_then(|node| self.boolean(node, &fields.path_of(key))).unwrap_or_default()
+    }
+
     fn cpus(&mut self, node: &Node) -> Vec<u32> {
         let list = self.list(node, CPUS, "`cpus`").unwrap_or_default();
         let mut cpus: Vec<u32> = list.iter().filter_map(|node| self.integer(node, CPUS, CPU_RANGE)).collect();
@@ -223,6 +229,7 @@ impl Context {
             offset: self.optional_duration(&fields, "offset"),
             jitter: self.optional_duration(&fields, "jitter"),
             cpu: fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)),
+            migrate: self.flag(&fields, "migrate"),
             priority: fields
                 .get("priority")
                 .and_then(|node| self.integer(node, &fields.path_of("priority"), PRIORITY_RANGE)),
@@ -280,16 +287,13 @@ impl Context {
             return unread_window();
         };
         let cpu = self.require(&fields, "cpu", "the window");
-        let flag = |cx: &mut Self, key| {
-            fields.get(key).and_then(|node| cx.boolean(node, &fields.path_of(key))).unwrap_or(false)
-        };
         GivenWindow {
             task: self.required_text(&fields, "task", "the window"),
             cpu: cpu.and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)).unwrap_or(0),
             offset: self.required_duration(&fields, "offset", "the window"),
             length: self.required_duration(&fields, "length", "the window"),
-            activate: flag(self, "activate"),
-            deadline: flag(self, "deadline"),
+            activate: self.flag(&fields, "activate"),
+            deadline: self.flag(&fields, "deadline"),
         }
     }
 }
@@ -304,6 +308,7 @@ fn unread_task() -> Task {
         offset: None,
         jitter: None,
         cpu: None,
+        migrate: false,
         priority: None,
         on_miss: OnMiss::default(),
         max_misses: None,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpus::CpuSet;
 use crate::system::System;
 use crate::time::Duration;
 
@@ -63,6 +64,12 @@ pub struct PlannedJob {
 impl Plan {
     /// The version that this code reads and writes.
     pub const VERSION: u32 = 1;
+
+    /// The CPUs of the windows of a task or pool.
+    pub fn cpus(&self, name: &str) -> CpuSet {
+        let serves = |table: &&CpuTable| table.windows.iter().any(|window| window.task == name);
+        self.tables.iter().filter(serves).map(|table| table.cpu).collect()
+    }
 
     /// The jobs of `task` in one cycle, in order of their nominal instants.
     ///

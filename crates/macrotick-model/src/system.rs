@@ -114,6 +114,9 @@ pub struct Task {
     pub jitter: Option<Duration>,
     /// The CPU; `None` leaves it to the solver.
     pub cpu: Option<u32>,
+    /// Where it fits on no CPU, it may have windows on several, one after the other.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub migrate: bool,
     /// `SCHED_FIFO` priority under the `fifo` backend, 1..=99; `None`: rate-monotonic order.
     pub priority: Option<u8>,
     /// What the kernel class does when a job is a miss.

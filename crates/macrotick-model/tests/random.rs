@@ -65,6 +65,7 @@ fn task(random: &mut Random, index: u64) -> Task {
         2 => Workload::UdpReceive { spin, at: "[::1]:5000".into() },
         _ => Workload::Program(vec![random.text(), random.text()]),
     };
+    let cpu = random.maybe(|random| random.below(2) as u32);
     Task {
         name: ["t", "null", "0", "1.5", "true", "a_b"][random.below(6) as usize].to_string() + &format!("-{index}"),
         period,
@@ -72,7 +73,8 @@ fn task(random: &mut Random, index: u64) -> Task {
         deadline: random.maybe(|random| random.micros(100, 1000)).unwrap_or(period),
         offset: random.maybe(|random| random.micros(0, 999)),
         jitter: random.maybe(|random| random.micros(0, 100)),
-        cpu: random.maybe(|random| random.below(2) as u32),
+        cpu,
+        migrate: cpu.is_none() && random.below(2) == 0,
         priority: random.maybe(|random| 1 + random.below(99) as u8),
         on_miss: OnMiss::ALL[random.below(4) as usize],
         max_misses: random.maybe(|random| 1 + random.below(9) as u32),

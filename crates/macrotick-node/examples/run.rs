@@ -64,6 +64,7 @@ fn tiny_plan() -> Plan {
         offset: None,
         jitter: None,
         cpu: Some(0),
+        migrate: false,
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,

@@ -234,6 +234,7 @@ pub(crate) mod tests {
             offset: None,
             jitter: None,
             cpu: None,
+            migrate: false,
             priority,
             on_miss: OnMiss::Resume,
             max_misses: None,

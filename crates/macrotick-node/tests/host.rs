@@ -172,6 +172,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
             offset: None,
             jitter: None,
             cpu: Some(0),
+            migrate: false,
             priority: None,
             on_miss: OnMiss::Resume,
             max_misses: None,

@@ -101,6 +101,7 @@ fn task(random: &mut Random, index: usize, share: i64, sum: i64, shape: &Shape) 
         offset: offset.filter(|_| !phased || index % 4 == 0),
         jitter: phased.then(|| Duration::from_nanos(random.between(0, 50) * grid).min(deadline)),
         cpu: random.chance(10).then(|| random.below(u64::from(shape.cpus)) as u32),
+        migrate: false,
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,

@@ -21,10 +21,7 @@ impl Context {
             budget: self.required_duration(&fields, "budget", &what),
             cpu: fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)),
             order: self.order(&fields, &what),
-            slack: fields
-                .get("slack")
-                .and_then(|node| self.boolean(node, &fields.path_of("slack")))
-                .unwrap_or_default(),
+            slack: self.flag(&fields, "slack"),
             cgroup: self.optional_text(&fields, "cgroup"),
             kernel_threads: self.optional_items(&fields, "kernel-threads", Self::kernel_thread),
             name,

@@ -45,6 +45,10 @@ impl Rules<'_> {
         }
         if let Some(cpu) = task.cpu {
             self.cpu(&at("cpu"), cpu);
+            if task.migrate {
+                let text = format!("task `{}` may migrate, but is pinned to CPU {cpu}", task.name);
+                self.add(at("migrate"), &[&at("cpu")], text).hint = Some("leave out `cpu` or `migrate`".into());
+            }
         }
         if let Some(priority) = task.priority {
             self.range(path, "priority", i64::from(priority), &PRIORITY_RANGE);

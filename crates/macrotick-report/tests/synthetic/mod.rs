@@ -34,6 +34,7 @@ fn task(name: &str, period_ms: i64, wcet_us: i64) -> Task {
         offset: None,
         jitter: None,
         cpu: Some(0),
+        migrate: false,
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,

@@ -1,0 +1,96 @@
+//! A set of CPUs, in the few forms that people and files read.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The CPUs of a task or pool, each once and in ascending order: mostly one.
+///
+/// As text it is `0`, `0, 1`, or `-` without any; in JSON a number, a list, or `null`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
+pub struct CpuSet(Vec<u32>);
+
+impl CpuSet {
+    /// All of them.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// The lowest.
+    pub fn first(&self) -> Option<u32> {
+        self.0.first().copied()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether there are two or more.
+    pub fn is_several(&self) -> bool {
+        self.0.len() > 1
+    }
+}
+
+impl FromIterator<u32> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
+        let mut cpus: Vec<u32> = cpus.into_iter().collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        CpuSet(cpus)
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.pad("-");
+        }
+        f.pad(&self.0.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    None(()),
+    One(u32),
+    Several(Vec<u32>),
+}
+
+impl From<Written> for CpuSet {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::None(()) => CpuSet::default(),
+            Written::One(cpu) => CpuSet(vec![cpu]),
+            Written::Several(cpus) => cpus.into_iter().collect(),
+        }
+    }
+}
+
+impl From<CpuSet> for Written {
+    fn from(CpuSet(cpus): CpuSet) -> Self {
+        match cpus.as_slice() {
+            [] => Written::None(()),
+            &[cpu] => Written::One(cpu),
+            _ => Written::Several(cpus),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_written_and_read_back() {
+        for (cpus, text, json) in
+            [(vec![], "-", "null"), (vec![3], "3", "3"), (vec![2, 0, 2], "0, 2", "[0,2]"), (vec![1, 1], "1", "1")]
+        {
+            let set: CpuSet = cpus.into_iter().collect();
+            assert_eq!((set.to_string(), serde_json::to_string(&set).unwrap()), (text.into(), json.into()));
+            assert_eq!(serde_json::from_str::<CpuSet>(json).unwrap(), set);
+        }
+    }
+}
