@@ -82,7 +82,7 @@ fn windows_of<'a>(task: &Task, served: &[(u32, &'a Window)], violations: &mut Ve
         if let Some(pinned) = task.cpu.filter(|&pinned| pinned != cpu) {
             violations.push(Violation::WrongCpu { task: task.name.clone(), cpu, pinned });
         }
-        if index > 0 {
+        if index > 0 && !task.migrate {
             violations.push(Violation::Migrates { task: task.name.clone(), cpu, other: cpus[0] });
         }
     }

@@ -5,6 +5,7 @@
 
 mod chains;
 mod jobs;
+mod parallel;
 mod pools;
 mod sync;
 mod text;
@@ -117,6 +118,7 @@ pub fn check(plan: &Plan) -> Verdict {
     for task in &plan.system.tasks {
         let windows = served.get(task.name.as_str()).map_or(&[][..], Vec::as_slice);
         let jobs = jobs::replay(plan, task, windows, &mut verdict.violations);
+        parallel::check(plan, task, windows, &mut verdict.violations);
         verdict.tasks.extend(jobs::judge(plan, task, &jobs, &mut verdict.violations));
         replayed.push(jobs);
     }

@@ -47,8 +47,10 @@ pub enum Violation {
     Sync { cpu: u32, window: usize, begin: Duration, end: Duration, sync: Duration },
     /// A task without a window.
     NoWindow { task: String },
-    /// A task with windows on two CPUs.
+    /// A task with windows on two CPUs that may not migrate.
     Migrates { task: String, cpu: u32, other: u32 },
+    /// A window of a task that begins, with the lead before an ACTIVATE, while one on another CPU is open.
+    Parallel { task: String, cpu: u32, offset: Duration, begin: Duration, other: u32, end: Duration },
     /// A task not on the CPU it is pinned to.
     WrongCpu { task: String, cpu: u32, pinned: u32 },
     /// A window of a task between a DEADLINE and the next ACTIVATE, or of a task that is never activated.
@@ -136,6 +138,11 @@ impl fmt::Display for Violation {
             ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),
             Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),
+            Parallel { task, cpu, offset, begin, other, end } => write!(
+                f,
+                "task `{task}`: the window at {offset} on CPU {cpu} begins, with its lead, at {begin}, before one on CPU \
+                 {other} ends at {end}"
+            ),
             WrongCpu { task, cpu, pinned } => {
                 write!(f, "task `{task}` is pinned to CPU {pinned} and has windows on CPU {cpu}")
             }
