@@ -41,6 +41,27 @@ impl Demand {
         self.offset.unwrap_or(Duration::ZERO)
     }
 
+    /// The earliest and the latest start of job 0 of a task with the same windows in every period.
+    pub fn starts(&self) -> (Duration, Duration) {
+        let slack = self.deadline - self.wcet;
+        match (self.offset, self.jitter) {
+            (Some(offset), Some(jitter)) => (offset, offset + jitter.min(slack)),
+            (Some(offset), None) => (offset, offset + slack),
+            (None, Some(_)) => (Duration::ZERO, self.period - self.wcet),
+            (None, None) => (Duration::ZERO, slack),
+        }
+    }
+
+    /// The instant by which a job 0 that starts at `start` must be done: by its deadline, and before the next one's lead.
+    pub fn limit(&self, start: Duration) -> Duration {
+        let deadline = match (self.offset, self.jitter) {
+            // The solver chooses the release, and keeps every job within its period.
+            (None, Some(_)) => (start + self.deadline).min(self.period),
+            _ => self.release() + self.deadline,
+        };
+        deadline.min(start + self.period - self.lead)
+    }
+
     /// Time needed in one cycle, leads included.
     pub fn per_cycle(&self, cycle: Duration) -> Duration {
         (self.wcet + self.lead) * (cycle / self.period)

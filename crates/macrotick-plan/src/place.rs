@@ -48,7 +48,7 @@ impl Search<'_> {
     /// In order of preference: behind the hint before elsewhere; in one window, unless done soon is better; off the
     /// common grid. Within that the earliest phase.
     pub fn run(&self) -> Option<Vec<Part>> {
-        let (earliest, latest) = self.starts();
+        let (earliest, latest) = self.demand.starts();
         let hint = self.hint_within(earliest);
         let ranges = [(hint, latest), (earliest, latest.min(hint))];
         let forms: &[bool] = if self.rather_whole { &[true, false] } else { &[false] };
@@ -63,28 +63,6 @@ impl Search<'_> {
             }
         }
         None
-    }
-
-    /// The earliest and the latest start of job 0.
-    fn starts(&self) -> (Duration, Duration) {
-        let Demand { period, wcet, deadline, .. } = *self.demand;
-        let slack = deadline - wcet;
-        match (self.demand.offset, self.demand.jitter) {
-            (Some(offset), Some(jitter)) => (offset, offset + jitter.min(slack)),
-            (Some(offset), None) => (offset, offset + slack),
-            (None, Some(_)) => (Duration::ZERO, period - wcet),
-            (None, None) => (Duration::ZERO, slack),
-        }
-    }
-
-    /// The instant by which a job that starts at `start` must be done: by its deadline, and before the next one's lead.
-    fn limit(&self, start: Duration) -> Duration {
-        let deadline = match (self.demand.offset, self.demand.jitter) {
-            // The solver chooses the release, and keeps every job within its period.
-            (None, Some(_)) => (start + self.demand.deadline).min(self.demand.period),
-            _ => self.demand.release() + self.demand.deadline,
-        };
-        deadline.min(start + self.demand.period - self.demand.lead)
     }
 
     fn hint_within(&self, earliest: Duration) -> Duration {
@@ -126,12 +104,12 @@ impl Search<'_> {
 
     fn one(&self, start: Duration, free_until: Duration) -> Option<Vec<Part>> {
         let end = start + self.demand.wcet;
-        (end <= free_until.min(self.limit(start))).then(|| vec![(start, self.demand.wcet)])
+        (end <= free_until.min(self.demand.limit(start))).then(|| vec![(start, self.demand.wcet)])
     }
 
     /// Takes free time from `start` on until the wcet is together. No part is shorter than the quantum.
     fn several(&self, start: Duration) -> Option<Vec<Part>> {
-        let limit = self.limit(start);
+        let limit = self.demand.limit(start);
         let (mut parts, mut missing, mut from) = (Vec::new(), self.demand.wcet, start);
         loop {
             let (free, end) = self.occupancy.next_free(self.demand.period, from)?;
