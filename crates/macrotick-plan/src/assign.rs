@@ -1,9 +1,12 @@
 //! Which CPU serves which task and which pool.
 
+use std::cmp::Reverse;
+
 use macrotick_model::{Duration, SyncWindow, System};
 
 use crate::demand::Demand;
 use crate::error::PlanError;
+use crate::split::Splitting;
 use crate::CAP_PERMILLE;
 
 /// The load of each CPU while tasks are assigned and moved.
@@ -14,14 +17,22 @@ pub(crate) struct Assignment {
     capacity: Duration,
     cpus: Vec<u32>,
     load: Vec<Duration>,
-    /// For each task the index of its CPU.
+    /// For each task the index of its CPU; zero for one that is split.
     pub of: Vec<usize>,
+    /// For each task that is split and placed, what each CPU gives to each of its jobs.
+    pub shares: Vec<Vec<Duration>>,
 }
 
 impl Assignment {
     /// Spreads tasks and pools (worst fit: each on the emptiest CPU), or, where that leaves no room for a big one, packs
-    /// them (best fit). Pinned ones come first, tasks before pools, then the demanding ones.
-    pub fn new(demands: &[Demand], system: &System, cycle: Duration) -> Result<Assignment, PlanError> {
+    /// them (best fit). Pinned ones come first, tasks before pools, then the demanding ones. Tasks that are split have no
+    /// CPU.
+    pub fn new(
+        demands: &[Demand],
+        system: &System,
+        cycle: Duration,
+        splitting: &Splitting,
+    ) -> Result<Assignment, PlanError> {
         let cpus = &system.cpus;
         let empty = Assignment {
             cycle,
@@ -29,6 +40,7 @@ impl Assignment {
             cpus: cpus.clone(),
             load: vec![Duration::ZERO; cpus.len()],
             of: vec![0; demands.len()],
+            shares: vec![Vec::new(); demands.len()],
         };
         let demand: Duration = demands.iter().map(|task| task.per_cycle(cycle)).sum();
         let capacity = empty.capacity * cpus.len() as i64;
@@ -37,13 +49,61 @@ impl Assignment {
             let pools = demands.iter().any(Demand::is_pool);
             return Err(PlanError::Overload { pools, demand, lead, capacity, cycle, cpus: cpus.len() });
         }
-        let mut order: Vec<usize> = (0..demands.len()).collect();
+        let mut order: Vec<usize> = (0..demands.len()).filter(|&task| !splitting.has(task)).collect();
         order.sort_by_key(|&task| {
             let demand = &demands[task];
-            (demand.cpu.is_none(), demand.is_pool(), std::cmp::Reverse(demand.per_cycle(cycle)), task)
+            (demand.cpu.is_none(), demand.is_pool(), Reverse(demand.per_cycle(cycle)), task)
         });
         let spread = empty.clone().fill(demands, &order, false);
         spread.or_else(|error| empty.fill(demands, &order, true).map_err(|_| error))
+    }
+
+    /// Shares the jobs of a task out over as few CPUs as have room for them, at least two, in proportion to that room.
+    /// Tells whether there are such. A lead is kept on each, as a job may begin anywhere.
+    pub fn share(&mut self, task: usize, demand: &Demand, macrotick: Duration, shortest: Duration) -> bool {
+        let jobs = self.cycle / demand.period;
+        let on_grid = |length: Duration| length - length % macrotick;
+        let per_job = |free: Duration| on_grid(Duration::from_nanos(free.as_nanos() / jobs)) - demand.lead;
+        let mut room: Vec<(Duration, usize)> = self.free().into_iter().map(per_job).zip(0..).collect();
+        room.retain(|&(free, _)| free >= shortest);
+        room.sort_by_key(|&(free, cpu)| (Reverse(free), cpu));
+        let enough = |count: &usize| room[..*count].iter().map(|&(free, _)| free).sum::<Duration>() >= demand.wcet;
+        let Some(count) = (2..=room.len()).find(enough) else {
+            return false;
+        };
+        room.truncate(count);
+        let all: Duration = room.iter().map(|&(free, _)| free).sum();
+        let mut shares = vec![Duration::ZERO; self.cpus.len()];
+        let mut rest = demand.wcet;
+        for &(free, cpu) in &room {
+            let share = i128::from(demand.wcet.as_nanos()) * i128::from(free.as_nanos()) / i128::from(all.as_nanos());
+            shares[cpu] = on_grid(Duration::from_nanos(share as i64));
+            rest -= shares[cpu];
+        }
+        // What was rounded down is less than a macrotick on each.
+        for &(free, cpu) in &room {
+            let more = rest.min(free - shares[cpu]);
+            shares[cpu] += more;
+            rest -= more;
+        }
+        for (cpu, &share) in shares.iter().enumerate().filter(|(_, &share)| share > Duration::ZERO) {
+            self.load[cpu] += (share + demand.lead) * jobs;
+        }
+        self.shares[task] = shares;
+        true
+    }
+
+    /// Whether a task is on a CPU, which is told by its index, or has a share there.
+    pub fn has(&self, task: usize, cpu: usize, splitting: &Splitting) -> bool {
+        match splitting.has(task) {
+            true => self.shares[task].get(cpu).is_some_and(|&share| share > Duration::ZERO),
+            false => self.of[task] == cpu,
+        }
+    }
+
+    /// What windows and leads may still take of each CPU in one cycle.
+    pub fn free(&self) -> Vec<Duration> {
+        self.load.iter().map(|&load| self.capacity - load).collect()
     }
 
     pub fn cpu(&self, task: usize) -> u32 {

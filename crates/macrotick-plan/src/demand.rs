@@ -24,6 +24,8 @@ pub(crate) struct Demand {
     /// for a pool.
     pub lead: Duration,
     pub cpu: Option<u32>,
+    /// Where it fits on no CPU, it may be split over several.
+    pub migrate: bool,
 }
 
 impl Demand {
@@ -105,6 +107,7 @@ fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
         jitter: task.jitter.map(|jitter| jitter - jitter % grid),
         lead: lead(system),
         cpu: task.cpu,
+        migrate: task.migrate,
     })
 }
 
@@ -120,6 +123,7 @@ fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
         jitter: None,
         lead: Duration::ZERO,
         cpu: pool.cpu,
+        migrate: false,
     })
 }
 

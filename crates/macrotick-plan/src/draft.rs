@@ -45,12 +45,15 @@ pub(crate) enum Failure {
     Place(Vec<usize>),
     /// These tasks miss deadlines under EDF.
     Miss(Vec<usize>),
+    /// This task is split, and its jobs have too little in the gaps.
+    Split(usize),
 }
 
 impl Problem<'_> {
     /// Changes decisions of the draft. Each change is made a few times per task and CPU at most, so this ends.
     pub(crate) fn mend(&self, draft: &mut Draft, failure: Failure) -> Result<(), PlanError> {
         match failure {
+            Failure::Split(task) => Err(self.no_pieces(task)),
             Failure::Place(tasks) => tasks.into_iter().try_for_each(|task| self.mend_place(draft, task)),
             Failure::Miss(tasks) => {
                 draft.rounds += 1;
@@ -69,7 +72,7 @@ impl Problem<'_> {
 
     /// The tasks to place on a phase because of those that missed.
     fn promoted(&self, draft: &Draft, missed: &[usize]) -> Vec<usize> {
-        let open = |task: &usize| !draft.placed[*task] && !draft.unplaceable[*task];
+        let open = |task: &usize| !draft.placed[*task] && !draft.unplaceable[*task] && !self.splitting.has(*task);
         let mut promoted: Vec<usize> = missed.iter().copied().filter(open).collect();
         if draft.rounds > GENTLE_ROUNDS && !promoted.is_empty() {
             let mut late = vec![false; draft.assignment.len()];
@@ -85,6 +88,9 @@ impl Problem<'_> {
             draft.pushes[task] += 1;
             draft.urgency[task] = 1 + draft.urgency.iter().max().copied().unwrap_or(0);
             return Ok(());
+        }
+        if self.splitting.has(task) {
+            return Err(self.no_pieces(task));
         }
         if self.demands[task].needs_phase() {
             return self.relocate(draft, task).ok_or_else(|| self.no_phase(draft, task));
@@ -104,7 +110,8 @@ impl Problem<'_> {
     }
 
     fn others(&self, draft: &Draft, task: usize) -> Vec<String> {
-        let same = |&other: &usize| other != task && draft.assignment.of[other] == draft.assignment.of[task];
+        let cpu = draft.assignment.of[task];
+        let same = |&other: &usize| other != task && draft.assignment.has(other, cpu, &self.splitting);
         let mut others: Vec<usize> = (0..self.demands.len()).filter(same).collect();
         others.sort_by_key(|&other| (Reverse(self.demands[other].per_cycle(self.cycle)), other));
         others.into_iter().map(|other| self.demands[other].name.clone()).collect()
@@ -114,6 +121,11 @@ impl Problem<'_> {
         let Demand { ref name, wcet, period, lead, .. } = self.demands[task];
         let (cpu, others) = (draft.assignment.cpu(task), self.others(draft, task));
         PlanError::NoPhase { task: name.clone(), cpu, wcet, period, lead, others }
+    }
+
+    pub(crate) fn no_pieces(&self, task: usize) -> PlanError {
+        let Demand { ref name, wcet, deadline, lead, .. } = self.demands[task];
+        PlanError::Pieces { task: name.clone(), wcet, deadline, lead }
     }
 
     fn missed(&self, draft: &Draft, task: usize) -> PlanError {

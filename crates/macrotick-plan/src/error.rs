@@ -172,6 +172,29 @@ pub enum PlanError {
         /// What else is on that CPU.
         others: Vec<String>,
     },
+    /// The jobs of a task that may migrate are not done in time on several CPUs either.
+    #[error(
+        "task `{task}`: no pieces on several CPUs give each job {wcet} within {deadline}{}",
+        with_lead(.lead)
+    )]
+    Pieces {
+        /// The task.
+        task: String,
+        /// Time per job.
+        wcet: Duration,
+        /// From release to deadline.
+        deadline: Duration,
+        /// The lead of each job on the grid; zero where the system has none.
+        lead: Duration,
+    },
+    /// There is no table with every task on one CPU, and none with those that may migrate on several.
+    #[error("{whole}; with tasks on several CPUs: {split}")]
+    Split {
+        /// Why not with every task on one CPU.
+        whole: Box<PlanError>,
+        /// Why not with tasks on several, as last tried.
+        split: Box<PlanError>,
+    },
     /// Every table that was found exceeds a chain's bound.
     #[error("chain `{chain}`: the best {kind} found is {reached}, the bound is {bound}")]
     Chain {
@@ -192,6 +215,23 @@ pub enum PlanError {
         /// `MACROTICK_MAX_WINDOWS`.
         limit: usize,
     },
+}
+
+impl PlanError {
+    /// The task or pool that there is no place or time for.
+    pub(crate) fn unplaced(&self) -> Option<&str> {
+        use PlanError::*;
+        match self {
+            NoRoom { task, .. } | NoPhase { task, .. } | Deadline { task, .. } | Pieces { task, .. } => Some(task),
+            NoHyperperiod
+            | NoTable
+            | Grid { .. }
+            | Overload { .. }
+            | Chain { .. }
+            | TooManyWindows { .. }
+            | Split { .. } => None,
+        }
+    }
 }
 
 /// What the lead adds to what jobs need.

@@ -13,6 +13,8 @@
 //!
 //! A jitter bound is always planned as none at all: starts of a placed task do not vary.
 //!
+//! A task that may migrate is split over several CPUs where there is no table without ([`crate::split`]).
+//!
 //! Sync windows are taken before anything else, on every CPU.
 //!
 //! Before each start the CPU is left free for the lead. For placed tasks the lead is taken together with the first
@@ -25,12 +27,14 @@ use macrotick_model::{CpuTable, Duration, SyncWindow, System};
 
 use crate::assign::Assignment;
 use crate::chains::{self, Reached};
-use crate::demand::{demands, lead, quantum, Demand};
+use crate::demand::{demands, lead, quantum, round_up, Demand};
 use crate::draft::{Draft, Failure, Layout};
 use crate::edf::{Filling, Gap};
 use crate::error::PlanError;
 use crate::occupancy::Occupancy;
+use crate::pieces::{self, Place, SHORTEST_PIECE};
 use crate::place::{Part, Search};
+use crate::split::Splitting;
 use crate::table::{self, Piece};
 
 /// Eighths of its period by which the first task of a chain is shifted, to try other phases.
@@ -60,7 +64,7 @@ struct Strategy {
 }
 
 pub(crate) struct Problem<'a> {
-    system: &'a System,
+    pub system: &'a System,
     pub cycle: Duration,
     /// What is kept free before each job; the demand of each task has it, too.
     pub lead: Duration,
@@ -69,45 +73,52 @@ pub(crate) struct Problem<'a> {
     paths: Vec<Vec<usize>>,
     /// Position in a chain, for ties under EDF.
     ranks: Vec<usize>,
+    pub splitting: Splitting,
 }
 
 pub(crate) fn tables(system: &System, cycle: Duration) -> Result<Vec<CpuTable>, PlanError> {
     let problem = Problem::new(system, cycle)?;
-    let (mut best, mut failure): (Option<Reached>, Option<PlanError>) = (None, None);
-    for strategy in problem.strategies() {
-        // Other phases of a chain mend its times, not a load that has no table at all.
-        if strategy.turn > 0 && best.is_none() {
-            break;
-        }
-        let pieces = match problem.solve(strategy) {
-            Ok(pieces) => pieces,
-            Err(error) => {
-                failure.get_or_insert(error);
-                continue;
-            }
-        };
-        let reached = chains::measure(&system.chains, &problem.paths, &pieces, cycle);
-        let worst = reached.into_iter().filter(|reached| !reached.kept()).max_by_key(Reached::excess);
-        let Some(worst) = worst else {
-            return table::tables(&system.cpus, &pieces, &problem.demands);
-        };
-        if best.is_none_or(|best| worst.excess() < best.excess()) {
-            best = Some(worst);
-        }
-    }
-    Err(match (best, failure) {
-        (Some(best), _) => PlanError::Chain {
-            chain: system.chains[best.chain].name.clone(),
-            kind: best.kind,
-            bound: best.bound,
-            reached: best.reached,
-        },
-        (None, Some(error)) => error,
-        (None, None) => unreachable!("there is always a strategy"),
-    })
+    problem.tables().or_else(|whole| problem.split(whole))
 }
 
 impl<'a> Problem<'a> {
+    /// The tables, with tasks split as the problem says.
+    pub(crate) fn tables(&self) -> Result<Vec<CpuTable>, PlanError> {
+        let chains = &self.system.chains;
+        let (mut best, mut failure): (Option<Reached>, Option<PlanError>) = (None, None);
+        for strategy in self.strategies() {
+            // Other phases of a chain mend its times, not a load that has no table at all.
+            if strategy.turn > 0 && best.is_none() {
+                break;
+            }
+            let pieces = match self.solve(strategy) {
+                Ok(pieces) => pieces,
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    continue;
+                }
+            };
+            let reached = chains::measure(chains, &self.paths, &pieces, self.cycle);
+            let worst = reached.into_iter().filter(|reached| !reached.kept()).max_by_key(Reached::excess);
+            let Some(worst) = worst else {
+                return table::tables(&self.system.cpus, &pieces, &self.demands);
+            };
+            if best.is_none_or(|best| worst.excess() < best.excess()) {
+                best = Some(worst);
+            }
+        }
+        Err(match (best, failure) {
+            (Some(best), _) => PlanError::Chain {
+                chain: chains[best.chain].name.clone(),
+                kind: best.kind,
+                bound: best.bound,
+                reached: best.reached,
+            },
+            (None, Some(error)) => error,
+            (None, None) => unreachable!("there is always a strategy"),
+        })
+    }
+
     fn new(system: &'a System, cycle: Duration) -> Result<Problem<'a>, PlanError> {
         let demands = demands(system)?;
         let index = |name: &String| {
@@ -120,7 +131,13 @@ impl<'a> Problem<'a> {
                 ranks[task] = ranks[task].min(position);
             }
         }
-        Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks })
+        let splitting = Splitting::none(demands.len());
+        Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks, splitting })
+    }
+
+    /// The shortest piece of a job that is split, on the grid.
+    pub(crate) fn shortest_piece(&self) -> Duration {
+        round_up(SHORTEST_PIECE, self.system.macrotick).max(quantum(self.system.macrotick))
     }
 
     fn strategies(&self) -> Vec<Strategy> {
@@ -136,9 +153,12 @@ impl<'a> Problem<'a> {
     fn solve(&self, strategy: Strategy) -> Result<Vec<Vec<Piece>>, PlanError> {
         let count = self.demands.len();
         let in_chain = |task: usize| strategy.order != Order::Unplaced && self.ranks[task] != usize::MAX;
+        let split = |task: usize| self.splitting.has(task);
+        let whole = |task: usize| !split(task) && (self.demands[task].needs_phase() || in_chain(task));
+        let placed = |task: usize| whole(task) || (split(task) && self.splitting.is_placed());
         let mut draft = Draft {
-            assignment: Assignment::new(&self.demands, self.system, self.cycle)?,
-            placed: (0..count).map(|task| self.demands[task].needs_phase() || in_chain(task)).collect(),
+            assignment: self.assign()?,
+            placed: (0..count).map(placed).collect(),
             unplaceable: vec![false; count],
             urgency: vec![0; count],
             pushes: vec![0; count],
@@ -154,16 +174,28 @@ impl<'a> Problem<'a> {
         }
     }
 
+    fn assign(&self) -> Result<Assignment, PlanError> {
+        let mut assignment = Assignment::new(&self.demands, self.system, self.cycle, &self.splitting)?;
+        for task in self.splitting.tasks().filter(|_| self.splitting.is_placed()) {
+            let (demand, shortest) = (&self.demands[task], self.shortest_piece());
+            if !assignment.share(task, demand, self.system.macrotick, shortest) {
+                return Err(self.no_pieces(task));
+            }
+        }
+        Ok(assignment)
+    }
+
     /// The pieces of each CPU.
     fn lay_out(&self, draft: &mut Draft, strategy: Strategy) -> Result<Vec<Vec<Piece>>, Failure> {
         let parts = self.place_all(draft, strategy)?;
         let mut taken = vec![Vec::new(); draft.assignment.len()];
-        for (task, parts) in parts.iter().enumerate() {
-            self.unroll(task, parts, &mut taken[draft.assignment.of[task]]);
+        for (task, places) in parts.iter().enumerate() {
+            self.unroll(task, places, &mut taken);
         }
         let mut missed = Vec::new();
         for (cpu, taken) in taken.into_iter().enumerate() {
-            let here = |&task: &usize| draft.assignment.of[task] == cpu && !draft.placed[task];
+            let here =
+                |&task: &usize| draft.assignment.of[task] == cpu && !draft.placed[task] && !self.splitting.has(task);
             let tasks: Vec<usize> = (0..self.demands.len()).filter(here).collect();
             let taken = table::joined(taken);
             let same = |layout: &Layout| layout.tasks == tasks && layout.taken == taken;
@@ -179,45 +211,32 @@ impl<'a> Problem<'a> {
             return Err(Failure::Miss(missed));
         }
         let whole = |layout: Layout| layout.taken.into_iter().chain(layout.result.unwrap_or_default()).collect();
-        Ok(draft.done.drain(..).flatten().map(|layout| table::joined(whole(layout))).collect())
+        let pieces: Vec<Vec<Piece>> = draft.done.drain(..).flatten().map(whole).collect();
+        let pieces = match self.splitting.is_placed() {
+            true => pieces,
+            false => self.fill_gaps_of_all(draft, pieces)?,
+        };
+        Ok(pieces.into_iter().map(table::joined).collect())
     }
 
     /// The windows of job 0 of each placed task; none for the others.
-    fn place_all(&self, draft: &Draft, strategy: Strategy) -> Result<Vec<Vec<Part>>, Failure> {
+    fn place_all(&self, draft: &Draft, strategy: Strategy) -> Result<Vec<Vec<Place>>, Failure> {
         let order = self.order(draft, strategy.order);
-        let mut parts: Vec<Vec<Part>> = vec![Vec::new(); self.demands.len()];
-        let mut occupancies: Vec<Occupancy> = (0..draft.assignment.len())
-            .map(|cpu| {
-                let here = order.iter().filter(|&&task| draft.assignment.of[task] == cpu);
-                let mut occupancy = Occupancy::new(here.map(|&task| self.demands[task].period));
-                if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync {
-                    occupancy.take(offset, length, period);
-                }
-                occupancy
-            })
-            .collect();
+        let mut parts: Vec<Vec<Place>> = vec![Vec::new(); self.demands.len()];
+        let mut occupancies: Vec<Occupancy> =
+            (0..draft.assignment.len()).map(|cpu| self.occupancy(draft, &order, cpu)).collect();
         let mut unplaced = Vec::new();
         for task in order {
-            let occupancy = &mut occupancies[draft.assignment.of[task]];
-            let hint = self.hint(task, strategy, &parts);
-            let search = Search {
-                occupancy,
-                demand: &self.demands[task],
-                macrotick: self.system.macrotick,
-                quantum: quantum(self.system.macrotick),
-                hint: hint.unwrap_or(Duration::ZERO),
-                rather_whole: hint.is_none(),
+            let found = match self.splitting.slot(task) {
+                Some(slot) => self.place_split(draft, task, slot, &occupancies),
+                None => self.place(draft, task, self.hint(task, strategy, &parts), &occupancies),
             };
-            match search.run() {
+            match found {
                 Some(found) => parts[task] = found,
                 None => unplaced.push(task),
             }
             let Demand { period, lead, .. } = self.demands[task];
-            for (index, &(start, length)) in parts[task].iter().enumerate() {
-                // A lead before offset 0 lies at the end of the period before.
-                let lead = if index == 0 { lead } else { Duration::ZERO };
-                occupancy.take(start + period - lead, length + lead, period);
-            }
+            pieces::take(&mut occupancies, &parts[task], lead, period);
         }
         if unplaced.is_empty() {
             Ok(parts)
@@ -226,8 +245,39 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Placed tasks in the order of placing: urgent ones and exact phases first, then fast before slow, tight before
-    /// loose, long before short.
+    /// A CPU with nothing on it but the sync windows, for those of the tasks that may come to it.
+    fn occupancy(&self, draft: &Draft, tasks: &[usize], cpu: usize) -> Occupancy {
+        let here = tasks.iter().filter(|&&task| self.splitting.has(task) || draft.assignment.of[task] == cpu);
+        let mut occupancy = Occupancy::new(here.map(|&task| self.demands[task].period));
+        if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync {
+            occupancy.take(offset, length, period);
+        }
+        occupancy
+    }
+
+    /// The windows of job 0 of a task on its CPU.
+    fn place(
+        &self,
+        draft: &Draft,
+        task: usize,
+        hint: Option<Duration>,
+        occupancies: &[Occupancy],
+    ) -> Option<Vec<Place>> {
+        let cpu = draft.assignment.of[task];
+        let search = Search {
+            occupancy: &occupancies[cpu],
+            demand: &self.demands[task],
+            macrotick: self.system.macrotick,
+            quantum: quantum(self.system.macrotick),
+            hint: hint.unwrap_or(Duration::ZERO),
+            rather_whole: hint.is_none(),
+        };
+        let place = |(start, length): Part| Place { cpu, start, length };
+        search.run().map(|parts| parts.into_iter().map(place).collect())
+    }
+
+    /// Placed tasks in the order of placing: urgent ones and exact phases first, then those that are split, fast before
+    /// slow, tight before loose, long before short.
     fn order(&self, draft: &Draft, order: Order) -> Vec<usize> {
         let mut tasks: Vec<usize> = (0..self.demands.len()).filter(|&task| draft.placed[task]).collect();
         tasks.sort_by_key(|&task| {
@@ -243,13 +293,14 @@ impl<'a> Problem<'a> {
                 _ => (Some(demand.period), None),
             };
             let position = unit.map(|chain| self.paths[chain].iter().position(|&other| other == task));
-            (Reverse(draft.urgency[task]), !exact, turn, Reverse(unit.is_some()), unit, position, own, task)
+            let whole = !self.splitting.has(task);
+            (Reverse(draft.urgency[task]), !exact, whole, turn, Reverse(unit.is_some()), unit, position, own, task)
         });
         tasks
     }
 
     /// Where a task of a chain should start: behind its predecessor, or on the strategy's turn.
-    fn hint(&self, task: usize, strategy: Strategy, parts: &[Vec<Part>]) -> Option<Duration> {
+    fn hint(&self, task: usize, strategy: Strategy, parts: &[Vec<Place>]) -> Option<Duration> {
         if strategy.order == Order::Unplaced {
             return None;
         }
@@ -260,20 +311,25 @@ impl<'a> Problem<'a> {
             let eighth = Duration::from_nanos(self.demands[task].period.as_nanos() / TURNS);
             return Some((eighth - eighth % grid) * strategy.turn);
         }
-        let end = |parts: &Vec<Part>| parts.last().map(|&(start, length)| start + length);
+        let end = |places: &Vec<Place>| places.last().map(Place::end);
         end(&parts[path[position - 1]]).or(Some(Duration::ZERO))
     }
 
-    /// Repeats the windows of job 0 over the cycle. No part crosses a multiple of the period, hence none the cycle.
-    fn unroll(&self, task: usize, parts: &[Part], pieces: &mut Vec<Piece>) {
+    /// Repeats the windows of job 0 over the cycle. No place crosses a multiple of the period, hence none the cycle.
+    fn unroll(&self, task: usize, places: &[Place], pieces: &mut [Vec<Piece>]) {
         let period = self.demands[task].period;
-        let last = parts.len().saturating_sub(1);
         for job in 0..self.cycle / period {
-            for (index, &(start, length)) in parts.iter().enumerate() {
-                let start = (start + period * job) % self.cycle;
-                let piece = Piece { start, length, task, activate: index == 0, deadline: index == last };
-                pieces.push(self.flagged(piece));
-            }
+            self.add_job(task, places, period * job, pieces);
+        }
+    }
+
+    /// The windows of a job that is later by `shift` than its places.
+    pub(crate) fn add_job(&self, task: usize, places: &[Place], shift: Duration, pieces: &mut [Vec<Piece>]) {
+        let last = places.len().saturating_sub(1);
+        for (index, &Place { cpu, start, length }) in places.iter().enumerate() {
+            let start = (start + shift) % self.cycle;
+            let piece = Piece { start, length, task, activate: index == 0, deadline: index == last };
+            pieces[cpu].push(self.flagged(piece));
         }
     }
 

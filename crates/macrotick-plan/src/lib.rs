@@ -10,10 +10,13 @@ mod draft;
 mod edf;
 mod error;
 mod folded;
+mod gaps;
 mod network;
 mod null;
 mod occupancy;
+mod pieces;
 mod place;
+mod split;
 mod table;
 
 use std::fmt;
