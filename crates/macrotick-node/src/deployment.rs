@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use macrotick_model::plan::PlannedJob;
-use macrotick_model::{Backend, Background, CpuTable, Duration, Load, Plan, Policy, Pool, Task, Workload};
+use macrotick_model::{Backend, Background, CpuSet, Duration, Load, Plan, Policy, Pool, Task, Workload};
 
 use crate::abi;
 use crate::error::NodeError;
@@ -33,9 +33,9 @@ pub struct Deployment {
 pub struct TaskDeployment {
     /// The task.
     pub task: Task,
-    /// The CPU of its windows.
-    pub cpu: u32,
-    /// Whether it is pinned to that CPU.
+    /// The CPUs of its windows: one, unless it migrates.
+    pub cpus: CpuSet,
+    /// Whether it is pinned to them.
     pub pinned: bool,
     /// Its jobs in one cycle.
     pub jobs: Vec<PlannedJob>,
@@ -63,15 +63,15 @@ impl Deployment {
         plan.system.background.iter().try_for_each(|background| decode_background(background, online))?;
         plan.system.pools.iter().try_for_each(|pool| decode_pool(plan, pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
-        let mut tasks = Vec::new();
+        let (mut tasks, mut remarks) = (Vec::new(), Vec::new());
         for (task, priority) in plan.system.tasks.iter().zip(priorities) {
-            let (cpu, jobs) = decode_task(plan, task, online)?;
+            let (cpus, jobs) = decode_task(plan, task, online)?;
+            remarks.extend(decode_migration(task, &cpus, options.backend)?);
             let capacity = capacity(plan.cycle, duration, jobs.len(), options.record_limit);
             let standing = standing(options.backend, task, priority);
             let pinned = options.backend != Backend::Deadline;
-            tasks.push(TaskDeployment { task: task.clone(), cpu, pinned, jobs, standing, capacity });
+            tasks.push(TaskDeployment { task: task.clone(), cpus, pinned, jobs, standing, capacity });
         }
-        let mut remarks = Vec::new();
         if options.backend == Backend::Deadline && online.len() > 1 {
             remarks.push("SCHED_DEADLINE cannot be pinned: tasks may run on any CPU".into());
         }
@@ -88,31 +88,43 @@ impl Deployment {
     }
 }
 
-fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(u32, Vec<PlannedJob>), NodeError> {
+fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<PlannedJob>), NodeError> {
     let name = || task.name.clone();
     if task.name.len() >= macrotick_uapi::NAME_LEN {
         return Err(NodeError::NameTooLong(name()));
     }
-    let cpu = cpu_of(plan, &task.name, online)?.ok_or_else(|| NodeError::NoActivation(name()))?;
+    let cpus = cpus_of(plan, &task.name, task.migrate, online)?;
     let jobs = plan.jobs(&task.name);
-    if jobs.is_empty() {
+    if cpus.is_empty() || jobs.is_empty() {
         return Err(NodeError::NoActivation(name()));
     }
     if let Workload::Program(command) = &task.workload {
         decode_program(&task.name, command)?;
     }
-    Ok((cpu, jobs))
+    Ok((cpus, jobs))
 }
 
-/// The CPU of all windows of a task or pool; `None`: it has none.
-fn cpu_of(plan: &Plan, name: &str, online: &[u32]) -> Result<Option<u32>, NodeError> {
-    let serves = |table: &&CpuTable| table.windows.iter().any(|window| window.task == name);
-    let cpus: Vec<u32> = plan.tables.iter().filter(serves).map(|table| table.cpu).collect();
-    match cpus.as_slice() {
-        [] => Ok(None),
-        &[cpu] if online.contains(&cpu) => Ok(Some(cpu)),
-        &[cpu] => Err(NodeError::CpuOffline { name: name.into(), cpu }),
-        _ => Err(NodeError::Migrates(name.into())),
+/// Who can serve a task on several CPUs. Under the stock policies it runs on any of them: the remark that says so.
+fn decode_migration(task: &Task, cpus: &CpuSet, backend: Backend) -> Result<Option<String>, NodeError> {
+    if !cpus.is_several() {
+        return Ok(None);
+    }
+    match backend {
+        Backend::Kernel | Backend::Deadline => Ok(None),
+        Backend::User => Err(NodeError::MigrateBackend { task: task.name.clone(), cpus: cpus.clone(), backend }),
+        Backend::Fifo | Backend::Other => Ok(Some(format!("task `{}` may run on any of the CPUs {cpus}", task.name))),
+    }
+}
+
+/// The CPUs of all windows of a task or pool: none, one, or several if it may migrate.
+fn cpus_of(plan: &Plan, name: &str, migrate: bool, online: &[u32]) -> Result<CpuSet, NodeError> {
+    let cpus = plan.cpus(name);
+    if cpus.is_several() && !migrate {
+        return Err(NodeError::Migrates(name.into()));
+    }
+    match cpus.as_slice().iter().find(|cpu| !online.contains(cpu)) {
+        Some(&cpu) => Err(NodeError::CpuOffline { name: name.into(), cpu }),
+        None => Ok(cpus),
     }
 }
 
@@ -127,7 +139,10 @@ fn decode_pool(plan: &Plan, pool: &Pool, backend: Backend, online: &[u32]) -> Re
     if pool.name.len() >= macrotick_uapi::NAME_LEN {
         return Err(NodeError::NameTooLong(name()));
     }
-    cpu_of(plan, &pool.name, online)?.map(drop).ok_or_else(|| NodeError::NoWindow(name()))
+    match cpus_of(plan, &pool.name, false, online)?.is_empty() {
+        true => Err(NodeError::NoWindow(name())),
+        false => Ok(()),
+    }
 }
 
 fn decode_background(background: &Background, online: &[u32]) -> Result<(), NodeError> {
@@ -217,7 +232,7 @@ pub fn background_standing(policy: Policy) -> Standing {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use macrotick_model::{ExecutionTime, OnMiss, PoolOrder, System, Window};
+    use macrotick_model::{CpuTable, ExecutionTime, OnMiss, PoolOrder, System, Window};
 
     use super::*;
 
@@ -312,6 +327,18 @@ pub(crate) mod tests {
         let mut moving = good.clone();
         moving.tables.push(CpuTable { cpu: 1, ..moving.tables[0].clone() });
         assert!(matches!(decode(&moving), Err(NodeError::Migrates(name)) if name == "a"));
+
+        moving.system.tasks[0].migrate = true;
+        let both: CpuSet = [0, 1].into_iter().collect();
+        let under = |backend| Deployment::decode(&moving, &RunOptions::new(backend), &[0, 1]);
+        let fault =
+            "task `a` has windows on the CPUs 0, 1, which needs the backend `kernel`: the backend `user` has a \
+                     dispatcher for each CPU, and none hands a task over";
+        assert_eq!(under(Backend::User).map(drop).unwrap_err().to_string(), fault);
+        let kernel = under(Backend::Kernel).unwrap();
+        assert_eq!((&kernel.tasks[0].cpus, kernel.remarks.len()), (&both, 0));
+        assert_eq!(under(Backend::Fifo).unwrap().remarks, ["task `a` may run on any of the CPUs 0, 1"]);
+        assert!(matches!(decode(&moving), Err(NodeError::CpuOffline { cpu: 1, .. })));
 
         let mut newer = good.clone();
         newer.version += 1;

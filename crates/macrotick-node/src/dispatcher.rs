@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
-use macrotick_model::{CpuTable, Duration, Instant};
+use macrotick_model::{CpuSet, CpuTable, Duration, Instant};
 
 use crate::abi::BlockHeader;
 use crate::child::Child;
@@ -106,7 +106,12 @@ impl Dispatcher {
         };
         let dispatcher = Dispatcher { pid, name: format!("dispatcher/{}", table.cpu) };
         let name = || dispatcher.name.clone();
-        sys::pin(pid, table.cpu).map_err(|source| NodeError::Pin { name: name(), cpu: table.cpu, source })?;
+        let cpus = [table.cpu];
+        sys::pin(pid, &cpus).map_err(|source| NodeError::Pin {
+            name: name(),
+            cpus: CpuSet::from_iter(cpus),
+            source,
+        })?;
         sys::set_standing(pid, DISPATCHER).map_err(|source| NodeError::Policy {
             name: name(),
             standing: DISPATCHER,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{Backend, Duration, Plan};
+use macrotick_model::{Backend, CpuSet, Duration, Plan};
 
 use crate::cgroup::GroupFault;
 use crate::kernel::Refusal;
@@ -31,9 +31,22 @@ pub enum NodeError {
     /// A pool without a window.
     #[error("the plan has no window for pool `{0}`")]
     NoWindow(String),
-    /// A task or pool has windows on more than one CPU.
+    /// A task or pool that may not migrate has windows on more than one CPU.
     #[error("`{0}` has windows on several CPUs")]
     Migrates(String),
+    /// The backend serves every task on one CPU.
+    #[error(
+        "task `{task}` has windows on the CPUs {cpus}, which needs the backend `kernel`: the backend `{backend}` has a \
+         dispatcher for each CPU, and none hands a task over"
+    )]
+    MigrateBackend {
+        /// The task.
+        task: String,
+        /// Its CPUs.
+        cpus: CpuSet,
+        /// The backend that was asked for.
+        backend: Backend,
+    },
     /// The backend follows no clock.
     #[error(
         "the system is on CLOCK_TAI, which only the kernel class follows: the backend `{0}` cannot move the table \
@@ -173,12 +186,12 @@ pub enum NodeError {
         source: io::Error,
     },
     /// A thread could not be pinned.
-    #[error("`{name}` cannot be pinned to CPU {cpu}")]
+    #[error("`{name}` cannot be pinned to CPU {cpus}")]
     Pin {
         /// The task or background load.
         name: String,
-        /// The CPU.
-        cpu: u32,
+        /// The CPU, or several.
+        cpus: CpuSet,
         /// Why not.
         source: io::Error,
     },

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use macrotick_model::{Duration, EntityCounters, Instant, OnMiss, Plan, Pool, PoolOrder, Task};
+use macrotick_model::{CpuSet, Duration, EntityCounters, Instant, OnMiss, Plan, Pool, PoolOrder, Task};
 use macrotick_uapi::{self as uapi, Device};
 
 use crate::cgroup;
@@ -62,6 +62,9 @@ pub enum Refusal {
     /// One task or pool on two CPUs.
     #[error("{0} and {1} are on different CPUs")]
     WindowMigrates(String, String),
+    /// One task on two CPUs at the same time.
+    #[error("{0} and {1} are open at the same time, leads included, and a task runs on one CPU at a time")]
+    WindowParallel(String, String),
     /// The windows and leads of a CPU take too much of it.
     #[error("the windows and leads of the CPU of {0} take more than 95 % of it")]
     Capacity(String),
@@ -140,6 +143,7 @@ impl Refusal {
             uapi::error::WINDOW_ORDER => Refusal::WindowOrder(window(index), window(other)),
             uapi::error::WINDOW_OVERLAP => Refusal::WindowOverlap(window(index), window(other)),
             uapi::error::WINDOW_MIGRATES => Refusal::WindowMigrates(window(index), window(other)),
+            uapi::error::WINDOW_PARALLEL => Refusal::WindowParallel(window(index), window(other)),
             uapi::error::CAPACITY => Refusal::Capacity(window(index)),
             uapi::error::INSTALLED if install.flags & uapi::SWAP != 0 => Refusal::Swapping,
             uapi::error::INSTALLED => Refusal::Installed,
@@ -186,7 +190,11 @@ impl Table {
         }
         windows.extend(sync_windows(plan));
         windows.sort_by_key(|window| (window.cpu, window.offset_ns));
-        let entities = tasks.iter().map(entity).chain(pools.iter().map(entity_of_pool)).collect();
+        let entities = tasks
+            .iter()
+            .map(|task| entity(task, &plan.cpus(&task.name)))
+            .chain(pools.iter().map(entity_of_pool))
+            .collect();
         Table { names, entities, windows }
     }
 
@@ -226,14 +234,17 @@ fn sync_windows(plan: &Plan) -> Vec<uapi::Window> {
     served.flat_map(|table| sync.starts(plan.cycle).map(move |start| window(table.cpu, start))).collect()
 }
 
-/// A task as the kernel knows it. To begin anew what it killed is the runner's business.
-fn entity(task: &Task) -> uapi::Entity {
-    let flags = match task.on_miss {
+/// A task as the kernel knows it, with the CPUs of its windows. To begin anew what it killed is the runner's business.
+fn entity(task: &Task, cpus: &CpuSet) -> uapi::Entity {
+    let on_miss = match task.on_miss {
         OnMiss::Resume => 0,
         OnMiss::Signal => uapi::MISS_SIGNAL,
         OnMiss::Kill | OnMiss::Restart => uapi::MISS_KILL,
     };
-    uapi::Entity { name: uapi::name(&task.name), flags, max_misses: task.max_misses.unwrap_or(0), slice_ns: 0 }
+    // Who may migrate and does not is like any other.
+    let migrate = if task.migrate && cpus.is_several() { uapi::MIGRATE } else { 0 };
+    let (name, max_misses) = (uapi::name(&task.name), task.max_misses.unwrap_or(0));
+    uapi::Entity { name, flags: on_miss | migrate, max_misses, slice_ns: 0 }
 }
 
 /// A pool as the kernel knows it.
@@ -442,7 +453,8 @@ mod tests {
     #[test]
     fn an_entity_says_what_becomes_of_misses() {
         let of = |on_miss, max_misses| {
-            let entity = entity(&Task { on_miss, max_misses, ..task("a", Duration::from_millis(1), None) });
+            let one: CpuSet = [0].into_iter().collect();
+            let entity = entity(&Task { on_miss, max_misses, ..task("a", Duration::from_millis(1), None) }, &one);
             (entity.name, entity.flags, entity.max_misses)
         };
         let name = uapi::name("a");
@@ -450,6 +462,16 @@ mod tests {
         assert_eq!(of(OnMiss::Signal, Some(3)), (name, uapi::MISS_SIGNAL, 3));
         assert_eq!(of(OnMiss::Kill, None), (name, uapi::MISS_KILL, 0));
         assert_eq!(of(OnMiss::Restart, Some(1)), (name, uapi::MISS_KILL, 1));
+    }
+
+    #[test]
+    fn an_entity_says_that_it_migrates_only_if_it_does() {
+        let of = |migrate, cpus: &[u32]| {
+            let task = Task { migrate, on_miss: OnMiss::Signal, ..task("a", Duration::from_millis(1), None) };
+            entity(&task, &cpus.iter().copied().collect()).flags
+        };
+        assert_eq!(of(true, &[0, 1]), uapi::MISS_SIGNAL | uapi::MIGRATE);
+        assert_eq!((of(true, &[1]), of(false, &[0, 1])), (uapi::MISS_SIGNAL, uapi::MISS_SIGNAL));
     }
 
     #[test]
@@ -487,6 +509,11 @@ mod tests {
             decode(14, 0, 1),
             "window #0 (CPU 0, offset 0ns, length 100us, task `b`) and window #1 (CPU 0, offset 100us, length 50us, \
              task `a`) overlap"
+        );
+        assert_eq!(
+            decode(29, 0, 1),
+            "window #0 (CPU 0, offset 0ns, length 100us, task `b`) and window #1 (CPU 0, offset 100us, length 50us, \
+             task `a`) are open at the same time, leads included, and a task runs on one CPU at a time"
         );
         assert_eq!(decode(7, 1, 0), "task `b` has no window");
         assert_eq!(decode(4, 9, 0), "task #9 has an empty name, or one that is too long");

@@ -71,7 +71,7 @@ fn measure(device: &Device, cpu: u32) -> Result<Duration, NodeError> {
     let done = AtomicBool::new(false);
     let longest = std::thread::scope(|scope| {
         scope.spawn(|| {
-            let _ = sys::pin(0, cpu);
+            let _ = sys::pin(0, &[cpu]);
             while !done.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }

@@ -64,5 +64,5 @@ pub use live::{
 pub use network::NetworkFault;
 pub use options::{Output, Progress, RunOptions};
 pub use run::run;
-pub use status::{cpu_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
+pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
 pub use sys::Standing;

@@ -16,7 +16,7 @@
 use std::fs::File;
 use std::os::fd::RawFd;
 
-use macrotick_model::{Backend, Background, Duration, Instant, LeadInForce, Observation, Plan, Workload};
+use macrotick_model::{Backend, Background, CpuSet, Duration, Instant, LeadInForce, Observation, Plan, Workload};
 
 use crate::abi;
 use crate::background::{self, process_name, BackgroundSpec};
@@ -338,7 +338,7 @@ impl<'a> Run<'a> {
         if load.pool.is_some() && self.pools.is_some() {
             return Ok(());
         }
-        place(child, child.pid(), load.cpu, background_standing(load.policy))
+        place(child, child.pid(), &CpuSet::from_iter(load.cpu), background_standing(load.policy))
     }
 
     /// Sleeps until the end, and at most at the end of the trace and for progress in between.
@@ -445,12 +445,16 @@ fn bind(table: &InstalledTable, child: &Child, limit: Duration) -> Result<(), No
 
 /// Puts the thread of a task, which is ready, where and how it is to run.
 pub fn place_task(child: &Child, deployed: &TaskDeployment) -> Result<(), NodeError> {
-    place(child, child.block.tid(), Some(deployed.cpu).filter(|_| deployed.pinned), deployed.standing)
+    let anywhere = CpuSet::default();
+    let cpus = if deployed.pinned { &deployed.cpus } else { &anywhere };
+    place(child, child.block.tid(), cpus, deployed.standing)
 }
 
-fn place(child: &Child, tid: Tid, cpu: Option<u32>, standing: Standing) -> Result<(), NodeError> {
-    if let Some(cpu) = cpu {
-        sys::pin(tid, cpu).map_err(|source| NodeError::Pin { name: child.name.clone(), cpu, source })?;
+/// Without a CPU on any.
+fn place(child: &Child, tid: Tid, cpus: &CpuSet, standing: Standing) -> Result<(), NodeError> {
+    if !cpus.is_empty() {
+        let failed = |source| NodeError::Pin { name: child.name.clone(), cpus: cpus.clone(), source };
+        sys::pin(tid, cpus.as_slice()).map_err(failed)?;
     }
     sys::set_standing(tid, standing).map_err(|source| NodeError::Policy { name: child.name.clone(), standing, source })
 }

@@ -1,7 +1,7 @@
 //! What runs on this host: read from the device, from the lock and from what a deployment's supervisor told. Nobody is
 //! disturbed by that, and it needs no privilege.
 
-use macrotick_model::Duration;
+use macrotick_model::{CpuSet, Duration};
 use macrotick_uapi::{self as uapi, state, Device};
 use serde::Serialize;
 
@@ -68,8 +68,9 @@ pub struct EntityStatus {
     pub name: String,
     /// A pool, and no task.
     pub pool: bool,
-    /// The CPU of its windows.
-    pub cpu: u32,
+    /// The CPUs of its windows: one, unless it migrates.
+    #[serde(rename = "cpu")]
+    pub cpus: CpuSet,
     /// Its windows in a cycle.
     pub windows: u32,
     /// Their lengths, all together, in nanoseconds.
@@ -116,14 +117,14 @@ pub fn entity_names() -> Result<Vec<String>, NodeError> {
     Ok(table.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| entity.name).collect()))
 }
 
-/// Name and CPU of each task and pool of the table that runs and that somebody looks after, if there is one.
-pub fn cpu_of_entities() -> Vec<(String, u32)> {
+/// Name and CPUs of each task and pool of the table that runs and that somebody looks after, if there is one.
+pub fn cpus_of_entities() -> Vec<(String, CpuSet)> {
     if Lock::holder(ROOT).is_none() {
         return Vec::new();
     }
     let table = open_device().and_then(|device| read_table(&device)).ok().flatten();
     let running = table.filter(|table| table.running);
-    running.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| (entity.name, entity.cpu)).collect())
+    running.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| (entity.name, entity.cpus)).collect())
 }
 
 /// One table, though it may change while it is read. `None`: there is none.
@@ -186,7 +187,7 @@ fn describe_entity(entity: &uapi::Entity, stats: &uapi::Stats, place: u32, windo
     EntityStatus {
         name: text(&entity.name),
         pool: entity.flags & uapi::POOL != 0,
-        cpu: stats.cpu,
+        cpus: own().map(|window| window.cpu).collect(),
         windows: own().count() as u32,
         window_ns: own().map(|window| window.length_ns).sum(),
         threads: stats.nr_threads,

@@ -202,12 +202,12 @@ pub fn set_standing(tid: Tid, standing: Standing) -> io::Result<()> {
     set_sched_attr(tid, &SchedAttr::new(standing, false))
 }
 
-/// Pins a thread to a CPU.
-pub fn pin(tid: Tid, cpu: u32) -> io::Result<()> {
+/// Pins a thread to a CPU, or to several.
+pub fn pin(tid: Tid, cpus: &[u32]) -> io::Result<()> {
     // SAFETY: the set is plain bits; CPU_SET ignores what lies beyond.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu as usize, &mut set);
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu as usize, &mut set));
         check(libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &set).into()).map(drop)
     }
 }

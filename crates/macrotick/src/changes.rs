@@ -37,7 +37,7 @@ pub fn seconds(ns: i64) -> String {
 fn table(changes: &Changes) -> Table {
     let mut table = Table::new(5, &["", "", "CPU", "windows before", "windows now"]);
     for item in &changes.items {
-        let cpu = item.after.as_ref().or(item.before.as_ref()).map_or("-".into(), |service| service.cpu.to_string());
+        let cpu = item.after.as_ref().or(item.before.as_ref()).map_or("-".into(), |service| service.cpus.to_string());
         table.rows.push(vec![
             verdict(item),
             format!("{} {}", kind(item.kind), item.name).into(),
@@ -84,7 +84,12 @@ mod tests {
     fn changes() -> Changes {
         let ms = Duration::from_millis;
         let service = |windows, time, first| {
-            Some(Service { cpu: 0, windows, time: ms(time), first: Duration::from_micros(first) })
+            Some(Service {
+                cpus: [0].into_iter().collect(),
+                windows,
+                time: ms(time),
+                first: Duration::from_micros(first),
+            })
         };
         let item = |kind, name: &str, fate, before, after, rearranged| Item {
             kind,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use macrotick_model::{Plan, System};
+use macrotick_model::{CpuSet, Plan, System};
 use macrotick_plan::Solver;
 
 use crate::error::CliError;
@@ -16,8 +16,9 @@ pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
     Ok(macrotick_plan::plan(&system, Solver::default_for(&system))?)
 }
 
-/// The same for a change of what runs. Running tasks and pools keep their CPUs, so the solver leaves them there if it can.
-pub fn plan_beside(path: &Path, running: &[(String, u32)]) -> Result<Plan, CliError> {
+/// The same for a change of what runs. Running tasks and pools keep their CPUs, so the solver leaves them there if it can;
+/// one with several CPUs is split anew.
+pub fn plan_beside(path: &Path, running: &[(String, CpuSet)]) -> Result<Plan, CliError> {
     if running.is_empty() || path.extension().is_some_and(|extension| extension == "json") {
         return plan_from(path);
     }
@@ -27,13 +28,16 @@ pub fn plan_beside(path: &Path, running: &[(String, u32)]) -> Result<Plan, CliEr
     Ok(kept.or_else(|_| macrotick_plan::plan(&system, solver))?)
 }
 
-/// The system with the CPUs of those that it leaves to the solver and that run on one of its CPUs.
-fn keep_cpus(mut system: System, running: &[(String, u32)]) -> System {
+/// The system with the CPUs of those that it leaves to the solver and that run on one of its CPUs, and on no other.
+fn keep_cpus(mut system: System, running: &[(String, CpuSet)]) -> System {
     let cpus = system.cpus.clone();
-    let found =
-        |name: &str| running.iter().find(|(other, cpu)| other == name && cpus.contains(cpu)).map(|(_, cpu)| *cpu);
+    let found = |name: &str| {
+        let (_, found) = running.iter().find(|(other, _)| other == name)?;
+        found.first().filter(|cpu| !found.is_several() && cpus.contains(cpu))
+    };
     for task in &mut system.tasks {
         task.cpu = task.cpu.or_else(|| found(&task.name));
+        task.migrate &= task.cpu.is_none();
     }
     for pool in &mut system.pools {
         pool.cpu = pool.cpu.or_else(|| found(&pool.name));
@@ -48,10 +52,14 @@ mod tests {
     #[test]
     fn what_runs_keeps_its_cpu_unless_the_description_says_another() {
         let text = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 1ms, wcet: 100us}\n  \
-                    - {name: b, period: 1ms, wcet: 100us, cpu: 0}\n  - {name: c, period: 1ms, wcet: 100us}\n";
+                    - {name: b, period: 1ms, wcet: 100us, cpu: 0}\n  - {name: c, period: 1ms, wcet: 100us}\n  \
+                    - {name: d, period: 1ms, wcet: 100us, migrate: true}\n  \
+                    - {name: e, period: 1ms, wcet: 100us, migrate: true}\n";
         let system = System::parse(text, "s.yaml").unwrap();
-        let running = [("a".to_owned(), 1), ("b".to_owned(), 1), ("c".to_owned(), 7)];
-        let cpus: Vec<Option<u32>> = keep_cpus(system, &running).tasks.iter().map(|task| task.cpu).collect();
-        assert_eq!(cpus, [Some(1), Some(0), None]);
+        let on = |name: &str, cpus: &[u32]| (name.to_owned(), cpus.iter().copied().collect());
+        let running = [on("a", &[1]), on("b", &[1]), on("c", &[7]), on("d", &[0, 1]), on("e", &[1])];
+        let kept: Vec<(Option<u32>, bool)> =
+            keep_cpus(system, &running).tasks.iter().map(|task| (task.cpu, task.migrate)).collect();
+        assert_eq!(kept, [(Some(1), false), (Some(0), false), (None, false), (None, true), (Some(1), false)]);
     }
 }

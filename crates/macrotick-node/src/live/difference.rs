@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use macrotick_model::{Background, Duration, OnMiss, Plan, Pool, Task, Window, Workload};
+use macrotick_model::{Background, CpuSet, Duration, OnMiss, Plan, Pool, Task, Window, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Most windows of a common cycle that are compared one by one.
@@ -32,18 +32,18 @@ pub enum ChangeFault {
     /// Namespaces are made at the start.
     #[error("the network namespaces are made at the start, and the new ones differ: `macrotick stop` first")]
     Namespaces,
-    /// What has threads stays on its CPU.
+    /// What has threads stays on its CPUs.
     #[error(
-        "`{name}` runs on CPU {running} and cannot move to CPU {wanted}: give it `cpu: {running}`, or another name, or \
-         `macrotick stop` first"
+        "`{name}` runs on CPU {running} and cannot move to CPU {wanted}: give it {}another name, or `macrotick stop` first",
+        stay(.running)
     )]
     Moves {
         /// The task or pool.
         name: String,
-        /// The CPU of its windows.
-        running: u32,
-        /// The CPU of its windows in the new plan.
-        wanted: u32,
+        /// The CPUs of its windows.
+        running: CpuSet,
+        /// The CPUs of its windows in the new plan.
+        wanted: CpuSet,
     },
     /// A pool keeps what decides which threads are in it, and where they run.
     #[error("pool `{pool}` cannot get another `{key}` while it runs: give it another name, or `macrotick stop` first")]
@@ -56,6 +56,14 @@ pub enum ChangeFault {
     /// A name of both a task and a pool.
     #[error("`{0}` cannot become a task or a pool while it runs: give it another name, or `macrotick stop` first")]
     Kind(String),
+}
+
+/// What keeps a task or pool where it is, if a description can say so.
+fn stay(running: &CpuSet) -> String {
+    match running.as_slice() {
+        [cpu] => format!("`cpu: {cpu}`, or "),
+        _ => String::new(),
+    }
 }
 
 /// What a part of a deployment is.
@@ -87,8 +95,8 @@ pub enum Fate {
 /// The windows of a task or pool in one cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
-    /// Their CPU.
-    pub cpu: u32,
+    /// Their CPUs: one, unless it is of a task that migrates.
+    pub cpus: CpuSet,
     /// How many.
     pub windows: usize,
     /// Their lengths, all together.
@@ -99,9 +107,10 @@ pub struct Service {
 
 impl Service {
     fn of(plan: &Plan, name: &str) -> Option<Service> {
-        let (cpu, windows) = windows_of(plan, name)?;
-        let time = windows.iter().map(|window| window.length).sum();
-        Some(Service { cpu, windows: windows.len(), time, first: windows[0].offset })
+        let windows = windows_of(plan, name);
+        let (_, first) = windows.first()?;
+        let time = windows.iter().map(|(_, window)| window.length).sum();
+        Some(Service { cpus: plan.cpus(name), windows: windows.len(), time, first: first.offset })
     }
 }
 
@@ -254,11 +263,10 @@ fn refuse_pool(former: &Pool, pool: &Pool) -> Result<(), ChangeFault> {
 }
 
 fn refuse_move(running: &Plan, wanted: &Plan, name: &str) -> Result<(), ChangeFault> {
-    match (windows_of(running, name), windows_of(wanted, name)) {
-        (Some((from, _)), Some((to, _))) if from != to => {
-            Err(ChangeFault::Moves { name: name.into(), running: from, wanted: to })
-        }
-        _ => Ok(()),
+    let (from, to) = (running.cpus(name), wanted.cpus(name));
+    match from.is_empty() || to.is_empty() || from == to {
+        true => Ok(()),
+        false => Err(ChangeFault::Moves { name: name.into(), running: from, wanted: to }),
     }
 }
 
@@ -267,29 +275,28 @@ pub fn clock(plan: &Plan) -> &'static str {
     plan.system.sync.map_or("CLOCK_MONOTONIC", |_| "CLOCK_TAI")
 }
 
-/// The CPU and the windows of a task or pool; `None`: it has no window.
-fn windows_of<'a>(plan: &'a Plan, name: &str) -> Option<(u32, Vec<&'a Window>)> {
-    plan.tables.iter().find_map(|table| {
-        let windows: Vec<&Window> = table.windows.iter().filter(|window| window.task == name).collect();
-        (!windows.is_empty()).then_some((table.cpu, windows))
-    })
+/// The windows of a task or pool with their CPUs, in order of time.
+fn windows_of<'a>(plan: &'a Plan, name: &str) -> Vec<(u32, &'a Window)> {
+    let each = plan.tables.iter().flat_map(|table| table.windows.iter().map(|window| (table.cpu, window)));
+    let mut windows: Vec<(u32, &Window)> = each.filter(|(_, window)| window.task == name).collect();
+    windows.sort_by_key(|(_, window)| window.offset);
+    windows
 }
 
 /// Whether a task or pool, which has windows in both, has them at the same instants, whatever the cycles.
 fn has_same_pattern(running: &Plan, wanted: &Plan, name: &str) -> bool {
-    let (Some((from, old)), Some((to, new))) = (windows_of(running, name), windows_of(wanted, name)) else {
-        return false;
-    };
+    let (old, new) = (windows_of(running, name), windows_of(wanted, name));
     let Some(cycle) = running.cycle.lcm(wanted.cycle) else { return false };
     let (times_old, times_new) = (cycle / running.cycle, cycle / wanted.cycle);
     let (count, other) = (times_old * old.len() as i64, times_new * new.len() as i64);
-    if from != to || count != other || count > MOST_WINDOWS {
+    if count != other || count > MOST_WINDOWS {
         return false;
     }
-    let each = |windows: Vec<&Window>, cycle: Duration, times: i64| -> Vec<Window> {
+    let each = |windows: Vec<(u32, &Window)>, cycle: Duration, times: i64| -> Vec<(u32, Window)> {
         let turns = (0..times).flat_map(|turn| {
             let shift = cycle * turn;
-            windows.iter().map(move |&window| Window { offset: window.offset + shift, ..window.clone() })
+            let later = move |window: &Window| Window { offset: window.offset + shift, ..window.clone() };
+            windows.iter().map(move |&(cpu, window)| (cpu, later(window)))
         });
         turns.collect()
     };
@@ -329,6 +336,10 @@ mod tests {
             vec![task("a", MS, None), task("b", MS, None)],
             vec![window("a", 0, 100, true, true), window("b", 200, 100, true, true)],
         )
+    }
+
+    fn one(cpu: u32) -> CpuSet {
+        [cpu].into_iter().collect()
     }
 
     fn load(name: &str) -> Background {
@@ -390,7 +401,7 @@ mod tests {
         assert_eq!(all_fates(&difference), expected);
         assert!(difference.swaps && difference.is_fresh(Kind::Background, "other"));
         let item = &difference.items[0];
-        let service = Service { cpu: 0, windows: 1, time: us(50), first: Duration::ZERO };
+        let service = Service { cpus: one(0), windows: 1, time: us(50), first: Duration::ZERO };
         assert_eq!((item.kind, &item.before, &item.after), (Kind::Task, &None, &Some(service)));
         assert_eq!(difference.names(Kind::Task, Fate::Removed).collect::<Vec<_>>(), ["a"]);
         assert_eq!(difference.fate(Kind::Pool, "a"), None);
@@ -423,9 +434,37 @@ mod tests {
             let moved = Difference::between(&two(), &elsewhere, &of);
             match condition {
                 Condition::Dead => assert!(moved.is_ok_and(|moved| moved.swaps)),
-                _ => assert_eq!(moved, Err(ChangeFault::Moves { name: "b".into(), running: 0, wanted: 1 })),
+                _ => assert_eq!(moved, Err(ChangeFault::Moves { name: "b".into(), running: one(0), wanted: one(1) })),
             }
         }
+    }
+
+    #[test]
+    fn a_task_on_several_cpus_stays_on_all_of_them() {
+        let on_both = |second: i64| {
+            let mut plan = two();
+            plan.system.tasks[0].migrate = true;
+            plan.tables[0].windows[0].deadline = false;
+            plan.tables.push(CpuTable { cpu: 1, windows: vec![window("a", second, 50, false, true)] });
+            plan
+        };
+        let same = between(&on_both(100), &on_both(100)).unwrap();
+        assert!(!same.swaps && same.items.iter().all(|item| !item.rearranged));
+        let later = between(&on_both(100), &on_both(150)).unwrap();
+        assert!(later.swaps && later.items[0].rearranged && !later.items[1].rearranged);
+        let both: CpuSet = [0, 1].into_iter().collect();
+        let service = Service { cpus: both.clone(), windows: 2, time: us(150), first: Duration::ZERO };
+        assert_eq!(later.items[0].after, Some(service));
+        let fault = between(&on_both(100), &two()).unwrap_err();
+        assert_eq!(fault, ChangeFault::Moves { name: "a".into(), running: both, wanted: one(0) });
+        let text = "`a` runs on CPU 0, 1 and cannot move to CPU 0: give it another name, or `macrotick stop` first";
+        assert_eq!(fault.to_string(), text);
+        let text =
+            "`a` runs on CPU 0 and cannot move to CPU 0, 1: give it `cpu: 0`, or another name, or `macrotick stop` \
+                    first";
+        assert_eq!(between(&two(), &on_both(100)).unwrap_err().to_string(), text);
+        let dead = Difference::between(&on_both(100), &two(), &|_| Condition::Dead);
+        assert!(dead.is_ok_and(|moved| moved.swaps));
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn row(entity: &EntityStatus) -> Vec<Cell> {
     let runtime = entity.runtime_ns / 1000;
     vec![
         name.into(),
-        entity.cpu.to_string().into(),
+        entity.cpus.to_string().into(),
         entity.windows.to_string().into(),
         Duration::from_nanos(entity.window_ns as i64).to_string().into(),
         toned(entity.threads.to_string(), if nobody { Tone::Bad } else { Tone::Plain }),
@@ -142,7 +142,7 @@ mod tests {
         let entity = |name: &str, pool| EntityStatus {
             name: name.into(),
             pool,
-            cpu: 0,
+            cpus: [0].into_iter().collect(),
             windows: 2,
             window_ns: 300_000,
             threads: 1,
