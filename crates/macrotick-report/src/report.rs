@@ -1,8 +1,8 @@
 //! The report: what a run showed, in numbers and with a verdict.
 
 use macrotick_model::{
-    Backend, ClockInForce, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment, Task,
-    TaskObservation, Tier,
+    Backend, ClockInForce, CpuSet, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment,
+    Task, TaskObservation, Tier,
 };
 use serde::Serialize;
 
@@ -81,8 +81,9 @@ pub struct Verdict {
 pub struct TaskReport {
     /// The task's name.
     pub name: String,
-    /// The CPU of its windows, or the one asked for without windows.
-    pub cpu: Option<u32>,
+    /// The CPUs of its windows, or the one asked for without windows: one, unless it migrates.
+    #[serde(rename = "cpu")]
+    pub cpus: CpuSet,
     /// The period, in nanoseconds.
     pub period_ns: i64,
     /// The worst-case execution time that was planned for, in nanoseconds.
@@ -229,10 +230,10 @@ fn task_report(
     let count = |is: fn(&Outcome) -> bool| jobs.iter().filter(|job| is(job)).count() as u64;
     let statistics = |time: fn(&Outcome) -> Option<Duration>| Statistics::of_sorted(&sorted(&jobs, time));
     let plan = &observation.plan;
-    let table = plan.tables.iter().find(|table| table.windows.iter().any(|window| window.task == task.name));
+    let cpus = Some(plan.cpus(&task.name)).filter(|cpus| !cpus.is_empty());
     TaskReport {
         name: task.name.clone(),
-        cpu: table.map(|table| table.cpu).or(task.cpu),
+        cpus: cpus.unwrap_or_else(|| CpuSet::from_iter(task.cpu)),
         period_ns: task.period.as_nanos(),
         wcet_ns: task.wcet.as_nanos(),
         deadline_ns: plan.jobs(&task.name).iter().map(|job| (job.deadline - job.nominal).as_nanos()).min(),

@@ -109,7 +109,7 @@ fn task_table(report: &Report) -> Table {
         };
         let mut row = vec![
             cut(&task.name, 24).into(),
-            task.cpu.map_or("-".into(), |cpu| cpu.to_string()).into(),
+            task.cpus.to_string().into(),
             words::us(task.period_ns).into(),
             words::us(task.wcet_ns).into(),
             task.activations.to_string().into(),

@@ -1,6 +1,6 @@
 //! Which stretch of a run a Gantt shows, and what lies in it.
 
-use macrotick_model::{Duration, Segment, Window};
+use macrotick_model::{CpuTable, Duration, Segment, Window};
 
 use crate::jobs::Outcome;
 use crate::report::Report;
@@ -66,9 +66,13 @@ fn clipped<'a>(segments: impl Iterator<Item = &'a Segment>, span: (Duration, Dur
 
 /// The windows of a task or pool in a slice, as `[from, to)` since the epoch, clipped to it.
 pub(crate) fn windows_in(report: &Report, task: &str, slice: Slice) -> Vec<(Duration, Duration)> {
+    report.tables.iter().flat_map(|table| windows_on(report, table, task, slice)).collect()
+}
+
+/// Those of them that are on one CPU.
+pub(crate) fn windows_on(report: &Report, table: &CpuTable, task: &str, slice: Slice) -> Vec<(Duration, Duration)> {
     let cycle = Duration::from_nanos(report.cycle_ns.max(1));
-    let windows: Vec<&Window> =
-        report.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task).collect();
+    let windows: Vec<&Window> = table.windows.iter().filter(|window| window.task == task).collect();
     let (first, last) = (slice.from / cycle, (slice.to - Duration::from_nanos(1)) / cycle);
     (first..=last)
         .flat_map(|number| windows.iter().map(move |window| (window.offset + cycle * number, window.length)))

@@ -78,8 +78,10 @@ fn windows(events: &mut Events, observation: &Observation, task: &str, track: u3
     if plan.cycle <= Duration::ZERO {
         return;
     }
+    let several = plan.cpus(task).is_several();
     for cycle in 0..=duration / plan.cycle {
-        for window in plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task) {
+        let each = plan.tables.iter().flat_map(|table| table.windows.iter().map(|window| (table.cpu, window)));
+        for (cpu, window) in each.filter(|(_, window)| window.task == task) {
             let (start, end) = (window.offset + plan.cycle * cycle, window.end() + plan.cycle * cycle);
             let name = match (window.activate, window.deadline) {
                 (true, true) => "activate, deadline",
@@ -88,7 +90,8 @@ fn windows(events: &mut Events, observation: &Observation, task: &str, track: u3
                 (false, false) => "continue",
             };
             if end <= duration {
-                events.span((PLANNED, track), name, (start.as_nanos(), end.as_nanos()), "");
+                let cpu = if several { format!(r#""cpu":{cpu}"#) } else { String::new() };
+                events.span((PLANNED, track), name, (start.as_nanos(), end.as_nanos()), &cpu);
             }
         }
     }

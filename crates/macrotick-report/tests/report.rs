@@ -304,6 +304,28 @@ fn a_trace_tells_of_windows_jobs_misses_and_cpus() {
     assert_eq!(first["ts"].as_f64().unwrap(), start.as_micros_f64());
 }
 
+#[test]
+fn a_task_on_two_cpus_is_shown_with_both() {
+    let (observation, report) = changed(|run| {
+        run.plan.system.tasks[1].migrate = true;
+        let windows = &mut run.plan.tables[0].windows;
+        let last = windows.iter().rposition(|window| window.task == "vision").unwrap();
+        let windows = vec![windows.remove(last)];
+        run.plan.tables.push(CpuTable { cpu: 1, windows });
+    });
+    assert!(report.holds());
+    assert_eq!(report.task("vision").unwrap().cpus.to_string(), "0, 1");
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!((&json["tasks"][0]["cpu"], &json["tasks"][1]["cpu"]), (&0.into(), &vec![0, 1].into()));
+    let row = |text: String| text.lines().find(|line| line.starts_with("vision ")).unwrap_or_default().to_string();
+    assert!(row(terminal(&report, false, 200)).contains(" 0, 1 "), "{}", terminal(&report, false, 200));
+    let page = html(&report, &observation);
+    assert!(page.contains("<td>0, 1</td>") && page.contains("vision on CPU 0") && page.contains("vision on CPU 1"));
+    assert!(!page.contains("control on CPU"));
+    let trace = trace_json(&observation);
+    assert_eq!((trace.matches(r#""args":{"cpu":1}"#).count(), trace.matches(r#""args":{"cpu":0}"#).count()), (6, 6));
+}
+
 /// A task that is killed at its first miss: the kernel counts nothing after that.
 #[test]
 fn jobs_that_nobody_was_there_for_are_no_disagreement() {

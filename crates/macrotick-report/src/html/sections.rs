@@ -155,7 +155,7 @@ fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
         "<tr><td class=\"left\">{}</td><td class=\"left {class}\">{verdict}</td><td>{}</td><td>{}</td><td>{}</td>\
          <td class=\"{}\">{}</td>{}{}<td class=\"{}\">{}</td></tr>\n",
         escape(&task.name),
-        task.cpu.map_or("-".into(), |cpu| cpu.to_string()),
+        task.cpus,
         task.period_ns as f64 / 1e6,
         words::count(task.activations),
         bad(task.misses),

@@ -8,7 +8,7 @@ use super::axis::Axis;
 use super::svg::{number, Anchor, Picture};
 use crate::jobs::Outcome;
 use crate::report::{Report, TaskReport};
-use crate::timeline::{jobs_in, pieces, windows_in, Slice};
+use crate::timeline::{jobs_in, pieces, windows_on, Slice};
 use crate::words;
 
 const WIDTH: f64 = 1200.0;
@@ -86,22 +86,31 @@ impl Chart<'_> {
 
     fn task(&mut self, report: &Report, task: &TaskReport, top: f64) {
         self.label(&task.name, top);
-        self.windows(&windows_in(report, &task.name, self.slice), top);
+        self.windows(report, &task.name, top);
         let jobs: Vec<&Outcome> = jobs_in(&task.jobs, self.slice).collect();
         for job in jobs {
             self.job(&task.name, job, top);
         }
     }
 
-    /// All windows of a row as one path.
-    fn windows(&mut self, windows: &[(Duration, Duration)], top: f64) {
+    /// All windows of a row as one path; on several CPUs as one path for each, which tells its CPU.
+    fn windows(&mut self, report: &Report, name: &str, top: f64) {
+        let each = report.tables.iter().map(|table| (table.cpu, windows_on(report, table, name, self.slice)));
+        let each: Vec<_> = each.filter(|(_, windows)| !windows.is_empty()).collect();
+        let several = each.len() > 1;
+        for (cpu, windows) in &each {
+            self.outline(windows, top, &if several { format!("{name} on CPU {cpu}") } else { String::new() });
+        }
+    }
+
+    fn outline(&mut self, windows: &[(Duration, Duration)], top: f64, hover: &str) {
         let mut data = String::new();
         for &(from, to) in windows {
             let (from, to) = (self.x(from), self.x(to));
             let width = number((to - from).max(THINNEST));
             let _ = write!(data, "M{} {}h{width}v{}h-{width}z", number(from), number(top + 4.0), number(ROW - 8.0));
         }
-        self.picture.path("window", &data, "");
+        self.picture.path("window", &data, hover);
     }
 
     fn job(&mut self, task: &str, job: &Outcome, top: f64) {
@@ -143,7 +152,7 @@ impl Chart<'_> {
 
     fn pool(&mut self, report: &Report, pool: &str, top: f64) {
         self.label(pool, top);
-        self.windows(&windows_in(report, pool, self.slice), top);
+        self.windows(report, pool, top);
         self.threads("ran", (top, 10.0), |segment| segment.pool.as_deref() == Some(pool));
     }
 
