@@ -40,6 +40,16 @@ fn no_window_lies_in_the_sync_window_of_the_shared_clock() {
 }
 
 #[test]
+fn a_task_that_fits_on_neither_cpu_has_half_of_each_job_on_both() {
+    let plan = planned("examples/two-cpus.yaml");
+    assert_eq!(plan.cpus("fusion").as_slice(), [0, 1]);
+    assert!(check(&plan).cpus.iter().all(|cpu| cpu.busy == Duration::from_millis(18)));
+    let half = |cpu: usize| plan.tables[cpu].windows.iter().find(|window| window.task == "fusion").unwrap();
+    assert_eq!((half(0).length, half(1).length), (Duration::from_millis(6), Duration::from_millis(6)));
+    assert_eq!(half(0).end(), half(1).offset);
+}
+
+#[test]
 fn response_has_two_thousand_activations() {
     let plan = planned("bench/response.yaml");
     assert!(plan.system.duration / plan.system.tasks[0].period >= 2000);

@@ -49,7 +49,11 @@ fn task(random: &mut Random, name: &str, share: i64, migrate: bool) -> String {
     let wcet = period * share / 100;
     let deadline = if random.chance(15) { period - (period - wcet) / 4 } else { period };
     let jitter = if random.chance(10) { ", jitter: 0us" } else { "" };
-    format!("  - {{name: {name}, period: {period}us, wcet: {wcet}us, deadline: {deadline}us{jitter}, migrate: {migrate}}}\n")
+    let offset = match random.chance(15) {
+        true => format!(", offset: {}us", random.between(0, period / 100 - 1) * 100),
+        false => String::new(),
+    };
+    format!("  - {{name: {name}, period: {period}us, wcet: {wcet}us, deadline: {deadline}us{jitter}{offset}, migrate: {migrate}}}\n")
 }
 
 /// The names of the tasks with windows on several CPUs.
@@ -188,9 +192,9 @@ fn a_lead_that_reaches_into_a_window_on_another_cpu_is_caught() {
     each(
         |plan, table, window| {
             let lead = plan.system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
-            let next = next_elsewhere(plan, table, window);
-            let activates = |window: &&mut Window| window.activate && Some(window.offset) == next;
-            let Some(next) = plan.tables.iter_mut().flat_map(|table| &mut table.windows).find(activates) else {
+            let (next, name) = (next_elsewhere(plan, table, window), &plan.tables[table].windows[window].task);
+            let is_next = |other: &&Window| other.activate && other.task == *name && Some(other.offset) == next;
+            let Some(next) = plan.tables.iter().flat_map(|table| &table.windows).find(is_next) else {
                 return false;
             };
             let (next, grid) = (next.offset, plan.system.macrotick);

@@ -564,6 +564,37 @@ fn threads_are_bound_wherever_they_fell_asleep() {
     }
 }
 
+/// It goes on on the other CPU in the middle of each job, and is never on both. It has the time for its work even though
+/// the lab executes one CPU at a time.
+#[test]
+#[ignore = "needs the lab"]
+fn a_task_that_fits_on_no_cpu_migrates() {
+    let (folder, description) = (folder("migrates"), "examples/two-cpus.yaml");
+    let output = folder.to_str().unwrap();
+    let run = ["run", description, "--lab", "--duration", "400ms", "--trace", "200ms", "--output", output];
+    let result = macrotick(&run);
+    let said = [result.stdout, result.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert_eq!(result.status.code(), Some(0), "{said}");
+    let bytes = std::fs::read(folder.join("observation.json")).unwrap();
+    let observation = Observation::from_json(std::str::from_utf8(&bytes).unwrap(), "observation.json").unwrap();
+    let report = Report::new(&observation);
+    assert!(report.tasks.iter().all(|task| task.completed == task.activations && task.activations >= 19), "{said}");
+    let task = report.task("fusion").unwrap();
+    assert_eq!((task.cpus.as_slice(), task.misses), (&[0, 1][..], 0));
+    assert!(task.counters.unwrap().preemptions >= task.activations, "{:?}", task.counters);
+    assert_eq!(["left-arm", "right-arm"].map(|name| report.task(name).unwrap().cpus.is_several()), [false, false]);
+
+    let mut ran: Vec<_> = observation.segments.iter().filter(|segment| segment.who == "fusion").collect();
+    ran.sort_by_key(|segment| segment.start_ns);
+    let of = |cpu| ran.iter().filter(|segment| segment.cpu == cpu).count();
+    assert!(of(0) >= 9 && of(1) >= 9, "{} stretches on CPU 0, {} on CPU 1", of(0), of(1));
+    assert!(ran.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "on both CPUs at once: {ran:?}");
+
+    let refused = macrotick(&["run", description, "--lab", "--backend", "user", "--duration", "100ms"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("`fusion` has windows on the CPUs 0, 1"), "{said}");
+}
+
 /// A number of `figures.json`.
 fn figure(figures: &serde_json::Value, name: &str, case: &str) -> f64 {
     let list = figures.as_array().expect("a list");
