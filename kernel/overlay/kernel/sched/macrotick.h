@@ -43,14 +43,14 @@ int macrotick_check_setscheduler(struct task_struct *p, int policy);
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr);
 bool macrotick_membership_changed(struct task_struct *p);
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio);
-int __macrotick_normal_prio(struct task_struct *p, int prio);
 int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio);
 void macrotick_owner_changed(struct task_struct *p);
 void macrotick_owner_woken(struct task_struct *p);
 
+/* Decided by macrotick_setscheduler_prio() already, in the same change. */
 static inline int macrotick_normal_prio(struct task_struct *p, int prio)
 {
-	return macrotick_policy(p->policy) ? __macrotick_normal_prio(p, prio) : prio;
+	return macrotick_policy(p->policy) ? p->normal_prio : prio;
 }
 
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio)

@@ -112,13 +112,20 @@ void macrotick_owner_woken(struct task_struct *p)
 		resched_curr(rq);
 }
 
-/* Hook of __sched_setscheduler(): @prio includes the inheritance already. */
+/*
+ * Hook of __sched_setscheduler(): @prio includes the inheritance already. The
+ * table may start or stop in the middle of a change, so that class and normal
+ * priority come of one look at it; mt_follow() finds what is out of date then.
+ */
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 {
 	struct task_struct *donor = rt_mutex_get_top_task(p);
 	struct macrotick_served *entity = p->macrotick.entity;
+	bool member = macrotick_policy(policy) && mt_is_active(entity);
 
-	if (!macrotick_policy(policy) || !mt_is_active(entity)) {
+	if (macrotick_policy(policy))
+		p->normal_prio = mt_normal_prio(p, member);
+	if (!member) {
 		if (entity)
 			mt_leave(p);
 		if (macrotick_policy(policy) && p->macrotick.pooled)
@@ -261,7 +268,7 @@ static void expel(struct task_struct *p)
 	/* Since it was found it may have left, or its entity goes on again. */
 	if (mt_is_member(p) && p->macrotick.entity->stopped) {
 		mt_leave(p);
-		p->normal_prio = p->macrotick.pooled ? mt_own_prio(p) : p->static_prio;
+		p->normal_prio = mt_normal_prio(p, false);
 	}
 	__task_rq_unlock(rq, &rf);
 }

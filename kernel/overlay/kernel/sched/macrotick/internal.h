@@ -450,6 +450,14 @@ static inline bool mt_is_active(const struct macrotick_served *entity)
 	return READ_ONCE(mt_running) && !READ_ONCE(entity->stopped);
 }
 
+/* Of a thread with the policy SCHED_TT, as a member of the class or outside it. */
+static inline int mt_normal_prio(struct task_struct *p, bool member)
+{
+	if (member)
+		return MACROTICK_PRIO;
+	return p->macrotick.pooled ? mt_own_prio(p) : p->static_prio;
+}
+
 /* Whether the thread belongs in the class, boosted or not. */
 static inline bool mt_is_member(struct task_struct *p)
 {

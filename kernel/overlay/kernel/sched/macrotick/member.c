@@ -14,16 +14,6 @@
 
 #include "internal.h"
 
-/* Hook of normal_prio(). */
-int __macrotick_normal_prio(struct task_struct *p, int prio)
-{
-	struct macrotick_served *entity = p->macrotick.entity;
-
-	if (entity && mt_is_active(entity))
-		return MACROTICK_PRIO;
-	return p->macrotick.pooled ? mt_own_prio(p) : prio;
-}
-
 /* Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no bandwidth but the pool's. */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
@@ -39,13 +29,11 @@ int macrotick_check_setscheduler(struct task_struct *p, int policy)
 bool macrotick_membership_changed(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
+	bool active = entity && mt_is_active(entity);
 
-	if (!macrotick_policy(p->policy) || (p->macrotick.unbinding && mt_is_active(entity)))
+	if (!macrotick_policy(p->policy) || (p->macrotick.unbinding && active))
 		return false;
-	/* A call that was under way at the stop may have left it in the class. */
-	if (p->sched_class == &macrotick_sched_class && entity && !mt_is_active(entity))
-		return true;
-	return p->normal_prio != macrotick_normal_prio(p, PRIO_TO_NICE(p->static_prio) + DEFAULT_PRIO);
+	return p->normal_prio != mt_normal_prio(p, active);
 }
 
 /*
