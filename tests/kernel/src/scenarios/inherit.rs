@@ -60,14 +60,20 @@ fn over_deadline() -> Check {
     gets_the_lock(|| Ok(vec![process::hog(SchedAttr::deadline(17 * u, 20 * u))]))
 }
 
-/// The owner sleeps for half of the time with the lock in its hands: the deadline task runs when it wakes up.
+/// The owner sleeps for half of the time with the lock in its hands: when it wakes up the deadline task runs, and has
+/// budget for 30 units more. It gets its policy from here, at an instant that is known: by itself it would not run
+/// beside the owner.
 fn over_deadline_awake() -> Check {
     let u = unit_ns();
     let work = || {
         sys::sleep(2 * u);
         sys::spin(2 * u);
     };
-    gets_the_lock_from(SchedAttr::fifo(20), work, || Ok(vec![process::hog(SchedAttr::deadline(85 * u, 100 * u))]))
+    gets_the_lock_from(SchedAttr::fifo(20), work, || {
+        let hog = process::fork(|| sys::hog());
+        sys::set_sched(hog.pid, SchedAttr::deadline(40 * u, 100 * u)).explain("the deadline task's admission")?;
+        Ok(vec![hog])
+    })
 }
 
 fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
@@ -105,8 +111,11 @@ fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce(
     });
     ensure!(sys::eventually(10 * SECOND, || board.get(HELD) == 1), "the holder did not get the lock");
     sys::sleep(20 * u);
+    let before = sys::now_ns();
     let hogs = hogs()?;
-    let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
+    // Soon after the beginning of the third period of a deadline task with 100 units.
+    let epoch = device.start(before + 205 * u).explain("start")?;
+    ensure_eq!(epoch, before + 205 * u, "the epoch");
     sys::sleep_until(epoch + 100 * u);
     ensure!(board.get(GOT) > 0, "the waiter did not get the lock: {}", holder.describe());
     let took = board.get(GOT) - board.get(ASKED);
