@@ -220,8 +220,7 @@ pub fn threads_of(pid: i32) -> Vec<i32> {
 /// The processes below this one: process id and `/proc/PID/stat`.
 pub fn descendants() -> Vec<(i32, String)> {
     let mut parents = std::collections::BTreeMap::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    for pid in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+    for pid in numbers_in("/proc") {
         let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
         let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).to_owned();
         if let Some(parent) = fields.split(' ').nth(1).and_then(|field| field.parse::<i32>().ok()) {
@@ -241,9 +240,7 @@ pub fn descendants() -> Vec<(i32, String)> {
 
 /// The first kernel thread with a name.
 pub fn kernel_thread(name: &str) -> Check<i32> {
-    let entries = std::fs::read_dir("/proc").map_err(|error| error.to_string())?.flatten();
-    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let found =
-        pids.find(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name));
-    found.ok_or_else(|| format!("no kernel thread {name}"))
+    let has_name =
+        |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name);
+    numbers_in("/proc").into_iter().find(has_name).ok_or_else(|| format!("no kernel thread {name}"))
 }
