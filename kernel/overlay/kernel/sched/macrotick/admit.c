@@ -10,21 +10,12 @@
  */
 #include "internal.h"
 
-/* What a table's windows take of a CPU, leads included, in units of SCHED_CAPACITY_SCALE. */
+/* What a table's windows take of a CPU, in units of SCHED_CAPACITY_SCALE. */
 static unsigned int share_in(const struct macrotick_table *table, unsigned int cpu)
 {
-	const struct mt_schedule *schedule;
-	const struct mt_window *w;
-	u64 sum = 0;
-
 	if (!mt_has_windows(table, cpu))
 		return 0;
-	schedule = &table->schedules[cpu];
-	for (w = schedule->windows; w < schedule->windows + schedule->nr_windows; w++) {
-		if (!(w->flags & MACROTICK_WINDOW_SYNC))
-			sum += w->end - w->offset + w->lead;
-	}
-	return DIV64_U64_ROUND_UP(sum << SCHED_CAPACITY_SHIFT, table->cycle);
+	return DIV64_U64_ROUND_UP(mt_load(&table->schedules[cpu]) << SCHED_CAPACITY_SHIFT, table->cycle);
 }
 
 /**

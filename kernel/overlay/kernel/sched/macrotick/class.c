@@ -60,14 +60,6 @@ void mt_add_pinned(struct rq *rq, struct task_struct *p)
 	c->poll = min(c->poll, poll);
 }
 
-static void if_idle_grant_slack(struct rq *rq)
-{
-	struct mt_cpu *c = mt_cpu_of(rq);
-
-	if (unlikely(c->slack) && !mt_first(c))
-		mt_grant_slack(rq, c);
-}
-
 /* Where its entity is: only there its threads are looked at. */
 static void want_settle_of(struct task_struct *p)
 {
@@ -188,7 +180,7 @@ void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now)
 		look_at_urgent_one(rq, p);
 	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_URGENT_POLL_MAX_NS);
 	c->poll = now + c->poll_ns;
-	if_idle_grant_slack(rq);
+	mt_if_idle_grant_slack(rq, c);
 	mt_resched(rq, c);
 }
 
@@ -256,7 +248,7 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 		remove_urgent(rq, p);
 	else if (m->linked)
 		mt_unlink_ready(rq, p);
-	if_idle_grant_slack(rq);
+	mt_if_idle_grant_slack(rq, mt_cpu_of(rq));
 	mt_rearm(rq);
 	return true;
 }
@@ -394,8 +386,7 @@ static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_
 
 	if (mt_first(c))
 		return true;
-	if (unlikely(c->slack))
-		mt_grant_slack(rq, c);
+	mt_if_idle_grant_slack(rq, c);
 	return false;
 }
 

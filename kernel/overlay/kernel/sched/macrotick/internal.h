@@ -208,6 +208,7 @@ static inline struct mt_cpu *mt_cpu_of(struct rq *rq)
 
 /* table.c */
 struct macrotick_table *mt_table_decode(struct macrotick_install *arg);
+u64 mt_load(const struct mt_schedule *schedule);
 void mt_table_put(struct macrotick_table *table);
 int mt_refuse(struct macrotick_install *arg, enum macrotick_error error, u32 index, u32 other);
 
@@ -421,6 +422,13 @@ static inline const struct cpumask *mt_cpus_of(const struct macrotick_served *en
 static inline bool mt_is_elsewhere(const struct mt_cpu *c, const struct macrotick_served *entity)
 {
 	return unlikely(entity->roaming) && READ_ONCE(entity->cpu) != c->cpu;
+}
+
+/* Threads that are to leave the class do so once it has nothing to run. */
+static inline void mt_if_idle_grant_slack(struct rq *rq, struct mt_cpu *c)
+{
+	if (unlikely(c->slack) && !mt_first(c))
+		mt_grant_slack(rq, c);
 }
 
 /*

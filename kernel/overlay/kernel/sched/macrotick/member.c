@@ -341,13 +341,14 @@ int mt_bind(struct task_struct *p, const char *name)
  * its job would at once, and again and again where whoever unbinds it has to
  * let it go first. Whether it is bound.
  */
-static bool begin_unbind(struct task_struct *p)
+static bool begin_unbind(struct task_struct *p, bool *inside)
 {
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
 	bool bound = p->macrotick.entity;
 
 	p->macrotick.unbinding = bound;
+	*inside = macrotick_policy(p->policy);
 	task_rq_unlock(rq, p, &rf);
 	return bound;
 }
@@ -393,12 +394,12 @@ static void leave_class(struct task_struct *p)
 int mt_unbind(struct task_struct *p)
 {
 	struct macrotick_served *entity;
-	bool again;
+	bool inside, again;
 
 	do {
-		if (!begin_unbind(p))
+		if (!begin_unbind(p, &inside))
 			return -ENOTCONN;
-		if (macrotick_policy(p->policy))
+		if (inside)
 			leave_class(p);
 		entity = detach(p, &again);
 	} while (again);

@@ -205,8 +205,7 @@ void mt_want_slack(struct rq *rq, struct task_struct *p)
 
 	mt_unsettle(p);
 	c->slack = true;
-	if (!mt_first(c))
-		mt_grant_slack(rq, c);
+	mt_if_idle_grant_slack(rq, c);
 }
 
 /* The class has nothing to do. */

@@ -203,9 +203,17 @@ static int decode_windows(struct macrotick_install *arg,
 	return 0;
 }
 
-static u64 load_of(const struct mt_window *w)
+/* What windows and leads take of a cycle of one CPU. */
+u64 mt_load(const struct mt_schedule *schedule)
 {
-	return w->flags & MACROTICK_WINDOW_SYNC ? 0 : w->end - w->offset + w->lead;
+	const struct mt_window *w;
+	u64 sum = 0;
+
+	for (w = schedule->windows; w < schedule->windows + schedule->nr_windows; w++) {
+		if (!(w->flags & MACROTICK_WINDOW_SYNC))
+			sum += w->end - w->offset + w->lead;
+	}
+	return sum;
 }
 
 /* By how much it may become shorter. */
@@ -221,13 +229,11 @@ static int decode_capacity(struct macrotick_install *arg, struct macrotick_table
 
 	for_each_possible_cpu(cpu) {
 		const struct mt_schedule *schedule = &table->schedules[cpu];
-		u64 sum = 0, cycle = arg->cycle_ns;
+		u64 cycle = arg->cycle_ns;
 
-		for (i = 0; i < schedule->nr_windows; i++) {
-			sum += load_of(&schedule->windows[i]);
+		for (i = 0; i < schedule->nr_windows; i++)
 			cycle -= bound_of(&schedule->windows[i]);
-		}
-		if (sum > div_u64(cycle, 1000) * MACROTICK_CAP_PERMILLE)
+		if (mt_load(schedule) > div_u64(cycle, 1000) * MACROTICK_CAP_PERMILLE)
 			return mt_refuse(arg, MACROTICK_ERR_CAPACITY,
 				      schedule->windows - table->windows, 0);
 	}

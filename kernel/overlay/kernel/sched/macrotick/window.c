@@ -140,7 +140,7 @@ void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 nominal, bo
 	mt_unlock_entity(entity);
 }
 
-static void want_settle_of(struct mt_cpu *c, struct macrotick_served *entity)
+static void want_entity_settled(struct mt_cpu *c, struct macrotick_served *entity)
 {
 	c->settle = true;
 	mt_unsettle_all(entity);
@@ -186,7 +186,7 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 	if (unlikely(!list_empty(&c->parked)))
 		mt_serve_parked(rq, c);
 	if (unlikely(entity->nr_boosted || entity->slack))
-		want_settle_of(c, entity);
+		want_entity_settled(c, entity);
 	trace_macrotick_window_begin(entity->name, cpu_of(rq), c->base + w->offset);
 }
 
@@ -229,7 +229,7 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 		return;
 	c->served = NULL;
 	if (unlikely(entity->nr_boosted))
-		want_settle_of(c, entity);
+		want_entity_settled(c, entity);
 	if (likely(!entity->nr_ready))
 		return;
 	sub_nr_running(rq, entity->nr_ready);
@@ -394,8 +394,7 @@ static void bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 	if (!c->table)
 		return;
 	advance(rq, c, now);
-	if (unlikely(c->slack) && !mt_first(c))
-		mt_grant_slack(rq, c);
+	mt_if_idle_grant_slack(rq, c);
 	if (unlikely(c->settle || c->tell))
 		irq_work_queue_on(&c->work, cpu_of(rq));
 	mt_resched(rq, c);
