@@ -44,10 +44,8 @@ static bool belongs_inside(struct rq *rq, struct task_struct *p)
 		return false;
 	if (m->state == MACROTICK_WAITING)
 		return m->at_rest;
-	/* Once in the class it follows its entity, unless it must not migrate. */
-	if (unlikely(m->entity->roaming) && !mt_is_pinned(p))
-		return mt_is_open(m->entity);
-	return mt_is_served(rq, p);
+	/* Once in the class it follows its entity. */
+	return m->entity->roaming ? mt_is_open(m->entity) : mt_is_served(rq, p);
 }
 
 static int lent_by(struct task_struct *donor)
@@ -84,6 +82,8 @@ static void note_boost(struct task_struct *p, bool boosted)
 	mt_lock_entity(m->entity);
 	m->entity->nr_boosted += boosted ? 1 : -1;
 	mt_unlock_entity(m->entity);
+	if (unlikely(m->entity->roaming))
+		smp_mb();	/* before mt_is_open(); pairs with open_window() */
 }
 
 /* Hook of rt_mutex_setprio(), for threads with the policy SCHED_TT. */

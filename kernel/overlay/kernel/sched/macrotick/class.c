@@ -28,7 +28,7 @@
 /*
  * A thread that must not migrate for now may do so soon, and its window is open
  * elsewhere. Only where it was preempted meanwhile there is a call when it may
- * (macrotick_pins()).
+ * (macrotick_pins()): others are looked at more often.
  */
 #define MT_PINNED_POLL_NS	(4 * NSEC_PER_USEC)
 
@@ -173,12 +173,16 @@ static void look_at_urgent_one(struct rq *rq, struct task_struct *p)
 void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	struct task_struct *p, *next;
+	u64 longest = MT_URGENT_POLL_MAX_NS;
 
 	list_for_each_entry_safe(p, next, &c->parked, macrotick.ready)
 		look_at_urgent_one(rq, p);
-	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready)
+	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready) {
+		if (must_stay(rq, p))
+			longest = MT_URGENT_POLL_NS;
 		look_at_urgent_one(rq, p);
-	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_URGENT_POLL_MAX_NS);
+	}
+	c->poll_ns = min_t(u64, 2 * c->poll_ns, longest);
 	c->poll = now + c->poll_ns;
 	mt_if_idle_grant_slack(rq, c);
 	mt_resched(rq, c);
@@ -234,7 +238,9 @@ static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 	if (unlikely(mt_goes_out(p) && (m->doomed || !mt_is_served(rq, p))))
 		mt_want_slack(rq, p);
 	mt_resched(rq, c);
-	mt_rearm(rq);
+	/* Whoever fetches is the timer itself, or programs it. */
+	if (likely(!c->fetching))
+		mt_rearm(rq);
 }
 
 static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
@@ -251,6 +257,13 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 	mt_if_idle_grant_slack(rq, mt_cpu_of(rq));
 	mt_rearm(rq);
 	return true;
+}
+
+/* It is no longer urgent, and must not go on here: its entity is elsewhere. */
+static void stop_astray(struct rq *rq, struct task_struct *p)
+{
+	if (unlikely(p->macrotick.astray))
+		mt_resched(rq, mt_cpu_of(rq));
 }
 
 /* What mt_complete_job() does with the entity's lock. */
@@ -307,6 +320,7 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 	mt_lock_entity(entity);
 	complete_job(rq, p);
 	mt_unlock_entity(entity);
+	stop_astray(rq, p);
 	mt_rearm(rq);
 }
 
@@ -315,7 +329,7 @@ void mt_rest(struct rq *rq, struct task_struct *p)
 {
 	p->macrotick.at_rest = true;
 	if (unlikely(p->sched_class != &macrotick_sched_class && mt_is_member(p)))
-		mt_want_settle(rq);
+		want_settle_of(p);
 }
 
 /* The thread leaves the class for good: its job, and a wait by sched_yield(2), are forgotten. */
@@ -347,6 +361,7 @@ void mt_end_wait(struct rq *rq, struct task_struct *p)
 			mt_link_ready(rq, p);
 	}
 	mt_unlock_entity(m->entity);
+	stop_astray(rq, p);
 	mt_rearm(rq);
 }
 
@@ -474,6 +489,8 @@ static void update_curr_macrotick(struct rq *rq)
 #ifdef CONFIG_SCHED_CORE
 static int task_is_throttled_macrotick(struct task_struct *p, int cpu)
 {
+	if (p->macrotick.entity->roaming && READ_ONCE(p->macrotick.entity->cpu) != cpu)
+		return true;
 	return (!p->macrotick.urgent || p->macrotick.parked) &&
 		!(p->macrotick.linked && mt_is_served(cpu_rq(cpu), p));
 }

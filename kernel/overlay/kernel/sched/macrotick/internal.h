@@ -54,6 +54,7 @@ struct mt_roaming {
 	const struct mt_route	*next_route;	/* in mt_staged */
 	u64			cycle;		/* with stop: the next window of the route to begin */
 	unsigned int		stop;
+	u64			since;		/* when it was stopped last, and went on */
 };
 
 /* An entity: an ordered set of threads. It can outlive the table that made it. */
@@ -206,6 +207,13 @@ static inline struct mt_cpu *mt_cpu_of(struct rq *rq)
 	return per_cpu_ptr(&mt_cpus, cpu_of(rq));
 }
 
+/* Has the CPU run its irq_work. One that is away in a suspend looks by itself when it is back (mt_resume()). */
+static inline void mt_kick(struct mt_cpu *c)
+{
+	if (likely(cpu_online(c->cpu)))
+		irq_work_queue_on(&c->work, c->cpu);
+}
+
 /* table.c */
 struct macrotick_table *mt_table_decode(struct macrotick_install *arg);
 u64 mt_load(const struct mt_schedule *schedule);
@@ -285,6 +293,7 @@ void mt_settle_swap(void);
 void mt_cpu_init(struct mt_cpu *c, unsigned int cpu);
 void mt_resume(struct rq *rq);
 void mt_advance(struct rq *rq, u64 now);
+void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now);
 void mt_rearm(struct rq *rq);
 void mt_want_settle(struct rq *rq);
 void mt_end_service(struct rq *rq);

@@ -77,14 +77,17 @@ static void count_roaming(struct macrotick_served *entity, int by)
 {
 	unsigned int cpu;
 
-	for_each_cpu(cpu, entity->roaming->cpus)
+	for_each_cpu(cpu, entity->roaming->cpus) {
 		atomic_add(by, &per_cpu(mt_cpus, cpu).nr_roaming);
+		mt_kick(per_cpu_ptr(&mt_cpus, cpu));
+	}
 }
 
 static bool link_roaming(struct task_struct *p, struct macrotick_served *entity)
 {
 	guard(raw_spinlock)(&entity->roaming->lock);
-	if (is_full(entity))
+	/* Whoever removes it looks for its threads behind this lock. */
+	if (is_full(entity) || READ_ONCE(entity->removed))
 		return false;
 	p->macrotick.entity = entity;
 	list_add_tail(&p->macrotick.member, &entity->threads);
@@ -531,7 +534,8 @@ static bool take_job(struct macrotick_wait *arg)
 {
 	struct macrotick_task *m = &current->macrotick;
 
-	if (!READ_ONCE(m->has_job))
+	/* Pairs with begin_job(), which may be on another CPU. */
+	if (!smp_load_acquire(&m->has_job))
 		return false;
 	arg->job = m->job;
 	arg->nominal_ns = m->nominal;

@@ -31,7 +31,8 @@ bool mt_is_pinned(struct task_struct *p)
 
 static bool can_move(struct rq *rq, struct task_struct *p, struct rq *dst)
 {
-	return !task_on_cpu(rq, p) && !mt_is_pinned(p) && cpumask_test_cpu(cpu_of(dst), p->cpus_ptr);
+	return !task_on_cpu(rq, p) && !mt_is_pinned(p) && cpu_online(cpu_of(dst)) &&
+		cpumask_test_cpu(cpu_of(dst), p->cpus_ptr);
 }
 
 /* Both run queues are locked. */
@@ -45,7 +46,7 @@ static void move(struct rq *rq, struct task_struct *p, struct rq *dst)
 /* Has the CPU look for threads that can follow their entities. */
 void mt_want_delivery(struct rq *rq)
 {
-	irq_work_queue_on(&mt_cpu_of(rq)->work, cpu_of(rq));
+	mt_kick(mt_cpu_of(rq));
 }
 
 static void note_astray(struct mt_cpu *c, struct task_struct *p)
@@ -54,11 +55,14 @@ static void note_astray(struct mt_cpu *c, struct task_struct *p)
 	list_add_tail(&p->macrotick.contends, &c->astray);
 }
 
-/* A thread enters the class, or wakes up, where its entity is not. */
+/*
+ * A thread enters the class, or wakes up, where its entity is not. One that
+ * runs is about to be stopped, and may migrate by then.
+ */
 void mt_enqueue_astray(struct rq *rq, struct task_struct *p)
 {
 	note_astray(mt_cpu_of(rq), p);
-	if (mt_is_pinned(p))
+	if (mt_is_pinned(p) && !task_on_cpu(rq, p))
 		mt_add_pinned(rq, p);
 	else
 		mt_want_delivery(rq);
@@ -110,19 +114,30 @@ static void take_home(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 			continue;
 		mt_dequeue_astray(p);
 		p->macrotick.queued = true;
-		if (p->macrotick.state == MACROTICK_READY && !p->macrotick.urgent)
+		if (p->macrotick.urgent)
+			continue;
+		if (unlikely(mt_dies_in_class(p)))
+			mt_add_urgent(rq, p);
+		else if (p->macrotick.state == MACROTICK_READY)
 			mt_link_ready(rq, p);
 	}
 }
 
-/* Under both run queues' locks. */
+/*
+ * Under both run queues' locks, and both at the same instant: it may have taken
+ * a while to get them, and the window may have passed.
+ */
 static void fetch(struct rq *rq, struct rq *src, struct mt_cpu *c)
 {
-	struct macrotick_served *entity = c->wanted;
+	struct macrotick_served *entity;
+	u64 now = ktime_get();
 
-	mt_advance(src, ktime_get());
-	/* Only where a correction of the clock has not reached that CPU yet. */
-	if (unlikely(mt_cpu_of(src)->served == entity))
+	mt_bring_up(rq, c, now);
+	entity = c->wanted;
+	if (!entity || entity->cpu != cpu_of(src))
+		return;
+	mt_advance(src, now);
+	if (WARN_ON_ONCE(mt_cpu_of(src)->served == entity))
 		mt_end_service(src);
 	c->fetching = true;
 	WRITE_ONCE(entity->cpu, cpu_of(rq));
@@ -131,6 +146,7 @@ static void fetch(struct rq *rq, struct rq *src, struct mt_cpu *c)
 	c->fetching = false;
 	c->wanted = NULL;
 	mt_resched(src, mt_cpu_of(src));
+	mt_rearm(src);
 }
 
 /**
@@ -143,7 +159,7 @@ void mt_fetch(struct rq *rq, struct rq *src)
 	struct mt_cpu *c = mt_cpu_of(rq);
 
 	double_rq_lock(rq, src);
-	if (likely(src != rq && c->wanted && c->wanted->cpu == cpu_of(src)))
+	if (likely(src != rq))
 		fetch(rq, src, c);
 	if (__rq_lockp(rq) != __rq_lockp(src))
 		raw_spin_rq_unlock(src);
@@ -162,7 +178,7 @@ static struct rq *find_destination(struct rq *rq, struct mt_cpu *c)
 
 		if (can_move(rq, p, dst))
 			return dst;
-		if (!task_on_cpu(rq, p) && !p->macrotick.urgent)
+		if (mt_is_pinned(p) && !task_on_cpu(rq, p) && !p->macrotick.urgent)
 			mt_add_pinned(rq, p);
 	}
 	return NULL;

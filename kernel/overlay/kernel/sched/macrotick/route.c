@@ -145,6 +145,7 @@ void mt_begin_routes(struct macrotick_table *table)
 		r->route = &table->roaming[i]->route;
 		r->cycle = 0;
 		r->stop = 0;
+		r->since = 0;
 	}
 }
 
@@ -162,6 +163,7 @@ void mt_rejoin(struct macrotick_served *entity, u64 now)
 	struct task_struct *p;
 
 	guard(raw_spinlock)(&entity->roaming->lock);
+	entity->roaming->since = now;
 	list_for_each_entry(p, &entity->threads, macrotick.member)
 		p->macrotick.joined = now;
 }
@@ -188,8 +190,10 @@ static void pass_over(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 		entity->skipped++;
 		trace_macrotick_window_skipped(entity->name, cpu_of(rq), begin);
 	}
-	if (w->flags & MACROTICK_WINDOW_ACTIVATE)
+	if (w->flags & MACROTICK_WINDOW_ACTIVATE && begin >= entity->roaming->since)
 		mt_activate(rq, entity, begin, false);
+	else
+		entity->next_job += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
 	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs && !entity->stopped)
 		mt_check_deadline(c, w, base + w->end);
 }

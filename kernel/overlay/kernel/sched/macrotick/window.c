@@ -87,16 +87,26 @@ static void begin_job(struct rq *rq, struct task_struct *p, u64 job, u64 nominal
 	struct macrotick_task *m = &p->macrotick;
 
 	m->state = MACROTICK_READY;
-	m->has_job = true;
 	m->began = false;
 	m->missed = false;
 	m->hold = hold;
 	m->job = job;
 	m->nominal = nominal;
 	m->entity->nr_jobs++;
+	/* Pairs with take_job(). */
+	smp_store_release(&m->has_job, true);
 	if (m->queued && !m->linked && !m->urgent)
 		mt_link_ready(rq, p);
 	trace_macrotick_release(p, m->entity->name, job, nominal);
+}
+
+/* The thread takes the count without a lock (take_job()), perhaps on another CPU. */
+static void count_lost(struct macrotick_task *m)
+{
+	u64 lost = READ_ONCE(m->lost);
+
+	while (!try_cmpxchg(&m->lost, &lost, lost + 1))
+		;
 }
 
 /* ACTIVATE: one pending activation is kept, an older one is lost. */
@@ -109,7 +119,7 @@ static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 n
 		return;
 	}
 	if (m->has_pending && m->periodic) {
-		m->lost++;
+		count_lost(m);
 		m->entity->lost++;
 	}
 	m->has_pending = true;
@@ -180,6 +190,8 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 		mt_activate(rq, entity, c->base + w->offset, w->lead);
 	}
 	c->served = entity;
+	if (unlikely(entity->roaming))
+		smp_mb();	/* before nr_boosted; pairs with note_boost() */
 	if (unlikely(entity->slice))
 		mt_pool_turn(entity);
 	add_nr_running(rq, entity->nr_ready);
@@ -312,7 +324,7 @@ void mt_want_settle(struct rq *rq)
 	struct mt_cpu *c = mt_cpu_of(rq);
 
 	c->settle = true;
-	irq_work_queue_on(&c->work, cpu_of(rq));
+	mt_kick(c);
 }
 
 static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_table *table)
@@ -389,14 +401,15 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 	}
 }
 
-static void bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
+/* mt_advance() for who fetches by himself what is wanted. */
+void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	if (!c->table)
 		return;
 	advance(rq, c, now);
 	mt_if_idle_grant_slack(rq, c);
 	if (unlikely(c->settle || c->tell))
-		irq_work_queue_on(&c->work, cpu_of(rq));
+		mt_kick(c);
 	mt_resched(rq, c);
 }
 
@@ -413,9 +426,9 @@ void mt_advance(struct rq *rq, u64 now)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
-	bring_up(rq, c, now);
+	mt_bring_up(rq, c, now);
 	if (unlikely(c->wanted))
-		irq_work_queue_on(&c->work, cpu_of(rq));
+		mt_kick(c);
 }
 
 static bool end_matters(const struct mt_window *w)
@@ -476,7 +489,7 @@ static void catch_up(struct rq *rq, struct mt_cpu *c)
 {
 	u64 now = ktime_get();
 
-	bring_up(rq, c, now);
+	mt_bring_up(rq, c, now);
 	if (unlikely(c->nr_urgent) && now >= c->poll)
 		mt_look_at_urgent(rq, c, now);
 }
@@ -564,7 +577,7 @@ void mt_rearm(struct rq *rq)
 	if (cpu_of(rq) == smp_processor_id())
 		program_timer(c);
 	else if (next_event(c) != c->armed)
-		irq_work_queue_on(&c->work, cpu_of(rq));
+		mt_kick(c);
 }
 
 /**
@@ -626,7 +639,7 @@ void mt_begin_swap(struct rq *rq, struct macrotick_table *table)
 	} else if (c->table != table && table->schedules[cpu_of(rq)].nr_windows) {
 		mt_dispatch(rq, table);
 		c->tell |= mt_swapped();
-		irq_work_queue_on(&c->work, cpu_of(rq));
+		mt_kick(c);
 	}
 }
 
