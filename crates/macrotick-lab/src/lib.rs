@@ -32,6 +32,7 @@ mod layout;
 pub mod libraries;
 mod outcome;
 pub mod paths;
+mod plugin;
 pub mod program;
 pub mod progress;
 pub mod qemu;

@@ -5,12 +5,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::cache::{Key, Lock};
-use crate::command;
 use crate::error::{Context, LabError};
 use crate::layout::Layout;
+use crate::plugin;
 
 const SOURCE: &str = include_str!("paths.c");
 
@@ -29,32 +27,7 @@ pub struct PathRequest {
 
 /// Builds the plugin, or finds that it is built.
 pub fn build(layout: &Layout) -> Result<PathBuf, LabError> {
-    let dir = layout.lab();
-    let _lock = Lock::take(&dir.join("paths.lock"))?;
-    let qemu = command::output(Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?).arg("--version"))?;
-    let version = interface(&qemu);
-    let key = Key::new().with(SOURCE).with(version.to_string()).finish();
-    let plugin = dir.join(format!("paths-{}.so", &key[..16]));
-    if !plugin.exists() {
-        let (source, unfinished) = (dir.join("paths.c"), dir.join("paths.new"));
-        fs::write(&source, SOURCE).context("write", &source)?;
-        let mut compiler = Command::new(command::find("gcc", "gcc")?);
-        compiler.args(["-O2", "-shared", "-fPIC", "-fvisibility=hidden"]).arg(format!("-DPLUGIN_VERSION={version}"));
-        command::output(compiler.arg("-o").arg(&unfinished).arg(&source))?;
-        fs::rename(&unfinished, &plugin).context("rename", &unfinished)?;
-    }
-    Ok(plugin)
-}
-
-/// The version of the plugins' interface that a QEMU takes: 9.0 dropped the first one.
-fn interface(qemu: &str) -> u32 {
-    let version = qemu.split_once("version ").map_or("", |(_, rest)| rest);
-    let major = version.split('.').next().and_then(|digits| digits.parse().ok());
-    if major.is_some_and(|major: u32| major < 9) {
-        1
-    } else {
-        2
-    }
+    plugin::build(layout, "paths", SOURCE)
 }
 
 /// What QEMU is told to load.
@@ -91,12 +64,5 @@ mod tests {
         assert_eq!(decode(&bytes), [vec![5, 6], vec![7]]);
         assert_eq!(decode(&bytes[..20]), [[5u64, 6]; 0]);
         assert!(decode(&[]).is_empty());
-    }
-
-    #[test]
-    fn the_interface_follows_qemu() {
-        let text = |version: &str| format!("QEMU emulator version {version}\nCopyright");
-        assert_eq!(interface(&text("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)")), 1);
-        assert_eq!([interface(&text("9.0.0")), interface(&text("10.0.2"))], [2, 2]);
     }
 }
