@@ -2,9 +2,9 @@
 //!
 //! [`Lab`] builds a kernel ([`kernel`]: from Debian's source, see [`source`] and [`config`]), an image ([`image`],
 //! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
-//! came back ([`frame`], [`console`]). On request it records what the kernel executes ([`paths`]). Inside the guest,
-//! [`guest`] is the other end; [`program`] and [`libraries`] say what it needs to execute a file of the host. Everything
-//! is cached by content ([`cache`]) below `build/`.
+//! came back ([`frame`], [`console`]). On request it records what the kernel executes ([`paths`]), or joins two guests
+//! ([`wire`]). Inside the guest, [`guest`] is the other end; [`program`] and [`libraries`] say what it needs to execute a
+//! file of the host. Everything is cached by content ([`cache`]) below `build/`.
 //!
 //! ```no_run
 //! use macrotick_lab::{progress::Terminal, Flavor, GuestJob, Lab};
@@ -41,6 +41,7 @@ mod run;
 pub mod snapshot;
 pub mod source;
 pub mod symbols;
+pub mod wire;
 
 pub use console::{Complaint, Finding};
 pub use error::{Death, LabError};

@@ -15,9 +15,10 @@ use crate::kernel::{self, Flavor, Kernel};
 use crate::layout::Layout;
 use crate::outcome::{self, Results};
 use crate::paths;
-use crate::progress::Progress;
+use crate::progress::{Progress, Quiet};
 use crate::qemu::{Machine, Process, Start};
 use crate::snapshot::{self, Snapshot};
+use crate::wire;
 
 /// How often the host looks for progress lines and for the end.
 const POLL: std::time::Duration = std::time::Duration::from_millis(20);
@@ -72,19 +73,36 @@ impl Lab {
         progress: &mut dyn Progress,
         live: &mut dyn FnMut(&str),
     ) -> Result<GuestOutcome, LabError> {
-        let machine = self.machine(job, progress)?;
-        let plugin = self.plugin(job)?;
-        let snapshot = self.resume.then(|| snapshot::take(&self.layout, &machine, progress)).transpose()?;
-        let dir = self.run_directory()?;
+        let guest = self.guest(job, progress)?;
+        let recorder = self.recorder(job, &guest.dir)?;
         job.title.iter().for_each(|title| progress.begin(title));
-        let outcome = execute(&machine, plugin.as_deref(), snapshot.as_ref(), job, &dir, progress, live);
+        let outcome = execute(&guest, job, &recorder, progress, live);
         if job.title.is_some() && outcome.is_ok() {
             progress.end();
         }
-        if matches!(outcome, Ok(_) | Err(LabError::Agent(_))) {
-            cache::remove(&dir)?;
-        }
-        outcome
+        guest.tidy(outcome)
+    }
+
+    /// Runs two jobs at once, each in a guest of its own, with a wire between them: what an interface of one sends is
+    /// received by one of the other, once both jobs have started [`wire::port::serve`].
+    pub fn run_joined(&self, jobs: &[GuestJob; 2], progress: &mut dyn Progress) -> Result<[GuestOutcome; 2], LabError> {
+        let plugin = wire::build(&self.layout)?;
+        let guests = [self.guest(&jobs[0], progress)?, self.guest(&jobs[1], progress)?];
+        let ends = [wire::End::new(&guests[0].dir)?, wire::End::new(&guests[1].dir)?];
+        let run = |number: usize| {
+            let (guest, job, end) = (&guests[number], &jobs[number], &ends[number]);
+            let arguments = wire::arguments(&plugin, &guest.dir, job.memory_mib);
+            let outcome = execute(guest, job, &arguments, &mut Quiet, &mut |_| {});
+            end.give_up();
+            guest.tidy(outcome)
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| run(1));
+            let joined = scope.spawn(|| wire::join(&ends));
+            let (first, second) = (run(0), other.join().expect("a guest's thread does not panic"));
+            joined.join().expect("the wire's thread does not panic")?;
+            Ok([first?, second?])
+        })
     }
 
     /// The command that boots a guest and runs the job, ready to paste into a shell; its files are kept in `build/lab`.
@@ -92,8 +110,8 @@ impl Lab {
         let machine = self.machine(job, progress)?;
         let dir = self.layout.lab().join("dry-run");
         fs::create_dir_all(&dir).context("make", &dir)?;
-        let plugin = self.plugin(job)?;
-        Ok(command::display(&qemu_command(&machine, plugin.as_deref(), job, &dir, Start::Boot)?))
+        let recorder = self.recorder(job, &dir)?;
+        Ok(command::display(&qemu_command(&machine, job, &dir, Start::Boot, &recorder)?))
     }
 
     /// The machine that a job needs, with kernel and image built.
@@ -108,9 +126,17 @@ impl Lab {
         Ok(Machine { kernel, initrd, cpus, shift, memory_mib, kernel_args: job.kernel_args.clone() })
     }
 
-    /// What records the paths that the job asks for.
-    fn plugin(&self, job: &GuestJob) -> Result<Option<PathBuf>, LabError> {
-        job.paths.map(|_| paths::build(&self.layout)).transpose()
+    /// The guest for a job, booted as far as it can be without the job.
+    fn guest(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<Guest, LabError> {
+        let machine = self.machine(job, progress)?;
+        let snapshot = self.resume.then(|| snapshot::take(&self.layout, &machine, progress)).transpose()?;
+        Ok(Guest { machine, snapshot, dir: self.run_directory()? })
+    }
+
+    /// What QEMU is told so that it records the paths that the job asks for.
+    fn recorder(&self, job: &GuestJob, dir: &Path) -> Result<Vec<String>, LabError> {
+        let Some(request) = &job.paths else { return Ok(Vec::new()) };
+        Ok(vec!["-plugin".to_owned(), paths::argument(&paths::build(&self.layout)?, request, dir)])
     }
 
     /// A new directory for one run.
@@ -132,33 +158,47 @@ fn write_job(job: &GuestJob, dir: &Path) -> Result<PathBuf, LabError> {
     Ok(path)
 }
 
-/// The QEMU command for a job.
+/// The QEMU command for a job; `further` are arguments beside those of every job.
 fn qemu_command(
     machine: &Machine,
-    plugin: Option<&Path>,
     job: &GuestJob,
     dir: &Path,
     start: Start<'_>,
+    further: &[String],
 ) -> Result<Command, LabError> {
     let mut command = machine.command(dir, &write_job(job, dir)?, start)?;
-    if let (Some(plugin), Some(request)) = (plugin, &job.paths) {
-        command.arg("-plugin").arg(paths::argument(plugin, request, dir));
-    }
+    command.args(further);
     Ok(command)
+}
+
+/// A guest that is about to run a job.
+struct Guest {
+    machine: Machine,
+    snapshot: Option<Snapshot>,
+    dir: PathBuf,
+}
+
+impl Guest {
+    /// Removes the run's files, unless somebody should look at them.
+    fn tidy(&self, outcome: Result<GuestOutcome, LabError>) -> Result<GuestOutcome, LabError> {
+        if matches!(outcome, Ok(_) | Err(LabError::Agent(_))) {
+            cache::remove(&self.dir)?;
+        }
+        outcome
+    }
 }
 
 /// Starts QEMU, follows the result channel to its end, and judges.
 fn execute(
-    machine: &Machine,
-    plugin: Option<&Path>,
-    snapshot: Option<&Snapshot>,
+    guest: &Guest,
     job: &GuestJob,
-    dir: &Path,
+    further: &[String],
     progress: &mut dyn Progress,
     live: &mut dyn FnMut(&str),
 ) -> Result<GuestOutcome, LabError> {
+    let (dir, snapshot) = (guest.dir.as_path(), guest.snapshot.as_ref());
     let start = snapshot.map_or(Start::Boot, |snapshot| Start::Resume(&snapshot.state));
-    let command = qemu_command(machine, plugin, job, dir, start)?;
+    let command = qemu_command(&guest.machine, job, dir, start, further)?;
     let mut process = Process::start(command, dir, job.wall_limit)?;
     let connection = snapshot.map(|_| snapshot::resume(&mut process, dir, job.wall_limit)).transpose()?;
     let mut results = Results::default();

@@ -1,0 +1,189 @@
+//! A guest's end of a wire: what one of its network interfaces sends goes to the other guest.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::io::Error;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use super::post::{Frame, Post, BEGINNING, PAGE};
+
+/// From one meeting to the next, in virtual time.
+pub const TURN_NS: u64 = 2_000_000;
+/// How long a frame is under way, in virtual time: a turn, and as long as a guest may be late for a meeting.
+pub const DELAY_NS: u64 = 3_000_000;
+
+/// Sleeps end so much before something is due: the way to the program, and the rate of a clock that is wrong.
+const EARLY_NS: u64 = 20_000;
+/// What is due so soon after a meeting is delivered before it, or it would be late.
+const MEETING_NS: u64 = 100_000;
+/// How long a look for a frame takes at most.
+const LOOK_NS: u64 = 5_000;
+
+/// Virtual time, which both guests count from the moment at which they were switched on, whatever their clocks say.
+pub fn virtual_ns() -> u64 {
+    // SAFETY: reads a counter, which in the lab is the virtual time.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Serves an interface for ever: what is sent on it is received by the other guest, which must do the same.
+pub fn serve(interface: &str) -> Result<Infallible, String> {
+    let mut port = Port::open(interface).map_err(|error| format!("{interface}: {error}"))?;
+    let began = port.meet().map_or(0, |post| post.now_ns).max(virtual_ns());
+    let mut meeting = (began / TURN_NS + 2) * TURN_NS;
+    loop {
+        let due = port.inbox.front().map_or(u64::MAX, |frame| frame.sent_ns + DELAY_NS);
+        if due < meeting + MEETING_NS {
+            port.receive_until(due, EARLY_NS);
+            port.deliver();
+        } else {
+            port.receive_until(meeting, 0);
+            let arrived = port.meet().map(Post::into_frames).unwrap_or_default();
+            ensure_in_time(&arrived)?;
+            port.inbox.extend(arrived);
+            meeting += TURN_NS;
+        }
+    }
+}
+
+/// What is due before it has arrived cannot be delivered as if nothing had happened.
+fn ensure_in_time(arrived: &[Frame]) -> Result<(), String> {
+    let late = arrived.first().and_then(|frame| virtual_ns().checked_sub(frame.sent_ns + DELAY_NS));
+    late.map_or(Ok(()), |late| Err(format!("a frame met its receiver {late} ns after it was due")))
+}
+
+struct Port {
+    socket: OwnedFd,
+    page: Page,
+    outbox: Post,
+    inbox: VecDeque<Frame>,
+}
+
+impl Port {
+    fn open(interface: &str) -> Result<Port, Error> {
+        Ok(Port { socket: socket(interface)?, page: Page::new()?, outbox: Post::default(), inbox: VecDeque::new() })
+    }
+
+    /// Hands over what was sent, and gets what the other guest sent, if it is still there.
+    fn meet(&mut self) -> Option<Post> {
+        self.outbox.now_ns = virtual_ns();
+        self.page.exchange(&std::mem::take(&mut self.outbox))
+    }
+
+    fn deliver(&mut self) {
+        if let Some(frame) = self.inbox.pop_front() {
+            // SAFETY: reads the frame. One that the interface does not take is lost.
+            unsafe { libc::send(self.socket.as_raw_fd(), frame.bytes.as_ptr().cast(), frame.bytes.len(), 0) };
+        }
+    }
+
+    /// Takes what is sent until an instant. Returns then, and exactly then if it wakes up so much earlier.
+    fn receive_until(&mut self, until_ns: u64, early_ns: u64) {
+        loop {
+            let left = until_ns.saturating_sub(virtual_ns());
+            if left > LOOK_NS {
+                self.sleep(left.saturating_sub(early_ns));
+                while let Some(frame) = self.receive() {
+                    self.outbox.push(frame);
+                }
+            } else if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps for a length, or until something is sent.
+    fn sleep(&self, ns: u64) {
+        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let length = libc::timespec { tv_sec: 0, tv_nsec: ns as _ };
+        if ns > 0 {
+            // SAFETY: one entry and a length; no signal mask.
+            unsafe { libc::ppoll(&mut poll, 1, &length, ptr::null()) };
+        }
+    }
+
+    /// A frame that was sent, if there is one. What this port itself delivered is none.
+    fn receive(&self) -> Option<Frame> {
+        let sent_ns = virtual_ns();
+        let mut bytes = vec![0; PAGE];
+        // SAFETY: a structure of plain numbers.
+        let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        let mut size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: writes at most the buffer's length and one address.
+        let length = unsafe {
+            let (buffer, address) = (bytes.as_mut_ptr().cast(), (&raw mut from).cast());
+            libc::recvfrom(self.socket.as_raw_fd(), buffer, PAGE, libc::MSG_DONTWAIT, address, &mut size)
+        };
+        bytes.truncate(usize::try_from(length).ok()?);
+        if from.sll_pkttype == libc::PACKET_OUTGOING {
+            return self.receive();
+        }
+        Some(Frame { sent_ns, bytes })
+    }
+}
+
+/// A socket for all frames of an interface.
+fn socket(interface: &str) -> Result<OwnedFd, Error> {
+    const ALL: u16 = (libc::ETH_P_ALL as u16).to_be();
+    let name = CString::new(interface)?;
+    // SAFETY: reads a terminated name.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: takes numbers; a descriptor that comes back is ours.
+    let socket = unsafe {
+        let socket = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, ALL.into());
+        if socket < 0 {
+            return Err(Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(socket)
+    };
+    // SAFETY: a structure of plain numbers.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    (address.sll_family, address.sll_protocol) = (libc::AF_PACKET as u16, ALL);
+    address.sll_ifindex = index as i32;
+    // SAFETY: reads one address.
+    let bound = unsafe {
+        let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size)
+    };
+    if bound == 0 {
+        Ok(socket)
+    } else {
+        Err(Error::last_os_error())
+    }
+}
+
+/// The page of memory that guests exchange.
+struct Page {
+    bytes: *mut [u8; PAGE],
+}
+
+impl Page {
+    /// A page that stays where it is.
+    fn new() -> Result<Page, Error> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
+        // SAFETY: a fresh mapping.
+        let at = unsafe { libc::mmap(ptr::null_mut(), PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(Error::last_os_error());
+        }
+        Ok(Page { bytes: at.cast() })
+    }
+
+    /// Puts something on the page, meets, and reads what is there then.
+    fn exchange(&mut self, post: &Post) -> Option<Post> {
+        // SAFETY: the mapping is ours, a page long, and nobody else's while this function is not in the meeting.
+        post.encode(unsafe { &mut *self.bytes });
+        // SAFETY: writes the first word of the page. The plugin of QEMU, which knows these bytes, stops the guest here;
+        // the host writes the page meanwhile.
+        unsafe {
+            std::arch::asm!("mov qword ptr [rdi], {beginning}", beginning = const BEGINNING,
+                            in("rdi") self.bytes, options(nostack, preserves_flags));
+        }
+        // SAFETY: as above.
+        Post::decode(unsafe { &*self.bytes })
+    }
+}
