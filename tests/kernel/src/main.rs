@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use macrotick_kernel_tests::golden::{self, Case};
+use macrotick_kernel_tests::machine::Machine;
 use macrotick_kernel_tests::scenarios::Scenario;
 use macrotick_kernel_tests::{process, runner, scenarios, sys};
 use macrotick_uapi::Device;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
             scenarios::all().iter().for_each(|scenario| println!("{}", scenario.name));
             ExitCode::SUCCESS
         }
+        ["machine", words @ ..] => machine(words),
         ["jobs", count] => jobs(count.parse().unwrap_or(0)),
         _ => {
             eprintln!("{USAGE}");
@@ -77,4 +79,15 @@ fn jobs(count: u32) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// One of two machines ([`Machine::words`]).
+fn machine(words: &[&str]) -> ExitCode {
+    match Machine::from_words(words).map(|machine| machine.run()) {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        problem => {
+            eprintln!("{problem:?}");
+            ExitCode::FAILURE
+        }
+    }
 }

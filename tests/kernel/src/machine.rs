@@ -1,0 +1,143 @@
+//! One of two machines that share a table: its clock, its jobs, and linuxptp on a wire to the other one.
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use macrotick_lab::wire::port::{self, virtual_ns};
+use macrotick_uapi::{Device, ACTIVATE, DEADLINE};
+
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::ensure;
+use crate::process::{fork, member};
+use crate::sys::{self, SchedAttr};
+use crate::table::Table;
+
+/// The cycle: no divisor of a second, so that the seconds between `CLOCK_REALTIME` and `CLOCK_TAI` matter.
+pub const CYCLE_NS: u64 = 7_000_000;
+/// By how much a sync window moves the grid at most.
+pub const BOUND_NS: u32 = 100_000;
+/// The programs of linuxptp.
+pub const PROGRAMS: [&str; 2] = [PTP4L, PMC];
+
+const PTP4L: &str = "/usr/sbin/ptp4l";
+const PMC: &str = "/usr/sbin/pmc";
+/// Where linuxptp takes orders.
+const ORDERS: &str = "/tmp/ptp4l";
+/// What it is told on both machines: software time stamps, eight messages a second, steps only at the beginning. By the
+/// integral's scale it measures the other clock's rate for 9 s before it sets its own, not for 37 s; the other scale is
+/// the usual one.
+const SETTINGS: &str = "[global]\ntime_stamping software\nnetwork_transport L2\nlogAnnounceInterval -1\n\
+    logSyncInterval -3\nlogMinDelayReqInterval -3\nfirst_step_threshold 0.00002\npi_proportional_scale 0.1\n\
+    pi_integral_scale 0.004\nuds_address /tmp/ptp4l\n";
+/// What it tells the other machine of the clock, and of the seconds by which `CLOCK_TAI` is ahead.
+const CLOCK: &str = "SET GRANDMASTER_SETTINGS_NP clockClass 13 clockAccuracy 0x2f offsetScaledLogVariance 0xffff \
+    currentUtcOffset 37 leap61 0 leap59 0 currentUtcOffsetValid 1 ptpTimescale 0 timeTraceable 1 frequencyTraceable 0 \
+    timeSource 0x60";
+const TAI_S: i64 = 37;
+
+/// What a machine is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Whether the other one is to follow its clock.
+    pub leads: bool,
+    /// Whether linuxptp runs.
+    pub synchronised: bool,
+    /// How wrong `CLOCK_REALTIME` is at first, in nanoseconds.
+    pub wrong_ns: i64,
+    /// How long it runs, in seconds of virtual time.
+    pub seconds: u64,
+}
+
+impl Machine {
+    /// As words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let role = if self.leads { "leads" } else { "follows" };
+        let clock = if self.synchronised { "synchronised" } else { "free" };
+        vec!["machine".into(), role.into(), clock.into(), self.wrong_ns.to_string(), self.seconds.to_string()]
+    }
+
+    /// The reverse of [`Machine::words`], without the first one.
+    pub fn from_words(words: &[&str]) -> Option<Machine> {
+        let &[role, clock, wrong_ns, seconds] = words else { return None };
+        let (leads, synchronised) = (role == "leads", clock == "synchronised");
+        Some(Machine { leads, synchronised, wrong_ns: wrong_ns.parse().ok()?, seconds: seconds.parse().ok()? })
+    }
+
+    /// Runs to the end; prints the virtual instants at which jobs began, in nanoseconds.
+    pub fn run(&self) -> Check {
+        let end = virtual_ns() + self.seconds * 1_000_000_000;
+        sys::set_sched(0, SchedAttr { flags: sys::RESET_ON_FORK, ..SchedAttr::fifo(90) }).explain("SCHED_FIFO")?;
+        sys::step_clock(self.wrong_ns).explain("step")?;
+        if self.leads || !self.synchronised {
+            sys::set_tai(TAI_S).explain("ADJ_TAI")?;
+        }
+        let (device, jobs) = (Device::open()?, (self.seconds * 1_000_000_000 / CYCLE_NS) as usize);
+        let starts = Board::new(1 + jobs);
+        table().install(&device)?;
+        member("job", move |device| log_starts(device, starts, jobs))?;
+        device.start(0).explain("start")?;
+        let ptp = self.synchronised.then(|| self.synchronise()).transpose()?;
+        while virtual_ns() < end {
+            sys::sleep(10_000_000);
+        }
+        ensure!(ptp.is_none_or(|mut ptp| matches!(ptp.try_wait(), Ok(None))), "ptp4l has ended");
+        println!("# {:?}", device.get().explain("get")?);
+        (1..=starts.get(0)).for_each(|at| println!("{}", starts.get(at as usize)));
+        Ok(())
+    }
+
+    /// Starts linuxptp on an interface whose other end is the wire.
+    fn synchronise(&self) -> Check<Child> {
+        succeed("/sbin/ip", &["link", "add", "ptp0", "type", "veth", "peer", "name", "wire"])?;
+        succeed("/sbin/ip", &["link", "set", "wire", "up"])?;
+        succeed("/sbin/ip", &["link", "set", "ptp0", "up"])?;
+        fork(serve_the_wire);
+        let role = if self.leads { "priority1 100\n" } else { "slaveOnly 1\n" };
+        std::fs::write("/tmp/settings", format!("{SETTINGS}{role}")).map_err(|error| error.to_string())?;
+        let arguments = ["-f", "50", PTP4L, "-f", "/tmp/settings", "-i", "ptp0", "-m"];
+        let ptp = Command::new("/usr/bin/chrt").args(arguments).spawn().map_err(|error| error.to_string())?;
+        if self.leads {
+            ensure!(sys::eventually(1_000_000_000, || Path::new(ORDERS).exists()), "ptp4l takes no orders");
+            succeed(PMC, &["-u", "-b", "0", "-i", "/tmp/pmc", "-s", ORDERS, CLOCK])?;
+        }
+        Ok(ptp)
+    }
+}
+
+/// A job and a sync window in each cycle. The lead takes the kernel's way to the job out of its start.
+fn table() -> Table {
+    let table = Table::new(CYCLE_NS).window("job", 0, 2_000_000, 100_000, ACTIVATE | DEADLINE).lead(20_000);
+    table.sync(0, 4_000_000, 300_000, BOUND_NS)
+}
+
+/// Notes when each job begins, of so many: their number first, then the instants.
+fn log_starts(device: &Device, starts: Board, jobs: usize) -> i32 {
+    for number in 1.. {
+        if let Err(errno) = device.wait() {
+            return errno;
+        }
+        if number <= jobs {
+            starts.set(number, virtual_ns());
+            starts.set(0, number as u64);
+        }
+    }
+    0
+}
+
+fn serve_the_wire() -> i32 {
+    match sys::set_sched(0, SchedAttr::fifo(98)) {
+        Ok(()) => {
+            sys::prefault();
+            eprintln!("{:?}", port::serve("wire"));
+            1
+        }
+        Err(errno) => errno,
+    }
+}
+
+fn succeed(program: &str, arguments: &[&str]) -> Check {
+    let status = Command::new(program).args(arguments).status().map_err(|error| format!("{program}: {error}"))?;
+    ensure!(status.success(), "{program} {arguments:?} ends with {status}");
+    Ok(())
+}
