@@ -16,6 +16,7 @@ mod policy;
 mod pools;
 mod refusals;
 mod rttests;
+mod shield;
 mod storm;
 mod swap;
 
@@ -85,6 +86,7 @@ pub fn all() -> Vec<Scenario> {
         inherit::ALL,
         storm::ALL,
         fuzz::ALL,
+        shield::ALL,
         rttests::ALL,
     ];
     parts.concat()
