@@ -64,6 +64,10 @@ fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item
     for name in [SEED, TIMERSHIELD] {
         job.env.extend(std::env::var(name).map(|value| (name.into(), value)));
     }
+    if flavor == Flavor::Debug {
+        // Calibrated against it, the local APIC's timer fails its verification.
+        job.kernel_args.push("hpet=disable".into());
+    }
     if cpus > 1 {
         // A CPU that waits for its turn is no stall.
         job.kernel_args.push("rcupdate.rcu_cpu_stall_timeout=120".into());
@@ -242,7 +246,7 @@ fn scenarios_on_one_cpu() {
 #[test]
 #[ignore = "needs the lab"]
 fn scenarios_on_two_cpus() {
-    Suite { cpus: 2, several: true, ..SHORT }.run();
+    Suite { cpus: 2, several: true, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
 }
 
 #[test]

@@ -110,6 +110,8 @@ pub fn stop() -> Check {
     let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
     let stopped = || device.stats(0).is_ok_and(|stats| stats.stopped == 1);
     ensure!(sys::eventually(SECOND, stopped), "not stopped: {:?}", device.stats(0));
+    // Its thread leaves the class in the interrupt that stopped it, which may wait for its CPU's turn.
+    sys::sleep(4 * u);
     let (then, done) = (device.stats(0).explain("stats")?, board.get(0));
     ensure_eq!((then.misses, then.misses_in_row), (3, 3), "misses, in a row");
     sys::sleep(100 * u);
