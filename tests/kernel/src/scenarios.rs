@@ -17,6 +17,7 @@ mod pools;
 mod refusals;
 mod rttests;
 mod storm;
+mod suspend;
 mod swap;
 
 pub use fuzz::CALLS_OF;
@@ -63,6 +64,11 @@ impl Scenario {
     pub fn is_long(&self) -> bool {
         self.name.starts_with("full_")
     }
+
+    /// Whether it suspends the machine, which takes a kernel that can.
+    pub fn suspends(&self) -> bool {
+        self.name.starts_with("full_suspend_")
+    }
 }
 
 /// All of them, in the order in which they run.
@@ -84,6 +90,7 @@ pub fn all() -> Vec<Scenario> {
         forking::ALL,
         inherit::ALL,
         storm::ALL,
+        suspend::ALL,
         fuzz::ALL,
         rttests::ALL,
     ];
