@@ -1,0 +1,169 @@
+//! TimerShield's order of pending timers (`kernel/overlay/kernel/time/timershield/order.c`), compiled for user space.
+//!
+//! The test compares it with a list that is searched from end to end, over millions of random operations.
+
+mod ffi {
+    #[repr(C)]
+    pub struct Harness {
+        _private: [u8; 0],
+    }
+
+    extern "C" {
+        pub fn harness_levels() -> u32;
+        pub fn harness_clocks() -> u32;
+        pub fn harness_new(nodes: usize) -> *mut Harness;
+        pub fn harness_free(harness: *mut Harness);
+        pub fn harness_add(harness: *mut Harness, timer: usize, expires: i64, level: u32, clock: u32);
+        pub fn harness_del(harness: *mut Harness, timer: usize, level: u32, clock: u32);
+        pub fn harness_count(harness: *const Harness) -> u32;
+        pub fn harness_earliest(harness: *const Harness, level: u32, expires: *mut i64) -> i32;
+        pub fn harness_expired(harness: *const Harness, now: i64) -> i32;
+        pub fn harness_first(harness: *mut Harness, level: u32, clock: *mut u32) -> std::ffi::c_long;
+        pub fn harness_set_offset(harness: *mut Harness, clock: u32, offset: i64);
+    }
+}
+
+/// How many levels there are.
+pub fn levels() -> u32 {
+    // SAFETY: takes nothing.
+    unsafe { ffi::harness_levels() }
+}
+
+/// How many clocks there are.
+pub fn clocks() -> u32 {
+    // SAFETY: takes nothing.
+    unsafe { ffi::harness_clocks() }
+}
+
+/// A pending timer. Which one it is, is the caller's number below the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Timer {
+    pub number: usize,
+    pub expires: i64,
+    pub level: u32,
+    pub clock: u32,
+}
+
+/// The kernel's order.
+pub struct Order(*mut ffi::Harness);
+
+impl Order {
+    /// An empty one for so many timers.
+    pub fn new(capacity: usize) -> Order {
+        // SAFETY: allocates.
+        let harness = unsafe { ffi::harness_new(capacity) };
+        assert!(!harness.is_null(), "no memory");
+        Order(harness)
+    }
+
+    /// Adds a timer, which must not be pending.
+    pub fn add(&mut self, timer: Timer) {
+        // SAFETY: numbers are below the capacity.
+        unsafe { ffi::harness_add(self.0, timer.number, timer.expires, timer.level, timer.clock) }
+    }
+
+    /// Removes a timer, which must be pending.
+    pub fn remove(&mut self, timer: Timer) {
+        // SAFETY: numbers are below the capacity.
+        unsafe { ffi::harness_del(self.0, timer.number, timer.level, timer.clock) }
+    }
+
+    /// How many are pending.
+    pub fn count(&self) -> usize {
+        // SAFETY: reads.
+        unsafe { ffi::harness_count(self.0) as usize }
+    }
+
+    /// The level and expiry of what expires first at or above a level.
+    pub fn earliest(&self, level: u32) -> Option<(u32, i64)> {
+        let mut expires = 0;
+        // SAFETY: reads, and writes one number.
+        let best = unsafe { ffi::harness_earliest(self.0, level, &mut expires) };
+        u32::try_from(best).ok().map(|best| (best, expires))
+    }
+
+    /// The highest level at which a timer has expired.
+    pub fn expired(&self, now: i64) -> Option<u32> {
+        // SAFETY: reads.
+        u32::try_from(unsafe { ffi::harness_expired(self.0, now) }).ok()
+    }
+
+    /// The number and clock of a level's first timer.
+    pub fn first(&mut self, level: u32) -> Option<(usize, u32)> {
+        let mut clock = 0;
+        // SAFETY: reads, and writes one number.
+        let number = unsafe { ffi::harness_first(self.0, level, &mut clock) };
+        usize::try_from(number).ok().map(|number| (number, clock))
+    }
+
+    /// Sets by how much a clock is ahead of the common one.
+    pub fn set_offset(&mut self, clock: u32, offset: i64) {
+        // SAFETY: clocks are below their number.
+        unsafe { ffi::harness_set_offset(self.0, clock, offset) }
+    }
+}
+
+impl Drop for Order {
+    fn drop(&mut self) {
+        // SAFETY: allocated by new().
+        unsafe { ffi::harness_free(self.0) }
+    }
+}
+
+/// The same as a list, in the order in which timers were added.
+pub struct Naive {
+    timers: Vec<Timer>,
+    offsets: Vec<i64>,
+}
+
+impl Default for Naive {
+    fn default() -> Naive {
+        Naive { timers: Vec::new(), offsets: vec![0; clocks() as usize] }
+    }
+}
+
+impl Naive {
+    fn expiry(&self, timer: &Timer) -> i64 {
+        timer.expires - self.offsets[timer.clock as usize]
+    }
+
+    /// Adds a timer.
+    pub fn add(&mut self, timer: Timer) {
+        self.timers.push(timer);
+    }
+
+    /// Removes a timer.
+    pub fn remove(&mut self, timer: Timer) {
+        self.timers.retain(|one| one.number != timer.number);
+    }
+
+    /// All that are pending.
+    pub fn timers(&self) -> &[Timer] {
+        &self.timers
+    }
+
+    /// The level and expiry of what expires first at or above a level; of equals the highest.
+    pub fn earliest(&self, level: u32) -> Option<(u32, i64)> {
+        let above = self.timers.iter().filter(|timer| timer.level >= level);
+        let best = above.map(|timer| (self.expiry(timer), std::cmp::Reverse(timer.level))).min();
+        best.map(|(expires, level)| (level.0, expires))
+    }
+
+    /// The highest level at which a timer has expired.
+    pub fn expired(&self, now: i64) -> Option<u32> {
+        self.timers.iter().filter(|timer| self.expiry(timer) <= now).map(|timer| timer.level).max()
+    }
+
+    /// The number and clock of a level's first timer: the earliest, of equals that of the lowest clock, then the oldest.
+    pub fn first(&self, level: u32) -> Option<(usize, u32)> {
+        let there = self.timers.iter().filter(|timer| timer.level == level);
+        let first = there.min_by_key(|timer| (self.expiry(timer), timer.clock));
+        first.map(|timer| (timer.number, timer.clock))
+    }
+
+    /// Sets by how much a clock is ahead of the common one.
+    pub fn set_offset(&mut self, clock: u32, offset: i64) {
+        self.offsets[clock as usize] = offset;
+    }
+}

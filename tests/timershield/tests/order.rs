@@ -1,0 +1,161 @@
+//! The kernel's order against a naive list. `MACROTICK_SEED=n` draws other operations.
+
+use macrotick_model::SplitMix64;
+use macrotick_timershield_tests::{clocks, levels, Naive, Order, Timer};
+
+const CAPACITY: usize = 160;
+const OPERATIONS: u64 = 1_000_000;
+
+/// Random choices; the seed says everything about them.
+struct Random(SplitMix64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0.bits() % bound
+    }
+}
+
+/// Both, and the numbers that are free.
+struct Pair {
+    order: Order,
+    naive: Naive,
+    free: Vec<usize>,
+    random: Random,
+    /// How many levels and instants are in use: few of them collide often.
+    levels: u64,
+    span: u64,
+}
+
+impl Pair {
+    fn new(seed: u64, levels: u64, span: u64) -> Pair {
+        let free = (0..CAPACITY).collect();
+        Pair {
+            order: Order::new(CAPACITY),
+            naive: Naive::default(),
+            free,
+            random: Random(SplitMix64::new(seed)),
+            levels,
+            span,
+        }
+    }
+
+    /// Levels in use lie as far apart as there is room, the lowest and the highest included.
+    fn level(&mut self) -> u32 {
+        let step = self.random.below(self.levels) * u64::from(levels() - 1);
+        (step / (self.levels - 1).max(1)) as u32
+    }
+
+    fn add(&mut self, number: usize, level: u32) {
+        let expires = self.random.below(self.span) as i64 - (self.span / 8) as i64;
+        let clock = self.random.below(u64::from(clocks())) as u32;
+        // Now and then one that never expires.
+        let expires = if self.random.below(200) == 0 { i64::MAX / 2 } else { expires };
+        let timer = Timer { number, expires, level, clock };
+        self.order.add(timer);
+        self.naive.add(timer);
+    }
+
+    fn remove(&mut self, timer: Timer) {
+        self.order.remove(timer);
+        self.naive.remove(timer);
+    }
+
+    fn any(&mut self) -> Option<Timer> {
+        let timers = self.naive.timers().len() as u64;
+        (timers > 0).then(|| self.naive.timers()[self.random.below(timers) as usize])
+    }
+
+    /// Removes the first timer of the highest level with an expired one, as the interrupt does.
+    fn expire(&mut self) {
+        let now = self.random.below(self.span) as i64;
+        let level = self.order.expired(now);
+        assert_eq!(level, self.naive.expired(now), "expired at {now}");
+        let Some((number, clock)) = level.and_then(|level| self.order.first(level)) else { return };
+        let timer = *self.naive.timers().iter().find(|one| one.number == number).expect("a pending timer");
+        assert_eq!((Some(timer.level), timer.clock), (level, clock));
+        self.remove(timer);
+        self.free.push(number);
+    }
+
+    fn act(&mut self) {
+        match self.random.below(100) {
+            0..40 => {
+                let Some(number) = self.free.pop() else { return };
+                let level = self.level();
+                self.add(number, level);
+            }
+            40..62 => {
+                let Some(timer) = self.any() else { return };
+                self.remove(timer);
+                self.free.push(timer.number);
+            }
+            62..80 => {
+                let Some(timer) = self.any() else { return };
+                let moved = Timer { level: self.level(), ..timer };
+                self.remove(timer);
+                self.order.add(moved);
+                self.naive.add(moved);
+            }
+            80..98 => self.expire(),
+            _ => {
+                let clock = self.random.below(u64::from(clocks())) as u32;
+                let offset = self.random.below(self.span) as i64 - (self.span / 2) as i64;
+                self.order.set_offset(clock, offset);
+                self.naive.set_offset(clock, offset);
+            }
+        }
+    }
+
+    fn compare(&mut self) {
+        let level = self.random.below(u64::from(levels())) as u32;
+        assert_eq!(self.order.earliest(level), self.naive.earliest(level), "earliest at or above {level}");
+        let now = self.random.below(self.span) as i64;
+        assert_eq!(self.order.expired(now), self.naive.expired(now), "expired at {now}");
+        let level = self.level();
+        assert_eq!(self.order.first(level), self.naive.first(level), "first of {level}");
+        assert_eq!(self.order.count(), self.naive.timers().len(), "count");
+    }
+}
+
+fn compare(seed: u64, levels: u64, span: u64) {
+    let mut pair = Pair::new(seed, levels, span);
+    for _ in 0..OPERATIONS {
+        pair.act();
+        pair.compare();
+    }
+    while let Some(timer) = pair.any() {
+        pair.remove(timer);
+        pair.compare();
+    }
+    assert_eq!((pair.order.count(), pair.order.earliest(0)), (0, None));
+}
+
+fn seed() -> u64 {
+    std::env::var("MACROTICK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
+#[test]
+fn all_levels() {
+    compare(seed(), u64::from(levels()), 1_000_000);
+}
+
+#[test]
+fn a_few_levels() {
+    compare(seed() + 1, 3, 100_000);
+}
+
+#[test]
+fn one_level() {
+    compare(seed() + 2, 1, 1000);
+}
+
+#[test]
+fn equal_expiries() {
+    compare(seed() + 3, u64::from(levels()), 12);
+}
+
+#[test]
+fn empty() {
+    let mut order = Order::new(1);
+    assert_eq!((order.count(), order.earliest(0), order.expired(i64::MAX - 1), order.first(0)), (0, None, None, None));
+}
