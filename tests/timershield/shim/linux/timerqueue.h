@@ -9,10 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint8_t u8;
-typedef int64_t ktime_t;
+#include <linux/ktime.h>
 
-#define KTIME_MAX INT64_MAX
+typedef uint8_t u8;
 
 struct timerqueue_node {
 	struct timerqueue_node *next;

@@ -18,6 +18,7 @@
 #ifndef _KERNEL_TIME_TIMERSHIELD_ORDER_H
 #define _KERNEL_TIME_TIMERSHIELD_ORDER_H
 
+#include <linux/ktime.h>
 #include <linux/timerqueue.h>
 
 #define TS_LEVELS	104	/* see include/linux/timershield.h */

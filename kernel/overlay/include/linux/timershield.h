@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * TimerShield: timers of less important tasks wait while a more important one
+ * runs.
+ *
+ * The level of a task, and of the timer of its sleep:
+ *
+ *	  0		SCHED_OTHER and below
+ *	  2 .. 100	SCHED_FIFO and SCHED_RR, priorities 1 to 99
+ *	101		SCHED_DEADLINE: deadline tasks do not shield themselves
+ *			from each other's timers
+ *	103		a thread of SCHED_TT in its window
+ *
+ * What counts is the effective priority, inherited ones included.
+ */
+#ifndef _LINUX_TIMERSHIELD_H
+#define _LINUX_TIMERSHIELD_H
+
+struct hrtimer;
+struct hrtimer_clock_base;
+struct sched_class;
+
+#define TS_LEVEL_NORMAL		0
+#define TS_LEVEL_DEADLINE	101
+#define TS_LEVEL_WINDOW		103
+
+/*
+ * Embedded in task_struct: the timer of its sleep, while it has a level. Both
+ * are protected by the lock of base->cpu_base.
+ */
+struct timershield_task {
+	struct hrtimer_clock_base	*base;	/* NULL: no such timer */
+	struct hrtimer			*timer;
+};
+
+extern const struct sched_class macrotick_sched_class;
+
+#endif /* _LINUX_TIMERSHIELD_H */

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TimerShield: the timers of less important tasks wait. Included by hrtimer.c.
+ *
+ * The timer of a sleep is kept in its CPU's order (order.h) instead of the
+ * queue of its base when it has a level: when its task is a real-time one and
+ * bound to that CPU, so that it cannot run elsewhere while something more
+ * important runs there. All other timers, the scheduler's among them, are never
+ * masked and stay where they always were; so do those of SCHED_OTHER, whose
+ * share of the processor (the fair class's deadline server) only begins when
+ * they wake up.
+ *
+ * A CPU has a level, too: that of what runs there, or is about to. Timers of
+ * lower levels are masked: the event device is not programmed for them, and
+ * they are not served when they have expired. The CPU's level
+ *
+ *   - follows the task that __schedule() picks, and changes of the priority of
+ *     the running one,
+ *   - rises to the level of a timer that was served and had something woken up,
+ *     so that the rest waits until __schedule() has decided.
+ *
+ * Where a lower level lets timers through that have expired, an irq_work
+ * serves them, all in one interrupt.
+ *
+ * Locking: run queue, then hrtimer_cpu_base. A CPU's level is changed by that
+ * CPU only, with interrupts off; the order is protected by the base's lock. A
+ * task has at most one timer that has a level, task->timershield.
+ */
+#ifdef CONFIG_TIMERSHIELD
+
+#include <linux/irq_work.h>
+#include <linux/mutex.h>
+
+#include "order.h"
+#include "control.h"
+#include "../../sched/timershield.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/timershield.h>
+
+struct ts_cpu {
+	struct ts_order	order;
+	int		level;	/* timers below it are masked */
+	bool		on;	/* timers are taken into the order */
+	struct irq_work	work;	/* have another look at the level, serve, program the device */
+};
+
+static DEFINE_PER_CPU(struct ts_cpu, ts_cpus);
+DEFINE_PER_CPU(struct ts_stats, ts_stats);
+DEFINE_STATIC_KEY_FALSE(timershield_on);
+
+static struct ts_cpu *ts_cpu_of(const struct hrtimer_cpu_base *cpu_base)
+{
+	return per_cpu_ptr(&ts_cpus, cpu_base->cpu);
+}
+
+static int ts_level_of(const struct task_struct *p)
+{
+	int prio = READ_ONCE(p->prio);
+
+	if (prio >= MAX_RT_PRIO)
+		return TS_LEVEL_NORMAL;
+	if (prio < 0)
+		return TS_LEVEL_DEADLINE;
+#ifdef CONFIG_MACROTICK
+	if (READ_ONCE(p->sched_class) == &macrotick_sched_class)
+		return TS_LEVEL_WINDOW;
+#endif
+	return MAX_RT_PRIO - prio;
+}
+
+/* The task of a timer that can have a level, or NULL. */
+static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtimer_clock_base *base)
+{
+	if (timer->function != hrtimer_wakeup || base->index >= TS_CLOCKS)
+		return NULL;
+	return container_of(timer, struct hrtimer_sleeper, timer)->task;
+}
+
+static bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
+{
+	return nr_cpu_ids == 1 || (READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
+}
+
+static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
+	struct task_struct *p = ts_sleeper(timer, base);
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	int level;
+
+	if (!p || !ts->on || !hrtimer_hres_active(cpu_base))
+		return false;
+	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
+	if (cmpxchg(&p->timershield.base, NULL, base))
+		return false;
+	level = ts_level_of(p);
+	if (level == TS_LEVEL_NORMAL || !ts_is_bound(p, cpu_base->cpu)) {
+		WRITE_ONCE(p->timershield.base, NULL);
+		return false;
+	}
+	p->timershield.timer = timer;
+	timer->shield = 1 + level;
+	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
+	ts_order_add(&ts->order, &timer->node, level, base->index);
+	return true;
+}
+
+static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
+	timer->shield = 0;
+	WRITE_ONCE(ts_sleeper(timer, base)->timershield.base, NULL);
+}
+
+static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base)
+{
+	return timer->shield > ts_cpu_of(cpu_base)->level;
+}
+
+static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	ktime_t first = ts->order.earliest[ts_order_earliest(&ts->order, READ_ONCE(ts->level))];
+
+	return min(expires, max(first, 0));
+}
+
+static struct hrtimer *ts_first(struct ts_cpu *ts, int level)
+{
+	unsigned int clock;
+	struct timerqueue_node *node = ts_order_first(&ts->order, level, &clock);
+
+	return node ? container_of(node, struct hrtimer, node) : NULL;
+}
+
+static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
+{
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	int level = ts_order_earliest(&ts->order, READ_ONCE(ts->level));
+
+	if (ts->order.earliest[level] >= expires_next)
+		return expires_next;
+	cpu_base->next_timer = ts_first(ts, level);
+	return max(ts->order.earliest[level], 0);
+}
+
+static void ts_set_offsets(struct hrtimer_cpu_base *cpu_base)
+{
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	int clock;
+
+	for (clock = 0; clock < TS_CLOCKS; clock++)
+		ts_order_set_offset(&ts->order, clock, cpu_base->clock_base[clock].offset);
+}
+
+static void ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_t now, unsigned long flags)
+{
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	struct hrtimer *timer;
+
+	while ((timer = ts_first(ts, level))) {
+		struct hrtimer_clock_base *base = timer->base;
+		ktime_t basenow = ktime_add(now, base->offset);
+
+		if (basenow < hrtimer_get_softexpires_tv64(timer))
+			return;
+		this_cpu_inc(ts_stats.served);
+		__run_hrtimer(cpu_base, base, timer, &basenow, flags);
+	}
+}
+
+/*
+ * Serves expired timers, those of the highest level first. Once that has had
+ * something woken up, lower levels wait for the next __schedule().
+ */
+static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+{
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	int level;
+
+	while ((level = ts_order_expired(&ts->order, now)) >= ts->level) {
+		ts_expire_level(cpu_base, level, now, flags);
+		if (need_resched())
+			WRITE_ONCE(ts->level, level);
+	}
+	if (level >= 0 && need_resched())
+		this_cpu_inc(ts_stats.stopped);
+}
+
+/* What was masked expires first, and has done so already or will do so before anything else. */
+static void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
+{
+	ktime_t first = ts->order.earliest[ts_order_earliest(&ts->order, ts->level)];
+
+	if (first >= cpu_base->expires_next)
+		return;
+	if (first <= ktime_get())
+		irq_work_queue(&ts->work);
+	else
+		hrtimer_force_reprogram(cpu_base, 1);
+}
+
+/* The event device may be programmed for a timer that is masked now. */
+static void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
+{
+	int level = ts_order_earliest(&ts->order, before);
+	ktime_t first = ts->order.earliest[level];
+
+	if (level >= ts->level || max(first, 0) != cpu_base->expires_next)
+		return;
+	this_cpu_inc(ts_stats.masked);
+	trace_timershield_masked(level, ts->level, first);
+	hrtimer_force_reprogram(cpu_base, 1);
+}
+
+/* This CPU runs something of another level. */
+static void ts_change_level(struct ts_cpu *ts, int level)
+{
+	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
+	int before = ts->level;
+
+	WRITE_ONCE(ts->level, level);
+	if (!ts->order.nr)
+		return;
+	raw_spin_lock(&cpu_base->lock);
+	if (level < before)
+		ts_unmask(cpu_base, ts);
+	else
+		ts_mask(cpu_base, ts, before);
+	raw_spin_unlock(&cpu_base->lock);
+}
+
+/**
+ * __timershield_run - this CPU is going to run a task
+ * @next: the task
+ *
+ * With the run queue locked. It may be what ran before: the level can have
+ * risen for something that was woken up and does not run after all.
+ */
+void __timershield_run(struct task_struct *next)
+{
+	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
+	int level = ts_level_of(next);
+
+	if (level != ts->level && likely(ts->on))
+		ts_change_level(ts, level);
+}
+
+static void ts_trace_deferred(struct ts_cpu *ts, ktime_t now)
+{
+	int level = ts_order_expired(&ts->order, now);
+
+	if (level >= ts->level)
+		trace_timershield_deferred(level, ts->level, ts->order.earliest[level]);
+}
+
+static void ts_refresh_level(struct ts_cpu *ts)
+{
+	WRITE_ONCE(ts->level, ts->on ? ts_level_of(current) : TS_LEVEL_NORMAL);
+}
+
+/* Timers have been let through, or something was changed from another CPU. */
+static void ts_work(struct irq_work *work)
+{
+	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
+	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
+	unsigned long flags;
+	u64 served;
+	ktime_t now;
+
+	raw_spin_lock_irqsave(&cpu_base->lock, flags);
+	if (unlikely(!cpu_base->online)) {
+		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
+		return;
+	}
+	if (!need_resched())
+		ts_refresh_level(ts);
+	now = hrtimer_update_base(cpu_base);
+	served = __this_cpu_read(ts_stats.served);
+	ts_trace_deferred(ts, now);
+	/* What callbacks start must not program the device: that is done below. */
+	cpu_base->in_hrtirq = 1;
+	ts_expire(cpu_base, now, flags);
+	cpu_base->in_hrtirq = 0;
+	this_cpu_add(ts_stats.deferred, __this_cpu_read(ts_stats.served) - served);
+	hrtimer_force_reprogram(cpu_base, 1);
+	raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
+}
+
+/* A timer becomes an ordinary one. */
+static void ts_give_up(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	timer->base = base;
+	base->cpu_base->active_bases |= 1 << base->index;
+	timerqueue_add(&base->active, &timer->node);
+}
+
+/* The level of a pending timer may be another one, or it must not have one any longer. */
+static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
+	u8 before = timer->shield;
+
+	ts_dequeue(timer, base);
+	if (!ts_enqueue(timer, base))
+		ts_give_up(timer, base);
+	if (timer->shield == before)
+		return;
+	per_cpu_ptr(&ts_stats, cpu_base->cpu)->moved++;
+	if (ktime_sub(hrtimer_get_expires(timer), base->offset) < cpu_base->expires_next)
+		irq_work_queue_on(&ts_cpu_of(cpu_base)->work, cpu_base->cpu);
+}
+
+/* The pending timer of a task follows the task's priority and affinity. */
+static void ts_follow(struct task_struct *p)
+{
+	struct hrtimer_clock_base *base;
+
+	smp_mb(); /* Pairs with ts_enqueue(). */
+	base = READ_ONCE(p->timershield.base);
+	if (likely(!base))
+		return;
+	raw_spin_lock(&base->cpu_base->lock);
+	if (p->timershield.base == base)
+		ts_requeue(p->timershield.timer, base);
+	raw_spin_unlock(&base->cpu_base->lock);
+}
+
+/**
+ * __timershield_prio_changed - the effective priority of a task may have changed
+ * @p: the task; its run queue is locked
+ * @running: whether it runs
+ */
+void __timershield_prio_changed(struct task_struct *p, bool running)
+{
+	int cpu = task_cpu(p), level = ts_level_of(p);
+	struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
+
+	if (running && ts->on && level != READ_ONCE(ts->level)) {
+		if (cpu == smp_processor_id())
+			ts_change_level(ts, level);
+		else
+			irq_work_queue_on(&ts->work, cpu);
+	}
+	ts_follow(p);
+}
+
+/**
+ * __timershield_affinity_changed - the CPUs that a task may run on have changed
+ * @p: the task; its run queue is locked
+ */
+void __timershield_affinity_changed(struct task_struct *p)
+{
+	ts_follow(p);
+}
+
+/* All timers of a CPU become ordinary ones of a CPU, which may be the same. Both are locked. */
+static void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
+{
+	struct ts_cpu *ts = ts_cpu_of(from);
+	struct hrtimer *timer;
+	int level;
+
+	for (level = 0; level < TS_LEVELS; level++) {
+		while ((timer = ts_first(ts, level))) {
+			int clock = timer->base->index;
+
+			ts_dequeue(timer, timer->base);
+			ts_give_up(timer, &to->clock_base[clock]);
+		}
+	}
+}
+
+/* The pending timers of a base get levels. */
+static void ts_fill_from(struct hrtimer_clock_base *base)
+{
+	struct timerqueue_node *node, *next;
+
+	for (node = timerqueue_getnext(&base->active); node; node = next) {
+		struct hrtimer *timer = container_of(node, struct hrtimer, node);
+
+		next = timerqueue_iterate_next(node);
+		if (!ts_sleeper(timer, base))
+			continue;
+		timerqueue_del(&base->active, node);
+		if (!ts_enqueue(timer, base))
+			timerqueue_add(&base->active, node);
+	}
+	if (!timerqueue_getnext(&base->active))
+		base->cpu_base->active_bases &= ~(1 << base->index);
+}
+
+static void ts_fill(struct hrtimer_cpu_base *cpu_base)
+{
+	int clock;
+
+	ts_set_offsets(cpu_base);
+	for (clock = 0; clock < TS_CLOCKS; clock++)
+		ts_fill_from(&cpu_base->clock_base[clock]);
+}
+
+static void ts_switch_cpu(unsigned int cpu, bool on)
+{
+	struct hrtimer_cpu_base *cpu_base = &per_cpu(hrtimer_bases, cpu);
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&cpu_base->lock, flags);
+	per_cpu(ts_cpus, cpu).on = on;
+	/* One that is offline has no timers, and was perhaps never set up. */
+	if (cpu_base->online && on)
+		ts_fill(cpu_base);
+	else if (cpu_base->online)
+		ts_drain(cpu_base, cpu_base);
+	raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
+}
+
+/* After the switch: this CPU's level is right, and so is what its event device is programmed for. */
+static void ts_follow_switch(void *unused)
+{
+	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
+
+	raw_spin_lock(&cpu_base->lock);
+	ts_refresh_level(this_cpu_ptr(&ts_cpus));
+	hrtimer_force_reprogram(cpu_base, 0);
+	raw_spin_unlock(&cpu_base->lock);
+}
+
+static DEFINE_MUTEX(ts_mutex);
+
+bool timershield_get(void)
+{
+	return static_key_enabled(&timershield_on);
+}
+
+/**
+ * timershield_set - switch it on or off, whatever timers are pending
+ * @on: whether it is to be on
+ *
+ * The hooks are in force before the first timer has a level, and until after
+ * the last one.
+ */
+void timershield_set(bool on)
+{
+	unsigned int cpu;
+
+	mutex_lock(&ts_mutex);
+	cpus_read_lock();
+	if (on != timershield_get()) {
+		if (on)
+			static_branch_enable_cpuslocked(&timershield_on);
+		for_each_possible_cpu(cpu)
+			ts_switch_cpu(cpu, on);
+		on_each_cpu(ts_follow_switch, NULL, 1);
+		if (!on)
+			static_branch_disable_cpuslocked(&timershield_on);
+	}
+	cpus_read_unlock();
+	mutex_unlock(&ts_mutex);
+}
+
+unsigned int timershield_pending(unsigned int cpu)
+{
+	return READ_ONCE(per_cpu(ts_cpus, cpu).order.nr);
+}
+
+void __init timershield_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
+
+		ts_order_init(&ts->order);
+		ts->work = IRQ_WORK_INIT_HARD(ts_work);
+	}
+}
+
+#endif /* CONFIG_TIMERSHIELD */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * TimerShield: the hooks of hrtimer.c, which includes shield.c at its end.
+ */
+#ifndef _KERNEL_TIME_TIMERSHIELD_H
+#define _KERNEL_TIME_TIMERSHIELD_H
+
+#include <linux/jump_label.h>
+
+#ifdef CONFIG_TIMERSHIELD
+
+DECLARE_STATIC_KEY_FALSE(timershield_on);
+
+static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base);
+static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
+static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base);
+static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
+static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
+static void ts_set_offsets(struct hrtimer_cpu_base *cpu_base);
+static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
+static void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
+
+/* Whether the timer is kept here, and not in the queue of its base. */
+static __always_inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	return static_branch_unlikely(&timershield_on) && ts_enqueue(timer, base);
+}
+
+/* Whether it was kept here. */
+static __always_inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	if (!static_branch_unlikely(&timershield_on) || !timer->shield)
+		return false;
+	ts_dequeue(timer, base);
+	return true;
+}
+
+/* Whether a timer that is kept here is one to program the event device for. */
+static __always_inline bool timershield_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base)
+{
+	return ts_matters(timer, cpu_base);
+}
+
+/* The earlier of @expires and the first timer kept here that matters. */
+static __always_inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	return static_branch_unlikely(&timershield_on) ? ts_next(cpu_base, expires) : expires;
+}
+
+/* The same, and notes the timer as the CPU's next one. */
+static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
+{
+	return static_branch_unlikely(&timershield_on) ? ts_next_event(cpu_base, expires_next) : expires_next;
+}
+
+static __always_inline void timershield_set_offsets(struct hrtimer_cpu_base *cpu_base)
+{
+	if (static_branch_unlikely(&timershield_on))
+		ts_set_offsets(cpu_base);
+}
+
+static __always_inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+{
+	if (static_branch_unlikely(&timershield_on))
+		ts_expire(cpu_base, now, flags);
+}
+
+/* A CPU goes offline: what it has becomes ordinary timers of another one. */
+static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
+{
+	if (static_branch_unlikely(&timershield_on))
+		ts_drain(from, to);
+}
+
+#else
+
+static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
+static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
+static inline bool timershield_matters(struct hrtimer *timer, struct hrtimer_cpu_base *cpu_base) { return false; }
+static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
+static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
+static inline void timershield_set_offsets(struct hrtimer_cpu_base *cpu_base) { }
+static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags) { }
+static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to) { }
+
+#endif
+
+#endif /* _KERNEL_TIME_TIMERSHIELD_H */
