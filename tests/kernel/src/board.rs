@@ -31,6 +31,11 @@ impl Board {
         &self.words[index]
     }
 
+    /// All of them.
+    pub fn words(&self) -> &'static [AtomicU64] {
+        self.words
+    }
+
     /// Reads a word.
     pub fn get(&self, index: usize) -> u64 {
         self.words[index].load(Ordering::SeqCst)

@@ -94,7 +94,7 @@ fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
     }
 }
 
-/// Ends every process that the scenario left, removes the table, and brings CPUs back.
+/// Ends every process that the scenario left, removes the table, brings CPUs back, and switches TimerShield off.
 pub fn clean_up() -> Check {
     // Six CPUs of the debug kernel that take turns need more than 5 s for what pools and storms leave.
     if !sys::eventually(30_000_000_000, process::end_all) {
@@ -106,6 +106,7 @@ pub fn clean_up() -> Check {
         Err(error) => return Err(error.into()),
     }
     group::remove_all()?;
+    sys::set_timershield(false).map_err(|errno| format!("TimerShield cannot be switched off: errno {errno}"))?;
     for cpu in 1..16 {
         // Most do not exist, and the others are on line already.
         let _ = sys::set_online(cpu, true);

@@ -15,6 +15,7 @@ mod policy;
 mod pools;
 mod refusals;
 mod rttests;
+mod shield;
 mod storm;
 mod swap;
 
@@ -83,6 +84,7 @@ pub fn all() -> Vec<Scenario> {
         inherit::ALL,
         storm::ALL,
         fuzz::ALL,
+        shield::ALL,
         rttests::ALL,
     ];
     parts.concat()

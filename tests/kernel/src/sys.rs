@@ -30,6 +30,11 @@ pub fn now_ns() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
+/// The instant now on `CLOCK_REALTIME`.
+pub fn real_ns() -> u64 {
+    read_clock(libc::CLOCK_REALTIME)
+}
+
 /// The instant now on `CLOCK_TAI`.
 pub fn tai_ns() -> u64 {
     read_clock(libc::CLOCK_TAI)
@@ -81,13 +86,22 @@ fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
-/// Sleeps until an instant, whatever signals come.
-pub fn sleep_until(at_ns: u64) {
+/// Sleeps until an instant of a clock, whatever signals come.
+pub fn sleep_until_on(clock: libc::clockid_t, at_ns: u64) {
     let until = timespec(at_ns);
     // SAFETY: reads one timespec.
-    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) }
-        == libc::EINTR
-    {}
+    while unsafe { libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) } == libc::EINTR {}
+}
+
+/// Sleeps until an instant, whatever signals come.
+pub fn sleep_until(at_ns: u64) {
+    sleep_until_on(libc::CLOCK_MONOTONIC, at_ns);
+}
+
+/// Waits for nothing, for so long.
+pub fn poll_nothing(ns: u64) {
+    // SAFETY: reads one timespec; there are no descriptors.
+    unsafe { libc::ppoll(std::ptr::null_mut(), 0, &timespec(ns), std::ptr::null()) };
 }
 
 /// Sleeps for a length.
@@ -277,6 +291,12 @@ pub fn nr_cpus() -> u32 {
 pub fn set_online(cpu: u32, online: bool) -> Result<(), i32> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     let written = std::fs::write(path, if online { "1" } else { "0" });
+    written.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Switches TimerShield on or off.
+pub fn set_timershield(on: bool) -> Result<(), i32> {
+    let written = std::fs::write("/proc/sys/kernel/timershield", if on { "1" } else { "0" });
     written.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
 }
 

@@ -1,0 +1,582 @@
+//! TimerShield: sleeps of less important tasks end without an interrupt while something more important runs.
+
+use std::sync::atomic::Ordering;
+
+use super::{is_slow, unit_ns, Scenario};
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::process::{self, Child};
+use crate::random::{variation, Random};
+use crate::sys::{self, PiLock, SchedAttr};
+use crate::{ensure, ensure_eq};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("shield_switch", switch),
+    Scenario::new("shield_masks", masks).punctual(),
+    Scenario::new("shield_response", response).punctual().within(60_000),
+    Scenario::new("shield_order", order).punctual(),
+    Scenario::new("shield_nothing_lost", nothing_lost).punctual(),
+    Scenario::new("shield_nothing_lost_switching", nothing_lost_switching).punctual(),
+    Scenario::new("shield_raised", raised).punctual(),
+    Scenario::new("shield_lowered", lowered).punctual(),
+    Scenario::new("shield_made_ordinary", made_ordinary).punctual(),
+    Scenario::new("shield_lowers_itself", lowers_itself).punctual(),
+    Scenario::new("shield_lowered_by_another", lowered_by_another).punctual(),
+    Scenario::new("shield_boosted_asleep", boosted_asleep).punctual(),
+    Scenario::new("shield_boosted_running", boosted_running).punctual(),
+    Scenario::new("shield_deadline", deadline).punctual(),
+    Scenario::new("shield_signal", signal),
+    Scenario::new("shield_clock_set", clock_set),
+    Scenario::new("shield_affinity", affinity).on(2),
+    Scenario::new("shield_hotplug", hotplug).on(2),
+    Scenario::new("shield_storm", storm).within(60_000),
+    Scenario::new("shield_storm_2", storm).on(2).within(60_000),
+];
+
+const SECOND: u64 = 1_000_000_000;
+const SWITCH: &str = "/proc/sys/kernel/timershield";
+
+/// Words of the board: one per process.
+const LOCK: usize = 60;
+const STOP: usize = 61;
+
+fn set(on: bool) -> Check {
+    sys::set_timershield(on).explain("switch")
+}
+
+/// Counters, summed over the CPUs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    pending: u64,
+    served: u64,
+    deferred: u64,
+    moved: u64,
+}
+
+fn stats() -> Check<Stats> {
+    let text = std::fs::read_to_string("/sys/kernel/debug/timershield").map_err(|error| error.to_string())?;
+    let mut sum = Stats::default();
+    for line in text.lines().skip(1) {
+        let fields: Vec<u64> = line.split(' ').filter_map(|field| field.parse().ok()).collect();
+        let [_, pending, served, deferred, _, _, moved] = fields[..] else { return Err(format!("odd: {line}")) };
+        sum.pending += pending;
+        sum.served += served;
+        sum.deferred += deferred;
+        sum.moved += moved;
+    }
+    Ok(sum)
+}
+
+/// A process under SCHED_FIFO on one CPU.
+fn bound(cpu: u32, priority: u32, body: impl FnOnce() -> i32) -> Child {
+    process::fork(|| {
+        if sys::nr_cpus() == 1 {
+            sys::prefault();
+        }
+        let placed = sys::set_affinity(0, &[cpu]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(priority)));
+        placed.err().unwrap_or_else(body)
+    })
+}
+
+/// One that sleeps until an instant and notes when it woke up.
+fn sleeper(priority: u32, at_ns: u64, board: Board, word: usize) -> Child {
+    bound(0, priority, move || {
+        sys::sleep_until(at_ns);
+        board.set(word, sys::now_ns());
+        0
+    })
+}
+
+/// One that is busy from one instant to another, after it has done something. It ends later, which takes long.
+fn busy(priority: u32, from_ns: u64, to_ns: u64, first: impl FnOnce()) -> Child {
+    bound(0, priority, move || {
+        sys::sleep_until(from_ns);
+        first();
+        sys::spin_until(to_ns);
+        sys::sleep(30 * unit_ns());
+        0
+    })
+}
+
+/// When so many processes will have taken their page faults, and sleep.
+fn soon(children: u64) -> u64 {
+    sys::now_ns() + (500 + 200 * children) * unit_ns()
+}
+
+fn succeed(children: impl IntoIterator<Item = Child>) -> Check {
+    children.into_iter().try_for_each(|child| child.succeed(5 * SECOND))
+}
+
+/// A process woke up right at an instant: it has half a unit for it.
+fn ensure_at(woke_ns: u64, at_ns: u64, what: &str) -> Check {
+    let late = woke_ns as i64 - at_ns as i64;
+    ensure!((0..unit_ns() as i64 / 2).contains(&late), "{what} {late} ns after its instant");
+    Ok(())
+}
+
+fn switch() -> Check {
+    let read = || std::fs::read_to_string(SWITCH).map_err(|error| error.to_string());
+    ensure_eq!(read()?, "0\n", "the switch at first");
+    for on in [true, true, false, false, true] {
+        set(on)?;
+        ensure_eq!(read()?, if on { "1\n" } else { "0\n" }, "the switch");
+    }
+    ensure!(std::fs::write(SWITCH, "2").is_err(), "2 is taken for a state");
+    // On one CPU the runner's own wait is one of them.
+    let others = stats()?.pending;
+    let (board, at) = (Board::new(1), soon(1));
+    let child = sleeper(10, at, board, 0);
+    sys::sleep_until(at - 100 * unit_ns());
+    ensure_eq!(stats()?.pending, others + 1, "pending timers");
+    set(false)?;
+    ensure_eq!(stats()?.pending, 0, "pending timers, switched off");
+    set(true)?;
+    ensure_eq!(stats()?.pending, others + 1, "pending timers, switched on again");
+    set(false)?;
+    child.succeed(SECOND)
+}
+
+/// Interrupts of CPU 0's timer so far.
+fn timer_interrupts() -> u64 {
+    let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
+    let line = text.lines().find(|line| line.trim_start().starts_with("LOC:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+/// How many interrupts of the timer a busy task gets while ten sleeps of a lower priority end.
+fn interrupts(on: bool) -> Check<u64> {
+    set(on)?;
+    let (u, board) = (unit_ns(), Board::new(64));
+    let t = soon(11);
+    let hog = busy_counting(t, board);
+    let sleepers: Vec<Child> = (0..10).map(|i| sleeper(40, t + 55 * u + 3 * u * i, board, 1 + i as usize)).collect();
+    sys::sleep_until(t + 110 * u);
+    succeed(sleepers.into_iter().chain([hog]))?;
+    for i in 1..=10 {
+        ensure!(board.get(i) > t + 100 * u, "sleeper {i} was served before a task of higher priority");
+    }
+    Ok(board.get(0))
+}
+
+fn busy_counting(t: u64, board: Board) -> Child {
+    let u = unit_ns();
+    bound(0, 50, move || {
+        sys::sleep_until(t);
+        timer_interrupts();
+        sys::spin_until(t + 50 * u);
+        let before = timer_interrupts();
+        sys::spin_until(t + 100 * u);
+        board.set(0, timer_interrupts() - before);
+        0
+    })
+}
+
+fn masks() -> Check {
+    let ticks = 50 * unit_ns() / 1_000_000;
+    let (without, with) = (interrupts(false)?, interrupts(true)?);
+    ensure!(without >= ticks + 7, "{without} interrupts without, {ticks} are ticks");
+    ensure!(with <= ticks + 2, "{with} interrupts with TimerShield, {ticks} are ticks");
+    let stats = stats()?;
+    ensure!(stats.deferred >= 10, "{stats:?}");
+    Ok(())
+}
+
+/// Lower tasks hold up what comes while they are inside the kernel, with or without timers.
+fn response() -> Check {
+    let [off_one, off_many] = [longest_response(false, 1)?, longest_response(false, 60)?];
+    let [on_one, on_many] = [longest_response(true, 1)?, longest_response(true, 60)?];
+    println!("# longest response: off {off_one} and {off_many} ns, on {on_one} and {on_many} ns");
+    ensure!(on_many <= on_one + unit_ns() / 5, "{on_many} ns among 60 others, {on_one} ns beside one");
+    ensure!(off_many > off_one + unit_ns() / 2, "without: {off_many} ns among 60 others, {off_one} ns beside one");
+    Ok(())
+}
+
+/// The longest response of a task with a fixed number of instructions, of which each period has one, among so many others.
+fn longest_response(on: bool, others: u32) -> Check<u64> {
+    const PERIODS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
+    set(on)?;
+    let (period, rounds) = (10 * unit_ns(), 200);
+    let (board, t) = (Board::new(1), soon(u64::from(others)));
+    let end = t + rounds * period;
+    let measured = bound(0, 99, move || {
+        let mut longest = 0;
+        for round in 0..rounds {
+            let release = t + round * period;
+            sys::sleep_until(release);
+            (0..20_000).for_each(|i| {
+                std::hint::black_box(i);
+            });
+            longest = longest.max(sys::now_ns() - release);
+        }
+        board.set(0, longest);
+        0
+    });
+    let other = |number: u32| {
+        let own = PERIODS[number as usize % PERIODS.len()] * period;
+        bound(0, 70, move || {
+            (0..).map(|round| t + round * own).take_while(|at| *at < end).for_each(sys::sleep_until);
+            0
+        })
+    };
+    let children: Vec<Child> = (0..others).map(other).chain([measured]).collect();
+    sys::sleep_until(end);
+    succeed(children)?;
+    Ok(board.get(0))
+}
+
+/// Of what has ended in the meantime the most important comes first, and nothing is forgotten.
+fn order() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(64));
+    let t = soon(13);
+    let turn = board.word(0);
+    let one = |i: usize| {
+        let i = i as u64;
+        bound(0, 80 - 5 * i as u32, move || {
+            sys::sleep_until(t + 20 * u - u * i);
+            board.set(10 + i as usize, turn.fetch_add(1, Ordering::SeqCst));
+            sys::spin(u / 2);
+            0
+        })
+    };
+    let children: Vec<Child> = (0..12).map(one).chain([busy(85, t, t + 30 * u, || ())]).collect();
+    sys::sleep_until(t + 60 * u);
+    succeed(children)?;
+    let turns: Vec<u64> = (10..22).map(|word| board.get(word)).collect();
+    ensure_eq!(turns, (0..12).collect::<Vec<u64>>(), "turns, the most important first");
+    Ok(())
+}
+
+/// Many periodic sleepers below a task that is busy for most of the time; whether each had every round, and in time.
+fn lose_nothing(meanwhile: impl Fn(u64)) -> Check {
+    const SLEEPERS: u64 = 24;
+    let (u, board) = (unit_ns(), Board::new(64));
+    let (t, rounds) = (soon(SLEEPERS), 60);
+    let end = t + rounds * 20 * u;
+    let hog = bound(0, 80, move || {
+        for round in 0..rounds {
+            sys::sleep_until(t + round * 20 * u);
+            sys::spin_until(t + round * 20 * u + 12 * u);
+        }
+        sys::sleep_until(end + 200 * u);
+        0
+    });
+    let one = |i: u64| {
+        bound(0, 10 + i as u32, move || {
+            let (own, mut longest) = ((20 + 5 * (i % 9)) * u, 0);
+            for at in (1..).map(|round| t + round * own).take_while(|at| *at < end) {
+                sys::sleep_until(at);
+                longest = longest.max(sys::now_ns() - at);
+            }
+            board.set(i as usize, longest);
+            // An exit takes long, and would keep the others waiting.
+            sys::sleep_until(end + 200 * u);
+            0
+        })
+    };
+    let children: Vec<Child> = (0..SLEEPERS).map(one).chain([hog]).collect();
+    meanwhile(end);
+    sys::sleep_until(end + 10 * u);
+    succeed(children)?;
+    for i in 0..SLEEPERS {
+        let longest = board.get(i as usize);
+        ensure!(longest > 0 && longest < 20 * u, "sleeper {i} was up to {longest} ns late, units of {u}");
+    }
+    Ok(())
+}
+
+fn nothing_lost() -> Check {
+    set(true)?;
+    let before = stats()?;
+    lose_nothing(|_| ())?;
+    let stats = stats()?;
+    ensure!(stats.served > before.served + 700 && stats.deferred > before.deferred + 200, "{stats:?}, {before:?}");
+    ensure!(stats.pending <= 1, "{} timers left", stats.pending);
+    Ok(())
+}
+
+fn nothing_lost_switching() -> Check {
+    let u = unit_ns();
+    lose_nothing(|end| {
+        for round in 0.. {
+            sys::sleep(3 * u + round % 7 * u / 5);
+            let _ = set(round % 2 == 0);
+            if sys::now_ns() > end {
+                break;
+            }
+        }
+    })
+}
+
+/// A sleeper of one priority below or above a busy task gets another one while its sleep is pending; when it wakes up.
+fn changed_while_pending(from: u32, to: SchedAttr) -> Check<(u64, u64)> {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let t = soon(2);
+    let child = sleeper(from, t + 30 * u, board, 0);
+    let hog = busy(50, t, t + 80 * u, move || {
+        let _ = sys::set_sched(child.pid, to);
+    });
+    sys::sleep_until(t + 90 * u);
+    succeed([child, hog])?;
+    ensure!(stats()?.moved > 0, "no timer was moved");
+    Ok((t, board.get(0)))
+}
+
+fn raised() -> Check {
+    let (t, woke) = changed_while_pending(10, SchedAttr::fifo(60))?;
+    ensure_at(woke, t + 30 * unit_ns(), "a sleeper that was raised woke up")
+}
+
+fn lowered() -> Check {
+    let (t, woke) = changed_while_pending(60, SchedAttr::fifo(10))?;
+    ensure_at(woke, t + 80 * unit_ns(), "a sleeper that was lowered woke up")
+}
+
+fn made_ordinary() -> Check {
+    let (t, woke) = changed_while_pending(60, SchedAttr::other())?;
+    ensure!(woke > t + 80 * unit_ns(), "an ordinary sleeper woke up {} ns after the beginning", woke - t);
+    Ok(())
+}
+
+/// The running task becomes less important than what waits.
+fn lowers_itself() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let t = soon(2);
+    let child = sleeper(40, t + 10 * u, board, 0);
+    let hog = busy(50, t, t + 60 * u, move || {
+        sys::spin_until(t + 30 * u);
+        let _ = sys::set_sched(0, SchedAttr::fifo(30));
+    });
+    sys::sleep_until(t + 70 * u);
+    succeed([child, hog])?;
+    ensure_at(board.get(0), t + 30 * u, "a sleeper woke up")
+}
+
+fn lowered_by_another() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let t = soon(2);
+    let child = sleeper(40, t + 10 * u, board, 0);
+    let hog = busy(50, t, t + 60 * u, || ());
+    sys::sleep_until(t + 30 * u);
+    sys::set_sched(hog.pid, SchedAttr::fifo(30)).explain("lower the hog")?;
+    sys::sleep_until(t + 70 * u);
+    succeed([child, hog])?;
+    ensure_at(board.get(0), t + 30 * u, "a sleeper woke up")
+}
+
+/// The owner of a lock sleeps with it; somebody above a busy task waits for the lock.
+fn boosted_asleep() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(64));
+    let (t, lock) = (soon(3), PiLock(board.futex(LOCK)));
+    let owner = bound(0, 10, move || {
+        let locked = lock.lock();
+        sys::sleep_until(t + 30 * u);
+        i32::from(locked.is_err() || lock.unlock().is_err())
+    });
+    let waiter = bound(0, 80, move || {
+        sys::sleep_until(t + 5 * u);
+        let locked = lock.lock();
+        board.set(0, sys::now_ns());
+        i32::from(locked.is_err() || lock.unlock().is_err())
+    });
+    let hog = busy(50, t + 10 * u, t + 80 * u, || ());
+    sys::sleep_until(t + 90 * u);
+    succeed([owner, waiter, hog])?;
+    ensure_at(board.get(0), t + 30 * u, "the waiter had the lock")
+}
+
+/// The owner of a lock runs with the priority of its waiter, and masks what is in between until it gives the lock back.
+fn boosted_running() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(64));
+    let (t, lock) = (soon(3), PiLock(board.futex(LOCK)));
+    let owner = bound(0, 10, move || {
+        sys::sleep_until(t);
+        let locked = lock.lock();
+        sys::spin_until(t + 30 * u);
+        let unlocked = lock.unlock();
+        sys::spin_until(t + 60 * u);
+        i32::from(locked.is_err() || unlocked.is_err())
+    });
+    let waiter = bound(0, 80, move || {
+        sys::sleep_until(t + 5 * u);
+        let failed = lock.lock().is_err() || lock.unlock().is_err();
+        sys::sleep(50 * u);
+        i32::from(failed)
+    });
+    let child = sleeper(50, t + 15 * u, board, 0);
+    sys::sleep_until(t + 70 * u);
+    succeed([owner, waiter, child])?;
+    ensure_at(board.get(0), t + 30 * u, "a sleeper in between woke up")
+}
+
+/// Sleeps of deadline tasks are above all of SCHED_FIFO.
+fn deadline() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let t = soon(2);
+    let child = process::fork(|| {
+        let placed = sys::set_sched(0, SchedAttr::deadline(5 * u, 100 * u));
+        sys::sleep_until(t + 20 * u);
+        board.set(0, sys::now_ns());
+        i32::from(placed.is_err())
+    });
+    let hog = busy(99, t, t + 60 * u, || ());
+    sys::sleep_until(t + 70 * u);
+    succeed([child, hog])?;
+    ensure_at(board.get(0), t + 20 * u, "a deadline task woke up")
+}
+
+/// A sleep that is masked is interrupted, and another one begins.
+fn signal() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let t = soon(2);
+    let child = sleeper(10, t + 20 * u, board, 0);
+    let hog = busy(50, t, t + 40 * u, move || {
+        sys::spin_until(t + 30 * u);
+        child.signal(libc::SIGSTOP);
+        child.signal(libc::SIGCONT);
+    });
+    sys::sleep_until(t + 50 * u);
+    succeed([child, hog])?;
+    ensure!(board.get(0) >= t + 40 * u, "a sleeper woke up below a busy task");
+    Ok(())
+}
+
+/// A sleep on CLOCK_REALTIME ends when that clock is set to a later instant, and not when its old one comes.
+fn clock_set() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(2));
+    let one = |word: usize, priority: u32, ahead: u64| {
+        bound(0, priority, move || {
+            sys::sleep_until_on(libc::CLOCK_REALTIME, sys::real_ns() + ahead);
+            board.set(word, sys::now_ns());
+            0
+        })
+    };
+    let children = [one(0, 10, 10 * SECOND), one(1, 20, 30 * SECOND)];
+    sys::sleep(1000 * u);
+    let began = sys::now_ns();
+    sys::step_clock(20 * SECOND as i64).explain("set the clock")?;
+    sys::sleep(50 * u);
+    let woke = board.get(0);
+    ensure!(woke >= began && woke < began + 50 * u, "the sleeper woke up at {woke}, the clock was set at {began}");
+    ensure_eq!(board.get(1), 0, "the other one");
+    sys::step_clock(-20 * SECOND as i64).explain("set the clock back")?;
+    children[1].kill(SECOND)?;
+    children[0].succeed(SECOND)
+}
+
+/// A sleeper that may run elsewhere is not kept waiting for what runs here.
+fn affinity() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let t = soon(5);
+    let child = sleeper(10, t + 100 * u, board, 0);
+    let hog = busy(50, t, t + 8000 * u, move || {
+        let _ = sys::set_affinity(child.pid, &[1]);
+    });
+    sys::sleep_until(t + 8100 * u);
+    succeed([child, hog])?;
+    ensure!(board.get(0) < t + 6000 * u, "a sleeper woke up {} ns after its instant", board.get(0) - t - 100 * u);
+    Ok(())
+}
+
+/// A CPU with pending sleeps goes off line.
+fn hotplug() -> Check {
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(64));
+    let t = soon(20);
+    let one = |i: u64| {
+        bound(1, 10 + i as u32, move || {
+            sys::sleep_until(t + 20 * u * i);
+            board.set(i as usize, sys::now_ns());
+            0
+        })
+    };
+    let children: Vec<Child> = (0..20).map(one).collect();
+    sys::sleep_until(t - 500 * u);
+    sys::set_online(1, false).explain("off line")?;
+    sys::sleep_until(t + 200 * u);
+    sys::set_online(1, true).explain("on line")?;
+    succeed(children)
+}
+
+/// One of the storm: sleeps, time-outs, priorities, CPUs, locks, at random.
+fn whirl(seed: u64, board: Board, pids: &'static [std::sync::atomic::AtomicU64]) -> i32 {
+    let (u, mut random, lock) = (unit_ns(), Random::new(seed), PiLock(board.futex(LOCK)));
+    while board.get(STOP) == 0 {
+        let length = random.below(40 * u);
+        match random.below(12) {
+            0..4 => sys::sleep(length),
+            4 => sys::sleep_until_on(libc::CLOCK_REALTIME, sys::real_ns() + length),
+            5 => sys::poll_nothing(length),
+            6 => sys::spin(length / 40),
+            7 => {
+                let _ = sys::set_sched(0, SchedAttr::fifo(1 + random.below(60) as u32));
+            }
+            8 => {
+                let _ = sys::set_affinity(0, &[random.below(u64::from(sys::nr_cpus())) as u32]);
+            }
+            9 => {
+                let other = random.pick(pids).load(Ordering::SeqCst) as i32;
+                let fifo = SchedAttr::fifo(1 + random.below(60) as u32);
+                let attr = if random.below(4) == 0 { SchedAttr::other() } else { fifo };
+                if other > 0 {
+                    let _ = sys::set_sched(other, attr);
+                }
+            }
+            10 => {
+                if lock.lock().is_err() {
+                    return 1;
+                }
+                sys::sleep(length / 8);
+                if lock.unlock().is_err() {
+                    return 2;
+                }
+            }
+            _ => {
+                let other = random.pick(pids).load(Ordering::SeqCst) as i32;
+                let cpus: Vec<u32> = (0..sys::nr_cpus()).collect();
+                if other > 0 {
+                    let _ = sys::set_affinity(other, &cpus);
+                }
+            }
+        }
+    }
+    0
+}
+
+fn storm() -> Check {
+    const CHILDREN: usize = 16;
+    let (u, board, pids) = (unit_ns(), Board::new(64), Board::new(CHILDREN));
+    let words = pids.words();
+    let begin = |i: usize| bound(0, 1 + i as u32, move || whirl(1000 * variation() + i as u64, board, words));
+    let children: Vec<Child> = (0..CHILDREN).map(begin).collect();
+    children.iter().enumerate().for_each(|(i, child)| pids.set(i, child.pid as u64));
+    let mut random = Random::new(variation());
+    for _ in 0..if is_slow() { 60 } else { 300 } {
+        sys::sleep(u + random.below(20 * u));
+        match random.below(6) {
+            0 => set(false)?,
+            1 | 2 => set(true)?,
+            3 if sys::nr_cpus() > 1 && random.below(8) == 0 => {
+                sys::set_online(1, false).explain("off line")?;
+                sys::sleep(random.below(10 * u));
+                sys::set_online(1, true).explain("on line")?;
+            }
+            4 if random.below(4) == 0 => sys::step_clock(u as i64).explain("set the clock")?,
+            _ => {}
+        }
+    }
+    board.set(STOP, 1);
+    children.iter().try_for_each(|child| child.succeed(20 * SECOND))?;
+    set(true)?;
+    ensure!(stats()?.pending <= 2, "timers left: {:?}", stats()?);
+    Ok(())
+}
