@@ -154,20 +154,28 @@ static void ts_set_offsets(struct hrtimer_cpu_base *cpu_base)
 		ts_order_set_offset(&ts->order, clock, cpu_base->clock_base[clock].offset);
 }
 
-static void ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_t now, unsigned long flags)
+/* After so many timers of one level the clock is read again: something more important may have expired. */
+#define TS_BATCH	4
+
+/* Serves expired timers of a level, a few of them. Whether those were all. */
+static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_t now, unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	struct hrtimer *timer;
+	int n;
 
-	while ((timer = ts_first(ts, level))) {
-		struct hrtimer_clock_base *base = timer->base;
-		ktime_t basenow = ktime_add(now, base->offset);
+	for (n = 0; n < TS_BATCH; n++) {
+		struct hrtimer *timer = ts_first(ts, level);
+		ktime_t basenow;
 
+		if (!timer)
+			return true;
+		basenow = ktime_add(now, timer->base->offset);
 		if (basenow < hrtimer_get_softexpires_tv64(timer))
-			return;
+			return true;
 		this_cpu_inc(ts_stats.served);
-		__run_hrtimer(cpu_base, base, timer, &basenow, flags);
+		__run_hrtimer(cpu_base, timer->base, timer, &basenow, flags);
 	}
+	return false;
 }
 
 /*
@@ -180,9 +188,12 @@ static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned l
 	int level;
 
 	while ((level = ts_order_expired(&ts->order, now)) >= ts->level) {
-		ts_expire_level(cpu_base, level, now, flags);
+		bool all = ts_expire_level(cpu_base, level, now, flags);
+
 		if (need_resched())
 			WRITE_ONCE(ts->level, level);
+		if (!all)
+			now = ktime_get();
 	}
 	if (level >= 0 && need_resched())
 		this_cpu_inc(ts_stats.stopped);
