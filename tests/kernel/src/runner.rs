@@ -18,6 +18,9 @@ pub fn run(scenarios: &[Scenario]) -> bool {
     for scenario in scenarios {
         macrotick_lab::guest::live(scenario.name); // tells the host where a guest died
         let begin = sys::now_ns();
+        if std::env::var_os("MACROTICK_TIMERSHIELD").is_some() {
+            sys::set_timershield(true).expect("a kernel with TimerShield");
+        }
         let mut verdict = run_one(scenario);
         if let Err(left) = clean_up() {
             verdict = verdict.and(Err(left));

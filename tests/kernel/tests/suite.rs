@@ -5,6 +5,7 @@
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
 //! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios and golden schedules; the latter begin
 //! at other instants, too.
+//! `MACROTICK_TIMERSHIELD=1` has scenarios begin with TimerShield switched on.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const ONLY: &str = "MACROTICK_ONLY";
 const BLESS: &str = "MACROTICK_BLESS";
 const SEED: &str = "MACROTICK_SEED";
+const TIMERSHIELD: &str = "MACROTICK_TIMERSHIELD";
 
 /// What becomes of what the scenarios say. In any case each must end, and the console must stay clean.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,9 @@ fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item
     // KASAN and lockdep make every path ten times as long.
     let unit_us = if flavor == Flavor::Debug { "1000" } else { "100" };
     job.env.push(("MACROTICK_UNIT_US".into(), unit_us.into()));
-    job.env.extend(std::env::var(SEED).map(|seed| (SEED.into(), seed)));
+    for name in [SEED, TIMERSHIELD] {
+        job.env.extend(std::env::var(name).map(|value| (name.into(), value)));
+    }
     if cpus > 1 {
         // A CPU that waits for its turn is no stall.
         job.kernel_args.push("rcupdate.rcu_cpu_stall_timeout=120".into());
