@@ -164,6 +164,7 @@ static bool is_misplaced(struct task_struct *p)
 	return inside && p->macrotick.queued && (mt_lends(p) || mt_goes_out(p));
 }
 
+/* The threads of a roaming entity may be on other CPUs than it is. */
 static struct task_struct *find_misplaced_in(struct macrotick_served *entity)
 {
 	struct task_struct *p, *found = NULL;
@@ -179,30 +180,6 @@ static struct task_struct *find_misplaced_in(struct macrotick_served *entity)
 	}
 	mt_unlock_entity(entity);
 	return found;
-}
-
-static struct task_struct *find_misplaced_of(const struct mt_cpu *c, const struct macrotick_table *table)
-{
-	struct task_struct *p = NULL;
-	unsigned int i;
-
-	for (i = 0; table && i < table->nr_roaming && !p; i++) {
-		if (!mt_is_elsewhere(c, table->roaming[i]->entity))
-			p = find_misplaced_in(table->roaming[i]->entity);
-	}
-	return p;
-}
-
-/*
- * In the roaming entities that are on this CPU, whose threads may be on others;
- * also those that a swap leaves behind.
- */
-static struct task_struct *find_misplaced_roaming(struct mt_cpu *c)
-{
-	if (likely(!atomic_read(&c->nr_roaming)))
-		return NULL;
-	guard(raw_spinlock)(&mt_table_lock);
-	return find_misplaced_of(c, mt_table) ?: find_misplaced_of(c, mt_staged);
 }
 
 /*
@@ -250,8 +227,6 @@ static struct task_struct *find_misplaced(struct rq *rq, unsigned int *looks)
 		if (p)
 			break;
 	}
-	if (!p)
-		p = find_misplaced_roaming(mt_cpu_of(rq));
 	raw_spin_rq_unlock(rq);
 	return p;
 }

@@ -95,6 +95,15 @@ static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
 		add_nr_running(rq, 1);
 }
 
+/* A queued thread that nothing serves yet, where its entity is: it belongs in the windows, unless it dies. */
+void mt_link_home(struct rq *rq, struct task_struct *p)
+{
+	if (unlikely(mt_dies_in_class(p)))
+		mt_add_urgent(rq, p);
+	else if (p->macrotick.state == MACROTICK_READY)
+		mt_link_ready(rq, p);
+}
+
 static void note_doomed(struct task_struct *p)
 {
 	p->macrotick.entity->nr_doomed += p->macrotick.pooled && !p->macrotick.doomed;
@@ -141,7 +150,7 @@ void mt_end_urgency(struct rq *rq, struct task_struct *p)
 /* Whether the thread's entity is, or may be, about to leave it behind. */
 static bool must_stay(struct rq *rq, struct task_struct *p)
 {
-	return p->macrotick.entity->roaming && mt_is_pinned(p) && !mt_is_served(rq, p);
+	return p->macrotick.entity->roaming && is_migration_disabled(p) && !mt_is_served(rq, p);
 }
 
 /*
@@ -197,10 +206,7 @@ void mt_serve_parked(struct rq *rq, struct mt_cpu *c)
 		if (p->macrotick.entity != c->served)
 			continue;
 		remove_urgent(rq, p);
-		if (mt_dies_in_class(p))
-			mt_add_urgent(rq, p);
-		else if (p->macrotick.state == MACROTICK_READY)
-			mt_link_ready(rq, p);
+		mt_link_home(rq, p);
 	}
 }
 
@@ -211,13 +217,11 @@ static bool is_offered_lock(struct rq *rq, struct task_struct *p)
 
 static void enqueue_home(struct rq *rq, struct task_struct *p)
 {
-	struct macrotick_task *m = &p->macrotick;
-
-	m->queued = true;
-	if (unlikely(mt_dies_in_class(p) || is_offered_lock(rq, p)))
+	p->macrotick.queued = true;
+	if (unlikely(is_offered_lock(rq, p)))
 		mt_add_urgent(rq, p);
-	else if (m->state == MACROTICK_READY)
-		mt_link_ready(rq, p);
+	else
+		mt_link_home(rq, p);
 }
 
 static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)

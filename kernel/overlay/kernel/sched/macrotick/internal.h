@@ -83,7 +83,7 @@ struct macrotick_served {
 	u32			misses_in_row;
 	bool			stopped;	/* its threads are outside the class */
 	bool			leaves;		/* mt_staged does not have it */
-	struct list_head	node;		/* in mt_cpu's entities while it has threads */
+	struct list_head	node;		/* in its mt_cpu's entities */
 	bool			missed;		/* since somebody was told */
 	bool			kills;		/* what threads are told then */
 	struct eventfd_ctx	*notify;	/* under mt_control */
@@ -189,7 +189,7 @@ struct mt_cpu {
 	atomic_t		nr_roaming;	/* roaming entities with threads and windows here */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
 	unsigned int		share;		/* of the CPU, that windows take: see admit.c */
-	struct list_head	entities;	/* those with threads */
+	struct list_head	entities;	/* those with threads; roaming ones that are here */
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
@@ -340,7 +340,8 @@ static inline bool mt_concerns(struct macrotick_served *entity, u64 begin)
 }
 
 /* migrate.c */
-bool mt_is_pinned(struct task_struct *p);
+void mt_list_roaming(const struct macrotick_table *table);
+void mt_unlist_roaming(struct macrotick_served *entity);
 void mt_enqueue_astray(struct rq *rq, struct task_struct *p);
 void mt_dequeue_astray(struct task_struct *p);
 void mt_want_delivery(struct rq *rq);
@@ -385,6 +386,7 @@ void mt_leave(struct task_struct *p);
 void mt_end_wait(struct rq *rq, struct task_struct *p);
 void mt_add_urgent(struct rq *rq, struct task_struct *p);
 void mt_add_pinned(struct rq *rq, struct task_struct *p);
+void mt_link_home(struct rq *rq, struct task_struct *p);
 void mt_end_urgency(struct rq *rq, struct task_struct *p);
 void mt_doom(struct rq *rq, struct task_struct *p);
 void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now);

@@ -3,9 +3,9 @@
  * Macrotick: threads join an entity, wait for jobs, fork, die and leave.
  *
  * Binding and policy are two things. A bound thread is pinned to the CPU of
- * its entity, or to those of its entity's windows; with the policy SCHED_TT it is in the class while the table
- * runs, and under the fair class otherwise, so that a stopped table freezes
- * nobody. Every change of class goes through __sched_setscheduler(), which
+ * its entity, or to those of its entity's windows; with the policy SCHED_TT it
+ * is in the class while the table runs, and under the fair class otherwise, so
+ * that a stopped table freezes nobody. Every change of class goes through __sched_setscheduler(), which
  * knows about priority inheritance.
  */
 #include <linux/cpuset.h>
@@ -72,14 +72,17 @@ static bool is_full(const struct macrotick_served *entity)
 	return !entity->pool && entity->nr_threads >= MACROTICK_MAX_THREADS;
 }
 
-/* The CPUs of its windows have threads to serve. */
+/* The CPUs of its windows have threads to serve from now on, or no longer, which their next interrupt finds out. */
 static void count_roaming(struct macrotick_served *entity, int by)
 {
 	unsigned int cpu;
 
 	for_each_cpu(cpu, entity->roaming->cpus) {
-		atomic_add(by, &per_cpu(mt_cpus, cpu).nr_roaming);
-		mt_kick(per_cpu_ptr(&mt_cpus, cpu));
+		struct mt_cpu *c = per_cpu_ptr(&mt_cpus, cpu);
+
+		atomic_add(by, &c->nr_roaming);
+		if (by > 0)
+			mt_kick(c);
 	}
 }
 
@@ -301,7 +304,9 @@ static int bind_to(struct task_struct *p, struct macrotick_served *entity)
 		restore_affinity(p);
 		return err;
 	}
-	on_each_cpu_mask(mt_cpus_of(entity), rearm_on_this_cpu, NULL, true);
+	/* Else link_roaming() has seen to it. */
+	if (!entity->roaming)
+		smp_call_function_single(entity->cpu, rearm_on_this_cpu, NULL, true);
 	/* It may have been stopped, as no pool is. */
 	if (!entity->pool)
 		mt_follow(entity);

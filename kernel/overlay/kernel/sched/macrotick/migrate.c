@@ -23,15 +23,41 @@
  */
 #include "internal.h"
 
-/* Whether the thread has to stay on its CPU for now. Exact unless it runs elsewhere. */
-bool mt_is_pinned(struct task_struct *p)
+/*
+ * The table's roaming entities are in the lists of their CPUs from now on, with
+ * or without threads. Under mt_control; those of an older table are there.
+ */
+void mt_list_roaming(const struct macrotick_table *table)
 {
-	return is_migration_disabled(p);
+	unsigned int i;
+
+	for (i = 0; table && i < table->nr_roaming; i++) {
+		struct macrotick_served *entity = table->roaming[i]->entity;
+		struct rq *rq = cpu_rq(entity->cpu);
+
+		if (!list_empty(&entity->node))
+			continue;
+		guard(irqsave)();
+		raw_spin_rq_lock(rq);
+		list_add_tail(&entity->node, &mt_cpu_of(rq)->entities);
+		raw_spin_rq_unlock(rq);
+	}
+}
+
+/* No CPU dispatches the entity any longer, so that it stays where it is. */
+void mt_unlist_roaming(struct macrotick_served *entity)
+{
+	struct rq *rq = cpu_rq(entity->cpu);
+
+	guard(irqsave)();
+	raw_spin_rq_lock(rq);
+	list_del_init(&entity->node);
+	raw_spin_rq_unlock(rq);
 }
 
 static bool can_move(struct rq *rq, struct task_struct *p, struct rq *dst)
 {
-	return !task_on_cpu(rq, p) && !mt_is_pinned(p) && cpu_online(cpu_of(dst)) &&
+	return !task_on_cpu(rq, p) && !is_migration_disabled(p) && cpu_online(cpu_of(dst)) &&
 		cpumask_test_cpu(cpu_of(dst), p->cpus_ptr);
 }
 
@@ -62,7 +88,7 @@ static void note_astray(struct mt_cpu *c, struct task_struct *p)
 void mt_enqueue_astray(struct rq *rq, struct task_struct *p)
 {
 	note_astray(mt_cpu_of(rq), p);
-	if (mt_is_pinned(p) && !task_on_cpu(rq, p))
+	if (is_migration_disabled(p) && !task_on_cpu(rq, p))
 		mt_add_pinned(rq, p);
 	else
 		mt_want_delivery(rq);
@@ -83,7 +109,7 @@ static void leave_behind(struct rq *rq, struct task_struct *p)
 		mt_unlink_ready(rq, p);
 	m->queued = false;
 	note_astray(mt_cpu_of(rq), p);
-	if (mt_is_pinned(p) && !m->urgent)
+	if (is_migration_disabled(p) && !m->urgent)
 		mt_add_pinned(rq, p);
 }
 
@@ -114,12 +140,8 @@ static void take_home(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 			continue;
 		mt_dequeue_astray(p);
 		p->macrotick.queued = true;
-		if (p->macrotick.urgent)
-			continue;
-		if (unlikely(mt_dies_in_class(p)))
-			mt_add_urgent(rq, p);
-		else if (p->macrotick.state == MACROTICK_READY)
-			mt_link_ready(rq, p);
+		if (!p->macrotick.urgent)
+			mt_link_home(rq, p);
 	}
 }
 
@@ -141,6 +163,7 @@ static void fetch(struct rq *rq, struct rq *src, struct mt_cpu *c)
 		mt_end_service(src);
 	c->fetching = true;
 	WRITE_ONCE(entity->cpu, cpu_of(rq));
+	list_move_tail(&entity->node, &c->entities);
 	take_along(rq, src, entity);
 	take_home(rq, c, entity);
 	c->fetching = false;
@@ -178,7 +201,7 @@ static struct rq *find_destination(struct rq *rq, struct mt_cpu *c)
 
 		if (can_move(rq, p, dst))
 			return dst;
-		if (mt_is_pinned(p) && !task_on_cpu(rq, p) && !p->macrotick.urgent)
+		if (is_migration_disabled(p) && !task_on_cpu(rq, p) && !p->macrotick.urgent)
 			mt_add_pinned(rq, p);
 	}
 	return NULL;
@@ -231,7 +254,7 @@ void mt_release_pinned(struct rq *rq, struct macrotick_served *entity)
 	struct task_struct *p, *next;
 
 	list_for_each_entry_safe(p, next, &entity->ready, macrotick.ready) {
-		if (mt_is_pinned(p))
+		if (is_migration_disabled(p))
 			mt_add_pinned(rq, p);
 	}
 }

@@ -27,6 +27,7 @@ void mt_publish(struct macrotick_table *table, struct macrotick_table *staged)
 		mt_table = table;
 		mt_staged = staged;
 	}
+	mt_list_roaming(staged ?: table);
 	mt_reserve(table, staged);
 }
 
@@ -210,6 +211,8 @@ void mt_release_members(struct macrotick_served *entity)
 		put_task_struct(p);
 		cond_resched();
 	}
+	if (entity->roaming)
+		mt_unlist_roaming(entity);
 }
 
 static void dispatch_on_this_cpu(void *table)

@@ -352,7 +352,7 @@ static void swap_table(struct rq *rq, struct mt_cpu *c)
 	struct macrotick_served *entity;
 
 	list_for_each_entry(entity, &c->entities, node) {
-		if (entity->leaves)
+		if (entity->leaves && !entity->roaming)
 			mt_stop_entity(c, entity);
 	}
 	mt_swap_routes(rq, c);
