@@ -134,7 +134,7 @@ impl Device {
     }
 
     /// Completes the caller's job and waits for the next. `ENOTCONN`: not bound; `ESHUTDOWN`: the table was removed;
-    /// `EINTR`: a signal, before the wait began or while no table runs.
+    /// `EINTR`: a signal was handled that came before the wait began or while no table runs.
     pub fn wait(&self) -> Result<Wait, i32> {
         let mut wait = Wait::default();
         self.call(&mut wait).map(|()| wait)

@@ -417,20 +417,31 @@ fn on_both(u: u64) -> Table {
     sync(sync(Table::new(20 * u).window("a", 0, 2 * u, 4 * u, 3), 0).window("b", 1, 3 * u, 4 * u, 3), 1)
 }
 
-fn several_cpus() -> Check {
-    let (u, device, logs) = (unit_ns(), Device::open()?, [Log::new(4096), Log::new(4096)]);
-    on_both(u).install(&device)?;
-    periodic("a", logs[0], u / 2)?;
-    periodic("b", logs[1], u / 2)?;
-    let epoch = device.start(sys::tai_ns() + 10 * u).explain("start")?;
+fn ensure_settled(device: &Device) -> Check {
+    let settled = || device.get().is_ok_and(|get| get.error_ns == 0);
+    ensure!(sys::eventually(5_000_000_000, settled), "{:?}", device.get());
+    Ok(())
+}
+
+/// The clock is set by less and by more than sync windows correct at once, and back; then the table follows.
+pub(super) fn step_to_and_fro(device: &Device) -> Check {
+    let u = unit_ns();
     for by in [u / 2, 3 * u, 1007 * u, 9 * u].map(|by| by as i64) {
         for by in [by, -2 * by] {
             sys::sleep(45 * u);
             sys::step_clock(by).explain("step")?;
         }
     }
-    let settled = || device.get().is_ok_and(|get| get.error_ns == 0);
-    ensure!(sys::eventually(5_000_000_000, settled), "{:?}", device.get());
+    ensure_settled(device)
+}
+
+fn several_cpus() -> Check {
+    let (u, device, logs) = (unit_ns(), Device::open()?, [Log::new(4096), Log::new(4096)]);
+    on_both(u).install(&device)?;
+    periodic("a", logs[0], u / 2)?;
+    periodic("b", logs[1], u / 2)?;
+    let epoch = device.start(sys::tai_ns() + 10 * u).explain("start")?;
+    step_to_and_fro(&device)?;
     let done = logs.map(|log| log.count());
     let more = || logs.iter().zip(done).all(|(log, done)| log.count() > done + 3);
     ensure!(sys::eventually(5_000_000_000, more), "no more jobs");
@@ -449,8 +460,7 @@ fn cpu_without_threads() -> Check {
     let epoch = device.start(sys::tai_ns() + 10 * u).explain("start")?;
     for by in [-5 * u as i64, 8 * u as i64, -9 * u as i64] {
         sys::step_clock(by).explain("step")?;
-        let settled = || device.get().is_ok_and(|get| get.error_ns == 0);
-        ensure!(sys::eventually(5_000_000_000, settled), "{:?}", device.get());
+        ensure_settled(&device)?;
     }
     periodic("b", logs[1], u / 2)?;
     ensure!(sys::eventually(5_000_000_000, || logs[1].count() > 12), "no jobs");

@@ -3,7 +3,7 @@
 use macrotick_uapi::{self as abi, Device, SCHED_TT};
 
 use super::{unit_ns, Scenario};
-use crate::board::{Board, Log};
+use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, Ended};
 use crate::sys::{self, SchedAttr};
@@ -27,9 +27,18 @@ fn table(u: u64) -> Table {
 
 /// The child is a member, on the same CPU, and has jobs of its own in the same windows.
 fn fork_in_the_class() -> Check {
+    let u = unit_ns();
+    child_in_the_class(table(u), 1, |epoch, jobs| {
+        ensure!(jobs.iter().all(|job| job.nominal_ns == epoch + job.number * 20 * u + 2 * u), "{jobs:?}");
+        Ok(())
+    })
+}
+
+/// A thread of entity `t` forks; in twenty cycles both have their jobs, so many in each, where `on_grid` expects them.
+pub(super) fn child_in_the_class(table: Table, releases: u64, on_grid: impl Fn(u64, &[Job]) -> Check) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
-    let (own, childs, policy) = (Log::new(16), Log::new(16), Board::new(1));
-    table(u).install(&device)?;
+    let (own, childs, policy) = (Log::new(64), Log::new(64), Board::new(1));
+    table.install(&device)?;
     member("t", |device| {
         let _ = device.wait();
         process::fork(|| {
@@ -49,11 +58,11 @@ fn fork_in_the_class() -> Check {
     sys::sleep_until(epoch + 20 * 20 * u - 2 * u);
     ensure_eq!(policy.get(0), u64::from(SCHED_TT), "the child's policy");
     let stats = device.stats(0).explain("stats")?;
-    ensure_eq!((stats.nr_threads, stats.activations), (2, 20), "threads and activations");
+    ensure_eq!((stats.nr_threads, stats.activations), (2, 20 * releases), "threads and activations");
     for (whose, log) in [("parent", own), ("child", childs)] {
         let jobs = log.jobs();
-        ensure!(jobs.len() >= 14, "{} jobs of the {whose}", jobs.len());
-        ensure!(jobs.iter().all(|job| job.nominal_ns == epoch + job.number * 20 * u + 2 * u), "{whose}: {jobs:?}");
+        ensure!(jobs.len() as u64 >= 14 * releases, "{} jobs of the {whose}", jobs.len());
+        on_grid(epoch, &jobs).map_err(|error| format!("{whose}: {error}"))?;
         ensure_eq!(jobs.windows(2).find(|pair| pair[1].number != pair[0].number + 1), None, "gaps of the {whose}");
     }
     Ok(())

@@ -406,13 +406,18 @@ fn wait_interrupted() -> Check {
     ensure_regular(&jobs, 0, epoch, 20 * u, 2 * u)
 }
 
-/// SIGSTOP and SIGCONT: the thread stops, the rest goes on, and it comes back on the grid.
+/// SIGSTOP and SIGCONT: the thread stops, the rest goes on, and it comes back on the grid. Before the table starts they
+/// do not end its wait, for nothing is handled.
 fn stop_signal() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let logs = [Log::new(64), Log::new(64)];
     table(u).install(&device)?;
     let child = periodic("t", logs[0], u)?;
     periodic("other", logs[1], u)?;
+    for signal in [libc::SIGSTOP, libc::SIGCONT] {
+        sys::sleep(20 * u);
+        child.signal(signal);
+    }
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 35 * u);
     child.signal(libc::SIGSTOP);

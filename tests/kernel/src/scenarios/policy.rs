@@ -4,7 +4,7 @@ use macrotick_uapi::{self as abi, Device, SCHED_TT};
 
 use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
-use crate::board::{Board, Log};
+use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic};
 use crate::sys::{self, SchedAttr};
@@ -124,10 +124,21 @@ fn wait_unprivileged() -> Check {
 }
 
 fn leave_and_return() -> Check {
+    let u = unit_ns();
+    outside_for_windows(table(u), |epoch, jobs| {
+        for job in jobs {
+            ensure_eq!(job.nominal_ns, epoch + job.number * 20 * u + 2 * u, "nominal instant of job {}", job.number);
+        }
+        Ok(())
+    })
+}
+
+/// A thread of entity `t`, with eight units in each cycle of twenty, does work in other classes.
+pub(super) fn outside_for_windows(table: Table, on_grid: impl Fn(u64, &[Job]) -> Check) -> Check {
     let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
-    table(u).install(&device)?;
+    table.install(&device)?;
     let child = member("t", |device| {
-        for round in 0..6 {
+        for round in 0..12 {
             match device.wait() {
                 Ok(wait) => log.push(&wait),
                 Err(errno) => return errno,
@@ -138,21 +149,20 @@ fn leave_and_return() -> Check {
             }
             // Outside of the class the windows do not matter: this crosses several of them.
             let begin = sys::now_ns();
-            sys::spin(30 * u);
+            sys::spin((30 + round) * u);
             board.set(0, board.get(0).max(sys::now_ns() - begin));
         }
         0
     })?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
-    child.succeed(SECOND * 5)?;
-    ensure_eq!(log.count(), 6, "jobs");
-    for job in log.jobs() {
-        ensure_eq!(job.nominal_ns, epoch + job.number * 20 * u + 2 * u, "nominal instant of job {}", job.number);
-    }
-    // Inside the class it would take 150.
-    ensure!(board.get(0) < 100 * u, "30 units of work outside of the class took {} ns", board.get(0));
-    let stats = device.stats(0).explain("stats")?;
-    ensure_eq!(stats.nr_threads, 0, "threads");
+    child.succeed(5 * SECOND)?;
+    let jobs = log.jobs();
+    ensure_eq!(jobs.len(), 12, "jobs");
+    on_grid(epoch, &jobs)?;
+    ensure!(jobs.windows(2).all(|pair| pair[0].number < pair[1].number), "jobs out of order: {jobs:?}");
+    // In the class they would take 75 and more.
+    ensure!(board.get(0) < 70 * u, "41 units of work outside of the class took {} ns", board.get(0));
+    ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 0, "threads");
     Ok(())
 }
 

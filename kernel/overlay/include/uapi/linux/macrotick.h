@@ -298,9 +298,9 @@ struct macrotick_unbind {
  * SCHED_TT with its first wait. While no table runs it blocks until one does.
  *
  * -ENOTCONN: not bound; -EINVAL: in a pool; -ESHUTDOWN: the table was removed;
- * -EINTR: a signal,
- * before the wait began or while no table runs. A wait for a job of a running
- * table ends with that job, when handlers run, or with a fatal signal.
+ * -EINTR: a signal was handled that came before the wait began or while no
+ * table runs. A wait for a job of a running table ends with that job, when
+ * handlers run, or with a fatal signal.
  */
 struct macrotick_wait {
 	__u32	size;

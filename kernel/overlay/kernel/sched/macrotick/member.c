@@ -604,9 +604,10 @@ static bool may_go_on(void)
 	return may;
 }
 
+/* Begins anew where nothing is handled: whoever is frozen, for a suspend or by its group, gets no signal. */
 static int wait_for_start(void)
 {
-	return wait_event_interruptible(mt_start_wait, may_go_on()) ? -EINTR : 0;
+	return wait_event_interruptible(mt_start_wait, may_go_on()) ? -ERESTARTNOHAND : 0;
 }
 
 static int end_wait(int err)
@@ -629,7 +630,8 @@ static int end_wait(int err)
  * a wake-up.
  *
  * Return: 0, -ENOTCONN (not bound), -EINVAL (in a pool), -ESHUTDOWN (the table
- * was removed), -EINTR (a signal).
+ * was removed), -ERESTARTNOHAND (a signal: -EINTR if it is handled), -EINTR (a
+ * fatal one).
  */
 int mt_wait(struct macrotick_wait *arg)
 {
@@ -641,7 +643,7 @@ int mt_wait(struct macrotick_wait *arg)
 	if (current->macrotick.pooled)
 		return -EINVAL;
 	if (signal_pending(current))
-		return -EINTR;
+		return -ERESTARTNOHAND;
 	for (;; first = false) {
 		switch (wait_step(first, arg)) {
 		case WAIT_GONE:

@@ -7,7 +7,7 @@ use super::{alternating, busy_cpus, Grid, SECOND};
 use crate::board::Log;
 use crate::check::{Check, Explain};
 use crate::process::{member, periodic};
-use crate::scenarios::clock::ensure_on_clock;
+use crate::scenarios::clock::{ensure_on_clock, step_to_and_fro};
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
@@ -265,14 +265,7 @@ pub fn clock() -> Check {
     table.install(&device)?;
     periodic("t", log, u / 2)?;
     let epoch = device.start(sys::tai_ns() + 10 * u).explain("start")?;
-    for by in [u / 2, 3 * u, 1007 * u, 9 * u].map(|by| by as i64) {
-        for by in [by, -2 * by] {
-            sys::sleep(45 * u);
-            sys::step_clock(by).explain("step")?;
-        }
-    }
-    let settled = || device.get().is_ok_and(|get| get.error_ns == 0);
-    ensure!(sys::eventually(5 * SECOND, settled), "{:?}", device.get());
+    step_to_and_fro(&device)?;
     let done = log.count() + 3;
     ensure!(sys::eventually(5 * SECOND, || log.count() > done), "no more jobs");
     let jobs = log.jobs();

@@ -6,6 +6,7 @@ use super::{alternating, Grid, SECOND};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic, Ended};
+use crate::scenarios::policy::outside_for_windows;
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq};
@@ -133,34 +134,8 @@ pub fn affinity_by_itself() -> Check {
 
 /// It leaves the class in a job, is an ordinary thread for some windows, and comes back with the next wait.
 pub fn leaves_and_returns() -> Check {
-    let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
-    alternating(u).install(&device)?;
-    let child = member("t", |device| {
-        for round in 0..12 {
-            match device.wait() {
-                Ok(wait) => log.push(&wait),
-                Err(errno) => return errno,
-            }
-            let attr = if round % 2 == 0 { SchedAttr::other() } else { SchedAttr::fifo(10) };
-            if let Err(errno) = sys::set_sched(0, attr) {
-                return errno;
-            }
-            let begin = sys::now_ns();
-            sys::spin((30 + round) * u);
-            board.set(0, board.get(0).max(sys::now_ns() - begin));
-        }
-        0
-    })?;
-    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
-    child.succeed(5 * SECOND)?;
-    let jobs = log.jobs();
-    ensure_eq!(jobs.len(), 12, "jobs");
-    Grid::alternating(epoch, u).ensure_on(&jobs)?;
-    ensure!(jobs.windows(2).all(|pair| pair[0].number < pair[1].number), "jobs out of order: {jobs:?}");
-    // In the class they would take 75 and more.
-    ensure!(board.get(0) < 70 * u, "40 units of work outside of the class took {} ns", board.get(0));
-    ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 0, "threads");
-    Ok(())
+    let u = unit_ns();
+    outside_for_windows(alternating(u), |epoch, jobs| Grid::alternating(epoch, u).ensure_on(jobs))
 }
 
 /// It unbinds itself in a job and binds itself anew, wherever it is by then: each time its first job is the next one.

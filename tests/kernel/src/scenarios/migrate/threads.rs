@@ -6,6 +6,7 @@ use super::{alternating, Grid, SECOND};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic, Ended};
+use crate::scenarios::forking::child_in_the_class;
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
@@ -62,36 +63,8 @@ pub fn crowd() -> Check {
 
 /// The child is a member, moves with its parent, and has jobs of its own in the same windows.
 pub fn fork_in_the_class() -> Check {
-    let (u, device) = (unit_ns(), Device::open()?);
-    let (own, childs, policy) = (Log::new(64), Log::new(64), Board::new(1));
-    alternating(u).install(&device)?;
-    member("t", |device| {
-        let _ = device.wait();
-        process::fork(|| {
-            policy.set(0, u64::from(sys::sched(0).map_or(99, |attr| attr.policy)));
-            let Ok(device) = Device::open() else { return 1 };
-            while let Ok(wait) = device.wait() {
-                childs.push(&wait);
-            }
-            2
-        });
-        while let Ok(wait) = device.wait() {
-            own.push(&wait);
-        }
-        2
-    })?;
-    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
-    sys::sleep_until(epoch + 20 * 20 * u - 2 * u);
-    ensure_eq!(policy.get(0), u64::from(SCHED_TT), "the child's policy");
-    let stats = device.stats(0).explain("stats")?;
-    ensure_eq!((stats.nr_threads, stats.activations), (2, 40), "threads and activations");
-    for (whose, log) in [("parent", own), ("child", childs)] {
-        let jobs = log.jobs();
-        ensure!(jobs.len() >= 28, "{} jobs of the {whose}", jobs.len());
-        Grid::alternating(epoch, u).ensure_on(&jobs)?;
-        ensure_eq!(jobs.windows(2).find(|pair| pair[1].number != pair[0].number + 1), None, "gaps of the {whose}");
-    }
-    Ok(())
+    let u = unit_ns();
+    child_in_the_class(alternating(u), 2, |epoch, jobs| Grid::alternating(epoch, u).ensure_on(jobs))
 }
 
 /// Children join up to the number that there may be; those beyond are ordinary threads.
