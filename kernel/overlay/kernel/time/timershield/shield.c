@@ -69,6 +69,22 @@ static int ts_level_of(const struct task_struct *p)
 	return MAX_RT_PRIO - prio;
 }
 
+/*
+ * The owner of a lock that a thread of SCHED_TT waits for has the priority of
+ * SCHED_FIFO 99 or 98 and comes before deadline tasks (sched/macrotick/class.c).
+ * They do not mask its sleep, and while it runs it does not mask theirs.
+ */
+#define TS_LEVEL_OWNER	102
+
+static int ts_level_of_sleep(const struct task_struct *p)
+{
+	int level = ts_level_of(p);
+
+	if (IS_ENABLED(CONFIG_MACROTICK) && p->prio != p->normal_prio && (level == 99 || level == 100))
+		return TS_LEVEL_OWNER;
+	return level;
+}
+
 /* The task of a timer that can have a level, or NULL. */
 static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtimer_clock_base *base)
 {
@@ -94,7 +110,7 @@ static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
-	level = ts_level_of(p);
+	level = ts_level_of_sleep(p);
 	if (level == TS_LEVEL_NORMAL || !ts_is_bound(p, cpu_base->cpu)) {
 		WRITE_ONCE(p->timershield.base, NULL);
 		return false;
