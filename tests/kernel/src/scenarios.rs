@@ -18,6 +18,7 @@ mod refusals;
 mod rttests;
 mod shield;
 mod storm;
+mod suspend;
 mod swap;
 
 pub use fuzz::CALLS_OF;
@@ -64,6 +65,11 @@ impl Scenario {
     pub fn is_long(&self) -> bool {
         self.name.starts_with("full_")
     }
+
+    /// Whether it suspends the machine, which takes a kernel that can.
+    pub fn suspends(&self) -> bool {
+        self.name.starts_with("full_suspend_")
+    }
 }
 
 /// All of them, in the order in which they run.
@@ -85,6 +91,7 @@ pub fn all() -> Vec<Scenario> {
         forking::ALL,
         inherit::ALL,
         storm::ALL,
+        suspend::ALL,
         fuzz::ALL,
         shield::ALL,
         rttests::ALL,

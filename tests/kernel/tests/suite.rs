@@ -44,6 +44,8 @@ struct Suite {
     flavor: Flavor,
     cpus: u32,
     long: bool,
+    /// The scenarios that suspend the machine, and no others.
+    suspends: bool,
     /// Only the scenarios that need more than one CPU.
     several: bool,
     verdicts: Verdicts,
@@ -101,7 +103,8 @@ impl Suite {
         let fits = |one: &Scenario| {
             one.cpus <= self.cpus && (self.cpus == 1 || !one.punctual) && (!self.several || one.cpus > 1)
         };
-        let wanted = |one: &Scenario| fits(one) && one.is_long() == self.long && named(one);
+        let wanted =
+            |one: &Scenario| fits(one) && one.is_long() == self.long && one.suspends() == self.suspends && named(one);
         let mut all: Vec<Scenario> = scenarios::all().into_iter().filter(wanted).collect();
         if let Ok(seed) = std::env::var(SEED) {
             all.sort_by_cached_key(|one| hash(&(&seed, one.name)));
@@ -235,7 +238,8 @@ fn golden(flavor: Flavor, cpus: u32) {
     assert!(differences.is_empty() && complaints.is_empty(), "{differences}{complaints}{}", outcome.stderr_text());
 }
 
-const SHORT: Suite = Suite { flavor: Flavor::Patched, cpus: 1, long: false, several: false, verdicts: Verdicts::Count };
+const SHORT: Suite =
+    Suite { flavor: Flavor::Patched, cpus: 1, long: false, suspends: false, several: false, verdicts: Verdicts::Count };
 
 #[test]
 #[ignore = "needs the lab"]
@@ -318,6 +322,18 @@ fn full_fuzz_on_debug() {
     });
     println!("{calls} calls");
     assert!(calls >= FUZZED_CALLS, "{calls} calls of {FUZZED_CALLS}");
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_suspend_on_debug() {
+    let debug = Suite { flavor: Flavor::Debug, long: true, suspends: true, verdicts: Verdicts::MayRepeat, ..SHORT };
+    std::thread::scope(|scope| {
+        // A guest has one host CPU.
+        let odd = scope.spawn(|| [1, 4].into_iter().for_each(|cpus| Suite { cpus, ..debug }.run()));
+        Suite { cpus: 2, ..debug }.run();
+        odd.join().expect("guests with 1 and with 4 CPUs");
+    });
 }
 
 #[test]

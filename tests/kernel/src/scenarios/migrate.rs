@@ -14,6 +14,7 @@ mod track;
 
 use self::sleepers::{asleep, By};
 use super::storm::{files, listings, memory, network, pipes, processes, shared_memory};
+use super::suspend::{Depth, LIMIT_MS};
 use super::Scenario;
 use crate::board::Job;
 use crate::check::Check;
@@ -87,6 +88,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("migrate_swap_refused", changes::swap_refused).on(2),
     Scenario::new("migrate_swap_storm", changes::swap_storm).on(2).within(60_000),
     Scenario::new("migrate_hotplug", changes::hotplug).on(2),
+    Scenario::new("full_suspend_migrates_processors", || changes::suspended(Depth::Processors)).on(2).within(LIMIT_MS),
+    Scenario::new("full_suspend_migrates_core", || changes::suspended(Depth::Core)).on(2).within(LIMIT_MS),
     Scenario::new("migrate_storm", || storm::crossing(200)).on(2).within(120_000),
     Scenario::new("full_migrate_storm", || storm::crossing(5000)).on(2).within(600_000),
 ];

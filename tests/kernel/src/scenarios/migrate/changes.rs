@@ -6,6 +6,7 @@ use super::{alternating, Grid, SECOND};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, member, periodic};
+use crate::scenarios::suspend::{ensure_goes_on, missing, suspend, Depth};
 use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, SchedAttr};
 use crate::table::{Refusal, Table};
@@ -155,4 +156,34 @@ pub fn hotplug() -> Check {
     ensure_eq!(table.try_install(&device), Err(wanted), "a table with a CPU that is off line");
     sys::set_online(1, true).explain("on line")?;
     table.install(&device)
+}
+
+/// The machine suspends, wherever the threads are: they go on on both CPUs. In each round it begins a little later in
+/// the cycle.
+pub fn suspended(depth: Depth) -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    alternating(u).install(&device)?;
+    let logs = [Log::new(4096), Log::new(4096)];
+    let children = [periodic("t", logs[0], u / 2)?, periodic("t", logs[1], u / 10)?];
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    sys::sleep_until(epoch + 100 * u);
+    for round in 0..3 {
+        sys::sleep_until(epoch + ((sys::now_ns() - epoch) / (20 * u) + 1) * 20 * u + (3 + 5 * round) * u);
+        let slept = suspend(depth, 1)?;
+        for (log, child) in logs.into_iter().zip(children) {
+            ensure_goes_on(&device, 0, log, child)?;
+            let (jobs, stats) = (log.jobs(), device.stats(0).explain("stats")?);
+            let (missing, counted) = (missing(&jobs)?, stats.lost + stats.skipped);
+            ensure!(missing <= counted, "{missing} activations had no job, {counted} were lost or skipped");
+            Grid::alternating(epoch, u).ensure_on(&jobs)?;
+            if depth == Depth::Processors {
+                let least = (round + 1) * (SECOND / (10 * u) - 4);
+                ensure!(missing >= least, "there were jobs meanwhile: {missing} activations had none");
+            }
+            let after = |cpu| jobs.iter().any(|job| job.cpu == cpu && job.nominal_ns > slept.ended);
+            ensure!(after(0) && after(1), "no jobs on both CPUs after the suspend");
+            ensure_eq!(sys::affinity(child.pid), Ok(vec![0, 1]), "CPUs of the thread");
+        }
+    }
+    device.remove().explain("remove")
 }
