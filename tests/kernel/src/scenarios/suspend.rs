@@ -202,12 +202,15 @@ fn swap_is_due() -> Check {
     members.iter().zip(0..).try_for_each(|((log, child), cpu)| ensure_goes_on(&device, cpu, *log, *child).map(drop))
 }
 
-/// A pool of the last CPU, with processes of a group and a thread of the kernel that has to be parked meanwhile.
+/// Pools of the last CPU, one with processes of a group, and one with a thread of the kernel that has to be parked
+/// meanwhile. The latter has slack, or its CPU would fall idle with softirqs to do; the former has none, so that its
+/// processes show that windows open.
 fn pool() -> Check {
     let (u, device, witness, turns) = (unit_ns(), Device::open()?, Log::new(4096), Board::new(3));
     let cpu = sys::nr_cpus() - 1;
     let table = Table::new(20 * u).window("p", cpu, 4 * u, 4 * u, 0).pool(abi::RR, 0);
-    table.window("witness", 0, 10 * u, 4 * u, 3).sorted().install(&device)?;
+    let table = table.window("witness", 0, 10 * u, 4 * u, 3);
+    table.window("kernel", cpu, 16 * u, 2 * u, 0).pool(abi::SLACK, 0).sorted().install(&device)?;
     let witness_child = periodic("witness", witness, u)?;
     let group = Group::new("pool")?;
     group.serve("p")?;
@@ -231,9 +234,9 @@ fn pool() -> Check {
     let softirqs = process::kernel_thread(&format!("ksoftirqd/{cpu}"))?;
     let before = sys::sched(softirqs).explain("policy")?;
     let fd = sys::pidfd_open(softirqs, 0).explain("pidfd")?;
-    device.bind(fd, "p").explain("bind a kernel thread")?;
+    device.bind(fd, "kernel").explain("bind a kernel thread")?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
-    let there = || device.stats(0).is_ok_and(|stats| stats.nr_threads == 4);
+    let there = || device.stats(0).is_ok_and(|stats| stats.nr_threads == 3);
     ensure!(sys::eventually(10 * SECOND, there), "not all threads entered the pool");
     for depth in [Depth::Processors, Depth::Core] {
         suspend(depth, 1)?;
