@@ -369,12 +369,7 @@ int macrotick_cpu_deactivate(unsigned int cpu)
 
 static int cpu_is_back(unsigned int cpu)
 {
-	struct rq *rq = cpu_rq(cpu);
-
-	guard(irqsave)();
-	raw_spin_rq_lock(rq);
-	mt_resume(rq);
-	raw_spin_rq_unlock(rq);
+	mt_resume(cpu_rq(cpu));
 	return 0;
 }
 

@@ -582,16 +582,23 @@ void mt_rearm(struct rq *rq)
 
 /**
  * mt_resume - this CPU is back from a suspend: realign on the grid
- * @rq: this CPU's run queue, locked
+ * @rq: this CPU's run queue
+ *
+ * The CPU that took the timer over may be just about to find that it is not its
+ * own (mt_timer_fn()). Armed before that is over, it would stay there, and
+ * expire there in vain.
  */
 void mt_resume(struct rq *rq)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
-	hrtimer_try_to_cancel(&c->timer);
+	hrtimer_cancel(&c->timer);
+	guard(irqsave)();
+	raw_spin_rq_lock(rq);
 	c->armed = U64_MAX;
 	mt_advance(rq, ktime_get());
 	mt_rearm(rq);
+	raw_spin_rq_unlock(rq);
 }
 
 /**
