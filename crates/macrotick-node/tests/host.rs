@@ -150,6 +150,11 @@ fn options(backend: Backend) -> RunOptions {
     options
 }
 
+/// For those that need every task to run: on a busy machine SCHED_OTHER has its turn when it has.
+fn unhurried_options() -> RunOptions {
+    RunOptions { duration: Some(ms(1000)), ..options(Backend::Other) }
+}
+
 fn spin(time: i64) -> Workload {
     Workload::Spin(ExecutionTime::Fixed(us(time)))
 }
@@ -231,7 +236,7 @@ fn completed(jobs: &[Job]) -> usize {
 }
 
 fn every_job_is_recorded() -> Verdict {
-    let observation = observe(&two_tasks(), &options(Backend::Other)).unwrap();
+    let observation = observe(&two_tasks(), &unhurried_options()).unwrap();
     assert_sound(&observation);
     assert_eq!(observation.tier, Tier::NotEnforced);
     assert_eq!(observation.remarks, Vec::<String>::new());
@@ -391,7 +396,7 @@ fn datagrams_reach_the_receiver() -> Verdict {
         Row("send", Workload::UdpSend { spin: spin.clone(), to: address.clone() }, 500, 1000),
         Row("receive", Workload::UdpReceive { spin, at: address }, 2000, 1000),
     ];
-    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    let observation = observe(&plan(rows, Vec::new()), &unhurried_options()).unwrap();
     assert_sound(&observation);
     let (sent, received) = (completed(&observation.tasks[0].jobs), completed(&observation.tasks[1].jobs));
     assert!(received > 0 && received <= sent, "{received} of {sent}");
@@ -416,7 +421,7 @@ fn datagrams_pass_between_namespaces() -> Verdict {
         plan.system.namespaces.push(Namespace { name: name.into(), address: format!("10.213.7.{}/24", index + 1) });
         plan.system.tasks[index].namespace = Some(name.into());
     }
-    let observation = match observe(&plan, &options(Backend::Other)) {
+    let observation = match observe(&plan, &unhurried_options()) {
         Err(NodeError::Network(_)) => return Verdict::Skipped("this host cannot make network namespaces"),
         result => result.unwrap(),
     };
@@ -441,7 +446,7 @@ fn every_background_load_runs() -> Verdict {
         load("sleeper", 1, Policy::Other(0), sleeper),
     ];
     let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
-    let observation = observe(&plan, &options(Backend::Other)).unwrap();
+    let observation = observe(&plan, &unhurried_options()).unwrap();
     assert_sound(&observation);
     assert_eq!(observation.remarks, Vec::<String>::new());
     Verdict::Passed
@@ -451,7 +456,7 @@ fn a_background_program_that_ends_is_remarked() -> Verdict {
     let short = Load::Program(["sh", "-c", "test -z \"$MACROTICK_SHM\" && exit 4"].map(String::from).into());
     let loads = vec![load("short", 1, Policy::Other(0), short)];
     let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
-    let observation = observe(&plan, &options(Backend::Other)).unwrap();
+    let observation = observe(&plan, &unhurried_options()).unwrap();
     assert_eq!(observation.remarks, ["`short` ended during the run (exit status: 4)"]);
     Verdict::Passed
 }
@@ -476,7 +481,7 @@ fn pooled() -> Plan {
 }
 
 fn the_load_of_a_pool_runs_without_the_class() -> Verdict {
-    let observation = observe(&pooled(), &options(Backend::Other)).unwrap();
+    let observation = observe(&pooled(), &unhurried_options()).unwrap();
     assert_sound(&observation);
     assert_eq!((observation.pools, observation.remarks), (Vec::new(), Vec::new()));
     Verdict::Passed

@@ -22,6 +22,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("full_suspend_pool", pool).within(LIMIT_MS),
     Scenario::new("full_suspend_stopped", stopped).within(LIMIT_MS),
     Scenario::new("full_suspend_clock", clock).within(LIMIT_MS),
+    Scenario::new("full_suspend_by_pool", by_pool).within(LIMIT_MS),
 ];
 
 pub(super) const LIMIT_MS: u64 = 120_000;
@@ -254,6 +255,39 @@ fn pool() -> Check {
     ensure_eq!(sys::sched(softirqs).explain("policy")?, before, "policy of the kernel thread afterwards");
     device.remove().explain("remove")
 }
+
+/// Whoever suspends the machine is in a pool. Where that is on a CPU that would go off line below it, it is refused, and
+/// all goes on; from outside the machine can be suspended then.
+fn by_pool() -> Check {
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(2));
+    let cpu = sys::nr_cpus() - 1;
+    Table::new(20 * u).window("p", cpu, 4 * u, 8 * u, 0).pool(abi::RR, 0).install(&device)?;
+    let group = Group::new("pool")?;
+    group.serve("p")?;
+    let child = process::fork(|| {
+        let inside = || sys::sched(0).is_ok_and(|sched| sched.policy == SCHED_TT);
+        if group.take(0).is_err() || !sys::eventually(20 * SECOND, inside) {
+            return 1;
+        }
+        let slept = suspend(Depth::Processors, 1);
+        let refused = slept.as_ref().is_err_and(|reason| reason.contains("os error 16"));
+        board.set(0, if slept.is_ok() { SLEPT } else { u64::from(refused) });
+        loop {
+            board.add(1, 1);
+        }
+    });
+    device.start(sys::now_ns() + 10 * u).explain("start")?;
+    ensure!(sys::eventually(60 * SECOND, || board.get(1) > 0), "it is not back: {}", child.describe());
+    ensure_eq!(board.get(0), if cpu == 0 { SLEPT } else { 1 }, "whether it slept, or was refused with EBUSY");
+    ensure_eq!(sys::sched(child.pid).explain("policy")?.policy, SCHED_TT, "policy of who asked");
+    suspend(Depth::Processors, 1)?;
+    let done = board.get(1);
+    ensure!(sys::eventually(20 * SECOND, || board.get(1) > done), "the pool does not go on");
+    child.kill(20 * SECOND)?;
+    device.remove().explain("remove")
+}
+
+const SLEPT: u64 = 2;
 
 /// A table that waits for its start over a suspend; that is stopped after one; and that starts anew.
 fn stopped() -> Check {

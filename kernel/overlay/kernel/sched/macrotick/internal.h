@@ -16,6 +16,7 @@
  * sync.c    tables that follow CLOCK_TAI
  * pool.c    threads that know nothing of jobs, and their control groups
  * miss.c    what becomes of jobs that are not done in time
+ * hotplug.c CPUs go off line and come back
  * device.c  /dev/macrotick
  *
  * Lock order: mt_control (mutex) > p->pi_lock > rq lock > mt_table_lock > an

@@ -6,7 +6,6 @@
  * through which it was installed.
  */
 #include <linux/cpu.h>
-#include <linux/cpuhotplug.h>
 #include <linux/sched/task.h>
 
 #include "internal.h"
@@ -353,34 +352,6 @@ int mt_remove(void)
 {
 	return change_table(remove_table, NULL);
 }
-
-/*
- * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
- * Offlining would take the windows' processor away; a suspend only borrows it.
- */
-int macrotick_cpu_deactivate(unsigned int cpu)
-{
-	guard(mutex)(&mt_control);
-	if (cpuhp_tasks_frozen || !(mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu)))
-		return 0;
-	pr_info_ratelimited("macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
-	return -EBUSY;
-}
-
-static int cpu_is_back(unsigned int cpu)
-{
-	mt_resume(cpu_rq(cpu));
-	return 0;
-}
-
-static int __init macrotick_hotplug_init(void)
-{
-	int state = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "sched/macrotick:online",
-					      cpu_is_back, NULL);
-
-	return state < 0 ? state : 0;
-}
-core_initcall(macrotick_hotplug_init);
 
 /* Hook of sched_init(). */
 void __init macrotick_init(void)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: CPUs go off line and come back.
+ *
+ * A CPU with windows does not go off line, but for a suspend, in which threads
+ * are frozen. One that is awake while its CPU is away would be put on another
+ * run queue: such a suspend is refused.
+ */
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/freezer.h>
+#include <linux/kthread.h>
+
+#include "internal.h"
+
+/* Those of the kernel's own that belong to one CPU are parked. */
+static bool is_awake(struct task_struct *p)
+{
+	return !frozen(p) && !((p->flags & PF_KTHREAD) && kthread_is_per_cpu(p));
+}
+
+static bool leaves_awake(const struct macrotick_table *table, unsigned int cpu)
+{
+	unsigned int i;
+
+	for (i = 0; table && i < table->nr_entities; i++) {
+		struct macrotick_served *entity = table->slots[i].entity;
+		struct task_struct *p = NULL;
+
+		if (cpumask_test_cpu(cpu, mt_cpus_of(entity)))
+			p = mt_find_member(entity, is_awake);
+		if (!p)
+			continue;
+		pr_info_ratelimited("macrotick: no suspend: %s[%d] of %s would be awake without its CPU %u\n",
+				    p->comm, task_pid_nr(p), entity->name, cpu);
+		put_task_struct(p);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
+ * Offlining would take the windows' processor away; a suspend only borrows it.
+ */
+int macrotick_cpu_deactivate(unsigned int cpu)
+{
+	guard(mutex)(&mt_control);
+	if (!(mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu)))
+		return 0;
+	if (cpuhp_tasks_frozen)
+		return leaves_awake(mt_table, cpu) || leaves_awake(mt_staged, cpu) ? -EBUSY : 0;
+	pr_info_ratelimited("macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
+	return -EBUSY;
+}
+
+static int cpu_is_back(unsigned int cpu)
+{
+	mt_resume(cpu_rq(cpu));
+	return 0;
+}
+
+static int __init macrotick_hotplug_init(void)
+{
+	int state = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "sched/macrotick:online",
+					      cpu_is_back, NULL);
+
+	return state < 0 ? state : 0;
+}
+core_initcall(macrotick_hotplug_init);
