@@ -27,6 +27,7 @@ pub use figures::Figure;
 pub use html::html;
 pub use jobs::Outcome;
 pub use plot::bars::{paired_bars, BarPair};
+pub use plot::curves::{cumulative_curves, Curve};
 pub use plot::overlay::{overlaid_histogram, Distribution};
 pub use plot::stacked::{stacked_bars, StackedBar};
 pub use pools::{Had, PoolReport};

@@ -2,6 +2,7 @@
 
 pub(crate) mod axis;
 pub(crate) mod bars;
+pub(crate) mod curves;
 pub(crate) mod gantt;
 pub(crate) mod histogram;
 pub(crate) mod overlay;

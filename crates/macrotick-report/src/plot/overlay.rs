@@ -55,11 +55,11 @@ pub(crate) struct Overlay<'a> {
     pub unit: &'a str,
 }
 
-const WIDTH: f64 = 960.0;
-const LEFT: f64 = 190.0;
+pub(super) const WIDTH: f64 = 960.0;
+pub(super) const LEFT: f64 = 190.0;
 const RIGHT: f64 = 30.0;
-const TOP: f64 = 58.0;
-const PLOT: f64 = 260.0;
+pub(super) const TOP: f64 = 58.0;
+pub(super) const PLOT: f64 = 260.0;
 const SPREAD_ROW: f64 = 18.0;
 const BINS: usize = 120;
 
@@ -87,6 +87,11 @@ fn frame(picture: &mut Picture, axis: &Axis, overlay: &Overlay, height: f64) {
         picture.text("label", (at + 17.0, 42.0), Anchor::Start, entry.label);
         at += 34.0 + 7.2 * entry.label.chars().count() as f64;
     }
+    times(picture, axis, height);
+}
+
+/// Grid lines over the time, and their labels below.
+pub(super) fn times(picture: &mut Picture, axis: &Axis, height: f64) {
     for (ns, label) in axis.ticks() {
         picture.line("grid", (x(axis, ns), TOP), (x(axis, ns), height - 24.0));
         picture.text("tick", (x(axis, ns), height - 8.0), Anchor::Middle, &label);
@@ -101,7 +106,7 @@ fn draw_bound(picture: &mut Picture, axis: &Axis, overlay: &Overlay, bottom: f64
     }
 }
 
-fn empty(title: &str) -> Picture {
+pub(super) fn empty(title: &str) -> Picture {
     let mut picture = Picture::new(WIDTH, 80.0, title);
     picture.text("plot-title", (LEFT, 18.0), Anchor::Start, title);
     picture.text("tick", (LEFT, 50.0), Anchor::Start, "no samples");
@@ -185,23 +190,33 @@ pub(crate) fn cumulative(overlay: &Overlay) -> Picture {
     let height = bottom + 32.0;
     let mut picture = Picture::new(WIDTH, height, title);
     frame(&mut picture, &axis, overlay, height);
-    let y = |share: f64| bottom - share * PLOT;
-    for quarter in 0..=4 {
-        let share = f64::from(quarter) / 4.0;
-        picture.line("grid", (LEFT, y(share)), (WIDTH - RIGHT, y(share)));
-        picture.text("tick", (LEFT - 6.0, y(share) + 3.5), Anchor::End, &format!("{} %", share * 100.0));
-    }
+    shares(&mut picture);
     for entry in series.iter().filter(|entry| !entry.samples.is_empty()) {
-        picture.path(&format!("curve {}", entry.class), &curve(&axis, entry.samples, &y), entry.label);
+        picture.path(&format!("curve {}", entry.class), &curve(&axis, entry.samples), entry.label);
     }
     draw_bound(&mut picture, &axis, overlay, bottom);
     picture
 }
 
+/// Where a share lies in a cumulative plot.
+fn y(share: f64) -> f64 {
+    TOP + (1.0 - share) * PLOT
+}
+
+/// Grid lines over the shares of a cumulative plot, and their labels.
+pub(super) fn shares(picture: &mut Picture) {
+    for quarter in 0..=4 {
+        let share = f64::from(quarter) / 4.0;
+        picture.line("grid", (LEFT, y(share)), (WIDTH - RIGHT, y(share)));
+        picture.text("tick", (LEFT - 6.0, y(share) + 3.5), Anchor::End, &format!("{} %", share * 100.0));
+    }
+}
+
 /// At most this many steps of a curve, so that files stay small.
 const STEPS: usize = 400;
 
-fn curve(axis: &Axis, samples: &[i64], y: &impl Fn(f64) -> f64) -> String {
+/// The path of a cumulative curve.
+pub(super) fn curve(axis: &Axis, samples: &[i64]) -> String {
     let steps = STEPS.min(samples.len());
     let mut path = format!("M{} {}", number(x(axis, samples[0] as f64)), number(y(0.0)));
     for step in 1..=steps {
