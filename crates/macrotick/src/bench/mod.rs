@@ -5,6 +5,7 @@ pub mod cost;
 pub mod e2e;
 pub mod lead;
 pub mod overhead;
+mod process;
 mod provenance;
 pub mod response;
 

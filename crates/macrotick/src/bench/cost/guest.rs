@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use macrotick_uapi::{self as abi, Device, Entity, Install, Sized32, Window};
 
 use super::{Population, TableSize, IN_A_ROW};
+use crate::bench::process::{self, Gate};
 
 /// Hidden verbs of this program.
 pub const CROSS: &str = "cost-cross";
@@ -39,17 +40,13 @@ pub fn main(verb: &str) -> ExitCode {
     }
 }
 
-fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|_| format!("`{word}` is no number"))
-}
-
 fn parse_cross(population: &str, entities: &str, cycles: &str) -> Result<(Population, u32, u64), String> {
     let population = Population::from_name(population).ok_or_else(|| format!("no population `{population}`"))?;
-    Ok((population, number(entities)?, number(cycles)?))
+    Ok((population, process::number(entities)?, process::number(cycles)?))
 }
 
 fn parse_size(entities: &str, windows: &str) -> Result<TableSize, String> {
-    Ok(TableSize { entities: number(entities)?, windows: number(windows)? })
+    Ok(TableSize { entities: process::number(entities)?, windows: process::number(windows)? })
 }
 
 /// Windows of one length, each of the next entity. As many as [`IN_A_ROW`] follow each other, then one length is free.
@@ -103,24 +100,8 @@ impl Table {
 struct Board {
     /// Threads that are bound.
     bound: AtomicU32,
-    /// A futex: the table runs.
-    runs: AtomicU32,
-}
-
-fn share() -> Result<&'static Board, String> {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh mapping of zeroes, which is a valid value, and which is never unmapped.
-    unsafe {
-        let page = libc::mmap(std::ptr::null_mut(), size_of::<Board>(), protection, flags, -1, 0);
-        match page {
-            libc::MAP_FAILED => Err(last_error("mmap")),
-            page => Ok(&*page.cast::<Board>()),
-        }
-    }
-}
-
-fn last_error(what: &str) -> String {
-    format!("{what}: {}", std::io::Error::last_os_error())
+    /// The table runs.
+    runs: Gate,
 }
 
 /// Runs a table for some cycles under a process that never sleeps; prints that process's round and what interrupted it.
@@ -129,41 +110,23 @@ fn cross((population, entities, cycles): (Population, u32, u64)) -> Result<(), S
     let flags = if population == Population::Overrun { 0 } else { abi::ACTIVATE | abi::DEADLINE };
     let table = Table::new(TableSize { entities, windows: entities }, flags);
     table.install(&device)?;
-    let board = share()?;
+    // SAFETY: atomic words.
+    let board: &'static Board = unsafe { process::share()? };
     let threads = if population == Population::Sparse { 1 } else { entities };
-    let children = (0..threads).map(|index| fork(|| member(&device, index, population, board)));
+    let children = (0..threads).map(|index| process::fork(|| Err(member(&device, index, population, board))));
     let children = children.collect::<Result<Vec<i32>, String>>()?;
     while board.bound.load(Ordering::SeqCst) < threads {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     let room = room_for_gaps();
     device.start(0).map_err(|errno| format!("cannot start: errno {errno}"))?;
-    board.runs.store(1, Ordering::SeqCst);
-    // SAFETY: wakes whoever waits for the word.
-    unsafe { libc::syscall(libc::SYS_futex, board.runs.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    board.runs.open();
     let (round, gaps) = hog(cycles * table.cycle_ns, room);
     // While the table runs: without it those that never sleep would share the processor.
-    for child in children {
-        // SAFETY: a child that was not reaped.
-        unsafe { libc::kill(child, libc::SIGKILL) };
-    }
+    children.into_iter().for_each(process::kill);
     println!("round {round}");
     gaps.iter().for_each(|gap| println!("gap {gap}"));
     Ok(())
-}
-
-/// Forks a process that does one thing for ever; returns its id.
-fn fork(run: impl FnOnce() -> String) -> Result<i32, String> {
-    // SAFETY: this process has one thread.
-    match unsafe { libc::fork() } {
-        -1 => Err(last_error("fork")),
-        0 => {
-            eprintln!("{}", run());
-            // SAFETY: ends the child without the parent's clean-up.
-            unsafe { libc::_exit(1) }
-        }
-        child => Ok(child),
-    }
 }
 
 /// The thread of an entity; returns why it could not go on.
@@ -201,12 +164,9 @@ fn overrun(board: &Board) -> String {
     let attr = SchedAttr { size: size_of::<SchedAttr>() as u32, policy: abi::SCHED_TT, ..Default::default() };
     // SAFETY: reads one structure.
     if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) } != 0 {
-        return last_error("sched_setattr");
+        return process::last_error("sched_setattr");
     }
-    while board.runs.load(Ordering::SeqCst) == 0 {
-        // SAFETY: waits while the word is zero, without a limit.
-        unsafe { libc::syscall(libc::SYS_futex, board.runs.as_ptr(), libc::FUTEX_WAIT, 0, std::ptr::null::<u8>()) };
-    }
+    board.runs.wait();
     never_wait()
 }
 
@@ -266,7 +226,7 @@ fn kernel_memory() -> Result<i64, String> {
     let text = fs::read_to_string("/proc/meminfo").map_err(|error| error.to_string())?;
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)).ok_or_else(|| format!("no {key}"))?;
-        number::<i64>(line.trim().trim_end_matches(" kB"))
+        process::number::<i64>(line.trim().trim_end_matches(" kB"))
     };
     Ok((value("Slab:")? + value("VmallocUsed:")?) * 1024)
 }

@@ -1,0 +1,73 @@
+//! What the hidden verbs of benches have in common: processes, and the memory that they share.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Forks a process for one thing; returns its id. What it fails with goes to standard error.
+pub fn fork(run: impl FnOnce() -> Result<(), String>) -> Result<i32, String> {
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_error("fork")),
+        0 => {
+            let result = run();
+            if let Err(reason) = &result {
+                eprintln!("{reason}");
+            }
+            // SAFETY: ends the child without the parent's clean-up.
+            unsafe { libc::_exit(i32::from(result.is_err())) }
+        }
+        child => Ok(child),
+    }
+}
+
+/// Ends a child that was not reaped.
+pub fn kill(child: i32) {
+    // SAFETY: passes two numbers.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+}
+
+/// The last error of the system, and what it is of.
+pub fn last_error(what: &str) -> String {
+    format!("{what}: {}", std::io::Error::last_os_error())
+}
+
+/// Memory that this process and those it forks have in common; it is never given back.
+///
+/// # Safety
+///
+/// Zeroes are a valid `T`, and sharing it is sound, as with atomic words.
+pub unsafe fn share<T>() -> Result<&'static T, String> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh mapping of zeroes, which the caller says is a valid value.
+    unsafe {
+        match libc::mmap(std::ptr::null_mut(), size_of::<T>(), protection, flags, -1, 0) {
+            libc::MAP_FAILED => Err(last_error("mmap")),
+            memory => Ok(&*memory.cast::<T>()),
+        }
+    }
+}
+
+/// Shut when it is zero, and then open for good. Processes wait at it.
+#[repr(transparent)]
+pub struct Gate(AtomicU32);
+
+impl Gate {
+    /// Lets everybody through.
+    pub fn open(&self) {
+        self.0.store(1, Ordering::SeqCst);
+        // SAFETY: wakes whoever waits for the word.
+        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    }
+
+    /// Waits until it is open.
+    pub fn wait(&self) {
+        while self.0.load(Ordering::SeqCst) == 0 {
+            // SAFETY: waits while the word is zero, without a limit.
+            unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT, 0, std::ptr::null::<u8>()) };
+        }
+    }
+}
+
+/// A number among a verb's words.
+pub fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("`{word}` is no number"))
+}
