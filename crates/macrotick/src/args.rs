@@ -260,6 +260,8 @@ pub enum BenchName {
     Cost,
     /// Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies
     E2e,
+    /// Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels
+    Timershield,
 }
 
 impl BenchName {
@@ -271,6 +273,7 @@ impl BenchName {
             BenchName::Overhead => "overhead",
             BenchName::Cost => "cost",
             BenchName::E2e => "e2e",
+            BenchName::Timershield => "timershield",
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod overhead;
 mod process;
 mod provenance;
 pub mod response;
+pub mod timershield;
 
 use std::path::{Path, PathBuf};
 

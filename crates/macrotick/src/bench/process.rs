@@ -25,6 +25,17 @@ pub fn kill(child: i32) {
     unsafe { libc::kill(child, libc::SIGKILL) };
 }
 
+/// Waits for a child that has to succeed.
+pub fn wait(child: i32) -> Result<(), String> {
+    let mut status = 0;
+    // SAFETY: writes one number.
+    match unsafe { libc::waitpid(child, &mut status, 0) } {
+        -1 => Err(last_error("waitpid")),
+        _ if status == 0 => Ok(()),
+        _ => Err(format!("process {child} ended with status {status:#x}")),
+    }
+}
+
 /// The last error of the system, and what it is of.
 pub fn last_error(what: &str) -> String {
     format!("{what}: {}", std::io::Error::last_os_error())

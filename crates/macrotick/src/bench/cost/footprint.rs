@@ -29,9 +29,30 @@ impl Segments {
 
 /// What `size` says of a kernel.
 pub fn segments(kernel: &Kernel) -> Result<Segments, CliError> {
+    segments_of(&kernel.vmlinux)
+}
+
+/// What `size` says of a linked kernel, or of an object of it.
+pub fn segments_of(path: &Path) -> Result<Segments, CliError> {
     let mut size = Command::new(command::find("size", "binutils")?);
-    let output = command::output(size.arg(&kernel.vmlinux))?;
+    let output = command::output(size.arg(path))?;
     parse_size(&output).ok_or_else(|| unreadable("size", "segments", output))
+}
+
+/// The bytes of instructions in an object, without constants and what tells the stack's layout.
+pub fn code_of(path: &Path) -> Result<u64, CliError> {
+    let mut size = Command::new(command::find("size", "binutils")?);
+    let output = command::output(size.args(["-A", "-d"]).arg(path))?;
+    parse_sections(&output).ok_or_else(|| unreadable("size", "sections", output))
+}
+
+/// Lines `section size address`; those of code have `text` in their names.
+fn parse_sections(output: &str) -> Option<u64> {
+    let size = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.first()?.contains("text").then(|| words.get(1)?.parse::<u64>().ok())?
+    };
+    output.lines().skip(2).filter_map(size).reduce(|sum, size| sum + size)
 }
 
 /// A head, then `text data bss dec hex filename`.
@@ -170,6 +191,13 @@ mod tests {
         assert_eq!(parse_size("size: no such file\n"), None);
         let output = "ffffffff81000000 T _text\nffffffff82000000 0000000000000d80 D init_task\n";
         assert_eq!([parse_nm(output, "init_task"), parse_nm(output, "_text")], [Some(0xd80), None]);
+    }
+
+    #[test]
+    fn code_is_what_has_text_in_its_name() {
+        let output = "x/context.o  :\nsection size addr\n.text 804 0\n.init.text 20 0\n.orc_unwind 264 0\nTotal 1088\n";
+        assert_eq!(parse_sections(output), Some(824));
+        assert_eq!(parse_sections(""), None);
     }
 
     #[test]

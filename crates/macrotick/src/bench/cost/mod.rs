@@ -1,6 +1,6 @@
 //! What the kernel class costs: instructions of a window's boundary, memory, size.
 
-mod footprint;
+pub mod footprint;
 pub mod guest;
 mod memory;
 mod papers;
