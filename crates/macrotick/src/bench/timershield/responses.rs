@@ -90,11 +90,11 @@ impl Responses {
     fn responses(&self, workload: Workload) -> String {
         let hostile = workload == Workload::Hostile;
         let mut text = format!(
-            "### {}: response [us]\n\n| {} | kernel | min | mean | p50 | p99 | p99.9 | max | std dev | {}\n\
+            "### {}: response [us]\n\n| {} | kernel | min | mean | p50 | p99 | p99.9 | max | std dev |{}\n\
              |---:|---|---:|---:|---:|---:|---:|---:|---:|{}\n",
             workload.name(),
             workload.head(),
-            if hostile { "timers read per ms |" } else { "" },
+            if hostile { " timers read per ms |" } else { "" },
             if hostile { "---:|" } else { "" },
         );
         for run in self.runs_of(workload) {
