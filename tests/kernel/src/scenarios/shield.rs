@@ -107,10 +107,12 @@ fn succeed(children: impl IntoIterator<Item = Child>) -> Check {
     children.into_iter().try_for_each(|child| child.succeed(5 * SECOND))
 }
 
-/// A process woke up right at an instant: it has half a unit for it.
+/// A process woke up right at an instant: it has half a unit for it. Where the kernel's paths are ten times as long it
+/// has three, which is still far from when it would have been served otherwise.
 fn ensure_at(woke_ns: u64, at_ns: u64, what: &str) -> Check {
     let late = woke_ns as i64 - at_ns as i64;
-    ensure!((0..unit_ns() as i64 / 2).contains(&late), "{what} {late} ns after its instant");
+    let limit = if is_slow() { 3 * unit_ns() } else { unit_ns() / 2 };
+    ensure!((0..limit as i64).contains(&late), "{what} {late} ns after its instant");
     Ok(())
 }
 
