@@ -13,6 +13,8 @@ use crate::{ensure, ensure_eq};
 pub const ALL: &[Scenario] = &[
     Scenario::new("shield_switch", switch),
     Scenario::new("shield_masks", masks).punctual(),
+    Scenario::new("shield_soft", soft).punctual(),
+    Scenario::new("shield_soft_starves_nobody", soft_starves_nobody),
     Scenario::new("shield_response", response).punctual().within(60_000),
     Scenario::new("shield_order", order).punctual(),
     Scenario::new("shield_nothing_lost", nothing_lost).punctual(),
@@ -177,6 +179,78 @@ fn masks() -> Check {
     ensure!(with <= ticks + 2, "{with} interrupts with TimerShield, {ticks} are ticks");
     let stats = stats()?;
     ensure!(stats.deferred >= 10, "{stats:?}");
+    Ok(())
+}
+
+/// A process of SCHED_OTHER with a timer that expires all the time.
+fn flood(period_ns: u64) -> i32 {
+    let part = libc::timespec { tv_sec: 0, tv_nsec: period_ns as i64 };
+    let times = libc::itimerspec { it_interval: part, it_value: part };
+    // SAFETY: a new descriptor, and its times.
+    let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) };
+    if fd < 0 || unsafe { libc::timerfd_settime(fd, 0, &times, std::ptr::null_mut()) } != 0 {
+        return 1;
+    }
+    let mut expired = 0u64;
+    loop {
+        // SAFETY: reads one number.
+        unsafe { libc::read(fd, (&raw mut expired).cast(), size_of::<u64>()) };
+    }
+}
+
+/// How many interrupts of the timer there are in fifty jobs beside such a process, which runs in between.
+fn interrupts_beside_flood(on: bool) -> Check<u64> {
+    const JOBS: u64 = 50;
+    set(on)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let flood = process::fork(|| flood(u / 2));
+    let t = soon(2);
+    let measured = bound(0, 50, move || {
+        for release in (0..JOBS).map(|job| t + 20 * u * job) {
+            sys::sleep_until(release);
+            let before = timer_interrupts();
+            sys::spin_until(release + 10 * u);
+            board.add(0, timer_interrupts() - before);
+        }
+        0
+    });
+    sys::sleep_until(t + 20 * u * JOBS);
+    succeed([measured])?;
+    flood.kill(SECOND)?;
+    Ok(board.get(0))
+}
+
+/// On PREEMPT_RT a thread of low priority serves the timers of ordinary processes.
+fn soft() -> Check {
+    if !std::fs::exists("/sys/kernel/realtime").is_ok_and(|is| is) {
+        println!("# not without PREEMPT_RT");
+        return Ok(());
+    }
+    let (without, with) = (interrupts_beside_flood(false)?, interrupts_beside_flood(true)?);
+    ensure!(with + 40 <= without, "{with} interrupts with TimerShield, {without} without");
+    Ok(())
+}
+
+/// An ordinary process wakes up, and has its share, beside a real-time task that never sleeps.
+fn soft_starves_nobody() -> Check {
+    set(true)?;
+    let board = Board::new(1);
+    let t = soon(2);
+    let hog = bound(0, 50, move || {
+        sys::sleep_until(t);
+        sys::spin_until(t + 6 * SECOND);
+        0
+    });
+    let child = process::fork(|| {
+        let _ = sys::set_affinity(0, &[0]);
+        sys::sleep_until(t + SECOND);
+        board.set(0, sys::now_ns());
+        0
+    });
+    sys::sleep_until(t + 6 * SECOND);
+    succeed([hog, child])?;
+    let woke = board.get(0);
+    ensure!(woke < t + 4 * SECOND, "an ordinary process woke up {} ns after its instant", woke - t - SECOND);
     Ok(())
 }
 

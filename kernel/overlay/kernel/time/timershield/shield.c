@@ -22,12 +22,17 @@
  * Where a lower level lets timers through that have expired, an irq_work
  * serves them, all in one interrupt.
  *
+ * Timers that expire in the softirq are those of their bases. On PREEMPT_RT a
+ * thread serves them, ksoftirqd; while the CPU's level is above that thread's,
+ * an interrupt for them would help nobody, and comes much later (ts_soft()).
+ *
  * Locking: run queue, then hrtimer_cpu_base. A CPU's level is changed by that
  * CPU only, with interrupts off; the order is protected by the base's lock. A
  * task has at most one timer that has a level, task->timershield.
  */
 #ifdef CONFIG_TIMERSHIELD
 
+#include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/mutex.h>
 
@@ -134,6 +139,26 @@ static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_bas
 	return timer->shield > ts_cpu_of(cpu_base)->level;
 }
 
+/*
+ * So much later an interrupt comes for them all the same: the fair class gets
+ * its share only once one of its tasks has been woken up.
+ */
+#define TS_SOFT_DELAY	(50 * NSEC_PER_MSEC)
+
+static bool ts_masks_soft(unsigned int cpu, int level)
+{
+	const struct task_struct *p = per_cpu(ksoftirqd, cpu);
+
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && p && level > ts_level_of(p);
+}
+
+static ktime_t ts_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	if (!ts_masks_soft(cpu_base->cpu, READ_ONCE(ts_cpu_of(cpu_base)->level)))
+		return expires;
+	return ktime_add_safe(expires, TS_SOFT_DELAY);
+}
+
 static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
@@ -218,7 +243,8 @@ static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned l
 /* What was masked expires first, and has done so already or will do so before anything else. */
 static void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
-	ktime_t first = ts->order.earliest[ts_order_earliest(&ts->order, ts->level)];
+	ktime_t first = min(ts->order.earliest[ts_order_earliest(&ts->order, ts->level)],
+			    ts_soft(cpu_base, cpu_base->softirq_expires_next));
 
 	if (first >= cpu_base->expires_next)
 		return;
@@ -232,13 +258,21 @@ static void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 static void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
 {
 	int level = ts_order_earliest(&ts->order, before);
-	ktime_t first = ts->order.earliest[level];
+	ktime_t first = ts->order.earliest[level], soft = cpu_base->softirq_expires_next;
 
-	if (level >= ts->level || max(first, 0) != cpu_base->expires_next)
+	if ((level >= ts->level || max(first, 0) != cpu_base->expires_next) &&
+	    (ts_soft(cpu_base, soft) == soft || soft != cpu_base->expires_next))
 		return;
 	this_cpu_inc(ts_stats.masked);
-	trace_timershield_masked(level, ts->level, first);
+	trace_timershield_masked(level, ts->level, cpu_base->expires_next);
 	hrtimer_force_reprogram(cpu_base, 1);
+}
+
+/* Whether timers of the softirq become masked, or no longer are. */
+static bool ts_changes_soft(const struct hrtimer_cpu_base *cpu_base, int before, int level)
+{
+	return READ_ONCE(cpu_base->softirq_expires_next) != KTIME_MAX &&
+		ts_masks_soft(cpu_base->cpu, before) != ts_masks_soft(cpu_base->cpu, level);
 }
 
 /* This CPU runs something of another level. */
@@ -248,7 +282,7 @@ static void ts_change_level(struct ts_cpu *ts, int level)
 	int before = ts->level;
 
 	WRITE_ONCE(ts->level, level);
-	if (!ts->order.nr)
+	if (!ts->order.nr && !ts_changes_soft(cpu_base, before, level))
 		return;
 	raw_spin_lock(&cpu_base->lock);
 	if (level < before)
@@ -287,6 +321,16 @@ static void ts_refresh_level(struct ts_cpu *ts)
 	WRITE_ONCE(ts->level, ts->on ? ts_level_of(current) : TS_LEVEL_NORMAL);
 }
 
+/* As the timer's interrupt would. */
+static void ts_raise_soft(struct hrtimer_cpu_base *cpu_base, ktime_t now)
+{
+	if (ktime_before(now, ts_soft(cpu_base, cpu_base->softirq_expires_next)))
+		return;
+	cpu_base->softirq_expires_next = KTIME_MAX;
+	cpu_base->softirq_activated = 1;
+	raise_softirq_irqoff(HRTIMER_SOFTIRQ);
+}
+
 /* Timers have been let through, or something was changed from another CPU. */
 static void ts_work(struct irq_work *work)
 {
@@ -309,6 +353,7 @@ static void ts_work(struct irq_work *work)
 	/* What callbacks start must not program the device: that is done below. */
 	cpu_base->in_hrtirq = 1;
 	ts_expire(cpu_base, now, flags);
+	ts_raise_soft(cpu_base, now);
 	cpu_base->in_hrtirq = 0;
 	this_cpu_add(ts_stats.deferred, __this_cpu_read(ts_stats.served) - served);
 	hrtimer_force_reprogram(cpu_base, 1);
@@ -370,6 +415,9 @@ void __timershield_prio_changed(struct task_struct *p, bool running)
 		else
 			irq_work_queue_on(&ts->work, cpu);
 	}
+	/* Timers of the softirq follow its thread. */
+	if (ts->on && p == per_cpu(ksoftirqd, cpu))
+		irq_work_queue_on(&ts->work, cpu);
 	ts_follow(p);
 }
 

@@ -16,6 +16,7 @@ static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
 static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base);
 static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
+static ktime_t ts_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static void ts_set_offsets(struct hrtimer_cpu_base *cpu_base);
 static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
 static void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
@@ -53,6 +54,12 @@ static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *c
 	return static_branch_unlikely(&timershield_on) ? ts_next_event(cpu_base, expires_next) : expires_next;
 }
 
+/* When to program the event device for what expires in the softirq at an instant. */
+static __always_inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	return static_branch_unlikely(&timershield_on) ? ts_soft(cpu_base, expires) : expires;
+}
+
 static __always_inline void timershield_set_offsets(struct hrtimer_cpu_base *cpu_base)
 {
 	if (static_branch_unlikely(&timershield_on))
@@ -79,6 +86,7 @@ static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clo
 static inline bool timershield_matters(struct hrtimer *timer, struct hrtimer_cpu_base *cpu_base) { return false; }
 static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
+static inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline void timershield_set_offsets(struct hrtimer_cpu_base *cpu_base) { }
 static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags) { }
 static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to) { }
