@@ -2,12 +2,15 @@
 
 use std::sync::atomic::Ordering;
 
+use macrotick_uapi::Device;
+
 use super::{is_slow, unit_ns, Scenario};
 use crate::board::Board;
 use crate::check::{Check, Explain};
-use crate::process::{self, Child};
+use crate::process::{self, member, Child};
 use crate::random::{variation, Random};
 use crate::sys::{self, PiLock, SchedAttr};
+use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
@@ -15,6 +18,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("shield_masks", masks).punctual(),
     Scenario::new("shield_soft", soft).punctual(),
     Scenario::new("shield_soft_starves_nobody", soft_starves_nobody),
+    Scenario::new("shield_tick", tick).punctual(),
+    Scenario::new("shield_tick_in_long_windows", tick_in_long_windows).punctual(),
     Scenario::new("shield_response", response).punctual().within(60_000),
     Scenario::new("shield_order", order).punctual(),
     Scenario::new("shield_nothing_lost", nothing_lost).punctual(),
@@ -251,6 +256,66 @@ fn soft_starves_nobody() -> Check {
     succeed([hog, child])?;
     let woke = board.get(0);
     ensure!(woke < t + 4 * SECOND, "an ordinary process woke up {} ns after its instant", woke - t - SECOND);
+    Ok(())
+}
+
+/// What fifty jobs of SCHED_TT saw that are busy for so many units, every hundred.
+#[derive(Debug)]
+struct Ticks {
+    /// Interrupts of the timer.
+    interrupts: u64,
+    /// Processor time that the kernel accounted meanwhile, of everybody and of nobody, in per cent of the time that passed.
+    accounted: u64,
+}
+
+fn ticks_in_jobs(on: bool, busy: u64) -> Check<Ticks> {
+    const JOBS: u64 = 50;
+    set(on)?;
+    let (u, board, device) = (unit_ns(), Board::new(2), Device::open()?);
+    Table::single(100 * u, 0, 2 * u, 80 * u).install(&device)?;
+    let child = member("t", |device| {
+        for _ in 0..JOBS {
+            if let Err(errno) = device.wait() {
+                return errno;
+            }
+            let before = timer_interrupts();
+            sys::spin(busy * u);
+            board.add(0, timer_interrupts() - before);
+        }
+        0
+    })?;
+    let (began, before) = (sys::now_ns(), accounted_ns()?);
+    device.start(0).explain("start")?;
+    child.succeed(20 * SECOND)?;
+    let accounted = 100 * (accounted_ns()? - before) / (sys::now_ns() - began);
+    device.remove().explain("remove")?;
+    Ok(Ticks { interrupts: board.get(0), accounted })
+}
+
+/// All that the first line of `/proc/stat` has, in its resolution of 10 ms.
+fn accounted_ns() -> Check<u64> {
+    let text = std::fs::read_to_string("/proc/stat").map_err(|error| error.to_string())?;
+    let first = text.lines().next().unwrap_or_default();
+    Ok(first.split_whitespace().skip(1).take(8).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>() * 10_000_000)
+}
+
+/// A job that is shorter than the tick may be late has no interrupt; the time is accounted afterwards.
+fn tick() -> Check {
+    let (without, with) = (ticks_in_jobs(false, 25)?, ticks_in_jobs(true, 25)?);
+    ensure!(without.interrupts >= 100, "without: {without:?}");
+    ensure_eq!(with.interrupts, 0, "interrupts of the timer");
+    for seen in [without, with] {
+        ensure!((95..=105).contains(&seen.accounted), "{seen:?}");
+    }
+    Ok(())
+}
+
+/// A longer one has some.
+fn tick_in_long_windows() -> Check {
+    let (without, with) = (ticks_in_jobs(false, 70)?, ticks_in_jobs(true, 70)?);
+    ensure!(without.interrupts >= 300, "without: {without:?}");
+    ensure!((40..=110).contains(&with.interrupts), "with: {with:?}");
+    ensure!((95..=105).contains(&with.accounted), "with: {with:?}");
     Ok(())
 }
 

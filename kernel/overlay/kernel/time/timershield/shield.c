@@ -22,9 +22,8 @@
  * Where a lower level lets timers through that have expired, an irq_work
  * serves them, all in one interrupt.
  *
- * Timers that expire in the softirq are those of their bases. On PREEMPT_RT a
- * thread serves them, ksoftirqd; while the CPU's level is above that thread's,
- * an interrupt for them would help nobody, and comes much later (ts_soft()).
+ * For the tick, and for timers that expire in the softirq, an interrupt comes
+ * later at some levels (late.c).
  *
  * Locking: run queue, then hrtimer_cpu_base. A CPU's level is changed by that
  * CPU only, with interrupts off; the order is protected by the base's lock. A
@@ -38,6 +37,7 @@
 
 #include "order.h"
 #include "control.h"
+#include "../tick-sched.h"
 #include "../../sched/timershield.h"
 
 #define CREATE_TRACE_POINTS
@@ -69,7 +69,7 @@ static int ts_level_of(const struct task_struct *p)
 		return TS_LEVEL_DEADLINE;
 #ifdef CONFIG_MACROTICK
 	if (READ_ONCE(p->sched_class) == &macrotick_sched_class)
-		return TS_LEVEL_WINDOW;
+		return READ_ONCE(p->macrotick.pooled) ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
 #endif
 	return MAX_RT_PRIO - prio;
 }
@@ -89,6 +89,8 @@ static int ts_level_of_sleep(const struct task_struct *p)
 		return TS_LEVEL_OWNER;
 	return level;
 }
+
+#include "late.c"
 
 /* The task of a timer that can have a level, or NULL. */
 static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtimer_clock_base *base)
@@ -110,8 +112,10 @@ static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
 
-	if (!p || !ts->on || !hrtimer_hres_active(cpu_base))
+	if (!ts->on || !hrtimer_hres_active(cpu_base))
 		return false;
+	if (!p)
+		return ts_keep_tick(timer, cpu_base);
 	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
@@ -129,6 +133,10 @@ static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 
 static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
+	if (timer->shield == TS_TICK) {
+		timer->shield = 0;
+		return;
+	}
 	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
 	timer->shield = 0;
 	WRITE_ONCE(ts_sleeper(timer, base)->timershield.base, NULL);
@@ -136,27 +144,9 @@ static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 
 static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base)
 {
-	return timer->shield > ts_cpu_of(cpu_base)->level;
-}
+	int level = ts_cpu_of(cpu_base)->level;
 
-/*
- * So much later an interrupt comes for them all the same: the fair class gets
- * its share only once one of its tasks has been woken up.
- */
-#define TS_SOFT_DELAY	(50 * NSEC_PER_MSEC)
-
-static bool ts_masks_soft(unsigned int cpu, int level)
-{
-	const struct task_struct *p = per_cpu(ksoftirqd, cpu);
-
-	return IS_ENABLED(CONFIG_PREEMPT_RT) && p && level > ts_level_of(p);
-}
-
-static ktime_t ts_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
-{
-	if (!ts_masks_soft(cpu_base->cpu, READ_ONCE(ts_cpu_of(cpu_base)->level)))
-		return expires;
-	return ktime_add_safe(expires, TS_SOFT_DELAY);
+	return timer->shield == TS_TICK ? level != TS_LEVEL_WINDOW : timer->shield > level;
 }
 
 static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
@@ -180,6 +170,10 @@ static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level = ts_order_earliest(&ts->order, READ_ONCE(ts->level));
 
+	if (ts_tick(cpu_base, ts->level) < expires_next) {
+		cpu_base->next_timer = ts_tick_of(cpu_base);
+		expires_next = ts_tick(cpu_base, ts->level);
+	}
 	if (ts->order.earliest[level] >= expires_next)
 		return expires_next;
 	cpu_base->next_timer = ts_first(ts, level);
@@ -223,7 +217,7 @@ static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_
  * Serves expired timers, those of the highest level first. Once that has had
  * something woken up, lower levels wait for the next __schedule().
  */
-static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+static void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
@@ -240,13 +234,22 @@ static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned l
 		this_cpu_inc(ts_stats.stopped);
 }
 
+/* The tick accounts for what the timer's interrupt came into: it is served in no other. */
+static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+{
+	struct hrtimer *tick = ts_tick_of(cpu_base);
+
+	ts_expire_order(cpu_base, now, flags);
+	if (now >= ts_tick(cpu_base, ts_cpu_of(cpu_base)->level))
+		__run_hrtimer(cpu_base, tick->base, tick, &now, flags);
+}
+
 /* What was masked expires first, and has done so already or will do so before anything else. */
 static void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
-	ktime_t first = min(ts->order.earliest[ts_order_earliest(&ts->order, ts->level)],
-			    ts_soft(cpu_base, cpu_base->softirq_expires_next));
+	ktime_t first = ts->order.earliest[ts_order_earliest(&ts->order, ts->level)];
 
-	if (first >= cpu_base->expires_next)
+	if (min(first, ts_late(cpu_base, ts->level)) >= cpu_base->expires_next)
 		return;
 	if (first <= ktime_get())
 		irq_work_queue(&ts->work);
@@ -258,21 +261,15 @@ static void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 static void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
 {
 	int level = ts_order_earliest(&ts->order, before);
-	ktime_t first = ts->order.earliest[level], soft = cpu_base->softirq_expires_next;
+	ktime_t first = ts->order.earliest[level];
 
 	if ((level >= ts->level || max(first, 0) != cpu_base->expires_next) &&
-	    (ts_soft(cpu_base, soft) == soft || soft != cpu_base->expires_next))
+	    (ts_late(cpu_base, before) != cpu_base->expires_next ||
+	     ts_late(cpu_base, ts->level) == cpu_base->expires_next))
 		return;
 	this_cpu_inc(ts_stats.masked);
 	trace_timershield_masked(level, ts->level, cpu_base->expires_next);
 	hrtimer_force_reprogram(cpu_base, 1);
-}
-
-/* Whether timers of the softirq become masked, or no longer are. */
-static bool ts_changes_soft(const struct hrtimer_cpu_base *cpu_base, int before, int level)
-{
-	return READ_ONCE(cpu_base->softirq_expires_next) != KTIME_MAX &&
-		ts_masks_soft(cpu_base->cpu, before) != ts_masks_soft(cpu_base->cpu, level);
 }
 
 /* This CPU runs something of another level. */
@@ -282,13 +279,16 @@ static void ts_change_level(struct ts_cpu *ts, int level)
 	int before = ts->level;
 
 	WRITE_ONCE(ts->level, level);
-	if (!ts->order.nr && !ts_changes_soft(cpu_base, before, level))
+	if (!ts->order.nr && !ts_changes_late(cpu_base, before, level))
 		return;
 	raw_spin_lock(&cpu_base->lock);
-	if (level < before)
-		ts_unmask(cpu_base, ts);
-	else
-		ts_mask(cpu_base, ts, before);
+	/* One that goes offline has nothing to serve, and takes no irq_work any longer. */
+	if (likely(cpu_base->online)) {
+		if (level < before)
+			ts_unmask(cpu_base, ts);
+		else
+			ts_mask(cpu_base, ts, before);
+	}
 	raw_spin_unlock(&cpu_base->lock);
 }
 
@@ -321,16 +321,6 @@ static void ts_refresh_level(struct ts_cpu *ts)
 	WRITE_ONCE(ts->level, ts->on ? ts_level_of(current) : TS_LEVEL_NORMAL);
 }
 
-/* As the timer's interrupt would. */
-static void ts_raise_soft(struct hrtimer_cpu_base *cpu_base, ktime_t now)
-{
-	if (ktime_before(now, ts_soft(cpu_base, cpu_base->softirq_expires_next)))
-		return;
-	cpu_base->softirq_expires_next = KTIME_MAX;
-	cpu_base->softirq_activated = 1;
-	raise_softirq_irqoff(HRTIMER_SOFTIRQ);
-}
-
 /* Timers have been let through, or something was changed from another CPU. */
 static void ts_work(struct irq_work *work)
 {
@@ -341,7 +331,8 @@ static void ts_work(struct irq_work *work)
 	ktime_t now;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	if (unlikely(!cpu_base->online)) {
+	/* Where irq_work has no interrupt of its own, the tick is served just now, and the rest after it. */
+	if (unlikely(!cpu_base->online || cpu_base->in_hrtirq)) {
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 		return;
 	}
@@ -352,8 +343,7 @@ static void ts_work(struct irq_work *work)
 	ts_trace_deferred(ts, now);
 	/* What callbacks start must not program the device: that is done below. */
 	cpu_base->in_hrtirq = 1;
-	ts_expire(cpu_base, now, flags);
-	ts_raise_soft(cpu_base, now);
+	ts_expire_order(cpu_base, now, flags);
 	cpu_base->in_hrtirq = 0;
 	this_cpu_add(ts_stats.deferred, __this_cpu_read(ts_stats.served) - served);
 	hrtimer_force_reprogram(cpu_base, 1);
@@ -368,17 +358,27 @@ static void ts_give_up(struct hrtimer *timer, struct hrtimer_clock_base *base)
 	timerqueue_add(&base->active, &timer->node);
 }
 
-/* The level of a pending timer may be another one, or it must not have one any longer. */
+static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	const struct task_struct *p = ts_sleeper(timer, base);
+
+	return timer->shield == 1 + ts_level_of_sleep(p) && ts_is_bound(p, base->cpu_base->cpu);
+}
+
+/*
+ * The level of a pending timer may be another one, or it must not have one any
+ * longer. In between the order may be empty, and the CPU find that it need not
+ * look at it (ts_change_level()): then there is an irq_work for what has moved.
+ */
 static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
-	u8 before = timer->shield;
 
+	if (ts_is_in_place(timer, base))
+		return;
 	ts_dequeue(timer, base);
 	if (!ts_enqueue(timer, base))
 		ts_give_up(timer, base);
-	if (timer->shield == before)
-		return;
 	per_cpu_ptr(&ts_stats, cpu_base->cpu)->moved++;
 	if (ktime_sub(hrtimer_get_expires(timer), base->offset) < cpu_base->expires_next)
 		irq_work_queue_on(&ts_cpu_of(cpu_base)->work, cpu_base->cpu);
@@ -416,7 +416,8 @@ void __timershield_prio_changed(struct task_struct *p, bool running)
 			irq_work_queue_on(&ts->work, cpu);
 	}
 	/* Timers of the softirq follow its thread. */
-	if (ts->on && p == per_cpu(ksoftirqd, cpu))
+	if (ts->on && p == per_cpu(ksoftirqd, cpu) && cpu_online(cpu) &&
+	    per_cpu(hrtimer_bases, cpu).softirq_expires_next != KTIME_MAX)
 		irq_work_queue_on(&ts->work, cpu);
 	ts_follow(p);
 }
@@ -434,8 +435,13 @@ void __timershield_affinity_changed(struct task_struct *p)
 static void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
 	struct ts_cpu *ts = ts_cpu_of(from);
-	struct hrtimer *timer;
+	struct hrtimer *timer = ts_tick_of(from);
 	int level;
+
+	if (timer->shield == TS_TICK) {
+		ts_dequeue(timer, timer->base);
+		ts_give_up(timer, &to->clock_base[HRTIMER_BASE_MONOTONIC]);
+	}
 
 	for (level = 0; level < TS_LEVELS; level++) {
 		while ((timer = ts_first(ts, level))) {
@@ -456,7 +462,7 @@ static void ts_fill_from(struct hrtimer_clock_base *base)
 		struct hrtimer *timer = container_of(node, struct hrtimer, node);
 
 		next = timerqueue_iterate_next(node);
-		if (!ts_sleeper(timer, base))
+		if (!ts_sleeper(timer, base) && timer != ts_tick_of(base->cpu_base))
 			continue;
 		timerqueue_del(&base->active, node);
 		if (!ts_enqueue(timer, base))

@@ -16,7 +16,7 @@ static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
 static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base);
 static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
-static ktime_t ts_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires);
+static ktime_t ts_soft_now(const struct hrtimer_cpu_base *cpu_base);
 static void ts_set_offsets(struct hrtimer_cpu_base *cpu_base);
 static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
 static void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
@@ -54,10 +54,10 @@ static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *c
 	return static_branch_unlikely(&timershield_on) ? ts_next_event(cpu_base, expires_next) : expires_next;
 }
 
-/* When to program the event device for what expires in the softirq at an instant. */
+/* When to program the event device for what expires first in the softirq, at @expires. */
 static __always_inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
 {
-	return static_branch_unlikely(&timershield_on) ? ts_soft(cpu_base, expires) : expires;
+	return static_branch_unlikely(&timershield_on) ? ts_soft_now(cpu_base) : expires;
 }
 
 static __always_inline void timershield_set_offsets(struct hrtimer_cpu_base *cpu_base)
