@@ -259,17 +259,18 @@ fn soft_starves_nobody() -> Check {
     Ok(())
 }
 
-/// What fifty jobs of SCHED_TT saw that are busy for so many units, every hundred.
+/// What a hundred jobs of SCHED_TT saw that are busy for so many units, every hundred.
 #[derive(Debug)]
 struct Ticks {
     /// Interrupts of the timer.
     interrupts: u64,
     /// Processor time that the kernel accounted meanwhile, of everybody and of nobody, in per cent of the time that passed.
+    /// Between idle and busy it always loses some.
     accounted: u64,
 }
 
 fn ticks_in_jobs(on: bool, busy: u64) -> Check<Ticks> {
-    const JOBS: u64 = 50;
+    const JOBS: u64 = 100;
     set(on)?;
     let (u, board, device) = (unit_ns(), Board::new(2), Device::open()?);
     Table::single(100 * u, 0, 2 * u, 80 * u).install(&device)?;
@@ -302,20 +303,18 @@ fn accounted_ns() -> Check<u64> {
 /// A job that is shorter than the tick may be late has no interrupt; the time is accounted afterwards.
 fn tick() -> Check {
     let (without, with) = (ticks_in_jobs(false, 25)?, ticks_in_jobs(true, 25)?);
-    ensure!(without.interrupts >= 100, "without: {without:?}");
+    ensure!(without.interrupts >= 200, "without: {without:?}");
     ensure_eq!(with.interrupts, 0, "interrupts of the timer");
-    for seen in [without, with] {
-        ensure!((95..=105).contains(&seen.accounted), "{seen:?}");
-    }
+    ensure!((without.accounted..=101).contains(&with.accounted), "without: {without:?}, with: {with:?}");
     Ok(())
 }
 
 /// A longer one has some.
 fn tick_in_long_windows() -> Check {
     let (without, with) = (ticks_in_jobs(false, 70)?, ticks_in_jobs(true, 70)?);
-    ensure!(without.interrupts >= 300, "without: {without:?}");
-    ensure!((40..=110).contains(&with.interrupts), "with: {with:?}");
-    ensure!((95..=105).contains(&with.accounted), "with: {with:?}");
+    ensure!(without.interrupts >= 600, "without: {without:?}");
+    ensure!((80..=220).contains(&with.interrupts), "with: {with:?}");
+    ensure!((without.accounted..=101).contains(&with.accounted), "without: {without:?}, with: {with:?}");
     Ok(())
 }
 
