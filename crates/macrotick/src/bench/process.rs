@@ -1,6 +1,20 @@
 //! What the hidden verbs of benches have in common: processes, and the memory that they share.
 
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The main function of a verb, which gets the words behind it. What it fails with goes to standard error.
+pub fn main(run: impl FnOnce(&[&str]) -> Result<(), String>) -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(2).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Forks a process for one thing; returns its id. What it fails with goes to standard error.
 pub fn fork(run: impl FnOnce() -> Result<(), String>) -> Result<i32, String> {

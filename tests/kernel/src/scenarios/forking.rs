@@ -111,9 +111,18 @@ fn fork_of_a_bound_thread() -> Check {
 }
 
 fn thread_in_the_class() -> Check {
+    let u = unit_ns();
+    threads_in_the_class(table(u), 1, |epoch, jobs| {
+        ensure!(jobs.iter().all(|job| job.nominal_ns == epoch + job.number * 20 * u + 2 * u), "{jobs:?}");
+        Ok(())
+    })
+}
+
+/// A thread of entity `t` begins three; in twenty cycles all have their jobs, so many in each, where `on_grid` expects them.
+pub(super) fn threads_in_the_class(table: Table, releases: u64, on_grid: impl Fn(u64, &[Job]) -> Check) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
-    let logs = [Log::new(32), Log::new(32), Log::new(32)];
-    table(u).install(&device)?;
+    let logs = [Log::new(64), Log::new(64), Log::new(64)];
+    table.install(&device)?;
     member("t", |device| {
         let _ = device.wait();
         for log in logs {
@@ -121,6 +130,7 @@ fn thread_in_the_class() -> Check {
                 let Ok(device) = Device::open() else { return };
                 while let Ok(wait) = device.wait() {
                     log.push(&wait);
+                    sys::spin(u / 10);
                 }
             });
         }
@@ -131,11 +141,21 @@ fn thread_in_the_class() -> Check {
     sys::sleep_until(epoch + 20 * 20 * u - 2 * u);
     for log in logs {
         let jobs = log.jobs();
-        ensure!(jobs.len() >= 14, "{} jobs of a thread", jobs.len());
-        ensure!(jobs.iter().all(|job| job.nominal_ns == epoch + job.number * 20 * u + 2 * u), "{jobs:?}");
+        ensure!(jobs.len() as u64 >= 14 * releases, "{} jobs of a thread", jobs.len());
+        on_grid(epoch, &jobs)?;
     }
     ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 4, "threads");
     Ok(())
+}
+
+/// A child that has a child and a thread, which counts; whether all of them ended well.
+pub(super) fn raise_family(board: Board) -> bool {
+    let child = process::fork(|| {
+        let grandchild = process::fork(|| 0);
+        let thread = std::thread::spawn(move || board.add(0, 1));
+        i32::from(thread.join().is_err() || grandchild.wait(SECOND).is_err())
+    });
+    child.wait(10 * SECOND) == Ok(Ended::Exited(0))
 }
 
 /// Members that fork all the time, members that die all the time.
@@ -149,12 +169,7 @@ fn fork_storm() -> Check {
             if device.wait().is_err() {
                 return 1;
             }
-            let child = process::fork(|| {
-                let grandchild = process::fork(|| 0);
-                let thread = std::thread::spawn(move || board.add(0, 1));
-                i32::from(thread.join().is_err() || grandchild.wait(SECOND).is_err())
-            });
-            if child.wait(10 * SECOND) != Ok(Ended::Exited(0)) {
+            if !raise_family(board) {
                 return 2;
             }
         })?;

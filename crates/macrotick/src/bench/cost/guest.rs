@@ -24,20 +24,11 @@ const TRACEFS: &str = "/sys/kernel/tracing";
 
 /// The verb's own main function.
 pub fn main(verb: &str) -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(2).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let result = match (verb, words.as_slice()) {
+    process::main(|words| match (verb, words) {
         (CROSS, [population, entities, cycles]) => parse_cross(population, entities, cycles).and_then(cross),
         (INSTALL, [entities, windows]) => parse_size(entities, windows).and_then(install_traced),
         _ => Err("these verbs belong to `macrotick bench cost`".into()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("{reason}");
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 fn parse_cross(population: &str, entities: &str, cycles: &str) -> Result<(Population, u32, u64), String> {

@@ -40,15 +40,7 @@ pub struct Board {
 
 /// The verb's own main function.
 pub fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(2).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match parse(&words).and_then(|request| run(&request)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("{reason}");
-            ExitCode::FAILURE
-        }
-    }
+    process::main(|words| parse(words).and_then(|request| run(&request)))
 }
 
 /// What the host asks for.

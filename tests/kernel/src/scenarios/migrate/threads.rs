@@ -5,8 +5,8 @@ use macrotick_uapi::{self as abi, Device, SCHED_TT};
 use super::{alternating, Grid, SECOND};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
-use crate::process::{self, member, periodic, Ended};
-use crate::scenarios::forking::child_in_the_class;
+use crate::process::{self, member, periodic};
+use crate::scenarios::forking::{child_in_the_class, raise_family, threads_in_the_class};
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
@@ -104,32 +104,8 @@ pub fn fork_beyond() -> Check {
 
 /// Threads of one process, which share an address space and move together.
 pub fn threads_of_a_process() -> Check {
-    let (u, device) = (unit_ns(), Device::open()?);
-    let logs = [Log::new(64), Log::new(64), Log::new(64)];
-    alternating(u).install(&device)?;
-    member("t", |device| {
-        let _ = device.wait();
-        for log in logs {
-            std::thread::spawn(move || {
-                let Ok(device) = Device::open() else { return };
-                while let Ok(wait) = device.wait() {
-                    log.push(&wait);
-                    sys::spin(u / 10);
-                }
-            });
-        }
-        while device.wait().is_ok() {}
-        1
-    })?;
-    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
-    sys::sleep_until(epoch + 20 * 20 * u - 2 * u);
-    for log in logs {
-        let jobs = log.jobs();
-        ensure!(jobs.len() >= 28, "{} jobs of a thread", jobs.len());
-        Grid::alternating(epoch, u).ensure_on(&jobs)?;
-    }
-    ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 4, "threads");
-    Ok(())
+    let u = unit_ns();
+    threads_in_the_class(alternating(u), 2, |epoch, jobs| Grid::alternating(epoch, u).ensure_on(jobs))
 }
 
 /// Members that fork all the time, in windows that end on one CPU in the middle of it and go on on the other.
@@ -148,12 +124,7 @@ pub fn fork_storm() -> Check {
                 return 1;
             }
             loop {
-                let child = process::fork(|| {
-                    let grandchild = process::fork(|| 0);
-                    let thread = std::thread::spawn(move || board.add(0, 1));
-                    i32::from(thread.join().is_err() || grandchild.wait(SECOND).is_err())
-                });
-                if child.wait(10 * SECOND) != Ok(Ended::Exited(0)) {
+                if !raise_family(board) {
                     return 2;
                 }
             }
