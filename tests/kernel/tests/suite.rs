@@ -118,6 +118,7 @@ impl Suite {
             ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm"].iter().any(|part| name.contains(part))
         };
         let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
+        assert!(!names.is_empty(), "none of these scenarios is called what {ONLY} says");
         let (storms, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| is_storm(name));
         let guests = [others.as_slice()].into_iter().chain(storms.chunks(1)).filter(|names| !names.is_empty());
         let failures: Vec<String> = guests.filter_map(|names| self.judge(names).err()).collect();

@@ -98,9 +98,11 @@ fn busy(priority: u32, from_ns: u64, to_ns: u64, first: impl FnOnce()) -> Child 
     })
 }
 
-/// When so many processes will have taken their page faults, and sleep.
+/// When so many processes will have taken their page faults, and sleep. Whole units after it no tick comes: it would
+/// fall between a wake-up and the look at the clock.
 fn soon(children: u64) -> u64 {
-    sys::now_ns() + (500 + 200 * children) * unit_ns()
+    let unit = unit_ns();
+    (sys::now_ns() + (500 + 200 * children) * unit).next_multiple_of(10 * unit) + unit / 2
 }
 
 fn succeed(children: impl IntoIterator<Item = Child>) -> Check {

@@ -98,7 +98,7 @@ static bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
 	return nr_cpu_ids == 1 || (READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
 }
 
-static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
 	struct task_struct *p = ts_sleeper(timer, base);
@@ -122,19 +122,19 @@ static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 	return true;
 }
 
-static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
 	timer->shield = 0;
 	WRITE_ONCE(ts_sleeper(timer, base)->timershield.base, NULL);
 }
 
-static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base)
+static noinline bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base)
 {
 	return timer->shield > ts_cpu_of(cpu_base)->level;
 }
 
-static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	ktime_t first = ts->order.earliest[ts_order_earliest(&ts->order, READ_ONCE(ts->level))];
@@ -150,7 +150,7 @@ static struct hrtimer *ts_first(struct ts_cpu *ts, int level)
 	return node ? container_of(node, struct hrtimer, node) : NULL;
 }
 
-static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
+static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level = ts_order_earliest(&ts->order, READ_ONCE(ts->level));
@@ -161,7 +161,7 @@ static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_
 	return max(ts->order.earliest[level], 0);
 }
 
-static void ts_set_offsets(struct hrtimer_cpu_base *cpu_base)
+static noinline void ts_set_offsets(struct hrtimer_cpu_base *cpu_base)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int clock;
@@ -198,7 +198,7 @@ static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_
  * Serves expired timers, those of the highest level first. Once that has had
  * something woken up, lower levels wait for the next __schedule().
  */
-static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
@@ -251,10 +251,13 @@ static void ts_change_level(struct ts_cpu *ts, int level)
 	if (!ts->order.nr)
 		return;
 	raw_spin_lock(&cpu_base->lock);
-	if (level < before)
-		ts_unmask(cpu_base, ts);
-	else
-		ts_mask(cpu_base, ts, before);
+	/* One that goes offline has nothing to serve, and takes no irq_work any longer. */
+	if (likely(cpu_base->online)) {
+		if (level < before)
+			ts_unmask(cpu_base, ts);
+		else
+			ts_mask(cpu_base, ts, before);
+	}
 	raw_spin_unlock(&cpu_base->lock);
 }
 
@@ -297,7 +300,8 @@ static void ts_work(struct irq_work *work)
 	ktime_t now;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	if (unlikely(!cpu_base->online)) {
+	/* Where irq_work has no interrupt of its own, the tick is served just now, and the rest after it. */
+	if (unlikely(!cpu_base->online || cpu_base->in_hrtirq)) {
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 		return;
 	}
@@ -323,17 +327,27 @@ static void ts_give_up(struct hrtimer *timer, struct hrtimer_clock_base *base)
 	timerqueue_add(&base->active, &timer->node);
 }
 
-/* The level of a pending timer may be another one, or it must not have one any longer. */
+static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	const struct task_struct *p = ts_sleeper(timer, base);
+
+	return timer->shield == 1 + ts_level_of_sleep(p) && ts_is_bound(p, base->cpu_base->cpu);
+}
+
+/*
+ * The level of a pending timer may be another one, or it must not have one any
+ * longer. In between the order may be empty, and the CPU find that it need not
+ * look at it (ts_change_level()): then there is an irq_work for what has moved.
+ */
 static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
-	u8 before = timer->shield;
 
+	if (ts_is_in_place(timer, base))
+		return;
 	ts_dequeue(timer, base);
 	if (!ts_enqueue(timer, base))
 		ts_give_up(timer, base);
-	if (timer->shield == before)
-		return;
 	per_cpu_ptr(&ts_stats, cpu_base->cpu)->moved++;
 	if (ktime_sub(hrtimer_get_expires(timer), base->offset) < cpu_base->expires_next)
 		irq_work_queue_on(&ts_cpu_of(cpu_base)->work, cpu_base->cpu);
@@ -383,7 +397,7 @@ void __timershield_affinity_changed(struct task_struct *p)
 }
 
 /* All timers of a CPU become ordinary ones of a CPU, which may be the same. Both are locked. */
-static void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
+static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
 	struct ts_cpu *ts = ts_cpu_of(from);
 	struct hrtimer *timer;

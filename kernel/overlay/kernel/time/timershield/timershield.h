@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * TimerShield: the hooks of hrtimer.c, which includes shield.c at its end.
+ *
+ * What they call is never inlined: hrtimer.c's functions would save registers
+ * for it and grow until the compiler no longer inlines them into each other,
+ * which costs whoever has the switch off. A patched-out branch counts as some
+ * ten instructions there, too; hence the plain test in timershield_dequeue().
  */
 #ifndef _KERNEL_TIME_TIMERSHIELD_H
 #define _KERNEL_TIME_TIMERSHIELD_H
@@ -11,14 +16,14 @@
 
 DECLARE_STATIC_KEY_FALSE(timershield_on);
 
-static bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base);
-static void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
-static bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base);
-static ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
-static ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
-static void ts_set_offsets(struct hrtimer_cpu_base *cpu_base);
-static void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
-static void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
+static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base);
+static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
+static noinline bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base);
+static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
+static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
+static noinline void ts_set_offsets(struct hrtimer_cpu_base *cpu_base);
+static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
+static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
 
 /* Whether the timer is kept here, and not in the queue of its base. */
 static __always_inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
@@ -26,10 +31,10 @@ static __always_inline bool timershield_enqueue(struct hrtimer *timer, struct hr
 	return static_branch_unlikely(&timershield_on) && ts_enqueue(timer, base);
 }
 
-/* Whether it was kept here. */
+/* Whether it was kept here: without the switch none has a level. */
 static __always_inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
-	if (!static_branch_unlikely(&timershield_on) || !timer->shield)
+	if (likely(!timer->shield))
 		return false;
 	ts_dequeue(timer, base);
 	return true;
