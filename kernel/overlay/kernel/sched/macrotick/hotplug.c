@@ -46,7 +46,7 @@ static bool leaves_awake(const struct macrotick_table *table, unsigned int cpu)
 int macrotick_cpu_deactivate(unsigned int cpu)
 {
 	guard(mutex)(&mt_control);
-	if (!(mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu)))
+	if (!mt_is_concerned(cpu))
 		return 0;
 	if (cpuhp_tasks_frozen)
 		return leaves_awake(mt_table, cpu) || leaves_awake(mt_staged, cpu) ? -EBUSY : 0;

@@ -285,6 +285,12 @@ static inline bool mt_has_windows(const struct macrotick_table *table, unsigned 
 /* swap.c */
 extern struct macrotick_table *mt_staged;
 
+/* Whether the installed table has windows on a CPU, or the one that takes its place. */
+static inline bool mt_is_concerned(unsigned int cpu)
+{
+	return mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu);
+}
+
 int mt_swap(struct macrotick_install *arg, struct macrotick_table *table);
 bool mt_swapped(void);
 bool mt_finish_swap(void);

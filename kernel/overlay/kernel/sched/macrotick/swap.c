@@ -26,11 +26,6 @@ struct macrotick_table *mt_staged;
 /* CPUs that still have the old table. */
 static atomic_t nr_behind;
 
-static bool is_concerned(unsigned int cpu)
-{
-	return mt_has_windows(mt_table, cpu) || mt_has_windows(mt_staged, cpu);
-}
-
 static bool same_cpus(const struct macrotick_served *a, const struct macrotick_served *b)
 {
 	return !a->roaming == !b->roaming && cpumask_equal(mt_cpus_of(a), mt_cpus_of(b));
@@ -142,7 +137,7 @@ static void on_concerned_cpus(struct macrotick_table *table, smp_call_func_t fun
 	unsigned int cpu;
 
 	for_each_online_cpu(cpu) {
-		if (is_concerned(cpu))
+		if (mt_is_concerned(cpu))
 			smp_call_function_single(cpu, func, table, true);
 	}
 }
@@ -173,7 +168,7 @@ static void stage(struct macrotick_table *table)
 	mt_publish(mt_table, table);
 	mark_leaving(table);
 	for_each_online_cpu(cpu)
-		nr_concerned += is_concerned(cpu);
+		nr_concerned += mt_is_concerned(cpu);
 	atomic_set(&nr_behind, nr_concerned);
 	on_concerned_cpus(table, stage_on_this_cpu);
 	set_epoch(table);
