@@ -63,10 +63,15 @@ int harness_expired(const struct harness *h, int64_t now)
 	return ts_order_expired(&h->order, now);
 }
 
-// The first timer of a level, or -1.
-long harness_first(struct harness *h, unsigned int level, unsigned int *clock)
+int64_t harness_soonest(const struct harness *h)
 {
-	struct timerqueue_node *node = ts_order_first(&h->order, level, clock);
+	return h->order.soonest;
+}
+
+// The first timer of a level, or -1.
+long harness_first(const struct harness *h, unsigned int level)
+{
+	struct timerqueue_node *node = h->order.first[level];
 
 	return node ? node - h->nodes : -1;
 }

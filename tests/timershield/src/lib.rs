@@ -1,4 +1,4 @@
-//! TimerShield's order of pending timers (`kernel/overlay/kernel/time/timershield/order.c`), compiled for user space.
+//! TimerShield's order of pending timers (`kernel/overlay/kernel/time/timershield/order.h`), compiled for user space.
 //!
 //! The test compares it with a list that is searched from end to end, over millions of random operations.
 
@@ -18,7 +18,8 @@ mod ffi {
         pub fn harness_count(harness: *const Harness) -> u32;
         pub fn harness_earliest(harness: *const Harness, level: u32, expires: *mut i64) -> i32;
         pub fn harness_expired(harness: *const Harness, now: i64) -> i32;
-        pub fn harness_first(harness: *mut Harness, level: u32, clock: *mut u32) -> std::ffi::c_long;
+        pub fn harness_soonest(harness: *const Harness) -> i64;
+        pub fn harness_first(harness: *const Harness, level: u32) -> std::ffi::c_long;
         pub fn harness_set_offset(harness: *mut Harness, clock: u32, offset: i64);
     }
 }
@@ -89,12 +90,16 @@ impl Order {
         u32::try_from(unsafe { ffi::harness_expired(self.0, now) }).ok()
     }
 
-    /// The number and clock of a level's first timer.
-    pub fn first(&mut self, level: u32) -> Option<(usize, u32)> {
-        let mut clock = 0;
-        // SAFETY: reads, and writes one number.
-        let number = unsafe { ffi::harness_first(self.0, level, &mut clock) };
-        usize::try_from(number).ok().map(|number| (number, clock))
+    /// When the first of all timers expires.
+    pub fn soonest(&self) -> Option<i64> {
+        // SAFETY: reads.
+        Some(unsafe { ffi::harness_soonest(self.0) }).filter(|&expires| expires != i64::MAX)
+    }
+
+    /// The number of a level's first timer.
+    pub fn first(&self, level: u32) -> Option<usize> {
+        // SAFETY: reads.
+        usize::try_from(unsafe { ffi::harness_first(self.0, level) }).ok()
     }
 
     /// Sets by how much a clock is ahead of the common one.
@@ -155,11 +160,13 @@ impl Naive {
         self.timers.iter().filter(|timer| self.expiry(timer) <= now).map(|timer| timer.level).max()
     }
 
-    /// The number and clock of a level's first timer: the earliest, of equals that of the lowest clock, then the oldest.
-    pub fn first(&self, level: u32) -> Option<(usize, u32)> {
-        let there = self.timers.iter().filter(|timer| timer.level == level);
-        let first = there.min_by_key(|timer| (self.expiry(timer), timer.clock));
-        first.map(|timer| (timer.number, timer.clock))
+    /// The numbers of those timers of a level that may be its first: the earliest, of equals of a clock the oldest.
+    pub fn firsts(&self, level: u32) -> Vec<usize> {
+        let of = |clock| self.timers.iter().filter(move |timer| (timer.level, timer.clock) == (level, clock));
+        let oldest = (0..clocks()).filter_map(|clock| of(clock).min_by_key(|timer| self.expiry(timer)));
+        let oldest: Vec<&Timer> = oldest.collect();
+        let earliest = oldest.iter().map(|timer| self.expiry(timer)).min();
+        oldest.iter().filter(|timer| Some(self.expiry(timer)) == earliest).map(|timer| timer.number).collect()
     }
 
     /// Sets by how much a clock is ahead of the common one.

@@ -30,8 +30,8 @@ extern const struct sched_class macrotick_sched_class;
 /* Whether a class that is reached in the order of precedence must be asked. */
 static inline bool macrotick_skips(const struct sched_class *class)
 {
-	return !static_branch_unlikely(&macrotick_installed) &&
-		class == &macrotick_sched_class;
+	return class == &macrotick_sched_class &&
+		!static_branch_unlikely(&macrotick_installed);
 }
 
 static inline bool macrotick_class(int policy, int prio)

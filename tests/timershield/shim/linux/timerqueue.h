@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What order.c uses of the kernel, for user space: a queue is a list sorted by expiry, of equals the oldest first.
+ * What order.h uses of the kernel, for user space: a queue is a list sorted by expiry, of equals the oldest first.
  */
 #ifndef SHIM_LINUX_TIMERQUEUE_H
 #define SHIM_LINUX_TIMERQUEUE_H

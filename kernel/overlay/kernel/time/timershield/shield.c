@@ -42,6 +42,7 @@ struct ts_cpu {
 	struct ts_order	order;
 	int		level;	/* timers below it are masked */
 	bool		on;	/* timers are taken into the order */
+	unsigned int	seq;	/* of the clocks' offsets that the order has */
 	struct irq_work	work;	/* have another look at the level, serve, program the device */
 };
 
@@ -93,12 +94,12 @@ static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtime
 	return container_of(timer, struct hrtimer_sleeper, timer)->task;
 }
 
-static bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
+static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
 {
 	return nr_cpu_ids == 1 || (READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
 }
 
-static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
 	struct task_struct *p = ts_sleeper(timer, base);
@@ -118,6 +119,8 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	p->timershield.timer = timer;
 	timer->shield = 1 + level;
 	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
+	*matters = level >= READ_ONCE(ts->level) &&
+		ktime_sub(timer->node.expires, base->offset) < cpu_base->expires_next;
 	ts_order_add(&ts->order, &timer->node, level, base->index);
 	return true;
 }
@@ -126,26 +129,47 @@ static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base
 {
 	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
 	timer->shield = 0;
-	WRITE_ONCE(ts_sleeper(timer, base)->timershield.base, NULL);
+	WRITE_ONCE(container_of(timer, struct hrtimer_sleeper, timer)->task->timershield.base, NULL);
 }
 
-static noinline bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base)
+/* The level at or above one whose timer expires first. */
+static noinline unsigned int ts_earliest(const struct ts_cpu *ts, int level)
 {
-	return timer->shield > ts_cpu_of(cpu_base)->level;
+	return ts_order_earliest(&ts->order, level);
+}
+
+static noinline void ts_set_offsets(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
+{
+	int clock;
+
+	ts->seq = cpu_base->clock_was_set_seq;
+	for (clock = 0; clock < TS_CLOCKS; clock++)
+		ts_order_set_offset(&ts->order, clock, cpu_base->clock_base[clock].offset);
+}
+
+/* A clock may have been set. A leap second shifts CLOCK_REALTIME without a new sequence number. */
+static void ts_follow_clocks(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
+{
+	if (unlikely(ts->seq != cpu_base->clock_was_set_seq ||
+		     ts->order.offset[HRTIMER_BASE_REALTIME] !=
+		     cpu_base->clock_base[HRTIMER_BASE_REALTIME].offset))
+		ts_set_offsets(ts, cpu_base);
 }
 
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	ktime_t first = ts->order.earliest[ts_order_earliest(&ts->order, READ_ONCE(ts->level))];
+	ktime_t first;
+
+	ts_follow_clocks(ts, cpu_base);
+	first = ts->order.earliest[ts_earliest(ts, READ_ONCE(ts->level))];
 
 	return min(expires, max(first, 0));
 }
 
 static struct hrtimer *ts_first(struct ts_cpu *ts, int level)
 {
-	unsigned int clock;
-	struct timerqueue_node *node = ts_order_first(&ts->order, level, &clock);
+	struct timerqueue_node *node = ts->order.first[level];
 
 	return node ? container_of(node, struct hrtimer, node) : NULL;
 }
@@ -153,43 +177,33 @@ static struct hrtimer *ts_first(struct ts_cpu *ts, int level)
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	int level = ts_order_earliest(&ts->order, READ_ONCE(ts->level));
+	int level;
 
+	ts_follow_clocks(ts, cpu_base);
+	level = ts_earliest(ts, READ_ONCE(ts->level));
 	if (ts->order.earliest[level] >= expires_next)
 		return expires_next;
 	cpu_base->next_timer = ts_first(ts, level);
 	return max(ts->order.earliest[level], 0);
 }
 
-static noinline void ts_set_offsets(struct hrtimer_cpu_base *cpu_base)
-{
-	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	int clock;
-
-	for (clock = 0; clock < TS_CLOCKS; clock++)
-		ts_order_set_offset(&ts->order, clock, cpu_base->clock_base[clock].offset);
-}
-
 /* After so many timers of one level the clock is read again: something more important may have expired. */
 #define TS_BATCH	4
 
-/* Serves expired timers of a level, a few of them. Whether those were all. */
+/* Serves expired timers of a level, which has one, a few of them. Whether those were all. */
 static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_t now, unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int n;
 
 	for (n = 0; n < TS_BATCH; n++) {
-		struct hrtimer *timer = ts_first(ts, level);
-		ktime_t basenow;
+		struct hrtimer *timer = container_of(ts->order.first[level], struct hrtimer, node);
+		ktime_t basenow = ktime_add(now, timer->base->offset);
 
-		if (!timer)
-			return true;
-		basenow = ktime_add(now, timer->base->offset);
-		if (basenow < hrtimer_get_softexpires_tv64(timer))
-			return true;
 		this_cpu_inc(ts_stats.served);
 		__run_hrtimer(cpu_base, timer->base, timer, &basenow, flags);
+		if (ts->order.earliest[level] > now)
+			return true;
 	}
 	return false;
 }
@@ -203,6 +217,7 @@ static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, u
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
 
+	ts_follow_clocks(ts, cpu_base);
 	while ((level = ts_order_expired(&ts->order, now)) >= ts->level) {
 		bool all = ts_expire_level(cpu_base, level, now, flags);
 
@@ -216,49 +231,59 @@ static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, u
 }
 
 /* What was masked expires first, and has done so already or will do so before anything else. */
-static void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
+static noinline void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
-	ktime_t first = ts->order.earliest[ts_order_earliest(&ts->order, ts->level)];
+	ktime_t first;
 
-	if (first >= cpu_base->expires_next)
-		return;
-	if (first <= ktime_get())
-		irq_work_queue(&ts->work);
-	else
-		hrtimer_force_reprogram(cpu_base, 1);
+	raw_spin_lock(&cpu_base->lock);
+	first = ts->order.earliest[ts_earliest(ts, ts->level)];
+	/* A CPU that goes offline has nothing to serve, and takes no irq_work any longer. */
+	if (first < cpu_base->expires_next && cpu_base->online) {
+		if (first <= ktime_get())
+			irq_work_queue(&ts->work);
+		else
+			hrtimer_force_reprogram(cpu_base, 1);
+	}
+	raw_spin_unlock(&cpu_base->lock);
 }
 
 /* The event device may be programmed for a timer that is masked now. */
-static void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
+static noinline void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
 {
-	int level = ts_order_earliest(&ts->order, before);
-	ktime_t first = ts->order.earliest[level];
+	ktime_t first;
+	int level;
 
-	if (level >= ts->level || max(first, 0) != cpu_base->expires_next)
-		return;
-	this_cpu_inc(ts_stats.masked);
-	trace_timershield_masked(level, ts->level, first);
-	hrtimer_force_reprogram(cpu_base, 1);
+	raw_spin_lock(&cpu_base->lock);
+	level = ts_earliest(ts, before);
+	first = ts->order.earliest[level];
+	if (level < ts->level && max(first, 0) == cpu_base->expires_next && cpu_base->online) {
+		this_cpu_inc(ts_stats.masked);
+		trace_timershield_masked(level, ts->level, first);
+		hrtimer_force_reprogram(cpu_base, 1);
+	}
+	raw_spin_unlock(&cpu_base->lock);
 }
 
-/* This CPU runs something of another level. */
+/*
+ * This CPU runs something of another level. If nothing in the order expires
+ * before what the event device is programmed for, or then, the device may stay
+ * as it is. That is found without the lock: another CPU may be changing the
+ * order, but if what it adds or moves expires before what the device is
+ * programmed for, it has this CPU's irq_work look again (ts_requeue()), and
+ * else the device's interrupt comes first.
+ */
 static void ts_change_level(struct ts_cpu *ts, int level)
 {
 	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
 	int before = ts->level;
 
 	WRITE_ONCE(ts->level, level);
-	if (!ts->order.nr)
+	if (READ_ONCE(ts->order.soonest) > cpu_base->expires_next)
 		return;
-	raw_spin_lock(&cpu_base->lock);
-	/* One that goes offline has nothing to serve, and takes no irq_work any longer. */
-	if (likely(cpu_base->online)) {
-		if (level < before)
-			ts_unmask(cpu_base, ts);
-		else
-			ts_mask(cpu_base, ts, before);
-	}
-	raw_spin_unlock(&cpu_base->lock);
+	if (level < before)
+		ts_unmask(cpu_base, ts);
+	else
+		ts_mask(cpu_base, ts, before);
 }
 
 /**
@@ -273,7 +298,8 @@ void __timershield_run(struct task_struct *next)
 	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
 	int level = ts_level_of(next);
 
-	if (level != ts->level && likely(ts->on))
+	/* Amid the switch, too: an empty order has nothing to mask. */
+	if (level != ts->level)
 		ts_change_level(ts, level);
 }
 
@@ -342,11 +368,12 @@ static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *bas
 static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
+	bool matters;
 
 	if (ts_is_in_place(timer, base))
 		return;
 	ts_dequeue(timer, base);
-	if (!ts_enqueue(timer, base))
+	if (!ts_enqueue(timer, base, &matters))
 		ts_give_up(timer, base);
 	per_cpu_ptr(&ts_stats, cpu_base->cpu)->moved++;
 	if (ktime_sub(hrtimer_get_expires(timer), base->offset) < cpu_base->expires_next)
@@ -417,6 +444,7 @@ static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_
 static void ts_fill_from(struct hrtimer_clock_base *base)
 {
 	struct timerqueue_node *node, *next;
+	bool matters;
 
 	for (node = timerqueue_getnext(&base->active); node; node = next) {
 		struct hrtimer *timer = container_of(node, struct hrtimer, node);
@@ -425,7 +453,7 @@ static void ts_fill_from(struct hrtimer_clock_base *base)
 		if (!ts_sleeper(timer, base))
 			continue;
 		timerqueue_del(&base->active, node);
-		if (!ts_enqueue(timer, base))
+		if (!ts_enqueue(timer, base, &matters))
 			timerqueue_add(&base->active, node);
 	}
 	if (!timerqueue_getnext(&base->active))
@@ -436,7 +464,7 @@ static void ts_fill(struct hrtimer_cpu_base *cpu_base)
 {
 	int clock;
 
-	ts_set_offsets(cpu_base);
+	ts_follow_clocks(ts_cpu_of(cpu_base), cpu_base);
 	for (clock = 0; clock < TS_CLOCKS; clock++)
 		ts_fill_from(&cpu_base->clock_base[clock]);
 }

@@ -16,19 +16,20 @@
 
 DECLARE_STATIC_KEY_FALSE(timershield_on);
 
-static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base);
+static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters);
 static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
-static noinline bool ts_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base);
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
-static noinline void ts_set_offsets(struct hrtimer_cpu_base *cpu_base);
 static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
 static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
 
-/* Whether the timer is kept here, and not in the queue of its base. */
-static __always_inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+/*
+ * Whether the timer is kept here, and not in the queue of its base, and then
+ * whether it is one to program the event device for.
+ */
+static __always_inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
 {
-	return static_branch_unlikely(&timershield_on) && ts_enqueue(timer, base);
+	return static_branch_unlikely(&timershield_on) && ts_enqueue(timer, base, matters);
 }
 
 /* Whether it was kept here: without the switch none has a level. */
@@ -38,12 +39,6 @@ static __always_inline bool timershield_dequeue(struct hrtimer *timer, struct hr
 		return false;
 	ts_dequeue(timer, base);
 	return true;
-}
-
-/* Whether a timer that is kept here is one to program the event device for. */
-static __always_inline bool timershield_matters(const struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base)
-{
-	return ts_matters(timer, cpu_base);
 }
 
 /* The earlier of @expires and the first timer kept here that matters. */
@@ -56,12 +51,6 @@ static __always_inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_bas
 static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
 {
 	return static_branch_unlikely(&timershield_on) ? ts_next_event(cpu_base, expires_next) : expires_next;
-}
-
-static __always_inline void timershield_set_offsets(struct hrtimer_cpu_base *cpu_base)
-{
-	if (static_branch_unlikely(&timershield_on))
-		ts_set_offsets(cpu_base);
 }
 
 static __always_inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
@@ -79,12 +68,10 @@ static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrt
 
 #else
 
-static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
+static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters) { return false; }
 static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
-static inline bool timershield_matters(struct hrtimer *timer, struct hrtimer_cpu_base *cpu_base) { return false; }
 static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
-static inline void timershield_set_offsets(struct hrtimer_cpu_base *cpu_base) { }
 static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags) { }
 static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to) { }
 

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#ifndef SHIM_LINUX_MINMAX_H
+#define SHIM_LINUX_MINMAX_H
+
+#define min(a, b) ((a) < (b) ? (a) : (b))
+
+#endif
