@@ -104,6 +104,12 @@ pub fn poll_nothing(ns: u64) {
     unsafe { libc::ppoll(std::ptr::null_mut(), 0, &timespec(ns), std::ptr::null()) };
 }
 
+/// How much later than wanted the calling thread's sleeps may end, while it is no real-time one.
+pub fn set_timer_slack(ns: u64) {
+    // SAFETY: takes numbers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
+}
+
 /// Sleeps for a length.
 pub fn sleep(ns: u64) {
     sleep_until(now_ns() + ns);

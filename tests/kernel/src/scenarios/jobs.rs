@@ -17,6 +17,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("jobs_without_work", without_work).punctual(),
     Scenario::new("yield_is_a_wait", yield_is_a_wait),
     Scenario::new("sleep_in_a_job", sleep_in_a_job).punctual(),
+    Scenario::new("runtime_beside_a_wakeup", runtime_beside_a_wakeup),
     Scenario::new("epoch_past", epoch_past),
     Scenario::new("epoch_future", epoch_future),
     Scenario::new("standstill_then_join", standstill_then_join).punctual().within(60_000),
@@ -54,6 +55,29 @@ fn exact() -> Check {
     ensure_eq!((stats.preemptions, stats.nr_threads, stats.cpu), (0, 1, 0), "preemptions, threads and CPU");
     let share = stats.runtime_ns as f64 / (10 * u) as f64;
     ensure!((1.0..most).contains(&share), "{} ns of processor time for 10 units of {u}", stats.runtime_ns);
+    Ok(())
+}
+
+/// In the interrupt that ends a window a process is woken up, and nothing else can run. What the window's thread has
+/// used must not be taken for idle time.
+fn runtime_beside_a_wakeup() -> Check {
+    const CYCLES: u64 = 10;
+    let (u, device) = (unit_ns(), Device::open()?);
+    Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;
+    member("t", |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
+        Ok(()) => sys::hog(),
+        Err(errno) => errno,
+    })?;
+    let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
+    process::fork(move || {
+        sys::set_timer_slack(1);
+        (0..CYCLES).for_each(|cycle| sys::sleep_until(epoch + cycle * 20 * u + 6 * u - 1));
+        0
+    });
+    sys::sleep_until(epoch + CYCLES * 20 * u);
+    let stats = device.stats(0).explain("stats")?;
+    let share = stats.runtime_ns as f64 / (CYCLES * 4 * u) as f64;
+    ensure!((0.7..1.3).contains(&share), "{} ns in {CYCLES} windows of 4 x {u}", stats.runtime_ns);
     Ok(())
 }
 

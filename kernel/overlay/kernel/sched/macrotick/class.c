@@ -270,6 +270,35 @@ static void stop_astray(struct rq *rq, struct task_struct *p)
 		mt_resched(rq, mt_cpu_of(rq));
 }
 
+static void account_curr(struct rq *rq)
+{
+	struct macrotick_served *entity = rq->curr->macrotick.entity;
+	s64 delta = update_curr_common(rq);
+
+	if (!entity || delta <= 0)
+		return;
+	mt_lock_entity(entity);
+	entity->runtime += delta;
+	mt_unlock_entity(entity);
+	if (unlikely(entity->slice))
+		mt_pool_account(rq->curr, delta);
+}
+
+/**
+ * mt_account_last - account for what runs, if nothing counts as runnable any longer
+ * @rq: the run queue, locked; what runs is of the class
+ *
+ * It goes on until __schedule(). Whoever is enqueued meanwhile takes its time
+ * for the idle task's and has exec_start begin anew (dl_server_update_idle_time()).
+ */
+void mt_account_last(struct rq *rq)
+{
+	if (likely(rq->nr_running))
+		return;
+	update_rq_clock(rq);
+	account_curr(rq);
+}
+
 /* What mt_complete_job() does with the entity's lock. */
 static void complete_job(struct rq *rq, struct task_struct *p)
 {
@@ -324,6 +353,8 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 	mt_lock_entity(entity);
 	complete_job(rq, p);
 	mt_unlock_entity(entity);
+	if (rq->curr == p)
+		mt_account_last(rq);
 	stop_astray(rq, p);
 	mt_rearm(rq);
 }
@@ -383,20 +414,6 @@ static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int f
 {
 	if (mt_first(mt_cpu_of(rq)) != rq->curr)
 		resched_curr(rq);
-}
-
-static void account_curr(struct rq *rq)
-{
-	struct macrotick_served *entity = rq->curr->macrotick.entity;
-	s64 delta = update_curr_common(rq);
-
-	if (!entity || delta <= 0)
-		return;
-	mt_lock_entity(entity);
-	entity->runtime += delta;
-	mt_unlock_entity(entity);
-	if (unlikely(entity->slice))
-		mt_pool_account(rq->curr, delta);
 }
 
 static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
