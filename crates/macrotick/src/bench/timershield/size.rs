@@ -13,7 +13,7 @@ use crate::error::CliError;
 const AIM_TEXT: f64 = 4.0 * 1024.0;
 const AIM_PER_CPU: f64 = 35.0 * 1024.0;
 /// Objects of its own.
-const OWN: [&str; 2] = ["timershield/order.o", "timershield/control.o"];
+const OWN: [&str; 1] = ["timershield/control.o"];
 /// What includes the rest of it.
 const SHARED: &str = "hrtimer.o";
 /// Its variables per CPU.
