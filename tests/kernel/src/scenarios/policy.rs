@@ -81,8 +81,8 @@ fn drop_privileges() -> Check {
 }
 
 fn unprivileged() -> Check {
-    let u = unit_ns();
-    table(u).install(&Device::open()?)?;
+    let (u, root) = (unit_ns(), Device::open()?);
+    table(u).install(&root)?;
     process::check_in_child(5 * SECOND, || {
         drop_privileges()?;
         let device = Device::open()?;
@@ -90,6 +90,12 @@ fn unprivileged() -> Check {
         device.stats(0).explain("stats")?;
         let refused = send(&device, table(u).request()).map_err(|refusal| (refusal.errno, refusal.error));
         ensure_eq!(refused, Err((libc::EPERM, 0)), "install");
+        // SAFETY: takes numbers.
+        let eventfd = sys::done(unsafe { libc::eventfd(0, 0) }).explain("eventfd")? as i32;
+        for entity in [0, abi::ALL_ENTITIES] {
+            ensure_eq!(device.notify(entity, eventfd), Err(libc::EPERM), "notify of {entity:#x}");
+            ensure_eq!(device.notify(entity, -1), Err(libc::EPERM), "the end of notify of {entity:#x}");
+        }
         ensure_eq!(device.start(0), Err(libc::EPERM), "start");
         ensure_eq!(device.stop(), Err(libc::EPERM), "stop");
         ensure_eq!(device.remove(), Err(libc::EPERM), "remove");
@@ -98,7 +104,19 @@ fn unprivileged() -> Check {
         ensure_eq!(device.wait().map(drop), Err(libc::ENOTCONN), "wait");
         ensure_eq!(sys::set_sched(0, SchedAttr::policy(SCHED_TT)), Err(libc::EPERM), "SCHED_TT");
         Ok(())
-    })
+    })?;
+    let epoch = root.start(0).explain("start")?;
+    process::check_in_child(5 * SECOND, || {
+        drop_privileges()?;
+        let refused = Table::single(30 * u, 0, 5 * u, 3 * u).swap(&Device::open()?);
+        let refused = refused.map_err(|refusal| (refusal.errno, refusal.error));
+        ensure_eq!(refused, Err((libc::EPERM, 0)), "install in the place of the running table");
+        Ok(())
+    })?;
+    sys::sleep(50 * u);
+    let get = root.get().explain("get")?;
+    ensure_eq!((get.state, get.epoch_ns, get.cycle_ns), (abi::state::RUNNING, epoch, 20 * u), "the table afterwards");
+    Ok(())
 }
 
 fn wait_unprivileged() -> Check {
