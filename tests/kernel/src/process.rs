@@ -183,6 +183,23 @@ pub fn periodic(entity: &str, log: Log, work_ns: u64) -> Check<Child> {
     })
 }
 
+/// Does no work in each of its jobs for ever, once somebody has bound the caller; returns what ends that. The board's first
+/// word tells when it is ready, on CPU 0 alone, so that whoever binds it finds it there.
+pub fn wait_once_bound(ready: Board, log: Log) -> i32 {
+    let (Ok(device), Ok(())) = (Device::open(), sys::set_affinity(0, &[0])) else { return 100 };
+    if sys::nr_cpus() == 1 {
+        sys::prefault();
+    }
+    ready.set(0, 1);
+    loop {
+        match device.wait() {
+            Ok(wait) => log.push(&wait),
+            Err(libc::ENOTCONN) => sys::sleep(1_000_000),
+            Err(errno) => return errno,
+        }
+    }
+}
+
 /// A process that is busy for ever under a policy.
 pub fn hog(attr: sys::SchedAttr) -> Child {
     fork(|| match sys::set_sched(0, attr) {

@@ -2,6 +2,7 @@
 
 mod admission;
 mod clock;
+mod containers;
 mod death;
 mod forking;
 mod fuzz;
@@ -85,6 +86,7 @@ pub fn all() -> Vec<Scenario> {
         policy::ALL,
         admission::ALL,
         migrate::ALL,
+        containers::ALL,
         pools::ALL,
         partitions::ALL,
         death::ALL,
