@@ -1,6 +1,6 @@
 //! Threads die in every state they can be in; the rest goes on.
 
-use macrotick_uapi::{Device, SCHED_TT};
+use macrotick_uapi::{state, Device, SCHED_TT};
 
 use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
@@ -23,6 +23,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("death_by_sigterm_outside", by_sigterm_outside),
     Scenario::new("death_of_a_group", of_a_group),
     Scenario::new("death_by_exit_group", by_exit_group),
+    Scenario::new("death_of_who_installed", of_who_installed),
     Scenario::new("exec_in_the_class", exec_in_the_class),
     Scenario::new("exec_from_a_thread", exec_from_a_thread),
 ];
@@ -243,6 +244,59 @@ fn by_exit_group() -> Check {
     let (stage, child) = Stage::new(|device| with_threads(device, || 7))?;
     ensure_eq!(child.wait(SECOND)?, Ended::Exited(7), "the victim's end");
     stage.ensure_undisturbed()
+}
+
+/// A table belongs to nobody: whoever installed it, started it and bound the threads may end.
+fn of_who_installed() -> Check {
+    outlives(|owner| owner.succeed(SECOND))?;
+    outlives(|owner| owner.kill(SECOND))
+}
+
+fn outlives(end: fn(&Child) -> Check) -> Check {
+    let (u, log, ready, epoch) = (unit_ns(), Log::new(64), Board::new(1), Board::new(1));
+    let sibling = process::fork(|| process::wait_once_bound(ready, log));
+    ensure!(sys::eventually(SECOND, || ready.get(0) != 0), "no sibling");
+    let owner = process::fork(|| match install_and_start(sibling, u) {
+        Ok(begins) => {
+            epoch.set(0, begins);
+            // Time for who kills it.
+            (0..50).for_each(|_| sys::sleep(u));
+            0
+        }
+        Err(reason) => {
+            eprintln!("{reason}");
+            1
+        }
+    });
+    ensure!(sys::eventually(SECOND, || epoch.get(0) != 0), "no table: {:?}", owner.poll());
+    let epoch = epoch.get(0);
+    end(&owner)?;
+    let ended = sys::now_ns();
+    let cycles = ended.saturating_sub(epoch) / (20 * u) + 10;
+    sys::sleep_until(epoch + cycles * 20 * u - u);
+    ensure_eq!(log.count() as u64, cycles, "jobs, ten of them after the end of who installed the table");
+    ensure_regular(&log.jobs(), 0, epoch, 20 * u, 2 * u)?;
+    process::check_in_child(SECOND, || {
+        let device = Device::open()?;
+        let (get, stats) = (device.get().explain("get")?, device.stats(0).explain("stats")?);
+        ensure_eq!((get.state, get.epoch_ns), (state::RUNNING, epoch), "state and epoch");
+        ensure_eq!((stats.nr_threads, stats.lost), (1, 0), "threads and lost");
+        device.stop().explain("stop")?;
+        ensure_eq!(device.get().explain("get")?.state, state::STOPPED, "state once stopped");
+        device.remove().explain("remove")?;
+        ensure_eq!(device.stats(0).map(drop), Err(libc::ENOENT), "counters once removed");
+        Ok(())
+    })?;
+    ensure_eq!(sibling.wait(SECOND)?, Ended::Exited(libc::ESHUTDOWN), "the wait once the table is removed");
+    Ok(())
+}
+
+fn install_and_start(member: Child, u: u64) -> Check<u64> {
+    let device = Device::open()?;
+    Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;
+    let pidfd = sys::pidfd_open(member.pid, 0).explain("pidfd")?;
+    device.bind(pidfd, "t").explain("bind")?;
+    device.start(sys::now_ns() + 20 * u).explain("start")
 }
 
 pub(super) fn exec(program: &str, arguments: &[&str]) -> i32 {
