@@ -8,6 +8,7 @@ mod forking;
 mod fuzz;
 mod inherit;
 mod jobs;
+mod late;
 mod lead;
 mod members;
 mod migrate;
@@ -78,6 +79,7 @@ pub fn all() -> Vec<Scenario> {
     let parts = [
         refusals::ALL,
         jobs::ALL,
+        late::ALL,
         lead::ALL,
         misses::ALL,
         swap::ALL,
