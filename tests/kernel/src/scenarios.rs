@@ -8,6 +8,7 @@ mod forking;
 mod fuzz;
 mod inherit;
 mod jobs;
+mod kernel_threads;
 mod late;
 mod lead;
 mod members;
@@ -90,6 +91,7 @@ pub fn all() -> Vec<Scenario> {
         migrate::ALL,
         containers::ALL,
         pools::ALL,
+        kernel_threads::ALL,
         partitions::ALL,
         death::ALL,
         forking::ALL,

@@ -28,7 +28,6 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("pool_own_policy", own_policy),
     Scenario::new("pool_of_a_later_table", of_a_later_table),
     Scenario::new("pool_exec_and_kill", exec_and_kill).punctual(),
-    Scenario::new("pool_of_a_kernel_thread", of_a_kernel_thread).punctual(),
     Scenario::new("pool_many_threads", many_threads).within(90_000),
     Scenario::new("pool_crowd", crowd).punctual().within(90_000),
     Scenario::new("pool_dies_outside", dies_outside).punctual(),
@@ -442,23 +441,6 @@ fn exec_and_kill() -> Check {
     shell.kill(SOON)?;
     stage.group.set("cgroup.kill", "1")?;
     stage.await_threads(0)?;
-    stage.ensure_undisturbed(epoch)
-}
-
-fn of_a_kernel_thread() -> Check {
-    let stage = Stage::new(abi::PRIORITY | abi::SLACK, 0)?;
-    let pid = process::kernel_thread("ksoftirqd/0")?;
-    let before = sys::sched(pid).explain("policy")?;
-    let fd = sys::pidfd_open(pid, 0).explain("pidfd")?;
-    stage.device.bind(fd, "p").explain("bind a kernel thread to a pool")?;
-    ensure_eq!(stage.device.bind(fd, "witness"), Err(libc::EBUSY), "binding it twice");
-    ensure_eq!(sys::sched(pid).explain("policy")?.policy, abi::SCHED_TT, "policy inside");
-    let epoch = stage.start()?;
-    sys::sleep(50 * 20 * stage.u);
-    stage.device.unbind(fd).explain("unbind")?;
-    ensure_eq!(sys::sched(pid).explain("policy")?, before, "policy afterwards");
-    ensure_eq!(stage.device.bind(fd, "witness"), Err(libc::EINVAL), "binding it to what has jobs");
-    ensure_eq!(stage.device.unbind(fd), Err(libc::ENOTCONN), "unbinding it twice");
     stage.ensure_undisturbed(epoch)
 }
 
