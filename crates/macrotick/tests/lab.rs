@@ -692,6 +692,37 @@ fn the_programs_of_a_pool_run_in_its_windows_and_nowhere_else() {
     assert!(had.outside_ns * 10 < had.runtime_ns, "{had:?}");
 }
 
+/// An unmodified program of the host with its shared libraries, whose workers compute, fork, map memory and wake each other.
+#[test]
+#[ignore = "needs the lab"]
+fn stress_ng_in_a_pool_runs_in_its_windows_and_nowhere_else() {
+    const STRESS: &str =
+        "  - {name: stress, pool: third-party, load: {program: [/usr/bin/stress-ng, --temp-path, /tmp, \
+        --no-rand-seed, --cpu, '2', --fork, '1', --vm, '1', --vm-bytes, 1m, --switch, '1']}}\n";
+    let (code, observation) = run_pool("pool-stress-ng", |text| {
+        let (before, _) = text.split_once("background:").unwrap();
+        format!("{before}background:\n{STRESS}")
+    });
+    let report = Report::new(&observation);
+    assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
+    assert!(report.tasks.iter().all(|task| task.completed == task.activations));
+    let had = report.pools[0].had.unwrap();
+    assert!((950..=1010).contains(&had.permille_of_budget), "{had:?}");
+    // These workers never end.
+    for who in ["stress-ng-cpu", "stress-ng-vm"] {
+        let segments = observation.segments.iter().filter(|segment| segment.who == who);
+        assert!(segments.clone().count() > 20 && segments.clone().all(|segment| segment.pool.is_some()), "{who}");
+        assert_eq!(outside(&observation, who), 0, "{who}");
+    }
+    // What is forked ends outside; whoever wakes others has locks that they may wait for.
+    for who in ["stress-ng-fork", "stress-ng-switc"] {
+        let segments = observation.segments.iter().filter(|segment| segment.who == who);
+        assert!(segments.clone().count() > 50 && segments.clone().all(|segment| segment.pool.is_some()), "{who}");
+    }
+    assert!(outside(&observation, "stress-ng-switc") < 1_000_000);
+    assert!(had.outside_ns * 10 < had.runtime_ns, "{had:?}");
+}
+
 #[test]
 #[ignore = "needs the lab"]
 fn a_pool_with_slack_runs_outside_its_windows_as_well() {
