@@ -86,7 +86,9 @@ pub(super) fn storm_between(second: u32, works: &[Work], slices: u64) -> Check {
     ensure!(sys::eventually(30_000_000_000, goes_on), "worker without progress: {:?} after {before:?}", rounds());
     let cycles = (sys::now_ns() - epoch) / cycle;
     let stats = device.stats(table_index(&table, "witness")).explain("stats")?;
-    ensure_eq!(stats.activations >= cycles || !punctual, true, "activations of the witness in {cycles} cycles");
+    // Without PREEMPT_RT the interrupt may come later than a window lasts.
+    let served = stats.activations + if sys::is_preempt_rt() { 0 } else { stats.skipped };
+    ensure_eq!(served >= cycles || !punctual, true, "activations of the witness in {cycles} cycles");
     device.remove().explain("remove")
 }
 
