@@ -68,7 +68,11 @@ static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrt
 
 #else
 
-static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters) { return false; }
+static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
+{
+	return false;
+}
+
 static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
 static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
