@@ -21,6 +21,12 @@ const SECOND: u64 = 1_000_000_000;
 /// How many threads wake up at once.
 const HERD: usize = 400;
 
+/// Whether the herd takes the one interrupt longer, and nothing else: not where it has not even woken up after a second, nor
+/// without PREEMPT_RT, where softirqs take the processor from further windows while it ends.
+fn takes_one_interrupt() -> bool {
+    !is_slow() && sys::is_preempt_rt()
+}
+
 /// Threads of SCHED_FIFO that are asleep until an instant that [`Herd::wake_at`] tells, and end then: their timers expire
 /// in the interrupt itself, which wakes up all of them before it looks at the clock again.
 struct Herd {
@@ -70,6 +76,9 @@ impl Herd {
 /// The job begins in the window of the next cycle, as the one that it is, and nothing is lost; others notice nothing.
 fn for_one_window() -> Check {
     const LATE: u64 = 50;
+    if !takes_one_interrupt() {
+        return Ok(());
+    }
     let (u, device, log, witness) = (unit_ns(), Device::open()?, Log::new(128), Log::new(128));
     let herd = Herd::new()?;
     let cycle = 20 * u;
@@ -96,6 +105,9 @@ fn for_one_window() -> Check {
 
 /// Of windows of several cycles that one interrupt finds over, each is counted: it has no job, or one that began late.
 fn for_many_windows() -> Check {
+    if !takes_one_interrupt() {
+        return Ok(());
+    }
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(2048));
     let herd = Herd::new()?;
     Table::single(u, 0, 0, u / 2).install(&device)?;
@@ -110,7 +122,7 @@ fn for_many_windows() -> Check {
     let late = late.count() as u64;
     ensure!(last >= 1690, "the last job is {last}");
     // Three cycles at least, or they would not be passed over in one go.
-    ensure!(missing >= 3 || is_slow(), "{missing} windows had no job, {late} a late one");
+    ensure!(missing >= 3, "{missing} windows had no job, {late} a late one");
     ensure_eq!(stats.skipped, missing + late, "skipped, of {missing} windows without a job and {late} with a late one");
     let off_grid = jobs.iter().find(|job| job.nominal_ns != epoch + job.number * u);
     ensure!(off_grid.is_none(), "off the grid: {off_grid:?}");
