@@ -39,6 +39,16 @@ static inline bool macrotick_class(int policy, int prio)
 	return macrotick_policy(policy) && prio == MACROTICK_PRIO;
 }
 
+/*
+ * Hook of enqueue_task_fair(): whether what runs where nothing counts as
+ * runnable is a thread of the class, whose window has ended or which waits for
+ * its next job, and not the idle task. Its exec_start is its own.
+ */
+static inline bool macrotick_runs(const struct task_struct *curr)
+{
+	return curr->sched_class == &macrotick_sched_class;
+}
+
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr);
 bool macrotick_membership_changed(struct task_struct *p);
@@ -105,6 +115,7 @@ void macrotick_init(void);
 
 static inline bool macrotick_skips(const struct sched_class *class) { return false; }
 static inline bool macrotick_class(int policy, int prio) { return false; }
+static inline bool macrotick_runs(const struct task_struct *curr) { return false; }
 static inline int macrotick_check_setscheduler(struct task_struct *p, int policy) { return 0; }
 static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user) { return false; }
 static inline bool macrotick_membership_changed(struct task_struct *p) { return false; }

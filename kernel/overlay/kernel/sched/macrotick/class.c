@@ -284,21 +284,6 @@ static void account_curr(struct rq *rq)
 		mt_pool_account(rq->curr, delta);
 }
 
-/**
- * mt_account_last - account for what runs, if nothing counts as runnable any longer
- * @rq: the run queue, locked; what runs is of the class
- *
- * It goes on until __schedule(). Whoever is enqueued meanwhile takes its time
- * for the idle task's and has exec_start begin anew (dl_server_update_idle_time()).
- */
-void mt_account_last(struct rq *rq)
-{
-	if (likely(rq->nr_running))
-		return;
-	update_rq_clock(rq);
-	account_curr(rq);
-}
-
 /* What mt_complete_job() does with the entity's lock. */
 static void complete_job(struct rq *rq, struct task_struct *p)
 {
@@ -353,8 +338,6 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 	mt_lock_entity(entity);
 	complete_job(rq, p);
 	mt_unlock_entity(entity);
-	if (rq->curr == p)
-		mt_account_last(rq);
 	stop_astray(rq, p);
 	mt_rearm(rq);
 }

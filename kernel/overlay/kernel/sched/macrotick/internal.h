@@ -388,7 +388,6 @@ void mt_forget_notify_all(void);
 /* class.c */
 bool mt_is_owner(struct task_struct *p);
 void mt_complete_job(struct rq *rq, struct task_struct *p);
-void mt_account_last(struct rq *rq);
 void mt_rest(struct rq *rq, struct task_struct *p);
 void mt_leave(struct task_struct *p);
 void mt_end_wait(struct rq *rq, struct task_struct *p);

@@ -315,8 +315,6 @@ void mt_resched(struct rq *rq, struct mt_cpu *c)
 		return;
 	if (ours && curr->macrotick.linked && !test_tsk_need_resched(curr))
 		curr->macrotick.entity->preemptions++;
-	if (ours)
-		mt_account_last(rq);
 	resched_curr(rq);
 }
 

@@ -17,6 +17,7 @@
 #define _KERNEL_TIME_TIMERSHIELD_ORDER_H
 
 #include <linux/bitops.h>
+#include <linux/compiler.h>
 #include <linux/ktime.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -74,7 +75,7 @@ static inline void ts_put_first(struct ts_order *o, struct timerqueue_node *node
 	o->groups |= BIT(group);
 	o->best[group] = level < best ? ts_earlier(o, level, best) : ts_earlier(o, best, level);
 	if (expires < o->soonest)
-		o->soonest = expires;
+		WRITE_ONCE(o->soonest, expires);
 }
 
 /* The last timer is gone. */
@@ -85,12 +86,13 @@ static inline void ts_clear(struct ts_order *o, unsigned int level)
 	o->clocks[level] = 0;
 	o->levels[level / TS_FAN] = 0;
 	o->groups = 0;
-	o->soonest = TS_NEVER;
+	WRITE_ONCE(o->soonest, TS_NEVER);
 }
 
 /* What the tree says of a group, after a change in one of its levels. */
 static inline void ts_update_group(struct ts_order *o, unsigned int group)
 {
+	ktime_t soonest = TS_NEVER;
 	unsigned long groups;
 
 	o->best[group] = ts_earliest_of(o, group * TS_FAN, group, o->levels[group]);
@@ -98,9 +100,10 @@ static inline void ts_update_group(struct ts_order *o, unsigned int group)
 		o->groups |= BIT(group);
 	else
 		o->groups &= ~BIT(group);
-	o->soonest = TS_NEVER;
 	for (groups = o->groups; groups; groups &= groups - 1)
-		o->soonest = min(o->soonest, o->earliest[o->best[__ffs(groups)]]);
+		soonest = min(soonest, o->earliest[o->best[__ffs(groups)]]);
+	/* At once: ts_change_level() reads it without the lock. */
+	WRITE_ONCE(o->soonest, soonest);
 }
 
 static inline void ts_update_level(struct ts_order *o, unsigned int level)

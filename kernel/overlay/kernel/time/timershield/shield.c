@@ -99,6 +99,24 @@ static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned in
 	return nr_cpu_ids == 1 || (READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
 }
 
+static noinline void ts_set_offsets(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
+{
+	int clock;
+
+	ts->seq = cpu_base->clock_was_set_seq;
+	for (clock = 0; clock < TS_CLOCKS; clock++)
+		ts_order_set_offset(&ts->order, clock, cpu_base->clock_base[clock].offset);
+}
+
+/* A clock may have been set. A leap second shifts CLOCK_REALTIME without a new sequence number. */
+static void ts_follow_clocks(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
+{
+	if (unlikely(ts->seq != cpu_base->clock_was_set_seq ||
+		     ts->order.offset[HRTIMER_BASE_REALTIME] !=
+		     cpu_base->clock_base[HRTIMER_BASE_REALTIME].offset))
+		ts_set_offsets(ts, cpu_base);
+}
+
 static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
@@ -108,6 +126,7 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 
 	if (!p || !ts->on || !hrtimer_hres_active(cpu_base))
 		return false;
+	ts_follow_clocks(ts, cpu_base);
 	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
@@ -136,24 +155,6 @@ static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base
 static noinline unsigned int ts_earliest(const struct ts_cpu *ts, int level)
 {
 	return ts_order_earliest(&ts->order, level);
-}
-
-static noinline void ts_set_offsets(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
-{
-	int clock;
-
-	ts->seq = cpu_base->clock_was_set_seq;
-	for (clock = 0; clock < TS_CLOCKS; clock++)
-		ts_order_set_offset(&ts->order, clock, cpu_base->clock_base[clock].offset);
-}
-
-/* A clock may have been set. A leap second shifts CLOCK_REALTIME without a new sequence number. */
-static void ts_follow_clocks(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
-{
-	if (unlikely(ts->seq != cpu_base->clock_was_set_seq ||
-		     ts->order.offset[HRTIMER_BASE_REALTIME] !=
-		     cpu_base->clock_base[HRTIMER_BASE_REALTIME].offset))
-		ts_set_offsets(ts, cpu_base);
 }
 
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
