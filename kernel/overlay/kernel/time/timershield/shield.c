@@ -22,17 +22,22 @@
  * Where a lower level lets timers through that have expired, an irq_work
  * serves them, all in one interrupt.
  *
+ * For the tick, and for timers that expire in the softirq, an interrupt comes
+ * later at some levels (late.c).
+ *
  * Locking: run queue, then hrtimer_cpu_base. A CPU's level is changed by that
  * CPU only, with interrupts off; the order is protected by the base's lock. A
  * task has at most one timer that has a level, task->timershield.
  */
 #ifdef CONFIG_TIMERSHIELD
 
+#include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/mutex.h>
 
 #include "order.h"
 #include "control.h"
+#include "../tick-sched.h"
 #include "../../sched/timershield.h"
 
 #define CREATE_TRACE_POINTS
@@ -65,7 +70,7 @@ static int ts_level_of(const struct task_struct *p)
 		return TS_LEVEL_DEADLINE;
 #ifdef CONFIG_MACROTICK
 	if (READ_ONCE(p->sched_class) == &macrotick_sched_class)
-		return TS_LEVEL_WINDOW;
+		return READ_ONCE(p->macrotick.pooled) ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
 #endif
 	return MAX_RT_PRIO - prio;
 }
@@ -85,6 +90,8 @@ static int ts_level_of_sleep(const struct task_struct *p)
 		return TS_LEVEL_OWNER;
 	return level;
 }
+
+#include "late.c"
 
 /* The task of a timer that can have a level, or NULL. */
 static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtimer_clock_base *base)
@@ -106,8 +113,10 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
 
-	if (!p || !ts->on || !hrtimer_hres_active(cpu_base))
+	if (!ts->on || !hrtimer_hres_active(cpu_base))
 		return false;
+	if (!p)
+		return ts_keep_tick(timer, cpu_base, matters);
 	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
@@ -127,6 +136,10 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 
 static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
+	if (timer->shield == TS_TICK) {
+		timer->shield = 0;
+		return;
+	}
 	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
 	timer->shield = 0;
 	WRITE_ONCE(container_of(timer, struct hrtimer_sleeper, timer)->task->timershield.base, NULL);
@@ -181,6 +194,10 @@ static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t
 
 	ts_follow_clocks(ts, cpu_base);
 	level = ts_earliest(ts, READ_ONCE(ts->level));
+	if (ts_tick(cpu_base, ts->level) < expires_next) {
+		cpu_base->next_timer = ts_tick_of(cpu_base);
+		expires_next = ts_tick(cpu_base, ts->level);
+	}
 	if (ts->order.earliest[level] >= expires_next)
 		return expires_next;
 	cpu_base->next_timer = ts_first(ts, level);
@@ -212,7 +229,7 @@ static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_
  * Serves expired timers, those of the highest level first. Once that has had
  * something woken up, lower levels wait for the next __schedule().
  */
-static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+static void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
@@ -230,6 +247,16 @@ static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, u
 		this_cpu_inc(ts_stats.stopped);
 }
 
+/* The tick accounts for what the timer's interrupt came into: it is served in no other. */
+static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+{
+	struct hrtimer *tick = ts_tick_of(cpu_base);
+
+	ts_expire_order(cpu_base, now, flags);
+	if (now >= ts_tick(cpu_base, ts_cpu_of(cpu_base)->level))
+		__run_hrtimer(cpu_base, tick->base, tick, &now, flags);
+}
+
 /* What was masked expires first, and has done so already or will do so before anything else. */
 static noinline void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
@@ -238,7 +265,7 @@ static noinline void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu 
 	raw_spin_lock(&cpu_base->lock);
 	first = ts->order.earliest[ts_earliest(ts, ts->level)];
 	/* A CPU that goes offline has nothing to serve, and takes no irq_work any longer. */
-	if (first < cpu_base->expires_next && cpu_base->online) {
+	if (min(first, ts_late(cpu_base, ts->level)) < cpu_base->expires_next && cpu_base->online) {
 		if (first <= ktime_get())
 			irq_work_queue(&ts->work);
 		else
@@ -256,9 +283,11 @@ static noinline void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *t
 	raw_spin_lock(&cpu_base->lock);
 	level = ts_earliest(ts, before);
 	first = ts->order.earliest[level];
-	if (level < ts->level && max(first, 0) == cpu_base->expires_next && cpu_base->online) {
+	if (((level < ts->level && max(first, 0) == cpu_base->expires_next) ||
+	     (ts_late(cpu_base, before) == cpu_base->expires_next &&
+	      ts_late(cpu_base, ts->level) != cpu_base->expires_next)) && cpu_base->online) {
 		this_cpu_inc(ts_stats.masked);
-		trace_timershield_masked(level, ts->level, first);
+		trace_timershield_masked(level, ts->level, cpu_base->expires_next);
 		hrtimer_force_reprogram(cpu_base, 1);
 	}
 	raw_spin_unlock(&cpu_base->lock);
@@ -266,8 +295,8 @@ static noinline void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *t
 
 /*
  * This CPU runs something of another level. If nothing in the order expires
- * before what the event device is programmed for, or then, the device may stay
- * as it is. That is found without the lock: another CPU may be changing the
+ * before what the event device is programmed for, or then, and nothing of late.c
+ * has a say, the device may stay as it is. That is found without the lock: another CPU may be changing the
  * order, but if what it adds or moves expires before what the device is
  * programmed for, it has this CPU's irq_work look again (ts_requeue()), and
  * else the device's interrupt comes first.
@@ -278,7 +307,8 @@ static void ts_change_level(struct ts_cpu *ts, int level)
 	int before = ts->level;
 
 	WRITE_ONCE(ts->level, level);
-	if (READ_ONCE(ts->order.soonest) > cpu_base->expires_next)
+	if (READ_ONCE(ts->order.soonest) > cpu_base->expires_next &&
+	    !ts_is_late(cpu_base, before, level))
 		return;
 	if (level < before)
 		ts_unmask(cpu_base, ts);
@@ -338,7 +368,7 @@ static void ts_work(struct irq_work *work)
 	ts_trace_deferred(ts, now);
 	/* What callbacks start must not program the device: that is done below. */
 	cpu_base->in_hrtirq = 1;
-	ts_expire(cpu_base, now, flags);
+	ts_expire_order(cpu_base, now, flags);
 	cpu_base->in_hrtirq = 0;
 	this_cpu_add(ts_stats.deferred, __this_cpu_read(ts_stats.served) - served);
 	hrtimer_force_reprogram(cpu_base, 1);
@@ -411,6 +441,10 @@ void __timershield_prio_changed(struct task_struct *p, bool running)
 		else
 			irq_work_queue_on(&ts->work, cpu);
 	}
+	/* Timers of the softirq follow its thread. */
+	if (ts->on && p == per_cpu(ksoftirqd, cpu) && cpu_online(cpu) &&
+	    per_cpu(hrtimer_bases, cpu).softirq_expires_next != KTIME_MAX)
+		irq_work_queue_on(&ts->work, cpu);
 	ts_follow(p);
 }
 
@@ -427,9 +461,13 @@ void __timershield_affinity_changed(struct task_struct *p)
 static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
 	struct ts_cpu *ts = ts_cpu_of(from);
-	struct hrtimer *timer;
+	struct hrtimer *timer = ts_tick_of(from);
 	int level;
 
+	if (timer->shield == TS_TICK) {
+		ts_dequeue(timer, timer->base);
+		ts_give_up(timer, &to->clock_base[HRTIMER_BASE_MONOTONIC]);
+	}
 	for (level = 0; level < TS_LEVELS; level++) {
 		while ((timer = ts_first(ts, level))) {
 			int clock = timer->base->index;
@@ -450,7 +488,7 @@ static void ts_fill_from(struct hrtimer_clock_base *base)
 		struct hrtimer *timer = container_of(node, struct hrtimer, node);
 
 		next = timerqueue_iterate_next(node);
-		if (!ts_sleeper(timer, base))
+		if (!ts_sleeper(timer, base) && timer != ts_tick_of(base->cpu_base))
 			continue;
 		timerqueue_del(&base->active, node);
 		if (!ts_enqueue(timer, base, &matters))

@@ -20,6 +20,7 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
+static noinline ktime_t ts_soft_now(const struct hrtimer_cpu_base *cpu_base);
 static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
 static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
 
@@ -53,6 +54,12 @@ static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *c
 	return static_branch_unlikely(&timershield_on) ? ts_next_event(cpu_base, expires_next) : expires_next;
 }
 
+/* When to program the event device for what expires first in the softirq, at @expires. */
+static __always_inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	return static_branch_unlikely(&timershield_on) ? ts_soft_now(cpu_base) : expires;
+}
+
 static __always_inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
 {
 	if (static_branch_unlikely(&timershield_on))
@@ -76,6 +83,7 @@ static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clo
 static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
 static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
+static inline ktime_t timershield_soft(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags) { }
 static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to) { }
 
