@@ -2,7 +2,7 @@
 
 use std::os::fd::AsRawFd;
 
-use macrotick_uapi::Device;
+use macrotick_uapi::{Device, SCHED_TT};
 
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
@@ -203,6 +203,14 @@ pub fn wait_once_bound(ready: Board, log: Log) -> i32 {
 /// A process that is busy for ever under a policy.
 pub fn hog(attr: sys::SchedAttr) -> Child {
     fork(|| match sys::set_sched(0, attr) {
+        Ok(()) => sys::hog(),
+        Err(errno) => errno,
+    })
+}
+
+/// A member of an entity that enters the class by policy, without a job, and is busy for ever.
+pub fn member_hog(entity: &str) -> Check<Child> {
+    member(entity, |_| match sys::set_sched(0, sys::SchedAttr::policy(SCHED_TT)) {
         Ok(()) => sys::hog(),
         Err(errno) => errno,
     })

@@ -1,13 +1,13 @@
 //! Tables on `CLOCK_TAI`: the grid follows the clock, in sync windows and nowhere else.
 
-use macrotick_uapi::{error, state, Device, Get, SCHED_TT};
+use macrotick_uapi::{error, state, Device, Get};
 
 use super::jobs::ensure_regular;
 use super::{is_slow, unit_ns, Scenario};
 use crate::board::{Job, Log};
 use crate::check::{Check, Explain};
-use crate::process::{member, periodic};
-use crate::sys::{self, SchedAttr};
+use crate::process::{member_hog, periodic};
+use crate::sys;
 use crate::table::{Refusal, Table};
 use crate::{ensure, ensure_eq, trace};
 
@@ -50,11 +50,7 @@ fn table(lead: u64) -> Table {
 }
 
 fn hog() -> Check {
-    member("hog", |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
-        Ok(()) => sys::hog(),
-        Err(errno) => errno,
-    })
-    .map(drop)
+    member_hog("hog").map(drop)
 }
 
 /// What the kernel is to do: a grid on `CLOCK_MONOTONIC`, and the offset of `CLOCK_TAI`.

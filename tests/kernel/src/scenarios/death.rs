@@ -6,7 +6,7 @@ use super::jobs::ensure_regular;
 use super::{unit_ns, Scenario};
 use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
-use crate::process::{self, member, periodic, Child, Ended};
+use crate::process::{self, member, member_hog, periodic, Child, Ended};
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
@@ -137,10 +137,7 @@ fn outside_its_window() -> Check {
         let _ = device.wait();
         0
     })?;
-    let unbegun = member("t", |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
-        Ok(()) => sys::hog(),
-        Err(errno) => errno,
-    })?;
+    let unbegun = member_hog("t")?;
     let hog = process::hog(SchedAttr::other());
     let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
     sys::sleep_until(epoch + 20 * u);
@@ -173,10 +170,7 @@ fn under_a_busy_window() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let table = Table::new(100 * u).window("busy", 0, 0, 90 * u, 0).window("t", 0, 91 * u, u, 3);
     table.install(&device)?;
-    member("busy", |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
-        Ok(()) => sys::hog(),
-        Err(errno) => errno,
-    })?;
+    member_hog("busy")?;
     let victims: Vec<Child> = (0..4)
         .map(|_| {
             member("t", |device| {

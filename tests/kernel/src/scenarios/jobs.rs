@@ -5,7 +5,7 @@ use macrotick_uapi::{self as abi, Device, SCHED_TT};
 use super::{is_slow, unit_ns, Scenario};
 use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
-use crate::process::{self, member, periodic};
+use crate::process::{self, member, member_hog, periodic};
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
@@ -64,10 +64,7 @@ fn runtime_beside_a_wakeup() -> Check {
     const CYCLES: u64 = 10;
     let (u, device) = (unit_ns(), Device::open()?);
     Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;
-    member("t", |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
-        Ok(()) => sys::hog(),
-        Err(errno) => errno,
-    })?;
+    member_hog("t")?;
     let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
     process::fork(move || {
         sys::set_timer_slack(1);

@@ -270,20 +270,6 @@ static void stop_astray(struct rq *rq, struct task_struct *p)
 		mt_resched(rq, mt_cpu_of(rq));
 }
 
-static void account_curr(struct rq *rq)
-{
-	struct macrotick_served *entity = rq->curr->macrotick.entity;
-	s64 delta = update_curr_common(rq);
-
-	if (!entity || delta <= 0)
-		return;
-	mt_lock_entity(entity);
-	entity->runtime += delta;
-	mt_unlock_entity(entity);
-	if (unlikely(entity->slice))
-		mt_pool_account(rq->curr, delta);
-}
-
 /* What mt_complete_job() does with the entity's lock. */
 static void complete_job(struct rq *rq, struct task_struct *p)
 {
@@ -397,6 +383,20 @@ static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int f
 {
 	if (mt_first(mt_cpu_of(rq)) != rq->curr)
 		resched_curr(rq);
+}
+
+static void account_curr(struct rq *rq)
+{
+	struct macrotick_served *entity = rq->curr->macrotick.entity;
+	s64 delta = update_curr_common(rq);
+
+	if (!entity || delta <= 0)
+		return;
+	mt_lock_entity(entity);
+	entity->runtime += delta;
+	mt_unlock_entity(entity);
+	if (unlikely(entity->slice))
+		mt_pool_account(rq->curr, delta);
 }
 
 static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
