@@ -9,12 +9,15 @@
  *	  2 .. 100	SCHED_FIFO and SCHED_RR, priorities 1 to 99
  *	101		SCHED_DEADLINE: deadline tasks do not shield themselves
  *			from each other's timers
- *	103		a thread of SCHED_TT in its window
+ *	102		a thread of SCHED_TT in the window of a pool
+ *	103		one in another window, whose job not even the tick disturbs
  *
  * What counts is the effective priority, inherited ones included.
  */
 #ifndef _LINUX_TIMERSHIELD_H
 #define _LINUX_TIMERSHIELD_H
+
+#include <linux/types.h>
 
 struct hrtimer;
 struct hrtimer_clock_base;
@@ -22,6 +25,7 @@ struct sched_class;
 
 #define TS_LEVEL_NORMAL		0
 #define TS_LEVEL_DEADLINE	101
+#define TS_LEVEL_POOL		102
 #define TS_LEVEL_WINDOW		103
 
 /*
@@ -34,5 +38,18 @@ struct timershield_task {
 };
 
 extern const struct sched_class macrotick_sched_class;
+
+#ifdef CONFIG_TIMERSHIELD
+void __timershield_tick(u64 times);
+
+/* Hook of the tick, which has been due so many times. */
+static inline void timershield_tick(u64 times)
+{
+	if (unlikely(times > 1))
+		__timershield_tick(times);
+}
+#else
+static inline void timershield_tick(u64 times) { }
+#endif
 
 #endif /* _LINUX_TIMERSHIELD_H */

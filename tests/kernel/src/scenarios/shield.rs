@@ -2,17 +2,25 @@
 
 use std::sync::atomic::Ordering;
 
+use macrotick_uapi::Device;
+
 use super::{is_slow, unit_ns, Scenario};
 use crate::board::Board;
 use crate::check::{Check, Explain};
-use crate::process::{self, Child};
+use crate::process::{self, member, Child};
 use crate::random::{variation, Random};
 use crate::sys::{self, PiLock, SchedAttr};
+use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("shield_switch", switch),
     Scenario::new("shield_masks", masks).punctual(),
+    Scenario::new("shield_soft", soft).punctual(),
+    Scenario::new("shield_soft_switched_off", soft_switched_off).punctual(),
+    Scenario::new("shield_soft_starves_nobody", soft_starves_nobody),
+    Scenario::new("shield_tick", tick).punctual(),
+    Scenario::new("shield_tick_in_long_windows", tick_in_long_windows).punctual(),
     Scenario::new("shield_response", response).punctual().within(60_000),
     Scenario::new("shield_order", order).punctual(),
     Scenario::new("shield_nothing_lost", nothing_lost).punctual(),
@@ -35,6 +43,7 @@ pub const ALL: &[Scenario] = &[
 
 const SECOND: u64 = 1_000_000_000;
 const SWITCH: &str = "/proc/sys/kernel/timershield";
+const TICK_DELAY: &str = "/proc/sys/kernel/timershield_tick_delay_us";
 
 /// Words of the board: one per process.
 const LOCK: usize = 60;
@@ -181,6 +190,196 @@ fn masks() -> Check {
     ensure!(with <= ticks + 2, "{with} interrupts with TimerShield, {ticks} are ticks");
     let stats = stats()?;
     ensure!(stats.deferred >= 10, "{stats:?}");
+    Ok(())
+}
+
+/// A descriptor that can be read after a while, and then each time that has passed again.
+fn timerfd(first_ns: u64, period_ns: u64) -> Result<i32, i32> {
+    let part = |ns: u64| libc::timespec { tv_sec: 0, tv_nsec: ns as i64 };
+    let times = libc::itimerspec { it_interval: part(period_ns), it_value: part(first_ns) };
+    // SAFETY: a new descriptor, and its times.
+    let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) };
+    if fd < 0 || unsafe { libc::timerfd_settime(fd, 0, &times, std::ptr::null_mut()) } != 0 {
+        return Err(sys::errno());
+    }
+    Ok(fd)
+}
+
+/// A process of SCHED_OTHER with a timer that expires all the time.
+fn flood(period_ns: u64) -> i32 {
+    let Ok(fd) = timerfd(period_ns, period_ns) else { return 1 };
+    let mut expired = 0u64;
+    loop {
+        // SAFETY: reads one number.
+        unsafe { libc::read(fd, (&raw mut expired).cast(), size_of::<u64>()) };
+    }
+}
+
+/// How many interrupts of the timer there are in fifty jobs beside such a process, which runs in between.
+fn interrupts_beside_flood(on: bool) -> Check<u64> {
+    const JOBS: u64 = 50;
+    set(on)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let flood = process::fork(|| flood(u / 2));
+    let t = soon(2);
+    let measured = bound(0, 50, move || {
+        for release in (0..JOBS).map(|job| t + 20 * u * job) {
+            sys::sleep_until(release);
+            let before = timer_interrupts();
+            sys::spin_until(release + 10 * u);
+            board.add(0, timer_interrupts() - before);
+        }
+        0
+    });
+    sys::sleep_until(t + 20 * u * JOBS);
+    succeed([measured])?;
+    flood.kill(SECOND)?;
+    Ok(board.get(0))
+}
+
+fn is_preempt_rt() -> bool {
+    let is = std::fs::exists("/sys/kernel/realtime").is_ok_and(|is| is);
+    if !is {
+        println!("# not without PREEMPT_RT");
+    }
+    is
+}
+
+/// On PREEMPT_RT a thread of low priority serves the timers of ordinary processes.
+fn soft() -> Check {
+    if !is_preempt_rt() {
+        return Ok(());
+    }
+    let (without, with) = (interrupts_beside_flood(false)?, interrupts_beside_flood(true)?);
+    ensure!(with + 40 <= without, "{with} interrupts with TimerShield, {without} without");
+    Ok(())
+}
+
+/// What waits for the softirq's thread waits no longer than without the switch, once that is off. The timer's interrupt
+/// comes between two ticks.
+fn soft_switched_off() -> Check {
+    if !is_preempt_rt() {
+        return Ok(());
+    }
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(4));
+    let t = soon(1);
+    let hog = bound(0, 50, move || {
+        sys::sleep_until(t);
+        timer_interrupts();
+        if timerfd(4 * u, 0).is_err() {
+            return 1;
+        }
+        sys::spin_until(t + u);
+        board.set(0, timer_interrupts());
+        sys::spin_until(t + 7 * u);
+        board.set(1, timer_interrupts());
+        if timerfd(4 * u, 0).is_err() || sys::set_timershield(false).is_err() {
+            return 2;
+        }
+        board.set(2, timer_interrupts());
+        sys::spin_until(t + 18 * u);
+        board.set(3, timer_interrupts());
+        0
+    });
+    succeed([hog])?;
+    let seen: Vec<u64> = (0..4).map(|i| board.get(i)).collect();
+    let (with, without) = (seen[1] - seen[0], seen[3] - seen[2]);
+    ensure_eq!(with, 0, "interrupts while the softirq's timers wait");
+    ensure!((1..=3).contains(&without), "{without} interrupts without");
+    Ok(())
+}
+
+/// An ordinary process wakes up, and has its share, beside a real-time task that never sleeps.
+fn soft_starves_nobody() -> Check {
+    set(true)?;
+    let board = Board::new(1);
+    let t = soon(2);
+    let hog = bound(0, 50, move || {
+        sys::sleep_until(t);
+        sys::spin_until(t + 6 * SECOND);
+        0
+    });
+    let child = process::fork(|| {
+        let _ = sys::set_affinity(0, &[0]);
+        sys::sleep_until(t + SECOND);
+        board.set(0, sys::now_ns());
+        0
+    });
+    sys::sleep_until(t + 6 * SECOND);
+    succeed([hog, child])?;
+    let woke = board.get(0);
+    ensure!(woke < t + 4 * SECOND, "an ordinary process woke up {} ns after its instant", woke - t - SECOND);
+    Ok(())
+}
+
+/// What a hundred jobs of SCHED_TT saw that are busy for so many units, every hundred.
+#[derive(Debug)]
+struct Ticks {
+    /// Interrupts of the timer.
+    interrupts: u64,
+    /// Processor time that the kernel accounted meanwhile, of everybody and of nobody, in per cent of the time that passed.
+    /// Between idle and busy it always loses some.
+    accounted: u64,
+}
+
+fn ticks_in_jobs(on: bool, busy: u64) -> Check<Ticks> {
+    const JOBS: u64 = 100;
+    set(on)?;
+    let (u, board, device) = (unit_ns(), Board::new(2), Device::open()?);
+    Table::single(100 * u, 0, 2 * u, 80 * u).install(&device)?;
+    let child = member("t", |device| {
+        for _ in 0..JOBS {
+            if let Err(errno) = device.wait() {
+                return errno;
+            }
+            let before = timer_interrupts();
+            sys::spin(busy * u);
+            board.add(0, timer_interrupts() - before);
+        }
+        0
+    })?;
+    let (began, before) = (sys::now_ns(), accounted_ns()?);
+    device.start(0).explain("start")?;
+    child.succeed(20 * SECOND)?;
+    let accounted = 100 * (accounted_ns()? - before) / (sys::now_ns() - began);
+    device.remove().explain("remove")?;
+    Ok(Ticks { interrupts: board.get(0), accounted })
+}
+
+/// All that the first line of `/proc/stat` has, in its resolution of 10 ms.
+fn accounted_ns() -> Check<u64> {
+    let text = std::fs::read_to_string("/proc/stat").map_err(|error| error.to_string())?;
+    let first = text.lines().next().unwrap_or_default();
+    Ok(first.split_whitespace().skip(1).take(8).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>() * 10_000_000)
+}
+
+/// A job that is shorter than the tick may be late has no interrupt; the time is accounted afterwards.
+fn tick() -> Check {
+    let (without, with) = (ticks_in_jobs(false, 25)?, ticks_in_jobs(true, 25)?);
+    ensure!(without.interrupts >= 200, "without: {without:?}");
+    ensure_eq!(with.interrupts, 0, "interrupts of the timer");
+    ensure!((without.accounted..=101).contains(&with.accounted), "without: {without:?}, with: {with:?}");
+    Ok(())
+}
+
+/// A longer one has some, as many as the setting says.
+fn tick_in_long_windows() -> Check {
+    let (without, with) = (ticks_in_jobs(false, 70)?, ticks_in_jobs(true, 70)?);
+    ensure!(without.interrupts >= 600, "without: {without:?}");
+    ensure!((80..=220).contains(&with.interrupts), "with: {with:?}");
+    ensure!((without.accounted..=101).contains(&with.accounted), "without: {without:?}, with: {with:?}");
+    let set_delay = |us: &str| std::fs::write(TICK_DELAY, us).map_err(|error| format!("{TICK_DELAY}: {error}"));
+    ensure!(set_delay("20001").is_err() && set_delay("-1").is_err(), "a delay out of bounds is taken");
+    set_delay("20000")?;
+    let never = ticks_in_jobs(true, 70);
+    set_delay("0")?;
+    let always = ticks_in_jobs(true, 70);
+    set_delay("4000")?;
+    let (never, always) = (never?, always?);
+    ensure!(never.interrupts == 0 && always.interrupts >= 600, "late by 20 ms: {never:?}, by nothing: {always:?}");
+    ensure!((without.accounted..=101).contains(&never.accounted), "without: {without:?}, late by 20 ms: {never:?}");
+    ensure!(always.accounted <= 101, "late by nothing: {always:?}");
     Ok(())
 }
 

@@ -35,8 +35,8 @@ tasks (SCHED_FIFO 70) only wake up and sleep again. *Unsynchronised* (figures 5 
 200 and 1000 ms, drawn with equal chances, and any phase. *Synchronised* (figures 7 and 8): periods of 1, 2, 10, 20, 100, 200 and \
 1000 ms, each of which divides the next, all released first at one time zero. *Hostile* (figures 9 and 10): a SCHED_OTHER process of \
 another user than root with timerfds of 1 us, 2 us and so on, which it reads as epoll reports them. At one instruction per \
-nanosecond it cannot read all that expire; how many it reads is told. **timerfd is none of what TimerShield masks yet**: \
-with PREEMPT_RT its timers are soft ones anyway, which cost one interrupt and leave the rest to a thread of low priority. \
+nanosecond it cannot read all that expire; how many it reads is told. With PREEMPT_RT timerfds expire in a thread of low \
+priority: there is one interrupt at a time for them all, and with TimerShield none while something more important runs. \
 *Lowest* (figures 11 and 12): the high task, SCHED_FIFO 75 tasks with periods and phases as in *unsynchronised*, and the \
 measured one (SCHED_FIFO 70, every 0.9 ms, 100 multiplications). Time zero is 300 us after a tick, so that jobs of the high \
 task have none: it would be the same on all kernels.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TimerShield: the switch (timershield=1, kernel.timershield) and the counters
- * (timershield in debugfs).
+ * TimerShield: the switch (timershield=1, kernel.timershield), for how long the
+ * tick waits (kernel.timershield_tick_delay_us), and the counters (timershield in
+ * debugfs).
  */
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
@@ -33,6 +34,9 @@ static int timershield_sysctl(const struct ctl_table *table, int write, void *bu
 	return ret;
 }
 
+/* Beyond, what goes by jiffies would notice. */
+static unsigned int longest_tick_delay_us = 20000;
+
 static struct ctl_table timershield_sysctls[] = {
 	{
 		.procname	= "timershield",
@@ -41,6 +45,15 @@ static struct ctl_table timershield_sysctls[] = {
 		.proc_handler	= timershield_sysctl,
 		.extra1		= SYSCTL_ZERO,
 		.extra2		= SYSCTL_ONE,
+	},
+	{
+		.procname	= "timershield_tick_delay_us",
+		.data		= &timershield_tick_delay_us,
+		.maxlen		= sizeof(unsigned int),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ZERO,
+		.extra2		= &longest_tick_delay_us,
 	},
 };
 

@@ -18,6 +18,8 @@ struct ts_stats {
 
 DECLARE_PER_CPU(struct ts_stats, ts_stats);
 
+extern unsigned int timershield_tick_delay_us;
+
 void timershield_init(void);
 bool timershield_get(void);
 void timershield_set(bool on);

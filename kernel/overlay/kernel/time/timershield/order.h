@@ -33,6 +33,7 @@ struct ts_order {
 	unsigned int		nr;		/* timers in all queues */
 	unsigned int		groups;		/* those with timers, a bit each */
 	ktime_t			soonest;	/* when the first of all expires, on CLOCK_MONOTONIC */
+	unsigned int		soonest_level;	/* its level */
 	ktime_t			offset[TS_CLOCKS];
 	u8			levels[TS_GROUPS];	/* by group: those with timers, a bit each */
 	u8			best[TS_GROUPS];	/* by group: the level that expires first */
@@ -74,8 +75,10 @@ static inline void ts_put_first(struct ts_order *o, struct timerqueue_node *node
 	o->levels[group] |= BIT(level % TS_FAN);
 	o->groups |= BIT(group);
 	o->best[group] = level < best ? ts_earlier(o, level, best) : ts_earlier(o, best, level);
-	if (expires < o->soonest)
+	if (expires < o->soonest) {
+		WRITE_ONCE(o->soonest_level, level);
 		WRITE_ONCE(o->soonest, expires);
+	}
 }
 
 /* The last timer is gone. */
@@ -92,18 +95,20 @@ static inline void ts_clear(struct ts_order *o, unsigned int level)
 /* What the tree says of a group, after a change in one of its levels. */
 static inline void ts_update_group(struct ts_order *o, unsigned int group)
 {
-	ktime_t soonest = TS_NEVER;
 	unsigned long groups;
+	unsigned int soonest;
 
 	o->best[group] = ts_earliest_of(o, group * TS_FAN, group, o->levels[group]);
 	if (o->levels[group])
 		o->groups |= BIT(group);
 	else
 		o->groups &= ~BIT(group);
+	soonest = o->best[group];
 	for (groups = o->groups; groups; groups &= groups - 1)
-		soonest = min(soonest, o->earliest[o->best[__ffs(groups)]]);
-	/* At once: ts_change_level() reads it without the lock. */
-	WRITE_ONCE(o->soonest, soonest);
+		soonest = ts_earlier(o, soonest, o->best[__ffs(groups)]);
+	/* At once: ts_stays() reads them without the lock. */
+	WRITE_ONCE(o->soonest_level, soonest);
+	WRITE_ONCE(o->soonest, o->earliest[soonest]);
 }
 
 static inline void ts_update_level(struct ts_order *o, unsigned int level)
@@ -248,8 +253,10 @@ static inline void ts_order_set_offset(struct ts_order *o, unsigned int clock, k
 	if (o->offset[clock] == offset)
 		return;
 	o->offset[clock] = offset;
-	for (level = 0; o->nr && level < TS_LEVELS; level++)
-		ts_update_level(o, level);
+	for (level = 0; level < TS_LEVELS; level++) {
+		if (o->clocks[level])
+			ts_update_level(o, level);
+	}
 }
 
 #endif /* _KERNEL_TIME_TIMERSHIELD_ORDER_H */

@@ -22,17 +22,22 @@
  * Where a lower level lets timers through that have expired, an irq_work
  * serves them, all in one interrupt.
  *
+ * For the tick, and for timers that expire in the softirq, an interrupt comes
+ * later at some levels (late.c).
+ *
  * Locking: run queue, then hrtimer_cpu_base. A CPU's level is changed by that
  * CPU only, with interrupts off; the order is protected by the base's lock. A
  * task has at most one timer that has a level, task->timershield.
  */
 #ifdef CONFIG_TIMERSHIELD
 
+#include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/mutex.h>
 
 #include "order.h"
 #include "control.h"
+#include "../tick-sched.h"
 #include "../../sched/timershield.h"
 
 #define CREATE_TRACE_POINTS
@@ -42,7 +47,9 @@ struct ts_cpu {
 	struct ts_order	order;
 	int		level;	/* timers below it are masked */
 	bool		on;	/* timers are taken into the order */
+	bool		held;	/* the tick may have waited for a job to end */
 	unsigned int	seq;	/* of the clocks' offsets that the order has */
+	struct hrtimer	*tick;
 	struct irq_work	work;	/* have another look at the level, serve, program the device */
 };
 
@@ -65,7 +72,7 @@ static int ts_level_of(const struct task_struct *p)
 		return TS_LEVEL_DEADLINE;
 #ifdef CONFIG_MACROTICK
 	if (READ_ONCE(p->sched_class) == &macrotick_sched_class)
-		return TS_LEVEL_WINDOW;
+		return READ_ONCE(p->macrotick.pooled) ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
 #endif
 	return MAX_RT_PRIO - prio;
 }
@@ -85,6 +92,8 @@ static int ts_level_of_sleep(const struct task_struct *p)
 		return TS_LEVEL_OWNER;
 	return level;
 }
+
+#include "late.c"
 
 /* The task of a timer that can have a level, or NULL. */
 static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtimer_clock_base *base)
@@ -124,8 +133,10 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
 
-	if (!p || !ts->on || !hrtimer_hres_active(cpu_base))
+	if (!ts->on || !hrtimer_hres_active(cpu_base))
 		return false;
+	if (!p)
+		return ts_keep_tick(timer, cpu_base, matters);
 	ts_follow_clocks(ts, cpu_base);
 	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
@@ -146,6 +157,10 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 
 static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
+	if (timer->shield == TS_TICK) {
+		timer->shield = 0;
+		return;
+	}
 	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
 	timer->shield = 0;
 	WRITE_ONCE(container_of(timer, struct hrtimer_sleeper, timer)->task->timershield.base, NULL);
@@ -168,6 +183,15 @@ static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expir
 	return min(expires, max(first, 0));
 }
 
+/* When the first of all expires, whatever the CPU's level is or becomes meanwhile. */
+static noinline ktime_t ts_soonest(struct hrtimer_cpu_base *cpu_base)
+{
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+
+	ts_follow_clocks(ts, cpu_base);
+	return ts->order.soonest;
+}
+
 static struct hrtimer *ts_first(struct ts_cpu *ts, int level)
 {
 	struct timerqueue_node *node = ts->order.first[level];
@@ -178,10 +202,15 @@ static struct hrtimer *ts_first(struct ts_cpu *ts, int level)
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	int level;
+	int level = READ_ONCE(ts->level);
+	ktime_t tick = ts_tick(cpu_base, level);
 
 	ts_follow_clocks(ts, cpu_base);
-	level = ts_earliest(ts, READ_ONCE(ts->level));
+	if (tick < expires_next) {
+		cpu_base->next_timer = ts->tick;
+		expires_next = tick;
+	}
+	level = ts_earliest(ts, level);
 	if (ts->order.earliest[level] >= expires_next)
 		return expires_next;
 	cpu_base->next_timer = ts_first(ts, level);
@@ -213,7 +242,7 @@ static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_
  * Serves expired timers, those of the highest level first. Once that has had
  * something woken up, lower levels wait for the next __schedule().
  */
-static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+static noinline void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
@@ -231,6 +260,20 @@ static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, u
 		this_cpu_inc(ts_stats.stopped);
 }
 
+/* The tick accounts for what the timer's interrupt came into: it is served in no other. */
+static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+{
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	struct hrtimer *tick = ts->tick;
+
+	ts_expire_order(cpu_base, now, flags);
+	if (now < ts_tick(cpu_base, ts->level))
+		return;
+	ts->held |= ts->level == TS_LEVEL_WINDOW;
+	__run_hrtimer(cpu_base, tick->base, tick, &now, flags);
+	ts->held = false;
+}
+
 /* What was masked expires first, and has done so already or will do so before anything else. */
 static noinline void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
@@ -239,7 +282,7 @@ static noinline void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu 
 	raw_spin_lock(&cpu_base->lock);
 	first = ts->order.earliest[ts_earliest(ts, ts->level)];
 	/* A CPU that goes offline has nothing to serve, and takes no irq_work any longer. */
-	if (first < cpu_base->expires_next && cpu_base->online) {
+	if (min(first, ts_late(cpu_base, ts->level)) < cpu_base->expires_next && cpu_base->online) {
 		if (first <= ktime_get())
 			irq_work_queue(&ts->work);
 		else
@@ -248,7 +291,7 @@ static noinline void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu 
 	raw_spin_unlock(&cpu_base->lock);
 }
 
-/* The event device may be programmed for a timer that is masked now. */
+/* The event device may be programmed for a timer that is masked now, or that can wait. */
 static noinline void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
 {
 	ktime_t first;
@@ -257,34 +300,62 @@ static noinline void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *t
 	raw_spin_lock(&cpu_base->lock);
 	level = ts_earliest(ts, before);
 	first = ts->order.earliest[level];
-	if (level < ts->level && max(first, 0) == cpu_base->expires_next && cpu_base->online) {
+	if (((level < ts->level && first != TS_NEVER && max(first, 0) == cpu_base->expires_next) ||
+	     (ts_late(cpu_base, before) == cpu_base->expires_next &&
+	      ts_late(cpu_base, ts->level) != cpu_base->expires_next)) && cpu_base->online) {
 		this_cpu_inc(ts_stats.masked);
-		trace_timershield_masked(level, ts->level, first);
+		trace_timershield_masked(level, ts->level, cpu_base->expires_next);
 		hrtimer_force_reprogram(cpu_base, 1);
 	}
 	raw_spin_unlock(&cpu_base->lock);
 }
 
-/*
- * This CPU runs something of another level. If nothing in the order expires
- * before what the event device is programmed for, or then, the device may stay
- * as it is. That is found without the lock: another CPU may be changing the
- * order, but if what it adds or moves expires before what the device is
- * programmed for, it has this CPU's irq_work look again (ts_requeue()), and
- * else the device's interrupt comes first.
- */
-static void ts_change_level(struct ts_cpu *ts, int level)
+/* This CPU has changed its level. */
+static noinline void ts_look(int before)
 {
 	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
-	int before = ts->level;
+	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
 
-	WRITE_ONCE(ts->level, level);
-	if (READ_ONCE(ts->order.soonest) > cpu_base->expires_next)
-		return;
-	if (level < before)
+	ts->held |= before == TS_LEVEL_WINDOW;
+	if (ts->level < before)
 		ts_unmask(cpu_base, ts);
 	else
 		ts_mask(cpu_base, ts, before);
+}
+
+/*
+ * Whether the event device may stay as it is at another level: at a lower one, if
+ * nothing expires before what it is programmed for; at a higher one, if it is
+ * programmed for nothing of the order, or for what is not masked then either; and
+ * if neither the softirq nor the tick has a say. That is found without the lock:
+ * another CPU may be changing the order, but if what it adds or moves expires
+ * before what the device is programmed for, it has this CPU's irq_work look again
+ * (ts_requeue()), and else the device's interrupt comes first.
+ */
+static __always_inline bool ts_stays(int before, int level)
+{
+	ktime_t soonest = this_cpu_read(ts_cpus.order.soonest);
+	ktime_t expires_next = this_cpu_read(hrtimer_bases.expires_next);
+
+	if (this_cpu_read(hrtimer_bases.softirq_expires_next) <= expires_next)
+		return false;
+	if (level < before)
+		return soonest >= expires_next && before != TS_LEVEL_WINDOW;
+	if (level == TS_LEVEL_WINDOW)
+		return false;
+	return soonest > expires_next || (int)this_cpu_read(ts_cpus.order.soonest_level) >= level;
+}
+
+/* This CPU runs something, perhaps of another level. */
+static __always_inline void ts_set_level(int level)
+{
+	int before = this_cpu_read(ts_cpus.level);
+
+	if (level == before)
+		return;
+	this_cpu_write(ts_cpus.level, level);
+	if (!ts_stays(before, level))
+		ts_look(before);
 }
 
 /**
@@ -296,12 +367,8 @@ static void ts_change_level(struct ts_cpu *ts, int level)
  */
 void __timershield_run(struct task_struct *next)
 {
-	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
-	int level = ts_level_of(next);
-
 	/* Amid the switch, too: an empty order has nothing to mask. */
-	if (level != ts->level)
-		ts_change_level(ts, level);
+	ts_set_level(ts_level_of(next));
 }
 
 static void ts_trace_deferred(struct ts_cpu *ts, ktime_t now)
@@ -314,6 +381,7 @@ static void ts_trace_deferred(struct ts_cpu *ts, ktime_t now)
 
 static void ts_refresh_level(struct ts_cpu *ts)
 {
+	ts->held |= ts->level == TS_LEVEL_WINDOW;
 	WRITE_ONCE(ts->level, ts->on ? ts_level_of(current) : TS_LEVEL_NORMAL);
 }
 
@@ -327,7 +395,7 @@ static void ts_work(struct irq_work *work)
 	ktime_t now;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	/* Where irq_work has no interrupt of its own, the tick is served just now, and the rest after it. */
+	/* Where irq_work has no interrupt of its own the tick is serving, whose interrupt then looks at the rest. */
 	if (unlikely(!cpu_base->online || cpu_base->in_hrtirq)) {
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 		return;
@@ -339,7 +407,7 @@ static void ts_work(struct irq_work *work)
 	ts_trace_deferred(ts, now);
 	/* What callbacks start must not program the device: that is done below. */
 	cpu_base->in_hrtirq = 1;
-	ts_expire(cpu_base, now, flags);
+	ts_expire_order(cpu_base, now, flags);
 	cpu_base->in_hrtirq = 0;
 	this_cpu_add(ts_stats.deferred, __this_cpu_read(ts_stats.served) - served);
 	hrtimer_force_reprogram(cpu_base, 1);
@@ -364,7 +432,7 @@ static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *bas
 /*
  * The level of a pending timer may be another one, or it must not have one any
  * longer. In between the order may be empty, and the CPU find that it need not
- * look at it (ts_change_level()): then there is an irq_work for what has moved.
+ * look at it (ts_stays()): then there is an irq_work for what has moved.
  */
 static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
@@ -408,10 +476,14 @@ void __timershield_prio_changed(struct task_struct *p, bool running)
 
 	if (running && ts->on && level != READ_ONCE(ts->level)) {
 		if (cpu == smp_processor_id())
-			ts_change_level(ts, level);
+			ts_set_level(level);
 		else
 			irq_work_queue_on(&ts->work, cpu);
 	}
+	/* Timers of the softirq follow its thread. */
+	if (ts->on && p == per_cpu(ksoftirqd, cpu) && cpu_online(cpu) &&
+	    per_cpu(hrtimer_bases, cpu).softirq_expires_next != KTIME_MAX)
+		irq_work_queue_on(&ts->work, cpu);
 	ts_follow(p);
 }
 
@@ -428,9 +500,13 @@ void __timershield_affinity_changed(struct task_struct *p)
 static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
 	struct ts_cpu *ts = ts_cpu_of(from);
-	struct hrtimer *timer;
+	struct hrtimer *timer = ts->tick;
 	int level;
 
+	if (timer->shield == TS_TICK) {
+		ts_dequeue(timer, timer->base);
+		ts_give_up(timer, &to->clock_base[HRTIMER_BASE_MONOTONIC]);
+	}
 	for (level = 0; level < TS_LEVELS; level++) {
 		while ((timer = ts_first(ts, level))) {
 			int clock = timer->base->index;
@@ -451,7 +527,7 @@ static void ts_fill_from(struct hrtimer_clock_base *base)
 		struct hrtimer *timer = container_of(node, struct hrtimer, node);
 
 		next = timerqueue_iterate_next(node);
-		if (!ts_sleeper(timer, base))
+		if (!ts_sleeper(timer, base) && timer != ts_tick_of(base->cpu_base))
 			continue;
 		timerqueue_del(&base->active, node);
 		if (!ts_enqueue(timer, base, &matters))
@@ -542,6 +618,7 @@ void __init timershield_init(void)
 		struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
 
 		ts_order_init(&ts->order);
+		ts->tick = &tick_get_tick_sched(cpu)->sched_timer;
 		ts->work = IRQ_WORK_INIT_HARD(ts_work);
 	}
 }

@@ -20,6 +20,8 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
+static noinline ktime_t ts_soonest(struct hrtimer_cpu_base *cpu_base);
+static noinline ktime_t ts_soft_now(const struct hrtimer_cpu_base *cpu_base);
 static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags);
 static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to);
 
@@ -47,10 +49,22 @@ static __always_inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_bas
 	return static_branch_unlikely(&timershield_on) ? ts_next(cpu_base, expires) : expires;
 }
 
-/* The same, and notes the timer as the CPU's next one. */
+/* When the first timer kept here expires, whether or not it matters now. */
+static __always_inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_base)
+{
+	return static_branch_unlikely(&timershield_on) ? ts_soonest(cpu_base) : KTIME_MAX;
+}
+
+/* The earlier of @expires_next and the first that matters, which is noted as the CPU's next timer. */
 static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
 {
 	return static_branch_unlikely(&timershield_on) ? ts_next_event(cpu_base, expires_next) : expires_next;
+}
+
+/* When to program the event device for what expires first in the softirq, at @expires. */
+static __always_inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	return static_branch_unlikely(&timershield_on) ? ts_soft_now(cpu_base) : expires;
 }
 
 static __always_inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
@@ -76,6 +90,8 @@ static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clo
 static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
 static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
+static inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_base) { return KTIME_MAX; }
+static inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
 static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags) { }
 static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to) { }
 

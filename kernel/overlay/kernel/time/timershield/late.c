@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TimerShield: timers without a level, for which an interrupt comes later than
+ * they expire while it would disturb. Included by shield.c.
+ *
+ * Those of the softirq: on PREEMPT_RT a thread serves them, ksoftirqd, which
+ * cannot run while the CPU's level is above its own. They stay in their bases;
+ * an interrupt that comes for something else finds them expired.
+ *
+ * The tick: a job of SCHED_TT in its window ends before the tick comes, if it is
+ * short enough. The tick catches up with what it missed. It is in no queue, as
+ * the first of a queue decides whether what is started behind it gets an
+ * interrupt.
+ */
+
+/* The fair class gets its share only once one of its tasks has been woken up. */
+#define TS_SOFT_DELAY	(50 * NSEC_PER_MSEC)
+
+/* The duties of the tick can wait for a few of its periods (kernel.timershield_tick_delay_us). */
+unsigned int timershield_tick_delay_us = 4000;
+
+/* timer->shield of the tick */
+#define TS_TICK		255
+
+static bool ts_masks_soft(const struct hrtimer_cpu_base *cpu_base, int level)
+{
+	const struct task_struct *p = per_cpu(ksoftirqd, cpu_base->cpu);
+
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && ts_cpu_of(cpu_base)->on && p && level > ts_level_of(p);
+}
+
+/* When to have an interrupt for what expires first in the softirq, at a level. */
+static ktime_t ts_soft(const struct hrtimer_cpu_base *cpu_base, int level)
+{
+	ktime_t expires = cpu_base->softirq_expires_next;
+
+	return ts_masks_soft(cpu_base, level) ? ktime_add_safe(expires, TS_SOFT_DELAY) : expires;
+}
+
+static noinline ktime_t ts_soft_now(const struct hrtimer_cpu_base *cpu_base)
+{
+	return ts_soft(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level));
+}
+
+static struct hrtimer *ts_tick_of(const struct hrtimer_cpu_base *cpu_base)
+{
+	return ts_cpu_of(cpu_base)->tick;
+}
+
+/* When to have an interrupt for the tick, at a level. It is on CLOCK_MONOTONIC. */
+static noinline ktime_t ts_tick(const struct hrtimer_cpu_base *cpu_base, int level)
+{
+	const struct hrtimer *tick = ts_tick_of(cpu_base);
+	ktime_t expires = hrtimer_get_expires(tick);
+
+	if (tick->shield != TS_TICK)
+		return KTIME_MAX;
+	if (level != TS_LEVEL_WINDOW)
+		return expires;
+	return ktime_add_safe(expires, (u64)READ_ONCE(timershield_tick_delay_us) * NSEC_PER_USEC);
+}
+
+/* Whether the timer is the tick, which is kept out of its queue. */
+static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base, bool *matters)
+{
+	if (timer != ts_tick_of(cpu_base))
+		return false;
+	timer->shield = TS_TICK;
+	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
+	*matters = ts_tick(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level)) < cpu_base->expires_next;
+	return true;
+}
+
+/* When to have one for any of them. */
+static noinline ktime_t ts_late(const struct hrtimer_cpu_base *cpu_base, int level)
+{
+	return min(ts_soft(cpu_base, level), ts_tick(cpu_base, level));
+}
+
+/**
+ * __timershield_tick - the tick, which is being served, was due several times
+ * @times: so many; it accounts for one of them
+ *
+ * Where it had to wait, a job was running meanwhile. Nobody looked whether that
+ * was in user mode; like cputime_adjust() for tasks without samples, say so.
+ */
+void __timershield_tick(u64 times)
+{
+	if (this_cpu_read(ts_cpus.held) && !vtime_accounting_enabled_this_cpu())
+		kcpustat_this_cpu->cpustat[CPUTIME_USER] += (times - 1) * TICK_NSEC;
+}
