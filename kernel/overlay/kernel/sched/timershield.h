@@ -10,6 +10,7 @@
 DECLARE_STATIC_KEY_FALSE(timershield_on);
 
 void __timershield_run(struct task_struct *next);
+void __timershield_expect(struct task_struct *next);
 void __timershield_prio_changed(struct task_struct *p, bool running);
 void __timershield_affinity_changed(struct task_struct *p);
 
@@ -18,6 +19,13 @@ static inline void timershield_run(struct task_struct *next)
 {
 	if (static_branch_unlikely(&timershield_on))
 		__timershield_run(next);
+}
+
+/* Hook of SCHED_TT: @next is what its CPU is going to run. */
+static inline void timershield_expect(struct task_struct *next)
+{
+	if (static_branch_unlikely(&timershield_on))
+		__timershield_expect(next);
 }
 
 static inline void timershield_prio_changed(struct task_struct *p, bool running)
@@ -40,6 +48,7 @@ static inline void timershield_fork(struct task_struct *p)
 #else
 
 static inline void timershield_run(struct task_struct *next) { }
+static inline void timershield_expect(struct task_struct *next) { }
 static inline void timershield_prio_changed(struct task_struct *p, bool running) { }
 static inline void timershield_affinity_changed(struct task_struct *p) { }
 static inline void timershield_fork(struct task_struct *p) { }

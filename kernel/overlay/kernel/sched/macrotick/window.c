@@ -315,6 +315,8 @@ void mt_resched(struct rq *rq, struct mt_cpu *c)
 		return;
 	if (ours && curr->macrotick.linked && !test_tsk_need_resched(curr))
 		curr->macrotick.entity->preemptions++;
+	if (first)
+		timershield_expect(first);
 	resched_curr(rq);
 }
 

@@ -17,7 +17,8 @@
  *   - follows the task that __schedule() picks, and changes of the priority of
  *     the running one,
  *   - rises to the level of a timer that was served and had something woken up,
- *     so that the rest waits until __schedule() has decided.
+ *     or to that of the thread whose window begins, so that the rest waits until
+ *     __schedule() has decided.
  *
  * Where a lower level lets timers through that have expired, an irq_work
  * serves them, all in one interrupt.
@@ -253,8 +254,11 @@ static noinline void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t 
 
 		if (need_resched())
 			WRITE_ONCE(ts->level, level);
-		if (!all)
-			now = ktime_get();
+		if (all)
+			continue;
+		/* They can be many, and the beginning of a window does not wait for them. */
+		now = ktime_get();
+		__hrtimer_run_queues(cpu_base, now, flags, HRTIMER_ACTIVE_HARD);
 	}
 	if (level >= 0 && need_resched())
 		this_cpu_inc(ts_stats.stopped);
@@ -369,6 +373,22 @@ void __timershield_run(struct task_struct *next)
 {
 	/* Amid the switch, too: an empty order has nothing to mask. */
 	ts_set_level(ts_level_of(next));
+}
+
+/**
+ * __timershield_expect - a CPU is going to run a task
+ * @next: the task, on that CPU's run queue, which is locked
+ *
+ * If what found that out is a timer of this CPU, timers below the task wait
+ * although they have expired at the same time.
+ */
+void __timershield_expect(struct task_struct *next)
+{
+	int level = ts_level_of(next);
+
+	if (task_cpu(next) == smp_processor_id() && this_cpu_ptr(&hrtimer_bases)->in_hrtirq &&
+	    level > this_cpu_read(ts_cpus.level))
+		this_cpu_write(ts_cpus.level, level);
 }
 
 static void ts_trace_deferred(struct ts_cpu *ts, ktime_t now)
