@@ -51,6 +51,7 @@ fn hidden_verb() -> Option<ExitCode> {
         macrotick_node::background::VERB => Some(macrotick_node::background::main()),
         verb @ (bench::cost::guest::CROSS | bench::cost::guest::INSTALL) => Some(bench::cost::guest::main(verb)),
         bench::timershield::guest::RUN => Some(bench::timershield::guest::main()),
+        bench::timershield::window_guest::RUN => Some(bench::timershield::window_guest::main()),
         "guest" => macrotick_lab::guest::main(),
         _ => None,
     }

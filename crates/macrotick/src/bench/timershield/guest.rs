@@ -32,7 +32,7 @@ pub struct Board {
     begins: Gate,
     zero_ns: AtomicU64,
     /// What the measured task saw.
-    samples: [AtomicU64; SAMPLES],
+    pub samples: [AtomicU64; SAMPLES],
     /// How often the hostile process has read a timer, and how often those had expired.
     reads: AtomicU64,
     expirations: AtomicU64,
@@ -77,10 +77,7 @@ fn run(request: &Request) -> Result<(), String> {
     // SAFETY: atomic words.
     let board: &'static Board = unsafe { process::share()? };
     let samples = &board.samples[..samples as usize];
-    let mut children = Vec::new();
-    for task in workload.others(size) {
-        children.push(process::fork(|| rehearsed(board, task.priority, |zero| repeat(&task, zero)))?);
-    }
+    let mut children = begin_tasks(&workload.others(size), board)?;
     let timers = workload.timers(size);
     if !timers.is_empty() {
         children.push(process::fork(|| hostile::run(&timers, board))?);
@@ -91,7 +88,8 @@ fn run(request: &Request) -> Result<(), String> {
         _ => respond(&measured, zero, samples),
     };
     let child = process::fork(|| rehearsed(board, measured.priority, body))?;
-    begin(board, children.len() as u32 + 1);
+    let zero = gather(board, children.len() as u32 + 1);
+    release(board, zero);
     process::wait(child)?;
     children.into_iter().for_each(process::kill);
     println!("reads {}", board.reads.load(Ordering::SeqCst));
@@ -100,18 +98,28 @@ fn run(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
+/// Processes that repeat these tasks, from time zero.
+pub fn begin_tasks(tasks: &[Task], board: &'static Board) -> Result<Vec<i32>, String> {
+    let begin = |task: &Task| process::fork(|| rehearsed(board, task.priority, |zero| repeat(task, zero)));
+    tasks.iter().map(begin).collect()
+}
+
 /// Sets TimerShield's switch, where there is one.
-fn switch(variant: Variant) -> Result<(), String> {
+pub fn switch(variant: Variant) -> Result<(), String> {
     let Some(on) = variant.switch() else { return Ok(()) };
     fs::write(SWITCH, if on { "1" } else { "0" }).map_err(|error| format!("{SWITCH}: {error}"))
 }
 
-/// Waits for so many processes and tells them time zero.
-fn begin(board: &Board, processes: u32) {
+/// Waits until so many processes have prepared; returns a time zero.
+pub fn gather(board: &Board, processes: u32) -> u64 {
     while board.ready.load(Ordering::SeqCst) < processes {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    let zero = (now_ns() + DELAY_NS).next_multiple_of(MS) + OFF_THE_TICK_NS;
+    (now_ns() + DELAY_NS).next_multiple_of(MS) + OFF_THE_TICK_NS
+}
+
+/// Tells them time zero.
+pub fn release(board: &Board, zero: u64) {
     board.zero_ns.store(zero, Ordering::SeqCst);
     board.begins.open();
 }
@@ -133,17 +141,22 @@ impl Board {
 
 /// Becomes a task under SCHED_FIFO that has all its pages, and runs when time zero is known.
 fn rehearsed(board: &Board, priority: u8, body: impl FnOnce(u64) -> Result<(), String>) -> Result<(), String> {
+    lock_memory()?;
     let parameter = libc::sched_param { sched_priority: i32::from(priority) };
-    // SAFETY: locks what is mapped, shared memory included; reads one structure.
-    unsafe {
-        if libc::mlockall(libc::MCL_CURRENT) != 0 {
-            return Err(process::last_error("mlockall"));
-        }
-        if libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) != 0 {
-            return Err(process::last_error("sched_setscheduler"));
-        }
+    // SAFETY: reads one structure.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } != 0 {
+        return Err(process::last_error("sched_setscheduler"));
     }
     body(board.join())
+}
+
+/// Has all pages that are mapped, shared memory included.
+pub fn lock_memory() -> Result<(), String> {
+    // SAFETY: passes a number.
+    match unsafe { libc::mlockall(libc::MCL_CURRENT) } {
+        0 => Ok(()),
+        _ => Err(process::last_error("mlockall")),
+    }
 }
 
 /// A job at every release, for ever.
@@ -182,7 +195,8 @@ fn count(task: &Task, zero: u64, samples: &[AtomicU64]) -> Result<(), String> {
     Ok(())
 }
 
-fn now_ns() -> u64 {
+/// The clock of all instants, CLOCK_MONOTONIC.
+pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec; the clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
