@@ -2,11 +2,14 @@
 //!
 //! It shares no code with the solvers, and reads a table as the kernel does: window by window. What it checks is
 //! written down in `docs/system-yaml.md`; each broken rule is one [`Violation`].
+//!
+//! What is not time-triggered has no plan to replay: [`servers`] analyses response times in groups instead.
 
 mod chains;
 mod jobs;
 mod parallel;
 mod pools;
+pub mod servers;
 mod sync;
 mod text;
 mod violation;

@@ -1,0 +1,270 @@
+//! One more container on a host whose groups run.
+//!
+//! Only what can change is computed: the container's own group and those below it, on one CPU after the other. Groups
+//! above it are not touched by it, whatever it does; that is what their priority and its budget are for.
+
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+use super::analysis::{analyse_server, budgets_above, names_above};
+use super::budget::{no_budget, set, Place};
+use super::supply::CpuTime;
+use super::{
+    order, sums, validate, Group, GroupTask, Host, HostError, Refusal, Server, ServersError, Slot, TaskAnalysis,
+    TaskOrder,
+};
+
+/// A container that asks to be admitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// Its name, and that of its group.
+    pub name: String,
+    /// How bad its failure would be.
+    pub criticality: u32,
+    /// Its group priority; `None`: by criticality.
+    pub priority: Option<u32>,
+    /// Its CPU; `None`: the one on which the least budget has to be given.
+    pub cpu: Option<u32>,
+    /// Its budget; `None`: the least with which its tasks meet their deadlines.
+    pub budget: Option<Duration>,
+    /// Whether it may get more budget when others are admitted above it.
+    pub may_grow: bool,
+    /// Its tasks.
+    pub tasks: Vec<GroupTask>,
+    /// Who orders its tasks.
+    pub order: TaskOrder,
+    /// The slot that it needs on the network.
+    pub slot: Option<Duration>,
+}
+
+/// That a container is admitted, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// Its CPU.
+    pub cpu: u32,
+    /// Its group priority.
+    pub priority: u32,
+    /// Its budget.
+    pub budget: Duration,
+    /// The worst case of each of its tasks.
+    pub tasks: Vec<TaskAnalysis>,
+    /// What has to change for it, before it starts; mostly nothing.
+    pub changes: Vec<Change>,
+    /// The host with it, to admit the next one to.
+    pub host: Host,
+}
+
+/// What has to change for a container to be admitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+#[allow(missing_docs)] // The fields are what there was and what there is to be.
+pub enum Change {
+    /// A group below it gets more budget.
+    Budget { group: String, cpu: u32, from: Duration, to: Duration },
+    /// A group gets another priority, as there is none left between two neighbours. Their order stays.
+    Priority { group: String, from: u32, to: u32 },
+}
+
+/// Whether one more container fits on a host, and with which parameters.
+///
+/// The groups of the host keep what they have, but for the budgets of those below the container that may grow and would
+/// miss otherwise. Nothing of the host is analysed that the container cannot touch: that the host is feasible without
+/// it, [`analyse`](super::analyse) says.
+///
+/// # Errors
+///
+/// A host or container that makes no sense; or why it is refused: for each CPU that was tried the tasks that would miss
+/// (its own or those of groups below) or the sum that would be exceeded; or the network's sum.
+pub fn admit(host: &Host, container: &Container) -> Result<Admission, ServersError> {
+    validate::host(host)?;
+    validate_container(host, container)?;
+    let mut host = host.clone();
+    take_slot(&mut host, container)?;
+    let renumbered = insert(&mut host, container)?;
+    let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.cpu).filter(|&cpu| may_use(container, cpu)).collect();
+    let mut refusals = Vec::new();
+    let mut best: Option<(Duration, Admission)> = None;
+    for cpu in cpus {
+        match on_cpu(host.clone(), container, cpu) {
+            Ok(mut admission) => {
+                let cost = cost(&admission);
+                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    admission.changes.splice(0..0, renumbered.iter().cloned());
+                    best = Some((cost, admission));
+                }
+            }
+            Err(reasons) => refusals.extend(reasons),
+        }
+    }
+    best.map(|(_, admission)| admission).ok_or(ServersError::Refused(refusals))
+}
+
+fn validate_container(host: &Host, container: &Container) -> Result<(), HostError> {
+    let name = &container.name;
+    if host.groups.iter().any(|group| group.name == *name) {
+        return Err(HostError::Twice { what: format!("groups `{name}`") });
+    }
+    if container.tasks.is_empty() && container.budget.is_none() {
+        return Err(HostError::NothingAsked { container: name.clone() });
+    }
+    if let Some(cpu) = container.cpu {
+        validate::known(host, &format!("container `{name}`"), cpu)?;
+    }
+    if let Some(budget) = container.budget {
+        validate::budget(host, name, budget)?;
+    }
+    if let Some(priority) = container.priority {
+        validate::priority(&format!("the priority of container `{name}`"), priority)?;
+        if let Some(other) = host.groups.iter().find(|group| group.priority == priority) {
+            return Err(HostError::SamePriority { group: name.clone(), other: other.name.clone(), priority });
+        }
+    }
+    validate::tasks(host, name, &container.tasks)
+}
+
+fn may_use(container: &Container, cpu: u32) -> bool {
+    container.cpu.is_none_or(|wanted| wanted == cpu)
+}
+
+fn take_slot(host: &mut Host, container: &Container) -> Result<(), ServersError> {
+    let Some(length) = container.slot else {
+        return Ok(());
+    };
+    let Some(network) = &mut host.network else {
+        let container = container.name.clone();
+        return Err(ServersError::Refused(vec![Refusal::NoNetwork { container, length }]));
+    };
+    let slot = Slot { owner: container.name.clone(), length };
+    validate::slot(&slot)?;
+    network.slots.push(slot);
+    let mut refusals = Vec::new();
+    sums::network(network, &mut refusals);
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(ServersError::Refused(refusals))
+    }
+}
+
+/// Adds the container's group, without a server yet, and says which priorities had to change for it.
+fn insert(host: &mut Host, container: &Container) -> Result<Vec<Change>, ServersError> {
+    let priority = container.priority.or_else(|| order::between(&host.groups, container.criticality));
+    let (name, criticality) = (container.name.clone(), container.criticality);
+    host.groups.push(Group { name, criticality, priority: priority.unwrap_or(0), servers: Vec::new() });
+    if priority.is_some() {
+        return Ok(Vec::new());
+    }
+    let before: Vec<u32> = host.groups.iter().map(|group| group.priority).collect();
+    let order = order_with(&host.groups, criticality);
+    order::spread(&mut host.groups, &order)?;
+    let changed = host.groups.iter().zip(before).filter(|(group, from)| *from > 0 && group.priority != *from);
+    Ok(changed.map(|(group, from)| Change::Priority { group: group.name.clone(), from, to: group.priority }).collect())
+}
+
+/// The present order, with the last group just above the highest that is less critical.
+fn order_with(groups: &[Group], criticality: u32) -> Vec<String> {
+    let (new, present) = groups.split_last().expect("the new group is there");
+    let mut present: Vec<&Group> = present.iter().collect();
+    present.sort_by_key(|group| std::cmp::Reverse(group.priority));
+    let place = present.iter().position(|group| group.criticality < criticality).unwrap_or(present.len());
+    present.insert(place, new);
+    present.iter().map(|group| group.name.clone()).collect()
+}
+
+fn on_cpu(mut host: Host, container: &Container, cpu: u32) -> Result<Admission, Vec<Refusal>> {
+    let time = &CpuTime::new(&host, cpu);
+    let group = host.groups.len() - 1;
+    let priority = host.groups[group].priority;
+    let above = budgets_above(&host, priority, cpu);
+    let server = own_server(&host, container, time, priority, &above)?;
+    let budget = server.budget;
+    let tasks = analyse_server(&host, time, &server, &above).tasks;
+    host.groups[group].servers.push(server);
+    let changes = make_room_below(&mut host, time, priority)?;
+    let mut refusals = Vec::new();
+    sums::cpu(&host, time, &mut refusals);
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+    Ok(Admission { cpu, priority, budget, tasks, changes, host })
+}
+
+/// What the container itself needs on a CPU.
+fn own_server(
+    host: &Host,
+    container: &Container,
+    time: &CpuTime,
+    priority: u32,
+    above: &[Duration],
+) -> Result<Server, Vec<Refusal>> {
+    let place = Place { time, above, order: container.order };
+    let (cpu, may_grow, tasks) = (time.cpu, container.may_grow, container.tasks.clone());
+    let mut server = Server { cpu, budget: Duration::ZERO, may_grow, tasks };
+    let refused = |server: &Server, most| Err(no_budget(host, &place, &container.name, priority, server, most));
+    let budget = match container.budget {
+        Some(budget) => budget,
+        None => {
+            let most = left(host, time);
+            match place.least(&server.tasks, host.granule, host.granule, most) {
+                Some(budget) => budget,
+                None => return refused(&server, most),
+            }
+        }
+    };
+    server.budget = budget;
+    match place.feasible(&server.tasks, budget) {
+        Some(priorities) => {
+            set(&mut server, budget, &priorities);
+            Ok(server)
+        }
+        None => Err(place.reasons(&container.name, &server, &names_above(host, priority, cpu))),
+    }
+}
+
+/// What is left for budgets on a CPU.
+fn left(host: &Host, time: &CpuTime) -> Duration {
+    sums::most_budgets(host, time) - sums::budgets(host, time.cpu).into_iter().map(|(_, budget)| budget).sum()
+}
+
+/// Gives groups below `priority` the budget that they need now, the highest first.
+fn make_room_below(host: &mut Host, time: &CpuTime, priority: u32) -> Result<Vec<Change>, Vec<Refusal>> {
+    let mut below: Vec<usize> = (0..host.groups.len()).filter(|&at| host.groups[at].priority < priority).collect();
+    below.sort_by_key(|&at| std::cmp::Reverse(host.groups[at].priority));
+    let mut changes = Vec::new();
+    for at in below {
+        changes.extend(grow(host, time, at)?);
+    }
+    Ok(changes)
+}
+
+/// What a group needs more on a CPU; nothing, if it does not miss.
+fn grow(host: &mut Host, time: &CpuTime, at: usize) -> Result<Option<Change>, Vec<Refusal>> {
+    let group = &host.groups[at];
+    let Some(index) = group.servers.iter().position(|server| server.cpu == time.cpu) else {
+        return Ok(None);
+    };
+    let server = &group.servers[index];
+    let above = budgets_above(host, group.priority, time.cpu);
+    let place = Place { time, above: &above, order: TaskOrder::Given };
+    if place.feasible(&server.tasks, server.budget).is_some() {
+        return Ok(None);
+    }
+    let most = server.budget + left(host, time).max(Duration::ZERO);
+    let more = server.may_grow.then(|| place.least(&server.tasks, host.granule, server.budget, most)).flatten();
+    let Some(to) = more else {
+        let names = names_above(host, group.priority, time.cpu);
+        return Err(place.reasons(&group.name, server, &names));
+    };
+    let (name, from) = (group.name.clone(), server.budget);
+    host.groups[at].servers[index].budget = to;
+    Ok(Some(Change::Budget { group: name, cpu: time.cpu, from, to }))
+}
+
+/// How much budget an admission gives away.
+fn cost(admission: &Admission) -> Duration {
+    let grown = admission.changes.iter().map(|change| match change {
+        Change::Budget { from, to, .. } => *to - *from,
+        Change::Priority { .. } => Duration::ZERO,
+    });
+    admission.budget + grown.sum()
+}

@@ -1,0 +1,190 @@
+//! The analysis of a whole host: every task of every group, and every sum.
+
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+use super::response::{worst, Effort, Worst};
+use super::supply::{CpuTime, Supply};
+use super::{sums, validate, CpuSum, Group, GroupTask, Host, HostError, NetworkSum, Refusal, Server};
+
+/// What was found out about a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// One entry per group, from the highest to the lowest priority.
+    pub groups: Vec<GroupAnalysis>,
+    /// One entry per CPU, in the order of the host.
+    pub cpus: Vec<CpuSum>,
+    /// How full the network is, where the host has one.
+    pub network: Option<NetworkSum>,
+    /// All that is wrong; empty for a feasible host.
+    pub refusals: Vec<Refusal>,
+}
+
+/// What a group gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupAnalysis {
+    /// The group.
+    pub name: String,
+    /// One entry per CPU of it, in the order of the group.
+    pub servers: Vec<ServerAnalysis>,
+}
+
+/// What a group gets on one CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerAnalysis {
+    /// The CPU.
+    pub cpu: u32,
+    /// The budget.
+    pub budget: Duration,
+    /// The least that it is sure to get in each server period in which it always has work. Less than the budget where
+    /// windows and higher groups leave no more of some period.
+    pub sure: Duration,
+    /// One entry per task, in the order of the server.
+    pub tasks: Vec<TaskAnalysis>,
+}
+
+/// The worst case of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAnalysis {
+    /// The task.
+    pub name: String,
+    /// The worst response time, from a job's arrival; of a task that misses, that of a job that misses. `None`: jobs
+    /// wait for ever longer, or no end was found.
+    pub response: Option<Duration>,
+    /// The deadline.
+    pub deadline: Duration,
+    /// Whether the response time can occur.
+    pub accuracy: Accuracy,
+    /// The refill that the worst job waits for, in the cycle of the table; `None` where none is worse than others.
+    pub refill: Option<Duration>,
+}
+
+/// What is known of a response time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accuracy {
+    /// It occurs, if everything comes together that the model allows.
+    Exact,
+    /// It is not exceeded, but may be too long.
+    UpperBound(Why),
+}
+
+/// Why a response time is only an upper bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Where refills lie in the table is not known.
+    AnyPhase,
+    /// Higher groups with refills of their own are counted with their budget twice in a row in more than one period.
+    OwnRefills,
+    /// Table and refills meet in too many ways to replay them.
+    ManyAlignments,
+    /// Windows, higher budgets and the budget do not fit into one of the server periods.
+    ShortPeriod,
+    /// A bound task is released between refills.
+    BoundJitter,
+    /// A task of the same priority may have come later and is counted as if it went first.
+    EqualPriority,
+}
+
+impl Analysis {
+    /// Whether every sum fits and no task can miss.
+    pub fn is_feasible(&self) -> bool {
+        self.refusals.is_empty()
+    }
+
+    /// The worst case of a task.
+    pub fn task(&self, group: &str, task: &str) -> Option<&TaskAnalysis> {
+        let group = self.groups.iter().find(|other| other.name == group)?;
+        group.servers.iter().flat_map(|server| &server.tasks).find(|other| other.name == task)
+    }
+}
+
+impl TaskAnalysis {
+    /// Whether no job is late.
+    pub fn meets(&self) -> bool {
+        self.response.is_some_and(|response| response <= self.deadline)
+    }
+}
+
+/// Analyses a host: response times by equations 1 and 2 (2 in the form of 3 for refills in lockstep), and the sums.
+///
+/// A host that is not feasible is no error: what is wrong stands in [`Analysis::refusals`].
+///
+/// # Errors
+///
+/// The first thing that makes no sense, such as a window outside the cycle.
+pub fn analyse(host: &Host) -> Result<Analysis, HostError> {
+    validate::host(host)?;
+    let times: Vec<CpuTime> = host.cpus.iter().map(|cpu| CpuTime::new(host, cpu.cpu)).collect();
+    let mut refusals = Vec::new();
+    let cpus = times.iter().map(|time| sums::cpu(host, time, &mut refusals)).collect();
+    let network = host.network.as_ref().map(|network| sums::network(network, &mut refusals));
+    let groups = host.by_priority();
+    let groups = groups.iter().map(|group| analyse_group(host, &times, group, &mut refusals)).collect();
+    Ok(Analysis { groups, cpus, network, refusals })
+}
+
+fn analyse_group(host: &Host, times: &[CpuTime], group: &Group, refusals: &mut Vec<Refusal>) -> GroupAnalysis {
+    let servers = group.servers.iter().map(|server| {
+        let time = times.iter().find(|time| time.cpu == server.cpu).expect("servers are on CPUs of the host");
+        let above = budgets_above(host, group.priority, server.cpu);
+        let analysis = analyse_server(host, time, server, &above);
+        let missed = analysis.tasks.iter().filter(|task| !task.meets());
+        refusals.extend(missed.map(|task| {
+            let above = names_above(host, group.priority, server.cpu);
+            Refusal::misses(&group.name, server, &task.name, task.response, task.deadline, above)
+        }));
+        analysis
+    });
+    GroupAnalysis { name: group.name.clone(), servers: servers.collect() }
+}
+
+pub(super) fn analyse_server(host: &Host, time: &CpuTime, server: &Server, above: &[Duration]) -> ServerAnalysis {
+    let supply = time.supply(server.budget, above);
+    let tasks = (0..server.tasks.len()).map(|index| {
+        let (task, worst) = (&server.tasks[index], worst_of(&supply, &server.tasks, index, Effort::Full));
+        TaskAnalysis {
+            name: task.name.clone(),
+            response: worst.response,
+            deadline: task.deadline,
+            accuracy: accuracy(&supply, &server.tasks, index),
+            refill: time.refill(worst.refill, host.cycle),
+        }
+    });
+    ServerAnalysis { cpu: server.cpu, budget: server.budget, sure: supply.least(), tasks: tasks.collect() }
+}
+
+/// The worst case of task `index` of a server, with the priorities that its tasks have.
+pub(super) fn worst_of(supply: &Supply, tasks: &[GroupTask], index: usize, effort: Effort) -> Worst {
+    worst(supply, &tasks[index], &beside(tasks, index).collect::<Vec<_>>(), effort)
+}
+
+/// The other tasks that may go before task `index`: those of equal priority do, where they came earlier.
+fn beside(tasks: &[GroupTask], index: usize) -> impl Iterator<Item = &GroupTask> {
+    let others = tasks.iter().enumerate().filter(move |&(other, _)| other != index);
+    others.map(|(_, task)| task).filter(move |task| task.priority >= tasks[index].priority)
+}
+
+fn accuracy(supply: &Supply, tasks: &[GroupTask], index: usize) -> Accuracy {
+    let own = &tasks[index];
+    let late =
+        |task: &GroupTask| task.arrival == super::Arrival::Bound && task.jitter % supply.period() > Duration::ZERO;
+    let equal = beside(tasks, index).any(|task| task.priority == own.priority);
+    let between = late(own) || beside(tasks, index).any(late);
+    let why = supply.why().or(between.then_some(Why::BoundJitter)).or(equal.then_some(Why::EqualPriority));
+    why.map_or(Accuracy::Exact, Accuracy::UpperBound)
+}
+
+/// The budgets of the groups above this priority on a CPU.
+pub(super) fn budgets_above(host: &Host, priority: u32, cpu: u32) -> Vec<Duration> {
+    let above = host.groups.iter().filter(|group| group.priority > priority);
+    above.filter_map(|group| group.on(cpu)).map(|server| server.budget).collect()
+}
+
+/// Their names, the highest first.
+pub(super) fn names_above(host: &Host, priority: u32, cpu: u32) -> Vec<String> {
+    let groups = host.by_priority();
+    let above = groups.iter().filter(|group| group.priority > priority && group.on(cpu).is_some());
+    above.map(|group| group.name.clone()).collect()
+}

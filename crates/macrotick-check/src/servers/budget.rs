@@ -1,0 +1,175 @@
+//! The smallest budgets: optimal server capacity allocation (Davis and Burns 2008).
+//!
+//! For given group priorities and one server period. A group's response times depend on its own budget and on the sum
+//! of the higher ones. More budget of its own never makes them longer: in each case of `supply` the server then gets at
+//! least as much in every interval, and the gap is not longer. So the smallest budget is found by bisection. More
+//! budget above never makes them shorter. So giving each group its smallest budget, the highest first, gives every
+//! group the smallest that any feasible assignment gives it: if the sum does not fit then, it never does.
+
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+use super::analysis::{budgets_above, names_above, worst_of};
+use super::order::task_order;
+use super::response::Effort;
+use super::supply::CpuTime;
+use super::{sums, validate, GroupTask, Host, Refusal, Server, ServersError};
+
+/// Who orders the tasks inside a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskOrder {
+    /// The description: priorities stay as they are.
+    Given,
+    /// We do: by an order with which no task misses, if there is one.
+    Best,
+}
+
+/// One place for a server: a CPU, and who goes before it there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The CPU.
+    pub time: &'a CpuTime,
+    /// The budgets of the groups above.
+    pub above: &'a [Duration],
+    /// Who orders the tasks.
+    pub order: TaskOrder,
+}
+
+impl Place<'_> {
+    /// The priorities with which no task misses with this budget, in the order of `tasks`; `None` if there are none.
+    pub fn feasible(&self, tasks: &[GroupTask], budget: Duration) -> Option<Vec<u32>> {
+        let supply = self.time.supply(budget, self.above);
+        if self.order == TaskOrder::Best {
+            return task_order(&supply, tasks).ok();
+        }
+        let meets = |index| worst_of(&supply, tasks, index, Effort::FirstMiss).meets(tasks[index].deadline);
+        (0..tasks.len()).all(meets).then(|| tasks.iter().map(|task| task.priority).collect())
+    }
+
+    /// The smallest multiple of `granule` from `from` to `most` with which no task misses; `None` if there is none.
+    pub fn least(&self, tasks: &[GroupTask], granule: Duration, from: Duration, most: Duration) -> Option<Duration> {
+        // Budgets in granules: `not` is too little, `enough` is known to do.
+        let mut not = ceil(from, granule) - 1;
+        let mut enough = most / granule;
+        if enough <= not || self.feasible(tasks, granule * enough).is_none() {
+            return None;
+        }
+        while enough - not > 1 {
+            let middle = not + (enough - not) / 2;
+            match self.feasible(tasks, granule * middle) {
+                Some(_) => enough = middle,
+                None => not = middle,
+            }
+        }
+        Some(granule * enough)
+    }
+
+    /// Why `server` of `group` is not feasible with its budget, below the groups named.
+    pub fn reasons(&self, group: &str, server: &Server, above: &[String]) -> Vec<Refusal> {
+        let supply = self.time.supply(server.budget, self.above);
+        if self.order == TaskOrder::Best {
+            let (cpu, budget, group) = (server.cpu, server.budget, group.into());
+            let none_lowest = task_order(&supply, &server.tasks).err();
+            return none_lowest.map(|tasks| Refusal::NoTaskOrder { cpu, group, budget, tasks }).into_iter().collect();
+        }
+        let tasks = server.tasks.iter().enumerate();
+        let missed = tasks.map(|(index, task)| (task, worst_of(&supply, &server.tasks, index, Effort::Full)));
+        let missed = missed.filter(|(task, worst)| !worst.meets(task.deadline));
+        missed
+            .map(|(task, worst)| {
+                Refusal::misses(group, server, &task.name, worst.response, task.deadline, above.to_vec())
+            })
+            .collect()
+    }
+}
+
+fn ceil(length: Duration, granule: Duration) -> i64 {
+    super::supply::ceil_div(length, granule).max(1)
+}
+
+/// The host with the smallest budgets, in granules, with which no task misses its deadline. Group priorities stay.
+///
+/// Servers without tasks keep their budgets. With [`TaskOrder::Best`] the priorities of tasks are assigned, too.
+///
+/// # Errors
+///
+/// A host that makes no sense; or why the first group that cannot have a budget, in order of priority, cannot: the task
+/// that misses with all that is left of its CPU, or the sum that is exceeded.
+pub fn least_budgets(host: &Host, order: TaskOrder) -> Result<Host, ServersError> {
+    validate::host(host)?;
+    let mut host = host.clone();
+    let times: Vec<CpuTime> = host.cpus.iter().map(|cpu| CpuTime::new(&host, cpu.cpu)).collect();
+    let mut groups: Vec<usize> = (0..host.groups.len()).collect();
+    groups.sort_by_key(|&index| std::cmp::Reverse(host.groups[index].priority));
+    for group in groups {
+        for index in 0..host.groups[group].servers.len() {
+            let cpu = host.groups[group].servers[index].cpu;
+            let time = times.iter().find(|time| time.cpu == cpu).expect("servers are on CPUs of the host");
+            set_least(&mut host, time, group, index, order).map_err(ServersError::Refused)?;
+        }
+    }
+    let mut refusals = Vec::new();
+    for time in &times {
+        sums::cpu(&host, time, &mut refusals);
+    }
+    if refusals.is_empty() {
+        Ok(host)
+    } else {
+        Err(ServersError::Refused(refusals))
+    }
+}
+
+fn set_least(
+    host: &mut Host,
+    time: &CpuTime,
+    group: usize,
+    index: usize,
+    order: TaskOrder,
+) -> Result<(), Vec<Refusal>> {
+    let (name, priority) = (host.groups[group].name.clone(), host.groups[group].priority);
+    let server = &host.groups[group].servers[index];
+    if server.tasks.is_empty() {
+        return Ok(());
+    }
+    let above = budgets_above(host, priority, time.cpu);
+    let place = Place { time, above: &above, order };
+    let most = sums::most_budgets(host, time) - above.iter().copied().sum();
+    match place.least(&server.tasks, host.granule, host.granule, most) {
+        Some(budget) => {
+            let priorities = place.feasible(&server.tasks, budget).expect("the least budget is feasible");
+            set(&mut host.groups[group].servers[index], budget, &priorities);
+            Ok(())
+        }
+        None => Err(no_budget(host, &place, &name, priority, server, most)),
+    }
+}
+
+/// Gives a server its budget, and its tasks their priorities.
+pub(super) fn set(server: &mut Server, budget: Duration, priorities: &[u32]) {
+    server.budget = budget;
+    for (task, &priority) in server.tasks.iter_mut().zip(priorities) {
+        task.priority = priority;
+    }
+}
+
+/// Why there is no budget up to `most` for a server.
+pub(super) fn no_budget(
+    host: &Host,
+    place: &Place,
+    group: &str,
+    priority: u32,
+    server: &Server,
+    most: Duration,
+) -> Vec<Refusal> {
+    let granules = most / host.granule;
+    let above = names_above(host, priority, server.cpu);
+    if granules >= 1 {
+        let tried = Server { budget: host.granule * granules, ..server.clone() };
+        return place.reasons(group, &tried, &above);
+    }
+    // Not even one granule is left.
+    let budgets = above.into_iter().zip(place.above.iter().copied());
+    let budgets = budgets.chain([(group.into(), host.granule)]).collect();
+    vec![sums::full(host, place.time, budgets)]
+}

@@ -1,0 +1,170 @@
+//! What is analysed: CPUs with their windows, and groups with their tasks.
+//!
+//! The names are those of the glossary; `docs/feasibility.md` has the model.
+
+use macrotick_model::{CpuTable, Duration};
+use serde::{Deserialize, Serialize};
+
+/// One host: everything that competes for its CPUs, and for its network where that is divided by time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// The one server period of all groups (`T_S` of the papers).
+    pub server_period: Duration,
+    /// When budgets are refilled.
+    pub refill: Refill,
+    /// Budgets that are computed are multiples of this; one nanosecond is allowed.
+    pub granule: Duration,
+    /// The share of each CPU that windows, budgets and SCHED_DEADLINE leave to the rest of the system.
+    pub reserve: Permille,
+    /// The CPUs, each once.
+    pub cpus: Vec<Cpu>,
+    /// The cycle of all tables; of no meaning without windows.
+    pub cycle: Duration,
+    /// The lead before each ACTIVATE window, in which the CPU is as taken as in the window; zero without.
+    pub lead: Duration,
+    /// The tables: windows come before all groups.
+    pub tables: Vec<CpuTable>,
+    /// The groups, in any order; their priorities order them.
+    pub groups: Vec<Group>,
+    /// The network, where its time is divided into slots.
+    pub network: Option<Network>,
+}
+
+/// A CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// Its number.
+    pub cpu: u32,
+    /// What SCHED_DEADLINE has admitted there.
+    pub deadline: Bandwidth,
+}
+
+/// A share of a CPU in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Permille(pub u16);
+
+/// A bandwidth as SCHED_DEADLINE counts it: in parts of 2^20 of one CPU. Who computes it rounds up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bandwidth(pub u32);
+
+impl Bandwidth {
+    /// All of one CPU.
+    pub const WHOLE: Bandwidth = Bandwidth(1 << 20);
+}
+
+/// When budgets are refilled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refill {
+    /// All of a CPU at the same instants, as the kernel does it: the special form, equation 3 of the paper.
+    Lockstep(Phase),
+    /// Each server at instants of its own, which nobody knows: the general form, equation 2.
+    Independent,
+}
+
+/// Where refills lie on the clock of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// One is this long after the start of cycle 0 of the table.
+    At(Duration),
+    /// Anywhere.
+    Any,
+}
+
+/// A group: the threads of one control group, with a budget on each of its CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// How bad its failure would be; more is worse.
+    pub criticality: u32,
+    /// The group priority, 1 to [`PRIORITIES`]; a higher number goes first, no two groups have the same.
+    pub priority: u32,
+    /// What it has on each CPU, one entry per CPU.
+    pub servers: Vec<Server>,
+}
+
+/// Group priorities are 1 to this, and so are those of tasks inside a group, as those of SCHED_FIFO.
+pub const PRIORITIES: u32 = 99;
+
+/// The deferrable server of a group on one CPU. Its tasks stay on this CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// The CPU.
+    pub cpu: u32,
+    /// The budget per server period (`C_S`).
+    pub budget: Duration,
+    /// Whether [`admit`](super::admit) may give it more budget, to make room above it.
+    pub may_grow: bool,
+    /// Its tasks; without any it is a share of the CPU and nothing is promised about response times.
+    pub tasks: Vec<GroupTask>,
+}
+
+/// A sporadic task inside a group, scheduled there by fixed priority and FIFO among equals.
+///
+/// A job arrives, is released at most `jitter` later, and its response time counts from the arrival. Deadlines are
+/// arbitrary: shorter than the period, equal, or longer; jobs of one task are served in their order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupTask {
+    /// Its name.
+    pub name: String,
+    /// The longest execution time of a job (`C`).
+    pub wcet: Duration,
+    /// The least time from one arrival to the next (`T`).
+    pub period: Duration,
+    /// From a job's arrival to when it must be complete (`D`).
+    pub deadline: Duration,
+    /// Longest time from a job's arrival to its release (`J`); what unbound tasks wait for a refill is no part of it.
+    pub jitter: Duration,
+    /// The priority inside the group, 1 to [`PRIORITIES`]; a higher number goes first.
+    pub priority: u32,
+    /// Where its jobs arrive.
+    pub arrival: Arrival,
+}
+
+/// Where the jobs of a task arrive in the server period (Davis and Burns 2005).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrival {
+    /// A bound task: exactly at refills of its server. Its period is a multiple of the server period.
+    Bound,
+    /// An unbound task: anywhere.
+    Unbound,
+}
+
+/// A network whose time is divided into slots (TDMA), those of all its hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// After which the slots come again.
+    pub cycle: Duration,
+    /// The slots, which do not overlap.
+    pub slots: Vec<Slot>,
+}
+
+/// One slot of a network's cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// Who sends in it.
+    pub owner: String,
+    /// Its length.
+    pub length: Duration,
+}
+
+impl Host {
+    /// The groups from the highest to the lowest priority.
+    pub fn by_priority(&self) -> Vec<&Group> {
+        let mut groups: Vec<&Group> = self.groups.iter().collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.priority));
+        groups
+    }
+}
+
+impl Group {
+    /// What the group has on `cpu`.
+    pub fn on(&self, cpu: u32) -> Option<&Server> {
+        self.servers.iter().find(|server| server.cpu == cpu)
+    }
+}

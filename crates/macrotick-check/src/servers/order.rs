@@ -1,0 +1,150 @@
+//! Priorities: of tasks inside a group, and of groups.
+//!
+//! Whether a task meets its deadline depends on which tasks are above it, not on their order, and a task that meets it
+//! below a set of tasks meets it below any part of them. So Audsley's assignment is optimal (N. C. Audsley: On priority
+//! assignment in fixed priority scheduling, 2001): fill the levels from the lowest up with any task that is feasible
+//! there; if none is, there is no order. The same holds for groups *with given budgets* (Davis and Burns 2008), as a
+//! group depends on the sum of the budgets above it. It does not hold for groups whose budgets are still to be found:
+//! how much a low one needs depends on how much those above it got. There criticality decides, as in the paper.
+
+use super::response::{worst, Effort};
+use super::supply::{CpuTime, Supply};
+use super::{validate, Group, GroupTask, Host, Refusal, ServersError, TaskOrder, PRIORITIES};
+use crate::servers::budget::Place;
+
+/// Priorities with which no task misses, in the order of `tasks`: from 1 up.
+///
+/// Among those that can be lowest, that with the longest deadline is, and of equals the last: without jitter and with
+/// deadlines up to the periods this is the order by deadlines.
+///
+/// # Errors
+///
+/// The tasks that remain when none of them can be lowest.
+pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32>, Vec<String>> {
+    let mut priorities = vec![0; tasks.len()];
+    let mut left: Vec<usize> = (0..tasks.len()).collect();
+    left.sort_by_key(|&index| tasks[index].deadline);
+    for priority in 1.. {
+        let Some(lowest) = (0..left.len()).rev().find(|&place| can_be_lowest(supply, tasks, &left, place)) else {
+            break;
+        };
+        priorities[left.remove(lowest)] = priority;
+    }
+    if left.is_empty() {
+        Ok(priorities)
+    } else {
+        Err(left.iter().map(|&index| tasks[index].name.clone()).collect())
+    }
+}
+
+fn can_be_lowest(supply: &Supply, tasks: &[GroupTask], left: &[usize], place: usize) -> bool {
+    let task = &tasks[left[place]];
+    let others: Vec<&GroupTask> = left.iter().filter(|&&other| other != left[place]).map(|&i| &tasks[i]).collect();
+    worst(supply, task, &others, Effort::FirstMiss).meets(task.deadline)
+}
+
+/// The host with priorities of tasks, inside each group, with which none misses. Budgets and groups' priorities stay.
+///
+/// # Errors
+///
+/// A host that makes no sense; or each server whose tasks have no such order, and which tasks are the matter.
+pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
+    validate::host(host)?;
+    let mut assigned = host.clone();
+    let mut refusals = Vec::new();
+    for group in &mut assigned.groups {
+        for server in &mut group.servers {
+            let above = super::analysis::budgets_above(host, group.priority, server.cpu);
+            let time = CpuTime::new(host, server.cpu);
+            match task_order(&time.supply(server.budget, &above), &server.tasks) {
+                Ok(priorities) => super::budget::set(server, server.budget, &priorities),
+                Err(tasks) => {
+                    let (cpu, group, budget) = (server.cpu, group.name.clone(), server.budget);
+                    refusals.push(Refusal::NoTaskOrder { cpu, group, budget, tasks });
+                }
+            }
+        }
+    }
+    if refusals.is_empty() {
+        Ok(assigned)
+    } else {
+        Err(ServersError::Refused(refusals))
+    }
+}
+
+/// The host with priorities of groups with which no task misses, for the budgets and the priorities of tasks that
+/// it has. The priorities that groups have do not matter.
+///
+/// Among the groups that can be lowest, the least critical is, and of equals the last: a group is above one of higher
+/// criticality only where nothing else is feasible.
+///
+/// # Errors
+///
+/// A host that makes no sense; or the groups of which none can be lowest.
+pub fn assign_groups(host: &Host) -> Result<Host, ServersError> {
+    validate::host(host)?;
+    let times: Vec<CpuTime> = host.cpus.iter().map(|cpu| CpuTime::new(host, cpu.cpu)).collect();
+    let mut left: Vec<&Group> = host.groups.iter().collect();
+    left.sort_by_key(|group| std::cmp::Reverse(group.criticality));
+    let mut upwards = Vec::new();
+    while let Some(lowest) = (0..left.len()).rev().find(|&place| group_can_be_lowest(&times, &left, place)) {
+        upwards.push(left.remove(lowest).name.clone());
+    }
+    if !left.is_empty() {
+        let groups = left.iter().map(|group| group.name.clone()).collect();
+        return Err(ServersError::Refused(vec![Refusal::NoGroupOrder { groups }]));
+    }
+    upwards.reverse();
+    let mut assigned = host.clone();
+    spread(&mut assigned.groups, &upwards)?;
+    Ok(assigned)
+}
+
+fn group_can_be_lowest(times: &[CpuTime], left: &[&Group], place: usize) -> bool {
+    left[place].servers.iter().all(|server| {
+        let others = left.iter().enumerate().filter(|&(other, _)| other != place);
+        let above: Vec<_> = others.filter_map(|(_, group)| group.on(server.cpu)).map(|other| other.budget).collect();
+        let time = times.iter().find(|time| time.cpu == server.cpu).expect("servers are on CPUs of the host");
+        let place = Place { time, above: &above, order: TaskOrder::Given };
+        place.feasible(&server.tasks, server.budget).is_some()
+    })
+}
+
+/// The groups with priorities by criticality: higher criticality goes first, and of equals the one listed first. The
+/// priorities are unique and spread over the range, so that others find room between them.
+///
+/// # Errors
+///
+/// More groups than priorities.
+pub fn by_criticality(groups: &[Group]) -> Result<Vec<Group>, ServersError> {
+    let mut order: Vec<&Group> = groups.iter().collect();
+    order.sort_by_key(|group| std::cmp::Reverse(group.criticality));
+    let order: Vec<String> = order.iter().map(|group| group.name.clone()).collect();
+    let mut groups = groups.to_vec();
+    spread(&mut groups, &order)?;
+    Ok(groups)
+}
+
+/// Gives the groups priorities in this order, the highest first.
+pub(super) fn spread(groups: &mut [Group], order: &[String]) -> Result<(), ServersError> {
+    let count = order.len();
+    if count > PRIORITIES as usize {
+        let what = "groups".into();
+        return Err(ServersError::Refused(vec![Refusal::NoPriority { what, count, priorities: PRIORITIES }]));
+    }
+    for group in groups {
+        let rank = order.iter().position(|name| *name == group.name).expect("every group has a place in the order");
+        group.priority = ((count - rank) * (PRIORITIES as usize + 1) / (count + 1)) as u32;
+    }
+    Ok(())
+}
+
+/// The priority for one more group: above all that are less critical, and below all others as far as those are not
+/// themselves below less critical ones. `None` if there is none left between its neighbours.
+pub(super) fn between(groups: &[Group], criticality: u32) -> Option<u32> {
+    let below = groups.iter().filter(|group| group.criticality < criticality).map(|group| group.priority).max();
+    let below = below.unwrap_or(0);
+    let above = groups.iter().map(|group| group.priority).filter(|&priority| priority > below).min();
+    let above = above.unwrap_or(PRIORITIES + 1);
+    (above - below > 1).then(|| below + (above - below) / 2)
+}

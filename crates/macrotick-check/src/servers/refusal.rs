@@ -1,0 +1,121 @@
+//! Why a host is not feasible, or one more container is refused.
+
+use std::fmt;
+
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+use super::{Bandwidth, Permille, Server};
+
+/// One reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+#[allow(missing_docs)] // Each field is what the message says.
+pub enum Refusal {
+    /// A task that would miss its deadline. `over` is by how much, `None` if jobs wait for ever longer; `above` are the
+    /// groups that go before it on this CPU.
+    #[error(
+        "CPU {cpu}: task `{task}` of group `{group}` {} with a budget of {budget}, its deadline is {deadline}{}",
+        late(.over), list(", above it is ", .above)
+    )]
+    Misses {
+        cpu: u32,
+        group: String,
+        task: String,
+        budget: Duration,
+        deadline: Duration,
+        over: Option<Duration>,
+        above: Vec<String>,
+    },
+    /// Tasks of a group of which none meets its deadline below the others: no order of priorities will do.
+    #[error(
+        "CPU {cpu}: with a budget of {budget} group `{group}` has no order of tasks: none of {} can be lowest",
+        list("", .tasks)
+    )]
+    NoTaskOrder { cpu: u32, group: String, budget: Duration, tasks: Vec<String> },
+    /// Groups of which none is feasible below the others.
+    #[error("there is no order of groups: none of {} can be lowest", list("", .groups))]
+    NoGroupOrder { groups: Vec<String> },
+    /// More is promised of a CPU than there is.
+    #[error(
+        "CPU {cpu}: windows of {windows} per {cycle}, {}budgets of {} per {server_period} and a reserve of {reserve} are \
+         too much: budgets must sum up to {over} less",
+        bandwidth(.deadline), amounts(.budgets)
+    )]
+    CpuFull {
+        cpu: u32,
+        windows: Duration,
+        cycle: Duration,
+        deadline: Bandwidth,
+        budgets: Vec<(String, Duration)>,
+        server_period: Duration,
+        reserve: Permille,
+        over: Duration,
+    },
+    /// More slots than fit into the network's cycle.
+    #[error("network: slots of {} exceed the cycle of {cycle} by {over}", amounts(.slots))]
+    NetworkFull { cycle: Duration, slots: Vec<(String, Duration)>, over: Duration },
+    /// A slot is asked for on a host without a network that is divided by time.
+    #[error("network: container `{container}` asks for a slot of {length}, there is no cycle of slots")]
+    NoNetwork { container: String, length: Duration },
+    /// More groups or tasks than there are priorities.
+    #[error("{count} of `{what}` need one priority each, there are {priorities}")]
+    NoPriority { what: String, count: usize, priorities: u32 },
+}
+
+impl Refusal {
+    /// A task of `server` of `group` that takes `response`, below the groups `above`.
+    pub(super) fn misses(
+        group: &str,
+        server: &Server,
+        task: &str,
+        response: Option<Duration>,
+        deadline: Duration,
+        above: Vec<String>,
+    ) -> Refusal {
+        Refusal::Misses {
+            cpu: server.cpu,
+            group: group.into(),
+            task: task.into(),
+            budget: server.budget,
+            deadline,
+            over: response.map(|response| response - deadline),
+            above,
+        }
+    }
+}
+
+impl fmt::Display for Permille {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} %", self.0 / 10, self.0 % 10)
+    }
+}
+
+fn late(over: &Option<Duration>) -> String {
+    over.map_or("waits for ever longer".into(), |over| format!("is late by {over}"))
+}
+
+fn list(lead: &str, names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("{lead}{}", names.join(", "))
+    }
+}
+
+fn amounts(each: &[(String, Duration)]) -> String {
+    let each: Vec<String> = each.iter().map(|(name, length)| format!("{length} (`{name}`)")).collect();
+    if each.is_empty() {
+        "nothing".into()
+    } else {
+        each.join(" + ")
+    }
+}
+
+fn bandwidth(deadline: &Bandwidth) -> String {
+    match deadline {
+        Bandwidth(0) => String::new(),
+        Bandwidth(parts) => format!("SCHED_DEADLINE's {parts}/{}, ", Bandwidth::WHOLE.0),
+    }
+}

@@ -1,0 +1,133 @@
+//! Sums: what is promised of a CPU, and of a network's cycle.
+//!
+//! Every share is an exact fraction. That a sum fits says that nobody is promised more than there is in the long run;
+//! whether it comes in time is the business of response times.
+
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+use super::supply::CpuTime;
+use super::{Bandwidth, Host, Network, Refusal, Slot};
+
+/// How full a CPU is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuSum {
+    /// The CPU.
+    pub cpu: u32,
+    /// What windows and leads take of each cycle.
+    pub windows: Duration,
+    /// The budgets of all groups together, of each server period.
+    pub budgets: Duration,
+    /// What SCHED_DEADLINE has admitted.
+    pub deadline: Bandwidth,
+    /// All of them as a share of the CPU, 0 to 1; rounded, for the eye.
+    pub promised: f64,
+    /// What may be promised: 1 less the reserve.
+    pub capacity: f64,
+}
+
+/// How full a network's cycle is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkSum {
+    /// All slots together.
+    pub slots: Duration,
+    /// The cycle.
+    pub cycle: Duration,
+}
+
+/// An exact share of a CPU. Times are at most [`LONGEST`](super::LONGEST), so that three of them, the parts of a
+/// bandwidth and thousandths together stay within 128 bits.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    part: i128,
+    whole: i128,
+}
+
+impl Share {
+    fn of(part: Duration, whole: Duration) -> Share {
+        Share { part: part.as_nanos().into(), whole: whole.as_nanos().into() }
+    }
+
+    fn plus(self, other: Share) -> Share {
+        Share { part: self.part * other.whole + other.part * self.whole, whole: self.whole * other.whole }
+    }
+
+    fn minus(self, other: Share) -> Share {
+        self.plus(Share { part: -other.part, ..other })
+    }
+
+    fn as_f64(self) -> f64 {
+        self.part as f64 / self.whole as f64
+    }
+}
+
+/// What may be promised less windows and SCHED_DEADLINE.
+fn for_groups(host: &Host, time: &CpuTime, deadline: Bandwidth) -> Share {
+    let capacity = Share { part: 1000 - i128::from(host.reserve.0), whole: 1000 };
+    let deadline = Share { part: deadline.0.into(), whole: Bandwidth::WHOLE.0.into() };
+    capacity.minus(deadline).minus(windows(host, time))
+}
+
+fn windows(host: &Host, time: &CpuTime) -> Share {
+    match time.taken_per_cycle() {
+        Duration::ZERO => Share { part: 0, whole: 1 },
+        taken => Share::of(taken, host.cycle),
+    }
+}
+
+fn deadline(host: &Host, cpu: u32) -> Bandwidth {
+    host.cpus.iter().find(|other| other.cpu == cpu).map_or(Bandwidth(0), |cpu| cpu.deadline)
+}
+
+/// The most that the budgets on a CPU may sum up to, negative where the rest is already too much.
+pub(super) fn most_budgets(host: &Host, time: &CpuTime) -> Duration {
+    let share = for_groups(host, time, deadline(host, time.cpu));
+    let most = (i128::from(host.server_period.as_nanos()) * share.part).div_euclid(share.whole);
+    Duration::from_nanos(i64::try_from(most).unwrap_or(i64::MIN))
+}
+
+/// The budgets on a CPU, the highest group first.
+pub(super) fn budgets(host: &Host, cpu: u32) -> Vec<(String, Duration)> {
+    let groups = host.by_priority();
+    groups.iter().filter_map(|group| group.on(cpu).map(|server| (group.name.clone(), server.budget))).collect()
+}
+
+/// The sum on one CPU; what is too much is refused.
+pub(super) fn cpu(host: &Host, time: &CpuTime, refusals: &mut Vec<Refusal>) -> CpuSum {
+    let each = budgets(host, time.cpu);
+    let budgets: Duration = each.iter().map(|&(_, budget)| budget).sum();
+    let (windows, deadline) = (windows(host, time), deadline(host, time.cpu));
+    if budgets > most_budgets(host, time) {
+        refusals.push(full(host, time, each));
+    }
+    let promised = windows.as_f64()
+        + Share::of(budgets, host.server_period).as_f64()
+        + f64::from(deadline.0) / f64::from(Bandwidth::WHOLE.0);
+    let capacity = 1.0 - f64::from(host.reserve.0) / 1000.0;
+    CpuSum { cpu: time.cpu, windows: time.taken_per_cycle(), budgets, deadline, promised, capacity }
+}
+
+/// That these budgets are too much for a CPU.
+pub(super) fn full(host: &Host, time: &CpuTime, budgets: Vec<(String, Duration)>) -> Refusal {
+    let sum: Duration = budgets.iter().map(|&(_, budget)| budget).sum();
+    Refusal::CpuFull {
+        cpu: time.cpu,
+        windows: time.taken_per_cycle(),
+        cycle: host.cycle,
+        deadline: deadline(host, time.cpu),
+        budgets,
+        server_period: host.server_period,
+        reserve: host.reserve,
+        over: sum - most_budgets(host, time),
+    }
+}
+
+/// The sum of a network's slots (section 3.2 of the paper); what is too much is refused.
+pub(super) fn network(network: &Network, refusals: &mut Vec<Refusal>) -> NetworkSum {
+    let slots: Duration = network.slots.iter().map(|slot| slot.length).sum();
+    if slots > network.cycle {
+        let taken = network.slots.iter().map(|Slot { owner, length }| (owner.clone(), *length)).collect();
+        refusals.push(Refusal::NetworkFull { cycle: network.cycle, slots: taken, over: slots - network.cycle });
+    }
+    NetworkSum { slots, cycle: network.cycle }
+}

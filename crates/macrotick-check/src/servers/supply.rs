@@ -1,0 +1,238 @@
+//! The time that a server is sure to get while it has work, in the worst case.
+//!
+//! # What is assumed
+//!
+//! Nothing of other groups but that their budgets hold: a group of higher priority runs whenever it hurts, up to its
+//! budget in each server period. Threads of lower priority in the same group do the same with the group's own budget
+//! until the work under analysis arrives. Windows take their time or leave any part of it to whoever is ready.
+//!
+//! # The worst case (lockstep refills)
+//!
+//! Work arrives at `t0` in the server period before the refill `r`. Let `H` be the sum of the higher budgets, `W` the
+//! window time of a server period, `T` its length, `C` the budget, and `s = min(C, T - W - H)`, at least 0: the least
+//! that the server gets in a period in which it always has work.
+//!
+//! * If `t0` is `a` after the last refill, at most `a` of the budget is gone. So between `t0` and `r` the server gets
+//!   at least `x = min(C - a, (T - a) - W - H)`, and `(T - a) - x <= T - s`. Since nobody is served faster than time
+//!   passes, a server that gets `x` in `T - a` and then what it gets from `r` on is never behind one that gets nothing
+//!   for the *gap* `T - s` before `r`, and then the same.
+//! * If `s = C`, that case exists: the group's own threads of lower priority used the budget up in the first `C` of the
+//!   period (windows there may have stood empty: their time falls to the groups; what follows from them is in
+//!   `docs/feasibility.md`). Otherwise the gap is an upper bound.
+//! * In each period after `r`, the higher budgets come first, so that the server has had `y` once `H + y` was left of
+//!   the period by its windows. This is exact for a known position of the refills in the table.
+//!
+//! # Where windows are met at an unknown position, and in the general form
+//!
+//! The same with the most window time that an interval of each length can hold. In the general form, where each server
+//! has refills of its own, a higher server may have its budget twice in a row: `ceil((y + T - C_X) / T) C_X` in an
+//! interval of length `y` (equation 2; Davis and Burns 2005), and `s` is the most that is done within `T`.
+
+use macrotick_model::Duration;
+
+use super::taken::Taken;
+use super::{Host, Phase, Refill, Why};
+
+/// With more server periods than this until table and refills meet again in the same way, they are not replayed.
+const MOST_ALIGNMENTS: i64 = 1024;
+
+/// A CPU as its groups find it: its table, and how refills lie in it.
+#[derive(Clone, Debug)]
+pub(super) struct CpuTime {
+    pub cpu: u32,
+    period: Duration,
+    taken: Taken,
+    alignment: Alignment,
+}
+
+#[derive(Clone, Debug)]
+enum Alignment {
+    /// The window time of each server period, from the one that begins at `phase`, until all repeats.
+    Known { phase: Duration, taken: Vec<Duration> },
+    /// The most window time of a server period.
+    Unknown { taken: Duration, why: Option<Why> },
+    /// Each server for itself.
+    Independent,
+}
+
+impl CpuTime {
+    /// The time of `cpu`, of a valid host.
+    pub fn new(host: &Host, cpu: u32) -> CpuTime {
+        let table = host.tables.iter().find(|table| table.cpu == cpu);
+        let taken = Taken::new(host.cycle, host.lead, table);
+        let alignment = alignment(host, &taken);
+        CpuTime { cpu, period: host.server_period, taken, alignment }
+    }
+
+    /// What windows and leads take of one cycle.
+    pub fn taken_per_cycle(&self) -> Duration {
+        self.taken.per_cycle()
+    }
+
+    /// Where in the table's cycle the refill `index` lies; `None` where that is not known or of no meaning.
+    pub fn refill(&self, index: usize, cycle: Duration) -> Option<Duration> {
+        match &self.alignment {
+            Alignment::Known { phase, .. } if cycle > Duration::ZERO => {
+                Some((*phase + self.period * index as i64) % cycle)
+            }
+            _ => None,
+        }
+    }
+
+    /// What a server with this budget is sure to get below servers with the budgets `above`.
+    pub fn supply<'a>(&'a self, budget: Duration, above: &'a [Duration]) -> Supply<'a> {
+        let higher: Duration = above.iter().copied().sum();
+        let least = |taken: Duration| budget.min(self.period - taken - higher).max(Duration::ZERO);
+        let full = match &self.alignment {
+            Alignment::Known { taken, .. } => taken.iter().map(|&taken| least(taken)).collect(),
+            Alignment::Unknown { taken, .. } => vec![least(*taken)],
+            Alignment::Independent => vec![self.most_within_period(budget, above)],
+        };
+        let mut sums = vec![Duration::ZERO];
+        sums.extend(full.iter().scan(Duration::ZERO, |sum, &next| {
+            *sum += next;
+            Some(*sum)
+        }));
+        Supply { time: self, budget, above, higher, full, sums }
+    }
+
+    /// The most of the budget that is done within a server period, whatever higher servers and windows do.
+    fn most_within_period(&self, budget: Duration, above: &[Duration]) -> Duration {
+        let (mut done, mut not) = (Duration::ZERO, budget + Duration::from_nanos(1));
+        while not - done > Duration::from_nanos(1) {
+            let middle = done + Duration::from_nanos((not - done).as_nanos() / 2);
+            match self.beside_independent(middle, above) {
+                Some(_) => done = middle,
+                None => not = middle,
+            }
+        }
+        done
+    }
+
+    /// How long after its refill a server has had `amount`, beside higher servers with refills of their own; `None` if
+    /// it may take longer than the server period.
+    fn beside_independent(&self, amount: Duration, above: &[Duration]) -> Option<Duration> {
+        let period = self.period;
+        let mut length = amount;
+        while length <= period {
+            // A deferrable server may use its budget at the end of one period and at the start of the next.
+            let hits = |budget: Duration| budget * ceil_div(length + period - budget, period);
+            let higher: Duration = above.iter().map(|&budget| hits(budget)).sum();
+            let next = self.taken.until_left_at_worst(amount + higher)?;
+            if next == length {
+                return Some(length);
+            }
+            length = next;
+        }
+        None
+    }
+}
+
+fn alignment(host: &Host, taken: &Taken) -> Alignment {
+    let period = host.server_period;
+    let phase = match host.refill {
+        Refill::Independent => return Alignment::Independent,
+        Refill::Lockstep(_) if taken.is_nothing() => {
+            return Alignment::Unknown { taken: Duration::ZERO, why: None };
+        }
+        Refill::Lockstep(phase) => phase,
+    };
+    let unknown = |why| Alignment::Unknown { taken: taken.at_most(period), why: Some(why) };
+    let Phase::At(phase) = phase else {
+        return unknown(Why::AnyPhase);
+    };
+    let count = period.lcm(host.cycle).map(|hyperperiod| hyperperiod / period);
+    let Some(count) = count.filter(|&count| count <= MOST_ALIGNMENTS) else {
+        return unknown(Why::ManyAlignments);
+    };
+    let taken = (0..count).map(|index| taken.within(phase + period * index, period)).collect();
+    Alignment::Known { phase, taken }
+}
+
+/// What a server is sure to get from a refill on, and the gap before it.
+#[derive(Clone, Debug)]
+pub(super) struct Supply<'a> {
+    time: &'a CpuTime,
+    budget: Duration,
+    above: &'a [Duration],
+    higher: Duration,
+    /// The least in each server period, until all repeats.
+    full: Vec<Duration>,
+    /// Sums of the least, one more than there are periods.
+    sums: Vec<Duration>,
+}
+
+impl Supply<'_> {
+    /// How many refills there are that work may have to wait for; by index below.
+    pub fn refills(&self) -> usize {
+        self.full.len()
+    }
+
+    /// The server period.
+    pub fn period(&self) -> Duration {
+        self.time.period
+    }
+
+    /// The time before the refill `index` in which nothing is sure to be had: `T_S - C_S` of the papers, or more.
+    pub fn gap(&self, index: usize) -> Duration {
+        let before = index.checked_sub(1).unwrap_or(self.full.len() - 1);
+        self.time.period - self.full[before]
+    }
+
+    /// The least that the server gets in a server period while it has work.
+    pub fn least(&self) -> Duration {
+        self.full.iter().copied().min().unwrap_or(Duration::ZERO)
+    }
+
+    /// The share of the CPU in the long run, for a first guess only.
+    pub fn rate(&self) -> f64 {
+        self.per_round().as_secs_f64() / (self.time.period.as_secs_f64() * self.full.len() as f64)
+    }
+
+    /// Why response times are upper bounds, as far as it is known here; `None` if they are exact.
+    pub fn why(&self) -> Option<Why> {
+        let why = match self.time.alignment {
+            Alignment::Known { .. } => None,
+            Alignment::Unknown { why, .. } => why,
+            Alignment::Independent if !self.time.taken.is_nothing() => Some(Why::AnyPhase),
+            Alignment::Independent => (!self.above.is_empty()).then_some(Why::OwnRefills),
+        };
+        why.or((self.least() < self.budget).then_some(Why::ShortPeriod))
+    }
+
+    /// The longest time from the refill `index` until the server has had `amount`, which is positive; `None`: never.
+    pub fn finish(&self, index: usize, amount: Duration) -> Option<Duration> {
+        let round = self.per_round();
+        if round == Duration::ZERO {
+            return None;
+        }
+        let rounds = (amount - Duration::from_nanos(1)) / round;
+        let target = self.sums[index] + (amount - round * rounds);
+        let (target, wraps) = if target > round { (target - round, 1) } else { (target, 0) };
+        // The period in which it is reached.
+        let last = self.sums.partition_point(|&sum| sum < target) - 1;
+        let periods = (rounds + wraps).checked_mul(self.full.len() as i64)? + last as i64 - index as i64;
+        let whole = self.time.period.checked_mul(periods)?;
+        whole.checked_add(self.within_period(last, target - self.sums[last])?)
+    }
+
+    fn within_period(&self, index: usize, amount: Duration) -> Option<Duration> {
+        let time = self.time;
+        match &time.alignment {
+            Alignment::Known { phase, .. } => {
+                time.taken.until_left(*phase + time.period * index as i64, self.higher + amount)
+            }
+            Alignment::Unknown { .. } => time.taken.until_left_at_worst(self.higher + amount),
+            Alignment::Independent => time.beside_independent(amount, self.above),
+        }
+    }
+
+    fn per_round(&self) -> Duration {
+        self.sums[self.full.len()]
+    }
+}
+
+/// How many `unit`s hold `length`; none hold a negative one.
+pub(super) fn ceil_div(length: Duration, unit: Duration) -> i64 {
+    (length + unit - Duration::from_nanos(1)).max(Duration::ZERO) / unit
+}

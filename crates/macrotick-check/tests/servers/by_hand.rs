@@ -1,0 +1,310 @@
+//! Examples small enough to be computed by hand, at least one for each term. The server period is 10 unless said.
+
+use macrotick_check::servers::*;
+use macrotick_model::{CpuTable, Duration, Window};
+
+use crate::draw::ns;
+
+/// A task that arrives anywhere, with its period as the deadline.
+pub fn task(name: &str, wcet: i64, period: i64, priority: u32) -> GroupTask {
+    GroupTask {
+        name: name.into(),
+        wcet: ns(wcet),
+        period: ns(period),
+        deadline: ns(period),
+        jitter: Duration::ZERO,
+        priority,
+        arrival: Arrival::Unbound,
+    }
+}
+
+/// The same at refills.
+pub fn bound(name: &str, wcet: i64, period: i64, priority: u32) -> GroupTask {
+    GroupTask { arrival: Arrival::Bound, ..task(name, wcet, period, priority) }
+}
+
+pub fn group(name: &str, priority: u32, budget: i64, tasks: Vec<GroupTask>) -> Group {
+    let servers = vec![Server { cpu: 0, budget: ns(budget), may_grow: false, tasks }];
+    Group { name: name.into(), criticality: priority, priority, servers }
+}
+
+/// Windows as `(offset, length)`.
+pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
+    let window = |&(offset, length)| Window {
+        offset: ns(offset),
+        length: ns(length),
+        task: "tt".into(),
+        activate: true,
+        deadline: true,
+    };
+    Host {
+        server_period: ns(10),
+        refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
+        granule: ns(1),
+        reserve: Permille(0),
+        cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+        cycle: ns(cycle),
+        lead: Duration::ZERO,
+        tables: vec![CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }],
+        groups,
+        network: None,
+    }
+}
+
+fn found(host: &Host, group: &str, task: &str) -> (i64, Accuracy) {
+    let analysis = analyse(host).unwrap();
+    let task = analysis.task(group, task).unwrap();
+    (task.response.unwrap().as_nanos(), task.accuracy)
+}
+
+/// The response time of `t` of group `g`, which must be exact.
+fn exact(host: &Host) -> i64 {
+    let (response, accuracy) = found(host, "g", "t");
+    assert_eq!(accuracy, Accuracy::Exact);
+    response
+}
+
+#[test]
+fn the_wcet_and_the_gap() {
+    // Bound: 3 from the refill on. Unbound: 10 - 4 before the refill, too.
+    assert_eq!(exact(&host(vec![group("g", 1, 4, vec![bound("t", 3, 100, 1)])], 0, &[])), 3);
+    assert_eq!(exact(&host(vec![group("g", 1, 4, vec![task("t", 3, 100, 1)])], 0, &[])), 6 + 3);
+}
+
+#[test]
+fn further_server_periods() {
+    // 9 = 4 + 4 + 1: two whole periods, and 1 in the third.
+    assert_eq!(exact(&host(vec![group("g", 1, 4, vec![bound("t", 9, 100, 1)])], 0, &[])), 10 + 10 + 1);
+    // 8 = 4 + 4: the last budget counts as used, not as a whole period.
+    assert_eq!(exact(&host(vec![group("g", 1, 4, vec![bound("t", 8, 100, 1)])], 0, &[])), 10 + 4);
+}
+
+#[test]
+fn budgets_of_higher_groups_count_once_in_lockstep() {
+    let groups = |task| vec![group("a", 3, 2, vec![]), group("b", 2, 3, vec![]), group("g", 1, 4, vec![task])];
+    // Equation 3: only in the last period, as it is part of the whole ones.
+    assert_eq!(exact(&host(groups(bound("t", 3, 100, 1)), 0, &[])), 5 + 3);
+    assert_eq!(exact(&host(groups(bound("t", 9, 100, 1)), 0, &[])), 20 + 5 + 1);
+    assert_eq!(exact(&host(groups(task("t", 9, 100, 1)), 0, &[])), 6 + 20 + 5 + 1);
+}
+
+#[test]
+fn budgets_of_higher_groups_count_twice_with_refills_of_their_own() {
+    let groups = vec![group("x", 2, 3, vec![]), group("g", 1, 2, vec![bound("t", 2, 100, 1)])];
+    let lockstep = host(groups, 0, &[]);
+    assert_eq!(exact(&lockstep), 3 + 2);
+    // y = 2 + ceil((y + 7) / 10) 3: 2, 5, 8, 8.
+    let independent = Host { refill: Refill::Independent, ..lockstep };
+    assert_eq!(found(&independent, "g", "t"), (8, Accuracy::UpperBound(Why::OwnRefills)));
+}
+
+#[test]
+fn higher_tasks_and_the_jitter_of_unbound_ones() {
+    // 2 + 3 = 4 + 1, done at 11, before the second job at 15 ...
+    let with = |higher| host(vec![group("g", 1, 4, vec![higher, bound("t", 3, 60, 1)])], 0, &[]);
+    assert_eq!(exact(&with(bound("h", 2, 20, 2))), 11);
+    // ... of a task that arrives at refills, or from 6 before: then the second comes at 9, 2 + 2 + 3 = 4 + 3.
+    assert_eq!(exact(&with(task("h", 2, 15, 2))), 13);
+    // With a release jitter of 3 its third comes at 2 * 12 - 6 - 3 = 15, its second at 3: 13 as before.
+    assert_eq!(exact(&with(GroupTask { jitter: ns(3), ..task("h", 2, 12, 2) })), 13);
+    // At a period of 11 the third comes at 22 - 9 = 13, just when all is done; at 10.5 it would not.
+    assert_eq!(exact(&with(GroupTask { jitter: ns(3), ..task("h", 2, 11, 2) })), 13);
+    assert_eq!(exact(&with(GroupTask { jitter: ns(4), ..task("h", 2, 11, 2) })), 21);
+}
+
+#[test]
+fn release_jitter_of_the_task_itself() {
+    let late = |arrival, jitter| GroupTask { jitter: ns(jitter), arrival, ..task("t", 3, 100, 1) };
+    let host = |task| host(vec![group("g", 1, 4, vec![task])], 0, &[]);
+    assert_eq!(exact(&host(late(Arrival::Unbound, 5))), 5 + 6 + 3);
+    // A bound one that is released two periods later.
+    assert_eq!(exact(&host(late(Arrival::Bound, 20))), 20 + 3);
+    // Between refills the budget may be gone, and it waits for the next one: 10 from its arrival.
+    let (response, accuracy) = found(&host(late(Arrival::Bound, 5)), "g", "t");
+    assert_eq!((response, accuracy), (10 + 3, Accuracy::UpperBound(Why::BoundJitter)));
+}
+
+#[test]
+fn windows_where_they_are() {
+    let with = |task| host(vec![group("g", 1, 4, vec![task])], 20, &[(12, 3)]);
+    // From the refill at 10 two units are left before the window, the third after it.
+    assert_eq!(exact(&with(bound("t", 2, 100, 1))), 2);
+    assert_eq!(exact(&with(bound("t", 3, 100, 1))), 2 + 3 + 1);
+    assert_eq!(exact(&with(task("t", 3, 100, 1))), 6 + 2 + 3 + 1);
+    let analysis = analyse(&with(bound("t", 3, 100, 1))).unwrap();
+    assert_eq!(analysis.task("g", "t").unwrap().refill, Some(ns(10)));
+    // At any phase the window may be right at the refill.
+    let any = Host { refill: Refill::Lockstep(Phase::Any), ..with(bound("t", 2, 100, 1)) };
+    assert_eq!(found(&any, "g", "t"), (5, Accuracy::UpperBound(Why::AnyPhase)));
+    // A lead of 1 is as taken as the window.
+    assert_eq!(exact(&Host { lead: ns(1), ..with(bound("t", 2, 100, 1)) }), 1 + 4 + 1);
+}
+
+#[test]
+fn windows_that_leave_too_little_of_a_period() {
+    // Of the period at 0 the window leaves 2 of a budget of 4, which are in time for 2 but not for 3.
+    let with = |wcet| host(vec![group("g", 1, 4, vec![bound("t", wcet, 100, 1)])], 20, &[(0, 8)]);
+    assert_eq!(found(&with(2), "g", "t"), (10, Accuracy::UpperBound(Why::ShortPeriod)));
+    assert_eq!(found(&with(3), "g", "t"), (11, Accuracy::UpperBound(Why::ShortPeriod)));
+    assert_eq!(analyse(&with(3)).unwrap().groups[0].servers[0].sure, ns(2));
+}
+
+#[test]
+fn later_jobs_may_be_the_worst_where_deadlines_exceed_periods() {
+    // v(q) = 12, 24, 41, 53, 65 for 7 q units in budgets of 5; R = v + 5 - 14 (q - 1) = 17, 15, 18, 16, 14.
+    let long = GroupTask { deadline: ns(30), ..task("t", 7, 14, 1) };
+    assert_eq!(exact(&host(vec![group("g", 1, 5, vec![long])], 0, &[])), 18);
+}
+
+#[test]
+fn equal_priorities_count_as_higher() {
+    let host = host(vec![group("g", 1, 5, vec![bound("t", 2, 100, 1), bound("u", 3, 100, 1)])], 0, &[]);
+    assert_eq!(found(&host, "g", "t"), (5, Accuracy::UpperBound(Why::EqualPriority)));
+}
+
+/// Not in the paper, which has no windows: an average is not enough.
+#[test]
+fn a_sum_that_fits_does_not_mean_that_the_budget_comes_in_time() {
+    // Windows take half of the CPU, the group asks for the other half; but for 50 units nothing is left.
+    let host = host(vec![group("g", 1, 5, vec![bound("t", 5, 50, 1)])], 100, &[(0, 50)]);
+    let analysis = analyse(&host).unwrap();
+    assert_eq!(analysis.cpus[0].promised, 1.0);
+    let [Refusal::Misses { cpu: 0, group, task, over: Some(over), .. }] = &analysis.refusals[..] else {
+        panic!("{:?}", analysis.refusals);
+    };
+    assert_eq!((group.as_str(), task.as_str(), *over), ("g", "t", ns(5)));
+}
+
+/// Not in the paper either: windows that stand empty are worse than full ones before the job arrives.
+#[test]
+fn the_gap_is_not_shortened_by_windows() {
+    // If the window [0, 3) of every period were always used, a budget of 3 could be gone at 6 at the earliest: a gap of
+    // 4. But it may be gone at 3.
+    let host = host(vec![group("g", 1, 3, vec![task("t", 1, 100, 1)])], 10, &[(0, 3)]);
+    assert_eq!(exact(&host), 7 + 3 + 1);
+}
+
+/// Where equation 2 is not exact: it has a higher group use its budget twice in a row in more than one period.
+#[test]
+fn the_general_form_counts_back_to_back_hits_that_exclude_each_other() {
+    let groups = vec![group("x", 2, 3, vec![]), group("g", 1, 2, vec![task("h", 3, 33, 2), bound("t", 2, 100, 1)])];
+    let host = Host { refill: Refill::Independent, ..host(groups, 0, &[]) };
+    // 5 = 2 + 2 + 1 would be done at 20 + 1 + 2 * 3 = 27, and the second job of h comes at 33 - 8 = 25: 8 is done at
+    // 30 + 2 + 2 * 3. But a group that has its budget at 20 and again at 23 does not have it at 30 and again at 33.
+    assert_eq!(found(&host, "g", "t").0, 38);
+    let worst = (0..10).map(|refill| Adversary { refill }.latest(State { now: 0, x: 3, g: 2, h: 3, t: 2 })).max();
+    assert_eq!(worst, Some(33));
+}
+
+/// A group above that may run or not in each unit of time, and has its refills when it likes best.
+struct Adversary {
+    refill: i64,
+}
+
+/// Budgets of both groups, and what is left to do of tasks h and t.
+#[derive(Clone, Copy)]
+struct State {
+    now: i64,
+    x: i64,
+    g: i64,
+    h: i64,
+    t: i64,
+}
+
+impl Adversary {
+    /// When t is done at the latest.
+    fn latest(&self, mut state: State) -> i64 {
+        if state.t == 0 {
+            return state.now;
+        }
+        if state.now % 10 == 0 {
+            state.g = 2;
+        }
+        if state.now % 10 == self.refill {
+            state.x = 3;
+        }
+        if state.now == 25 {
+            state.h += 3;
+        }
+        let mut idle = State { now: state.now + 1, ..state };
+        if state.g > 0 {
+            idle.g -= 1;
+            *(if state.h > 0 { &mut idle.h } else { &mut idle.t }) -= 1;
+        }
+        let busy = (state.x > 0).then(|| self.latest(State { now: state.now + 1, x: state.x - 1, ..state }));
+        self.latest(idle).max(busy.unwrap_or(0))
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_name() {
+    let good = host(vec![group("g", 1, 4, vec![task("t", 3, 100, 1)])], 20, &[(12, 3)]);
+    let text = |host: &Host| analyse(host).unwrap_err().to_string();
+    let with = |change: &dyn Fn(&mut Host)| {
+        let mut host = good.clone();
+        change(&mut host);
+        text(&host)
+    };
+    for (refused, part) in [
+        (with(&|host| host.server_period = ns(0)), "the server period is 0ns"),
+        (with(&|host| host.granule = ns(11)), "longer than the server period of 10ns"),
+        (with(&|host| host.groups[0].servers[0].budget = ns(11)), "the budget of `g` is 11ns"),
+        (with(&|host| host.groups[0].servers[0].cpu = 7), "there is no CPU 7"),
+        (with(&|host| host.groups.push(group("h", 1, 1, vec![]))), "groups `h` and `g` both have priority 1"),
+        (with(&|host| host.groups.push(group("g", 2, 1, vec![]))), "there are two groups `g`"),
+        (with(&|host| host.groups[0].priority = 100), "is 100: priorities are 1 to 99"),
+        (with(&|host| host.tables[0].windows[0].length = ns(9)), "[12ns, 21ns) is not within the cycle of 20ns"),
+        (with(&|host| host.groups[0].servers[0].tasks[0].deadline = ns(-1)), "the deadline of task `t` of `g`"),
+        (with(&|host| host.groups[0].servers[0].tasks = vec![bound("t", 1, 25, 1)]), "period 25ns is no multiple"),
+        (with(&|host| host.cpus[0].deadline = Bandwidth(1 << 21)), "CPU 0: SCHED_DEADLINE has 2097152"),
+        (with(&|host| host.cycle = Duration::from_secs(2000)), "the cycle is 2000s"),
+    ] {
+        assert!(refused.contains(part), "{refused}");
+    }
+}
+
+#[test]
+fn sums_are_exact_to_the_last_nanosecond() {
+    // A third of the CPU in windows, and SCHED_DEADLINE's quarter: of 12 five are left, less a reserve of a tenth 3.8.
+    let base = host(vec![group("g", 1, 3, vec![])], 30, &[(0, 10)]);
+    let mut full = Host {
+        server_period: ns(12),
+        reserve: Permille(100),
+        cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(1 << 18) }],
+        ..base
+    };
+    assert!(analyse(&full).unwrap().is_feasible());
+    full.groups[0].servers[0].budget = ns(4);
+    let refusals = analyse(&full).unwrap().refusals;
+    let [Refusal::CpuFull { cpu: 0, windows, budgets, over, .. }] = &refusals[..] else {
+        panic!("{refusals:?}");
+    };
+    assert_eq!((*windows, budgets.as_slice(), *over), (ns(10), &[("g".to_string(), ns(4))][..], ns(1)));
+    // Exactly full is not too much: 5 of 15, 2 of 10 twice, and a reserve of 26.6 %.
+    let thirds = host(vec![group("g", 1, 2, vec![]), group("h", 2, 2, vec![])], 15, &[(0, 5)]);
+    assert!(analyse(&Host { reserve: Permille(266), ..thirds.clone() }).unwrap().is_feasible());
+    assert!(!analyse(&Host { reserve: Permille(267), ..thirds }).unwrap().is_feasible());
+}
+
+#[test]
+fn slots_sum_up_to_the_networks_cycle() {
+    let slot = |owner: &str, length| Slot { owner: owner.into(), length: ns(length) };
+    let network = |last| Network { cycle: ns(100), slots: vec![slot("a", 60), slot("b", last)] };
+    let with = |last| Host { network: Some(network(last)), ..host(vec![], 0, &[]) };
+    assert!(analyse(&with(40)).unwrap().is_feasible());
+    let refusals = analyse(&with(43)).unwrap().refusals;
+    assert_eq!(refusals[0].to_string(), "network: slots of 60ns (`a`) + 43ns (`b`) exceed the cycle of 100ns by 3ns");
+}
+
+#[test]
+fn criticality_becomes_priority() {
+    let critical = |name: &str, criticality| Group { criticality, ..group(name, 1, 1, vec![]) };
+    let groups = [critical("a", 1), critical("b", 5), critical("c", 1), critical("d", 3)];
+    let priorities: Vec<u32> = by_criticality(&groups).unwrap().iter().map(|group| group.priority).collect();
+    // b, d, a, c: of a and c the one listed first.
+    assert_eq!(priorities, [40, 80, 20, 60]);
+    let many: Vec<Group> = (0..99).map(|index| critical(&index.to_string(), 99 - index)).collect();
+    let priorities: Vec<u32> = by_criticality(&many).unwrap().iter().map(|group| group.priority).collect();
+    assert_eq!(priorities, (1..=99).rev().collect::<Vec<u32>>());
+    assert!(by_criticality(&[many, vec![critical("x", 0)]].concat()).is_err());
+}

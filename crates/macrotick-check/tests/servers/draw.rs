@@ -1,0 +1,214 @@
+//! Seeded random hosts with one CPU, small enough to be simulated unit by unit, and what can happen on them.
+
+use macrotick_check::servers::*;
+use macrotick_model::{CpuTable, Duration, SplitMix64, Window};
+
+use crate::sim;
+
+pub struct Random(SplitMix64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(SplitMix64::new(seed))
+    }
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + (self.0.bits() % (high - low + 1) as u64) as i64
+    }
+    pub fn chance(&mut self, percent: i64) -> bool {
+        self.between(0, 99) < percent
+    }
+}
+
+pub fn ns(nanos: i64) -> Duration {
+    Duration::from_nanos(nanos)
+}
+
+/// Which of the forms of refill is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    Known,
+    AnyPhase,
+    Independent,
+}
+
+/// A host in units of one nanosecond.
+pub fn host(seed: u64, form: Form) -> Host {
+    let random = &mut Random::new(seed);
+    let period = random.between(4, 16);
+    let cycle = if random.chance(50) { period * random.between(1, 4) } else { random.between(4, 50) };
+    let windows = if random.chance(30) { Vec::new() } else { windows(random, cycle) };
+    let lead = if random.chance(30) { random.between(1, 2) } else { 0 };
+    let count = random.between(1, 3);
+    let mut left = period;
+    let groups = (0..count).map(|index| group(random, index, count, period, &mut left)).collect();
+    let refill = match form {
+        Form::Known => Refill::Lockstep(Phase::At(ns(random.between(0, cycle)))),
+        Form::AnyPhase => Refill::Lockstep(Phase::Any),
+        Form::Independent => Refill::Independent,
+    };
+    Host {
+        server_period: ns(period),
+        refill,
+        granule: ns(1),
+        reserve: Permille(0),
+        cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+        cycle: ns(cycle),
+        lead: ns(lead),
+        tables: vec![CpuTable { cpu: 0, windows }],
+        groups,
+        network: None,
+    }
+}
+
+fn windows(random: &mut Random, cycle: i64) -> Vec<Window> {
+    let mut windows = Vec::new();
+    let mut from = random.between(0, cycle / 2);
+    for _ in 0..random.between(1, 3) {
+        let length = random.between(1, (cycle / 5).max(1));
+        if from + length > cycle {
+            break;
+        }
+        windows.push(Window {
+            offset: ns(from),
+            length: ns(length),
+            task: "tt".into(),
+            activate: random.chance(70),
+            deadline: true,
+        });
+        from += length + random.between(1, (cycle / 3).max(1));
+    }
+    windows
+}
+
+fn group(random: &mut Random, index: i64, count: i64, period: i64, left: &mut i64) -> Group {
+    let budget = random.between(1, (*left / 2).max(1));
+    *left -= budget;
+    let tasks = (0..random.between(1, 3)).map(|number| task(random, number, budget, period)).collect();
+    Group {
+        name: format!("group-{index}"),
+        criticality: random.between(0, 3) as u32,
+        priority: (count - index) as u32,
+        servers: vec![Server { cpu: 0, budget: ns(budget), may_grow: true, tasks }],
+    }
+}
+
+fn task(random: &mut Random, number: i64, budget: i64, period: i64) -> GroupTask {
+    let arrival = if random.chance(30) { Arrival::Bound } else { Arrival::Unbound };
+    let own = match arrival {
+        Arrival::Bound => period * random.between(1, 8),
+        Arrival::Unbound => random.between(period, period * 8),
+    };
+    let most = (own * budget / period * 6 / 10).max(1);
+    let wcet = random.between(1, most);
+    let deadline = if random.chance(30) { random.between(own, own * 3) } else { random.between(own / 2, own) };
+    let jitter = match random.between(0, 3) {
+        0 => random.between(0, own),
+        1 => random.between(0, period / 2),
+        2 => period,
+        _ => 0,
+    };
+    GroupTask {
+        name: format!("task-{number}"),
+        wcet: ns(wcet),
+        period: ns(own),
+        deadline: ns(deadline.max(1)),
+        jitter: ns(jitter),
+        priority: if random.chance(10) { 1 } else { number as u32 + 1 },
+        arrival,
+    }
+}
+
+/// The refills of the lockstep forms, or any.
+pub fn phase(random: &mut Random, host: &Host) -> i64 {
+    match host.refill {
+        Refill::Lockstep(Phase::At(phase)) => phase.as_nanos(),
+        _ => random.between(0, host.cycle.as_nanos()),
+    }
+}
+
+/// For each unit of time whether it lies in a window, or in the lead before one.
+pub fn windows_until(host: &Host, end: i64) -> Vec<bool> {
+    let cycle = host.cycle.as_nanos();
+    let mut one = vec![false; cycle as usize];
+    for window in host.tables.iter().flat_map(|table| &table.windows) {
+        let lead = if window.activate { host.lead.as_nanos() } else { 0 };
+        for time in window.offset.as_nanos() - lead..window.end().as_nanos() {
+            one[time.rem_euclid(cycle) as usize] = true;
+        }
+    }
+    (0..end).map(|time| one[(time % cycle) as usize]).collect()
+}
+
+/// Some behaviour that the host allows.
+pub fn behaviour(random: &mut Random, host: &Host, end: i64) -> sim::Cpu {
+    let lockstep = phase(random, host);
+    let mut windows = windows_until(host, end);
+    if random.chance(50) {
+        // Windows give time away.
+        let percent = random.between(1, 60);
+        windows.iter_mut().for_each(|window| *window &= !random.chance(percent));
+    }
+    let lazy = random.chance(30);
+    let groups = host.groups.iter().map(|group| {
+        let refill = match host.refill {
+            Refill::Independent => random.between(0, 100),
+            _ => lockstep,
+        };
+        let server = &group.servers[0];
+        let period = host.server_period.as_nanos();
+        let start = random.between(0, 2 * period);
+        sim::Group {
+            priority: group.priority,
+            budget: server.budget.as_nanos(),
+            refill,
+            tasks: server.tasks.iter().map(|task| jobs(random, task, refill, period, start, lazy, end)).collect(),
+            noise: noise(random, end),
+        }
+    });
+    sim::Cpu { period: host.server_period.as_nanos(), groups: groups.collect(), windows }
+}
+
+fn noise(random: &mut Random, end: i64) -> Vec<(i64, i64)> {
+    let from = random.between(0, end);
+    match random.between(0, 4) {
+        0 => vec![(0, end)],
+        1 => vec![(0, from)],
+        2 => vec![(from, end)],
+        3 => {
+            (0..20).map(|_| (random.between(0, end), random.between(1, 60))).map(|(at, long)| (at, at + long)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn jobs(
+    random: &mut Random,
+    task: &GroupTask,
+    refill: i64,
+    server_period: i64,
+    start: i64,
+    lazy: bool,
+    end: i64,
+) -> sim::Task {
+    let (period, jitter, wcet) = (task.period.as_nanos(), task.jitter.as_nanos(), task.wcet.as_nanos());
+    let mut arrival = start;
+    if task.arrival == Arrival::Bound {
+        arrival += (refill - arrival).rem_euclid(server_period);
+    }
+    let (first, mut release) = (arrival, 0);
+    let mut jobs = Vec::new();
+    while arrival < end {
+        // All releases as late as that of the first job, which is as late as it can be; or at random.
+        let late = if lazy { (first + jitter - arrival).max(0) } else { random.between(0, jitter) };
+        release = (arrival + late).max(release);
+        let work = if random.chance(80) { wcet } else { random.between(1, wcet) };
+        jobs.push(sim::Job { arrival, release, work });
+        let more = if lazy || random.chance(60) { 0 } else { random.between(0, period) };
+        arrival += period
+            + match task.arrival {
+                Arrival::Unbound => more,
+                Arrival::Bound => more / server_period * server_period,
+            };
+    }
+    sim::Task { priority: task.priority, jobs }
+}

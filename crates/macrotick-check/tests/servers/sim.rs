@@ -1,0 +1,131 @@
+//! A simulator of one CPU with windows, deferrable servers and fixed priorities, one unit of time after the other.
+//!
+//! It knows nothing of the analysis: its state is what the kernel has, who is ready and how much budget is left.
+
+/// One job: when it arrives, when it becomes ready, and how long it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    pub arrival: i64,
+    pub release: i64,
+    pub work: i64,
+}
+
+/// A task of a group; a higher priority goes first.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    pub priority: u32,
+    /// In the order of their releases.
+    pub jobs: Vec<Job>,
+}
+
+/// A group with its server.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    pub priority: u32,
+    pub budget: i64,
+    /// A refill is at this time, and every period before and after.
+    pub refill: i64,
+    pub tasks: Vec<Task>,
+    /// Intervals in which a thread below all tasks is ready, without end of its work.
+    pub noise: Vec<(i64, i64)>,
+}
+
+/// Everything on the CPU.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    pub period: i64,
+    pub groups: Vec<Group>,
+    /// For each unit of time whether a window uses it. Its length is that of the simulation.
+    pub windows: Vec<bool>,
+}
+
+/// For each group and task the longest response time. A job that is not done at the end counts with the time that it
+/// has waited.
+pub fn run(cpu: &Cpu) -> Vec<Vec<i64>> {
+    let mut groups: Vec<State> = cpu.groups.iter().map(|group| State::new(group, cpu.period)).collect();
+    groups.sort_by_key(|state| std::cmp::Reverse(state.group.priority));
+    for (now, &window) in cpu.windows.iter().enumerate() {
+        let now = now as i64;
+        for state in &mut groups {
+            state.advance(now);
+        }
+        if !window {
+            if let Some(state) = groups.iter_mut().find(|state| state.is_eligible(now)) {
+                state.serve(now);
+            }
+        }
+    }
+    let end = cpu.windows.len() as i64;
+    // Back in the order in which they were given.
+    cpu.groups
+        .iter()
+        .map(|group| groups.iter().find(|state| std::ptr::eq(state.group, group)).unwrap().longest(end))
+        .collect()
+}
+
+struct Ready {
+    task: usize,
+    arrival: i64,
+    left: i64,
+}
+
+struct State<'a> {
+    group: &'a Group,
+    period: i64,
+    budget: i64,
+    /// For each task the next job to be released.
+    next: Vec<usize>,
+    /// In the order of release.
+    ready: Vec<Ready>,
+    longest: Vec<i64>,
+}
+
+impl<'a> State<'a> {
+    fn new(group: &'a Group, period: i64) -> State<'a> {
+        let zeros = vec![0; group.tasks.len()];
+        let next = vec![0; group.tasks.len()];
+        State { group, period, budget: group.budget, next, ready: Vec::new(), longest: zeros }
+    }
+
+    fn advance(&mut self, now: i64) {
+        if (now - self.group.refill).rem_euclid(self.period) == 0 {
+            self.budget = self.group.budget;
+        }
+        for (index, task) in self.group.tasks.iter().enumerate() {
+            while let Some(job) = task.jobs.get(self.next[index]).filter(|job| job.release <= now) {
+                self.ready.push(Ready { task: index, arrival: job.arrival, left: job.work });
+                self.next[index] += 1;
+            }
+        }
+    }
+
+    fn is_noisy(&self, now: i64) -> bool {
+        self.group.noise.iter().any(|&(from, to)| (from..to).contains(&now))
+    }
+
+    fn is_eligible(&self, now: i64) -> bool {
+        self.budget > 0 && (!self.ready.is_empty() || self.is_noisy(now))
+    }
+
+    fn serve(&mut self, now: i64) {
+        self.budget -= 1;
+        let priority = |ready: &Ready| self.group.tasks[ready.task].priority;
+        let Some(highest) = self.ready.iter().map(priority).max() else {
+            return;
+        };
+        let first = self.ready.iter().position(|ready| priority(ready) == highest).unwrap();
+        self.ready[first].left -= 1;
+        if self.ready[first].left == 0 {
+            let done = self.ready.remove(first);
+            self.longest[done.task] = self.longest[done.task].max(now + 1 - done.arrival);
+        }
+    }
+
+    fn longest(&self, end: i64) -> Vec<i64> {
+        let mut longest = self.longest.clone();
+        for ready in &self.ready {
+            longest[ready.task] = longest[ready.task].max(end - ready.arrival);
+        }
+        longest
+    }
+}
