@@ -36,11 +36,13 @@ pub enum Flavor {
     Debug,
     /// Patched, preemptible without PREEMPT_RT.
     NonRt,
+    /// The same with the checks of the debug kernel.
+    DebugNonRt,
 }
 
 impl Flavor {
     /// All flavours.
-    pub const ALL: [Flavor; 4] = [Flavor::Patched, Flavor::Pristine, Flavor::Debug, Flavor::NonRt];
+    pub const ALL: [Flavor; 5] = [Flavor::Patched, Flavor::Pristine, Flavor::Debug, Flavor::NonRt, Flavor::DebugNonRt];
 
     /// The name used on the command line.
     pub fn name(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Flavor {
             Flavor::Pristine => "pristine",
             Flavor::Debug => "debug",
             Flavor::NonRt => "nonrt",
+            Flavor::DebugNonRt => "debug-nonrt",
         }
     }
 
@@ -64,6 +67,7 @@ impl Flavor {
             Flavor::Pristine => "kernel-pristine",
             Flavor::Debug => "kernel-debug",
             Flavor::NonRt => "kernel-nonrt",
+            Flavor::DebugNonRt => "kernel-debug-nonrt",
         }
     }
 
@@ -74,6 +78,7 @@ impl Flavor {
             Flavor::Pristine => "-pristine",
             Flavor::Debug => "-macrotick-debug",
             Flavor::NonRt => "-macrotick-nonrt",
+            Flavor::DebugNonRt => "-macrotick-debug-nonrt",
         }
     }
 
@@ -84,7 +89,13 @@ impl Flavor {
             Flavor::Pristine => &["base"],
             Flavor::Debug => &["base", "macrotick", "debug"],
             Flavor::NonRt => &["base", "macrotick", "non-rt"],
+            Flavor::DebugNonRt => &["base", "macrotick", "debug", "non-rt"],
         }
+    }
+
+    /// Whether it checks locks and memory, which makes its paths ten times as long.
+    pub fn is_debug(self) -> bool {
+        matches!(self, Flavor::Debug | Flavor::DebugNonRt)
     }
 
     fn is_patched(self) -> bool {

@@ -11,7 +11,7 @@ const USAGE: &str = "\
 usage: macrotick-lab source
        macrotick-lab kernel FLAVOR
        macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
-flavours: patched, pristine, debug, nonrt";
+flavours: patched, pristine, debug, nonrt, debug-nonrt";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

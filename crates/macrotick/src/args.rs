@@ -316,6 +316,8 @@ pub enum FlavorName {
     Debug,
     /// With Macrotick, without PREEMPT_RT
     NonRt,
+    /// The same with the checks of the debug kernel
+    DebugNonRt,
 }
 
 impl From<FlavorName> for macrotick_lab::Flavor {
@@ -326,6 +328,7 @@ impl From<FlavorName> for macrotick_lab::Flavor {
             FlavorName::Pristine => Flavor::Pristine,
             FlavorName::Debug => Flavor::Debug,
             FlavorName::NonRt => Flavor::NonRt,
+            FlavorName::DebugNonRt => Flavor::DebugNonRt,
         }
     }
 }

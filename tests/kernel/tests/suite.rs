@@ -13,10 +13,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use macrotick_kernel_tests::golden::{Case, SEPARATOR};
+use macrotick_kernel_tests::guest;
 use macrotick_kernel_tests::scenarios::{self, Scenario, CALLS_OF};
-use macrotick_lab::progress::Terminal;
-use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus, Lab, Layout};
-use macrotick_model::Duration;
+use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus};
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const ONLY: &str = "MACROTICK_ONLY";
@@ -53,36 +52,14 @@ struct Suite {
 
 fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
     let words = ["/bin/macrotick".to_owned()].into_iter().chain(words.into_iter().map(Into::into));
-    let mut job = GuestJob::new(flavor, words);
-    job.cpus = cpus;
-    job.live = true;
-    job.allow_complaints = true; // so that the results come back, too
-    job.wall_limit = Duration::from_secs(if flavor == Flavor::Patched { 600 } else { 1800 });
-    // The storms leave much behind for RCU to free, and KASAN keeps what is freed.
-    job.memory_mib = 1536;
+    let mut job = guest::job(flavor, cpus, words);
     // KASAN and lockdep make every path ten times as long.
-    let unit_us = if flavor == Flavor::Debug { "1000" } else { "100" };
+    let unit_us = if flavor.is_debug() { "1000" } else { "100" };
     job.env.push(("MACROTICK_UNIT_US".into(), unit_us.into()));
     for name in [SEED, TIMERSHIELD] {
         job.env.extend(std::env::var(name).map(|value| (name.into(), value)));
     }
-    if flavor == Flavor::Debug {
-        // Calibrated against it, the local APIC's timer fails its verification.
-        job.kernel_args.push("hpet=disable".into());
-    }
-    if cpus > 1 {
-        // A CPU that waits for its turn is no stall.
-        job.kernel_args.push("rcupdate.rcu_cpu_stall_timeout=120".into());
-    }
     job
-}
-
-fn boot(job: &GuestJob) -> GuestOutcome {
-    let layout = Layout::find().expect("a checkout");
-    let lab = Lab::with_agent(layout, GUEST);
-    let mut last = String::new();
-    let outcome = lab.run(job, &mut Terminal::new(), &mut |line| line.clone_into(&mut last));
-    outcome.unwrap_or_else(|error| panic!("in {last}: {error}"))
 }
 
 fn hash(of: &impl Hash) -> u64 {
@@ -151,10 +128,8 @@ impl Suite {
 
     /// The same, and all that they print.
     fn play(&self, names: &[&str]) -> Result<(Vec<String>, String), String> {
-        let mut job = job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()));
-        // Lockdep and KASAN make every path so long that a slow clock would leave no time for it.
-        job.shift = if self.flavor == Flavor::Debug { 0 } else { 2 };
-        let outcome = boot(&job);
+        let job = job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()));
+        let outcome = guest::boot(GUEST, &job);
         println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
         let output = outcome.stdout_text();
         let problems = problems(names, &output);
@@ -218,8 +193,9 @@ fn golden(flavor: Flavor, cpus: u32) {
     let target = |path: &Path| format!("/golden/{}", path.file_name().expect("a name").to_string_lossy());
     let mut job =
         job(flavor, cpus, ["golden".to_owned()].into_iter().chain(cases.iter().map(|(path, _)| target(path))));
+    job.shift = 0;
     job.files = cases.iter().map(|(path, text)| (target(path), text.clone().into_bytes())).collect();
-    let outcome = boot(&job);
+    let outcome = guest::boot(GUEST, &job);
     let played = outcome.stdout_text();
     let mut differences = String::new();
     for (path, text) in &cases {
@@ -342,6 +318,18 @@ fn full_suspend_on_debug() {
 fn full_nonrt_on_one_cpu() {
     Suite { flavor: Flavor::NonRt, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
 }
+
+/// Timers on 1, 2 and 4 CPUs where all of them expire in the interrupt.
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_debug_without_rt() {
+    for (cpus, names) in [(1, ["shield_storm"].as_slice()), (2, &STORMS), (4, &STORMS)] {
+        let suite = Suite { flavor: Flavor::DebugNonRt, cpus, verdicts: Verdicts::MayRepeat, ..SHORT };
+        suite.judge(names).unwrap_or_else(|reason| panic!("{cpus} CPUs: {reason}"));
+    }
+}
+
+const STORMS: [&str; 3] = ["shield_storm_2", "shield_affinity", "shield_hotplug"];
 
 #[test]
 #[ignore = "needs the lab, takes long"]
