@@ -82,7 +82,8 @@ pub fn cpu_time_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-fn timespec(ns: u64) -> libc::timespec {
+/// The instant as the C library has it.
+pub fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 

@@ -1,5 +1,6 @@
 //! TimerShield: sleeps of less important tasks end without an interrupt while something more important runs.
 
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use macrotick_uapi::Device;
@@ -18,6 +19,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("shield_masks", masks).punctual(),
     Scenario::new("shield_soft", soft).punctual(),
     Scenario::new("shield_soft_switched_off", soft_switched_off).punctual(),
+    Scenario::new("shield_made_real_time", made_real_time).punctual(),
     Scenario::new("shield_soft_starves_nobody", soft_starves_nobody),
     Scenario::new("shield_tick", tick).punctual(),
     Scenario::new("shield_tick_in_long_windows", tick_in_long_windows).punctual(),
@@ -194,100 +196,133 @@ fn masks() -> Check {
     Ok(())
 }
 
-/// A descriptor that can be read after a while, and then each time that has passed again.
-fn timerfd(first_ns: u64, period_ns: u64) -> Result<i32, i32> {
-    let part = |ns: u64| libc::timespec { tv_sec: 0, tv_nsec: ns as i64 };
-    let times = libc::itimerspec { it_interval: part(period_ns), it_value: part(first_ns) };
-    // SAFETY: a new descriptor, and its times.
-    let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) };
-    if fd < 0 || unsafe { libc::timerfd_settime(fd, 0, &times, std::ptr::null_mut()) } != 0 {
-        return Err(sys::errno());
-    }
-    Ok(fd)
-}
-
-/// A process of SCHED_OTHER with a timer that expires all the time.
-fn flood(period_ns: u64) -> i32 {
-    let Ok(fd) = timerfd(period_ns, period_ns) else { return 1 };
-    let mut expired = 0u64;
-    loop {
-        // SAFETY: reads one number.
-        unsafe { libc::read(fd, (&raw mut expired).cast(), size_of::<u64>()) };
+/// A descriptor that can be read from an instant on.
+fn timerfd(at_ns: u64) -> Result<OwnedFd, i32> {
+    let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let times = libc::itimerspec { it_interval: zero, it_value: sys::timespec(at_ns) };
+    // SAFETY: a new descriptor, which has one owner, and its times.
+    unsafe {
+        let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
+        if fd < 0 || libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &times, std::ptr::null_mut()) != 0 {
+            return Err(sys::errno());
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
     }
 }
 
-/// How many interrupts of the timer there are in fifty jobs beside such a process, which runs in between.
-fn interrupts_beside_flood(on: bool) -> Check<u64> {
+/// Whether a scenario can say anything on this kernel; otherwise it prints why not.
+fn applies(applies: bool, otherwise: &str) -> bool {
+    if !applies {
+        println!("# {otherwise}");
+    }
+    applies
+}
+
+/// A process of SCHED_OTHER with timers that expire at such instants. It does not wait for them.
+fn with_timers(at_ns: Vec<u64>, until_ns: u64) -> Child {
+    process::fork(move || {
+        if sys::set_affinity(0, &[0]).is_err() {
+            return 1;
+        }
+        let timers: Result<Vec<OwnedFd>, i32> = at_ns.into_iter().map(timerfd).collect();
+        sys::sleep_until(until_ns);
+        timers.err().unwrap_or(0)
+    })
+}
+
+/// How many units after a job's release an ordinary timer expires. Interrupts are counted before, which takes time, and half
+/// a unit later. On a fast kernel no tick comes meanwhile.
+const EXPIRES: u64 = 5;
+
+/// How many interrupts of the timer fifty jobs have while an ordinary timer expires in each.
+fn interrupts_of_ordinary_timers(on: bool) -> Check<u64> {
     const JOBS: u64 = 50;
     set(on)?;
     let (u, board) = (unit_ns(), Board::new(1));
-    let flood = process::fork(|| flood(u / 2));
-    let t = soon(2);
+    let t = soon(12);
+    let releases = (0..JOBS).map(|job| t + 20 * u * job);
+    let ordinary = with_timers(releases.clone().map(|release| release + EXPIRES * u).collect(), t + 20 * u * JOBS);
     let measured = bound(0, 50, move || {
-        for release in (0..JOBS).map(|job| t + 20 * u * job) {
+        for release in releases {
             sys::sleep_until(release);
             let before = timer_interrupts();
-            sys::spin_until(release + 10 * u);
+            sys::spin_until(release + EXPIRES * u + u / 2);
             board.add(0, timer_interrupts() - before);
         }
         0
     });
+    // Its own sleeps, which are more important, are not among them.
     sys::sleep_until(t + 20 * u * JOBS);
-    succeed([measured])?;
-    flood.kill(SECOND)?;
+    succeed([measured, ordinary])?;
     Ok(board.get(0))
 }
 
-fn is_preempt_rt() -> bool {
-    let is = std::fs::exists("/sys/kernel/realtime").is_ok_and(|is| is);
-    if !is {
-        println!("# not without PREEMPT_RT");
-    }
-    is
-}
-
-/// On PREEMPT_RT a thread of low priority serves the timers of ordinary processes.
+/// Timers of ordinary processes: on PREEMPT_RT a thread of low priority serves them, without it the interrupt does.
 fn soft() -> Check {
-    if !is_preempt_rt() {
-        return Ok(());
-    }
-    let (without, with) = (interrupts_beside_flood(false)?, interrupts_beside_flood(true)?);
+    let (without, with) = (interrupts_of_ordinary_timers(false)?, interrupts_of_ordinary_timers(true)?);
     ensure!(with + 40 <= without, "{with} interrupts with TimerShield, {without} without");
+    ensure!(is_slow() || with == 0, "{with} interrupts with TimerShield");
     Ok(())
 }
 
-/// What waits for the softirq's thread waits no longer than without the switch, once that is off. The timer's interrupt
-/// comes between two ticks.
+/// What waits for a busy task waits no longer than without the switch, once that is off. The timer's interrupt comes
+/// between two ticks.
 fn soft_switched_off() -> Check {
-    if !is_preempt_rt() {
+    if !applies(!is_slow(), "ticks come meanwhile") {
         return Ok(());
     }
     set(true)?;
-    let (u, board) = (unit_ns(), Board::new(4));
-    let t = soon(1);
+    let (u, board) = (unit_ns(), Board::new(3));
+    let t = soon(3);
+    let ordinary = with_timers(vec![t + EXPIRES * u, t + (20 + EXPIRES) * u], t + 40 * u);
     let hog = bound(0, 50, move || {
         sys::sleep_until(t);
-        timer_interrupts();
-        if timerfd(4 * u, 0).is_err() {
-            return 1;
-        }
-        sys::spin_until(t + u);
         board.set(0, timer_interrupts());
-        sys::spin_until(t + 7 * u);
+        sys::spin_until(t + EXPIRES * u + u / 2);
         board.set(1, timer_interrupts());
-        if timerfd(4 * u, 0).is_err() || sys::set_timershield(false).is_err() {
-            return 2;
+        // A tick would have it served, too.
+        sys::sleep_until(t + 20 * u);
+        let before = timer_interrupts();
+        sys::spin_until(t + (20 + EXPIRES) * u + u / 2);
+        if sys::set_timershield(false).is_err() {
+            return 3;
         }
-        board.set(2, timer_interrupts());
-        sys::spin_until(t + 18 * u);
-        board.set(3, timer_interrupts());
+        board.set(2, timer_interrupts() - before);
         0
     });
-    succeed([hog])?;
-    let seen: Vec<u64> = (0..4).map(|i| board.get(i)).collect();
-    let (with, without) = (seen[1] - seen[0], seen[3] - seen[2]);
-    ensure_eq!(with, 0, "interrupts while the softirq's timers wait");
-    ensure!((1..=3).contains(&without), "{without} interrupts without");
+    sys::sleep_until(t + 50 * u);
+    succeed([hog, ordinary])?;
+    ensure_eq!(board.get(1) - board.get(0), 0, "interrupts while ordinary timers wait");
+    ensure_eq!(board.get(2), 1, "interrupts once they do not");
+    Ok(())
+}
+
+/// A sleep that began as that of an ordinary process ends as that of the real-time one which it has become. (On
+/// PREEMPT_RT the softirq goes on serving it.)
+fn made_real_time() -> Check {
+    if !applies(!sys::is_preempt_rt(), "on PREEMPT_RT such a sleep remains the softirq's") {
+        return Ok(());
+    }
+    set(true)?;
+    let (u, board) = (unit_ns(), Board::new(1));
+    let t = soon(2);
+    let sleeper = process::fork(|| {
+        if sys::set_affinity(0, &[0]).is_err() {
+            return 1;
+        }
+        sys::sleep_until(t + 10 * u);
+        board.set(0, sys::now_ns());
+        0
+    });
+    let pid = sleeper.pid;
+    let hog = busy(50, t, t + 20 * u, || {
+        let _ = sys::set_sched(pid, SchedAttr::fifo(60));
+    });
+    sys::sleep_until(t + 60 * u);
+    succeed([hog, sleeper])?;
+    // An ordinary sleep may end 50 us late.
+    let late = board.get(0) as i64 - (t + 10 * u) as i64;
+    ensure!((0..u as i64).contains(&late), "the sleeper woke up {late} ns after its instant");
     Ok(())
 }
 
@@ -327,7 +362,7 @@ struct Ticks {
 fn ticks_in_jobs(on: bool, busy: u64) -> Check<Ticks> {
     const JOBS: u64 = 100;
     set(on)?;
-    let (u, board, device) = (unit_ns(), Board::new(2), Device::open()?);
+    let (u, board, device) = (unit_ns(), Board::new(1), Device::open()?);
     Table::single(100 * u, 0, 2 * u, 80 * u).install(&device)?;
     let child = member("t", |device| {
         for _ in 0..JOBS {
@@ -362,8 +397,7 @@ fn ensure_accounted(ticks: &Ticks) -> Check {
 
 /// A job that is shorter than the tick may be late has no interrupt; the time is accounted afterwards.
 fn tick() -> Check {
-    if is_slow() {
-        println!("# jobs are longer than the tick may be late");
+    if !applies(!is_slow(), "jobs are longer than the tick may be late") {
         return Ok(());
     }
     let (without, with) = (ticks_in_jobs(false, 25)?, ticks_in_jobs(true, 25)?);
@@ -374,8 +408,7 @@ fn tick() -> Check {
 
 /// A longer one has some, as many as the setting says.
 fn tick_in_long_windows() -> Check {
-    if is_slow() {
-        println!("# the bounds are those of shorter jobs");
+    if !applies(!is_slow(), "the bounds are those of shorter jobs") {
         return Ok(());
     }
     let (without, with) = (ticks_in_jobs(false, 70)?, ticks_in_jobs(true, 70)?);
@@ -760,12 +793,13 @@ fn hotplug() -> Check {
     succeed(children)
 }
 
-/// One of the storm: sleeps, time-outs, priorities, CPUs, locks, at random.
+/// One of the storm: sleeps, time-outs, timers, priorities, CPUs, locks, at random.
 fn whirl(seed: u64, board: Board, pids: &'static [std::sync::atomic::AtomicU64]) -> i32 {
     let (u, mut random, lock) = (unit_ns(), Random::new(seed), PiLock(board.futex(LOCK)));
+    let mut timers: Vec<OwnedFd> = Vec::new();
     while board.get(STOP) == 0 {
         let length = random.below(40 * u);
-        match random.below(12) {
+        match random.below(13) {
             0..4 => sys::sleep(length),
             4 => sys::sleep_until_on(libc::CLOCK_REALTIME, sys::real_ns() + length),
             5 => sys::poll_nothing(length),
@@ -792,6 +826,10 @@ fn whirl(seed: u64, board: Board, pids: &'static [std::sync::atomic::AtomicU64])
                 if lock.unlock().is_err() {
                     return 2;
                 }
+            }
+            11 => {
+                timers.truncate(random.below(8) as usize);
+                timers.extend(timerfd(sys::now_ns() + length));
             }
             _ => {
                 let other = random.pick(pids).load(Ordering::SeqCst) as i32;

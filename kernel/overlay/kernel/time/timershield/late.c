@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TimerShield: timers without a level, for which an interrupt comes later than
- * they expire while it would disturb. Included by shield.c.
+ * TimerShield: timers for which an interrupt comes later than they expire, while
+ * it would disturb. Included by shield.c.
  *
  * Those of the softirq: on PREEMPT_RT a thread serves them, ksoftirqd, which
  * cannot run while the CPU's level is above its own. They stay in their bases;
  * an interrupt that comes for something else finds them expired.
+ *
+ * Without PREEMPT_RT what an ordinary task arms expires in the interrupt. It is
+ * kept at the lowest level, and waits as long.
  *
  * The tick: a job of SCHED_TT in its window ends before the tick comes, if it is
  * short enough. The tick catches up with what it missed. It is in no queue, as
@@ -71,10 +74,33 @@ static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *c
 	return true;
 }
 
+#define TS_HAS_ORDINARY	(!IS_ENABLED(CONFIG_PREEMPT_RT))
+
+/*
+ * Whether the timer, which is being started, is that of an ordinary task's own
+ * system call: timer_settime(), timerfd_settime(), setitimer(), their likes.
+ * What starts itself again in the interrupt is not, nor is what is started with
+ * softirqs disabled, which may be the network's and everybody's.
+ */
+static bool ts_is_ordinary(const struct hrtimer *timer, const struct hrtimer_clock_base *base)
+{
+	return TS_HAS_ORDINARY && !timer->is_hard && base->index < TS_CLOCKS &&
+		!in_interrupt() && !(current->flags & PF_KTHREAD) &&
+		ts_level_of(current) == TS_LEVEL_NORMAL && ts_is_bound(current, base->cpu_base->cpu);
+}
+
+/* When to have an interrupt for what is kept at the lowest level, at another one. */
+static ktime_t ts_ordinary(const struct ts_cpu *ts, int level)
+{
+	if (!TS_HAS_ORDINARY || level == TS_LEVEL_NORMAL)
+		return KTIME_MAX;
+	return ktime_add_safe(max(ts->order.earliest[TS_LEVEL_NORMAL], 0), TS_SOFT_DELAY);
+}
+
 /* When to have one for any of them. */
 static noinline ktime_t ts_late(const struct hrtimer_cpu_base *cpu_base, int level)
 {
-	return min(ts_soft(cpu_base, level), ts_tick(cpu_base, level));
+	return min3(ts_soft(cpu_base, level), ts_tick(cpu_base, level), ts_ordinary(ts_cpu_of(cpu_base), level));
 }
 
 /**

@@ -5,10 +5,9 @@
  * The timer of a sleep is kept in its CPU's order (order.h) instead of the
  * queue of its base when it has a level: when its task is a real-time one and
  * bound to that CPU, so that it cannot run elsewhere while something more
- * important runs there. All other timers, the scheduler's among them, are never
- * masked and stay where they always were; so do those of SCHED_OTHER, whose
- * share of the processor (the fair class's deadline server) only begins when
- * they wake up.
+ * important runs there. Without PREEMPT_RT ordinary tasks' timers are kept there,
+ * too, at the lowest level (late.c). All other timers, the scheduler's among
+ * them, are never masked and stay where they always were.
  *
  * A CPU has a level, too: that of what runs there, or is about to. Timers of
  * lower levels are masked: the event device is not programmed for them, and
@@ -94,6 +93,11 @@ static int ts_level_of_sleep(const struct task_struct *p)
 	return level;
 }
 
+static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
+{
+	return nr_cpu_ids == 1 || (READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
+}
+
 #include "late.c"
 
 /* The task of a timer that can have a level, or NULL. */
@@ -102,11 +106,6 @@ static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtime
 	if (timer->function != hrtimer_wakeup || base->index >= TS_CLOCKS)
 		return NULL;
 	return container_of(timer, struct hrtimer_sleeper, timer)->task;
-}
-
-static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
-{
-	return nr_cpu_ids == 1 || (READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
 }
 
 static noinline void ts_set_offsets(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
@@ -127,6 +126,28 @@ static void ts_follow_clocks(struct ts_cpu *ts, const struct hrtimer_cpu_base *c
 		ts_set_offsets(ts, cpu_base);
 }
 
+static __always_inline void ts_add(struct hrtimer *timer, struct hrtimer_clock_base *base, int level, bool *matters)
+{
+	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+
+	ts_follow_clocks(ts, cpu_base);
+	timer->shield = 1 + level;
+	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
+	*matters = (level >= READ_ONCE(ts->level) || (TS_HAS_ORDINARY && level == TS_LEVEL_NORMAL)) &&
+		ktime_sub(timer->node.expires, base->offset) < cpu_base->expires_next;
+	ts_order_add(&ts->order, &timer->node, level, base->index);
+}
+
+/* Whether the timer is one that an ordinary task arms, and is kept at the lowest level. */
+static bool ts_keep_ordinary(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
+{
+	if (!ts_is_ordinary(timer, base))
+		return false;
+	ts_add(timer, base, TS_LEVEL_NORMAL, matters);
+	return true;
+}
+
 static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
@@ -137,22 +158,17 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	if (!ts->on || !hrtimer_hres_active(cpu_base))
 		return false;
 	if (!p)
-		return ts_keep_tick(timer, cpu_base, matters);
-	ts_follow_clocks(ts, cpu_base);
+		return ts_keep_tick(timer, cpu_base, matters) || ts_keep_ordinary(timer, base, matters);
 	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
 	level = ts_level_of_sleep(p);
-	if (level == TS_LEVEL_NORMAL || !ts_is_bound(p, cpu_base->cpu)) {
+	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) || !ts_is_bound(p, cpu_base->cpu)) {
 		WRITE_ONCE(p->timershield.base, NULL);
 		return false;
 	}
 	p->timershield.timer = timer;
-	timer->shield = 1 + level;
-	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
-	*matters = level >= READ_ONCE(ts->level) &&
-		ktime_sub(timer->node.expires, base->offset) < cpu_base->expires_next;
-	ts_order_add(&ts->order, &timer->node, level, base->index);
+	ts_add(timer, base, level, matters);
 	return true;
 }
 
@@ -164,7 +180,8 @@ static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base
 	}
 	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
 	timer->shield = 0;
-	WRITE_ONCE(container_of(timer, struct hrtimer_sleeper, timer)->task->timershield.base, NULL);
+	if (!TS_HAS_ORDINARY || timer->function == hrtimer_wakeup)
+		WRITE_ONCE(container_of(timer, struct hrtimer_sleeper, timer)->task->timershield.base, NULL);
 }
 
 /* The level at or above one whose timer expires first. */
@@ -204,12 +221,17 @@ static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level = READ_ONCE(ts->level);
-	ktime_t tick = ts_tick(cpu_base, level);
+	ktime_t tick = ts_tick(cpu_base, level), ordinary;
 
 	ts_follow_clocks(ts, cpu_base);
+	ordinary = ts_ordinary(ts, level);
 	if (tick < expires_next) {
 		cpu_base->next_timer = ts->tick;
 		expires_next = tick;
+	}
+	if (ordinary < expires_next) {
+		cpu_base->next_timer = ts_first(ts, TS_LEVEL_NORMAL);
+		expires_next = ordinary;
 	}
 	level = ts_earliest(ts, level);
 	if (ts->order.earliest[level] >= expires_next)
@@ -239,6 +261,16 @@ static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_
 	return false;
 }
 
+/* The highest level with an expired timer that does not wait, or -1. */
+static int ts_due(struct ts_cpu *ts, ktime_t now)
+{
+	int level = ts_order_expired(&ts->order, now);
+
+	if (level >= ts->level)
+		return level;
+	return ts_ordinary(ts, ts->level) <= now ? TS_LEVEL_NORMAL : -1;
+}
+
 /*
  * Serves expired timers, those of the highest level first. Once that has had
  * something woken up, lower levels wait for the next __schedule().
@@ -249,10 +281,11 @@ static noinline void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t 
 	int level;
 
 	ts_follow_clocks(ts, cpu_base);
-	while ((level = ts_order_expired(&ts->order, now)) >= ts->level) {
+	while ((level = ts_due(ts, now)) >= 0) {
 		bool all = ts_expire_level(cpu_base, level, now, flags);
 
-		if (need_resched())
+		/* A window that has begun meanwhile may be above it. */
+		if (need_resched() && level > ts->level)
 			WRITE_ONCE(ts->level, level);
 		if (all)
 			continue;
@@ -260,7 +293,7 @@ static noinline void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t 
 		now = ktime_get();
 		__hrtimer_run_queues(cpu_base, now, flags, HRTIMER_ACTIVE_HARD);
 	}
-	if (level >= 0 && need_resched())
+	if (need_resched() && ts->order.soonest <= now)
 		this_cpu_inc(ts_stats.stopped);
 }
 
