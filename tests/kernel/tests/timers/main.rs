@@ -13,7 +13,7 @@ mod verdict;
 use std::path::PathBuf;
 
 use macrotick_kernel_tests::guest;
-use macrotick_lab::{command, libraries, Flavor, GuestJob, Layout};
+use macrotick_lab::{Flavor, GuestJob, Layout};
 
 use compile::Compiled;
 use program::{Program, Wants};
@@ -28,6 +28,8 @@ const SCRIPTS: [(&str, &str); 3] = [
 ];
 /// The clock for programs that compute for seconds: 16 ns per instruction.
 const SPINNING_SHIFT: u32 = 4;
+/// With several CPUs: 4 ns. Ticks that are a few thousand instructions apart let one of them have nearly all of these.
+const SPINNING_SHIFT_OF_SEVERAL: u32 = 2;
 
 /// Where programs run.
 #[derive(Clone, Copy)]
@@ -67,7 +69,7 @@ impl Suite {
     /// What computes for seconds.
     fn spin(self, tables: &[&[Program]]) {
         let mut job = guest::job(self.flavor, self.cpus, ["/programs/run.sh"]);
-        job.shift = SPINNING_SHIFT;
+        job.shift = if self.cpus == 1 { SPINNING_SHIFT } else { SPINNING_SHIFT_OF_SEVERAL };
         self.run_at(job, tables);
     }
 
@@ -110,12 +112,10 @@ impl Suite {
 
 /// What the guest needs: programs with their libraries, scripts, and the list of what is run.
 fn files(compiled: &Compiled, programs: &[&Program]) -> Vec<(String, Vec<u8>)> {
-    let queuelat = command::find("queuelat", "rt-tests").expect("`make setup`");
-    let of_queuelat = libraries::of(&queuelat).expect("`make setup`");
-    let libraries = compiled.libraries.iter().cloned().chain(of_queuelat).map(|path| (path.clone(), path.into()));
+    let libraries = compiled.libraries.iter().map(|path| (path.clone(), path.into()));
     let in_programs = |name: &str| format!("/programs/{name}");
     let named = |path: &PathBuf| (in_programs(&path.file_name().expect("a name").to_string_lossy()), path.clone());
-    let from_host = compiled.programs.iter().chain([&queuelat]).map(named).chain(libraries);
+    let from_host = compiled.programs.iter().map(named).chain(libraries);
     let read = |(to, from): (String, PathBuf)| (to, std::fs::read(&from).expect("a program or a library"));
     let line = |program: &&Program| format!("{} {} {}\n", program.name, program.seconds, program.words);
     let list: String = programs.iter().map(line).collect();

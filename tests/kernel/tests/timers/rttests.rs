@@ -93,9 +93,6 @@ pub const ALL: &[Program] = &[
     Program::rttest("signaltest", "signaltest -q -m -p 80 -l 300 --json=/tmp/json", cycles(300, 10_200)),
     Program::rttest("rt-migrate-test", "rt-migrate-test -l 5", Wants::Says("Task 1 (prio 3)")),
     Program::rttest("rt-migrate-test-check", "rt-migrate-test -c -l 5", Wants::Says("Task 1 (prio 3)")).punctual(),
-    // It ends when the second on the clock is another one, and divides by zero where it has not begun by then.
-    Program::rttest("queuelat", "./queuelat -c 200 -f 1000 -m 20000 -p 0.1 -q 100 -t 2", Wants::Says("Avg loop"))
-        .slow(),
     Program::rttest("ssdd", "ssdd -q -i 100 -f 2", Wants::Says("All tests PASSED.")),
     Program::rttest("hackbench", "hackbench -g 2 -l 20", Wants::Says("Time: ")).slow(),
     Program::rttest("timershield", "cat /sys/kernel/debug/timershield", Wants::Counters),
