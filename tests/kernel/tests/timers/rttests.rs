@@ -1,9 +1,13 @@
 //! The programs of rt-tests.
 //!
-//! The bounds of latencies are for one CPU of the lab at 4 ns per instruction, some twice of what was measured, with
-//! TimerShield or without.
+//! The bounds of latencies are for one CPU of the lab at 4 ns per instruction, with TimerShield or without. What meets
+//! there differs with every build, so they are some times what was measured: they find what was forgotten, or served
+//! in the wrong order, not what became slower.
 
 use super::program::{Latency, Program, Wants};
+
+/// Five threads of one priority that wake up at once are done in half of it.
+const BOUND_US: i64 = 300;
 
 const fn cycles(cycles: u64, bound_us: i64) -> Wants {
     Wants::Cycles { cycles, latency: Latency::AtMost(bound_us) }
@@ -17,42 +21,47 @@ const fn samples(samples: u64, bound_us: i64) -> Wants {
 const SIGNALS: Wants = Wants::Cycles { cycles: 200, latency: Latency::Any };
 
 pub const ALL: &[Program] = &[
-    Program::rttest("cyclictest", "cyclictest -qm -p 80 -i 500 -l 1000 --json=/tmp/json", cycles(1000, 50)),
+    Program::rttest("cyclictest", "cyclictest -qm -p 80 -i 500 -l 1000 --json=/tmp/json", cycles(1000, BOUND_US)),
     Program::rttest(
         "cyclictest-priorities",
         "cyclictest -qm -p 80 -t 5 -d 250 -i 500 -l 500 --priospread --json=/tmp/json",
-        cycles(500, 100),
+        cycles(500, BOUND_US),
     ),
     Program::rttest(
         "cyclictest-together",
         "cyclictest -qm -p 80 -t 5 -d 0 -i 500 -l 500 --json=/tmp/json",
-        cycles(500, 150),
+        cycles(500, BOUND_US),
     )
     .slow(),
     Program::rttest(
         "cyclictest-rr",
         "cyclictest -qm -p 80 -t 4 -d 250 -i 500 -l 500 --policy=rr --json=/tmp/json",
-        cycles(500, 50),
+        cycles(500, BOUND_US),
     )
     .slow(),
-    Program::rttest("cyclictest-smp", "cyclictest -qm -p 80 -S -i 500 -l 500 --json=/tmp/json", cycles(500, 50)).slow(),
-    Program::rttest("cyclictest-realtime", "cyclictest -qm -p 80 -c 1 -i 500 -l 500 --json=/tmp/json", cycles(500, 50))
+    Program::rttest("cyclictest-smp", "cyclictest -qm -p 80 -S -i 500 -l 500 --json=/tmp/json", cycles(500, BOUND_US))
         .slow(),
+    Program::rttest(
+        "cyclictest-realtime",
+        "cyclictest -qm -p 80 -c 1 -i 500 -l 500 --json=/tmp/json",
+        cycles(500, BOUND_US),
+    )
+    .slow(),
     Program::rttest(
         "cyclictest-relative",
         "cyclictest -qm -p 80 -t 3 -d 250 -i 500 -l 500 -r --json=/tmp/json",
-        cycles(500, 60),
+        cycles(500, BOUND_US),
     )
     .slow(),
     Program::rttest(
         "cyclictest-nanosleep",
         "cyclictest -qm -p 80 -t 3 -d 250 -i 500 -l 500 -s --json=/tmp/json",
-        cycles(500, 60),
+        cycles(500, BOUND_US),
     ),
     Program::rttest(
         "cyclictest-other",
         "cyclictest -qm --policy=other -t 4 -d 250 -i 500 -l 500 --json=/tmp/json",
-        cycles(500, 4000),
+        cycles(500, 10_000),
     )
     .slow(),
     Program::rttest(
@@ -66,31 +75,35 @@ pub const ALL: &[Program] = &[
         SIGNALS,
     ),
     // With shorter intervals its run time is below 2 ms, which it refuses without HRTICK.
-    Program::rttest("cyclicdeadline", "cyclicdeadline -q -i 10000 -D 1 --json=/tmp/json", cycles(100, 10)),
+    Program::rttest("cyclicdeadline", "cyclicdeadline -q -i 10000 -D 1 --json=/tmp/json", cycles(100, BOUND_US)),
     Program::rttest("deadline_test", "deadline_test -t 1 -i 10000 -p 30", Wants::Says("missed deadlines  = 0"))
         .punctual()
         .slow(),
     Program::rttest("pi_stress", "pi_stress -q -D 1 -g 1", Wants::Says("Total inversion performed: ")),
     Program::rttest("pip_stress", "pip_stress", Wants::Says("inversion")),
-    Program::rttest("pmqtest", "pmqtest -q -p 80 -i 500 -l 300 --json=/tmp/json", samples(300, 50)),
-    Program::rttest("ptsematest", "ptsematest -q -p 80 -i 500 -l 300 --json=/tmp/json", samples(300, 70)),
-    Program::rttest("sigwaittest", "sigwaittest -q -p 80 -i 500 -l 300 --json=/tmp/json", samples(300, 70)),
-    Program::rttest("sigwaittest-fork", "sigwaittest -q -p 80 -i 500 -l 300 -f --json=/tmp/json", samples(300, 60))
-        .slow(),
+    Program::rttest("pmqtest", "pmqtest -q -p 80 -i 500 -l 300 --json=/tmp/json", samples(300, BOUND_US)),
+    Program::rttest("ptsematest", "ptsematest -q -p 80 -i 500 -l 300 --json=/tmp/json", samples(300, BOUND_US)),
+    Program::rttest("sigwaittest", "sigwaittest -q -p 80 -i 500 -l 300 --json=/tmp/json", samples(300, BOUND_US)),
+    Program::rttest(
+        "sigwaittest-fork",
+        "sigwaittest -q -p 80 -i 500 -l 300 -f --json=/tmp/json",
+        samples(300, BOUND_US),
+    )
+    .slow(),
     // It makes its key of the file that the shell says it is.
     Program::rttest(
         "svsematest",
         "env _=/usr/bin/svsematest svsematest -q -p 80 -i 500 -l 300 --json=/tmp/json",
-        samples(300, 50),
+        samples(300, BOUND_US),
     ),
     Program::rttest(
         "svsematest-fork",
         "env _=/usr/bin/svsematest svsematest -q -p 80 -i 500 -l 300 -f --json=/tmp/json",
-        samples(300, 60),
+        samples(300, BOUND_US),
     )
     .slow(),
     // Its second thread sleeps for 10 ms each time.
-    Program::rttest("signaltest", "signaltest -q -m -p 80 -l 300 --json=/tmp/json", cycles(300, 10_200)),
+    Program::rttest("signaltest", "signaltest -q -m -p 80 -l 300 --json=/tmp/json", cycles(300, 10_000 + BOUND_US)),
     Program::rttest("rt-migrate-test", "rt-migrate-test -l 5", Wants::Says("Task 1 (prio 3)")),
     Program::rttest("rt-migrate-test-check", "rt-migrate-test -c -l 5", Wants::Says("Task 1 (prio 3)")).punctual(),
     Program::rttest("ssdd", "ssdd -q -i 100 -f 2", Wants::Says("All tests PASSED.")),
