@@ -77,6 +77,10 @@ fn run_in(group: &Group, priority: u32, body: impl FnOnce() -> i32) -> Check<Chi
     Ok(child)
 }
 
+fn budget_of(group: &Group) -> Check<String> {
+    Ok(group.get("cpu.ds.budget")?.trim().to_owned())
+}
+
 /// A number of `cpu.ds.stat`.
 fn stat(group: &Group, key: &str) -> Check<u64> {
     let text = group.get("cpu.ds.stat")?;
@@ -417,7 +421,7 @@ fn budget_changes() -> Check {
     run_in(&group, 10, || spans.hog())?;
     for budget in [5, 9, 2, 12, 1] {
         group.set("cpu.ds.budget", &(budget * u / 1000).to_string())?;
-        ensure_eq!(group.get("cpu.ds.budget")?.trim(), (budget * u / 1000).to_string(), "the budget, read");
+        ensure_eq!(budget_of(&group)?, (budget * u / 1000).to_string(), "the budget, read");
         let from = next_refill();
         sys::sleep_until(from + 5 * PERIOD * u);
         let seen = spans.since(from - u);
@@ -618,7 +622,7 @@ fn refusals() -> Check {
     }
     let all = (PERIOD * u / 1000).to_string();
     ensure_eq!(write_fails(&group, "cpu.ds.budget", &all), Some(libc::EBUSY), "all of the CPU");
-    ensure_eq!(group.get("cpu.ds.budget")?.trim(), (5 * u / 1000).to_string(), "the budget after refusals");
+    ensure_eq!(budget_of(&group)?, (5 * u / 1000).to_string(), "the budget after refusals");
     for (text, errno) in [("0", libc::ERANGE), ("100", libc::ERANGE), ("x", libc::EINVAL)] {
         ensure_eq!(write_fails(&group, "cpu.ds.priority", text), Some(errno), "priority {text:?}");
     }
@@ -651,7 +655,7 @@ fn on_two_cpus() -> Check {
     set_period(PERIOD * u)?;
     let group = Group::new("a")?;
     group.set("cpu.ds.budget", &format!("1={}", 5 * u / 1000))?;
-    ensure_eq!(group.get("cpu.ds.budget")?.trim(), format!("1={}", 5 * u / 1000), "the budget, read");
+    ensure_eq!(budget_of(&group)?, format!("1={}", 5 * u / 1000), "the budget, read");
     let board = Board::new(4);
     let child = process::fork(|| {
         let _ = sys::set_affinity(0, &[1]);

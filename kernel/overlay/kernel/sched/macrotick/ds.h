@@ -73,6 +73,7 @@ struct mt_ds_cpu {
 	struct list_head	parked;
 	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
 	struct mt_server	*charged;	/* whose thread runs */
+	bool			catching_up;	/* the timer is programmed then */
 	u64			refill;		/* when; U64_MAX: nothing was touched */
 	u64			limit;		/* when the running server is exhausted at the earliest */
 	u64			poll;		/* when to look at urgent and parked threads */

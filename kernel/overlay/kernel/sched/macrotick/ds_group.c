@@ -141,8 +141,9 @@ static void apply(struct mt_group *group, const u64 *budgets)
 	WRITE_ONCE(group->nr_budgets, n);
 	nr_active += !!n - !!before;
 	set_shares();
-	if (n && !before)
-		static_branch_inc_cpuslocked(&macrotick_ds_used);
+	/* For good: some of its threads may be in the class until they have been refreshed. */
+	if (n)
+		static_branch_enable_cpuslocked(&macrotick_ds_used);
 }
 
 static int install(struct task_group *tg, const u64 *budgets)

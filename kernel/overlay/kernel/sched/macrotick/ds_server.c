@@ -89,6 +89,8 @@ static void program_timer(struct mt_ds_cpu *c)
 
 static void rearm(struct mt_ds_cpu *c)
 {
+	if (c->catching_up)
+		return;
 	if (c->cpu == smp_processor_id())
 		program_timer(c);
 	else if (next_event(c) < c->armed && cpu_online(c->cpu))
@@ -211,17 +213,19 @@ static void take_back(struct rq *rq, struct task_struct *p)
 /*
  * Who was offered a lock takes it when it runs, and keeps all others from it
  * until then: it is served although its server is closed. It must not use that
- * time to spin for a lock that somebody owns. On the thread's own CPU, or where
- * it is being enqueued: as it does not run, what it waits on stays.
+ * time to spin for a lock that somebody owns. That is seen on the thread's own
+ * CPU only, where it does not run meanwhile, and what it waits on stays.
  */
 static void place_contender(struct rq *rq, struct task_struct *p)
 {
 	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
 
-	if (waiter)
+	if (!waiter)
+		add_ready(rq, p, false);
+	else if (cpu_of(rq) == smp_processor_id())
 		set_aside(rq, p, !rt_mutex_owner(waiter->lock));
 	else
-		add_ready(rq, p, false);
+		set_aside(rq, p, true);
 }
 
 static void poll_soon(struct mt_ds_cpu *c)
@@ -299,6 +303,7 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 	}
 	poll_soon(c);
 	want_settle(c);
+	rearm(c);
 }
 
 /* The first instant of a refill after another one. */
@@ -379,11 +384,12 @@ static u64 limit_of(const struct mt_server *server, u64 now)
 	return now + max_t(s64, server->left, MT_DS_MIN_NS);
 }
 
-/* Everything that is due at an instant. */
+/* Everything that is due at an instant. The caller programs the timer. */
 static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 {
 	u64 now;
 
+	c->catching_up = true;
 	update_rq_clock(rq);
 	mt_ds_account(rq);
 	now = ktime_get();
@@ -393,6 +399,7 @@ static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 		look_at_contenders(rq, c, now);
 	if (c->charged)
 		c->limit = limit_of(c->charged, now);
+	c->catching_up = false;
 	resched(rq, c);
 }
 

@@ -54,8 +54,8 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (unlikely(p->policy == SCHED_DS))
-		mt_poke(p);
+	if (unlikely(p->policy == SCHED_DS && !(ctx->flags & (SCA_MIGRATE_ENABLE | SCA_MIGRATE_DISABLE))))
+		mt_poke(p);	/* its group may have a budget elsewhere */
 	if (likely(!entity))
 		return false;
 	if (ctx->flags & SCA_MIGRATE_ENABLE) {
