@@ -192,6 +192,12 @@ bool mt_ds_watches(const struct mt_ds_cpu *c)
 	return !list_empty(&c->watched);
 }
 
+static unsigned int count_watched(struct mt_ds_cpu *c)
+{
+	guard(raw_spinlock)(&mt_ds_watch_lock);
+	return min_t(size_t, list_count_nodes(&c->watched), MT_DS_SETTLE_MAX);
+}
+
 /**
  * mt_ds_settle - servers have closed or opened: decide anew for owners of locks
  * @rq: this CPU's run queue, not locked; interrupts are off
@@ -199,17 +205,15 @@ bool mt_ds_watches(const struct mt_ds_cpu *c)
 void mt_ds_settle(struct rq *rq)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
-	struct task_struct *p, *first = NULL;
+	struct task_struct *p;
 	unsigned int n;
 
-	for (n = 0; n < MT_DS_SETTLE_MAX && (p = next_watched(c)) && p != first; n++) {
+	for (n = mt_ds_watches(c) ? count_watched(c) : 0; n && (p = next_watched(c)); n--) {
 		raw_spin_lock(&p->pi_lock);
 		/* The priority of one that waits itself is part of that lock's order; it does not run anyway. */
 		if (!p->pi_blocked_on)
 			decide_again(p);
 		raw_spin_unlock(&p->pi_lock);
-		/* It may be gone from the list, and then the count ends this. */
-		first = first ?: p;
 		put_task_struct(p);
 	}
 }
