@@ -18,8 +18,8 @@ u64 mt_ds_period = 2500 * NSEC_PER_USEC;
 /* How long who was offered a lock goes on before it is looked at, and how much less often then. */
 #define MT_DS_POLL_NS		(50 * NSEC_PER_USEC)
 #define MT_DS_POLL_MAX_NS	NSEC_PER_MSEC
-/* The limit of a server is no nearer. */
-#define MT_DS_MIN_NS		NSEC_PER_USEC
+/* The limit of a server is no nearer: the interrupt must let it run before it comes again. */
+#define MT_DS_MIN_NS		(10 * NSEC_PER_USEC)
 
 static unsigned int order_of(const struct mt_server *server)
 {
@@ -71,7 +71,7 @@ struct task_struct *mt_ds_first(const struct mt_ds_cpu *c)
 
 static u64 next_event(const struct mt_ds_cpu *c)
 {
-	u64 next = min(c->refill, c->charged ? c->limit : U64_MAX);
+	u64 next = min(c->refill, c->charged && c->charged->open ? c->limit : U64_MAX);
 
 	return list_empty(&c->urgent) && list_empty(&c->parked) ? next : min(next, c->poll);
 }
