@@ -44,11 +44,12 @@ static inline bool macrotick_class(int policy, int prio)
 /*
  * Hook of enqueue_task_fair(): whether what runs where nothing counts as
  * runnable is a thread of the class, whose window has ended or which waits for
- * its next job, and not the idle task. Its exec_start is its own.
+ * its next job, or one of SCHED_DS without budget, and not the idle task. Its
+ * exec_start is its own.
  */
 static inline bool macrotick_runs(const struct task_struct *curr)
 {
-	return curr->sched_class == &macrotick_sched_class;
+	return curr->sched_class == &macrotick_sched_class || curr->sched_class == &macrotick_ds_sched_class;
 }
 
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
