@@ -643,7 +643,8 @@ fn refusals() -> Check {
     ensure_eq!(sys::set_sched(0, ds(0)), Err(libc::EINVAL), "priority 0");
     ensure_eq!(sys::set_sched(0, ds(100)), Err(libc::EINVAL), "priority 100");
     // SAFETY: take a number.
-    let limits = unsafe { (libc::sched_get_priority_min(SCHED_DS as i32), libc::sched_get_priority_max(SCHED_DS as i32)) };
+    let limits =
+        unsafe { (libc::sched_get_priority_min(SCHED_DS as i32), libc::sched_get_priority_max(SCHED_DS as i32)) };
     ensure_eq!(limits, (1, 99), "limits of priorities");
     let group = first_group("a", 5, 1)?;
     for (text, errno) in [
@@ -677,7 +678,8 @@ fn of_another_user() -> Check {
         group.take(0)?;
         let limit = libc::rlimit { rlim_cur: 20, rlim_max: 20 };
         // SAFETY: reads the limits; takes numbers.
-        let changed = unsafe { libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) | libc::setgid(65534) | libc::setuid(65534) };
+        let changed =
+            unsafe { libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) | libc::setgid(65534) | libc::setuid(65534) };
         ensure_eq!(changed, 0, "becoming somebody else");
         ensure_eq!(sys::set_sched(0, ds(21)), Err(libc::EPERM), "a priority above the limit");
         sys::set_sched(0, ds(20)).explain("SCHED_DS")?;
@@ -731,5 +733,6 @@ fn off_line() -> Check {
         sys::sleep(4 * PERIOD * u);
         sys::set_online(1, true).explain("on line")?;
     }
-    children.iter().try_for_each(|child| child.kill(5 * SECOND))
+    // The most important one first: the others have nothing to die with before.
+    children.iter().rev().try_for_each(|child| child.kill(5 * SECOND))
 }
