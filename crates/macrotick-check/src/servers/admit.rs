@@ -10,8 +10,8 @@ use super::analysis::{analyse_server, budgets_above, names_above};
 use super::budget::{no_budget, set, Place};
 use super::supply::CpuTime;
 use super::{
-    order, sums, validate, Group, GroupTask, Host, HostError, Refusal, Server, ServersError, Slot, TaskAnalysis,
-    TaskOrder,
+    order, sums, unless_refused, validate, Group, GroupTask, Host, HostError, Refusal, Server, ServersError, Slot,
+    TaskAnalysis, TaskOrder,
 };
 
 /// A container that asks to be admitted.
@@ -139,11 +139,7 @@ fn take_slot(host: &mut Host, container: &Container) -> Result<(), ServersError>
     network.slots.push(slot);
     let mut refusals = Vec::new();
     sums::network(network, &mut refusals);
-    if refusals.is_empty() {
-        Ok(())
-    } else {
-        Err(ServersError::Refused(refusals))
-    }
+    unless_refused((), refusals)
 }
 
 /// Adds the container's group, without a server yet, and says which priorities had to change for it.

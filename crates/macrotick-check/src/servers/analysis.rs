@@ -116,7 +116,7 @@ impl TaskAnalysis {
 /// The first thing that makes no sense, such as a window outside the cycle.
 pub fn analyse(host: &Host) -> Result<Analysis, HostError> {
     validate::host(host)?;
-    let times: Vec<CpuTime> = host.cpus.iter().map(|cpu| CpuTime::new(host, cpu.cpu)).collect();
+    let times = CpuTime::of_all(host);
     let mut refusals = Vec::new();
     let cpus = times.iter().map(|time| sums::cpu(host, time, &mut refusals)).collect();
     let network = host.network.as_ref().map(|network| sums::network(network, &mut refusals));
@@ -127,7 +127,7 @@ pub fn analyse(host: &Host) -> Result<Analysis, HostError> {
 
 fn analyse_group(host: &Host, times: &[CpuTime], group: &Group, refusals: &mut Vec<Refusal>) -> GroupAnalysis {
     let servers = group.servers.iter().map(|server| {
-        let time = times.iter().find(|time| time.cpu == server.cpu).expect("servers are on CPUs of the host");
+        let time = CpuTime::find(times, server.cpu);
         let above = budgets_above(host, group.priority, server.cpu);
         let analysis = analyse_server(host, time, server, &above);
         let missed = analysis.tasks.iter().filter(|task| !task.meets());

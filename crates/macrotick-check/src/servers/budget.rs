@@ -13,7 +13,7 @@ use super::analysis::{budgets_above, names_above, worst_of};
 use super::order::task_order;
 use super::response::Effort;
 use super::supply::CpuTime;
-use super::{sums, validate, GroupTask, Host, Refusal, Server, ServersError};
+use super::{sums, unless_refused, validate, GroupTask, Host, Refusal, Server, ServersError};
 
 /// Who orders the tasks inside a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,13 +99,13 @@ fn ceil(length: Duration, granule: Duration) -> i64 {
 pub fn least_budgets(host: &Host, order: TaskOrder) -> Result<Host, ServersError> {
     validate::host(host)?;
     let mut host = host.clone();
-    let times: Vec<CpuTime> = host.cpus.iter().map(|cpu| CpuTime::new(&host, cpu.cpu)).collect();
+    let times = CpuTime::of_all(&host);
     let mut groups: Vec<usize> = (0..host.groups.len()).collect();
     groups.sort_by_key(|&index| std::cmp::Reverse(host.groups[index].priority));
     for group in groups {
         for index in 0..host.groups[group].servers.len() {
             let cpu = host.groups[group].servers[index].cpu;
-            let time = times.iter().find(|time| time.cpu == cpu).expect("servers are on CPUs of the host");
+            let time = CpuTime::find(&times, cpu);
             set_least(&mut host, time, group, index, order).map_err(ServersError::Refused)?;
         }
     }
@@ -113,11 +113,7 @@ pub fn least_budgets(host: &Host, order: TaskOrder) -> Result<Host, ServersError
     for time in &times {
         sums::cpu(&host, time, &mut refusals);
     }
-    if refusals.is_empty() {
-        Ok(host)
-    } else {
-        Err(ServersError::Refused(refusals))
-    }
+    unless_refused(host, refusals)
 }
 
 fn set_least(

@@ -47,6 +47,15 @@ pub enum ServersError {
     Refused(Vec<Refusal>),
 }
 
+/// What was found, if nothing speaks against it.
+fn unless_refused<T>(found: T, refusals: Vec<Refusal>) -> Result<T, ServersError> {
+    if refusals.is_empty() {
+        Ok(found)
+    } else {
+        Err(ServersError::Refused(refusals))
+    }
+}
+
 fn lines(refusals: &[Refusal]) -> String {
     refusals.iter().map(Refusal::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -7,10 +7,11 @@
 //! group depends on the sum of the budgets above it. It does not hold for groups whose budgets are still to be found:
 //! how much a low one needs depends on how much those above it got. There criticality decides, as in the paper.
 
+use super::analysis::budgets_above;
+use super::budget::{set, Place};
 use super::response::{worst, Effort};
 use super::supply::{CpuTime, Supply};
-use super::{validate, Group, GroupTask, Host, Refusal, ServersError, TaskOrder, PRIORITIES};
-use crate::servers::budget::Place;
+use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, ServersError, TaskOrder, PRIORITIES};
 
 /// Priorities with which no task misses, in the order of `tasks`: from 1 up.
 ///
@@ -50,14 +51,15 @@ fn can_be_lowest(supply: &Supply, tasks: &[GroupTask], left: &[usize], place: us
 /// A host that makes no sense; or each server whose tasks have no such order, and which tasks are the matter.
 pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
     validate::host(host)?;
+    let times = CpuTime::of_all(host);
     let mut assigned = host.clone();
     let mut refusals = Vec::new();
     for group in &mut assigned.groups {
         for server in &mut group.servers {
-            let above = super::analysis::budgets_above(host, group.priority, server.cpu);
-            let time = CpuTime::new(host, server.cpu);
+            let above = budgets_above(host, group.priority, server.cpu);
+            let time = CpuTime::find(&times, server.cpu);
             match task_order(&time.supply(server.budget, &above), &server.tasks) {
-                Ok(priorities) => super::budget::set(server, server.budget, &priorities),
+                Ok(priorities) => set(server, server.budget, &priorities),
                 Err(tasks) => {
                     let (cpu, group, budget) = (server.cpu, group.name.clone(), server.budget);
                     refusals.push(Refusal::NoTaskOrder { cpu, group, budget, tasks });
@@ -65,11 +67,7 @@ pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
             }
         }
     }
-    if refusals.is_empty() {
-        Ok(assigned)
-    } else {
-        Err(ServersError::Refused(refusals))
-    }
+    unless_refused(assigned, refusals)
 }
 
 /// The host with priorities of groups with which no task misses, for the budgets and the priorities of tasks that
@@ -83,7 +81,7 @@ pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
 /// A host that makes no sense; or the groups of which none can be lowest.
 pub fn assign_groups(host: &Host) -> Result<Host, ServersError> {
     validate::host(host)?;
-    let times: Vec<CpuTime> = host.cpus.iter().map(|cpu| CpuTime::new(host, cpu.cpu)).collect();
+    let times = CpuTime::of_all(host);
     let mut left: Vec<&Group> = host.groups.iter().collect();
     left.sort_by_key(|group| std::cmp::Reverse(group.criticality));
     let mut upwards = Vec::new();
@@ -104,7 +102,7 @@ fn group_can_be_lowest(times: &[CpuTime], left: &[&Group], place: usize) -> bool
     left[place].servers.iter().all(|server| {
         let others = left.iter().enumerate().filter(|&(other, _)| other != place);
         let above: Vec<_> = others.filter_map(|(_, group)| group.on(server.cpu)).map(|other| other.budget).collect();
-        let time = times.iter().find(|time| time.cpu == server.cpu).expect("servers are on CPUs of the host");
+        let time = CpuTime::find(times, server.cpu);
         let place = Place { time, above: &above, order: TaskOrder::Given };
         place.feasible(&server.tasks, server.budget).is_some()
     })

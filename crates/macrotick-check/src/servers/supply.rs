@@ -56,6 +56,16 @@ enum Alignment {
 }
 
 impl CpuTime {
+    /// The time of each CPU of a valid host.
+    pub fn of_all(host: &Host) -> Vec<CpuTime> {
+        host.cpus.iter().map(|cpu| CpuTime::new(host, cpu.cpu)).collect()
+    }
+
+    /// That of the CPU of a server, which the host has.
+    pub fn find(times: &[CpuTime], cpu: u32) -> &CpuTime {
+        times.iter().find(|time| time.cpu == cpu).expect("servers are on CPUs of the host")
+    }
+
     /// The time of `cpu`, of a valid host.
     pub fn new(host: &Host, cpu: u32) -> CpuTime {
         let table = host.tables.iter().find(|table| table.cpu == cpu);
