@@ -308,3 +308,17 @@ fn criticality_becomes_priority() {
     assert_eq!(priorities, (1..=99).rev().collect::<Vec<u32>>());
     assert!(by_criticality(&[many, vec![critical("x", 0)]].concat()).is_err());
 }
+
+#[test]
+fn windows_of_one_cpu_are_nothing_to_another() {
+    // Beside windows of 4 it takes 7, which would be late on CPU 1.
+    let mut g = group("g", 1, 4, vec![bound("t", 3, 100, 1)]);
+    let soon = GroupTask { deadline: ns(5), ..bound("u", 3, 100, 1) };
+    g.servers.push(Server { cpu: 1, budget: ns(4), may_grow: false, tasks: vec![soon] });
+    let mut host = host(vec![g], 10, &[(0, 4)]);
+    host.cpus.push(Cpu { cpu: 1, deadline: Bandwidth(0) });
+    assert_eq!((found(&host, "g", "t").0, found(&host, "g", "u").0), (7, 3));
+    assert!(assign_tasks(&host).is_ok() && assign_groups(&host).is_ok());
+    let least = least_budgets(&host, TaskOrder::Given).unwrap();
+    assert_eq!(least.groups[0].on(1).unwrap().budget, ns(3));
+}
