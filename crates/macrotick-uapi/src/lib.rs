@@ -18,6 +18,8 @@ pub use structures::{name, Argument, Bind, Entity, Get, Install, Notify, Sized32
 pub const DEVICE: &str = "/dev/macrotick";
 /// The number of the policy, for `sched_setattr(2)`: `SCHED_TT`.
 pub const SCHED_TT: u32 = 16;
+/// The number of the policy of groups with a budget: `SCHED_DS`.
+pub const SCHED_DS: u32 = 17;
 
 /// The bytes of a name, with the terminating NUL: `MACROTICK_NAME_LEN`.
 pub const NAME_LEN: usize = 32;

@@ -59,7 +59,7 @@ macro_rules! numbers {
 }
 
 fn numbers(claims: &mut Claims) {
-    numbers!(claims, "", macrotick_uapi: SCHED_TT);
+    numbers!(claims, "", macrotick_uapi: SCHED_TT, SCHED_DS);
     numbers!(claims, "MACROTICK_", macrotick_uapi: MAX_ENTITIES, MAX_WINDOWS, MAX_THREADS, MAX_MIGRATING, MIN_WINDOW_NS,
         MAX_CYCLE_NS, MAX_LEAD_NS, CAP_PERMILLE, ALL_ENTITIES, SLICE_NS, MIN_SLICE_NS, MAX_SLICE_NS);
     numbers!(claims, "MACROTICK_INSTALL_", macrotick_uapi: SWAP);

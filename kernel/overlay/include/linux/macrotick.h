@@ -7,12 +7,15 @@
 #ifndef _LINUX_MACROTICK_H
 #define _LINUX_MACROTICK_H
 
+#include <linux/errno.h>
 #include <linux/rbtree_types.h>
 #include <linux/types.h>
 #include <uapi/linux/macrotick.h>
 
 struct affinity_context;
 struct macrotick_served;
+struct mt_group;
+struct mt_server;
 struct task_struct;
 
 /*
@@ -34,11 +37,33 @@ enum macrotick_thread_state {
 };
 
 /*
+ * What serves a thread under SCHED_DS, or one that such a thread waits for
+ * (sched/macrotick/ds_inherit.c). Protected by the lock of its run queue.
+ */
+struct macrotick_ds {
+	struct mt_group		*group;		/* with a reference; NULL: it is not in the class */
+	struct mt_group		*wanted;	/* what it is to be, within one change; no reference */
+	struct mt_server	*server;	/* while queued */
+	struct list_head	ready;		/* in the server's queue of its priority, or parked, or urgent */
+	struct list_head	contends;	/* in the server's contenders */
+	struct list_head	watched;	/* see mt_ds_watch_lock */
+	u8			prio;		/* while ready: the queue */
+	bool			linked;		/* in a queue of the server */
+	bool			urgent;		/* served without budget: it was offered a lock */
+	bool			parked;		/* to be urgent, once its lock is free */
+	bool			contending;
+	bool			is_watched;
+};
+
+/*
  * Embedded in task_struct. Protected by the lock of the thread's run queue,
  * membership and job of a roaming entity's by the entity's own lock, too.
  */
 struct macrotick_task {
-	/* Not of one membership: a look at the thread's group is due (pool.c) */
+	/* Not of one membership */
+	struct macrotick_ds	ds;
+
+	/* A look at the thread's group is due (pool.c) */
 	struct callback_head	look;
 	bool			poked;
 
@@ -88,6 +113,19 @@ struct macrotick_task {
 static inline bool macrotick_policy(int policy)
 {
 	return IS_ENABLED(CONFIG_MACROTICK) && policy == SCHED_TT;
+}
+
+static inline bool macrotick_ds_policy(int policy)
+{
+	return IS_ENABLED(CONFIG_MACROTICK) && policy == SCHED_DS;
+}
+
+/* Hooks of sched_get_priority_max(2) and sched_get_priority_min(2), for policies they do not know. */
+static inline int macrotick_priority(int policy, int limit)
+{
+	if (macrotick_policy(policy))
+		return 0;
+	return macrotick_ds_policy(policy) ? limit : -EINVAL;
 }
 
 #ifdef CONFIG_MACROTICK

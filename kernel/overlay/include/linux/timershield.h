@@ -7,8 +7,8 @@
  *
  *	  0		SCHED_OTHER and below
  *	  2 .. 100	SCHED_FIFO and SCHED_RR, priorities 1 to 99
- *	101		SCHED_DEADLINE: deadline tasks do not shield themselves
- *			from each other's timers
+ *	101		SCHED_DEADLINE and SCHED_DS: these tasks do not shield
+ *			themselves from each other's timers
  *	102		a thread of SCHED_TT in the window of a pool
  *	103		one in another window, whose job not even the tick disturbs
  *
@@ -38,6 +38,7 @@ struct timershield_task {
 };
 
 extern const struct sched_class macrotick_sched_class;
+extern const struct sched_class macrotick_ds_sched_class;
 
 #ifdef CONFIG_TIMERSHIELD
 void __timershield_tick(u64 times);

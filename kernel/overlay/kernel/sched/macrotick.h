@@ -25,13 +25,15 @@ struct cgroup_taskset;
 #ifdef CONFIG_MACROTICK
 
 DECLARE_STATIC_KEY_FALSE(macrotick_installed);
+DECLARE_STATIC_KEY_FALSE(macrotick_ds_used);
 extern const struct sched_class macrotick_sched_class;
+extern const struct sched_class macrotick_ds_sched_class;
 
 /* Whether a class that is reached in the order of precedence must be asked. */
 static inline bool macrotick_skips(const struct sched_class *class)
 {
-	return class == &macrotick_sched_class &&
-		!static_branch_unlikely(&macrotick_installed);
+	return (class == &macrotick_sched_class && !static_branch_unlikely(&macrotick_installed)) ||
+		(class == &macrotick_ds_sched_class && !static_branch_unlikely(&macrotick_ds_used));
 }
 
 static inline bool macrotick_class(int policy, int prio)
@@ -42,11 +44,12 @@ static inline bool macrotick_class(int policy, int prio)
 /*
  * Hook of enqueue_task_fair(): whether what runs where nothing counts as
  * runnable is a thread of the class, whose window has ended or which waits for
- * its next job, and not the idle task. Its exec_start is its own.
+ * its next job, or one of SCHED_DS without budget, and not the idle task. Its
+ * exec_start is its own.
  */
 static inline bool macrotick_runs(const struct task_struct *curr)
 {
-	return curr->sched_class == &macrotick_sched_class;
+	return curr->sched_class == &macrotick_sched_class || curr->sched_class == &macrotick_ds_sched_class;
 }
 
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
@@ -55,7 +58,32 @@ bool macrotick_membership_changed(struct task_struct *p);
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio);
 int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio);
 void macrotick_owner_changed(struct task_struct *p);
+int macrotick_ds_setprio(struct task_struct *p, struct task_struct *donor, int prio);
+const struct sched_class *mt_ds_next_class(struct task_struct *p, const struct sched_class *class);
+void macrotick_group_released(struct task_group *tg);
+void macrotick_ds_init(void);
 void macrotick_owner_woken(struct task_struct *p);
+
+/* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
+static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
+{
+	return macrotick_policy(p->policy) || p->policy == SCHED_DS || p->macrotick.ds.is_watched ||
+		p->macrotick.ds.group || (donor && READ_ONCE(donor->macrotick.ds.group));
+}
+
+/* Whether what serves the thread, as was decided, is not what has served it. */
+static inline bool macrotick_moves(struct task_struct *p)
+{
+	return p->macrotick.ds.wanted != p->macrotick.ds.group;
+}
+
+/* The class of a thread whose class would be @class otherwise. */
+static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class)
+{
+	if (static_branch_unlikely(&macrotick_ds_used))
+		return mt_ds_next_class(p, class);
+	return class;
+}
 
 /* Decided by macrotick_setscheduler_prio() already, in the same change. */
 static inline int macrotick_normal_prio(struct task_struct *p, int prio)
@@ -67,6 +95,8 @@ static inline int macrotick_setprio(struct task_struct *p, struct task_struct *d
 {
 	if (macrotick_policy(p->policy))
 		return __macrotick_setprio(p, donor, prio);
+	if (static_branch_unlikely(&macrotick_ds_used))
+		prio = macrotick_ds_setprio(p, donor, prio);
 	if (static_branch_unlikely(&macrotick_installed) && min(p->prio, prio) <= MACROTICK_PRIO + 1)
 		macrotick_owner_changed(p);
 	return prio;
@@ -112,6 +142,7 @@ void macrotick_init(void);
 #else /* !CONFIG_MACROTICK */
 
 #define macrotick_sched_class	dl_sched_class
+struct task_group;
 
 static inline bool macrotick_skips(const struct sched_class *class) { return false; }
 static inline bool macrotick_class(int policy, int prio) { return false; }
@@ -132,6 +163,10 @@ static inline void macrotick_post_fork(struct task_struct *p) { }
 static inline int macrotick_cpu_deactivate(unsigned int cpu) { return 0; }
 static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity) { return capacity; }
 static inline bool macrotick_dl_promised(int cpu) { return false; }
+static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor) { return false; }
+static inline bool macrotick_moves(struct task_struct *p) { return false; }
+static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class) { return class; }
+static inline void macrotick_group_released(struct task_group *tg) { }
 static inline void macrotick_init(void) { }
 
 #endif /* CONFIG_MACROTICK */

@@ -22,9 +22,12 @@
 
 /*
  * Scheduling policies for sched_setattr(2). Numbers well above the stock ones
- * leave room for those of later kernels. The thread must have been bound.
+ * leave room for those of later kernels. For SCHED_TT the thread must have been
+ * bound. SCHED_DS has priorities, as SCHED_FIFO does, which count within the
+ * control group; the group, or one above it, must have a budget (cpu.ds.budget).
  */
 #define SCHED_TT		16
+#define SCHED_DS		17
 
 #define MACROTICK_DEVICE	"/dev/macrotick"
 

@@ -9,6 +9,7 @@
  * table.c's affair.
  */
 #include "internal.h"
+#include "ds.h"
 
 /* What a table's windows take of a CPU, in units of SCHED_CAPACITY_SCALE. */
 static unsigned int share_in(const struct macrotick_table *table, unsigned int cpu)
@@ -33,8 +34,14 @@ void mt_reserve(const struct macrotick_table *table, const struct macrotick_tabl
 		WRITE_ONCE(per_cpu(mt_cpus, cpu).share, max(share_in(table, cpu), share_in(staged, cpu)));
 }
 
+/* What windows and budgets take of a CPU. */
+static unsigned int share_of(int cpu)
+{
+	return READ_ONCE(per_cpu(mt_cpus, cpu).share) + READ_ONCE(per_cpu(mt_ds_cpus, cpu).share);
+}
+
 /**
- * macrotick_dl_capacity - what windows leave of the capacity of a root domain
+ * macrotick_dl_capacity - what windows and budgets leave of the capacity of a root domain
  * @cpu: a CPU of it
  * @capacity: that of all its active CPUs
  *
@@ -46,7 +53,7 @@ unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
 	int i;
 
 	for_each_cpu_and(i, cpu_rq(cpu)->rd->span, cpu_active_mask)
-		taken += cap_scale(READ_ONCE(per_cpu(mt_cpus, i).share), arch_scale_cpu_capacity(i));
+		taken += cap_scale(share_of(i), arch_scale_cpu_capacity(i));
 	return capacity - min(capacity, taken);
 }
 
@@ -96,6 +103,14 @@ static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
 	*bandwidth = promised(rd, &servers);
 	return !*bandwidth || dl_b->bw == -1 ||
 		cap_scale(dl_b->bw, macrotick_dl_capacity(cpu, capacity)) >= *bandwidth + servers;
+}
+
+/* Whether deadline tasks still have what they were promised. */
+bool mt_keeps_promises(unsigned int cpu)
+{
+	u64 bandwidth;
+
+	return keeps_promises(cpu, &bandwidth);
 }
 
 /**

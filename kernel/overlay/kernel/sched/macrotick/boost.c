@@ -28,6 +28,7 @@
  * through RCU's own boosting.
  */
 #include "internal.h"
+#include "ds.h"
 
 #include <trace/events/macrotick.h>
 
@@ -123,8 +124,11 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 	struct macrotick_served *entity = p->macrotick.entity;
 	bool member = macrotick_policy(policy) && mt_is_active(entity);
 
+	p->macrotick.ds.wanted = NULL;
 	if (macrotick_policy(policy))
 		p->normal_prio = mt_normal_prio(p, member);
+	else if (static_branch_unlikely(&macrotick_ds_used))
+		mt_ds_decide(task_rq(p), p, policy, donor, &prio);
 	if (!member) {
 		if (entity)
 			mt_leave(p);

@@ -236,6 +236,7 @@ static inline void mt_entity_get(struct macrotick_served *entity)
 
 /* admit.c */
 int mt_admit(struct macrotick_install *arg, const struct macrotick_table *table);
+bool mt_keeps_promises(unsigned int cpu);
 void mt_reserve(const struct macrotick_table *table, const struct macrotick_table *staged);
 
 /* run.c */
@@ -373,6 +374,7 @@ void mt_unsettle(struct task_struct *p);
 void mt_unsettle_all(struct macrotick_served *entity);
 void mt_want_slack(struct rq *rq, struct task_struct *p);
 void mt_grant_slack(struct rq *rq, struct mt_cpu *c);
+void mt_poke(struct task_struct *p);
 void mt_poke_groups(void);
 
 /* miss.c */

@@ -13,12 +13,18 @@
 #include <linux/slab.h>
 
 #include "internal.h"
+#include "ds.h"
 
 /* Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no bandwidth but the pool's. */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
 	if (macrotick_policy(policy) && !p->macrotick.entity)
 		return -ENOTCONN;
+	if (policy == SCHED_DS && !mt_ds_group_of(p))
+		return -ENOTCONN;
+	/* Whoever has windows has no budget. */
+	if (policy == SCHED_DS && p->macrotick.entity)
+		return -EBUSY;
 	/* On its way out it may leave the class sooner, when the table stops, and not come back. */
 	if (macrotick_policy(policy) && p->macrotick.unbinding && !macrotick_policy(p->policy))
 		return -ENOTCONN;
@@ -48,6 +54,8 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
+	if (unlikely(p->policy == SCHED_DS && !(ctx->flags & (SCA_MIGRATE_ENABLE | SCA_MIGRATE_DISABLE))))
+		mt_poke(p);	/* its group may have a budget elsewhere */
 	if (likely(!entity))
 		return false;
 	if (ctx->flags & SCA_MIGRATE_ENABLE) {
@@ -455,6 +463,13 @@ static void leave_at_fork(struct task_struct *p)
 	p->sched_class = &fair_sched_class;
 }
 
+/* Until macrotick_post_fork(), when it is in a group. */
+static void leave_ds_at_fork(struct task_struct *p)
+{
+	p->prio = p->static_prio;
+	p->sched_class = &fair_sched_class;
+}
+
 /* Whether the parent is in the class; it may have come since it was copied. */
 static bool is_child_of_member(struct task_struct *p)
 {
@@ -474,6 +489,8 @@ void macrotick_fork(struct task_struct *p)
 	struct rq *rq;
 
 	memset(&p->macrotick, 0, sizeof(p->macrotick));
+	if (unlikely(p->policy == SCHED_DS))
+		leave_ds_at_fork(p);
 	if (likely(!is_child_of_member(p)))
 		return;
 	leave_at_fork(p);
@@ -516,6 +533,8 @@ void macrotick_post_fork(struct task_struct *p)
 	struct rq_flags rf;
 	struct rq *rq;
 
+	if (unlikely(p->policy == SCHED_DS))
+		mt_ds_refresh(p);
 	if (likely(!entity))
 		return;
 	rq = task_rq_lock(p, &rf);

@@ -10,7 +10,7 @@
  *
  * A thread follows its group by itself, on its way back to user space
  * (follow_group()): there it holds no lock, nothing else happens to it, and it
- * is on a processor. Others only tell it to look (poke()): whoever moves it to
+ * is on a processor. Others only tell it to look (mt_poke()): whoever moves it to
  * another group, forks it, gives its group another entity or installs a table.
  *
  * Lock order: cgroup_mutex > cgroup_threadgroup_rwsem > mt_control.
@@ -20,6 +20,7 @@
 #include <uapi/linux/sched/types.h>
 
 #include "internal.h"
+#include "ds.h"
 
 #define MT_POOL_FLAGS	(MACROTICK_ENTITY_POOL | MACROTICK_ENTITY_RR | \
 			 MACROTICK_ENTITY_PRIORITY | MACROTICK_ENTITY_SLACK)
@@ -307,9 +308,6 @@ static struct macrotick_served *wanted_pool(void)
 	return entity;
 }
 
-/* Has a thread look at its group. Kernel threads do not come with groups. */
-static void poke(struct task_struct *p);
-
 static void join(const char *name)
 {
 	int err;
@@ -320,7 +318,7 @@ static void join(const char *name)
 		return;
 	current->macrotick.grouped = false;
 	if (err == -EAGAIN)
-		poke(current);	/* somebody changed its affinity meanwhile */
+		mt_poke(current);	/* somebody changed its affinity meanwhile */
 	else if (err != -ENOENT && err != -EBUSY)
 		pr_info_ratelimited("macrotick: %s[%d] cannot enter pool %s: %d\n",
 				    current->comm, task_pid_nr(current), name, err);
@@ -335,6 +333,8 @@ static void follow_group(struct callback_head *work)
 	xchg(&current->macrotick.poked, false);
 	if (current->flags & PF_EXITING)
 		return;
+	if (current->policy == SCHED_DS)
+		mt_ds_refresh(current);
 	wanted = wanted_pool();
 	if (current->macrotick.grouped && current->macrotick.entity != wanted)
 		mt_unbind(current);
@@ -345,7 +345,8 @@ static void follow_group(struct callback_head *work)
 	mt_entity_put(wanted);
 }
 
-static void poke(struct task_struct *p)
+/* Has a thread look at its group. Kernel threads do not come with groups. */
+void mt_poke(struct task_struct *p)
 {
 	if (p->flags & PF_KTHREAD || xchg(&p->macrotick.poked, true))
 		return;
@@ -361,7 +362,7 @@ void macrotick_group_fork(struct task_struct *p)
 		return;
 	guard(rcu)();
 	if (p->macrotick.grouped || named_group(group_of(p)))
-		poke(p);
+		mt_poke(p);
 }
 
 /* Hook of cpu_cgroup_attach(). */
@@ -370,11 +371,12 @@ void macrotick_group_attach(struct cgroup_taskset *tset)
 	struct cgroup_subsys_state *css;
 	struct task_struct *p;
 
+	mt_ds_attach(tset);
 	if (!static_branch_unlikely(&macrotick_installed))
 		return;
 	cgroup_taskset_for_each(p, css, tset) {
 		if (p->macrotick.grouped || named_group(css_tg(css)))
-			poke(p);
+			mt_poke(p);
 	}
 }
 
@@ -385,7 +387,7 @@ static void poke_threads(struct cgroup_subsys_state *css)
 
 	css_task_iter_start(css, 0, &it);
 	while ((p = css_task_iter_next(&it)))
-		poke(p);
+		mt_poke(p);
 	css_task_iter_end(&it);
 }
 

@@ -361,4 +361,5 @@ void __init macrotick_init(void)
 	BUILD_BUG_ON(MACROTICK_PRIO != MAX_RT_PRIO - 1 - 99);
 	for_each_possible_cpu(cpu)
 		mt_cpu_init(per_cpu_ptr(&mt_cpus, cpu), cpu);
+	macrotick_ds_init();
 }

@@ -71,6 +71,8 @@ static int ts_level_of(const struct task_struct *p)
 	if (prio < 0)
 		return TS_LEVEL_DEADLINE;
 #ifdef CONFIG_MACROTICK
+	if (READ_ONCE(p->sched_class) == &macrotick_ds_sched_class)
+		return TS_LEVEL_DEADLINE;
 	if (READ_ONCE(p->sched_class) == &macrotick_sched_class)
 		return READ_ONCE(p->macrotick.pooled) ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
 #endif

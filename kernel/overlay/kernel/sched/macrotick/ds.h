@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Macrotick: SCHED_DS, groups served by deferrable servers.
+ *
+ * ds_server.c  budgets: what runs is charged, servers close and are refilled
+ * ds_class.c   the scheduling class, between that of windows and deadline
+ * ds_inherit.c which group's budget serves a thread
+ * ds_group.c   the files of the cpu controller, admission
+ *
+ * A control group with a budget is a group here, and has a server on each CPU.
+ * All budgets are refilled at the same instants, the multiples of one period
+ * on CLOCK_MONOTONIC. A server is open while it has budget left: then the
+ * priority of its group decides against the others, and its first thread runs.
+ * A closed server's threads stay on the run queue and do not count as runnable.
+ * It is the servers that are taken up and put down, never single threads.
+ *
+ * Lock order: mt_ds_mutex > p->pi_lock > rq lock > mt_ds_watch_lock. Everything
+ * of a server is protected by its CPU's run queue's lock.
+ */
+#ifndef _KERNEL_SCHED_MACROTICK_DS_H
+#define _KERNEL_SCHED_MACROTICK_DS_H
+
+#include <linux/cgroup.h>
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/mmu_context.h>
+#include <linux/refcount.h>
+
+#include "../sched.h"
+#include "../../locking/rtmutex_common.h"
+
+/* Of groups, 1 to 99: the greater one comes first. */
+#define MT_GROUP_PRIOS		100
+#define MT_GROUP_MAX_PRIO	(MT_GROUP_PRIOS - 1)
+
+struct mt_server {
+	unsigned int		priority;	/* its group's */
+	u64			budget;		/* ns per period; zero: it serves nobody */
+	s64			left;
+	bool			open;		/* something is left */
+	bool			touched;	/* it must be refilled: in its CPU's touched */
+	unsigned int		nr_ready;
+	struct list_head	order;		/* open, with ready threads: among those of its priority */
+	struct list_head	refill;		/* in its CPU's touched */
+	struct list_head	node;		/* in its CPU's servers */
+	struct list_head	contenders;	/* ready threads that may be blocked on a lock */
+	DECLARE_BITMAP(prios, MAX_RT_PRIO);	/* queues that have threads */
+	struct list_head	ready[MAX_RT_PRIO];
+	u64			closed;		/* since when, on CLOCK_MONOTONIC */
+	u64			usage;
+	u64			throttled;	/* closed with ready threads */
+	u64			refills;
+	u64			exhaustions;
+};
+
+/* It lives as long as its control group, or a thread that it serves. */
+struct mt_group {
+	struct rcu_head		rcu;
+	refcount_t		ref;
+	unsigned int		priority;	/* 1 to MT_GROUP_MAX_PRIO */
+	unsigned int		nr_budgets;	/* CPUs with a budget; under mt_ds_mutex */
+	struct mt_server	servers[];	/* by CPU */
+};
+
+/* The servers of one CPU. */
+struct mt_ds_cpu {
+	unsigned int		cpu;
+	DECLARE_BITMAP(prios, MT_GROUP_PRIOS);	/* by MT_GROUP_MAX_PRIO - priority */
+	struct list_head	order[MT_GROUP_PRIOS];
+	struct list_head	servers;	/* all with a budget */
+	struct list_head	touched;
+	struct list_head	urgent;		/* threads that are served in any case */
+	struct list_head	parked;
+	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
+	struct mt_server	*charged;	/* whose thread runs */
+	bool			catching_up;	/* the timer is programmed then */
+	u64			refill;		/* when; U64_MAX: nothing was touched */
+	u64			limit;		/* when the running server is exhausted at the earliest */
+	u64			poll;		/* when to look at urgent and parked threads */
+	u64			poll_ns;
+	u64			armed;		/* expiry of the timer; U64_MAX: none */
+	struct hrtimer		timer;
+	struct irq_work		work;
+	u64			sum;		/* of all budgets; under mt_ds_mutex */
+	unsigned int		share;		/* of the CPU, that they take: see admit.c */
+};
+
+DECLARE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
+
+static inline struct mt_ds_cpu *mt_ds_cpu_of(struct rq *rq)
+{
+	return per_cpu_ptr(&mt_ds_cpus, cpu_of(rq));
+}
+
+extern u64 mt_ds_period;	/* ns; changes with no group active only */
+
+/* ds_server.c */
+struct task_struct *mt_ds_first(const struct mt_ds_cpu *c);
+void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, bool head);
+void mt_ds_unlink(struct rq *rq, struct task_struct *p);
+void mt_ds_requeue(struct task_struct *p);
+void mt_ds_begin(struct rq *rq, struct task_struct *p);
+void mt_ds_end(struct rq *rq, struct task_struct *p);
+void mt_ds_account(struct rq *rq);
+void mt_ds_offline(struct rq *rq);
+void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget);
+void mt_ds_set_priority(struct rq *rq, struct mt_server *server, unsigned int priority);
+
+/* ds_inherit.c */
+void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, struct task_struct *donor, int *prio);
+void mt_ds_refresh(struct task_struct *p);
+void mt_ds_settle(struct rq *rq);
+bool mt_ds_watches(const struct mt_ds_cpu *c);
+void mt_ds_forget(struct task_struct *p);
+
+/* ds_group.c */
+struct mt_group *mt_ds_group_of(struct task_struct *p);
+void mt_ds_attach(struct cgroup_taskset *tset);
+void mt_group_put(struct mt_group *group);
+
+#endif /* _KERNEL_SCHED_MACROTICK_DS_H */

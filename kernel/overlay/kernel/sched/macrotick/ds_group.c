@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: control groups with a budget.
+ *
+ * cpu.ds.budget	microseconds per server period, on all CPUs, or
+ *			"CPULIST=BUDGET ..." and none on the others
+ * cpu.ds.priority	1 to 99; the greater one comes first
+ * cpu.ds.stat		what became of it, by CPU
+ *
+ * The nearest group on the way up that has a budget serves a thread. Budgets,
+ * windows and what SCHED_DEADLINE has promised must fit on each CPU together.
+ *
+ * Lock order: cgroup_mutex > cpu_hotplug_lock > mt_ds_mutex.
+ */
+#include <linux/cgroup.h>
+#include <linux/cpu.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+#include "ds.h"
+
+DEFINE_STATIC_KEY_FALSE(macrotick_ds_used);
+
+/* Groups, their budgets' sums, and the period change under it. */
+static DEFINE_MUTEX(mt_ds_mutex);
+static unsigned int nr_active;	/* groups with a budget */
+
+#define MT_DS_MIN_BUDGET_US	10
+/* What windows and budgets may take of a CPU together, in per cent. */
+#define MT_DS_MAX_SHARE		95
+
+void mt_group_put(struct mt_group *group)
+{
+	if (refcount_dec_and_test(&group->ref))
+		kvfree_rcu(group, rcu);
+}
+
+/* The group whose budget a thread has, or NULL. Under its run queue's lock or p->pi_lock. */
+struct mt_group *mt_ds_group_of(struct task_struct *p)
+{
+	struct task_group *tg;
+
+	for (tg = task_group(p); tg; tg = tg->parent) {
+		struct mt_group *group = READ_ONCE(tg->macrotick_group);
+
+		if (group && READ_ONCE(group->nr_budgets))
+			return group;
+	}
+	return NULL;
+}
+
+static void init_server(struct mt_server *server, unsigned int priority)
+{
+	unsigned int i;
+
+	server->priority = priority;
+	INIT_LIST_HEAD(&server->order);
+	INIT_LIST_HEAD(&server->contenders);
+	for (i = 0; i < MAX_RT_PRIO; i++)
+		INIT_LIST_HEAD(&server->ready[i]);
+}
+
+/* The group of a control group, made when it is first wanted. Under mt_ds_mutex. */
+static struct mt_group *group_for(struct task_group *tg)
+{
+	struct mt_group *group = tg->macrotick_group;
+	unsigned int cpu;
+
+	if (group)
+		return group;
+	group = kvzalloc(struct_size(group, servers, nr_cpu_ids), GFP_KERNEL);
+	if (!group)
+		return NULL;
+	refcount_set(&group->ref, 1);
+	group->priority = 1;
+	for_each_possible_cpu(cpu)
+		init_server(&group->servers[cpu], group->priority);
+	smp_store_release(&tg->macrotick_group, group);
+	return group;
+}
+
+static unsigned int share_of(u64 budgets)
+{
+	return DIV64_U64_ROUND_UP(budgets << SCHED_CAPACITY_SHIFT, mt_ds_period);
+}
+
+/* The sum of a CPU's budgets, with another one for a group. */
+static u64 sum_with(const struct mt_group *group, unsigned int cpu, u64 budget)
+{
+	return per_cpu(mt_ds_cpus, cpu).sum - group->servers[cpu].budget + budget;
+}
+
+static bool fits(const struct mt_group *group, unsigned int cpu, u64 budget)
+{
+	unsigned int share = share_of(sum_with(group, cpu, budget));
+	unsigned int before = per_cpu(mt_ds_cpus, cpu).share;
+
+	if (budget <= group->servers[cpu].budget)
+		return true;
+	if (share + READ_ONCE(per_cpu(mt_cpus, cpu).share) > SCHED_CAPACITY_SCALE * MT_DS_MAX_SHARE / 100)
+		return false;
+	/* From here on deadline tasks are admitted beside it. */
+	WRITE_ONCE(per_cpu(mt_ds_cpus, cpu).share, share);
+	if (mt_keeps_promises(cpu))
+		return true;
+	WRITE_ONCE(per_cpu(mt_ds_cpus, cpu).share, before);
+	return false;
+}
+
+static void set_shares(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(per_cpu(mt_ds_cpus, cpu).share, share_of(per_cpu(mt_ds_cpus, cpu).sum));
+}
+
+static void set_budget(struct mt_group *group, unsigned int cpu, u64 budget)
+{
+	struct rq *rq = cpu_rq(cpu);
+	struct rq_flags rf;
+
+	per_cpu(mt_ds_cpus, cpu).sum = sum_with(group, cpu, budget);
+	if (group->servers[cpu].budget == budget)
+		return;
+	rq_lock_irqsave(rq, &rf);
+	update_rq_clock(rq);
+	mt_ds_set_budget(rq, &group->servers[cpu], budget);
+	rq_unlock_irqrestore(rq, &rf);
+}
+
+/* Under mt_ds_mutex. */
+static void apply(struct mt_group *group, const u64 *budgets)
+{
+	unsigned int cpu, before = group->nr_budgets, n = 0;
+
+	for_each_possible_cpu(cpu) {
+		set_budget(group, cpu, budgets ? budgets[cpu] : 0);
+		n += !!group->servers[cpu].budget;
+	}
+	WRITE_ONCE(group->nr_budgets, n);
+	nr_active += !!n - !!before;
+	set_shares();
+	/* For good: some of its threads may be in the class until they have been refreshed. */
+	if (n)
+		static_branch_enable_cpuslocked(&macrotick_ds_used);
+}
+
+static int install(struct task_group *tg, const u64 *budgets)
+{
+	struct mt_group *group;
+	unsigned int cpu;
+
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_ds_mutex);
+	group = group_for(tg);
+	if (!group)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		if (budgets[cpu] > mt_ds_period)
+			return -ERANGE;
+		if (!fits(group, cpu, budgets[cpu])) {
+			set_shares();
+			return -EBUSY;
+		}
+	}
+	apply(group, budgets);
+	return 0;
+}
+
+static void refresh_threads(struct cgroup_subsys_state *css)
+{
+	struct css_task_iter it;
+	struct task_struct *p;
+
+	css_task_iter_start(css, 0, &it);
+	while ((p = css_task_iter_next(&it))) {
+		if (p->policy == SCHED_DS)
+			mt_ds_refresh(p);
+	}
+	css_task_iter_end(&it);
+}
+
+/* A group, and those below it. */
+static void refresh_subtree(struct cgroup_subsys_state *top)
+{
+	struct cgroup_subsys_state *css;
+
+	rcu_read_lock();
+	css_for_each_descendant_pre(css, top) {
+		if (!css_tryget_online(css))
+			continue;
+		rcu_read_unlock();
+		refresh_threads(css);
+		rcu_read_lock();
+		css_put(css);
+	}
+	rcu_read_unlock();
+}
+
+/* Hook of cpu_cgroup_attach(): they have come to another group. */
+void mt_ds_attach(struct cgroup_taskset *tset)
+{
+	struct cgroup_subsys_state *css;
+	struct task_struct *p;
+
+	if (!static_branch_unlikely(&macrotick_ds_used))
+		return;
+	cgroup_taskset_for_each(p, css, tset) {
+		if (p->policy == SCHED_DS)
+			mt_ds_refresh(p);
+	}
+}
+
+/* Hook of cpu_cgroup_css_released(): nobody is in the group any longer. */
+void macrotick_group_released(struct task_group *tg)
+{
+	struct mt_group *group = tg->macrotick_group;
+
+	if (!group)
+		return;
+	scoped_guard(cpus_read_lock) {
+		guard(mutex)(&mt_ds_mutex);
+		apply(group, NULL);
+	}
+	tg->macrotick_group = NULL;
+	mt_group_put(group);
+}
+
+/* "BUDGET" or "CPULIST=BUDGET": adds to the budgets. */
+static int parse_one(char *word, u64 *budgets, struct cpumask *cpus)
+{
+	char *list = strsep(&word, "=");
+	u64 budget;
+	int cpu;
+
+	if (!word) {
+		word = list;
+		cpumask_copy(cpus, cpu_possible_mask);
+	} else if (cpulist_parse(list, cpus) || !cpumask_subset(cpus, cpu_possible_mask)) {
+		return -EINVAL;
+	}
+	if (kstrtou64(word, 10, &budget))
+		return -EINVAL;
+	if (budget > USEC_PER_SEC || (budget && budget < MT_DS_MIN_BUDGET_US))
+		return -ERANGE;
+	for_each_cpu(cpu, cpus)
+		budgets[cpu] = budget * NSEC_PER_USEC;
+	return 0;
+}
+
+static int parse(char *text, u64 *budgets)
+{
+	cpumask_var_t cpus;
+	char *word;
+	int err = -EINVAL;
+
+	if (!alloc_cpumask_var(&cpus, GFP_KERNEL))
+		return -ENOMEM;
+	while ((word = strsep(&text, " \t\n"))) {
+		if (!*word)
+			continue;
+		err = parse_one(word, budgets, cpus);
+		if (err)
+			break;
+	}
+	free_cpumask_var(cpus);
+	return err;
+}
+
+/* Who opened the file may not be who writes it. A container does not raise its own budget. */
+static bool may_write(struct kernfs_open_file *of)
+{
+	return capable(CAP_SYS_NICE) && file_ns_capable(of->file, &init_user_ns, CAP_SYS_NICE);
+}
+
+static ssize_t budget_write(struct kernfs_open_file *of, char *buf, size_t length, loff_t offset)
+{
+	u64 *budgets;
+	int err;
+
+	if (!may_write(of))
+		return -EPERM;
+	budgets = kcalloc(nr_cpu_ids, sizeof(*budgets), GFP_KERNEL);
+	if (!budgets)
+		return -ENOMEM;
+	err = parse(strstrip(buf), budgets);
+	if (!err)
+		err = install(css_tg(of_css(of)), budgets);
+	kfree(budgets);
+	if (err)
+		return err;
+	refresh_subtree(of_css(of));
+	return length;
+}
+
+static u64 budget_on(const struct mt_group *group, unsigned int cpu)
+{
+	return group ? group->servers[cpu].budget : 0;
+}
+
+static void add_same_budget(const struct mt_group *group, unsigned int cpu, struct cpumask *cpus)
+{
+	unsigned int other;
+
+	cpumask_clear(cpus);
+	for_each_possible_cpu(other) {
+		if (budget_on(group, other) == budget_on(group, cpu))
+			cpumask_set_cpu(other, cpus);
+	}
+}
+
+/* As it may be written. */
+static int budget_show(struct seq_file *file, void *unused)
+{
+	const struct mt_group *group = READ_ONCE(css_tg(seq_css(file))->macrotick_group);
+	const char *separator = "";
+	cpumask_var_t cpus;
+	unsigned int cpu;
+
+	if (!alloc_cpumask_var(&cpus, GFP_KERNEL))
+		return -ENOMEM;
+	guard(mutex)(&mt_ds_mutex);
+	for_each_possible_cpu(cpu) {
+		u64 us = div_u64(budget_on(group, cpu), NSEC_PER_USEC);
+
+		add_same_budget(group, cpu, cpus);
+		if (cpumask_equal(cpus, cpu_possible_mask)) {
+			seq_printf(file, "%llu", us);
+			break;
+		}
+		if (!us || cpumask_first(cpus) != cpu)
+			continue;
+		seq_printf(file, "%s%*pbl=%llu", separator, cpumask_pr_args(cpus), us);
+		separator = " ";
+	}
+	seq_putc(file, '\n');
+	free_cpumask_var(cpus);
+	return 0;
+}
+
+static int set_priority(struct task_group *tg, unsigned int priority)
+{
+	struct mt_group *group;
+	unsigned int cpu;
+
+	guard(mutex)(&mt_ds_mutex);
+	group = group_for(tg);
+	if (!group)
+		return -ENOMEM;
+	WRITE_ONCE(group->priority, priority);
+	for_each_possible_cpu(cpu) {
+		struct rq *rq = cpu_rq(cpu);
+		struct rq_flags rf;
+
+		rq_lock_irqsave(rq, &rf);
+		mt_ds_set_priority(rq, &group->servers[cpu], priority);
+		rq_unlock_irqrestore(rq, &rf);
+	}
+	return 0;
+}
+
+static ssize_t priority_write(struct kernfs_open_file *of, char *buf, size_t length, loff_t offset)
+{
+	unsigned int priority;
+	int err;
+
+	if (!may_write(of))
+		return -EPERM;
+	if (kstrtouint(strstrip(buf), 10, &priority))
+		return -EINVAL;
+	if (!priority || priority > MT_GROUP_MAX_PRIO)
+		return -ERANGE;
+	err = set_priority(css_tg(of_css(of)), priority);
+	return err ?: length;
+}
+
+static u64 priority_read(struct cgroup_subsys_state *css, struct cftype *type)
+{
+	const struct mt_group *group = READ_ONCE(css_tg(css)->macrotick_group);
+
+	return group ? READ_ONCE(group->priority) : 1;
+}
+
+static void show_server(struct seq_file *file, unsigned int cpu, const struct mt_server *server)
+{
+	u64 usage, throttled, refills, exhaustions;
+	struct rq *rq = cpu_rq(cpu);
+	struct rq_flags rf;
+
+	rq_lock_irqsave(rq, &rf);
+	usage = server->usage;
+	refills = server->refills;
+	exhaustions = server->exhaustions;
+	throttled = server->throttled;
+	if (!server->open && server->nr_ready)
+		throttled += ktime_get() - server->closed;
+	rq_unlock_irqrestore(rq, &rf);
+	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu throttled_usec=%llu\n", cpu,
+		   div_u64(usage, NSEC_PER_USEC), refills, exhaustions, div_u64(throttled, NSEC_PER_USEC));
+}
+
+static int stat_show(struct seq_file *file, void *unused)
+{
+	const struct mt_group *group = READ_ONCE(css_tg(seq_css(file))->macrotick_group);
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (group && (group->servers[cpu].budget || group->servers[cpu].usage))
+			show_server(file, cpu, &group->servers[cpu]);
+	}
+	return 0;
+}
+
+static struct cftype mt_ds_files[] = {
+	{
+		.name		= "ds.budget",
+		.flags		= CFTYPE_NOT_ON_ROOT,
+		.seq_show	= budget_show,
+		.write		= budget_write,
+	},
+	{
+		.name		= "ds.priority",
+		.flags		= CFTYPE_NOT_ON_ROOT,
+		.read_u64	= priority_read,
+		.write		= priority_write,
+	},
+	{
+		.name		= "ds.stat",
+		.flags		= CFTYPE_NOT_ON_ROOT,
+		.seq_show	= stat_show,
+	},
+	{ }	/* terminate */
+};
+
+#define MT_DS_MIN_PERIOD_US	100
+#define MT_DS_MAX_PERIOD_US	1000000
+
+/* While no group has a budget. */
+static int period_handler(const struct ctl_table *table, int write, void *buffer, size_t *length, loff_t *pos)
+{
+	unsigned int us, min = MT_DS_MIN_PERIOD_US, max = MT_DS_MAX_PERIOD_US;
+	struct ctl_table copy = { .data = &us, .maxlen = sizeof(us), .extra1 = &min, .extra2 = &max };
+	int err;
+
+	guard(mutex)(&mt_ds_mutex);
+	us = div_u64(mt_ds_period, NSEC_PER_USEC);
+	err = proc_douintvec_minmax(&copy, write, buffer, length, pos);
+	if (err || !write)
+		return err;
+	if (nr_active)
+		return -EBUSY;
+	WRITE_ONCE(mt_ds_period, (u64)us * NSEC_PER_USEC);
+	return 0;
+}
+
+static struct ctl_table mt_ds_sysctls[] = {
+	{
+		.procname	= "sched_ds_period_us",
+		.mode		= 0644,
+		.proc_handler	= period_handler,
+	},
+};
+
+static int __init mt_ds_group_init(void)
+{
+	register_sysctl_init("kernel", mt_ds_sysctls);
+	return cgroup_add_dfl_cftypes(&cpu_cgrp_subsys, mt_ds_files);
+}
+subsys_initcall(mt_ds_group_init);

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: whose budget serves a thread.
+ *
+ * A thread under SCHED_DS is served by its group's. If it waits for a lock it
+ * lends the owner its priority, and its group: whatever policy the owner has,
+ * it runs on the budget of the waiter's group, if that is the more important
+ * one, and is charged to it. So nobody gets time outside of budgets by having
+ * his own threads wait for each other.
+ *
+ * A closed server lends nothing. An owner that has nothing but closed servers
+ * is
+ *   - what it is by itself, if it is not under SCHED_DS,
+ *   - what a waiter makes it that is in no group: in the waiter's class and with
+ *     its priority, charged to nobody. Whoever waits pays for it,
+ *   - frozen until a refill if those who wait are, too.
+ * All that changes when a server closes or opens: owners of locks are watched,
+ * and decided anew by an irq_work then (p->pi_lock comes before the run
+ * queue's lock).
+ *
+ * An owner that a thread of SCHED_TT or SCHED_DEADLINE waits for is theirs.
+ */
+#include "ds.h"
+
+/* All lists of watched threads; inside the run queues' locks. */
+static DEFINE_RAW_SPINLOCK(mt_ds_watch_lock);
+
+/* In one interrupt. */
+#define MT_DS_SETTLE_MAX	16
+
+static void watch(struct mt_ds_cpu *c, struct task_struct *p, bool wanted)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	if (likely(!ds->is_watched && !wanted))
+		return;
+	guard(raw_spinlock)(&mt_ds_watch_lock);
+	if (ds->is_watched)
+		list_del(&ds->watched);
+	if (wanted)
+		list_add_tail(&ds->watched, &c->watched);
+	ds->is_watched = wanted;
+}
+
+static bool is_open(const struct mt_group *group, int cpu)
+{
+	return group && group->servers[cpu].open;
+}
+
+/* A waiter of the class of windows, where its lender runs ahead of everything. */
+static bool waits_in_window(struct task_struct *donor)
+{
+	return macrotick_policy(donor->policy) && macrotick_lent_prio(donor) == MACROTICK_PRIO;
+}
+
+/* Without a budget there. */
+static int prio_without_budget(struct task_struct *p, struct task_struct *donor)
+{
+	return donor ? min(p->static_prio, macrotick_lent_prio(donor)) : p->static_prio;
+}
+
+static struct mt_group *choose(struct task_struct *p, int policy, struct mt_group *own, struct mt_group *lent,
+			       struct task_struct *donor, int cpu, int *prio)
+{
+	bool lends = is_open(lent, cpu);
+
+	if (dl_prio(*prio) || (donor && waits_in_window(donor)))
+		return NULL;
+	if (is_open(own, cpu) && !(lends && lent->priority > own->priority))
+		return own;
+	if (lends)
+		return lent;
+	if (own && (!donor || lent))
+		return own;
+	if (own)
+		*prio = macrotick_lent_prio(donor);
+	else if (policy == SCHED_DS)
+		*prio = prio_without_budget(p, lent ? NULL : donor);
+	else if (lent)
+		*prio = p->normal_prio;
+	return NULL;
+}
+
+/* What a group has a budget for. */
+static struct mt_group *with_budget(struct mt_group *group, int cpu)
+{
+	return group && group->servers[cpu].budget ? group : NULL;
+}
+
+/**
+ * mt_ds_decide - find out what is to serve a thread
+ * @rq: its run queue, locked, as is its pi_lock
+ * @p: the thread
+ * @policy: its policy, perhaps a new one
+ * @donor: who waits for a lock of it, or NULL
+ * @prio: its effective priority; changed where the donor's does not count, or
+ *	its own does not
+ *
+ * The caller takes the thread to where it belongs then (mt_ds_next_class()).
+ * What the donor has may change meanwhile: its group remains until a grace
+ * period of RCU after this.
+ */
+void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, struct task_struct *donor, int *prio)
+{
+	int cpu = cpu_of(rq);
+	struct mt_group *own = policy == SCHED_DS ? with_budget(mt_ds_group_of(p), cpu) : NULL;
+	struct mt_group *lent = donor ? with_budget(READ_ONCE(donor->macrotick.ds.group), cpu) : NULL;
+
+	watch(mt_ds_cpu_of(rq), p, donor && (own || lent));
+	p->macrotick.ds.wanted = choose(p, policy, own, lent, donor, cpu, prio);
+}
+
+/**
+ * mt_ds_next_class - a thread goes to what was decided
+ * @p: the thread; its run queue is locked
+ * @class: its class otherwise
+ *
+ * Returns: its class.
+ */
+const struct sched_class *mt_ds_next_class(struct task_struct *p, const struct sched_class *class)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+	struct mt_group *before = ds->group;
+
+	if (ds->wanted != before) {
+		if (ds->wanted && !refcount_inc_not_zero(&ds->wanted->ref))
+			ds->wanted = NULL;
+		WRITE_ONCE(ds->group, ds->wanted);
+		if (before)
+			mt_group_put(before);
+	}
+	return ds->group ? &macrotick_ds_sched_class : class;
+}
+
+/**
+ * macrotick_ds_setprio - somebody else waits for a lock of a thread, or a server has closed or opened
+ * @p: the thread, not under SCHED_TT; its run queue and its pi_lock are locked
+ * @donor: the first of those who wait, or NULL
+ * @prio: what the thread's priority would be
+ *
+ * Hook of rt_mutex_setprio(). Returns: what its priority is.
+ */
+int macrotick_ds_setprio(struct task_struct *p, struct task_struct *donor, int prio)
+{
+	mt_ds_decide(task_rq(p), p, p->policy, donor, &prio);
+	return prio;
+}
+
+/* A thread is dead. */
+void mt_ds_forget(struct task_struct *p)
+{
+	struct mt_group *group = p->macrotick.ds.group;
+
+	p->macrotick.ds.group = NULL;
+	p->macrotick.ds.wanted = NULL;
+	if (group)
+		mt_group_put(group);
+}
+
+static void decide_again(struct task_struct *p)
+{
+	rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
+}
+
+/**
+ * mt_ds_refresh - a thread's group, or its group's budget, is another one
+ * @p: the thread, unlocked
+ */
+void mt_ds_refresh(struct task_struct *p)
+{
+	scoped_guard(raw_spinlock_irqsave, &p->pi_lock)
+		decide_again(p);
+	/* It may wait for a lock, in an order of priorities. */
+	rt_mutex_adjust_pi(p);
+}
+
+static struct task_struct *next_watched(struct mt_ds_cpu *c)
+{
+	struct task_struct *p;
+
+	guard(raw_spinlock)(&mt_ds_watch_lock);
+	p = list_first_entry_or_null(&c->watched, struct task_struct, macrotick.ds.watched);
+	if (!p)
+		return NULL;
+	list_move_tail(&p->macrotick.ds.watched, &c->watched);
+	return get_task_struct(p);
+}
+
+/* Whether anybody on a CPU would have to be decided anew; a hint. */
+bool mt_ds_watches(const struct mt_ds_cpu *c)
+{
+	return !list_empty(&c->watched);
+}
+
+static unsigned int count_watched(struct mt_ds_cpu *c)
+{
+	guard(raw_spinlock)(&mt_ds_watch_lock);
+	return min_t(size_t, list_count_nodes(&c->watched), MT_DS_SETTLE_MAX);
+}
+
+/**
+ * mt_ds_settle - servers have closed or opened: decide anew for owners of locks
+ * @rq: this CPU's run queue, not locked; interrupts are off
+ */
+void mt_ds_settle(struct rq *rq)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	struct task_struct *p;
+	unsigned int n;
+
+	for (n = mt_ds_watches(c) ? count_watched(c) : 0; n && (p = next_watched(c)); n--) {
+		raw_spin_lock(&p->pi_lock);
+		/* The priority of one that waits itself is part of that lock's order; it does not run anyway. */
+		if (!p->pi_blocked_on)
+			decide_again(p);
+		raw_spin_unlock(&p->pi_lock);
+		put_task_struct(p);
+	}
+}

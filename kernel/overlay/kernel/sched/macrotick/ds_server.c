@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: deferrable servers.
+ *
+ * One pinned hard hrtimer per CPU stands at the next refill of something that
+ * was used, or at the instant at which the server that runs has used its
+ * budget, whichever is first. It may expire early, where what it stood for is
+ * over: then it looks, and is programmed anew.
+ *
+ * A refill first charges what runs for the time until then, and lets whatever
+ * was used in excess go: it never charges the old period to the new budget.
+ */
+#include "ds.h"
+
+DEFINE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
+u64 mt_ds_period = 2500 * NSEC_PER_USEC;
+
+/* How long who was offered a lock goes on before it is looked at, and how much less often then. */
+#define MT_DS_POLL_NS		(50 * NSEC_PER_USEC)
+#define MT_DS_POLL_MAX_NS	NSEC_PER_MSEC
+/* The limit of a server is no nearer: the interrupt must let it run before it comes again. */
+#define MT_DS_MIN_NS		(10 * NSEC_PER_USEC)
+
+static unsigned int order_of(const struct mt_server *server)
+{
+	return MT_GROUP_MAX_PRIO - server->priority;
+}
+
+static void link_server(struct mt_ds_cpu *c, struct mt_server *server)
+{
+	unsigned int i = order_of(server);
+
+	list_add_tail(&server->order, &c->order[i]);
+	__set_bit(i, c->prios);
+}
+
+static void unlink_server(struct mt_ds_cpu *c, struct mt_server *server)
+{
+	unsigned int i = order_of(server);
+
+	list_del_init(&server->order);
+	if (list_empty(&c->order[i]))
+		__clear_bit(i, c->prios);
+}
+
+/* The first thread of a server with ready ones. */
+static struct task_struct *first_of(const struct mt_server *server)
+{
+	unsigned int prio = find_first_bit(server->prios, MAX_RT_PRIO);
+
+	return list_first_entry(&server->ready[prio], struct task_struct, macrotick.ds.ready);
+}
+
+/**
+ * mt_ds_first - what the class wants a CPU to run
+ * @c: the CPU's servers, under its run queue's lock
+ *
+ * Returns: the thread, or NULL.
+ */
+struct task_struct *mt_ds_first(const struct mt_ds_cpu *c)
+{
+	unsigned int i;
+
+	if (unlikely(!list_empty(&c->urgent)))
+		return list_first_entry(&c->urgent, struct task_struct, macrotick.ds.ready);
+	i = find_first_bit(c->prios, MT_GROUP_PRIOS);
+	if (i == MT_GROUP_PRIOS)
+		return NULL;
+	return first_of(list_first_entry(&c->order[i], struct mt_server, order));
+}
+
+static u64 next_event(const struct mt_ds_cpu *c)
+{
+	u64 next = min(c->refill, c->charged && c->charged->open ? c->limit : U64_MAX);
+
+	return list_empty(&c->urgent) && list_empty(&c->parked) ? next : min(next, c->poll);
+}
+
+/* Only earlier: else it expires in vain. On its own CPU. */
+static void program_timer(struct mt_ds_cpu *c)
+{
+	u64 next = next_event(c);
+
+	if (next >= c->armed)
+		return;
+	c->armed = next;
+	hrtimer_start(&c->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+static void rearm(struct mt_ds_cpu *c)
+{
+	if (c->catching_up)
+		return;
+	if (c->cpu == smp_processor_id())
+		program_timer(c);
+	else if (next_event(c) < c->armed && cpu_online(c->cpu))
+		irq_work_queue_on(&c->work, c->cpu);
+}
+
+static void resched(struct rq *rq, struct mt_ds_cpu *c)
+{
+	struct task_struct *first = mt_ds_first(c), *curr = rq->curr;
+	bool ours = curr->sched_class == &macrotick_ds_sched_class;
+
+	if (first ? first != curr && !sched_class_above(curr->sched_class, &macrotick_ds_sched_class) : ours)
+		resched_curr(rq);
+}
+
+static void want_settle(struct mt_ds_cpu *c)
+{
+	if (unlikely(mt_ds_watches(c)) && cpu_online(c->cpu))
+		irq_work_queue_on(&c->work, c->cpu);
+}
+
+static void forget_contender(struct task_struct *p)
+{
+	p->macrotick.ds.contending = false;
+	list_del(&p->macrotick.ds.contends);
+}
+
+/* Ready threads that are blocked on a lock: whether one is changes while it runs. */
+static void note_contender(struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+	bool contends = p->pi_blocked_on;
+
+	if (ds->contending == contends)
+		return;
+	if (!contends) {
+		forget_contender(p);
+	} else if (ds->linked) {
+		ds->contending = true;
+		list_add_tail(&ds->contends, &ds->server->contenders);
+	}
+}
+
+static void add_ready(struct rq *rq, struct task_struct *p, bool head)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+	struct mt_server *server = ds->server;
+
+	ds->linked = true;
+	ds->prio = clamp(p->prio, 0, MAX_RT_PRIO - 1);
+	if (head)
+		list_add(&ds->ready, &server->ready[ds->prio]);
+	else
+		list_add_tail(&ds->ready, &server->ready[ds->prio]);
+	__set_bit(ds->prio, server->prios);
+	if (unlikely(p->pi_blocked_on))
+		note_contender(p);
+	if (!server->nr_ready++) {
+		if (server->open)
+			link_server(mt_ds_cpu_of(rq), server);
+		else
+			server->closed = ktime_get();
+	}
+	/* It owns a lock: perhaps who waits for it has it served. */
+	if (unlikely(ds->is_watched && !server->open))
+		want_settle(mt_ds_cpu_of(rq));
+	if (server->open)
+		add_nr_running(rq, 1);
+}
+
+static void end_throttling(struct mt_server *server)
+{
+	server->throttled += ktime_get() - server->closed;
+}
+
+static void remove_ready(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+	struct mt_server *server = ds->server;
+
+	ds->linked = false;
+	list_del(&ds->ready);
+	if (list_empty(&server->ready[ds->prio]))
+		__clear_bit(ds->prio, server->prios);
+	if (unlikely(ds->contending))
+		forget_contender(p);
+	if (!--server->nr_ready) {
+		if (server->open)
+			unlink_server(mt_ds_cpu_of(rq), server);
+		else
+			end_throttling(server);
+	}
+	if (server->open)
+		sub_nr_running(rq, 1);
+}
+
+static void set_aside(struct rq *rq, struct task_struct *p, bool urgent)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	ds->urgent = urgent;
+	ds->parked = !urgent;
+	list_add_tail(&ds->ready, urgent ? &c->urgent : &c->parked);
+	if (urgent)
+		add_nr_running(rq, 1);
+}
+
+static void take_back(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	list_del(&ds->ready);
+	if (ds->urgent)
+		sub_nr_running(rq, 1);
+	ds->urgent = false;
+	ds->parked = false;
+}
+
+/*
+ * Who was offered a lock takes it when it runs, and keeps all others from it
+ * until then: it is served although its server is closed. It must not use that
+ * time to spin for a lock that somebody owns. That is seen on the thread's own
+ * CPU only, where it does not run meanwhile, and what it waits on stays.
+ */
+static void place_contender(struct rq *rq, struct task_struct *p)
+{
+	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
+
+	if (!waiter)
+		add_ready(rq, p, false);
+	else if (cpu_of(rq) == smp_processor_id())
+		set_aside(rq, p, !rt_mutex_owner(waiter->lock));
+	else
+		set_aside(rq, p, true);
+}
+
+static void poll_soon(struct mt_ds_cpu *c)
+{
+	if (list_empty(&c->urgent) && list_empty(&c->parked))
+		return;
+	c->poll_ns = MT_DS_POLL_NS;
+	c->poll = ktime_get() + c->poll_ns;
+}
+
+static void look_at_list(struct rq *rq, struct list_head *list)
+{
+	struct task_struct *p, *next;
+	LIST_HEAD(all);
+
+	list_splice_init(list, &all);
+	list_for_each_entry_safe(p, next, &all, macrotick.ds.ready) {
+		take_back(rq, p);
+		place_contender(rq, p);
+	}
+}
+
+/* Lock's offers that were taken, or withdrawn, count no longer. */
+static void look_at_contenders(struct rq *rq, struct mt_ds_cpu *c, u64 now)
+{
+	look_at_list(rq, &c->urgent);
+	look_at_list(rq, &c->parked);
+	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_DS_POLL_MAX_NS);
+	c->poll = now + c->poll_ns;
+}
+
+/* Those of one server return to it. */
+static void bring_home(struct rq *rq, struct mt_server *server, struct list_head *list)
+{
+	struct task_struct *p, *next;
+
+	list_for_each_entry_safe(p, next, list, macrotick.ds.ready) {
+		if (p->macrotick.ds.server != server)
+			continue;
+		take_back(rq, p);
+		add_ready(rq, p, false);
+	}
+}
+
+static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+{
+	server->open = true;
+	if (server->nr_ready) {
+		end_throttling(server);
+		add_nr_running(rq, server->nr_ready);
+		link_server(c, server);
+	}
+	if (unlikely(!list_empty(&c->urgent) || !list_empty(&c->parked))) {
+		bring_home(rq, server, &c->urgent);
+		bring_home(rq, server, &c->parked);
+	}
+	want_settle(c);
+}
+
+static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+{
+	struct task_struct *p, *next;
+
+	if (rq->curr->macrotick.ds.linked && rq->curr->macrotick.ds.server == server)
+		note_contender(rq->curr);
+	if (server->nr_ready) {
+		sub_nr_running(rq, server->nr_ready);
+		unlink_server(c, server);
+		server->closed = ktime_get();
+	}
+	server->open = false;
+	list_for_each_entry_safe(p, next, &server->contenders, macrotick.ds.contends) {
+		remove_ready(rq, p);
+		place_contender(rq, p);
+	}
+	poll_soon(c);
+	want_settle(c);
+	rearm(c);
+}
+
+/* The first instant of a refill after another one. */
+static u64 refill_after(u64 now)
+{
+	return (div64_u64(now, mt_ds_period) + 1) * mt_ds_period;
+}
+
+/* Something of its budget is going to be used: it is refilled next time. */
+static void touch(struct mt_ds_cpu *c, struct mt_server *server, u64 now)
+{
+	if (server->touched || !server->budget)
+		return;
+	server->touched = true;
+	list_add_tail(&server->refill, &c->touched);
+	if (c->refill == U64_MAX)
+		c->refill = refill_after(now);
+}
+
+static void charge(struct rq *rq, struct mt_server *server, u64 delta)
+{
+	server->usage += delta;
+	server->left -= delta;
+	if (server->left > 0 || !server->open)
+		return;
+	server->exhaustions++;
+	close_server(rq, mt_ds_cpu_of(rq), server);
+	resched(rq, mt_ds_cpu_of(rq));
+}
+
+/**
+ * mt_ds_account - charge the running thread's server
+ * @rq: the run queue, locked, its clock up to date
+ */
+void mt_ds_account(struct rq *rq)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	s64 delta;
+
+	if (rq->curr->sched_class != &macrotick_ds_sched_class)
+		return;
+	delta = update_curr_common(rq);
+	if (delta > 0 && c->charged)
+		charge(rq, c->charged, delta);
+}
+
+static void forget_refill(struct mt_server *server)
+{
+	if (!server->touched)
+		return;
+	server->touched = false;
+	list_del(&server->refill);
+}
+
+static void refill_one(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+{
+	forget_refill(server);
+	server->left = server->budget;
+	server->refills++;
+	if (!server->open)
+		open_server(rq, c, server);
+}
+
+/* What runs goes on in the new period. */
+static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
+{
+	struct mt_server *server, *next;
+
+	c->refill = U64_MAX;
+	list_for_each_entry_safe(server, next, &c->touched, refill)
+		refill_one(rq, c, server);
+	if (c->charged)
+		touch(c, c->charged, now);
+}
+
+static u64 limit_of(const struct mt_server *server, u64 now)
+{
+	return now + max_t(s64, server->left, MT_DS_MIN_NS);
+}
+
+/* Everything that is due at an instant. The caller programs the timer. */
+static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
+{
+	u64 now;
+
+	c->catching_up = true;
+	update_rq_clock(rq);
+	mt_ds_account(rq);
+	now = ktime_get();
+	if (now >= c->refill)
+		refill(rq, c, now);
+	if (unlikely(!list_empty(&c->urgent) || !list_empty(&c->parked)) && now >= c->poll)
+		look_at_contenders(rq, c, now);
+	if (c->charged)
+		c->limit = limit_of(c->charged, now);
+	c->catching_up = false;
+	resched(rq, c);
+}
+
+static enum hrtimer_restart timer_fn(struct hrtimer *timer)
+{
+	struct mt_ds_cpu *c = container_of(timer, struct mt_ds_cpu, timer);
+	struct rq *rq = this_rq();
+
+	/* A CPU that went off line has left it to this one, and may be back. */
+	if (unlikely(c != mt_ds_cpu_of(rq))) {
+		WRITE_ONCE(c->armed, U64_MAX);
+		if (cpu_online(c->cpu))
+			irq_work_queue_on(&c->work, c->cpu);
+		return HRTIMER_NORESTART;
+	}
+	raw_spin_rq_lock(rq);
+	catch_up(rq, c);
+	c->armed = next_event(c);
+	raw_spin_rq_unlock(rq);
+	if (c->armed == U64_MAX)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, ns_to_ktime(c->armed));
+	return HRTIMER_RESTART;
+}
+
+static void work_fn(struct irq_work *work)
+{
+	struct rq *rq = this_rq();
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+
+	raw_spin_rq_lock(rq);
+	catch_up(rq, c);
+	program_timer(c);
+	raw_spin_rq_unlock(rq);
+	mt_ds_settle(rq);
+}
+
+/**
+ * mt_ds_link - a thread is ready
+ * @rq: its run queue, locked
+ * @server: what serves it there
+ * @p: the thread
+ * @head: before its equals
+ */
+void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, bool head)
+{
+	p->macrotick.ds.server = server;
+	if (likely(server->open || !p->pi_blocked_on)) {
+		add_ready(rq, p, head);
+		return;
+	}
+	place_contender(rq, p);
+	poll_soon(mt_ds_cpu_of(rq));
+	rearm(mt_ds_cpu_of(rq));
+}
+
+/**
+ * mt_ds_unlink - a thread is not ready any longer
+ * @rq: its run queue, locked
+ * @p: the thread
+ */
+void mt_ds_unlink(struct rq *rq, struct task_struct *p)
+{
+	if (likely(p->macrotick.ds.linked))
+		remove_ready(rq, p);
+	else
+		take_back(rq, p);
+	p->macrotick.ds.server = NULL;
+}
+
+/* Behind its equals. */
+void mt_ds_requeue(struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	if (ds->linked)
+		list_move_tail(&ds->ready, &ds->server->ready[ds->prio]);
+}
+
+/**
+ * mt_ds_begin - a thread is going to run
+ * @rq: this CPU's run queue, locked
+ * @p: the thread, queued
+ */
+void mt_ds_begin(struct rq *rq, struct task_struct *p)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	u64 now = ktime_get();
+
+	p->se.exec_start = rq_clock_task(rq);
+	c->charged = p->macrotick.ds.server;
+	if (unlikely(!c->charged))
+		return;
+	touch(c, c->charged, now);
+	c->limit = limit_of(c->charged, now);
+	rearm(c);
+}
+
+/**
+ * mt_ds_end - a thread has run
+ * @rq: the run queue, locked
+ * @p: the thread, queued or not
+ */
+void mt_ds_end(struct rq *rq, struct task_struct *p)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+
+	mt_ds_account(rq);
+	c->charged = NULL;
+	if (unlikely(p->pi_blocked_on || p->macrotick.ds.contending))
+		note_contender(p);
+}
+
+/* A CPU goes off line: whatever it has must be taken from it, budget or not. Its run queue is locked. */
+void mt_ds_offline(struct rq *rq)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	struct mt_server *server;
+
+	list_for_each_entry(server, &c->servers, node) {
+		touch(c, server, ktime_get());
+		if (!server->open)
+			open_server(rq, c, server);
+		server->left = S64_MAX / 2;	/* until it is back, and refilled */
+	}
+}
+
+/**
+ * mt_ds_set_budget - give a server another budget
+ * @rq: its CPU's run queue, locked, its clock up to date
+ * @server: the server
+ * @budget: in ns per period; zero: its threads are to go elsewhere
+ */
+void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+
+	mt_ds_account(rq);
+	if (budget && !server->budget)
+		list_add_tail(&server->node, &c->servers);
+	else if (!budget && server->budget)
+		list_del(&server->node);
+	server->left = budget ? server->left + (s64)(budget - server->budget) : 0;
+	server->budget = budget;
+	if (server->left > 0 && !server->open)
+		open_server(rq, c, server);
+	else if (server->left <= 0 && server->open)
+		close_server(rq, c, server);
+	if (budget)
+		touch(c, server, ktime_get());
+	else
+		forget_refill(server);
+	/* The limit of what runs may be another one. */
+	if (cpu_online(c->cpu))
+		irq_work_queue_on(&c->work, c->cpu);
+}
+
+/* Another place among the groups. With the run queue locked. */
+void mt_ds_set_priority(struct rq *rq, struct mt_server *server, unsigned int priority)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	bool linked = !list_empty(&server->order);
+
+	if (linked)
+		unlink_server(c, server);
+	server->priority = priority;
+	if (linked)
+		link_server(c, server);
+	resched(rq, c);
+}
+
+static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)
+{
+	unsigned int i;
+
+	c->cpu = cpu;
+	c->refill = U64_MAX;
+	c->armed = U64_MAX;
+	for (i = 0; i < MT_GROUP_PRIOS; i++)
+		INIT_LIST_HEAD(&c->order[i]);
+	INIT_LIST_HEAD(&c->servers);
+	INIT_LIST_HEAD(&c->touched);
+	INIT_LIST_HEAD(&c->urgent);
+	INIT_LIST_HEAD(&c->parked);
+	INIT_LIST_HEAD(&c->watched);
+	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	c->timer.function = timer_fn;
+	c->work = IRQ_WORK_INIT_HARD(work_fn);
+}
+
+void __init macrotick_ds_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		init_cpu(per_cpu_ptr(&mt_ds_cpus, cpu), cpu);
+}
