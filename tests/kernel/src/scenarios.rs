@@ -6,6 +6,7 @@ mod containers;
 mod death;
 mod forking;
 mod fuzz;
+mod groups;
 mod inherit;
 mod jobs;
 mod kernel_threads;
@@ -91,6 +92,7 @@ pub fn all() -> Vec<Scenario> {
         migrate::ALL,
         containers::ALL,
         pools::ALL,
+        groups::ALL,
         kernel_threads::ALL,
         partitions::ALL,
         death::ALL,
