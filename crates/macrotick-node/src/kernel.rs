@@ -97,6 +97,9 @@ pub enum Refusal {
         "SCHED_DEADLINE has admitted tasks for {1} per mille of a CPU: too much beside the windows of the CPU of {0}"
     )]
     Bandwidth(String, u32),
+    /// The windows would take what groups have been given.
+    #[error("control groups have budgets of {1} per mille of the CPU of {0}: too much beside its windows")]
+    Budgets(String, u32),
     /// Not beside the threads that it has.
     #[error("{0} has threads, which cannot go to another CPU")]
     SwapCpu(String),
@@ -158,6 +161,7 @@ impl Refusal {
             uapi::error::SWAP_POOL => Refusal::SwapPool(entity(index)),
             uapi::error::SWAP_CLOCK => Refusal::SwapClock,
             uapi::error::BANDWIDTH => Refusal::Bandwidth(window(index), other),
+            uapi::error::BUDGETS => Refusal::Budgets(window(index), other),
             code => Refusal::Other { code, index, message: error.to_string() },
         }
     }

@@ -66,3 +66,6 @@ pub const SWAP_CLOCK: u32 = 27;
 pub const BANDWIDTH: u32 = 28;
 /// Windows `index` and `other` of an entity with [`MIGRATE`](crate::MIGRATE) are open at the same time, leads included.
 pub const WINDOW_PARALLEL: u32 = 29;
+/// The budgets of control groups are "other" per mille of the CPU of window "index", the first of its CPU: with the
+/// windows more than [`CAP_PERMILLE`](crate::CAP_PERMILLE). The call fails with `EBUSY`.
+pub const BUDGETS: u32 = 30;

@@ -92,7 +92,9 @@ impl Suite {
     /// Storms get a guest each, the others share one.
     fn run(&self) {
         let is_storm = |name: &str| {
-            ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm"].iter().any(|part| name.contains(part))
+            ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm"]
+                .iter()
+                .any(|part| name.contains(part))
         };
         let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
         assert!(!names.is_empty(), "none of these scenarios is called what {ONLY} says");

@@ -6,7 +6,7 @@ mod garbage;
 mod tables;
 mod tally;
 
-use macrotick_uapi::{self as abi, Device, SCHED_TT};
+use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
 use self::caller::{Caller, Shared, PROCESSES};
 use self::tally::Tally;
@@ -121,10 +121,10 @@ fn nothing_is_left(device: &Device, before: &Slabs, cpus: u32) -> Check {
     Ok(())
 }
 
-/// The threads whose policy is the class's, kernel threads included.
+/// The threads whose policy is one of ours, kernel threads included.
 fn in_the_class() -> Vec<i32> {
     let threads = process::numbers_in("/proc").into_iter().flat_map(process::threads_of);
-    threads.filter(|tid| sys::sched(*tid).is_ok_and(|attr| attr.policy == SCHED_TT)).collect()
+    threads.filter(|tid| sys::sched(*tid).is_ok_and(|attr| [SCHED_TT, SCHED_DS].contains(&attr.policy))).collect()
 }
 
 /// After everything one simple table runs as ever.

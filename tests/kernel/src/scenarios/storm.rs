@@ -96,7 +96,8 @@ fn table_index(table: &Table, name: &str) -> u32 {
     table.entities.iter().position(|entity| entity.name == abi::name(name)).unwrap_or(usize::MAX) as u32
 }
 
-fn repeat(work: Work, board: Board, own: usize, sleep_ns: u64) -> i32 {
+/// Rounds for ever, counted in the board.
+pub(super) fn repeat(work: Work, board: Board, own: usize, sleep_ns: u64) -> i32 {
     for round in own as u64 * 1_000_000.. {
         if !work(round) {
             return 77;

@@ -138,6 +138,7 @@ enum macrotick_error {
 	MACROTICK_ERR_SWAP_CLOCK,	/* -EBUSY: the running table is on another clock */
 	MACROTICK_ERR_BANDWIDTH,	/* -EBUSY: index: first of its CPU; other: see below */
 	MACROTICK_ERR_WINDOW_PARALLEL,	/* index begins too early: one entity with MIGRATE is still in other */
+	MACROTICK_ERR_BUDGETS,		/* -EBUSY: index: first of its CPU; other: see below */
 };
 
 /*
@@ -145,6 +146,9 @@ enum macrotick_error {
  * error_other per mille of one CPU, in all, on CPUs of which those of the
  * window is one: more than the table leaves them. Tasks are likewise admitted
  * only for what an installed table leaves.
+ *
+ * With MACROTICK_ERR_BUDGETS, the budgets of control groups are error_other per
+ * mille of the window's CPU: with the windows more than MACROTICK_CAP_PERMILLE.
  */
 
 /*

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Macrotick: admission beside SCHED_DEADLINE.
+ * Macrotick: admission of windows, budgets and deadline tasks beside each other.
  *
- * Windows come before deadline tasks, so that a CPU with windows is to them
- * one with so much less capacity. Their own admission is asked with what is
- * left (macrotick_dl_capacity()), and a table is refused where it would not
- * leave what was promised. That a CPU has at all room for its windows is
- * table.c's affair.
+ * Windows and budgets come before deadline tasks, so that a CPU with them is to
+ * those one with so much less capacity. Their own admission is asked with what
+ * is left (macrotick_dl_capacity()), and a table, or a budget, is refused where
+ * it would not leave what was promised, or where there is not room for both.
+ * That a CPU has at all room for its windows is table.c's affair.
+ *
+ * Tables come under mt_control, budgets under a lock of ds_group.c: each side
+ * claims its share first and then looks at the other's. At worst both give way.
  */
 #include "internal.h"
 #include "ds.h"
@@ -34,10 +37,15 @@ void mt_reserve(const struct macrotick_table *table, const struct macrotick_tabl
 		WRITE_ONCE(per_cpu(mt_cpus, cpu).share, max(share_in(table, cpu), share_in(staged, cpu)));
 }
 
+static unsigned int share_of_budgets(int cpu)
+{
+	return READ_ONCE(per_cpu(mt_ds_cpus, cpu).share);
+}
+
 /* What windows and budgets take of a CPU. */
 static unsigned int share_of(int cpu)
 {
-	return READ_ONCE(per_cpu(mt_cpus, cpu).share) + READ_ONCE(per_cpu(mt_ds_cpus, cpu).share);
+	return READ_ONCE(per_cpu(mt_cpus, cpu).share) + share_of_budgets(cpu);
 }
 
 /**
@@ -105,18 +113,28 @@ static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
 		cap_scale(dl_b->bw, macrotick_dl_capacity(cpu, capacity)) >= *bandwidth + servers;
 }
 
-/* Whether deadline tasks still have what they were promised. */
-bool mt_keeps_promises(unsigned int cpu)
+/* Whether there is room on a CPU for its windows and its budgets. */
+static bool has_room(unsigned int cpu)
 {
-	u64 bandwidth;
-
-	return keeps_promises(cpu, &bandwidth);
+	smp_mb();	/* between claiming one's own share and looking at the other's */
+	return share_of(cpu) <= SCHED_CAPACITY_SCALE * MACROTICK_CAP_PERMILLE / 1000;
 }
 
 /**
- * mt_admit - whether a table leaves deadline tasks what they were promised
+ * mt_admit_budgets - whether a CPU has room for budgets
+ * @cpu: the CPU, whose budgets' new share is set already
+ */
+bool mt_admit_budgets(unsigned int cpu)
+{
+	u64 bandwidth;
+
+	return has_room(cpu) && keeps_promises(cpu, &bandwidth);
+}
+
+/**
+ * mt_admit - whether a table leaves groups their budgets, and deadline tasks what they were promised
  * @arg: the request; tells the first window of the CPU, and the per mille of
- *	one CPU that deadline tasks have there
+ *	one CPU that budgets or deadline tasks have there
  * @table: what was decoded
  *
  * Under mt_control, with no CPU coming or going. From here on deadline tasks
@@ -127,16 +145,22 @@ bool mt_keeps_promises(unsigned int cpu)
  */
 int mt_admit(struct macrotick_install *arg, const struct macrotick_table *table)
 {
-	unsigned int cpu;
+	unsigned int cpu, first;
 	u64 bandwidth;
 
 	mt_reserve(mt_table, table);
 	for_each_online_cpu(cpu) {
-		if (!mt_has_windows(table, cpu) || keeps_promises(cpu, &bandwidth))
+		if (!mt_has_windows(table, cpu))
+			continue;
+		first = table->schedules[cpu].windows - table->windows;
+		if (share_of_budgets(cpu) && !has_room(cpu))
+			mt_refuse(arg, MACROTICK_ERR_BUDGETS, first,
+				  (share_of_budgets(cpu) * 1000) >> SCHED_CAPACITY_SHIFT);
+		else if (!keeps_promises(cpu, &bandwidth))
+			mt_refuse(arg, MACROTICK_ERR_BANDWIDTH, first, (bandwidth * 1000) >> BW_SHIFT);
+		else
 			continue;
 		mt_reserve(mt_table, mt_staged);
-		mt_refuse(arg, MACROTICK_ERR_BANDWIDTH, table->schedules[cpu].windows - table->windows,
-			  (bandwidth * 1000) >> BW_SHIFT);
 		return -EBUSY;
 	}
 	return 0;

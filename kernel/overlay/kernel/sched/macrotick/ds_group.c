@@ -26,8 +26,6 @@ static DEFINE_MUTEX(mt_ds_mutex);
 static unsigned int nr_active;	/* groups with a budget */
 
 #define MT_DS_MIN_BUDGET_US	10
-/* What windows and budgets may take of a CPU together, in per cent. */
-#define MT_DS_MAX_SHARE		95
 
 void mt_group_put(struct mt_group *group)
 {
@@ -90,21 +88,13 @@ static u64 sum_with(const struct mt_group *group, unsigned int cpu, u64 budget)
 	return per_cpu(mt_ds_cpus, cpu).sum - group->servers[cpu].budget + budget;
 }
 
+/* Claims its share, until set_shares(). */
 static bool fits(const struct mt_group *group, unsigned int cpu, u64 budget)
 {
-	unsigned int share = share_of(sum_with(group, cpu, budget));
-	unsigned int before = per_cpu(mt_ds_cpus, cpu).share;
-
 	if (budget <= group->servers[cpu].budget)
 		return true;
-	if (share + READ_ONCE(per_cpu(mt_cpus, cpu).share) > SCHED_CAPACITY_SCALE * MT_DS_MAX_SHARE / 100)
-		return false;
-	/* From here on deadline tasks are admitted beside it. */
-	WRITE_ONCE(per_cpu(mt_ds_cpus, cpu).share, share);
-	if (mt_keeps_promises(cpu))
-		return true;
-	WRITE_ONCE(per_cpu(mt_ds_cpus, cpu).share, before);
-	return false;
+	WRITE_ONCE(per_cpu(mt_ds_cpus, cpu).share, share_of(sum_with(group, cpu, budget)));
+	return mt_admit_budgets(cpu);
 }
 
 static void set_shares(void)

@@ -236,7 +236,7 @@ static inline void mt_entity_get(struct macrotick_served *entity)
 
 /* admit.c */
 int mt_admit(struct macrotick_install *arg, const struct macrotick_table *table);
-bool mt_keeps_promises(unsigned int cpu);
+bool mt_admit_budgets(unsigned int cpu);
 void mt_reserve(const struct macrotick_table *table, const struct macrotick_table *staged);
 
 /* run.c */

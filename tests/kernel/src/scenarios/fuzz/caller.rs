@@ -1,6 +1,6 @@
 //! One process of a fuzzer, and what it can do.
 
-use macrotick_uapi::{self as abi, Device, SCHED_TT};
+use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
 use super::garbage::{self, Scratch};
 use super::tables::{table, NAMES};
@@ -215,7 +215,7 @@ impl Caller {
     fn regroup(&mut self) -> Check {
         let group = self.group();
         let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
-        match self.random.below(16) {
+        match self.random.below(22) {
             0..=2 => group.serve(self.random.pick::<&str>(&NAMES)),
             3 => group.serve(""),
             4..=5 => Group::root().take(whom),
@@ -226,16 +226,35 @@ impl Caller {
             // The groups below lose their file, and what was written to it.
             9 => group.set("cgroup.subtree_control", self.random.pick::<&str>(&["-cpu", "+cpu", "+cpu"])),
             10 => group.set("cgroup.freeze", self.random.pick::<&str>(&["1", "0", "0"])),
+            11..=13 => self.budget(&group),
+            14 => group.set("cpu.ds.priority", &(1 + self.random.below(4)).to_string()),
+            15 => group.get("cpu.ds.stat").and(group.get("cpu.ds.budget")).map(drop),
+            16 => self.period(),
             _ => group.take(whom),
         }
+    }
+
+    /// Microseconds, of the 2500 of a period, on all CPUs or on some.
+    fn budget(&mut self, group: &Group) -> Check {
+        let budget = *self.random.pick(&[0, 50, 100, 300, 700, 1500]);
+        let cpu = self.random.below(u64::from(self.shared.cpus));
+        let text = if self.random.below(3) == 0 { format!("{cpu}={budget}") } else { budget.to_string() };
+        group.set("cpu.ds.budget", &text)
+    }
+
+    /// Another server period, mostly in vain.
+    fn period(&mut self) -> Check {
+        let period = *self.random.pick(&["2500", "2500", "1000", "10000"]);
+        std::fs::write("/proc/sys/kernel/sched_ds_period_us", period).map_err(|error| error.to_string())
     }
 
     fn brief_group(&mut self, parent: &Group) -> Check {
         let group = parent.child(&format!("brief-{}", std::process::id()))?;
         let served = group.serve(self.random.pick::<&str>(&NAMES));
+        let budget = if self.random.below(2) == 0 { group.set("cpu.ds.budget", "200") } else { Ok(()) };
         let taken = group.take(0);
         let left = Group::root().take(0);
-        group.remove().and(served).and(taken).and(left)
+        group.remove().and(served).and(budget).and(taken).and(left)
     }
 
     fn set_policy(&mut self) -> Check {
@@ -244,7 +263,11 @@ impl Caller {
             return sys::done(unsafe { libc::sched_yield() }).map(drop).explain("yield");
         }
         let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
+        let priority = 1 + self.random.below(99) as u32;
         let attr = *self.random.pick(&[
+            SchedAttr { priority, ..SchedAttr::policy(SCHED_DS) },
+            SchedAttr { priority, ..SchedAttr::policy(SCHED_DS) },
+            SchedAttr { priority, flags: sys::RESET_ON_FORK, ..SchedAttr::policy(SCHED_DS) },
             SchedAttr::policy(SCHED_TT),
             SchedAttr::policy(SCHED_TT),
             SchedAttr { flags: sys::RESET_ON_FORK, ..SchedAttr::policy(SCHED_TT) },

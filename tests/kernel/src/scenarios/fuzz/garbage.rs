@@ -91,8 +91,13 @@ pub fn write(group: &Group, random: &mut Random) -> Check {
     let text = |random: &mut Random| -> String {
         (0..length).map(|_| *random.pick(&['a', 'b', ' ', '\0', '\n', '/', '\u{7f}', 'é'])).collect()
     };
-    match random.below(8) {
+    match random.below(10) {
         0..=2 => group.set("cpu.tt.entity", &text(random)),
+        8 => group.set(random.pick::<&str>(&["cpu.ds.budget", "cpu.ds.priority"]), &text(random)),
+        9 => {
+            let numbers = ["0=100 0=", "1-0=100", "0-3,=50", "=", "99999999999999999999", "0-63=200", "-1", "1=\n"];
+            group.set(random.pick::<&str>(&["cpu.ds.budget", "cpu.ds.priority"]), random.pick::<&str>(&numbers))
+        }
         3..=4 => group.get("cpu.tt.entity").map(drop),
         5 => group.set("cgroup.procs", &text(random)),
         6 => group.set("cgroup.threads", random.pick::<&str>(&["0", "-1", "1", "4294967296"])),

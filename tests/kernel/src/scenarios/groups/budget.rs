@@ -1,0 +1,95 @@
+//! What a group's budget is worth.
+
+use super::spans::{ensure_spans, later, next_refill, Spans};
+use super::{budget_of, first_group, run_in, stat, PERIOD, SECOND};
+use crate::check::Check;
+use crate::scenarios::unit_ns;
+use crate::sys;
+use crate::{ensure, ensure_eq};
+
+/// A hog gets its budget and nothing else, whatever else there is to do; the rest is everybody's.
+pub(super) fn has_its_budget() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    let child = run_in(&group, 10, || sys::hog())?;
+    sys::sleep_until(next_refill());
+    let (before, refills) = (stat(&group, "usage_usec")?, stat(&group, "refills")?);
+    let began = sys::now_ns();
+    sys::sleep(100 * PERIOD * u);
+    let (used, long) = ((stat(&group, "usage_usec")? - before) * 1000, sys::now_ns() - began);
+    let share = used as f64 / long as f64;
+    ensure!((0.199..0.207).contains(&share), "a share of {share} instead of 0.2");
+    let times = stat(&group, "refills")? - refills;
+    ensure!((99..=102).contains(&times), "{times} refills in 100 periods");
+    ensure!(stat(&group, "exhaustions")? >= 100, "{}", group.get("cpu.ds.stat")?);
+    let idle = stat(&group, "throttled_usec")? * 1000;
+    ensure!(idle >= long / 100 * 78, "throttled for {idle} ns of {long}");
+    child.kill(SECOND)
+}
+
+pub(super) fn refilled_on_the_grid() -> Check {
+    let group = first_group("a", 5, 1)?;
+    let [spans] = Spans::several();
+    run_in(&group, 10, || spans.hog())?;
+    let from = next_refill();
+    sys::sleep_until(from + 50 * PERIOD * unit_ns());
+    let seen = spans.since(from - unit_ns());
+    ensure!(seen.len() >= 49, "{} spans in 50 periods", seen.len());
+    ensure_spans(&seen, 0, 5)
+}
+
+/// What is not used remains until the next refill, and no longer.
+pub(super) fn keeps_its_budget() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    let [spans] = Spans::several();
+    let start = later();
+    run_in(&group, 10, || {
+        spans.touch();
+        sys::sleep_until(start + 17 * u);
+        spans.hog()
+    })?;
+    sys::sleep_until(start + 4 * PERIOD * u);
+    let seen = spans.since(0);
+    ensure!(seen.len() >= 2, "{seen:?}");
+    ensure_spans(&seen[..1], 17, 5)?;
+    ensure_spans(&seen[1..], 0, 5)?;
+    // Over a refill: what is left of one period and all of the next.
+    let [spans] = Spans::several();
+    let start = later();
+    let late = run_in(&group, 20, || {
+        sys::sleep_until(start - 2 * u);
+        spans.hog()
+    })?;
+    let hog = sys::now_ns();
+    ensure!(hog < start, "too late");
+    sys::sleep_until(start + 2 * PERIOD * u);
+    late.kill(SECOND)
+}
+
+pub(super) fn budget_changes() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    let [spans] = Spans::several();
+    run_in(&group, 10, || spans.hog())?;
+    for budget in [5, 9, 2, 12, 1] {
+        group.set("cpu.ds.budget", &(budget * u / 1000).to_string())?;
+        ensure_eq!(budget_of(&group)?, (budget * u / 1000).to_string(), "the budget, read");
+        let from = next_refill();
+        sys::sleep_until(from + 5 * PERIOD * u);
+        let seen = spans.since(from - u);
+        ensure!(seen.len() >= 4, "{} spans", seen.len());
+        ensure_spans(&seen, 0, budget)?;
+    }
+    Ok(())
+}
+
+pub(super) fn killed_while_throttled() -> Check {
+    let group = first_group("a", 1, 1)?;
+    for _ in 0..20 {
+        let child = run_in(&group, 10, || sys::hog())?;
+        sys::sleep(2 * PERIOD * unit_ns());
+        child.kill(SECOND)?;
+    }
+    Ok(())
+}

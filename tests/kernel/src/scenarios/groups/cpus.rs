@@ -1,0 +1,58 @@
+//! Budgets on several CPUs.
+
+use super::{budget_of, ds, first_group, run_in, set_period, PERIOD, SECOND};
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::ensure_eq;
+use crate::group::Group;
+use crate::process::{self, Child};
+use crate::scenarios::unit_ns;
+use crate::sys;
+
+/// A budget on each CPU; threads go where there is one.
+pub(super) fn on_two_cpus() -> Check {
+    let u = unit_ns();
+    set_period(PERIOD * u)?;
+    let group = Group::new("a")?;
+    group.set("cpu.ds.budget", &format!("1={}", 5 * u / 1000))?;
+    ensure_eq!(budget_of(&group)?, format!("1={}", 5 * u / 1000), "the budget, read");
+    let board = Board::new(4);
+    let child = process::fork(|| {
+        let _ = sys::set_affinity(0, &[1]);
+        if group.take(0).is_err() || sys::set_sched(0, ds(10)).is_err() {
+            return 1;
+        }
+        let _ = sys::set_affinity(0, &[0, 1]);
+        for _ in 0..50 {
+            sys::sleep(u);
+            board.add(sys::this_cpu() as usize, 1);
+        }
+        0
+    });
+    child.succeed(10 * SECOND)?;
+    ensure_eq!((board.get(0), board.get(1)), (0, 50), "wake-ups on each CPU");
+    Ok(())
+}
+
+/// A CPU that goes off line leaves its threads to the others, budget or not.
+pub(super) fn off_line() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 3, 1)?;
+    let children: Vec<Child> = (0..4)
+        .map(|i| {
+            run_in(&group, 10 + i, || {
+                let _ = sys::set_affinity(0, &[1]);
+                let _ = sys::set_affinity(0, &[0, 1]);
+                sys::hog()
+            })
+        })
+        .collect::<Check<_>>()?;
+    for _ in 0..3 {
+        sys::sleep(4 * PERIOD * u);
+        sys::set_online(1, false).explain("off line")?;
+        sys::sleep(4 * PERIOD * u);
+        sys::set_online(1, true).explain("on line")?;
+    }
+    // The most important one first: the others have nothing to die with before.
+    children.iter().rev().try_for_each(|child| child.kill(5 * SECOND))
+}

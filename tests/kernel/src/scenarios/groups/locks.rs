@@ -1,0 +1,184 @@
+//! Locks between and within groups: who serves the owner.
+
+use super::spans::{ensure_spans, later, next_refill, Spans};
+use super::{first_group, group, run_in, stat, PERIOD, SECOND};
+use crate::board::Board;
+use crate::check::Check;
+use crate::ensure;
+use crate::process;
+use crate::scenarios::unit_ns;
+use crate::sys::{self, PiLock, SchedAttr};
+
+const LOCK: usize = 0;
+const HELD: usize = 1;
+const GOT: usize = 2;
+const FREED: usize = 3;
+
+/// Takes the lock, works with it in its hands, and gives it back.
+fn holds(board: Board, work_ns: u64) -> i32 {
+    let lock = PiLock(board.futex(LOCK));
+    if lock.lock().is_err() {
+        return 1;
+    }
+    board.set(HELD, sys::now_ns());
+    sys::spin(work_ns);
+    board.set(FREED, sys::now_ns());
+    i32::from(lock.unlock().is_err())
+}
+
+fn waits(board: Board) -> i32 {
+    let lock = PiLock(board.futex(LOCK));
+    if lock.lock().is_err() {
+        return 1;
+    }
+    board.set(GOT, sys::now_ns());
+    i32::from(lock.unlock().is_err())
+}
+
+/// Within a group the owner of a lock has its waiter's priority.
+pub(super) fn inherits_inside() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 8, 1)?;
+    let board = Board::new(8);
+    let start = later();
+    let owner = run_in(&group, 1, || {
+        sys::sleep_until(start);
+        holds(board, 3 * u)
+    })?;
+    let hog = run_in(&group, 5, || {
+        sys::sleep_until(start + u);
+        sys::hog()
+    })?;
+    let waiter = run_in(&group, 9, || {
+        sys::sleep_until(start + 2 * u);
+        waits(board)
+    })?;
+    sys::sleep_until(start + PERIOD * u);
+    let got = board.get(GOT);
+    ensure!((start + 3 * u..start + 5 * u).contains(&got), "the lock came after {} ns", got.wrapping_sub(start));
+    hog.kill(SECOND)?;
+    owner.succeed(SECOND)?;
+    waiter.succeed(SECOND)
+}
+
+/// An owner whose own group has nothing left, and which somebody more important waits for.
+pub(super) fn lends_its_budget() -> Check {
+    let u = unit_ns();
+    let low = first_group("low", 2, 1)?;
+    let high = group("high", 10, 9)?;
+    let board = Board::new(8);
+    let start = later();
+    let owner = run_in(&low, 1, || {
+        sys::sleep_until(start);
+        holds(board, 6 * u)
+    })?;
+    let waiter = run_in(&high, 1, || {
+        sys::sleep_until(start + 4 * u);
+        waits(board)
+    })?;
+    sys::sleep_until(start + PERIOD * u - u);
+    let got = board.get(GOT);
+    ensure!((start + 7 * u..start + 9 * u).contains(&got), "the lock came after {} ns", got.wrapping_sub(start));
+    let charged = stat(&high, "usage_usec")? * 1000;
+    ensure!(charged >= 4 * u, "{charged} ns are charged to who waits, at least {} wanted", 4 * u);
+    owner.succeed(SECOND)?;
+    waiter.succeed(SECOND)
+}
+
+/// By waiting for each other threads get no time outside of their group's budget.
+pub(super) fn lends_no_more() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    let board = Board::new(8);
+    let [spans] = Spans::several();
+    // Under SCHED_OTHER, and for ever.
+    let owner = process::fork(|| {
+        let lock = PiLock(board.futex(LOCK));
+        if lock.lock().is_err() {
+            return 1;
+        }
+        board.set(HELD, 1);
+        spans.hog()
+    });
+    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held");
+    run_in(&group, 50, || waits(board))?;
+    let hog = process::hog(SchedAttr::fifo(20));
+    let from = next_refill() + PERIOD * u;
+    sys::sleep_until(from + 20 * PERIOD * u);
+    let seen = spans.since(from - u);
+    ensure!(seen.len() >= 19, "{} spans", seen.len());
+    ensure_spans(&seen, 0, 5)?;
+    owner.kill(SECOND)?;
+    hog.kill(SECOND)
+}
+
+/// Who has a lock that somebody outside of groups waits for is not frozen with it.
+pub(super) fn throttled_owner() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 2, 1)?;
+    for waiter in [SchedAttr::other(), SchedAttr::fifo(30)] {
+        let board = Board::new(8);
+        let start = later();
+        let owner = run_in(&group, 1, || {
+            sys::sleep_until(start);
+            holds(board, 5 * u)
+        })?;
+        let waiter = process::fork(|| {
+            sys::prefault();
+            sys::sleep_until(start + u);
+            match sys::set_sched(0, waiter) {
+                Ok(()) => waits(board),
+                Err(errno) => errno,
+            }
+        });
+        sys::sleep_until(start + PERIOD * u - u);
+        let got = board.get(GOT);
+        ensure!(got != 0 && got < start + 9 * u, "the lock came after {} ns", got.wrapping_sub(start));
+        owner.succeed(SECOND)?;
+        waiter.succeed(SECOND)?;
+    }
+    Ok(())
+}
+
+/// Who is offered a lock while its group has nothing left takes it, and gives it back before it waits for a refill.
+pub(super) fn offered_while_throttled() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 3, 1)?;
+    let board = Board::new(8);
+    let start = later();
+    let owner = process::fork(|| {
+        sys::prefault();
+        let _ = sys::set_sched(0, SchedAttr::fifo(40));
+        sys::sleep_until(start);
+        let code = holds(board, 10 * u);
+        // Its end takes long, and is more important than who comes last.
+        sys::sleep_until(start + PERIOD * u);
+        code
+    });
+    let waiter = run_in(&group, 10, || {
+        sys::sleep_until(start + u / 2);
+        waits(board)
+    })?;
+    let hog = run_in(&group, 5, || {
+        sys::sleep_until(start + u);
+        sys::hog()
+    })?;
+    let last = process::fork(|| {
+        sys::prefault();
+        let _ = sys::set_sched(0, SchedAttr::fifo(30));
+        sys::sleep_until(start + 12 * u);
+        let lock = PiLock(board.futex(LOCK));
+        let locked = lock.lock();
+        board.set(5, sys::now_ns());
+        i32::from(locked.is_err() || lock.unlock().is_err())
+    });
+    sys::sleep_until(start + PERIOD * u - u);
+    let last_got = board.get(5);
+    let at = |word: usize| board.get(word).wrapping_sub(start) as i64;
+    let (held, freed, got) = (at(HELD), at(FREED), at(GOT));
+    ensure!(last_got != 0, "no lock before a refill: held at {held}, freed at {freed}, offered and taken at {got}");
+    hog.kill(SECOND)?;
+    owner.succeed(SECOND)?;
+    waiter.succeed(SECOND)?;
+    last.succeed(SECOND)
+}

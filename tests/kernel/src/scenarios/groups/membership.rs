@@ -1,0 +1,98 @@
+//! Which group serves a thread.
+
+use macrotick_uapi::SCHED_DS;
+
+use super::spans::{ensure_spans, next_refill, Spans};
+use super::{ds, first_group, group, run_in, stat, PERIOD, SECOND};
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::group::Group;
+use crate::process;
+use crate::scenarios::unit_ns;
+use crate::sys::{self, SchedAttr};
+use crate::{ensure, ensure_eq};
+
+/// Children have its policy and its budget, which does not grow with them.
+pub(super) fn children() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    let board = Board::new(1);
+    run_in(&group, 10, || {
+        for _ in 0..10 {
+            process::fork(|| {
+                let _ = sys::set_sched(0, ds(9));
+                if sys::sched(0).is_ok_and(|attr| (attr.policy, attr.priority) == (SCHED_DS, 9)) {
+                    board.add(0, 1);
+                }
+                sys::hog()
+            });
+        }
+        sys::hog()
+    })?;
+    sys::sleep(20 * PERIOD * u);
+    let before = stat(&group, "usage_usec")?;
+    let began = sys::now_ns();
+    sys::sleep(40 * PERIOD * u);
+    let share = (stat(&group, "usage_usec")? - before) as f64 * 1000.0 / (sys::now_ns() - began) as f64;
+    ensure!((0.195..0.21).contains(&share), "a share of {share} instead of 0.2");
+    // One thread has the budget for itself, first come first served: the others never begin. They are there, though.
+    let there = std::fs::read_to_string(format!("{}/cgroup.procs", group.path())).unwrap_or_default().lines().count();
+    ensure_eq!(there, 11, "processes in the group");
+    let reset = run_in(&group, 20, || {
+        let _ = sys::set_sched(0, SchedAttr { flags: sys::RESET_ON_FORK, ..ds(20) });
+        let child = process::fork(|| i32::from(sys::sched(0).map(|attr| attr.policy) != Ok(libc::SCHED_OTHER as u32)));
+        i32::from(child.succeed(SECOND).is_err())
+    })?;
+    reset.succeed(2 * SECOND)
+}
+
+/// It takes its policy along, and has what the group has where it is.
+pub(super) fn moves() -> Check {
+    let u = unit_ns();
+    let one = first_group("one", 5, 1)?;
+    let two = group("two", 8, 2)?;
+    let [spans] = Spans::several();
+    let child = run_in(&one, 10, || spans.hog())?;
+    let settles = |length: u64| {
+        let from = next_refill();
+        sys::sleep_until(from + 5 * PERIOD * u);
+        let seen = spans.since(from - u);
+        ensure!(seen.len() >= 4, "{} spans", seen.len());
+        ensure_spans(&seen, 0, length)
+    };
+    settles(5)?;
+    two.take(child.pid)?;
+    settles(8)?;
+    // Without a budget it is like SCHED_OTHER.
+    Group::root().take(child.pid)?;
+    let hog = process::hog(SchedAttr::fifo(50));
+    let before = spans.count();
+    sys::sleep(10 * PERIOD * u);
+    ensure!(spans.count() <= before + 1, "it runs beside SCHED_FIFO without a budget");
+    hog.kill(SECOND)?;
+    ensure_eq!(sys::sched(child.pid).explain("policy")?.policy, SCHED_DS, "its policy");
+    one.take(child.pid)?;
+    settles(5)
+}
+
+/// The nearest group with a budget serves; a change of it reaches those below.
+pub(super) fn nested() -> Check {
+    let u = unit_ns();
+    let top = first_group("top", 5, 1)?;
+    top.set("cgroup.subtree_control", "+cpu")?;
+    let inner = top.child("inner")?;
+    let [spans] = Spans::several();
+    let child = run_in(&inner, 10, || spans.hog())?;
+    let settles = |length: u64| {
+        let from = next_refill();
+        sys::sleep_until(from + 5 * PERIOD * u);
+        ensure!(spans.since(from - u).len() >= 4, "spans");
+        ensure_spans(&spans.since(from - u), 0, length)
+    };
+    settles(5)?;
+    inner.set("cpu.ds.budget", &(3 * u / 1000).to_string())?;
+    settles(3)?;
+    inner.set("cpu.ds.budget", "0")?;
+    settles(5)?;
+    child.kill(SECOND)
+}

@@ -1,0 +1,112 @@
+//! What is refused, and to whom.
+
+use std::fs;
+
+use macrotick_uapi::{error, Device, SCHED_DS};
+
+use super::{budget_of, ds, first_group, set_period, write_fails, PERIOD, SECOND};
+use crate::check::{Check, Explain};
+use crate::process;
+use crate::scenarios::unit_ns;
+use crate::sys::{self, SchedAttr};
+use crate::table::{Refusal, Table};
+use crate::{ensure, ensure_eq};
+
+pub(super) fn refusals() -> Check {
+    let u = unit_ns();
+    ensure_eq!(sys::set_sched(0, ds(10)), Err(libc::ENOTCONN), "SCHED_DS without a budget");
+    ensure_eq!(sys::set_sched(0, ds(0)), Err(libc::EINVAL), "priority 0");
+    ensure_eq!(sys::set_sched(0, ds(100)), Err(libc::EINVAL), "priority 100");
+    // SAFETY: take a number.
+    let limits =
+        unsafe { (libc::sched_get_priority_min(SCHED_DS as i32), libc::sched_get_priority_max(SCHED_DS as i32)) };
+    ensure_eq!(limits, (1, 99), "limits of priorities");
+    let group = first_group("a", 5, 1)?;
+    for (text, errno) in [
+        ("x", libc::EINVAL),
+        (" ", libc::EINVAL),
+        ("-5", libc::EINVAL),
+        ("1000 0=x", libc::EINVAL),
+        ("64=1000", libc::EINVAL),
+        ("9", libc::ERANGE),
+        ("1000001", libc::ERANGE),
+    ] {
+        ensure_eq!(write_fails(&group, "cpu.ds.budget", text), Some(errno), "budget {text:?}");
+    }
+    let all = (PERIOD * u / 1000).to_string();
+    ensure_eq!(write_fails(&group, "cpu.ds.budget", &all), Some(libc::EBUSY), "all of the CPU");
+    ensure_eq!(budget_of(&group)?, (5 * u / 1000).to_string(), "the budget after refusals");
+    for (text, errno) in [("0", libc::ERANGE), ("100", libc::ERANGE), ("x", libc::EINVAL)] {
+        ensure_eq!(write_fails(&group, "cpu.ds.priority", text), Some(errno), "priority {text:?}");
+    }
+    let period = fs::write("/proc/sys/kernel/sched_ds_period_us", "1000").map_err(|error| error.raw_os_error());
+    ensure_eq!(period, Err(Some(libc::EBUSY)), "another period although a group has a budget");
+    group.set("cpu.ds.budget", "0")?;
+    set_period(10 * u)?;
+    set_period(PERIOD * u)
+}
+
+/// Windows and budgets take a CPU together; whichever comes second is refused where there is no room.
+pub(super) fn beside_windows() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let windows = |units: u64| Table::single(20 * u, 0, units * u, units * u);
+    let group = first_group("a", 15, 1)?;
+    let refusal = Refusal { errno: libc::EBUSY, error: error::BUDGETS, index: 0, other: 600 };
+    ensure_eq!(windows(8).try_install(&device), Err(refusal), "windows of 40 % beside budgets of 60 %");
+    windows(6).install(&device)?;
+    let more = (18 * u / 1000).to_string();
+    ensure_eq!(write_fails(&group, "cpu.ds.budget", &more), Some(libc::EBUSY), "72 % beside windows of 30 %");
+    group.set("cpu.ds.budget", &(16 * u / 1000).to_string())?;
+    device.remove().explain("remove")?;
+    group.set("cpu.ds.budget", &more)?;
+    group.set("cpu.ds.budget", "0")?;
+    windows(18).install(&device)
+}
+
+/// What SCHED_DEADLINE has promised remains; it promises only what budgets leave.
+pub(super) fn beside_deadline() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 10, 1)?;
+    // The system's limit is 95 % of all CPUs together, the budgets' share is that of each.
+    let percent = |of_each: u64| SchedAttr::deadline(of_each * 1_000_000, 100_000_000);
+    let asks = |of_each: u64, errno: Option<i32>| {
+        process::check_in_child(SECOND, || {
+            let asked = sys::set_sched(0, percent(of_each)).err();
+            ensure_eq!(asked, errno, "{of_each} % for a deadline task");
+            // It has it until its period ends.
+            sys::set_sched(0, SchedAttr::other()).explain("SCHED_OTHER")
+        })
+    };
+    asks(60, Some(libc::EBUSY))?;
+    asks(40, None)?;
+    let task = process::fork(|| match sys::set_sched(0, percent(40)) {
+        Ok(()) => loop {
+            sys::sleep(SECOND);
+        },
+        Err(errno) => errno,
+    });
+    let is_deadline = || sys::sched(task.pid).is_ok_and(|attr| attr.policy == libc::SCHED_DEADLINE as u32);
+    ensure!(sys::eventually(SECOND, is_deadline), "no deadline task: {}", task.describe());
+    let more = (16 * u / 1000).to_string();
+    ensure_eq!(write_fails(&group, "cpu.ds.budget", &more), Some(libc::EBUSY), "64 % beside 40 %");
+    ensure_eq!(budget_of(&group)?, (10 * u / 1000).to_string(), "the budget after that");
+    task.kill(SECOND)
+}
+
+/// Inside, RLIMIT_RTPRIO allows SCHED_DS; files are the administrator's.
+pub(super) fn of_another_user() -> Check {
+    let group = first_group("a", 5, 1)?;
+    process::check_in_child(5 * SECOND, || {
+        group.take(0)?;
+        let limit = libc::rlimit { rlim_cur: 20, rlim_max: 20 };
+        // SAFETY: reads the limits; takes numbers.
+        let changed =
+            unsafe { libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) | libc::setgid(65534) | libc::setuid(65534) };
+        ensure_eq!(changed, 0, "becoming somebody else");
+        ensure_eq!(sys::set_sched(0, ds(21)), Err(libc::EPERM), "a priority above the limit");
+        sys::set_sched(0, ds(20)).explain("SCHED_DS")?;
+        ensure_eq!(sys::sched(0).explain("policy")?.policy, SCHED_DS, "policy");
+        ensure!(group.set("cpu.ds.budget", "2000").is_err(), "anybody may write a budget");
+        sys::set_sched(0, SchedAttr::other()).explain("SCHED_OTHER")
+    })
+}
