@@ -93,7 +93,7 @@ impl Caller {
     }
 
     fn step(&mut self) {
-        let kind = match self.random.below(37) {
+        let kind = match self.random.below(42) {
             0..=3 => Kind::Table,
             4..=12 => Kind::Member,
             13..=16 => Kind::Policy,
@@ -105,6 +105,8 @@ impl Caller {
             27..=33 => Kind::Group,
             34 => Kind::Clock,
             35 if self.shared.hotplug => Kind::Hotplug,
+            36..=38 => Kind::Budget,
+            39..=40 => Kind::Served,
             _ => return sys::spin(self.random.below(2 * self.shared.u)),
         };
         let tally = self.shared.tally;
@@ -118,6 +120,8 @@ impl Caller {
             Kind::Read => self.read_out(),
             Kind::Group => self.regroup(),
             Kind::Policy => self.set_policy(),
+            Kind::Budget => self.change_budget(),
+            Kind::Served => self.be_served(),
             Kind::Affinity => self.set_affinity(),
             Kind::Birth => self.give_birth(),
             Kind::Signal => self.signal(),
@@ -215,7 +219,7 @@ impl Caller {
     fn regroup(&mut self) -> Check {
         let group = self.group();
         let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
-        match self.random.below(22) {
+        match self.random.below(16) {
             0..=2 => group.serve(self.random.pick::<&str>(&NAMES)),
             3 => group.serve(""),
             4..=5 => Group::root().take(whom),
@@ -226,26 +230,35 @@ impl Caller {
             // The groups below lose their file, and what was written to it.
             9 => group.set("cgroup.subtree_control", self.random.pick::<&str>(&["-cpu", "+cpu", "+cpu"])),
             10 => group.set("cgroup.freeze", self.random.pick::<&str>(&["1", "0", "0"])),
-            11..=13 => self.budget(&group),
-            14 => group.set("cpu.ds.priority", &(1 + self.random.below(4)).to_string()),
-            15 => group.get("cpu.ds.stat").and(group.get("cpu.ds.budget")).map(drop),
-            16 => self.period(),
             _ => group.take(whom),
         }
     }
 
-    /// Microseconds, of the 2500 of a period, on all CPUs or on some.
-    fn budget(&mut self, group: &Group) -> Check {
-        let budget = *self.random.pick(&[0, 50, 100, 300, 700, 1500]);
-        let cpu = self.random.below(u64::from(self.shared.cpus));
-        let text = if self.random.below(3) == 0 { format!("{cpu}={budget}") } else { budget.to_string() };
-        group.set("cpu.ds.budget", &text)
+    /// Budgets are microseconds, of the 2500 of a period, on all CPUs or on one.
+    fn change_budget(&mut self) -> Check {
+        let group = self.group();
+        match self.random.below(8) {
+            0 => group.set("cpu.ds.priority", &(1 + self.random.below(4)).to_string()),
+            1 => group.get("cpu.ds.stat").and(group.get("cpu.ds.budget")).map(drop),
+            2 => {
+                let period = *self.random.pick(&["2500", "2500", "1000", "10000"]);
+                std::fs::write("/proc/sys/kernel/sched_ds_period_us", period).map_err(|error| error.to_string())
+            }
+            _ => {
+                let budget = *self.random.pick(&[0, 50, 100, 300, 700, 1500]);
+                let cpu = self.random.below(u64::from(self.shared.cpus));
+                let text = if self.random.below(3) == 0 { format!("{cpu}={budget}") } else { budget.to_string() };
+                group.set("cpu.ds.budget", &text)
+            }
+        }
     }
 
-    /// Another server period, mostly in vain.
-    fn period(&mut self) -> Check {
-        let period = *self.random.pick(&["2500", "2500", "1000", "10000"]);
-        std::fs::write("/proc/sys/kernel/sched_ds_period_us", period).map_err(|error| error.to_string())
+    /// Where somebody's group has a budget.
+    fn be_served(&mut self) -> Check {
+        let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
+        let flags = if self.random.below(8) == 0 { sys::RESET_ON_FORK } else { 0 };
+        let attr = SchedAttr { priority: 1 + self.random.below(99) as u32, flags, ..SchedAttr::policy(SCHED_DS) };
+        sys::set_sched(whom, attr).explain("SCHED_DS")
     }
 
     fn brief_group(&mut self, parent: &Group) -> Check {
@@ -263,11 +276,7 @@ impl Caller {
             return sys::done(unsafe { libc::sched_yield() }).map(drop).explain("yield");
         }
         let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
-        let priority = 1 + self.random.below(99) as u32;
         let attr = *self.random.pick(&[
-            SchedAttr { priority, ..SchedAttr::policy(SCHED_DS) },
-            SchedAttr { priority, ..SchedAttr::policy(SCHED_DS) },
-            SchedAttr { priority, flags: sys::RESET_ON_FORK, ..SchedAttr::policy(SCHED_DS) },
             SchedAttr::policy(SCHED_TT),
             SchedAttr::policy(SCHED_TT),
             SchedAttr { flags: sys::RESET_ON_FORK, ..SchedAttr::policy(SCHED_TT) },

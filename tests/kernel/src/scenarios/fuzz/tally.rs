@@ -29,9 +29,13 @@ pub enum Kind {
     Lock,
     /// The clock is set.
     Clock,
+    /// Files of control groups' budgets.
+    Budget,
+    /// `sched_setattr(2)` with SCHED_DS.
+    Served,
 }
 
-const ALL: [(Kind, &str); 12] = [
+const ALL: [(Kind, &str); 14] = [
     (Kind::Table, "table"),
     (Kind::Member, "member"),
     (Kind::Read, "read"),
@@ -44,12 +48,14 @@ const ALL: [(Kind, &str); 12] = [
     (Kind::Hotplug, "hotplug"),
     (Kind::Lock, "lock"),
     (Kind::Clock, "clock"),
+    (Kind::Budget, "budget"),
+    (Kind::Served, "served"),
 ];
 
 impl Kind {
     /// Whether it is the class's own interface: a call of the device, or a file of a control group.
     fn is_interface(self) -> bool {
-        matches!(self, Kind::Table | Kind::Member | Kind::Read | Kind::Garbage | Kind::Group)
+        matches!(self, Kind::Table | Kind::Member | Kind::Read | Kind::Garbage | Kind::Group | Kind::Budget)
     }
 }
 

@@ -66,6 +66,8 @@ pub(super) fn moves() -> Check {
     // Without a budget it is like SCHED_OTHER.
     Group::root().take(child.pid)?;
     let hog = process::hog(SchedAttr::fifo(50));
+    // Both have settled by then.
+    sys::sleep(10 * PERIOD * u);
     let before = spans.count();
     sys::sleep(10 * PERIOD * u);
     ensure!(spans.count() <= before + 1, "it runs beside SCHED_FIFO without a budget");

@@ -49,7 +49,7 @@ pub(super) fn refusals() -> Check {
 /// Windows and budgets take a CPU together; whichever comes second is refused where there is no room.
 pub(super) fn beside_windows() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
-    let windows = |units: u64| Table::single(20 * u, 0, units * u, units * u);
+    let windows = |units: u64| Table::single(20 * u, 0, 0, units * u);
     let group = first_group("a", 15, 1)?;
     let refusal = Refusal { errno: libc::EBUSY, error: error::BUDGETS, index: 0, other: 600 };
     ensure_eq!(windows(8).try_install(&device), Err(refusal), "windows of 40 % beside budgets of 60 %");
