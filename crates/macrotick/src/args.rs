@@ -262,6 +262,8 @@ pub enum BenchName {
     E2e,
     /// Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels
     Timershield,
+    /// Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost
+    Containers,
 }
 
 impl BenchName {
@@ -274,6 +276,7 @@ impl BenchName {
             BenchName::Cost => "cost",
             BenchName::E2e => "e2e",
             BenchName::Timershield => "timershield",
+            BenchName::Containers => "containers",
         }
     }
 }

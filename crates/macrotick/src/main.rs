@@ -50,6 +50,9 @@ fn hidden_verb() -> Option<ExitCode> {
         macrotick_node::task::VERB => Some(macrotick_node::task::main()),
         macrotick_node::background::VERB => Some(macrotick_node::background::main()),
         verb @ (bench::cost::guest::CROSS | bench::cost::guest::INSTALL) => Some(bench::cost::guest::main(verb)),
+        verb @ (bench::containers::guest::LOAD | bench::containers::guest::COUNT) => {
+            Some(bench::containers::guest::main(verb))
+        }
         bench::timershield::guest::RUN => Some(bench::timershield::guest::main()),
         bench::timershield::window_guest::RUN => Some(bench::timershield::window_guest::main()),
         "guest" => macrotick_lab::guest::main(),

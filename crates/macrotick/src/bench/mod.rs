@@ -1,6 +1,7 @@
 //! The experiments. Each runs in the lab, writes `figures.json`, tables and plots, and returns what `docs/results`
 //! should say about it.
 
+pub mod containers;
 pub mod cost;
 pub mod e2e;
 pub mod lead;
@@ -9,6 +10,7 @@ mod process;
 mod provenance;
 pub mod response;
 pub mod timershield;
+mod trail;
 
 use std::path::{Path, PathBuf};
 

@@ -53,6 +53,7 @@ struct macrotick_ds {
 	bool			parked;		/* to be urgent, once its lock is free */
 	bool			contending;
 	bool			is_watched;
+	bool			stray;		/* watched, and must be decided anew */
 };
 
 /*

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use macrotick_lab::Symbols;
 
+use crate::bench::trail::return_from;
+
 /// The interrupt's first instruction.
 pub const ENTRY: &str = "asm_sysvec_apic_timer_interrupt";
 /// The window handler.
@@ -89,7 +91,7 @@ impl<'a> Splitter<'a> {
     /// `None` for a path without the handler, or that ends in it.
     pub fn split(&self, path: &[u64]) -> Option<Split> {
         let begin = path.iter().position(|&at| at == self.handler)?;
-        let end = self.return_from(path, begin)?;
+        let end = return_from(self.symbols, path, begin)?;
         let whole = path.len() as u64;
         let (before, handler) = (begin as u64, (end - begin) as u64);
         let switches = path[end..].iter().filter(|&&at| at == self.switch).count();
@@ -104,13 +106,6 @@ impl<'a> Splitter<'a> {
         Some(Split { phases, own: self.own(path, pick, picked), effect })
     }
 
-    /// Where a function that is entered at `begin` has returned to its caller.
-    fn return_from(&self, path: &[u64], begin: usize) -> Option<usize> {
-        let caller = self.symbols.function(path[begin.checked_sub(1)?])?;
-        let back = |&at: &u64| self.symbols.function(at) == Some(caller);
-        path[begin..].iter().position(back).map(|after| begin + after)
-    }
-
     /// From the first to behind the last question to a class, in the first switch after the handler.
     fn find_pick(&self, path: &[u64], from: usize) -> Option<(usize, usize)> {
         let find =
@@ -118,13 +113,13 @@ impl<'a> Splitter<'a> {
         let schedule = find(from, self.schedule)?;
         let switch = find(schedule, self.switch)?;
         let questions = || (schedule..switch).filter(|&i| self.callbacks.contains(&path[i]));
-        Some((questions().next()?, self.return_from(path, questions().next_back()?)?))
+        Some((questions().next()?, return_from(self.symbols, path, questions().next_back()?)?))
     }
 
     /// How many instructions of a pick lie between a question to the class and its answer.
     fn own(&self, path: &[u64], pick: usize, picked: usize) -> u64 {
         let questions = (pick..picked).filter(|&i| self.own.contains(&path[i]));
-        questions.filter_map(|at| Some((self.return_from(path, at)? - at) as u64)).sum()
+        questions.filter_map(|at| Some((return_from(self.symbols, path, at)? - at) as u64)).sum()
     }
 
     fn effect(&self, pick: &[u64]) -> Effect {

@@ -2,7 +2,7 @@
 
 mod aims;
 pub mod guest;
-mod hostile;
+pub mod hostile;
 mod operations;
 mod papers;
 mod paths;
@@ -80,7 +80,7 @@ pub enum Variant {
 impl Variant {
     const ALL: [Variant; 3] = [Variant::Pristine, Variant::Off, Variant::On];
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Variant::Pristine => "pristine",
             Variant::Off => "off",
@@ -88,7 +88,7 @@ impl Variant {
         }
     }
 
-    fn from_name(name: &str) -> Option<Variant> {
+    pub fn from_name(name: &str) -> Option<Variant> {
         Variant::ALL.into_iter().find(|variant| variant.name() == name)
     }
 

@@ -16,7 +16,8 @@
  *   - frozen until a refill if those who wait are, too.
  * All that changes when a server closes or opens: owners of locks are watched,
  * and decided anew by an irq_work then (p->pi_lock comes before the run
- * queue's lock).
+ * queue's lock). So is a stray: a thread that has come to a CPU where its group
+ * has no budget at all, or whose group lost it. No refill would ever serve it.
  *
  * An owner that a thread of SCHED_TT or SCHED_DEADLINE waits for is theirs.
  */
@@ -40,6 +41,28 @@ static void watch(struct mt_ds_cpu *c, struct task_struct *p, bool wanted)
 	if (wanted)
 		list_add_tail(&ds->watched, &c->watched);
 	ds->is_watched = wanted;
+	ds->stray = false;
+}
+
+/**
+ * mt_ds_watch_here - a thread is watched on the CPU that it has come to
+ * @c: the CPU's servers, under its run queue's lock
+ * @p: the thread
+ * @stray: it must be decided anew, by the CPU's irq_work
+ */
+void mt_ds_watch_here(struct mt_ds_cpu *c, struct task_struct *p, bool stray)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	guard(raw_spinlock)(&mt_ds_watch_lock);
+	if (ds->is_watched)
+		list_del(&ds->watched);
+	ds->is_watched = true;
+	ds->stray = stray;
+	if (stray)
+		list_add(&ds->watched, &c->watched);
+	else
+		list_add_tail(&ds->watched, &c->watched);
 }
 
 static bool is_open(const struct mt_group *group, int cpu)
@@ -151,6 +174,8 @@ void mt_ds_forget(struct task_struct *p)
 {
 	struct mt_group *group = p->macrotick.ds.group;
 
+	scoped_guard(irqsave)
+		watch(NULL, p, false);
 	p->macrotick.ds.group = NULL;
 	p->macrotick.ds.wanted = NULL;
 	if (group)
@@ -182,6 +207,7 @@ static struct task_struct *next_watched(struct mt_ds_cpu *c)
 	p = list_first_entry_or_null(&c->watched, struct task_struct, macrotick.ds.watched);
 	if (!p)
 		return NULL;
+	p->macrotick.ds.stray = false;
 	list_move_tail(&p->macrotick.ds.watched, &c->watched);
 	return get_task_struct(p);
 }
@@ -198,11 +224,22 @@ static unsigned int count_watched(struct mt_ds_cpu *c)
 	return min_t(size_t, list_count_nodes(&c->watched), MT_DS_SETTLE_MAX);
 }
 
+static bool has_strays(struct mt_ds_cpu *c)
+{
+	struct task_struct *p;
+
+	guard(raw_spinlock)(&mt_ds_watch_lock);
+	p = list_first_entry_or_null(&c->watched, struct task_struct, macrotick.ds.watched);
+	return p && p->macrotick.ds.stray;
+}
+
 /**
  * mt_ds_settle - servers have closed or opened: decide anew for owners of locks
  * @rq: this CPU's run queue, not locked; interrupts are off
+ *
+ * Return: whether strays are left.
  */
-void mt_ds_settle(struct rq *rq)
+bool mt_ds_settle(struct rq *rq)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
 	struct task_struct *p;
@@ -216,4 +253,5 @@ void mt_ds_settle(struct rq *rq)
 		raw_spin_unlock(&p->pi_lock);
 		put_task_struct(p);
 	}
+	return mt_ds_watches(c) && has_strays(c);
 }

@@ -154,7 +154,7 @@ static void add_ready(struct rq *rq, struct task_struct *p, bool head)
 		else
 			server->closed = ktime_get();
 	}
-	/* It owns a lock: perhaps who waits for it has it served. */
+	/* It owns a lock: perhaps who waits for it has it served. Or it is a stray. */
 	if (unlikely(ds->is_watched && !server->open))
 		want_settle(mt_ds_cpu_of(rq));
 	if (server->open)
@@ -403,7 +403,7 @@ static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 	resched(rq, c);
 }
 
-static enum hrtimer_restart timer_fn(struct hrtimer *timer)
+static enum hrtimer_restart mt_ds_timer_fn(struct hrtimer *timer)
 {
 	struct mt_ds_cpu *c = container_of(timer, struct mt_ds_cpu, timer);
 	struct rq *rq = this_rq();
@@ -425,7 +425,7 @@ static enum hrtimer_restart timer_fn(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-static void work_fn(struct irq_work *work)
+static void mt_ds_work_fn(struct irq_work *work)
 {
 	struct rq *rq = this_rq();
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
@@ -434,7 +434,8 @@ static void work_fn(struct irq_work *work)
 	catch_up(rq, c);
 	program_timer(c);
 	raw_spin_rq_unlock(rq);
-	mt_ds_settle(rq);
+	if (mt_ds_settle(rq))
+		irq_work_queue_on(&c->work, c->cpu);
 }
 
 /**
@@ -447,6 +448,8 @@ static void work_fn(struct irq_work *work)
 void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, bool head)
 {
 	p->macrotick.ds.server = server;
+	if (unlikely(p->macrotick.ds.is_watched || !server->budget))
+		mt_ds_watch_here(mt_ds_cpu_of(rq), p, !server->budget);
 	if (likely(server->open || !p->pi_blocked_on)) {
 		add_ready(rq, p, head);
 		return;
@@ -527,6 +530,18 @@ void mt_ds_offline(struct rq *rq)
 	}
 }
 
+/* No refill would serve those who are there. */
+static void make_strays(struct mt_ds_cpu *c, struct mt_server *server)
+{
+	struct task_struct *p;
+	unsigned int prio;
+
+	for_each_set_bit(prio, server->prios, MAX_RT_PRIO) {
+		list_for_each_entry(p, &server->ready[prio], macrotick.ds.ready)
+			mt_ds_watch_here(c, p, true);
+	}
+}
+
 /**
  * mt_ds_set_budget - give a server another budget
  * @rq: its CPU's run queue, locked, its clock up to date
@@ -552,6 +567,8 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 		touch(c, server, ktime_get());
 	else
 		forget_refill(server);
+	if (!budget)
+		make_strays(c, server);
 	/* The limit of what runs may be another one. */
 	if (cpu_online(c->cpu))
 		irq_work_queue_on(&c->work, c->cpu);
@@ -586,8 +603,8 @@ static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)
 	INIT_LIST_HEAD(&c->parked);
 	INIT_LIST_HEAD(&c->watched);
 	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-	c->timer.function = timer_fn;
-	c->work = IRQ_WORK_INIT_HARD(work_fn);
+	c->timer.function = mt_ds_timer_fn;
+	c->work = IRQ_WORK_INIT_HARD(mt_ds_work_fn);
 }
 
 void __init macrotick_ds_init(void)

@@ -93,3 +93,23 @@ pub(super) fn killed_while_throttled() -> Check {
     }
     Ok(())
 }
+
+/// Who takes its own group's budget away goes on.
+pub(super) fn given_up() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    let child = run_in(&group, 10, || {
+        for _ in 0..5 {
+            if group.set("cpu.ds.budget", "0").is_err() {
+                return 1;
+            }
+            sys::spin(30 * u);
+            if group.set("cpu.ds.budget", &(5 * u / 1000).to_string()).is_err() {
+                return 2;
+            }
+            sys::spin(10 * u);
+        }
+        0
+    })?;
+    child.succeed(20 * SECOND)
+}

@@ -1,13 +1,13 @@
 //! Budgets on several CPUs.
 
-use super::{budget_of, ds, first_group, run_in, set_period, PERIOD, SECOND};
+use super::{budget_of, ds, first_group, run_in, set_period, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
-use crate::ensure_eq;
 use crate::group::Group;
 use crate::process::{self, Child};
 use crate::scenarios::unit_ns;
 use crate::sys;
+use crate::{ensure, ensure_eq};
 
 /// A budget on each CPU; threads go where there is one.
 pub(super) fn on_two_cpus() -> Check {
@@ -32,6 +32,38 @@ pub(super) fn on_two_cpus() -> Check {
     child.succeed(10 * SECOND)?;
     ensure_eq!((board.get(0), board.get(1)), (0, 50), "wake-ups on each CPU");
     Ok(())
+}
+
+/// Whoever comes to a CPU where there is no budget is served like SCHED_OTHER, and has its budget when it is back.
+pub(super) fn nothing_here() -> Check {
+    let u = unit_ns();
+    set_period(PERIOD * u)?;
+    let group = Group::new("a")?;
+    group.set("cpu.ds.budget", &format!("1={}", 5 * u / 1000))?;
+    let board = Board::new(2);
+    let child = process::fork(|| {
+        let _ = sys::set_affinity(0, &[1]);
+        if group.take(0).is_err() || sys::set_sched(0, ds(10)).is_err() {
+            return 1;
+        }
+        loop {
+            board.add(sys::this_cpu() as usize, 1);
+        }
+    });
+    let runs_on = |cpu: usize| {
+        let before = board.get(cpu);
+        sys::eventually(10 * SECOND, || board.get(cpu) > before + 100)
+    };
+    for round in 0..3 {
+        ensure!(runs_on(1), "it does not run on CPU 1 in round {round}: {}", child.describe());
+        let usage = stat(&group, "usage_usec")?;
+        let is_charged = || stat(&group, "usage_usec").is_ok_and(|now| now > usage);
+        ensure!(sys::eventually(10 * SECOND, is_charged), "its group is not charged in round {round}");
+        sys::set_affinity(child.pid, &[0]).explain("affinity")?;
+        ensure!(runs_on(0), "it does not run on CPU 0 in round {round}: {}", child.describe());
+        sys::set_affinity(child.pid, &[1]).explain("affinity")?;
+    }
+    child.kill(10 * SECOND)
 }
 
 /// A CPU that goes off line leaves its threads to the others, budget or not.

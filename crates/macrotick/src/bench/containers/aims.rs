@@ -1,0 +1,56 @@
+//! What shall hold, and whether it does.
+
+use std::fmt::Write as _;
+
+use macrotick_report::Figure;
+
+/// A quantity that shall not be greater than its limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aim {
+    /// What it is.
+    pub what: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// As measured.
+    pub value: f64,
+    /// The aim.
+    pub limit: f64,
+}
+
+impl Aim {
+    /// Whether it holds.
+    pub fn is_met(&self) -> bool {
+        self.value <= self.limit
+    }
+
+    /// The same for machines.
+    pub fn figure(&self) -> Figure {
+        Figure { figure: self.what.clone(), case: "aim".into(), value: self.value, unit: self.unit.into() }
+    }
+}
+
+/// A row for each, and how many are met.
+pub fn markdown(aims: &[Aim]) -> String {
+    let mut text = "### aims\n\n| | unit | measured | aim | |\n|---|---|---:|---|---|\n".to_owned();
+    for aim in aims {
+        let Aim { what, unit, value, limit } = aim;
+        let met = if aim.is_met() { "met" } else { "**not met**" };
+        let value = (value * 1e4).round() / 1e4;
+        let _ = writeln!(text, "| {what} | {unit} | {value} | at most {limit} | {met} |");
+    }
+    let met = aims.iter().filter(|aim| aim.is_met()).count();
+    format!("{text}\n{met} of {} aims are met.\n", aims.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_itself_is_met() {
+        let aim = |value| Aim { what: "a".into(), unit: "u", value, limit: 2.0 };
+        let text = markdown(&[aim(2.0), aim(2.00012)]);
+        assert!(text.contains("| a | u | 2 | at most 2 | met |\n"), "{text}");
+        assert!(text.ends_with("| a | u | 2.0001 | at most 2 | **not met** |\n\n1 of 2 aims are met.\n"), "{text}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Groups with a budget: what picks, refills and the budgets themselves cost (figures 5 and 6 of the paper).
+
+mod aims;
+mod group;
+pub mod guest;
+mod papers;
+mod paths;
+mod picks;
+mod population;
+mod yields;
+
+use macrotick_lab::Flavor;
+use macrotick_report::figures;
+
+use self::aims::Aim;
+use self::picks::Picks;
+use self::yields::Yields;
+use super::{kernel, Bench, Results};
+use crate::error::CliError;
+use crate::verbs::write_text;
+
+const PLOT: &str = "picks.svg";
+
+const METHOD: &str = "\
+**Picks and refills** (figure 5). Groups with a budget of 2.5 ms each, together 85 % of the CPU: two with three threads, \
+four with six, six with nine, and five drawn at random (two to six groups, two to seven threads). Two threads of each \
+group never sleep, so that its budget is used up in every period; the others have jobs of 20 us and periods of 2 to \
+40 ms. QEMU records the address of every instruction that the kernel executes from an interrupt of the timer, or from a \
+system call, to the next return to user space, where SCHED_DS was asked what to run: 1000 of each, after 200. A pick goes \
+from the first question to a scheduling class to the last answer (balance, put, pick, set): all classes' together, and \
+what SCHED_DS has of it. A refill is the budgets' timer handler from entry to return, where it refills groups whose budget \
+was used up. Nothing is traced in the guest, and its clock does not notice.
+
+**Overhead** (figure 6). Twelve threads count and yield to each other after 0.1, 1 or 10 ms of counting, for three seconds \
+from one refill to another: under SCHED_FIFO, and in a group with 40 % of the CPU. The overhead is what the latter lack of \
+40 % of the former's count. With a load beside them they are compared with SCHED_FIFO without one: a process that never \
+sleeps; one that writes a file, synchronises, and removes it (in memory: the lab has no disk yet); two that send each \
+other datagrams; an unprivileged one with 100 timers of 1 ms.";
+
+/// Runs it.
+pub fn run(bench: &Bench) -> Result<Results, CliError> {
+    let patched = kernel(Flavor::Patched)?;
+    let picks = Picks::measure(bench.name, &patched)?;
+    let yields = Yields::measure(bench.name)?;
+    let aims = [picks.aims(), yields.aims()].concat();
+    let tables =
+        [aims::markdown(&aims), picks.markdown(), yields.markdown(), papers::markdown(&picks, &yields)].join("\n");
+    print!("{tables}");
+    write_text(&bench.folder.join("tables.md"), &tables)?;
+    write_text(&bench.folder.join(PLOT), &picks.plot())?;
+    let of_aims = aims.iter().map(Aim::figure).collect();
+    figures::write(&bench.folder.join("figures.json"), &[picks.figures(), yields.figures(), of_aims].concat())?;
+    Ok(Results {
+        title: "Containers: what groups with a budget cost",
+        method: METHOD.into(),
+        tables,
+        kernels: vec![patched],
+        packages: &[],
+        plots: vec![(PLOT.into(), "Picks and refills: cumulative distributions, one instruction for 1 ns".into())],
+    })
+}
