@@ -25,8 +25,8 @@ const METHOD: &str = "\
 **Picks and refills** (figure 5). Groups with a budget of 2.5 ms each, together 85 % of the CPU: two with three threads, \
 four with six, six with nine, and five drawn at random (two to six groups, two to seven threads). Two threads of each \
 group never sleep, so that its budget is used up in every period; the others have jobs of 20 us and periods of 2 to \
-40 ms. QEMU records the address of every instruction that the kernel executes from an interrupt of the timer, or from a \
-system call, to the next return to user space, where SCHED_DS was asked what to run: 1000 of each, after 200. A pick goes \
+20 ms. QEMU records the address of every instruction that the kernel executes from an interrupt of the timer, or from a \
+system call, to the next return to user space, where SCHED_DS was asked what to run: up to 1000 of each, after 50. A pick goes \
 from the first question to a scheduling class to the last answer (balance, put, pick, set): all classes' together, and \
 what SCHED_DS has of it. A refill is the budgets' timer handler from entry to return, where it refills groups whose budget \
 was used up. Nothing is traced in the guest, and its clock does not notice.

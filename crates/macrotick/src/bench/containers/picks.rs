@@ -16,9 +16,9 @@ use crate::error::CliError;
 use crate::guest as lab;
 
 /// Server periods of a run.
-const PERIODS: u64 = 400;
+const PERIODS: u64 = 1200;
 /// Paths of each kind that are passed over, and recorded.
-const SKIP: u64 = 200;
+const SKIP: u64 = 50;
 const COUNT: u64 = 1000;
 /// From the paper, which has them in nanoseconds.
 const PICK_P99: f64 = 450.0;

@@ -31,7 +31,7 @@ const MIXED: u64 = 5;
 /// What all budgets take together, in thousandths of a CPU.
 const SHARE: u32 = 850;
 /// Shortest and longest period of a thread that sleeps.
-const PERIODS_US: (f64, f64) = (2_000.0, 40_000.0);
+const PERIODS_US: (f64, f64) = (2_000.0, 20_000.0);
 
 impl Population {
     /// Those of the paper: two groups of three threads, four of six, six of nine, and mixed ones.
@@ -109,7 +109,7 @@ mod tests {
                 let threads = population.threads_of(group);
                 assert_eq!(threads.len(), count as usize);
                 assert_eq!(threads.iter().filter(|thread| thread.period_us.is_none()).count(), 2);
-                assert!(threads.iter().filter_map(|thread| thread.period_us).all(|us| (2000..=40_000).contains(&us)));
+                assert!(threads.iter().filter_map(|thread| thread.period_us).all(|us| (2000..=20_000).contains(&us)));
             }
         }
         assert!(all.iter().skip(3).any(|one| one.threads.len() != all[3].threads.len()));
