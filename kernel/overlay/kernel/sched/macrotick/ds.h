@@ -76,6 +76,7 @@ struct mt_ds_cpu {
 	bool			catching_up;	/* the timer is programmed then */
 	u64			refill;		/* when; U64_MAX: nothing was touched */
 	u64			limit;		/* when the running server is exhausted at the earliest */
+	struct mt_server	*limited;	/* what that was reckoned for */
 	u64			poll;		/* when to look at urgent and parked threads */
 	u64			poll_ns;
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
@@ -90,6 +91,12 @@ DECLARE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
 static inline struct mt_ds_cpu *mt_ds_cpu_of(struct rq *rq)
 {
 	return per_cpu_ptr(&mt_ds_cpus, cpu_of(rq));
+}
+
+/* Whether the class has something to run. */
+static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
+{
+	return !bitmap_empty(c->prios, MT_GROUP_PRIOS) || unlikely(!list_empty(&c->urgent));
 }
 
 extern u64 mt_ds_period;	/* ns; changes with no group active only */

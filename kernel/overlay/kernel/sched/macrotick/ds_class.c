@@ -36,7 +36,7 @@ static void wakeup_preempt_macrotick_ds(struct rq *rq, struct task_struct *p, in
 
 static int balance_macrotick_ds(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
 {
-	return !!mt_ds_first(mt_ds_cpu_of(rq));
+	return mt_ds_is_ready(mt_ds_cpu_of(rq));
 }
 
 static struct task_struct *pick_task_macrotick_ds(struct rq *rq)

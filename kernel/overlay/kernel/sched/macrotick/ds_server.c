@@ -161,9 +161,9 @@ static void add_ready(struct rq *rq, struct task_struct *p, bool head)
 		add_nr_running(rq, 1);
 }
 
-static void end_throttling(struct mt_server *server)
+static void end_throttling(struct mt_server *server, u64 now)
 {
-	server->throttled += ktime_get() - server->closed;
+	server->throttled += now - server->closed;
 }
 
 static void remove_ready(struct rq *rq, struct task_struct *p)
@@ -181,7 +181,7 @@ static void remove_ready(struct rq *rq, struct task_struct *p)
 		if (server->open)
 			unlink_server(mt_ds_cpu_of(rq), server);
 		else
-			end_throttling(server);
+			end_throttling(server, ktime_get());
 	}
 	if (server->open)
 		sub_nr_running(rq, 1);
@@ -270,11 +270,11 @@ static void bring_home(struct rq *rq, struct mt_server *server, struct list_head
 	}
 }
 
-static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
 	server->open = true;
 	if (server->nr_ready) {
-		end_throttling(server);
+		end_throttling(server, now);
 		add_nr_running(rq, server->nr_ready);
 		link_server(c, server);
 	}
@@ -282,7 +282,6 @@ static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *se
 		bring_home(rq, server, &c->urgent);
 		bring_home(rq, server, &c->parked);
 	}
-	want_settle(c);
 }
 
 static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
@@ -358,13 +357,13 @@ static void forget_refill(struct mt_server *server)
 	list_del(&server->refill);
 }
 
-static void refill_one(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+static void refill_one(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
-	forget_refill(server);
+	server->touched = false;
 	server->left = server->budget;
 	server->refills++;
 	if (!server->open)
-		open_server(rq, c, server);
+		open_server(rq, c, server, now);
 }
 
 /* What runs goes on in the new period. */
@@ -374,14 +373,18 @@ static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 
 	c->refill = U64_MAX;
 	list_for_each_entry_safe(server, next, &c->touched, refill)
-		refill_one(rq, c, server);
+		refill_one(rq, c, server, now);
+	INIT_LIST_HEAD(&c->touched);
+	want_settle(c);
 	if (c->charged)
 		touch(c, c->charged, now);
 }
 
-static u64 limit_of(const struct mt_server *server, u64 now)
+static void set_limit(struct mt_ds_cpu *c, u64 now)
 {
-	return now + max_t(s64, server->left, MT_DS_MIN_NS);
+	c->limited = c->charged;
+	if (c->charged)
+		c->limit = now + max_t(s64, c->charged->left, MT_DS_MIN_NS);
 }
 
 /* Everything that is due at an instant. The caller programs the timer. */
@@ -397,8 +400,7 @@ static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 		refill(rq, c, now);
 	if (unlikely(!list_empty(&c->urgent) || !list_empty(&c->parked)) && now >= c->poll)
 		look_at_contenders(rq, c, now);
-	if (c->charged)
-		c->limit = limit_of(c->charged, now);
+	set_limit(c, now);
 	c->catching_up = false;
 	resched(rq, c);
 }
@@ -411,6 +413,7 @@ static enum hrtimer_restart mt_ds_timer_fn(struct hrtimer *timer)
 	/* A CPU that went off line has left it to this one, and may be back. */
 	if (unlikely(c != mt_ds_cpu_of(rq))) {
 		WRITE_ONCE(c->armed, U64_MAX);
+		WRITE_ONCE(c->limited, NULL);
 		if (cpu_online(c->cpu))
 			irq_work_queue_on(&c->work, c->cpu);
 		return HRTIMER_NORESTART;
@@ -490,14 +493,16 @@ void mt_ds_requeue(struct task_struct *p)
 void mt_ds_begin(struct rq *rq, struct task_struct *p)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
-	u64 now = ktime_get();
+	u64 now;
 
 	p->se.exec_start = rq_clock_task(rq);
 	c->charged = p->macrotick.ds.server;
-	if (unlikely(!c->charged))
+	/* Without a refill in between its end has only become later. */
+	if (c->charged == READ_ONCE(c->limited) || unlikely(!c->charged))
 		return;
+	now = ktime_get();
 	touch(c, c->charged, now);
-	c->limit = limit_of(c->charged, now);
+	set_limit(c, now);
 	rearm(c);
 }
 
@@ -525,9 +530,10 @@ void mt_ds_offline(struct rq *rq)
 	list_for_each_entry(server, &c->servers, node) {
 		touch(c, server, ktime_get());
 		if (!server->open)
-			open_server(rq, c, server);
+			open_server(rq, c, server, ktime_get());
 		server->left = S64_MAX / 2;	/* until it is back, and refilled */
 	}
+	want_settle(c);
 }
 
 /* No refill would serve those who are there. */
@@ -559,8 +565,9 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 		list_del(&server->node);
 	server->left = budget ? server->left + (s64)(budget - server->budget) : 0;
 	server->budget = budget;
+	c->limited = NULL;
 	if (server->left > 0 && !server->open)
-		open_server(rq, c, server);
+		open_server(rq, c, server, ktime_get());
 	else if (server->left <= 0 && server->open)
 		close_server(rq, c, server);
 	if (budget)
