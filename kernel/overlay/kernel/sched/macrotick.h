@@ -64,11 +64,21 @@ void macrotick_group_released(struct task_group *tg);
 void macrotick_ds_init(void);
 void macrotick_owner_woken(struct task_struct *p);
 
+/* Whether a thread with a policy may be served by its group. */
+static inline bool mt_ds_may_serve(int policy)
+{
+	return static_branch_unlikely(&macrotick_ds_used) &&
+		(policy == SCHED_DS || policy == SCHED_FIFO || policy == SCHED_RR);
+}
+
 /* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
 {
-	return macrotick_policy(p->policy) || p->policy == SCHED_DS || p->macrotick.ds.is_watched ||
-		p->macrotick.ds.group || (donor && READ_ONCE(donor->macrotick.ds.group));
+	if (macrotick_policy(p->policy))
+		return true;
+	return static_branch_unlikely(&macrotick_ds_used) &&
+		(mt_ds_may_serve(p->policy) || p->macrotick.ds.is_watched || p->macrotick.ds.group ||
+		 (donor && READ_ONCE(donor->macrotick.ds.group)));
 }
 
 /* Whether what serves the thread, as was decided, is not what has served it. */

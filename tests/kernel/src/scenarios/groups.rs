@@ -36,6 +36,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_after_windows", order::after_windows).punctual(),
     Scenario::new("group_children", membership::children).punctual(),
     Scenario::new("group_moves", membership::moves).punctual(),
+    Scenario::new("group_takes_fifo", membership::takes_fifo).punctual(),
     Scenario::new("group_nested", membership::nested).punctual(),
     Scenario::new("group_inherits_inside", locks::inherits_inside).punctual(),
     Scenario::new("group_lends_its_budget", locks::lends_its_budget).punctual(),

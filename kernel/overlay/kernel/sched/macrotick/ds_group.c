@@ -5,6 +5,7 @@
  * cpu.ds.budget	microseconds per server period, on all CPUs, or
  *			"CPULIST=BUDGET ..." and none on the others
  * cpu.ds.priority	1 to 99; the greater one comes first
+ * cpu.ds.fifo		1: SCHED_FIFO and SCHED_RR mean SCHED_DS in it
  * cpu.ds.stat		what became of it, by CPU
  *
  * The nearest group on the way up that has a budget serves a thread. Budgets,
@@ -165,7 +166,7 @@ static void refresh_threads(struct cgroup_subsys_state *css)
 
 	css_task_iter_start(css, 0, &it);
 	while ((p = css_task_iter_next(&it))) {
-		if (p->policy == SCHED_DS)
+		if (mt_ds_may_serve(p->policy))
 			mt_ds_refresh(p);
 	}
 	css_task_iter_end(&it);
@@ -194,10 +195,8 @@ void mt_ds_attach(struct cgroup_taskset *tset)
 	struct cgroup_subsys_state *css;
 	struct task_struct *p;
 
-	if (!static_branch_unlikely(&macrotick_ds_used))
-		return;
 	cgroup_taskset_for_each(p, css, tset) {
-		if (p->policy == SCHED_DS)
+		if (mt_ds_may_serve(p->policy))
 			mt_ds_refresh(p);
 	}
 }
@@ -372,6 +371,41 @@ static u64 priority_read(struct cgroup_subsys_state *css, struct cftype *type)
 	return group ? READ_ONCE(group->priority) : 1;
 }
 
+static int set_fifo(struct task_group *tg, bool takes_fifo)
+{
+	struct mt_group *group;
+
+	guard(mutex)(&mt_ds_mutex);
+	group = group_for(tg);
+	if (!group)
+		return -ENOMEM;
+	WRITE_ONCE(group->takes_fifo, takes_fifo);
+	return 0;
+}
+
+static ssize_t fifo_write(struct kernfs_open_file *of, char *buf, size_t length, loff_t offset)
+{
+	bool takes_fifo;
+	int err;
+
+	if (!may_write(of))
+		return -EPERM;
+	if (kstrtobool(strstrip(buf), &takes_fifo))
+		return -EINVAL;
+	err = set_fifo(css_tg(of_css(of)), takes_fifo);
+	if (err)
+		return err;
+	refresh_subtree(of_css(of));
+	return length;
+}
+
+static u64 fifo_read(struct cgroup_subsys_state *css, struct cftype *type)
+{
+	const struct mt_group *group = READ_ONCE(css_tg(css)->macrotick_group);
+
+	return group && READ_ONCE(group->takes_fifo);
+}
+
 static void show_server(struct seq_file *file, unsigned int cpu, const struct mt_server *server)
 {
 	u64 usage, throttled, refills, exhaustions;
@@ -414,6 +448,12 @@ static struct cftype mt_ds_files[] = {
 		.flags		= CFTYPE_NOT_ON_ROOT,
 		.read_u64	= priority_read,
 		.write		= priority_write,
+	},
+	{
+		.name		= "ds.fifo",
+		.flags		= CFTYPE_NOT_ON_ROOT,
+		.read_u64	= fifo_read,
+		.write		= fifo_write,
 	},
 	{
 		.name		= "ds.stat",

@@ -82,7 +82,7 @@ static int prio_without_budget(struct task_struct *p, struct task_struct *donor)
 	return donor ? min(p->static_prio, macrotick_lent_prio(donor)) : p->static_prio;
 }
 
-static struct mt_group *choose(struct task_struct *p, int policy, struct mt_group *own, struct mt_group *lent,
+static struct mt_group *choose(struct task_struct *p, bool under_ds, struct mt_group *own, struct mt_group *lent,
 			       struct task_struct *donor, int cpu, int *prio)
 {
 	bool lends = is_open(lent, cpu);
@@ -97,7 +97,7 @@ static struct mt_group *choose(struct task_struct *p, int policy, struct mt_grou
 		return own;
 	if (own)
 		*prio = macrotick_lent_prio(donor);
-	else if (policy == SCHED_DS)
+	else if (under_ds)
 		*prio = prio_without_budget(p, lent ? NULL : donor);
 	else if (lent)
 		*prio = p->normal_prio;
@@ -108,6 +108,14 @@ static struct mt_group *choose(struct task_struct *p, int policy, struct mt_grou
 static struct mt_group *with_budget(struct mt_group *group, int cpu)
 {
 	return group && group->servers[cpu].budget ? group : NULL;
+}
+
+/* The group that is to serve a thread with a policy, or NULL. */
+static struct mt_group *serving_group(struct task_struct *p, int policy)
+{
+	struct mt_group *group = rt_policy(policy) ? mt_ds_group_of(p) : NULL;
+
+	return group && (policy == SCHED_DS || READ_ONCE(group->takes_fifo)) ? group : NULL;
 }
 
 /**
@@ -126,11 +134,11 @@ static struct mt_group *with_budget(struct mt_group *group, int cpu)
 void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, struct task_struct *donor, int *prio)
 {
 	int cpu = cpu_of(rq);
-	struct mt_group *own = policy == SCHED_DS ? with_budget(mt_ds_group_of(p), cpu) : NULL;
+	struct mt_group *group = serving_group(p, policy), *own = with_budget(group, cpu);
 	struct mt_group *lent = donor ? with_budget(READ_ONCE(donor->macrotick.ds.group), cpu) : NULL;
 
 	watch(mt_ds_cpu_of(rq), p, donor && (own || lent));
-	p->macrotick.ds.wanted = choose(p, policy, own, lent, donor, cpu, prio);
+	p->macrotick.ds.wanted = choose(p, group || policy == SCHED_DS, own, lent, donor, cpu, prio);
 }
 
 /**

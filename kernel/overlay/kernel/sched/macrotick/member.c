@@ -54,7 +54,7 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (unlikely(p->policy == SCHED_DS && !(ctx->flags & (SCA_MIGRATE_ENABLE | SCA_MIGRATE_DISABLE))))
+	if (unlikely(mt_ds_may_serve(p->policy) && !(ctx->flags & (SCA_MIGRATE_ENABLE | SCA_MIGRATE_DISABLE))))
 		mt_poke(p);	/* its group may have a budget elsewhere */
 	if (likely(!entity))
 		return false;
@@ -489,7 +489,7 @@ void macrotick_fork(struct task_struct *p)
 	struct rq *rq;
 
 	memset(&p->macrotick, 0, sizeof(p->macrotick));
-	if (unlikely(p->policy == SCHED_DS))
+	if (unlikely(mt_ds_may_serve(p->policy)))
 		leave_ds_at_fork(p);
 	if (likely(!is_child_of_member(p)))
 		return;
@@ -533,7 +533,7 @@ void macrotick_post_fork(struct task_struct *p)
 	struct rq_flags rf;
 	struct rq *rq;
 
-	if (unlikely(p->policy == SCHED_DS))
+	if (unlikely(mt_ds_may_serve(p->policy)))
 		mt_ds_refresh(p);
 	if (likely(!entity))
 		return;

@@ -333,7 +333,7 @@ static void follow_group(struct callback_head *work)
 	xchg(&current->macrotick.poked, false);
 	if (current->flags & PF_EXITING)
 		return;
-	if (current->policy == SCHED_DS)
+	if (mt_ds_may_serve(current->policy))
 		mt_ds_refresh(current);
 	wanted = wanted_pool();
 	if (current->macrotick.grouped && current->macrotick.entity != wanted)

@@ -237,7 +237,8 @@ impl Caller {
     /// Budgets are microseconds, of the 2500 of a period, on all CPUs or on one.
     fn change_budget(&mut self) -> Check {
         let group = self.group();
-        match self.random.below(8) {
+        match self.random.below(10) {
+            9 => group.set("cpu.ds.fifo", self.random.pick::<&str>(&["0", "1"])),
             0 => group.set("cpu.ds.priority", &(1 + self.random.below(4)).to_string()),
             1 => group.get("cpu.ds.stat").and(group.get("cpu.ds.budget")).map(drop),
             2 => {
@@ -283,6 +284,7 @@ impl Caller {
             SchedAttr::other(),
             SchedAttr::policy(libc::SCHED_IDLE as u32),
             SchedAttr::fifo(1),
+            SchedAttr { policy: libc::SCHED_RR as u32, ..SchedAttr::fifo(2) },
             SchedAttr::deadline(self.shared.u, 20 * self.shared.u),
         ]);
         if attr.policy != libc::SCHED_DEADLINE as u32 {

@@ -98,3 +98,38 @@ pub(super) fn nested() -> Check {
     settles(5)?;
     child.kill(SECOND)
 }
+
+/// A program that knows SCHED_FIFO only has its group's budget, where the group says so, and its children have.
+pub(super) fn takes_fifo() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    let [spans, of_child] = Spans::several();
+    let child = process::fork(|| {
+        sys::prefault();
+        if group.take(0).is_err() || sys::set_sched(0, SchedAttr::fifo(50)).is_err() {
+            return 1;
+        }
+        sys::sleep(10 * PERIOD * u);
+        process::fork(|| of_child.hog());
+        spans.hog()
+    });
+    let is_fifo = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == libc::SCHED_FIFO as u32);
+    ensure!(sys::eventually(SECOND, is_fifo), "no SCHED_FIFO: {}", child.describe());
+    ensure_eq!(stat(&group, "usage_usec")?, 0, "what SCHED_FIFO is charged without the file");
+    group.set("cpu.ds.fifo", "1")?;
+    ensure_eq!(group.get("cpu.ds.fifo")?, "1\n", "the file, read");
+    ensure!(sys::eventually(10 * SECOND, || spans.count() + of_child.count() > 10), "they do not run");
+    let from = next_refill();
+    sys::sleep_until(from + 5 * PERIOD * u);
+    let either = |one: &Spans| one.since(from - u);
+    let seen = [either(&spans), either(&of_child)].concat();
+    ensure!(seen.len() >= 4, "{} spans", seen.len());
+    ensure_spans(&seen, 0, 5)?;
+    ensure!(is_fifo(), "its policy inside is another one");
+    group.set("cpu.ds.fifo", "0")?;
+    sys::sleep(5 * PERIOD * u);
+    let usage = stat(&group, "usage_usec")?;
+    sys::sleep(5 * PERIOD * u);
+    ensure_eq!(stat(&group, "usage_usec")?, usage, "what the group is charged without the file");
+    child.kill(SECOND)
+}
