@@ -175,7 +175,10 @@ static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacit
 static inline bool macrotick_dl_promised(int cpu) { return false; }
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor) { return false; }
 static inline bool macrotick_moves(struct task_struct *p) { return false; }
-static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class) { return class; }
+static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class)
+{
+	return class;
+}
 static inline void macrotick_group_released(struct task_group *tg) { }
 static inline void macrotick_init(void) { }
 

@@ -116,7 +116,8 @@ static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
 /* Whether there is room on a CPU for its windows and its budgets. */
 static bool has_room(unsigned int cpu)
 {
-	smp_mb();	/* between claiming one's own share and looking at the other's */
+	/* Between claiming one's own share and looking at the other's; see above. */
+	smp_mb();
 	return share_of(cpu) <= SCHED_CAPACITY_SCALE * MACROTICK_CAP_PERMILLE / 1000;
 }
 

@@ -74,6 +74,7 @@ static struct mt_group *group_for(struct task_group *tg)
 	group->priority = 1;
 	for_each_possible_cpu(cpu)
 		init_server(&group->servers[cpu], group->priority);
+	/* Whoever finds it finds it whole: see mt_ds_group_of() */
 	smp_store_release(&tg->macrotick_group, group);
 	return group;
 }
