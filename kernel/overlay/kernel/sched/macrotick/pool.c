@@ -345,13 +345,13 @@ static void follow_group(struct callback_head *work)
 	mt_entity_put(wanted);
 }
 
-/* Has a thread look at its group. Kernel threads do not come with groups. */
+/* Has a thread look at its group; under any lock. Kernel threads do not come with groups. */
 void mt_poke(struct task_struct *p)
 {
 	if (p->flags & PF_KTHREAD || xchg(&p->macrotick.poked, true))
 		return;
 	init_task_work(&p->macrotick.look, follow_group);
-	if (task_work_add(p, &p->macrotick.look, TWA_RESUME))
+	if (task_work_add(p, &p->macrotick.look, TWA_RESUME | TWAF_NO_ALLOC))
 		WRITE_ONCE(p->macrotick.poked, false);
 }
 
