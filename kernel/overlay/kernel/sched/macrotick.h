@@ -55,7 +55,7 @@ static inline bool macrotick_runs(const struct task_struct *curr)
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr);
 bool macrotick_membership_changed(struct task_struct *p);
-int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio);
+int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr, int prio);
 int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio);
 void macrotick_owner_changed(struct task_struct *p);
 int macrotick_ds_setprio(struct task_struct *p, struct task_struct *donor, int prio);
@@ -160,7 +160,11 @@ static inline bool macrotick_runs(const struct task_struct *curr) { return false
 static inline int macrotick_check_setscheduler(struct task_struct *p, int policy) { return 0; }
 static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user) { return false; }
 static inline bool macrotick_membership_changed(struct task_struct *p) { return false; }
-static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio) { return prio; }
+static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr,
+					       int prio)
+{
+	return prio;
+}
 static inline int macrotick_normal_prio(struct task_struct *p, int prio) { return prio; }
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio) { return prio; }
 static inline bool macrotick_dl_task(struct task_struct *p, int policy) { return dl_task(p); }

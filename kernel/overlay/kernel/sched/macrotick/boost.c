@@ -27,6 +27,8 @@
  * On PREEMPT_RT this covers every spinlock, and readers of preemptible RCU
  * through RCU's own boosting.
  */
+#include <uapi/linux/sched/types.h>
+
 #include "internal.h"
 #include "ds.h"
 
@@ -113,12 +115,22 @@ void macrotick_owner_woken(struct task_struct *p)
 		resched_curr(rq);
 }
 
+/* What a change of policy makes of a thread that nobody waits for; its own normal_prio is the former one still. */
+static int future_normal_prio(int policy, const struct sched_attr *attr)
+{
+	if (dl_policy(policy))
+		return MAX_DL_PRIO - 1;
+	if (rt_policy(policy))
+		return MAX_RT_PRIO - 1 - attr->sched_priority;
+	return NICE_TO_PRIO(attr->sched_nice);
+}
+
 /*
  * Hook of __sched_setscheduler(): @prio includes the inheritance already. The
  * table may start or stop in the middle of a change, so that class and normal
  * priority come of one look at it; mt_follow() finds what is out of date then.
  */
-int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
+int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr, int prio)
 {
 	struct task_struct *donor = rt_mutex_get_top_task(p);
 	struct macrotick_served *entity = p->macrotick.entity;
@@ -128,7 +140,7 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, int prio)
 	if (macrotick_policy(policy))
 		p->normal_prio = mt_normal_prio(p, member);
 	else if (static_branch_unlikely(&macrotick_ds_used))
-		mt_ds_decide(task_rq(p), p, policy, donor, &prio);
+		mt_ds_decide(task_rq(p), p, policy, future_normal_prio(policy, attr), donor, &prio);
 	if (!member) {
 		if (entity)
 			mt_leave(p);

@@ -115,7 +115,8 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget);
 void mt_ds_set_priority(struct rq *rq, struct mt_server *server, unsigned int priority);
 
 /* ds_inherit.c */
-void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, struct task_struct *donor, int *prio);
+void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio, struct task_struct *donor,
+		  int *prio);
 void mt_ds_refresh(struct task_struct *p);
 bool mt_ds_settle(struct rq *rq);
 void mt_ds_watch_here(struct mt_ds_cpu *c, struct task_struct *p, bool stray);

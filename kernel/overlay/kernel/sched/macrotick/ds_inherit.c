@@ -82,8 +82,8 @@ static int prio_without_budget(struct task_struct *p, struct task_struct *donor)
 	return donor ? min(p->static_prio, macrotick_lent_prio(donor)) : p->static_prio;
 }
 
-static struct mt_group *choose(struct task_struct *p, bool under_ds, struct mt_group *own, struct mt_group *lent,
-			       struct task_struct *donor, int cpu, int *prio)
+static struct mt_group *choose(struct task_struct *p, bool under_ds, int normal_prio, struct mt_group *own,
+			       struct mt_group *lent, struct task_struct *donor, int cpu, int *prio)
 {
 	bool lends = is_open(lent, cpu);
 
@@ -100,7 +100,7 @@ static struct mt_group *choose(struct task_struct *p, bool under_ds, struct mt_g
 	else if (under_ds)
 		*prio = prio_without_budget(p, lent ? NULL : donor);
 	else if (lent)
-		*prio = p->normal_prio;
+		*prio = normal_prio;
 	return NULL;
 }
 
@@ -123,6 +123,7 @@ static struct mt_group *serving_group(struct task_struct *p, int policy)
  * @rq: its run queue, locked, as is its pi_lock
  * @p: the thread
  * @policy: its policy, perhaps a new one
+ * @normal_prio: its priority without a donor, likewise
  * @donor: who waits for a lock of it, or NULL
  * @prio: its effective priority; changed where the donor's does not count, or
  *	its own does not
@@ -131,14 +132,15 @@ static struct mt_group *serving_group(struct task_struct *p, int policy)
  * What the donor has may change meanwhile: its group remains until a grace
  * period of RCU after this.
  */
-void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, struct task_struct *donor, int *prio)
+void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio, struct task_struct *donor,
+		  int *prio)
 {
 	int cpu = cpu_of(rq);
 	struct mt_group *group = serving_group(p, policy), *own = with_budget(group, cpu);
 	struct mt_group *lent = donor ? with_budget(READ_ONCE(donor->macrotick.ds.group), cpu) : NULL;
 
 	watch(mt_ds_cpu_of(rq), p, donor && (own || lent));
-	p->macrotick.ds.wanted = choose(p, group || policy == SCHED_DS, own, lent, donor, cpu, prio);
+	p->macrotick.ds.wanted = choose(p, group || policy == SCHED_DS, normal_prio, own, lent, donor, cpu, prio);
 }
 
 /**
@@ -173,7 +175,7 @@ const struct sched_class *mt_ds_next_class(struct task_struct *p, const struct s
  */
 int macrotick_ds_setprio(struct task_struct *p, struct task_struct *donor, int prio)
 {
-	mt_ds_decide(task_rq(p), p, p->policy, donor, &prio);
+	mt_ds_decide(task_rq(p), p, p->policy, p->normal_prio, donor, &prio);
 	return prio;
 }
 

@@ -3,7 +3,7 @@
 use super::spans::{ensure_spans, later, next_refill, Spans};
 use super::{first_group, group, run_in, stat, PERIOD, SECOND};
 use crate::board::Board;
-use crate::check::Check;
+use crate::check::{Check, Explain};
 use crate::ensure;
 use crate::process;
 use crate::scenarios::unit_ns;
@@ -182,4 +182,36 @@ pub(super) fn offered_while_throttled() -> Check {
     owner.succeed(SECOND)?;
     waiter.succeed(SECOND)?;
     last.succeed(SECOND)
+}
+
+/// An owner under SCHED_DEADLINE gets another policy while a thread waits for it whose group has nothing left.
+pub(super) fn owner_leaves_deadline() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 1, 1)?;
+    let hog = run_in(&group, 30, || sys::hog())?;
+    for round in 0..5 {
+        let board = Board::new(8);
+        let owner = process::fork(|| {
+            let lock = PiLock(board.futex(LOCK));
+            if sys::set_sched(0, SchedAttr::deadline(2 * u, 20 * u)).is_err() || lock.lock().is_err() {
+                return 1;
+            }
+            board.set(HELD, 1);
+            while board.get(FREED) == 0 {
+                sys::sleep(u);
+            }
+            i32::from(lock.unlock().is_err())
+        });
+        ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "no owner: {}", owner.describe());
+        let waiter = run_in(&group, 50, || waits(board))?;
+        let is_awaited = || PiLock(board.futex(LOCK)).is_contended();
+        ensure!(sys::eventually(10 * SECOND, is_awaited), "nobody waits: {}", waiter.describe());
+        // Somewhere in a period, mostly without budget.
+        sys::sleep_until(next_refill() + (3 + 4 * round) * u);
+        sys::set_sched(owner.pid, SchedAttr::fifo(1)).explain("SCHED_FIFO for the owner")?;
+        board.set(FREED, 1);
+        owner.succeed(10 * SECOND)?;
+        waiter.succeed(10 * SECOND)?;
+    }
+    hog.kill(SECOND)
 }
