@@ -6,6 +6,7 @@
 //! What is not time-triggered has no plan to replay: [`servers`] analyses response times in groups instead.
 
 mod chains;
+mod groups;
 mod jobs;
 mod parallel;
 mod pools;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use violation::Violation;
 
 /// The judgement on a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Everything that is wrong; empty for a feasible plan.
     pub violations: Vec<Violation>,
@@ -34,6 +35,9 @@ pub struct Verdict {
     pub chains: Vec<ChainVerdict>,
     /// One entry per table, in the order of the plan.
     pub cpus: Vec<CpuVerdict>,
+    /// What was found out about groups, where the system has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<servers::Analysis>,
 }
 
 /// What the table gives to a task.
@@ -109,8 +113,7 @@ impl Verdict {
 
 /// Judges a plan.
 pub fn check(plan: &Plan) -> Verdict {
-    let mut verdict =
-        Verdict { violations: Vec::new(), tasks: Vec::new(), pools: Vec::new(), chains: Vec::new(), cpus: Vec::new() };
+    let mut verdict = Verdict::default();
     if !windows::time_base(plan, &mut verdict.violations) {
         // Without a sound cycle nothing can be replayed.
         return verdict;
@@ -130,5 +133,6 @@ pub fn check(plan: &Plan) -> Verdict {
         verdict.pools.extend(pools::judge(plan, pool, windows, &mut verdict.violations));
     }
     chains::check(plan, &replayed, &mut verdict);
+    groups::check(plan, &mut verdict);
     verdict
 }

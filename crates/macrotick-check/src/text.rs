@@ -4,6 +4,7 @@ use std::fmt;
 
 use macrotick_model::Duration;
 
+use crate::servers::{Accuracy, Analysis, ServerAnalysis, TaskAnalysis};
 use crate::{ChainVerdict, PoolVerdict, Verdict};
 
 /// More violations than this are only counted.
@@ -38,7 +39,8 @@ impl fmt::Display for Verdict {
             writeln!(f, "{name:<width$} {jobs:>6} {:>12} {:>12} {:>12}", task.response, task.jitter, task.slack)?;
         }
         self.pools.iter().try_for_each(|pool| pool_line(f, pool))?;
-        self.chains.iter().try_for_each(|chain| line(f, chain))
+        self.chains.iter().try_for_each(|chain| line(f, chain))?;
+        self.groups.iter().try_for_each(|analysis| groups(f, analysis))
     }
 }
 
@@ -63,4 +65,27 @@ fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {
         time(chain.age),
         bound(chain.age_bound)
     )
+}
+
+/// What each group is sure to get, and the worst case of its tasks.
+fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
+    for group in &analysis.groups {
+        for server in &group.servers {
+            let ServerAnalysis { cpu, budget, sure, tasks } = server;
+            let name = &group.name;
+            writeln!(f, "group {name}: budget {budget} on CPU {cpu}, sure of {sure} in each server period")?;
+            tasks.iter().try_for_each(|task| task_line(f, name, task))?;
+        }
+    }
+    Ok(())
+}
+
+fn task_line(f: &mut fmt::Formatter<'_>, group: &str, task: &TaskAnalysis) -> fmt::Result {
+    let TaskAnalysis { name, response, deadline, accuracy, .. } = task;
+    let response = response.map_or("without end".to_string(), |response| response.to_string());
+    let accuracy = match accuracy {
+        Accuracy::Exact => "exact",
+        Accuracy::UpperBound(_) => "upper bound",
+    };
+    writeln!(f, "group {group}: task {name}: response {response} ({accuracy}), deadline {deadline}")
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
+use crate::servers::Refusal;
+
 /// One broken rule. Window indices count within a CPU's table, jobs within the cycle, both from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
@@ -83,6 +85,10 @@ pub enum Violation {
     Age { chain: String, age: Duration, bound: Duration },
     /// A chain that names a task without proper jobs.
     ChainBroken { chain: String, task: String },
+    /// A task in a group that would miss, or a CPU without room for all budgets.
+    Groups { refusal: Refusal },
+    /// Groups that cannot be analysed.
+    GroupsUnknown { error: String },
 }
 
 impl fmt::Display for Violation {
@@ -177,6 +183,8 @@ impl fmt::Display for Violation {
             }
             Age { chain, age, bound } => write!(f, "chain `{chain}`: data age {age}, the bound is {bound}"),
             ChainBroken { chain, task } => write!(f, "chain `{chain}`: task `{task}` has no proper jobs"),
+            Groups { refusal } => write!(f, "{refusal}"),
+            GroupsUnknown { error } => write!(f, "groups: {error}"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The normal form as text: a description that parses back to the same system, every default written out.
 
 use crate::system::{
-    Background, Chain, ExecutionTime, GivenWindow, Lead, Load, Namespace, Policy, Pool, SyncWindow, System, Task,
-    Workload,
+    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, Lead, Load, Namespace, Policy, Pool, SyncWindow,
+    System, Task, Workload,
 };
 use crate::time::Duration;
 
@@ -24,6 +24,12 @@ impl System {
         text += &section("tasks", &self.tasks, task);
         if !self.pools.is_empty() {
             text += &section("pools", &self.pools, pool);
+        }
+        if !self.groups.is_empty() || self.server_period != System::DEFAULT_SERVER_PERIOD {
+            text += &format!("server-period: {}\n", self.server_period);
+        }
+        if !self.groups.is_empty() {
+            text += &section("groups", &self.groups, group);
         }
         if !self.namespaces.is_empty() {
             text += &section("namespaces", &self.namespaces, namespace);
@@ -139,6 +145,34 @@ fn kernel_threads(pool: &Pool) -> String {
     format!("[{}]", names.join(", "))
 }
 
+fn group(group: &Group) -> String {
+    let cpus: Vec<String> = group.cpus.iter().map(u32::to_string).collect();
+    let mut text = format!(
+        "  - name: {}\n    priority: {}\n    budget: {}\n    cpus: [{}]\n    fifo: {}\n",
+        scalar(&group.name),
+        group.priority,
+        group.budget,
+        cpus.join(", "),
+        group.fifo
+    );
+    if let Some(cgroup) = &group.cgroup {
+        text += &format!("    cgroup: {}\n", scalar(cgroup));
+    }
+    if !group.tasks.is_empty() {
+        text += "    tasks:\n";
+    }
+    group.tasks.iter().fold(text, |text, task| text + &group_task(task))
+}
+
+fn group_task(task: &GroupTask) -> String {
+    let GroupTask { name, period, wcet, deadline, jitter, priority, cpu, bound } = task;
+    format!(
+        "      - {{name: {}, period: {period}, wcet: {wcet}, deadline: {deadline}, jitter: {jitter}, \
+         priority: {priority}, cpu: {cpu}, bound: {bound}}}\n",
+        scalar(name)
+    )
+}
+
 fn namespace(namespace: &Namespace) -> String {
     format!("  - {{name: {}, address: {}}}\n", scalar(&namespace.name), scalar(&namespace.address))
 }
@@ -166,6 +200,10 @@ fn background(background: &Background) -> String {
         (Some(pool), _) => format!("pool: {}", scalar(pool)),
         (None, Policy::Other(nice)) => format!("nice: {nice}"),
         (None, Policy::Fifo(priority)) => format!("fifo: {priority}"),
+    };
+    let place = match &background.group {
+        Some(group) => format!("{place}, group: {}", scalar(group)),
+        None => place,
     };
     let cpu = background.cpu.map_or(String::new(), |cpu| format!(", cpu: {cpu}"));
     let namespace =

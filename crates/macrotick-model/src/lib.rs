@@ -20,13 +20,13 @@ pub use cpus::CpuSet;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
 pub use observation::{
-    Backend, ClockInForce, EntityCounters, Environment, Job, LeadInForce, Observation, PoolObservation, Segment,
-    TaskObservation, Tier,
+    Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
+    PoolObservation, Segment, TaskObservation, Tier,
 };
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
-    Background, Chain, ExecutionTime, GivenWindow, KernelThread, Lead, Load, Namespace, OnMiss, Policy, Pool,
-    PoolOrder, SyncWindow, System, Task, Workload,
+    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, KernelThread, Lead, Load, Namespace, OnMiss,
+    Policy, Pool, PoolOrder, SyncWindow, System, Task, Workload,
 };
 pub use time::{Duration, Instant};

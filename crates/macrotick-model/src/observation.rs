@@ -32,6 +32,9 @@ pub struct Observation {
     /// One entry per pool under the kernel backend, in the order of the system; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolObservation>,
+    /// One entry per group under the kernel backend, in the order of the system; otherwise empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupObservation>,
     /// Which thread had a CPU when, for as long as a trace was taken; empty without a trace.
     pub segments: Vec<Segment>,
     /// What went wrong on the side, in words (a background program that ended early, a full record buffer).
@@ -255,6 +258,21 @@ pub struct PoolObservation {
     pub skipped: u64,
     /// Threads at the end.
     pub threads: u32,
+}
+
+/// What one group had, on all its CPUs together, from the epoch to the end of what was observed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupObservation {
+    /// The group's name.
+    pub name: String,
+    /// Processor time that was charged to it, in nanoseconds.
+    pub usage_ns: u64,
+    /// Refills of what it had used of.
+    pub refills: u64,
+    /// How often its budget was used up.
+    pub exhaustions: u64,
+    /// How long it had no budget while threads of it were ready, in nanoseconds.
+    pub throttled_ns: u64,
 }
 
 /// A stretch of time in which one thread had one CPU. Instants are since the epoch.

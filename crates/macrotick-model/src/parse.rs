@@ -5,6 +5,7 @@
 //! depend on something broken, so that one mistake is told once and none is hidden behind another.
 
 mod context;
+mod group;
 mod load;
 mod pool;
 mod sync;
@@ -18,10 +19,10 @@ use crate::diagnostic::Diagnostics;
 use crate::system::{Chain, GivenWindow, Lead, Namespace, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
 use crate::validate::{
-    self, CPUS, CPU_RANGE, MISSES_RANGE, NAMESPACE_NAMES, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES,
+    self, CPUS, CPU_RANGE, GROUP_NAMES, MISSES_RANGE, NAMESPACE_NAMES, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES,
 };
 
-const SYSTEM_KEYS: [&str; 15] = [
+const SYSTEM_KEYS: [&str; 17] = [
     "system",
     "macrotick",
     "cycle",
@@ -32,6 +33,8 @@ const SYSTEM_KEYS: [&str; 15] = [
     "duration",
     "tasks",
     "pools",
+    "server-period",
+    "groups",
     "namespaces",
     "chains",
     "background",
@@ -95,16 +98,19 @@ impl Context {
         let fields = self.fields(root, "", "the description", &SYSTEM_KEYS)?;
         let name = self.required_text(&fields, "system", "the description");
         let cpus = match fields.get(CPUS) {
-            Some(node) => self.cpus(node),
+            Some(node) => self.cpu_list(node, CPUS),
             None => vec![0],
         };
         let tasks = self.require(&fields, "tasks", "the description");
         let tasks = tasks.map(|node| self.items(node, "tasks", "`tasks`", Self::task)).unwrap_or_default();
         let pools = self.optional_items(&fields, "pools", Self::pool);
+        let mut groups = self.optional_items(&fields, "groups", Self::group);
+        group::complete(&mut groups, &cpus);
         let namespaces = self.optional_items(&fields, "namespaces", Self::namespace);
         self.mark_sets("tasks", tasks.len(), TASK_NAMES);
         self.mark_sets("pools", pools.len(), POOL_NAMES);
-        self.mark_namespaces(namespaces.len());
+        self.mark_names("groups", groups.len(), GROUP_NAMES);
+        self.mark_names("namespaces", namespaces.len(), NAMESPACE_NAMES);
         Some(System {
             name,
             macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(System::DEFAULT_MACROTICK),
@@ -115,6 +121,8 @@ impl Context {
             duration: self.optional_duration(&fields, "duration").unwrap_or(System::DEFAULT_DURATION),
             tasks,
             pools,
+            server_period: self.optional_duration(&fields, "server-period").unwrap_or(System::DEFAULT_SERVER_PERIOD),
+            groups,
             namespaces,
             chains: self.optional_items(&fields, "chains", Self::chain),
             background: self.optional_items(&fields, "background", Self::background),
@@ -138,10 +146,10 @@ impl Context {
         }
     }
 
-    fn mark_namespaces(&mut self, count: usize) {
-        let broken = |index: usize| self.is_broken(&format!("namespaces[{index}].name"));
-        if self.is_broken("namespaces") || (0..count).any(broken) {
-            self.mark_broken(NAMESPACE_NAMES);
+    fn mark_names(&mut self, list: &str, count: usize, names: &str) {
+        let broken = |index: usize| self.is_broken(&format!("{list}[{index}].name"));
+        if self.is_broken(list) || (0..count).any(broken) {
+            self.mark_broken(names);
         }
     }
 
@@ -189,9 +197,9 @@ impl Context {
         fields.get(key).and_then(|node| self.boolean(node, &fields.path_of(key))).unwrap_or_default()
     }
 
-    fn cpus(&mut self, node: &Node) -> Vec<u32> {
-        let list = self.list(node, CPUS, "`cpus`").unwrap_or_default();
-        let mut cpus: Vec<u32> = list.iter().filter_map(|node| self.integer(node, CPUS, CPU_RANGE)).collect();
+    fn cpu_list(&mut self, node: &Node, path: &str) -> Vec<u32> {
+        let list = self.list(node, path, "`cpus`").unwrap_or_default();
+        let mut cpus: Vec<u32> = list.iter().filter_map(|node| self.integer(node, path, CPU_RANGE)).collect();
         cpus.sort_unstable();
         cpus
     }

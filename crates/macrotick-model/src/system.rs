@@ -30,6 +30,12 @@ pub struct System {
     /// The pools, in the order of the description.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
+    /// The one period in which all groups' budgets are refilled.
+    #[serde(default = "System::default_server_period", skip_serializing_if = "System::is_default_server_period")]
+    pub server_period: Duration,
+    /// The groups, in the order of the description.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
     /// The network namespaces that the runner makes and joins by a bridge, in the order of the description.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<Namespace>,
@@ -364,7 +370,64 @@ impl PoolOrder {
     }
 }
 
-/// Load beside the tasks, or in a pool.
+/// An entity whose threads are those of a control group, served by deferrable servers: it has a budget on each of its CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Unique name.
+    pub name: String,
+    /// The group priority, 1..=99: a higher number goes first, no two groups have the same.
+    pub priority: u32,
+    /// What its threads may run in each server period, on each of its CPUs.
+    pub budget: Duration,
+    /// The CPUs, in ascending order.
+    pub cpus: Vec<u32>,
+    /// The directory of an existing control group whose threads are the group; `None`: the runner makes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// Threads under `SCHED_FIFO` and `SCHED_RR` in it are served like those under `SCHED_DS`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fifo: bool,
+    /// What its threads do, as far as the check shall answer for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<GroupTask>,
+}
+
+/// A sporadic task in a group, which somebody there runs with a fixed priority. The check analyses it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupTask {
+    /// Unique name in the group.
+    pub name: String,
+    /// The least time from one arrival to the next.
+    pub period: Duration,
+    /// The longest execution time of a job.
+    pub wcet: Duration,
+    /// From a job's arrival to when it must be done.
+    pub deadline: Duration,
+    /// Longest time from a job's arrival to its release.
+    pub jitter: Duration,
+    /// Priority inside the group, 1..=99: a higher number goes first.
+    pub priority: u32,
+    /// The CPU, one of the group's.
+    pub cpu: u32,
+    /// Its jobs arrive exactly at refills; otherwise anywhere.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub bound: bool,
+}
+
+impl System {
+    /// The server period where the description gives none: the kernel's.
+    pub const DEFAULT_SERVER_PERIOD: Duration = Duration::from_micros(2500);
+
+    fn default_server_period() -> Duration {
+        Self::DEFAULT_SERVER_PERIOD
+    }
+
+    fn is_default_server_period(period: &Duration) -> bool {
+        *period == Self::DEFAULT_SERVER_PERIOD
+    }
+}
+
+/// Load beside the tasks, or in a pool or a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Background {
     /// Unique name.
@@ -374,6 +437,9 @@ pub struct Background {
     /// The pool that it runs in; then it has neither a CPU nor a policy but `SCHED_OTHER` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// The group that it runs in; likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The network namespace that its processes are in; `None`: the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
@@ -447,6 +513,11 @@ impl System {
     /// The pool of that name.
     pub fn pool(&self, name: &str) -> Option<&Pool> {
         self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The group of that name.
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
     }
 
     /// The namespace of that name.

@@ -1,5 +1,6 @@
 //! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
 
+mod group;
 mod network;
 mod pool;
 mod sync;
@@ -31,6 +32,10 @@ pub const FIFO_RANGE: RangeInclusive<i64> = 1..=98;
 pub const MISSES_RANGE: RangeInclusive<i64> = 1..=u32::MAX as i64;
 /// Shortest and longest turn in a pool (`MACROTICK_MIN_SLICE_NS`, `MACROTICK_MAX_SLICE_NS`).
 pub const SLICE_RANGE: RangeInclusive<Duration> = Duration::from_micros(10)..=Duration::from_secs(1);
+/// Shortest and longest server period, and shortest budget, of the kernel.
+pub const SERVER_PERIOD_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(1);
+/// See [`SERVER_PERIOD_RANGE`].
+pub const MIN_BUDGET: Duration = Duration::from_micros(10);
 /// Nice values.
 pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
 /// How many processes one background entry may start.
@@ -54,6 +59,8 @@ pub(crate) struct Problem {
 pub(crate) const TASK_NAMES: &str = "(task names)";
 /// Stands for the names of all pools.
 pub(crate) const POOL_NAMES: &str = "(pool names)";
+/// Stands for the names of all groups.
+pub(crate) const GROUP_NAMES: &str = "(group names)";
 /// Stands for the names of all namespaces.
 pub(crate) const NAMESPACE_NAMES: &str = "(namespace names)";
 /// Stands for the periods of all tasks and pools.
@@ -84,6 +91,7 @@ pub(crate) fn problems(system: &System) -> Vec<Problem> {
     for (index, pool) in system.pools.iter().enumerate() {
         rules.pool(&format!("pools[{index}]"), pool);
     }
+    rules.groups();
     rules.namespaces();
     for (index, chain) in system.chains.iter().enumerate() {
         rules.chain(&format!("chains[{index}]"), chain);
@@ -251,7 +259,9 @@ impl Rules<'_> {
         let pools = system.pools.iter().enumerate().map(|(i, pool)| (format!("pools[{i}].name"), &pool.name));
         let loads = system.background.iter().enumerate().map(|(i, load)| (format!("background[{i}].name"), &load.name));
         let chains = system.chains.iter().enumerate().map(|(i, chain)| (format!("chains[{i}].name"), &chain.name));
-        self.unique(tasks.chain(pools).chain(loads).collect(), "task, pool or background load");
+        let groups = system.groups.iter().enumerate().map(|(i, group)| (format!("groups[{i}].name"), &group.name));
+        let entities = tasks.chain(pools).chain(groups).chain(loads);
+        self.unique(entities.collect(), "task, pool, group or background load");
         let namespaces = system.namespaces.iter().enumerate();
         let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), &namespace.name));
         self.unique(chains.collect(), "chain");

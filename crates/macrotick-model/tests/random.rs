@@ -99,7 +99,29 @@ fn pool(random: &mut Random, index: u64) -> Pool {
     }
 }
 
-fn background(random: &mut Random, index: u64, pools: &[Pool]) -> Background {
+fn group(random: &mut Random, index: u64) -> Group {
+    let task = |random: &mut Random, number: u64| GroupTask {
+        name: format!("inner-{number}"),
+        period: Duration::from_micros(2500 * (1 + random.below(9) as i64)),
+        wcet: random.micros(1, 500),
+        deadline: random.micros(500, 90_000),
+        jitter: random.micros(0, 100),
+        priority: 1 + random.below(99) as u32,
+        cpu: 1,
+        bound: random.below(2) == 0,
+    };
+    Group {
+        name: format!("group-{index}"),
+        priority: 1 + index as u32,
+        budget: random.micros(10, 2500),
+        cpus: if random.below(2) == 0 { vec![1] } else { vec![0, 1] },
+        cgroup: random.maybe(|_| format!("/sys/fs/cgroup/group-{index}")),
+        fifo: true,
+        tasks: (0..random.below(3)).map(|number| task(random, number)).collect(),
+    }
+}
+
+fn background(random: &mut Random, index: u64, pools: &[Pool], groups: &[Group]) -> Background {
     let load = match random.below(5) {
         0 => Load::Hog,
         1 => Load::Syscalls,
@@ -117,11 +139,12 @@ fn background(random: &mut Random, index: u64, pools: &[Pool]) -> Background {
     match random.maybe(|random| pools.get(random.below(4) as usize).map(|pool| pool.name.clone())).flatten() {
         Some(pool) => {
             let policy = Policy::Other(0);
-            Background { name, count, pool: Some(pool), namespace, cpu: None, policy, load }
+            Background { name, count, pool: Some(pool), group: None, namespace, cpu: None, policy, load }
         }
         None => {
             let cpu = random.maybe(|random| random.below(4) as u32);
-            Background { name, count, pool: None, namespace, cpu, policy, load }
+            let group = groups.get(random.below(4) as usize).map(|group| group.name.clone());
+            Background { name, count, pool: None, group, namespace, cpu, policy, load }
         }
     }
 }
@@ -144,6 +167,7 @@ fn system(seed: u64) -> System {
     let reaction = random.maybe(|random| random.micros(1, 99_999));
     let age = random.maybe(|random| random.micros(1, 99_999)).or(reaction.xor(Some(Duration::from_millis(7))));
     let pools: Vec<Pool> = (0..random.below(4)).map(|index| pool(random, index)).collect();
+    let groups: Vec<Group> = (0..random.below(3)).map(|index| group(random, index)).collect();
     let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
     System {
         name: format!("random-{seed}"),
@@ -154,9 +178,11 @@ fn system(seed: u64) -> System {
         cpus: vec![0, 1],
         duration: random.micros(1, 10_000_000),
         chains: vec![Chain { name: "chain".into(), path, reaction, age }],
-        background: (0..random.below(4)).map(|index| background(random, index, &pools)).collect(),
+        background: (0..random.below(4)).map(|index| background(random, index, &pools, &groups)).collect(),
         tasks,
         pools,
+        server_period: if groups.is_empty() { Duration::from_millis(1) } else { System::DEFAULT_SERVER_PERIOD },
+        groups,
         namespaces: namespaces(),
         table,
         files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect(),
@@ -253,6 +279,13 @@ fn observations_survive_their_file() {
         clock: None,
         duration: Duration::from_secs(1),
         tasks: vec![TaskObservation { name: "t-0".into(), jobs: vec![job], counters: None }],
+        groups: vec![GroupObservation {
+            name: "group-0".into(),
+            usage_ns: 7_123_456,
+            refills: 9,
+            exhaustions: 9,
+            throttled_ns: 7_123_456,
+        }],
         pools: vec![PoolObservation {
             name: "pool-0".into(),
             runtime_ns: 1,

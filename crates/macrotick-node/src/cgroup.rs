@@ -1,5 +1,6 @@
-//! Control groups (cgroup v2) whose threads are pools: made or taken over, told their entity, and given back.
+//! Control groups (cgroup v2) whose threads are pools or groups: made or taken over, told what serves them, given back.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::sys;
 
 /// Where the hierarchy is mounted.
 const ROOT: &str = "/sys/fs/cgroup";
-/// Of the groups that the runner makes; the pool's name follows.
+/// Of the control groups that the runner makes; the pool's or group's name follows.
 const PREFIX: &str = "macrotick-";
 /// Names the entity whose windows serve a group.
 const ENTITY: &str = "cpu.tt.entity";
@@ -21,7 +22,7 @@ const CONTROL: &str = "cgroup.subtree_control";
 /// How long the last process of a group may take to be gone.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Why a pool has no control group.
+/// Why a pool or a group has no control group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupFault {
     /// No hierarchy of version 2.
@@ -36,14 +37,17 @@ pub enum GroupFault {
     /// The kernel knows nothing of pools.
     #[error("this kernel has no pools: {0} has no {ENTITY}")]
     NoPools(PathBuf),
+    /// The kernel knows nothing of budgets.
+    #[error("this kernel has no groups with a budget: {0} has no cpu.ds.budget")]
+    NoBudgets(PathBuf),
     /// A group that was given is not there.
     #[error("there is no control group {0}")]
     Missing(PathBuf),
     /// A group that was given is the root.
-    #[error("{0} is the root of the hierarchy, which cannot be a pool")]
+    #[error("{0} is the root of the hierarchy, which cannot be a pool or a group")]
     Root(PathBuf),
     /// The runner would be in the pool.
-    #[error("this program itself runs in {0}: it would wait for the pool's windows")]
+    #[error("this program itself runs in {0}, which would decide when it runs")]
     Own(PathBuf),
 }
 
@@ -54,9 +58,9 @@ pub struct Controller {
 
 impl Controller {
     /// Enables it where it is not.
-    pub fn enable(pool: &str) -> Result<Controller, NodeError> {
+    pub fn enable(owner: &Owner) -> Result<Controller, NodeError> {
         let root = Path::new(ROOT);
-        let fault = |fault| NodeError::Group { pool: pool.into(), fault };
+        let fault = |fault| NodeError::Group { owner: owner.clone(), fault };
         let Ok(known) = fs::read_to_string(root.join("cgroup.controllers")) else {
             return Err(fault(GroupFault::NoHierarchy));
         };
@@ -64,7 +68,7 @@ impl Controller {
             return Err(fault(GroupFault::NoController));
         }
         let path = root.join(CONTROL);
-        let failed = |what| NodeError::group_file(pool, what, &path);
+        let failed = |what| NodeError::group_file(owner, what, &path);
         if has_word(&fs::read_to_string(&path).map_err(failed("read"))?, "cpu") {
             return Ok(Controller { enabled: false });
         }
@@ -82,48 +86,96 @@ impl Drop for Controller {
     }
 }
 
-/// The control group of a pool. Dropping it removes a group that was made, with all that runs in it, and gives back
+/// Whose control group it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A pool, of that name.
+    Pool(String),
+    /// A group.
+    Group(String),
+}
+
+impl Owner {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Owner::Pool(name) | Owner::Group(name) => name,
+        }
+    }
+
+    /// The files that tell the kernel what serves it. Written back in this order.
+    fn files(&self) -> &'static [&'static str] {
+        match self {
+            Owner::Pool(_) => &[ENTITY],
+            Owner::Group(_) => &["cpu.ds.budget", "cpu.ds.priority", "cpu.ds.fifo"],
+        }
+    }
+
+    /// What is wrong with a kernel that has none of them.
+    fn lacking(&self, path: PathBuf) -> GroupFault {
+        match self {
+            Owner::Pool(_) => GroupFault::NoPools(path),
+            Owner::Group(_) => GroupFault::NoBudgets(path),
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Owner::Pool(name) => write!(f, "pool `{name}`"),
+            Owner::Group(name) => write!(f, "group `{name}`"),
+        }
+    }
+}
+
+/// The control group of a pool or a group. Dropping it removes one that was made, with all that runs in it, and gives back
 /// one that was taken over.
 pub struct Group {
-    pool: String,
+    owner: Owner,
     path: PathBuf,
     kind: Kind,
 }
 
 enum Kind {
     Made,
-    /// With what its file had said before.
-    Given(String),
+    /// With what its files had said before.
+    Given(Vec<String>),
 }
 
 impl Group {
     /// Makes the group of a pool, or takes over the one that it is to be, and tells the kernel its entity, whose table
     /// is installed. [`Controller`] must have been enabled.
     pub fn of(pool: &Pool) -> Result<Group, NodeError> {
-        let group = match &pool.cgroup {
-            None => Group::make(&pool.name)?,
-            Some(path) => Group::take_over(&pool.name, Path::new(path))?,
-        };
-        group.serve(&pool.name).map_err(group.failed("write the entity's name to", ENTITY))?;
+        let group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref())?;
+        group.write(ENTITY, &pool.name)?;
         Ok(group)
     }
 
-    fn make(pool: &str) -> Result<Group, NodeError> {
-        let path = Path::new(ROOT).join(format!("{PREFIX}{pool}"));
+    /// Makes a control group, or takes over the one that is given. Nothing is told to the kernel yet.
+    pub fn open(owner: Owner, given: Option<&str>) -> Result<Group, NodeError> {
+        match given {
+            None => Group::make(owner),
+            Some(path) => Group::take_over(owner, Path::new(path)),
+        }
+    }
+
+    fn make(owner: Owner) -> Result<Group, NodeError> {
+        let path = Path::new(ROOT).join(format!("{PREFIX}{}", owner.name()));
         // One may be left over from a run that was killed; the lock says that nobody uses it.
         if path.is_dir() {
             remove(&path);
         }
-        fs::create_dir(&path).map_err(NodeError::group_file(pool, "make", &path))?;
-        let group = Group { pool: pool.into(), path, kind: Kind::Made };
-        match group.has(ENTITY) {
+        fs::create_dir(&path).map_err(NodeError::group_file(&owner, "make", &path))?;
+        let group = Group { owner, path, kind: Kind::Made };
+        match group.has(group.owner.files()[0]) {
             true => Ok(group),
-            false => Err(group.fault(GroupFault::NoPools)),
+            false => Err(group.fault(group.owner.lacking(group.path.clone()))),
         }
     }
 
-    fn take_over(pool: &str, path: &Path) -> Result<Group, NodeError> {
-        let fault = |fault| NodeError::Group { pool: pool.into(), fault };
+    fn take_over(owner: Owner, path: &Path) -> Result<Group, NodeError> {
+        let fault = |fault| NodeError::Group { owner: owner.clone(), fault };
         let Some(path) = path.canonicalize().ok().filter(|path| path.join("cgroup.procs").is_file()) else {
             return Err(fault(GroupFault::Missing(path.into())));
         };
@@ -134,33 +186,50 @@ impl Group {
         if own_group(&own).is_some_and(|own| own.starts_with(&path)) {
             return Err(fault(GroupFault::Own(path)));
         }
-        // Until it is known what the file says, nothing is to be given back.
-        let file = path.join(ENTITY);
-        let before = match fs::read_to_string(&file) {
-            Ok(before) => before,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let enabled = path.join(WEIGHT).exists();
-                return Err(fault(if enabled { GroupFault::NoPools(path) } else { GroupFault::NotEnabled(path) }));
+        // Until it is known what the files say, nothing is to be given back.
+        let mut before = Vec::new();
+        for file in owner.files().iter().map(|file| path.join(file)) {
+            match fs::read_to_string(&file) {
+                Ok(text) => before.push(text.trim().to_owned()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let enabled = path.join(WEIGHT).exists();
+                    return Err(fault(if enabled { owner.lacking(path) } else { GroupFault::NotEnabled(path) }));
+                }
+                Err(error) => return Err(NodeError::group_file(&owner, "read", &file)(error)),
             }
-            Err(error) => return Err(NodeError::group_file(pool, "read", &file)(error)),
-        };
-        Ok(Group { pool: pool.into(), path, kind: Kind::Given(before) })
+        }
+        Ok(Group { owner, path, kind: Kind::Given(before) })
     }
 
-    /// The name of its pool.
-    pub fn pool(&self) -> &str {
-        &self.pool
+    /// The name of its pool or group.
+    pub fn name(&self) -> &str {
+        self.owner.name()
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Writes one of its files.
+    pub fn write(&self, file: &str, text: &str) -> Result<(), NodeError> {
+        fs::write(self.path.join(file), format!("{text}\n")).map_err(self.failed("write", file))
+    }
+
+    /// Reads one of its files.
+    pub fn read(&self, file: &str) -> Result<String, NodeError> {
+        fs::read_to_string(self.path.join(file)).map_err(self.failed("read", file))
     }
 
     /// Its file of processes, for one that is to enter it.
     pub fn entrance(&self) -> Result<File, NodeError> {
         let path = self.path.join("cgroup.procs");
-        OpenOptions::new().write(true).open(&path).map_err(NodeError::group_file(&self.pool, "open", &path))
+        OpenOptions::new().write(true).open(&path).map_err(NodeError::group_file(&self.owner, "open", &path))
     }
 
     /// The processor time that its processes have had since it was made, those that are gone included.
     pub fn usage(&self) -> Result<Duration, NodeError> {
-        let text = fs::read_to_string(self.path.join("cpu.stat")).map_err(self.failed("read", "cpu.stat"))?;
+        let text = self.read("cpu.stat")?;
         parse_usage(&text).ok_or_else(|| self.failed("understand", "cpu.stat")(io::ErrorKind::InvalidData.into()))
     }
 
@@ -169,20 +238,16 @@ impl Group {
         threads_below(&self.path)
     }
 
-    fn serve(&self, entity: &str) -> io::Result<()> {
-        fs::write(self.path.join(ENTITY), format!("{entity}\n"))
-    }
-
     fn has(&self, file: &str) -> bool {
         self.path.join(file).exists()
     }
 
-    fn fault(&self, fault: fn(PathBuf) -> GroupFault) -> NodeError {
-        NodeError::Group { pool: self.pool.clone(), fault: fault(self.path.clone()) }
+    fn fault(&self, fault: GroupFault) -> NodeError {
+        NodeError::Group { owner: self.owner.clone(), fault }
     }
 
     fn failed(&self, what: &'static str, file: &str) -> impl Fn(io::Error) -> NodeError {
-        NodeError::group_file(&self.pool, what, &self.path.join(file))
+        NodeError::group_file(&self.owner, what, &self.path.join(file))
     }
 }
 
@@ -191,7 +256,11 @@ impl Drop for Group {
         match &self.kind {
             Kind::Made => remove(&self.path),
             // It may be gone meanwhile, with its container.
-            Kind::Given(before) => drop(self.serve(before.trim())),
+            Kind::Given(before) => {
+                for (file, text) in self.owner.files().iter().zip(before) {
+                    let _ = self.write(file, text);
+                }
+            }
         }
     }
 }
@@ -275,13 +344,14 @@ mod tests {
     /// Whatever this host is like, it has no such group.
     #[test]
     fn a_group_that_is_not_there_is_named() {
-        match Group::take_over("web", Path::new("/sys/fs/cgroup/no-such-group")).map(drop) {
+        let owner = || Owner::Pool("web".into());
+        match Group::take_over(owner(), Path::new("/sys/fs/cgroup/no-such-group")).map(drop) {
             Err(error) => {
                 assert_eq!(error.to_string(), "pool `web`: there is no control group /sys/fs/cgroup/no-such-group")
             }
             Ok(()) => panic!("it was taken over"),
         }
-        let ordinary = Group::take_over("web", Path::new("/tmp")).map(drop).unwrap_err().to_string();
+        let ordinary = Group::take_over(owner(), Path::new("/tmp")).map(drop).unwrap_err().to_string();
         assert_eq!(ordinary, "pool `web`: there is no control group /tmp");
     }
 }

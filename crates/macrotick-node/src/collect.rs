@@ -13,6 +13,7 @@ use crate::clock::Discipline;
 use crate::dispatcher::Dispatcher;
 use crate::environment::environment;
 use crate::error::NodeError;
+use crate::groups::Groups;
 use crate::records::{merge, Frame};
 use crate::run::{Outcome, Run};
 use crate::supervisor::{is_killed, Past};
@@ -26,6 +27,7 @@ impl Run<'_> {
     /// Ends everything and makes the observation.
     pub fn collect(mut self, epoch: Instant, outcome: Outcome) -> Result<Observation, NodeError> {
         let pools = self.pool_observations()?;
+        let groups = self.groups.as_ref().map_or(Ok(Vec::new()), Groups::observe)?;
         let clock = self.clock_in_force()?;
         let mut remarks = self.deployment.remarks.clone();
         if let Some(signal) = outcome.signal {
@@ -66,6 +68,7 @@ impl Run<'_> {
             duration: outcome.duration,
             tasks,
             pools,
+            groups,
             segments: traced.segments,
             remarks,
             plan: self.deployment.plan.clone(),

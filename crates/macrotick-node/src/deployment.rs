@@ -61,6 +61,7 @@ impl Deployment {
             return Err(NodeError::ClockBackend(options.backend));
         }
         plan.system.background.iter().try_for_each(|background| decode_background(background, online))?;
+        decode_groups(plan, options.backend)?;
         plan.system.pools.iter().try_for_each(|pool| decode_pool(plan, pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let (mut tasks, mut remarks) = (Vec::new(), Vec::new());
@@ -125,6 +126,18 @@ fn cpus_of(plan: &Plan, name: &str, migrate: bool, online: &[u32]) -> Result<Cpu
     match cpus.as_slice().iter().find(|cpu| !online.contains(cpu)) {
         Some(&cpu) => Err(NodeError::CpuOffline { name: name.into(), cpu }),
         None => Ok(cpus),
+    }
+}
+
+/// Only the kernel class's runs make groups; a load that has SCHED_FIFO because its group has a budget must not be without.
+fn decode_groups(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
+    let held = |load: &&macrotick_model::Background| load.group.is_some() && matches!(load.policy, Policy::Fifo(_));
+    match plan.system.background.iter().find(held) {
+        Some(load) if backend != Backend::Kernel => {
+            let group = load.group.clone().unwrap_or_default();
+            Err(NodeError::GroupBackend { group, load: load.name.clone(), backend })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -273,6 +286,8 @@ pub(crate) mod tests {
             duration: Duration::from_millis(10),
             tasks,
             pools: Vec::new(),
+            server_period: System::DEFAULT_SERVER_PERIOD,
+            groups: Vec::new(),
             namespaces: Vec::new(),
             chains: Vec::new(),
             background: Vec::new(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use macrotick_model::{Backend, CpuSet, Duration, Plan};
 
-use crate::cgroup::GroupFault;
+use crate::cgroup::{GroupFault, Owner};
 use crate::kernel::Refusal;
 use crate::live::ChangeFault;
 use crate::network::NetworkFault;
@@ -155,25 +155,57 @@ pub enum NodeError {
         /// The backend that was asked for.
         backend: Backend,
     },
-    /// A pool has no control group.
-    #[error("pool `{pool}`: {fault}")]
+    /// A load that only its group's budget bounds.
+    #[error(
+        "group `{group}` needs the backend `kernel`: under {backend} nothing would bound its load `{load}`, which has SCHED_FIFO"
+    )]
+    GroupBackend {
+        /// The group.
+        group: String,
+        /// The load.
+        load: String,
+        /// The backend that was asked for.
+        backend: Backend,
+    },
+    /// A pool or group has no control group.
+    #[error("{owner}: {fault}")]
     Group {
-        /// The pool.
-        pool: String,
+        /// Whose.
+        owner: Owner,
         /// Why.
         fault: GroupFault,
     },
-    /// A file of a pool's control group was refused.
-    #[error("pool `{pool}`: cannot {what} {}{}", .path.display(), group_hint(.source))]
+    /// A file of a control group was refused.
+    #[error("{owner}: cannot {what} {}{}", .path.display(), group_hint(.source))]
     GroupFile {
-        /// The pool.
-        pool: String,
+        /// Whose.
+        owner: Owner,
         /// `read`, `make`, ...
         what: &'static str,
         /// The group or its file.
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// No budget for a group.
+    #[error(
+        "{owner}: no room for a budget of {budget}: windows, budgets and what SCHED_DEADLINE was promised may take 95 % of a CPU"
+    )]
+    NoRoom {
+        /// The group.
+        owner: Owner,
+        /// What it was to have.
+        budget: Duration,
+    },
+    /// Groups of somebody else have another server period.
+    #[error(
+        "the server period cannot become {wanted}: other groups have budgets (kernel.sched_ds_period_us is {now})"
+    )]
+    ServerPeriod {
+        /// What was asked for.
+        wanted: Duration,
+        /// What it is.
+        now: Duration,
     },
     /// A scheduling policy was refused.
     #[error("`{name}` cannot run under {standing}{hint}", hint = policy_hint(standing, source))]
@@ -264,10 +296,10 @@ impl NodeError {
         }
     }
 
-    /// For `map_err`: names the pool, what was tried, and with which file.
-    pub(crate) fn group_file(pool: &str, what: &'static str, path: &Path) -> impl Fn(io::Error) -> NodeError {
-        let (pool, path) = (pool.to_string(), path.to_path_buf());
-        move |source| NodeError::GroupFile { pool: pool.clone(), what, path: path.clone(), source }
+    /// For `map_err`: names the owner, what was tried, and with which file.
+    pub(crate) fn group_file(owner: &Owner, what: &'static str, path: &Path) -> impl Fn(io::Error) -> NodeError {
+        let (owner, path) = (owner.clone(), path.to_path_buf());
+        move |source| NodeError::GroupFile { owner: owner.clone(), what, path: path.clone(), source }
     }
 
     /// For `map_err`: names what was tried.

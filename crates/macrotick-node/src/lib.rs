@@ -36,6 +36,7 @@ mod dispatcher;
 mod environment;
 mod error;
 mod flood;
+mod groups;
 mod kernel;
 mod kernel_threads;
 mod lead;

@@ -6,7 +6,7 @@ use std::fs::File;
 
 use macrotick_model::{CpuTable, Plan, Pool, PoolObservation, System};
 
-use crate::cgroup::{Controller, Group};
+use crate::cgroup::{Controller, Group, Owner};
 use crate::error::NodeError;
 use crate::kernel::InstalledTable;
 use crate::kernel_threads;
@@ -27,7 +27,7 @@ impl Pools {
     /// Makes the groups; their table is installed. `None`: the system has no pool.
     pub fn prepare(system: &System) -> Result<Option<Pools>, NodeError> {
         let Some(first) = system.pools.first() else { return Ok(None) };
-        let controller = Controller::enable(&first.name)?;
+        let controller = Controller::enable(&Owner::Pool(first.name.clone()))?;
         let groups = system.pools.iter().map(Group::of).collect::<Result<_, _>>()?;
         Ok(Some(Pools {
             groups,
@@ -49,14 +49,14 @@ impl Pools {
     pub fn keep(&mut self, system: &System) {
         let mut former = std::mem::take(&mut self.groups);
         for pool in &system.pools {
-            let place = former.iter().position(|group| group.pool() == pool.name);
+            let place = former.iter().position(|group| group.name() == pool.name);
             self.groups.extend(place.map(|place| former.swap_remove(place)));
         }
     }
 
     /// For a process that is to be in a pool: what to write to before it executes its program.
     pub fn entrance(&self, pool: &str) -> Result<Option<File>, NodeError> {
-        self.groups.iter().find(|group| group.pool() == pool).map(Group::entrance).transpose()
+        self.groups.iter().find(|group| group.name() == pool).map(Group::entrance).transpose()
     }
 
     /// Makes the kernel threads members of their pools, of those that are asked for; their windows have not come yet.

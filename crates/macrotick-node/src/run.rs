@@ -16,7 +16,9 @@
 use std::fs::File;
 use std::os::fd::RawFd;
 
-use macrotick_model::{Backend, Background, CpuSet, Duration, Instant, LeadInForce, Observation, Plan, Workload};
+use macrotick_model::{
+    Backend, Background, CpuSet, Duration, Instant, LeadInForce, Observation, Plan, System, Workload,
+};
 
 use crate::abi;
 use crate::background::{self, process_name, BackgroundSpec};
@@ -27,6 +29,7 @@ use crate::clock::{self, Discipline};
 use crate::deployment::{background_standing, Deployment, TaskDeployment};
 use crate::dispatcher::Dispatcher;
 use crate::error::NodeError;
+use crate::groups::Groups;
 use crate::kernel::InstalledTable;
 use crate::lead;
 use crate::lock::Lock;
@@ -41,7 +44,7 @@ use crate::trace::Trace;
 
 /// Every epoch is a whole multiple of this, and so of the kernel's tick.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
-/// So long before the epoch begins what pools receive to count.
+/// So long before the epoch begins what pools and groups receive to count.
 const POOL_MARGIN: Duration = Duration::from_millis(5);
 /// Between the last task's word that it waits and the release of the background.
 const SETTLE: Duration = Duration::from_millis(2);
@@ -112,6 +115,8 @@ pub struct Run<'a> {
     pub table: Option<InstalledTable>,
     /// Under the backend `kernel`, if the system has any. After what runs in them.
     pub pools: Option<Pools>,
+    /// Under the backend `kernel`, if the system has any. After what runs in them.
+    pub groups: Option<Groups>,
     /// If the system has namespaces. After what runs in them.
     pub network: Option<Network>,
     /// Under the backend `kernel`, if the system has one.
@@ -123,6 +128,15 @@ pub struct Run<'a> {
     /// If a task is to be begun anew when its process ends.
     pub supervisor: Option<Supervisor>,
     calibration: Calibration,
+}
+
+/// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
+fn at_refill(system: &System, epoch: Instant) -> Instant {
+    if system.groups.is_empty() {
+        return epoch;
+    }
+    let (at, period) = (epoch.as_nanos(), system.server_period.as_nanos());
+    Instant::from_nanos((at + period - 1) / period * period)
 }
 
 impl<'a> Run<'a> {
@@ -137,6 +151,7 @@ impl<'a> Run<'a> {
             tasks: Vec::new(),
             table: None,
             pools: None,
+            groups: None,
             network,
             lead: None,
             discipline: None,
@@ -167,6 +182,7 @@ impl<'a> Run<'a> {
             self.discipline = Some(Discipline::read().map_err(NodeError::system("reading the state of the clock"))?);
         }
         self.pools = Pools::prepare(&plan.system)?;
+        self.groups = Groups::prepare(&plan.system)?;
         Ok(())
     }
 
@@ -240,10 +256,11 @@ impl<'a> Run<'a> {
         self.network.as_ref().zip(name).and_then(|(network, name)| network.entrance(name))
     }
 
-    /// Where a background load enters its pool, if it is to be in one and there are any under this backend.
+    /// Where a background load enters its pool or group, if it is to be in one and there are any under this backend.
     fn entrance(&self, load: &Background) -> Result<Option<File>, NodeError> {
-        match (&self.pools, &load.pool) {
-            (Some(pools), Some(pool)) => pools.entrance(pool),
+        match (&self.pools, &load.pool, &self.groups, &load.group) {
+            (Some(pools), Some(pool), ..) => pools.entrance(pool),
+            (.., Some(groups), Some(group)) => groups.entrance(group),
             _ => Ok(None),
         }
     }
@@ -253,7 +270,7 @@ impl<'a> Run<'a> {
         let delay = self.options.start_delay;
         let mut epoch = match self.discipline {
             Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
-            None => choose_epoch(sys::now(), delay),
+            None => at_refill(&self.deployment.plan.system, choose_epoch(sys::now(), delay)),
         };
         self.place_tasks()?;
         if let Some(table) = &self.table {
@@ -276,7 +293,7 @@ impl<'a> Run<'a> {
             trace.start()?;
         }
         self.release_background(epoch)?;
-        self.begin_pools(epoch)?;
+        self.begin_accounts(epoch)?;
         let late = sys::now() - epoch;
         if late >= Duration::ZERO {
             return Err(NodeError::EpochPassed(late));
@@ -307,13 +324,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn begin_pools(&mut self, epoch: Instant) -> Result<(), NodeError> {
-        if let (Some(pools), Some(table)) = (&mut self.pools, &self.table) {
+    /// What pools and groups receive from now on, shortly before the epoch, counts.
+    fn begin_accounts(&mut self, epoch: Instant) -> Result<(), NodeError> {
+        if self.pools.is_none() && self.groups.is_none() {
+            return Ok(());
+        }
+        if let Some(pools) = &mut self.pools {
             pools.note_threads(&self.deployment.plan.system);
-            sys::sleep_until(epoch - POOL_MARGIN);
+        }
+        sys::sleep_until(epoch - POOL_MARGIN);
+        if let (Some(pools), Some(table)) = (&mut self.pools, &self.table) {
             pools.begin(&self.deployment.plan.system, table)?;
         }
-        Ok(())
+        self.groups.as_mut().map_or(Ok(()), Groups::begin)
     }
 
     fn place_tasks(&self) -> Result<(), NodeError> {

@@ -195,6 +195,8 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
         duration: ms(200),
         tasks,
         pools: Vec::new(),
+        server_period: System::DEFAULT_SERVER_PERIOD,
+        groups: Vec::new(),
         namespaces: Vec::new(),
         chains: Vec::new(),
         background,
@@ -434,7 +436,7 @@ fn datagrams_pass_between_namespaces() -> Verdict {
 }
 
 fn load(name: &str, count: u32, policy: Policy, load: Load) -> Background {
-    Background { name: name.into(), count, pool: None, namespace: None, cpu: Some(0), policy, load }
+    Background { name: name.into(), count, pool: None, group: None, namespace: None, cpu: Some(0), policy, load }
 }
 
 fn every_background_load_runs() -> Verdict {

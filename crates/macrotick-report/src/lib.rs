@@ -6,6 +6,7 @@
 mod chains;
 mod compare;
 pub mod figures;
+mod groups;
 mod html;
 mod jobs;
 mod plot;
@@ -24,6 +25,7 @@ pub use compare::{
     TaskComparison,
 };
 pub use figures::Figure;
+pub use groups::{GroupReport, GroupUse};
 pub use html::html;
 pub use jobs::Outcome;
 pub use plot::bars::{paired_bars, BarPair};

@@ -7,6 +7,7 @@ use macrotick_model::{
 use serde::Serialize;
 
 use crate::chains::{self, BoundVerdict, ChainReport};
+use crate::groups::{self, GroupReport};
 use crate::jobs::{join, Outcome, Outcomes};
 use crate::pools::{self, PoolReport};
 use crate::stats::Statistics;
@@ -38,6 +39,9 @@ pub struct Report {
     /// One entry per pool, in the order of the system.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolReport>,
+    /// One entry per group, in the order of the system.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupReport>,
     /// One entry per chain, in the order of the system.
     pub chains: Vec<ChainReport>,
     /// Where it ran.
@@ -183,6 +187,7 @@ impl Report {
             verdict: verdict(&tasks, &chains),
             tasks,
             pools: pools::reports(observation),
+            groups: groups::reports(observation),
             chains,
             environment: observation.environment.clone(),
             lead: observation.lead,

@@ -3,6 +3,7 @@
 use macrotick_model::Duration;
 
 use crate::chains::{ChainLatency, ChainReport};
+use crate::groups::GroupUse;
 use crate::jobs::Outcome;
 use crate::pools::Had;
 use crate::report::{Metric, Report, TaskReport};
@@ -39,6 +40,9 @@ pub fn terminal(report: &Report, colour: bool, width: usize) -> String {
     }
     if !report.pools.is_empty() {
         section("Pools [us]", pool_table(report).text(colour, width));
+    }
+    if !report.groups.is_empty() {
+        section("Groups [us]", group_table(report).text(colour, width));
     }
     if !report.chains.is_empty() {
         section("Chains [us]", chain_table(report).text(colour, width));
@@ -179,6 +183,27 @@ pub(crate) fn pool_table(report: &Report) -> Table {
             had(&|had| Decimals::One.us(had.outside_ns as i64)),
             had(&|had| had.threads.to_string()),
             if pool.slack { "yes" } else { "no" }.into(),
+        ]);
+    }
+    table
+}
+
+pub(crate) fn group_table(report: &Report) -> Table {
+    let head = ["group", "CPUs", "priority", "period", "budget", "had", "of budget", "used up", "waited"];
+    let mut table = Table::new(1, &head);
+    for group in &report.groups {
+        let had = |text: &dyn Fn(&GroupUse) -> String| -> Cell { group.had.as_ref().map_or("-".into(), text).into() };
+        let cpus: Vec<String> = group.cpus.iter().map(u32::to_string).collect();
+        table.rows.push(vec![
+            cut(&group.name, 20).into(),
+            cpus.join(",").into(),
+            group.priority.to_string().into(),
+            words::us(group.period_ns).into(),
+            words::us(group.budget_ns).into(),
+            had(&|had| Decimals::One.us(had.usage_ns as i64)),
+            had(&|had| words::percent(had.permille_of_budget)),
+            had(&|had| had.exhaustions.to_string()),
+            had(&|had| Decimals::One.us(had.throttled_ns as i64)),
         ]);
     }
     table

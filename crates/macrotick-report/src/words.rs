@@ -206,6 +206,13 @@ fn pool_caveat(observation: &Observation) -> Option<String> {
     })
 }
 
+/// What must be said of groups.
+fn group_caveat(observation: &Observation) -> Option<String> {
+    let asked = !observation.plan.system.groups.is_empty();
+    (asked && observation.tier != Tier::KernelClass)
+        .then(|| "Only the kernel class serves groups: here their load ran without a budget.".into())
+}
+
 /// What the numbers of a run do not show.
 pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     let mut caveats = Vec::new();
@@ -240,6 +247,7 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     caveats.extend(lead_caveat(observation));
     caveats.extend(miss_caveat(observation));
     caveats.extend(pool_caveat(observation));
+    caveats.extend(group_caveat(observation));
     caveats.push("A measurement shows what happened in this run; it is no bound on what can happen.".into());
     caveats
 }

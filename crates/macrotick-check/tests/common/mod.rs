@@ -71,6 +71,8 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         duration: Duration::from_secs(1),
         tasks,
         pools: Vec::new(),
+        server_period: System::DEFAULT_SERVER_PERIOD,
+        groups: Vec::new(),
         namespaces: Vec::new(),
         chains,
         background: Vec::new(),

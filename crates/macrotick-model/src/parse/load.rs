@@ -9,7 +9,7 @@ use crate::validate::{COUNT_RANGE, CPU_RANGE, FIFO_RANGE, NICE_RANGE, PING_RANGE
 
 const WORKLOADS: [&str; 4] = ["spin", "udp-send", "udp-receive", "program"];
 const DISTRIBUTIONS: [&str; 2] = ["uniform", "gumbel"];
-const BACKGROUND_KEYS: [&str; 8] = ["name", "load", "nice", "fifo", "count", "cpu", "pool", "namespace"];
+const BACKGROUND_KEYS: [&str; 9] = ["name", "load", "nice", "fifo", "count", "cpu", "pool", "group", "namespace"];
 const LOADS: [&str; 3] = ["periodic", "ping-flood", "program"];
 /// Data bytes of a ping where the description gives none, as ping(8) has it.
 const PING_BYTES: u32 = 56;
@@ -99,7 +99,8 @@ impl Context {
     pub(super) fn background(&mut self, node: &Node, path: &str) -> Background {
         let unread = |name: String| {
             let policy = Policy::Other(0);
-            Background { name, count: 1, pool: None, namespace: None, cpu: None, policy, load: Load::Hog }
+            let (pool, group, namespace) = (None, None, None);
+            Background { name, count: 1, pool, group, namespace, cpu: None, policy, load: Load::Hog }
         };
         let Some(fields) = self.fields(node, path, "a background load", &BACKGROUND_KEYS) else {
             return unread("unread".into());
@@ -114,6 +115,7 @@ impl Context {
             background.count = self.integer(node, &fields.path_of("count"), COUNT_RANGE).unwrap_or(1);
         }
         background.namespace = self.optional_text(&fields, "namespace");
+        background.group = self.optional_text(&fields, "group");
         if let Some(node) = fields.get("pool") {
             background.pool = self.text(node, &fields.path_of("pool")).map(str::to_string);
             self.only_in_pool(&fields, &what);

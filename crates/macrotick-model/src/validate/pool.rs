@@ -47,15 +47,16 @@ impl Rules<'_> {
     }
 
     /// Whether there is such a group is the host's business.
-    fn cgroup(&mut self, path: &str, cgroup: &str) {
+    pub(super) fn cgroup(&mut self, path: &str, cgroup: &str) {
         let well_formed = cgroup.starts_with('/') && !cgroup.contains('\0');
         if !well_formed || cgroup.split('/').any(|part| part == "..") {
             self.add(path, &[], format!("`{cgroup}` is not the absolute path of a directory")).hint =
                 Some("write \"/sys/fs/cgroup/NAME\"".into());
         }
-        let twice = self.system.pools.iter().filter(|pool| pool.cgroup.as_deref() == Some(cgroup)).count() > 1;
-        if twice {
-            self.add(path, &[], format!("two pools are to be the control group `{cgroup}`"));
+        let pools = self.system.pools.iter().map(|pool| &pool.cgroup);
+        let all = pools.chain(self.system.groups.iter().map(|group| &group.cgroup));
+        if all.filter(|one| one.as_deref() == Some(cgroup)).count() > 1 {
+            self.add(path, &[], format!("two pools or groups are to be the control group `{cgroup}`"));
         }
     }
 

@@ -128,6 +128,7 @@ impl Rules<'_> {
             self.range(path, "cpu", i64::from(cpu), &CPU_RANGE);
         }
         self.in_pool(path, background);
+        self.in_group(path, background);
         self.known_namespace(path, background.namespace.as_deref());
         match background.policy {
             Policy::Other(nice) => self.range(path, "nice", i64::from(nice), &NICE_RANGE),

@@ -32,6 +32,12 @@ pub enum ChangeFault {
     /// Namespaces are made at the start.
     #[error("the network namespaces are made at the start, and the new ones differ: `macrotick stop` first")]
     Namespaces,
+    /// Groups get their budgets at the start.
+    #[error("groups and the server period are set at the start, and the new ones differ: `macrotick stop` first")]
+    Groups,
+    /// The new table would begin in the middle of a server period, and was checked as if it began with a refill.
+    #[error("the running cycle has no whole number of server periods, the new one would not begin with a refill: `macrotick stop` first")]
+    Refills,
     /// What has threads stays on its CPUs.
     #[error(
         "`{name}` runs on CPU {running} and cannot move to CPU {wanted}: give it {}another name, or `macrotick stop` first",
@@ -235,6 +241,13 @@ fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) 
     if old.namespaces != new.namespaces {
         return Err(ChangeFault::Namespaces);
     }
+    if (&old.groups, old.server_period) != (&new.groups, new.server_period) {
+        return Err(ChangeFault::Groups);
+    }
+    let meets = |plan: &Plan| plan.cycle.is_multiple_of(plan.system.server_period);
+    if !new.groups.is_empty() && meets(wanted) && !meets(running) {
+        return Err(ChangeFault::Refills);
+    }
     let pools = |plan: &Plan| plan.system.pools.iter().map(|pool| pool.name.clone()).collect::<BTreeSet<_>>();
     let tasks = |plan: &Plan| plan.system.tasks.iter().map(|task| task.name.clone()).collect::<BTreeSet<_>>();
     let turned = |from: BTreeSet<String>, to: BTreeSet<String>| from.intersection(&to).next().cloned();
@@ -344,7 +357,7 @@ mod tests {
 
     fn load(name: &str) -> Background {
         let (policy, load) = (Policy::Other(0), Load::Hog);
-        Background { name: name.into(), count: 1, pool: None, namespace: None, cpu: None, policy, load }
+        Background { name: name.into(), count: 1, pool: None, group: None, namespace: None, cpu: None, policy, load }
     }
 
     fn pool(name: &str) -> Pool {
@@ -499,6 +512,10 @@ mod tests {
         connected.system.namespaces =
             vec![macrotick_model::Namespace { name: "n".into(), address: "10.0.0.1/24".into() }];
         assert_eq!(between(&two(), &connected), Err(ChangeFault::Namespaces));
+
+        let mut slower = two();
+        slower.system.server_period = MS;
+        assert_eq!(between(&two(), &slower), Err(ChangeFault::Groups));
 
         let mut pooled = two();
         pooled.system.tasks.remove(1);

@@ -17,6 +17,7 @@ pub fn html(report: &Report, observation: &Observation) -> String {
         sections::cards(report),
         sections::tasks(report),
         sections::pools(report),
+        sections::groups(report),
         sections::gantts(report, observation),
         sections::distributions(report),
         sections::chains(report),

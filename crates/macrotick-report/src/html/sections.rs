@@ -10,7 +10,7 @@ use crate::plot::svg::escape;
 use crate::plot::{gantt, histogram, spark};
 use crate::report::{Metric, Report, TaskReport};
 use crate::stats::Statistics;
-use crate::terminal::{chain_table, metric_table, pool_table};
+use crate::terminal::{chain_table, group_table, metric_table, pool_table};
 use crate::timeline::{worst_job, Slice};
 use crate::words;
 
@@ -291,6 +291,17 @@ pub(super) fn pools(report: &Report) -> String {
         "Processor time that the pool's threads had in their windows, and as a share of its budgets; outside without \
          slack only processes end.",
         &table(&pool_table(report)),
+    )
+}
+
+pub(super) fn groups(report: &Report) -> String {
+    if report.groups.is_empty() {
+        return String::new();
+    }
+    section(
+        "Groups [µs]",
+        "Processor time that was charged to the group, and as a share of its budgets; how often a budget was used up,          and how long ready threads had to wait for a refill then.",
+        &table(&group_table(report)),
     )
 }
 

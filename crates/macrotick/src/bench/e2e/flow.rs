@@ -95,6 +95,7 @@ pub mod tests {
             duration: cycle,
             tasks: vec![task("sender", sender), task("receiver", receiver)],
             pools: Vec::new(),
+            groups: Vec::new(),
             segments: Vec::new(),
             remarks: Vec::new(),
             plan: Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system },

@@ -1,0 +1,104 @@
+//! Groups.
+
+use super::context::{Context, Fields};
+use super::yaml::Node;
+use super::UNREAD;
+use crate::system::{Group, GroupTask};
+use crate::time::Duration;
+use crate::validate::{CPU_RANGE, PRIORITY_RANGE};
+
+const GROUP_KEYS: [&str; 7] = ["name", "priority", "budget", "cpus", "cgroup", "fifo", "tasks"];
+const TASK_KEYS: [&str; 8] = ["name", "period", "wcet", "deadline", "jitter", "priority", "cpu", "bound"];
+
+impl Context {
+    pub(super) fn group(&mut self, node: &Node, path: &str) -> Group {
+        let Some(fields) = self.fields(node, path, "a group", &GROUP_KEYS) else {
+            return unread_group();
+        };
+        let name = self.required_text(&fields, "name", "the group");
+        let what = format!("group `{name}`");
+        let cpus = match fields.get("cpus") {
+            Some(node) => self.cpu_list(node, &fields.path_of("cpus")),
+            None => Vec::new(),
+        };
+        Group {
+            priority: self.required_priority(&fields, &what),
+            budget: self.required_duration(&fields, "budget", &what),
+            cpus,
+            cgroup: self.optional_text(&fields, "cgroup"),
+            fifo: self.flag(&fields, "fifo"),
+            tasks: self.optional_items(&fields, "tasks", Self::group_task),
+            name,
+        }
+    }
+
+    fn group_task(&mut self, node: &Node, path: &str) -> GroupTask {
+        let Some(fields) = self.fields(node, path, "a task of a group", &TASK_KEYS) else {
+            return unread_task();
+        };
+        let name = self.required_text(&fields, "name", "the task");
+        let what = format!("task `{name}`");
+        let period = self.required_duration(&fields, "period", &what);
+        GroupTask {
+            period,
+            wcet: self.required_duration(&fields, "wcet", &what),
+            deadline: self.optional_duration(&fields, "deadline").unwrap_or(period),
+            jitter: self.optional_duration(&fields, "jitter").unwrap_or(Duration::ZERO),
+            priority: self.required_priority(&fields, &what),
+            cpu: self.optional_cpu(&fields).unwrap_or(GroupTask::FIRST_CPU),
+            bound: self.flag(&fields, "bound"),
+            name,
+        }
+    }
+
+    fn required_priority(&mut self, fields: &Fields, what: &str) -> u32 {
+        let node = self.require(fields, "priority", what);
+        node.and_then(|node| self.integer(node, &fields.path_of("priority"), PRIORITY_RANGE)).unwrap_or(1)
+    }
+
+    fn optional_cpu(&mut self, fields: &Fields) -> Option<u32> {
+        fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE))
+    }
+}
+
+/// What the description leaves out: a group has all CPUs of the system, and a task the first one of its group.
+pub(super) fn complete(groups: &mut [Group], cpus: &[u32]) {
+    for group in groups {
+        if group.cpus.is_empty() {
+            group.cpus = cpus.to_vec();
+        }
+        let first = group.cpus.first().copied().unwrap_or(0);
+        let unsaid = group.tasks.iter_mut().filter(|task| task.cpu == GroupTask::FIRST_CPU);
+        unsaid.for_each(|task| task.cpu = first);
+    }
+}
+
+impl GroupTask {
+    /// Stands for the first CPU of the group while a description is read; no CPU has that number.
+    const FIRST_CPU: u32 = u32::MAX;
+}
+
+fn unread_group() -> Group {
+    Group {
+        name: "unread".into(),
+        priority: 1,
+        budget: UNREAD,
+        cpus: Vec::new(),
+        cgroup: None,
+        fifo: false,
+        tasks: Vec::new(),
+    }
+}
+
+fn unread_task() -> GroupTask {
+    GroupTask {
+        name: "unread".into(),
+        period: UNREAD,
+        wcet: UNREAD,
+        deadline: UNREAD,
+        jitter: UNREAD,
+        priority: 1,
+        cpu: GroupTask::FIRST_CPU,
+        bound: false,
+    }
+}

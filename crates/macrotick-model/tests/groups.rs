@@ -1,0 +1,90 @@
+//! Groups, in a description.
+
+use macrotick_model::{Duration, Group, GroupTask, Policy, System};
+
+const HEAD: &str = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
+
+fn parse(rest: &str) -> Result<System, String> {
+    System::parse(&format!("{HEAD}{rest}"), "s.yaml").map_err(|errors| errors.to_string())
+}
+
+fn refusal(rest: &str) -> String {
+    parse(rest).expect_err("a mistake")
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let system = parse(
+        "groups:\n  - name: g\n    priority: 7\n    budget: 500us\n    cpus: [1]\n    tasks:\n      \
+         - {name: loop, period: 5ms, wcet: 100us, priority: 9}\n",
+    )
+    .unwrap();
+    let task = GroupTask {
+        name: "loop".into(),
+        period: Duration::from_millis(5),
+        wcet: Duration::from_micros(100),
+        deadline: Duration::from_millis(5),
+        jitter: Duration::ZERO,
+        priority: 9,
+        cpu: 1,
+        bound: false,
+    };
+    let expected = Group {
+        name: "g".into(),
+        priority: 7,
+        budget: Duration::from_micros(500),
+        cpus: vec![1],
+        cgroup: None,
+        fifo: false,
+        tasks: vec![task],
+    };
+    assert_eq!(system.groups, [expected]);
+    assert_eq!(system.server_period, Duration::from_micros(2500));
+    let everywhere = parse("groups:\n  - {name: g, priority: 7, budget: 500us}\n").unwrap();
+    assert_eq!(everywhere.groups[0].cpus, [0, 1]);
+    assert!(!parse("").unwrap().to_yaml().contains("group"));
+}
+
+#[test]
+fn loads_run_in_groups() {
+    let group = "groups:\n  - {name: g, priority: 7, budget: 500us, fifo: true}\n";
+    let system = parse(&format!("{group}background:\n  - {{name: l, load: hog, group: g, fifo: 5}}\n")).unwrap();
+    assert_eq!((system.background[0].group.as_deref(), system.background[0].policy), (Some("g"), Policy::Fifo(5)));
+    assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
+    let other = refusal(&format!("{group}background:\n  - {{name: l, load: hog, group: h}}\n"));
+    assert!(other.contains("no group is named `h`") && other.contains("did you mean `g`?"), "{other}");
+    let group = group.replace(", fifo: true", "");
+    let refused = refusal(&format!("{group}background:\n  - {{name: l, load: hog, group: g, fifo: 5}}\n"));
+    assert!(refused.contains("has SCHED_FIFO, which group `g` does not take"), "{refused}");
+}
+
+#[test]
+fn mistakes_are_told_at_their_place() {
+    let group = |keys: &str| refusal(&format!("groups:\n  - {{name: g, {keys}}}\n"));
+    for (keys, expected) in [
+        ("priority: 7", "group `g` has no `budget`"),
+        ("budget: 1ms", "group `g` has no `priority`"),
+        ("priority: 100, budget: 1ms", "priority 100 is out of range: 1 to 99"),
+        ("priority: 7, budget: 3ms", "budget 3ms is longer than the server period 2500us"),
+        ("priority: 7, budget: 5us", "budget 5us is shorter than 10us"),
+        ("priority: 7, budget: 1500ns", "budget 1500ns is shorter than 10us"),
+        ("priority: 7, budget: 100500ns", "budget 100500ns is no whole number of microseconds"),
+        ("priority: 7, budget: 1ms, cpus: [2]", "CPU 2 is not among the system's CPUs (0, 1)"),
+        ("priority: 7, budget: 1ms, cpu: 1", "unknown key `cpu` in a group"),
+        (
+            "priority: 7, budget: 1ms, cpus: [1], tasks: [{name: t, period: 5ms, wcet: 1ms, priority: 1, cpu: 0}]",
+            "CPU 0 is not among those of group `g`",
+        ),
+        (
+            "priority: 7, budget: 1ms, tasks: [{name: t, period: 6ms, wcet: 1ms, priority: 1, bound: true}]",
+            "a bound task arrives at refills: 6ms is no multiple of 2500us",
+        ),
+    ] {
+        let told = group(keys);
+        assert!(told.contains(expected) && told.contains("s.yaml:"), "{keys}: {told}");
+    }
+    let twice = refusal("groups:\n  - {name: g, priority: 7, budget: 1ms}\n  - {name: h, priority: 7, budget: 1ms}\n");
+    assert!(twice.contains("group `g` has priority 7 already"), "{twice}");
+    let period = refusal("server-period: 2s\n");
+    assert!(period.contains("server-period 2s is out of range: 100us to 1s"), "{period}");
+}

@@ -1,0 +1,134 @@
+//! The groups of a run under the backend `kernel`: their control groups, budgets and priorities, and what they have had.
+
+use std::fs::{self, File};
+
+use macrotick_model::{Duration, GroupObservation, System};
+
+use crate::cgroup::{Controller, Group, Owner};
+use crate::error::NodeError;
+
+const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
+
+/// The control groups of all groups, in the order of the system. Dropping them takes the budgets back.
+pub struct Groups {
+    groups: Vec<Group>,
+    before: Vec<GroupObservation>,
+    _controller: Controller,
+}
+
+impl Groups {
+    /// Gives all groups their budgets; a table that there is, is installed. `None`: the system has no group.
+    pub fn prepare(system: &System) -> Result<Option<Groups>, NodeError> {
+        let Some(first) = system.groups.first() else { return Ok(None) };
+        let controller = Controller::enable(&Owner::Group(first.name.clone()))?;
+        let open =
+            |group: &macrotick_model::Group| Group::open(Owner::Group(group.name.clone()), group.cgroup.as_deref());
+        let groups = system.groups.iter().map(open).collect::<Result<Vec<Group>, NodeError>>()?;
+        set_period(system.server_period)?;
+        for (group, wanted) in groups.iter().zip(&system.groups) {
+            give(group, wanted)?;
+        }
+        Ok(Some(Groups { groups, before: Vec::new(), _controller: controller }))
+    }
+
+    /// For a process that is to be in a group: what to write to before it executes its program.
+    pub fn entrance(&self, group: &str) -> Result<Option<File>, NodeError> {
+        self.groups.iter().find(|one| one.name() == group).map(Group::entrance).transpose()
+    }
+
+    /// What is received from now on counts.
+    pub fn begin(&mut self) -> Result<(), NodeError> {
+        self.before = self.read()?;
+        Ok(())
+    }
+
+    /// What the groups have had since [`Groups::begin`].
+    pub fn observe(&self) -> Result<Vec<GroupObservation>, NodeError> {
+        Ok(self.read()?.into_iter().zip(&self.before).map(|(now, before)| since(now, before)).collect())
+    }
+
+    fn read(&self) -> Result<Vec<GroupObservation>, NodeError> {
+        let observe = |group: &Group| {
+            let text = group.read("cpu.ds.stat")?;
+            let unreadable = || NodeError::group_file(group.owner(), "understand", "cpu.ds.stat".as_ref());
+            parse(group.name(), &text).ok_or_else(|| unreadable()(std::io::ErrorKind::InvalidData.into()))
+        };
+        self.groups.iter().map(observe).collect()
+    }
+}
+
+/// In microseconds; writing what it is already is no change.
+fn set_period(wanted: Duration) -> Result<(), NodeError> {
+    let failed = NodeError::system("reading or writing kernel.sched_ds_period_us");
+    let text = fs::read_to_string(PERIOD).map_err(&failed)?;
+    let now = Duration::from_micros(text.trim().parse().unwrap_or(0));
+    if now == wanted {
+        return Ok(());
+    }
+    match fs::write(PERIOD, microseconds(wanted)) {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(NodeError::ServerPeriod { wanted, now }),
+        other => other.map_err(failed),
+    }
+}
+
+fn microseconds(length: Duration) -> String {
+    (length.as_nanos() / 1000).to_string()
+}
+
+fn give(group: &Group, wanted: &macrotick_model::Group) -> Result<(), NodeError> {
+    group.write("cpu.ds.priority", &wanted.priority.to_string())?;
+    group.write("cpu.ds.fifo", if wanted.fifo { "1" } else { "0" })?;
+    let cpus: Vec<String> = wanted.cpus.iter().map(u32::to_string).collect();
+    let text = format!("{}={}", cpus.join(","), microseconds(wanted.budget));
+    match group.write("cpu.ds.budget", &text) {
+        Err(NodeError::GroupFile { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
+            Err(NodeError::NoRoom { owner: group.owner().clone(), budget: wanted.budget })
+        }
+        other => other,
+    }
+}
+
+/// Lines `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.
+fn parse(name: &str, text: &str) -> Option<GroupObservation> {
+    let mut sum = GroupObservation { name: name.into(), ..Default::default() };
+    for line in text.lines() {
+        let value = |key: &str| -> Option<u64> {
+            let word = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))?;
+            word.parse().ok()
+        };
+        sum.usage_ns += value("usage_usec")? * 1000;
+        sum.refills += value("refills")?;
+        sum.exhaustions += value("exhaustions")?;
+        sum.throttled_ns += value("throttled_usec")? * 1000;
+    }
+    Some(sum)
+}
+
+fn since(now: GroupObservation, before: &GroupObservation) -> GroupObservation {
+    GroupObservation {
+        usage_ns: now.usage_ns.saturating_sub(before.usage_ns),
+        refills: now.refills.saturating_sub(before.refills),
+        exhaustions: now.exhaustions.saturating_sub(before.exhaustions),
+        throttled_ns: now.throttled_ns.saturating_sub(before.throttled_ns),
+        name: now.name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_cpus_have_had_is_summed() {
+        let text = "cpu0 usage_usec=10 refills=2 exhaustions=1 throttled_usec=7\n\
+                    cpu2 usage_usec=5 refills=1 exhaustions=0 throttled_usec=0\n";
+        let sum = parse("g", text).unwrap();
+        let expected =
+            GroupObservation { name: "g".into(), usage_ns: 15_000, refills: 3, exhaustions: 1, throttled_ns: 7000 };
+        assert_eq!(sum, expected);
+        assert_eq!(parse("g", "cpu0 usage_usec=x\n"), None);
+        let later = GroupObservation { usage_ns: 20_000, refills: 4, ..expected.clone() };
+        let difference = since(later, &expected);
+        assert_eq!((difference.usage_ns, difference.refills, difference.exhaustions), (5000, 1, 0));
+    }
+}

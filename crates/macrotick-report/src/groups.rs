@@ -1,0 +1,62 @@
+//! What is said of groups: what they had, held against their budgets.
+
+use macrotick_model::{Group, Observation};
+use serde::Serialize;
+
+/// What is said of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupReport {
+    /// The group's name.
+    pub name: String,
+    /// Its CPUs.
+    pub cpus: Vec<u32>,
+    /// The group priority.
+    pub priority: u32,
+    /// The server period, in nanoseconds.
+    pub period_ns: i64,
+    /// The budget in each server period, on each CPU, in nanoseconds.
+    pub budget_ns: i64,
+    /// What it had; `None`: nothing served it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub had: Option<GroupUse>,
+}
+
+/// The processor time of a group in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupUse {
+    /// Charged to it, in nanoseconds.
+    pub usage_ns: u64,
+    /// The same as a share of the budgets of the run, in thousandths, rounded down.
+    pub permille_of_budget: i64,
+    /// How often its budget was used up.
+    pub exhaustions: u64,
+    /// How long ready threads of it had to wait for a refill, in nanoseconds.
+    pub throttled_ns: u64,
+}
+
+/// All groups, in the order of the system.
+pub(crate) fn reports(observation: &Observation) -> Vec<GroupReport> {
+    observation.plan.system.groups.iter().map(|group| report(observation, group)).collect()
+}
+
+fn report(observation: &Observation, group: &Group) -> GroupReport {
+    let period = observation.plan.system.server_period.as_nanos();
+    let record = observation.groups.iter().find(|record| record.name == group.name);
+    let budgets =
+        i128::from(group.budget.as_nanos()) * group.cpus.len() as i128 * i128::from(observation.duration.as_nanos())
+            / i128::from(period).max(1);
+    let had = record.map(|record| GroupUse {
+        usage_ns: record.usage_ns,
+        permille_of_budget: (i128::from(record.usage_ns) * 1000 / budgets.max(1)) as i64,
+        exhaustions: record.exhaustions,
+        throttled_ns: record.throttled_ns,
+    });
+    GroupReport {
+        name: group.name.clone(),
+        cpus: group.cpus.clone(),
+        priority: group.priority,
+        period_ns: period,
+        budget_ns: group.budget.as_nanos(),
+        had,
+    }
+}
