@@ -20,7 +20,7 @@ fn examples_of_the_reference_are_valid() {
         if !block.starts_with("system:") {
             source += "system: doc\n";
         }
-        if !block.contains("tasks:\n") {
+        if !format!("\n{block}").contains("\ntasks:\n") {
             source += TASKS;
         }
         source += block;
