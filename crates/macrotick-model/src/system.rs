@@ -437,7 +437,7 @@ pub struct Background {
     /// The pool that it runs in; then it has neither a CPU nor a policy but `SCHED_OTHER` of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The group that it runs in; likewise.
+    /// The group that it runs in; under `SCHED_FIFO` only if the group takes that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The network namespace that its processes are in; `None`: the host's.

@@ -92,6 +92,27 @@ impl Gate {
     }
 }
 
+/// Gives the caller a policy, and a priority where that has any, else 0.
+pub fn set_policy(policy: u32, priority: u32) -> Result<(), String> {
+    /// `struct sched_attr`, as first published.
+    #[repr(C)]
+    #[derive(Default)]
+    struct SchedAttr {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        times: [u64; 3],
+    }
+    let attr = SchedAttr { size: size_of::<SchedAttr>() as u32, policy, priority, ..Default::default() };
+    // SAFETY: reads one structure.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) } {
+        0 => Ok(()),
+        _ => Err(last_error("sched_setattr")),
+    }
+}
+
 /// A number among a verb's words.
 pub fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
     word.parse().map_err(|_| format!("`{word}` is no number"))

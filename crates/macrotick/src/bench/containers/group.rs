@@ -4,7 +4,7 @@ use std::fs;
 
 use macrotick_uapi::SCHED_DS;
 
-use crate::bench::process::last_error;
+use crate::bench::process::set_policy;
 
 const ROOT: &str = "/sys/fs/cgroup";
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
@@ -27,27 +27,6 @@ pub fn make(name: &str, budget_us: u32, priority: u32) -> Result<(), String> {
 pub fn enter(name: &str, priority: u32) -> Result<(), String> {
     write(&format!("{ROOT}/{name}/cgroup.procs"), "0")?;
     set_policy(SCHED_DS, priority)
-}
-
-/// Gives the caller a policy that has priorities.
-pub fn set_policy(policy: u32, priority: u32) -> Result<(), String> {
-    /// `struct sched_attr`, as first published.
-    #[repr(C)]
-    #[derive(Default)]
-    struct SchedAttr {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        times: [u64; 3],
-    }
-    let attr = SchedAttr { size: size_of::<SchedAttr>() as u32, policy, priority, ..Default::default() };
-    // SAFETY: reads one structure.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) } {
-        0 => Ok(()),
-        _ => Err(last_error("sched_setattr")),
-    }
 }
 
 fn write(path: &str, text: &str) -> Result<(), String> {

@@ -8,7 +8,7 @@ use super::group;
 use super::population::{Population, Thread};
 use super::yields::{Load, Policy, Request};
 use crate::bench::process;
-use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, switch, Board};
+use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, sleep_until, switch, Board};
 use crate::bench::timershield::hostile;
 
 /// Hidden verbs of this program.
@@ -105,7 +105,7 @@ fn count(request: &Request) -> Result<(), String> {
             lock_memory()?;
             match policy {
                 Policy::Ds => group::enter(&name, 50)?,
-                Policy::Fifo => group::set_policy(libc::SCHED_FIFO as u32, 50)?,
+                Policy::Fifo => process::set_policy(libc::SCHED_FIFO as u32, 50)?,
             }
             let zero = board.join();
             sleep_until(zero);
@@ -209,10 +209,4 @@ fn write_files(board: &'static Board) -> Result<(), String> {
         unsafe { libc::sync() };
         std::fs::remove_file("/tmp/load").map_err(failed)?;
     }
-}
-
-fn sleep_until(at_ns: u64) {
-    let until = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as _, tv_nsec: (at_ns % 1_000_000_000) as _ };
-    // SAFETY: reads one timespec.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) };
 }

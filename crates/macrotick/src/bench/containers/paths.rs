@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use macrotick_lab::Symbols;
 
-use crate::bench::trail::return_from;
+use crate::bench::trail::{callbacks_of, return_from};
 
 /// The interrupt's first instruction.
 pub const INTERRUPT: &str = "asm_sysvec_apic_timer_interrupt";
@@ -16,7 +16,6 @@ const HANDLER: &str = "mt_ds_timer_fn";
 const OPEN: &str = "open_server";
 const SCHEDULE: &str = "__schedule";
 const SWITCH: &str = "__switch_to_asm";
-const CALLBACKS: [&str; 5] = ["balance", "pick_next_task", "pick_task", "put_prev_task", "set_next_task"];
 const CLASSES: [&str; 7] = ["stop", "macrotick", OWN, "dl", "rt", "fair", "idle"];
 const OWN: &str = "macrotick_ds";
 
@@ -53,10 +52,6 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// `Err` names the function that the kernel lacks.
     pub fn new(symbols: &'a Symbols) -> Result<Reader<'a>, &'static str> {
-        let callbacks_of = |classes: &[&str]| -> HashSet<u64> {
-            let names = CALLBACKS.iter().flat_map(|call| classes.iter().map(move |class| format!("{call}_{class}")));
-            names.filter_map(|name| symbols.address(&name)).collect()
-        };
         let address = |name: &'static str| symbols.address(name).ok_or(name);
         Ok(Reader {
             symbols,
@@ -65,8 +60,8 @@ impl<'a> Reader<'a> {
             schedule: address(SCHEDULE)?,
             switch: address(SWITCH)?,
             pick: address(PICK)?,
-            callbacks: callbacks_of(&CLASSES),
-            own: callbacks_of(&[OWN]),
+            callbacks: callbacks_of(symbols, &CLASSES),
+            own: callbacks_of(symbols, &[OWN]),
         })
     }
 

@@ -141,21 +141,8 @@ fn member(device: &Device, index: u32, population: Population, board: &Board) ->
 
 /// Uses every window to its end.
 fn overrun(board: &Board) -> String {
-    /// `struct sched_attr`, as first published.
-    #[repr(C)]
-    #[derive(Default)]
-    struct SchedAttr {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        times: [u64; 3],
-    }
-    let attr = SchedAttr { size: size_of::<SchedAttr>() as u32, policy: abi::SCHED_TT, ..Default::default() };
-    // SAFETY: reads one structure.
-    if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) } != 0 {
-        return process::last_error("sched_setattr");
+    if let Err(reason) = process::set_policy(abi::SCHED_TT, 0) {
+        return reason;
     }
     board.runs.wait();
     never_wait()

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use macrotick_lab::Symbols;
 
-use crate::bench::trail::return_from;
+use crate::bench::trail::{callbacks_of, return_from};
 
 /// The interrupt's first instruction.
 pub const ENTRY: &str = "asm_sysvec_apic_timer_interrupt";
@@ -12,8 +12,6 @@ pub const ENTRY: &str = "asm_sysvec_apic_timer_interrupt";
 pub const HANDLER: &str = "mt_timer_fn";
 const SCHEDULE: &str = "__schedule";
 const SWITCH: &str = "__switch_to_asm";
-/// The scheduler core picks by asking the classes, in the order of precedence.
-const CALLBACKS: [&str; 5] = ["balance", "pick_next_task", "pick_task", "put_prev_task", "set_next_task"];
 const CLASSES: [&str; 6] = ["stop", OWN, "dl", "rt", "fair", "idle"];
 const OWN: &str = "macrotick";
 
@@ -70,10 +68,6 @@ pub struct Splitter<'a> {
 impl<'a> Splitter<'a> {
     /// `Err` names the function that the kernel lacks.
     pub fn new(symbols: &'a Symbols) -> Result<Splitter<'a>, &'static str> {
-        let callbacks_of = |classes: &[&str]| -> HashSet<u64> {
-            let names = CALLBACKS.iter().flat_map(|call| classes.iter().map(move |class| format!("{call}_{class}")));
-            names.filter_map(|name| symbols.address(&name)).collect()
-        };
         let address = |name: &'static str| symbols.address(name).ok_or(name);
         Ok(Splitter {
             symbols,
@@ -81,8 +75,8 @@ impl<'a> Splitter<'a> {
             handler: address(HANDLER)?,
             schedule: address(SCHEDULE)?,
             switch: address(SWITCH)?,
-            callbacks: callbacks_of(&CLASSES),
-            own: callbacks_of(&[OWN]),
+            callbacks: callbacks_of(symbols, &CLASSES),
+            own: callbacks_of(symbols, &[OWN]),
             puts: address("put_prev_task_macrotick")?,
             sets: address("set_next_task_macrotick")?,
         })
