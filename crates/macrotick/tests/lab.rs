@@ -665,9 +665,10 @@ fn run_pool(name: &str, change: fn(String) -> String) -> (i32, Observation) {
     (code, Observation::from_json(&text, "observation.json").unwrap())
 }
 
-/// How long the threads of the pool called `who` ran outside its windows, give or take 10 us at each boundary.
+/// How long the threads of the pool called `who` ran outside its windows, give or take 20 us at each boundary: an
+/// interrupt that begins just before a window's end is finished first, and where that happens differs from build to build.
 fn outside(observation: &Observation, who: &str) -> i64 {
-    const TOLERANCE: i64 = 10_000;
+    const TOLERANCE: i64 = 20_000;
     let cycle = observation.plan.cycle.as_nanos();
     let windows = observation.plan.tables[0].windows.iter().filter(|window| window.task == "third-party");
     let windows: Vec<(i64, i64)> =
