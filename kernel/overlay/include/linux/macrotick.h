@@ -42,6 +42,7 @@ enum macrotick_thread_state {
  */
 struct macrotick_ds {
 	struct mt_group		*group;		/* with a reference; NULL: it is not in the class */
+	struct mt_group		*assigned;	/* of a kernel thread, with a reference: see ds_kthreads.c */
 	struct mt_group		*wanted;	/* what it is to be, within one change; no reference */
 	struct mt_server	*server;	/* while queued */
 	struct list_head	ready;		/* in the server's queue of its priority, or parked, or urgent */

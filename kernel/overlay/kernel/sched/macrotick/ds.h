@@ -6,6 +6,7 @@
  * ds_class.c   the scheduling class, between that of windows and deadline
  * ds_inherit.c which group's budget serves a thread
  * ds_group.c   the files of the cpu controller, admission
+ * ds_kthreads.c kernel threads in a group
  *
  * A control group with a budget is a group here, and has a server on each CPU.
  * All budgets are refilled at the same instants, the multiples of one period
@@ -122,6 +123,13 @@ bool mt_ds_settle(struct rq *rq);
 void mt_ds_watch_here(struct mt_ds_cpu *c, struct task_struct *p, bool stray);
 bool mt_ds_watches(const struct mt_ds_cpu *c);
 void mt_ds_forget(struct task_struct *p);
+
+/* ds_kthreads.c */
+int mt_ds_assign(struct mt_group *group, pid_t tid);
+void mt_ds_dismiss(struct mt_group *group);
+void mt_ds_refresh_assigned(const struct mt_group *group);
+void mt_ds_exit(struct task_struct *p);
+void mt_ds_show_assigned(struct seq_file *file, const struct mt_group *group);
 
 /* ds_group.c */
 struct mt_group *mt_ds_group_of(struct task_struct *p);

@@ -6,6 +6,7 @@
  *			"CPULIST=BUDGET ..." and none on the others
  * cpu.ds.priority	1 to 99; the greater one comes first
  * cpu.ds.fifo		1: SCHED_FIFO and SCHED_RR mean SCHED_DS in it
+ * cpu.ds.kthreads	kernel threads in it, wherever their control group is
  * cpu.ds.stat		what became of it, by CPU
  *
  * The nearest group on the way up that has a budget serves a thread. Budgets,
@@ -37,8 +38,11 @@ void mt_group_put(struct mt_group *group)
 /* The group whose budget a thread has, or NULL. Under its run queue's lock or p->pi_lock. */
 struct mt_group *mt_ds_group_of(struct task_struct *p)
 {
+	struct mt_group *assigned = p->macrotick.ds.assigned;
 	struct task_group *tg;
 
+	if (unlikely(assigned))
+		return READ_ONCE(assigned->nr_budgets) ? assigned : NULL;
 	for (tg = task_group(p); tg; tg = tg->parent) {
 		struct mt_group *group = READ_ONCE(tg->macrotick_group);
 
@@ -214,6 +218,7 @@ void macrotick_group_released(struct task_group *tg)
 		apply(group, NULL);
 	}
 	tg->macrotick_group = NULL;
+	mt_ds_dismiss(group);
 	mt_group_put(group);
 }
 
@@ -281,6 +286,7 @@ static ssize_t budget_write(struct kernfs_open_file *of, char *buf, size_t lengt
 	if (err)
 		return err;
 	refresh_subtree(of_css(of));
+	mt_ds_refresh_assigned(css_tg(of_css(of))->macrotick_group);
 	return length;
 }
 
@@ -397,6 +403,7 @@ static ssize_t fifo_write(struct kernfs_open_file *of, char *buf, size_t length,
 	if (err)
 		return err;
 	refresh_subtree(of_css(of));
+	mt_ds_refresh_assigned(css_tg(of_css(of))->macrotick_group);
 	return length;
 }
 
@@ -405,6 +412,39 @@ static u64 fifo_read(struct cgroup_subsys_state *css, struct cftype *type)
 	const struct mt_group *group = READ_ONCE(css_tg(css)->macrotick_group);
 
 	return group && READ_ONCE(group->takes_fifo);
+}
+
+static int assign(struct task_group *tg, pid_t tid)
+{
+	struct mt_group *group;
+
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_ds_mutex);
+	group = group_for(tg);
+	if (!group)
+		return -ENOMEM;
+	/* It may end before there is a budget. */
+	static_branch_enable_cpuslocked(&macrotick_ds_used);
+	return mt_ds_assign(group, tid);
+}
+
+static ssize_t kthreads_write(struct kernfs_open_file *of, char *buf, size_t length, loff_t offset)
+{
+	pid_t tid;
+	int err;
+
+	if (!may_write(of))
+		return -EPERM;
+	if (kstrtoint(strstrip(buf), 10, &tid) || !tid || tid == INT_MIN)
+		return -EINVAL;
+	err = assign(css_tg(of_css(of)), tid);
+	return err ?: length;
+}
+
+static int kthreads_show(struct seq_file *file, void *unused)
+{
+	mt_ds_show_assigned(file, READ_ONCE(css_tg(seq_css(file))->macrotick_group));
+	return 0;
 }
 
 static void show_server(struct seq_file *file, unsigned int cpu, const struct mt_server *server)
@@ -455,6 +495,12 @@ static struct cftype mt_ds_files[] = {
 		.flags		= CFTYPE_NOT_ON_ROOT,
 		.read_u64	= fifo_read,
 		.write		= fifo_write,
+	},
+	{
+		.name		= "ds.kthreads",
+		.flags		= CFTYPE_NOT_ON_ROOT,
+		.seq_show	= kthreads_show,
+		.write		= kthreads_write,
 	},
 	{
 		.name		= "ds.stat",

@@ -434,6 +434,8 @@ void macrotick_exit_task(struct task_struct *p)
 	struct rq_flags rf;
 	struct rq *rq;
 
+	if (static_branch_unlikely(&macrotick_ds_used))
+		mt_ds_exit(p);
 	if (!static_branch_unlikely(&macrotick_installed))
 		return;
 	/* Whoever binds it is either done or, after this, sees PF_EXITING. */

@@ -237,7 +237,8 @@ impl Caller {
     /// Budgets are microseconds, of the 2500 of a period, on all CPUs or on one.
     fn change_budget(&mut self) -> Check {
         let group = self.group();
-        match self.random.below(10) {
+        match self.random.below(11) {
+            10 => self.assign_kernel_thread(&group),
             9 => group.set("cpu.ds.fifo", self.random.pick::<&str>(&["0", "1"])),
             0 => group.set("cpu.ds.priority", &(1 + self.random.below(4)).to_string()),
             1 => group.get("cpu.ds.stat").and(group.get("cpu.ds.budget")).map(drop),
@@ -254,9 +255,20 @@ impl Caller {
         }
     }
 
+    /// Or somebody who is none, or none any longer.
+    fn assign_kernel_thread(&mut self, group: &Group) -> Check {
+        let whom = if self.random.below(4) == 0 { self.somebody() } else { self.shared.kernel_thread };
+        let sign = *self.random.pick(&["", "", "-"]);
+        group.set("cpu.ds.kthreads", &format!("{sign}{whom}")).and(group.get("cpu.ds.kthreads").map(drop))
+    }
+
     /// Where somebody's group has a budget.
     fn be_served(&mut self) -> Check {
-        let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
+        let whom = match self.random.below(8) {
+            0..=3 => 0,
+            4..=6 => self.somebody(),
+            _ => self.shared.kernel_thread,
+        };
         let flags = if self.random.below(8) == 0 { sys::RESET_ON_FORK } else { 0 };
         let attr = SchedAttr { priority: 1 + self.random.below(99) as u32, flags, ..SchedAttr::policy(SCHED_DS) };
         sys::set_sched(whom, attr).explain("SCHED_DS")
