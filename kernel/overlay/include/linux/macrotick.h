@@ -49,8 +49,9 @@ struct macrotick_ds {
 	struct list_head	contends;	/* in the server's contenders */
 	struct list_head	watched;	/* see mt_ds_watch_lock */
 	u8			prio;		/* while ready: the queue */
+	u8			rank;		/* while urgent: its place among the groups' priorities */
 	bool			linked;		/* in a queue of the server */
-	bool			urgent;		/* served without budget: it was offered a lock */
+	bool			urgent;		/* served on credit: it was offered a lock */
 	bool			parked;		/* to be urgent, once its lock is free */
 	bool			contending;
 	bool			is_watched;

@@ -55,7 +55,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_of_a_softirq", kernel_threads::of_a_softirq).punctual(),
     Scenario::new("group_of_kernel_threads", kernel_threads::come_and_go),
     Scenario::new("group_of_an_interrupt", kernel_threads::of_an_interrupt),
-    Scenario::new("group_of_kernel_threads_off_line", kernel_threads::off_line).on(2),
+    Scenario::new("group_of_kernel_threads_off_line", kernel_threads::off_line).on(2).within(60_000),
     Scenario::new("group_storm_files", || storm::storm(&[files, pipes], 4)).within(60_000),
     Scenario::new("group_storm_mixed", || storm::storm(&[network, memory, processes], 4)).within(60_000),
     Scenario::new("full_group_storm", || storm::storm(&[files, pipes, memory, shared_memory, network, processes], 60))

@@ -38,6 +38,7 @@ struct mt_server {
 	unsigned int		priority;	/* its group's */
 	u64			budget;		/* ns per period; zero: it serves nobody */
 	s64			left;
+	u64			debt;		/* used on credit, and not yet paid */
 	bool			open;		/* something is left */
 	bool			touched;	/* it must be refilled: in its CPU's touched */
 	unsigned int		nr_ready;
@@ -71,7 +72,7 @@ struct mt_ds_cpu {
 	struct list_head	order[MT_GROUP_PRIOS];
 	struct list_head	servers;	/* all with a budget */
 	struct list_head	touched;
-	struct list_head	urgent;		/* threads that are served in any case */
+	struct list_head	urgent;		/* threads that are served on credit, in the order of their ranks */
 	struct list_head	parked;
 	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
 	struct mt_server	*charged;	/* whose thread runs */
@@ -108,6 +109,7 @@ struct task_struct *mt_ds_first(const struct mt_ds_cpu *c);
 void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, bool head);
 void mt_ds_unlink(struct rq *rq, struct task_struct *p);
 void mt_ds_requeue(struct task_struct *p);
+void mt_ds_rank_again(struct rq *rq);
 void mt_ds_begin(struct rq *rq, struct task_struct *p);
 void mt_ds_end(struct rq *rq, struct task_struct *p);
 void mt_ds_account(struct rq *rq);

@@ -39,8 +39,11 @@ static int balance_macrotick_ds(struct rq *rq, struct task_struct *prev, struct 
 	return mt_ds_is_ready(mt_ds_cpu_of(rq));
 }
 
+/* Who sleeps now may wait for a lock that somebody was offered who is less important. */
 static struct task_struct *pick_task_macrotick_ds(struct rq *rq)
 {
+	if (unlikely(!list_empty(&mt_ds_cpu_of(rq)->urgent) && rq->curr->pi_blocked_on))
+		mt_ds_rank_again(rq);
 	return mt_ds_first(mt_ds_cpu_of(rq));
 }
 

@@ -9,6 +9,13 @@
  *
  * A refill first charges what runs for the time until then, and lets whatever
  * was used in excess go: it never charges the old period to the new budget.
+ *
+ * Who is offered a lock takes it when it runs, and keeps all others from it
+ * until then. So a thread whose server is closed is served on credit until it
+ * has taken its lock. It does so at the priority of its group, or that of the
+ * most important one that waits for the same lock; and the server pays, as far
+ * as it can, out of the next budget. Else the threads of a group could have
+ * time, and keep it from others, by handing a lock to each other.
  */
 #include "ds.h"
 
@@ -59,11 +66,14 @@ static struct task_struct *first_of(const struct mt_server *server)
  */
 struct task_struct *mt_ds_first(const struct mt_ds_cpu *c)
 {
-	unsigned int i;
+	struct task_struct *urgent;
+	unsigned int i = find_first_bit(c->prios, MT_GROUP_PRIOS);
 
-	if (unlikely(!list_empty(&c->urgent)))
-		return list_first_entry(&c->urgent, struct task_struct, macrotick.ds.ready);
-	i = find_first_bit(c->prios, MT_GROUP_PRIOS);
+	if (unlikely(!list_empty(&c->urgent))) {
+		urgent = list_first_entry(&c->urgent, struct task_struct, macrotick.ds.ready);
+		if (i == MT_GROUP_PRIOS || urgent->macrotick.ds.rank >= MT_GROUP_MAX_PRIO - i)
+			return urgent;
+	}
 	if (i == MT_GROUP_PRIOS)
 		return NULL;
 	return first_of(list_first_entry(&c->order[i], struct mt_server, order));
@@ -187,16 +197,67 @@ static void remove_ready(struct rq *rq, struct task_struct *p)
 		sub_nr_running(rq, 1);
 }
 
-static void set_aside(struct rq *rq, struct task_struct *p, bool urgent)
+/* A waiter's place among the groups: whoever is in none of them, and not below them, is before all. */
+static unsigned int rank_of_waiter(struct task_struct *p)
+{
+	struct mt_group *group = READ_ONCE(p->macrotick.ds.group);
+
+	if (group)
+		return READ_ONCE(group->priority);
+	return p->prio < 0 ? MT_GROUP_MAX_PRIO : 0;
+}
+
+/* So many waiters are looked at, the first ones. */
+#define MT_DS_WAITERS_MAX	16
+
+/*
+ * The most important one that waits for the lock that a thread was offered.
+ * The lock's own lock comes before the run queue's: if it is taken, the next
+ * look will do.
+ */
+static unsigned int rank_of(struct mt_server *server, struct task_struct *p)
+{
+	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
+	unsigned int n = 0, rank = server->priority;
+	struct rt_mutex_base *lock;
+	struct rb_node *node;
+
+	lock = waiter ? waiter->lock : NULL;
+	if (!lock || !raw_spin_trylock(&lock->wait_lock))
+		return rank;
+	for (node = rb_first_cached(&lock->waiters); node && n < MT_DS_WAITERS_MAX; node = rb_next(node), n++)
+		rank = max(rank, rank_of_waiter(rb_entry(node, struct rt_mutex_waiter, tree.entry)->task));
+	raw_spin_unlock(&lock->wait_lock);
+	return rank;
+}
+
+/* Behind those of its rank. */
+static void add_urgent(struct mt_ds_cpu *c, struct task_struct *p)
+{
+	struct list_head *place;
+
+	list_for_each(place, &c->urgent) {
+		if (list_entry(place, struct task_struct, macrotick.ds.ready)->macrotick.ds.rank < p->macrotick.ds.rank)
+			break;
+	}
+	list_add_tail(&p->macrotick.ds.ready, place);
+}
+
+/* @rank: of an urgent one; zero: it is parked. */
+static void set_aside(struct rq *rq, struct task_struct *p, unsigned int rank)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
-	ds->urgent = urgent;
-	ds->parked = !urgent;
-	list_add_tail(&ds->ready, urgent ? &c->urgent : &c->parked);
-	if (urgent)
+	ds->urgent = rank;
+	ds->parked = !rank;
+	ds->rank = rank;
+	if (rank) {
+		add_urgent(c, p);
 		add_nr_running(rq, 1);
+	} else {
+		list_add_tail(&ds->ready, &c->parked);
+	}
 }
 
 static void take_back(struct rq *rq, struct task_struct *p)
@@ -211,10 +272,9 @@ static void take_back(struct rq *rq, struct task_struct *p)
 }
 
 /*
- * Who was offered a lock takes it when it runs, and keeps all others from it
- * until then: it is served although its server is closed. It must not use that
- * time to spin for a lock that somebody owns. That is seen on the thread's own
- * CPU only, where it does not run meanwhile, and what it waits on stays.
+ * Who was offered a lock is urgent. It must not use that time to spin for a
+ * lock that somebody owns. That is seen on the thread's own CPU only, where it
+ * does not run meanwhile, and what it waits on stays.
  */
 static void place_contender(struct rq *rq, struct task_struct *p)
 {
@@ -222,10 +282,22 @@ static void place_contender(struct rq *rq, struct task_struct *p)
 
 	if (!waiter)
 		add_ready(rq, p, false);
-	else if (cpu_of(rq) == smp_processor_id())
-		set_aside(rq, p, !rt_mutex_owner(waiter->lock));
+	else if (cpu_of(rq) != smp_processor_id())
+		set_aside(rq, p, p->macrotick.ds.server->priority);
 	else
-		set_aside(rq, p, true);
+		set_aside(rq, p, rt_mutex_owner(waiter->lock) ? 0 : rank_of(p->macrotick.ds.server, p));
+}
+
+/* What runs on credit here has taken its lock: its time is over. */
+static void end_credit(struct rq *rq)
+{
+	struct task_struct *curr = rq->curr;
+
+	if (!curr->macrotick.ds.urgent || curr->pi_blocked_on || cpu_of(rq) != smp_processor_id())
+		return;
+	take_back(rq, curr);
+	add_ready(rq, curr, false);
+	resched_curr(rq);
 }
 
 static void poll_soon(struct mt_ds_cpu *c)
@@ -246,6 +318,15 @@ static void look_at_list(struct rq *rq, struct list_head *list)
 		take_back(rq, p);
 		place_contender(rq, p);
 	}
+}
+
+/**
+ * mt_ds_rank_again - somebody may wait for a lock that another thread was offered
+ * @rq: this CPU's run queue, locked
+ */
+void mt_ds_rank_again(struct rq *rq)
+{
+	look_at_list(rq, &mt_ds_cpu_of(rq)->urgent);
 }
 
 /* Lock's offers that were taken, or withdrawn, count no longer. */
@@ -326,6 +407,8 @@ static void charge(struct rq *rq, struct mt_server *server, u64 delta)
 {
 	server->usage += delta;
 	server->left -= delta;
+	if (unlikely(rq->curr->macrotick.ds.urgent))
+		server->debt += delta;
 	if (server->left > 0 || !server->open)
 		return;
 	server->exhaustions++;
@@ -357,10 +440,21 @@ static void forget_refill(struct mt_server *server)
 	list_del(&server->refill);
 }
 
+/* Something is always left: it opens at every refill. */
+static void pay_debt(struct mt_server *server)
+{
+	u64 paid = min_t(u64, server->debt, server->budget - min_t(u64, server->budget, MT_DS_MIN_NS));
+
+	server->debt -= paid;
+	server->left -= paid;
+}
+
 static void refill_one(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
 	server->touched = false;
 	server->left = server->budget;
+	if (unlikely(server->debt))
+		pay_debt(server);
 	server->refills++;
 	if (!server->open)
 		open_server(rq, c, server, now);
@@ -457,6 +551,8 @@ void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, 
 		add_ready(rq, p, head);
 		return;
 	}
+	mt_ds_account(rq);
+	end_credit(rq);
 	place_contender(rq, p);
 	poll_soon(mt_ds_cpu_of(rq));
 	rearm(mt_ds_cpu_of(rq));
@@ -564,6 +660,8 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 	else if (!budget && server->budget)
 		list_del(&server->node);
 	server->left = budget ? server->left + (s64)(budget - server->budget) : 0;
+	if (!budget)
+		server->debt = 0;
 	server->budget = budget;
 	c->limited = NULL;
 	if (server->left > 0 && !server->open)

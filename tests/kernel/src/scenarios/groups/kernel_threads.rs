@@ -164,7 +164,7 @@ pub(super) fn off_line() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;
     let group = Group::new("a")?;
-    group.set("cpu.ds.budget", &(u / 10_000).to_string())?;
+    group.set("cpu.ds.budget", &(u / 1000).to_string())?;
     group.set("cpu.ds.fifo", "1")?;
     let board = Board::new(1);
     let sleepers = sleepers(&board);
