@@ -264,6 +264,8 @@ pub enum BenchName {
     Timershield,
     /// Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost
     Containers,
+    /// Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another (half an hour)
+    Isolation,
 }
 
 impl BenchName {
@@ -277,6 +279,7 @@ impl BenchName {
             BenchName::E2e => "e2e",
             BenchName::Timershield => "timershield",
             BenchName::Containers => "containers",
+            BenchName::Isolation => "isolation",
         }
     }
 }

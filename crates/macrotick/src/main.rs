@@ -53,6 +53,9 @@ fn hidden_verb() -> Option<ExitCode> {
         verb @ (bench::containers::guest::LOAD | bench::containers::guest::COUNT) => {
             Some(bench::containers::guest::main(verb))
         }
+        verb @ (bench::isolation::guest::PLAY | bench::isolation::guest::VICTIM) => {
+            Some(bench::isolation::guest::main(verb))
+        }
         bench::timershield::guest::RUN => Some(bench::timershield::guest::main()),
         bench::timershield::window_guest::RUN => Some(bench::timershield::window_guest::main()),
         "guest" => macrotick_lab::guest::main(),

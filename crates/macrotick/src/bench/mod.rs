@@ -4,6 +4,7 @@
 pub mod containers;
 pub mod cost;
 pub mod e2e;
+pub mod isolation;
 pub mod lead;
 pub mod overhead;
 mod process;

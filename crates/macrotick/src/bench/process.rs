@@ -39,6 +39,16 @@ pub fn kill(child: i32) {
     unsafe { libc::kill(child, libc::SIGKILL) };
 }
 
+/// Ends a child, and reaps it.
+pub fn end(child: i32) -> Result<(), String> {
+    kill(child);
+    // SAFETY: no status is asked for.
+    match unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } {
+        -1 => Err(last_error("waitpid")),
+        _ => Ok(()),
+    }
+}
+
 /// Waits for a child that has to succeed.
 pub fn wait(child: i32) -> Result<(), String> {
     let mut status = 0;

@@ -23,6 +23,13 @@ pub fn make(name: &str, budget_us: u32, priority: u32) -> Result<(), String> {
     write(&format!("{path}/cpu.ds.budget"), &budget_us.to_string())
 }
 
+/// Removes a group that nobody is in any longer.
+pub fn remove(name: &str) -> Result<(), String> {
+    let path = format!("{ROOT}/{name}");
+    write(&format!("{path}/cpu.ds.budget"), "0")?;
+    fs::remove_dir(&path).map_err(|error| format!("{path}: {error}"))
+}
+
 /// The caller enters a group, and is under SCHED_DS.
 pub fn enter(name: &str, priority: u32) -> Result<(), String> {
     write(&format!("{ROOT}/{name}/cgroup.procs"), "0")?;

@@ -156,8 +156,8 @@ fn round_ns() -> u64 {
     (now_ns() - begin) / TRIAL
 }
 
-/// The processes of a load.
-fn begin(load: Load, board: &'static Board) -> Result<Vec<i32>, String> {
+/// The processes of a load. They join the board.
+pub fn begin(load: Load, board: &'static Board) -> Result<Vec<i32>, String> {
     let begun = |body: fn(&'static Board) -> Result<(), String>| process::fork(move || body(board));
     match load {
         Load::None => Ok(Vec::new()),

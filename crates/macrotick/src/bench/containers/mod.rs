@@ -1,13 +1,13 @@
 //! Groups with a budget: what picks, refills and the budgets themselves cost (figures 5 and 6 of the paper).
 
-mod aims;
-mod group;
+pub mod aims;
+pub mod group;
 pub mod guest;
 mod papers;
 mod paths;
 mod picks;
 mod population;
-mod yields;
+pub mod yields;
 
 use macrotick_lab::Flavor;
 use macrotick_report::figures;

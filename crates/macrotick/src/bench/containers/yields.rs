@@ -57,7 +57,8 @@ pub enum Load {
 impl Load {
     const ALL: [Load; 5] = [Load::None, Load::Hog, Load::Io, Load::Network, Load::Timers];
 
-    fn name(self) -> &'static str {
+    /// What the guest, and a table, calls it.
+    pub fn name(self) -> &'static str {
         match self {
             Load::None => "alone",
             Load::Hog => "hog",
@@ -65,6 +66,11 @@ impl Load {
             Load::Network => "network",
             Load::Timers => "timers",
         }
+    }
+
+    /// The reverse of [`Load::name`].
+    pub fn from_name(name: &str) -> Result<Load, String> {
+        Load::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| format!("no load `{name}`"))
     }
 }
 
@@ -111,7 +117,7 @@ impl Request {
             period_us: process::number(period)?,
             yield_us: process::number(yields)?,
             seconds: process::number(seconds)?,
-            load: Load::ALL.into_iter().find(|one| one.name() == load).ok_or_else(|| format!("no load `{load}`"))?,
+            load: Load::from_name(load)?,
             variant: Variant::from_name(variant).ok_or_else(|| format!("no variant `{variant}`"))?,
         })
     }

@@ -92,7 +92,8 @@ impl Variant {
         Variant::ALL.into_iter().find(|variant| variant.name() == name)
     }
 
-    fn flavor(self) -> Flavor {
+    /// Which kernel it is.
+    pub fn flavor(self) -> Flavor {
         match self {
             Variant::Pristine => Flavor::Pristine,
             Variant::Off | Variant::On => Flavor::Patched,

@@ -1,0 +1,109 @@
+//! By how much a critical container's worst response moves when another container attacks.
+
+use std::fmt::Write as _;
+
+use macrotick_report::Figure;
+
+use super::rivals::{Rival, ATTACKS, NOTHING};
+use super::trial::{Reading, Request};
+use crate::bench::containers::aims::Aim;
+use crate::bench::containers::yields::Policy;
+use crate::bench::timershield::Variant;
+use crate::error::CliError;
+
+/// Its releases pass over the tick.
+const PERIOD_US: u32 = 1001;
+const WORK_US: u64 = 100;
+const SECONDS: u64 = 10;
+const AIM_US: f64 = 5.0;
+const VARIANTS: [Variant; 2] = [Variant::Off, Variant::On];
+
+/// By attack, the first of which is none; with TimerShield off and on.
+pub struct Attacks {
+    rows: Vec<(Rival, [Reading; 2])>,
+}
+
+impl Attacks {
+    /// Has everything run in the lab.
+    pub fn measure(bench: &str) -> Result<Attacks, CliError> {
+        let mut rows = Vec::new();
+        for rival in [NOTHING].into_iter().chain(ATTACKS) {
+            let [off, on] = VARIANTS.map(|variant| {
+                let policy = Policy::Ds;
+                Request { policy, variant, period_us: PERIOD_US, work_us: WORK_US, seconds: SECONDS, rival }
+                    .measure(bench)
+            });
+            rows.push((rival, [off?, on?]));
+        }
+        Ok(Attacks { rows })
+    }
+
+    /// By how much the worst response is longer than without an attack, in microseconds.
+    fn moved_us(&self, readings: &[Reading; 2], variant: usize) -> f64 {
+        (readings[variant].response_ns as f64 - self.rows[0].1[variant].response_ns as f64) / 1e3
+    }
+
+    /// What shall hold.
+    pub fn aims(&self) -> Vec<Aim> {
+        [0, 1]
+            .map(|variant| Aim {
+                what: format!(
+                    "worst response of the critical container, under any attack beyond that without, TimerShield {}",
+                    VARIANTS[variant].name()
+                ),
+                unit: "us",
+                value: self.rows.iter().map(|(_, each)| self.moved_us(each, variant)).fold(f64::NEG_INFINITY, f64::max),
+                limit: AIM_US,
+            })
+            .to_vec()
+    }
+
+    /// The table.
+    pub fn markdown(&self) -> String {
+        let mut text = format!(
+            "### attacks on a container with a job of {WORK_US} us every {PERIOD_US} us, in us\n\n\
+             | attack | its processor time | worst response, TimerShield off | moved by | on | moved by |\n\
+             |---|---:|---:|---:|---:|---:|\n"
+        );
+        for (rival, readings) in &self.rows {
+            let share = readings[0].rival_us as f64 / (SECONDS as f64 * 1e4);
+            let cell = |variant: usize| {
+                format!("{:.3} | {:+.3}", readings[variant].response_ns as f64 / 1e3, self.moved_us(readings, variant))
+            };
+            let _ = writeln!(text, "| {} | {share:.1} % | {} | {} |", rival.name, cell(0), cell(1));
+        }
+        text
+    }
+
+    /// The same for machines.
+    pub fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (rival, readings) in &self.rows {
+            for (variant, reading) in VARIANTS.iter().zip(readings) {
+                figures.push(Figure {
+                    figure: "worst response".into(),
+                    case: format!("{}, TimerShield {}", rival.name, variant.name()),
+                    value: reading.response_ns as f64 / 1e3,
+                    unit: "us".into(),
+                });
+            }
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_attack_moves_is_beyond_none() {
+        let reading = |response_ns| Reading { jobs: 1, latency_ns: 0, sum_ns: 0, response_ns, rival_us: 100_000 };
+        let pair = |off, on| [reading(off), reading(on)];
+        let rows = vec![(NOTHING, pair(100_000, 90_000)), (ATTACKS[0], pair(105_000, 95_001))];
+        let attacks = Attacks { rows };
+        assert_eq!(attacks.aims().iter().map(Aim::is_met).collect::<Vec<_>>(), [true, false]);
+        let text = attacks.markdown();
+        assert!(text.contains("| a hog | 1.0 % | 105.000 | +5.000 | 95.001 | +5.001 |"), "{text}");
+    }
+}

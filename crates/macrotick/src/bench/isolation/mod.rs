@@ -1,0 +1,72 @@
+//! Groups with a budget: whether one container can hurt another (figure 7 and table 2 of the paper, and attacks).
+
+mod attacks;
+pub mod guest;
+mod latencies;
+mod misses;
+mod papers;
+mod play;
+mod rivals;
+mod sets;
+mod trial;
+mod victim;
+
+use macrotick_lab::Flavor;
+use macrotick_report::figures;
+
+use self::attacks::Attacks;
+use self::latencies::Latencies;
+use self::misses::Misses;
+use super::containers::aims::{self, Aim};
+use super::{kernel, Bench, Results};
+use crate::error::CliError;
+use crate::verbs::write_text;
+
+const METHOD: &str = "\
+**Deadline misses** (figure 7). Task sets of two containers on one CPU, 30 for each of 50 to 70 % of it together: shares by \
+RandFixedSum, two to five tasks in each container, log-uniform periods of 1 ms to 2 s (which are the deadlines), priorities \
+by period, at least 30 us a job. Budgets are the least with which `macrotick check` finds no miss, with 30 us more for \
+each job, and 1 % more; sets that take more than 85 % of the CPU are drawn anew. All tasks are released together. \
+Each set plays for 30 s twice: once the tasks of the high container take 1.8 times what they say, and once everybody keeps to \
+what he says, beside one of four loads in turn (a process that never sleeps; one that writes files, in memory, and has them \
+written out; datagrams; 100 timers of an unprivileged process). Jobs execute a number of instructions; a job not done at \
+the end, though it was due, is a miss. At 4 ns per instruction: what the kernel does costs four times as much as \
+elsewhere.
+
+**Latencies** (table 2). A task with a period of 100 us sees how late its jobs begin, 50 000 of them: under SCHED_FIFO 90 on the pristine \
+kernel and on ours, and in a group with 40 % of the CPU, beside stress-ng's cpu, io, hdd (in memory: the lab has no disk), \
+netdev and udp stressors under SCHED_OTHER. 1 ns per instruction.
+
+**Attacks**. The critical container has 40 % of the CPU and a job of 100 us every 1001 us, 10 s long. The hostile one has 30 %, a lower priority, 64 MiB, \
+100 processes; it is an ordinary user who may ask for any real-time priority, and runs stress-ng under SCHED_FIFO 99. How much \
+longer is the longest response?";
+
+/// Runs it.
+pub fn run(bench: &Bench) -> Result<Results, CliError> {
+    let kernels = vec![kernel(Flavor::Pristine)?, kernel(Flavor::Patched)?];
+    let latencies = Latencies::measure(bench.name)?;
+    let attacks = Attacks::measure(bench.name)?;
+    let misses = Misses::measure(bench.name)?;
+    let aims = [misses.aims(), latencies.aims(), attacks.aims()].concat();
+    let tables = [
+        aims::markdown(&aims),
+        misses.markdown(),
+        latencies.markdown(),
+        attacks.markdown(),
+        papers::markdown(&misses, &latencies),
+    ]
+    .join("\n");
+    print!("{tables}");
+    write_text(&bench.folder.join("tables.md"), &tables)?;
+    let of_aims = aims.iter().map(Aim::figure).collect();
+    let all = [misses.figures(), latencies.figures(), attacks.figures(), of_aims].concat();
+    figures::write(&bench.folder.join("figures.json"), &all)?;
+    Ok(Results {
+        title: "Isolation: what containers with a budget can do to each other",
+        method: METHOD.into(),
+        tables,
+        kernels,
+        packages: &["stress-ng"],
+        plots: Vec::new(),
+    })
+}

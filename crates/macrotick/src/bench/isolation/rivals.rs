@@ -1,0 +1,75 @@
+//! What disturbs a task: stressors of stress-ng, beside it as loads, or as attacks from inside a container.
+
+/// Programs that run beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rival {
+    /// What a table calls it.
+    pub name: &'static str,
+    /// Of stress-ng; none: nothing runs.
+    pub stressors: &'static [&'static str],
+    /// In a container with a budget, memory and processes of its own, as an ordinary user, under SCHED_FIFO 99.
+    pub confined: bool,
+}
+
+const fn load(name: &'static str, stressors: &'static [&'static str]) -> Rival {
+    Rival { name, stressors, confined: false }
+}
+
+const fn attack(name: &'static str, stressors: &'static [&'static str]) -> Rival {
+    Rival { name, stressors, confined: true }
+}
+
+/// Nothing.
+pub const NOTHING: Rival = load("nothing", &[]);
+
+/// Those of the paper (section 5.2), as root under SCHED_OTHER.
+pub const LOADS: [Rival; 5] = [
+    load("cpu", &["--cpu", "1"]),
+    load("io", &["--io", "1"]),
+    load("hdd", &["--hdd", "1", "--hdd-bytes", "4m"]),
+    load("netdev", &["--netdev", "1"]),
+    load("udp", &["--udp", "1"]),
+];
+
+/// What a hostile container may try.
+pub const ATTACKS: [Rival; 9] = [
+    attack("a hog", &["--cpu", "2"]),
+    attack("fork bomb", &["--fork", "4", "--fork-max", "16"]),
+    attack("affinity", &["--affinity", "4"]),
+    attack("policies", &["--schedpolicy", "2"]),
+    attack("timer flood", &["--timerfd", "2", "--timerfd-freq", "100000", "--itimer", "1", "--hrtimers", "1"]),
+    attack("page faults", &["--fault", "2"]),
+    attack("memory pressure", &["--vm", "2", "--vm-bytes", "48m"]),
+    attack("network flood", &["--udp", "2"]),
+    attack("switches", &["--switch", "2", "--pipe", "1"]),
+];
+
+impl Rival {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Rival> {
+        [NOTHING].into_iter().chain(LOADS).chain(ATTACKS)
+    }
+
+    /// By its name, as a word of a command line.
+    pub fn from_word(word: &str) -> Result<Rival, String> {
+        Rival::all().find(|one| one.word() == word).ok_or_else(|| format!("no rival `{word}`"))
+    }
+
+    /// Its name without spaces.
+    pub fn word(&self) -> String {
+        self.name.replace(' ', "-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct() {
+        for rival in Rival::all() {
+            assert_eq!(Rival::from_word(&rival.word()), Ok(rival));
+        }
+        assert!(Rival::from_word("meteor").is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! A task that is disturbed: what the lab is asked for, and what it tells.
+
+use macrotick_lab::GuestJob;
+use macrotick_model::Duration;
+
+use super::guest::VICTIM;
+use super::rivals::{Rival, NOTHING};
+use super::victim::STRESS;
+use crate::args::LabOptions;
+use crate::bench::containers::yields::Policy;
+use crate::bench::process;
+use crate::bench::timershield::Variant;
+use crate::error::CliError;
+use crate::guest as lab;
+use crate::guest_files::GuestFiles;
+
+/// Rivals that have had less in all of a trial have not run.
+const LEAST_US: u64 = 100_000;
+
+/// What the guest is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Of the task.
+    pub policy: Policy,
+    /// The kernel, and TimerShield's switch.
+    pub variant: Variant,
+    /// Of the task.
+    pub period_us: u32,
+    /// What a job takes.
+    pub work_us: u64,
+    /// How long.
+    pub seconds: u64,
+    /// What runs beside.
+    pub rival: Rival,
+}
+
+/// What it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// How many there were.
+    pub jobs: u64,
+    /// The most that one began late, in nanoseconds.
+    pub latency_ns: u64,
+    /// What they began late together.
+    pub sum_ns: u64,
+    /// The longest from a release to the end of the job.
+    pub response_ns: u64,
+    /// Processor time of what ran beside.
+    pub rival_us: u64,
+}
+
+impl Request {
+    fn words(&self) -> [String; 6] {
+        let policy = if self.policy == Policy::Ds { "ds" } else { "fifo" };
+        [
+            policy.into(),
+            self.variant.name().into(),
+            self.period_us.to_string(),
+            self.work_us.to_string(),
+            self.seconds.to_string(),
+            self.rival.word(),
+        ]
+    }
+
+    /// What a command line asks for.
+    pub fn from_words(words: &[&str]) -> Result<Request, String> {
+        let &[policy, variant, period, work, seconds, rival] = words else { return Err("six words".into()) };
+        Ok(Request {
+            policy: match policy {
+                "ds" => Policy::Ds,
+                "fifo" => Policy::Fifo,
+                _ => return Err(format!("no policy `{policy}`")),
+            },
+            variant: Variant::from_name(variant).ok_or_else(|| format!("no variant `{variant}`"))?,
+            period_us: process::number(period)?,
+            work_us: process::number(work)?,
+            seconds: process::number(seconds)?,
+            rival: Rival::from_word(rival)?,
+        })
+    }
+
+    fn job(&self) -> Result<GuestJob, CliError> {
+        let words = ["/bin/macrotick", VICTIM].map(String::from).into_iter().chain(self.words());
+        let options = LabOptions { shift: 0, smp: None, dry_run: false };
+        let mut job = lab::job(self.variant.flavor(), words.collect(), &options, 1);
+        job.wall_limit = Duration::from_secs(1800);
+        if self.rival != NOTHING {
+            let mut files = GuestFiles::new()?;
+            let failed = |reason| CliError::GuestFile { pattern: STRESS.into(), reason: Box::new(reason) };
+            files.add_program(STRESS).map_err(failed)?;
+            job.files.extend(files.into_files());
+        }
+        Ok(job)
+    }
+
+    /// Runs it.
+    pub fn measure(&self, bench: &str) -> Result<Reading, CliError> {
+        lab::announce(&format!("{bench}: {}", self.words().join(" ")));
+        let job = self.job()?;
+        let output = lab::run(&job)?.stdout_text();
+        let has_run = |reading: &Reading| self.rival == NOTHING || reading.rival_us >= LEAST_US;
+        Reading::parse(&output).filter(has_run).ok_or_else(|| CliError::GuestOutput {
+            command: job.argv.join(" "),
+            expected: "readings",
+            output,
+        })
+    }
+}
+
+impl Reading {
+    fn parse(output: &str) -> Option<Reading> {
+        let words: Vec<&str> = output.split_whitespace().collect();
+        let value = |key: &str| words.chunks(2).find(|pair| pair[0] == key)?.get(1)?.parse().ok();
+        Some(Reading {
+            jobs: value("jobs").filter(|&jobs: &u64| jobs > 0)?,
+            latency_ns: value("latency")?,
+            sum_ns: value("sum")?,
+            response_ns: value("response")?,
+            rival_us: value("rival")?,
+        })
+    }
+
+    /// What jobs began late on average, in microseconds.
+    pub fn mean_us(&self) -> f64 {
+        self.sum_ns as f64 / self.jobs as f64 / 1e3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_read_as_it_was_written() {
+        for rival in Rival::all() {
+            let request =
+                Request { policy: Policy::Ds, variant: Variant::On, period_us: 100, work_us: 0, seconds: 5, rival };
+            let words = request.words();
+            assert_eq!(Request::from_words(&words.each_ref().map(String::as_str)), Ok(request));
+        }
+        assert!(Request::from_words(&["ds", "on", "1", "1", "1", "meteor"]).is_err());
+    }
+
+    #[test]
+    fn output_is_named_numbers() {
+        let reading = Reading::parse("jobs 4 latency 900 sum 2000 response 1200 rival 7\n").unwrap();
+        assert_eq!((reading.latency_ns, reading.response_ns, reading.rival_us), (900, 1200, 7));
+        assert!((reading.mean_us() - 0.5).abs() < 1e-9);
+        assert_eq!(Reading::parse("jobs 0 latency 900 sum 2000 response 1200 rival 7\n"), None);
+        assert_eq!(Reading::parse("jobs 4\n"), None);
+    }
+}

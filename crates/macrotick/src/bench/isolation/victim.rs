@@ -1,0 +1,144 @@
+//! In the guest: a task with a short period, and what disturbs it.
+
+use std::ffi::CString;
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::guest::{round, round_ps};
+use super::rivals::Rival;
+use super::trial::Request;
+use crate::bench::containers::group;
+use crate::bench::containers::yields::Policy;
+use crate::bench::process::{self, last_error};
+use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, sleep_until, switch, Board};
+
+const ROOT: &str = "/sys/fs/cgroup";
+const VICTIM: &str = "victim";
+const RIVAL: &str = "rival";
+pub const STRESS: &str = "/usr/bin/stress-ng";
+/// Of the 2500 us of a period.
+const BUDGETS_US: (u32, u32) = (1000, 750);
+/// Inside its group, or of SCHED_FIFO.
+const PRIORITY: u32 = 90;
+/// The rivals' files, and the victim's first release: they have begun by then.
+const HEAD_START_NS: u64 = 500_000_000;
+/// Nobody in particular.
+const USER: u32 = 65_534;
+/// A container's memory and processes.
+const LIMITS: [(&str, &str); 2] = [("memory.max", "67108864"), ("pids.max", "100")];
+
+/// Prints what [`super::trial::Reading`] reads.
+pub fn run(words: &[&str]) -> Result<(), String> {
+    let request = Request::from_words(words)?;
+    switch(request.variant)?;
+    make_groups(&request)?;
+    // SAFETY: atomic words.
+    let board: &'static Board = unsafe { process::share()? };
+    let rounds = request.work_us * 1_000_000 / round_ps();
+    let victim = process::fork(|| be(&request, rounds, board))?;
+    let rival = match request.rival.stressors {
+        [] => None,
+        _ => Some(process::fork(|| become_rival(&request.rival, board))?),
+    };
+    let zero = gather(board, 1 + u32::from(rival.is_some()));
+    release(board, zero);
+    process::wait(victim)?;
+    if let Some(rival) = rival {
+        is_alive(rival)?;
+    }
+    let [jobs, latency, sum, response] = [0, 1, 2, 3].map(|word| board.samples[word].load(Ordering::SeqCst));
+    println!("jobs {jobs} latency {latency} sum {sum} response {response} rival {}", usage_us()?);
+    Ok(())
+}
+
+fn make_groups(request: &Request) -> Result<(), String> {
+    if request.policy == Policy::Ds {
+        group::set_period(2500)?;
+        group::make(VICTIM, BUDGETS_US.0, 2)?;
+    }
+    let confined = request.rival.confined;
+    write(&format!("{ROOT}/cgroup.subtree_control"), if confined { "+cpu +memory +pids" } else { "+cpu" })?;
+    if confined {
+        group::make(RIVAL, BUDGETS_US.1, 1)?;
+        write(&format!("{ROOT}/{RIVAL}/cpu.ds.fifo"), "1")?;
+        return LIMITS.iter().try_for_each(|(file, limit)| write(&format!("{ROOT}/{RIVAL}/{file}"), limit));
+    }
+    fs::create_dir(format!("{ROOT}/{RIVAL}")).map_err(|error| format!("{RIVAL}: {error}"))
+}
+
+/// Each job sees how late it begins, and when it is done.
+fn be(request: &Request, rounds: u64, board: &Board) -> Result<(), String> {
+    lock_memory()?;
+    match request.policy {
+        Policy::Ds => group::enter(VICTIM, PRIORITY)?,
+        Policy::Fifo => process::set_policy(libc::SCHED_FIFO as u32, PRIORITY)?,
+    }
+    let [jobs, latency, sum, response, ..] = &board.samples;
+    let zero = board.join() + HEAD_START_NS;
+    let life = request.seconds * 1_000_000_000;
+    for release in (zero..zero + life).step_by(request.period_us as usize * 1000) {
+        sleep_until(release);
+        let late = now_ns() - release;
+        (0..rounds).for_each(|_| round());
+        count(jobs, latency, sum, late);
+        response.fetch_max(now_ns() - release, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+fn count(jobs: &AtomicU64, latency: &AtomicU64, sum: &AtomicU64, late: u64) {
+    jobs.fetch_add(1, Ordering::Relaxed);
+    latency.fetch_max(late, Ordering::Relaxed);
+    sum.fetch_add(late, Ordering::Relaxed);
+}
+
+fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
+    write(&format!("{ROOT}/{RIVAL}/cgroup.procs"), "0")?;
+    // SAFETY: reads a string.
+    if unsafe { libc::chmod(c"/tmp".as_ptr(), 0o1777) } != 0 {
+        return Err(last_error("/tmp"));
+    }
+    if rival.confined {
+        confine()?;
+    }
+    board.join();
+    let words = [STRESS, "--no-rand-seed", "--temp-path", "/tmp", "--quiet"].iter().chain(rival.stressors);
+    let words: Vec<CString> = words.map(|word| CString::new(*word).expect("no zero byte")).collect();
+    let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    // SAFETY: strings, and a null pointer behind the last.
+    unsafe { libc::execv(pointers[0], pointers.as_ptr()) };
+    Err(last_error(STRESS))
+}
+
+/// An ordinary user who may ask for any real-time priority.
+fn confine() -> Result<(), String> {
+    process::set_policy(libc::SCHED_FIFO as u32, 99)?;
+    let limit = libc::rlimit { rlim_cur: 99, rlim_max: 99 };
+    // SAFETY: reads one structure; passes numbers.
+    let done = unsafe {
+        libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) == 0 && libc::setgid(USER) == 0 && libc::setuid(USER) == 0
+    };
+    done.then_some(()).ok_or_else(|| last_error("becoming an ordinary user"))
+}
+
+fn is_alive(child: i32) -> Result<(), String> {
+    let mut status = 0;
+    // SAFETY: writes one number.
+    match unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } {
+        0 => Ok(()),
+        _ => Err(format!("{STRESS} ended with status {status:#x}")),
+    }
+}
+
+/// Processor time that the rivals have had.
+fn usage_us() -> Result<u64, String> {
+    let path = format!("{ROOT}/{RIVAL}/cpu.stat");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap_or_default();
+    process::number(line)
+}
+
+fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{path}: {error}"))
+}
