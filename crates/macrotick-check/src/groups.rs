@@ -1,24 +1,20 @@
 //! Groups beside the windows of a plan: whether their tasks meet their deadlines, and whether there is room.
 
+use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Plan};
 
 use crate::servers::{
-    self, Arrival, Bandwidth, Cpu, Group, GroupTask, Host, HostError, Permille, Phase, Refill, Server,
+    self, Arrival, Bandwidth, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Server, TaskOrder,
 };
 use crate::violation::Violation;
 use crate::Verdict;
-
-/// What the kernel keeps of each CPU from windows and budgets (`MACROTICK_CAP_PERMILLE`).
-const RESERVE: Permille = Permille(50);
-/// The kernel's files count in microseconds.
-const GRANULE: Duration = Duration::from_micros(1);
 
 /// Analyses the groups, if there are any.
 pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
     if plan.system.groups.is_empty() {
         return;
     }
-    match servers::analyse(&Host::of(plan)) {
+    match Host::of(plan).and_then(|host| servers::analyse(&host)) {
         Ok(analysis) => {
             let refusals = analysis.refusals.iter().cloned();
             verdict.violations.extend(refusals.map(|refusal| Violation::Groups { refusal }));
@@ -37,47 +33,92 @@ impl Host {
     ///
     /// The runner starts a table at a refill. With a cycle of whole server periods every cycle begins with one; else, and
     /// where the table follows another clock, it is not relied on.
-    pub fn of(plan: &Plan) -> Host {
+    ///
+    /// # Errors
+    ///
+    /// Something of a group is left open: see [`assign`](crate::assign).
+    pub fn of(plan: &Plan) -> Result<Host, HostError> {
+        match plan.system.left_open().into_iter().next() {
+            Some(path) => Err(HostError::LeftOpen { path }),
+            None => Ok(Host::with_placeholders(plan)),
+        }
+    }
+
+    /// The same with something that makes sense for whatever is left open.
+    pub(crate) fn with_placeholders(plan: &Plan) -> Host {
         let system = &plan.system;
         let meets = system.sync.is_none() && plan.cycle.is_multiple_of(system.server_period);
         Host {
             server_period: system.server_period,
             refill: Refill::Lockstep(if meets { Phase::At(Duration::ZERO) } else { Phase::Any }),
-            granule: GRANULE,
-            reserve: RESERVE,
+            granule: Host::GRANULE,
+            least: MIN_BUDGET,
+            reserve: Host::RESERVE,
             cpus: system.cpus.iter().map(|&cpu| Cpu { cpu, deadline: Bandwidth(0) }).collect(),
             cycle: plan.cycle,
             lead: system.lead.map_or(Duration::ZERO, |lead| lead.reserved()),
             tables: plan.tables.clone(),
-            groups: system.groups.iter().map(group).collect(),
+            groups: system.groups.iter().map(Group::of).collect(),
             network: None,
         }
     }
 }
 
-fn group(group: &macrotick_model::Group) -> Group {
-    let server = |&cpu: &u32| Server {
-        cpu,
-        budget: group.budget,
-        may_grow: false,
-        tasks: group.tasks.iter().filter(|task| task.cpu == cpu).map(task).collect(),
-    };
-    Group {
-        name: group.name.clone(),
-        criticality: 0,
-        priority: group.priority,
-        servers: group.cpus.iter().map(server).collect(),
+impl Group {
+    /// A group of a description. Without a criticality it is among the least critical. What is left open stands at its
+    /// least.
+    pub fn of(group: &macrotick_model::Group) -> Group {
+        let server = |&cpu: &u32| Server {
+            cpu,
+            budget: group.budget.unwrap_or(MIN_BUDGET),
+            may_grow: group.may_grow,
+            tasks: group.tasks.iter().filter(|task| task.cpu == cpu).map(GroupTask::of).collect(),
+        };
+        Group {
+            name: group.name.clone(),
+            criticality: group.criticality.unwrap_or(0),
+            priority: group.priority.unwrap_or(1),
+            servers: group.cpus.iter().map(server).collect(),
+        }
     }
 }
 
-fn task(task: &macrotick_model::GroupTask) -> GroupTask {
-    GroupTask {
-        name: task.name.clone(),
-        wcet: task.wcet,
-        period: task.period,
-        deadline: task.deadline,
-        jitter: task.jitter,
-        priority: task.priority,
-        arrival: if task.bound { Arrival::Bound } else { Arrival::Unbound },
+impl GroupTask {
+    /// A task of a description. A priority that is left open stands at its least.
+    pub fn of(task: &macrotick_model::GroupTask) -> GroupTask {
+        GroupTask {
+            name: task.name.clone(),
+            wcet: task.wcet,
+            period: task.period,
+            deadline: task.deadline,
+            jitter: task.jitter,
+            priority: task.priority.unwrap_or(1),
+            arrival: if task.bound { Arrival::Bound } else { Arrival::Unbound },
+        }
+    }
+}
+
+/// Who orders the tasks that are declared together.
+pub(crate) fn order_of(tasks: &[macrotick_model::GroupTask]) -> TaskOrder {
+    match tasks.iter().any(|task| task.priority.is_none()) {
+        true => TaskOrder::Best,
+        false => TaskOrder::Given,
+    }
+}
+
+impl Container {
+    /// A container of a description.
+    pub fn of(container: &macrotick_model::Container) -> Container {
+        Container {
+            name: container.name.clone(),
+            criticality: container.criticality,
+            priority: container.priority,
+            cpus: container.cpus.clone(),
+            budget: container.budget,
+            may_grow: container.may_grow,
+            tasks: container.tasks.iter().map(GroupTask::of).collect(),
+            order: order_of(&container.tasks),
+            slot: container.slot,
+        }
     }
 }

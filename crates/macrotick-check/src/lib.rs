@@ -3,8 +3,10 @@
 //! It shares no code with the solvers, and reads a table as the kernel does: window by window. What it checks is
 //! written down in `docs/system-yaml.md`; each broken rule is one [`Violation`].
 //!
-//! What is not time-triggered has no plan to replay: [`servers`] analyses response times in groups instead.
+//! What is not time-triggered has no plan to replay: [`servers`] analyses response times in groups instead. What their
+//! description leaves open, [`assign`] finds with that analysis, before anything is judged.
 
+mod assign;
 mod chains;
 mod groups;
 mod jobs;
@@ -19,6 +21,7 @@ mod windows;
 use macrotick_model::{Duration, Plan};
 use serde::{Deserialize, Serialize};
 
+pub use assign::{assign, AssignError};
 pub use violation::Violation;
 
 /// The judgement on a plan.

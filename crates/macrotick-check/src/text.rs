@@ -67,13 +67,29 @@ fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {
     )
 }
 
+impl fmt::Display for TaskAnalysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TaskAnalysis { priority, response, deadline, accuracy, .. } = self;
+        let response = response.map_or("without end".to_string(), |response| response.to_string());
+        let accuracy = match accuracy {
+            Accuracy::Exact => "exact",
+            Accuracy::UpperBound(_) => "upper bound",
+        };
+        write!(f, "priority {priority}, response {response} ({accuracy}), deadline {deadline}")
+    }
+}
+
 /// What each group is sure to get, and the worst case of its tasks.
 fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
     for group in &analysis.groups {
         for server in &group.servers {
             let ServerAnalysis { cpu, budget, sure, tasks } = server;
             let name = &group.name;
-            writeln!(f, "group {name}: budget {budget} on CPU {cpu}, sure of {sure} in each server period")?;
+            let priority = group.priority;
+            writeln!(
+                f,
+                "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {sure} in each server period"
+            )?;
             tasks.iter().try_for_each(|task| task_line(f, name, task))?;
         }
     }
@@ -81,11 +97,5 @@ fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
 }
 
 fn task_line(f: &mut fmt::Formatter<'_>, group: &str, task: &TaskAnalysis) -> fmt::Result {
-    let TaskAnalysis { name, response, deadline, accuracy, .. } = task;
-    let response = response.map_or("without end".to_string(), |response| response.to_string());
-    let accuracy = match accuracy {
-        Accuracy::Exact => "exact",
-        Accuracy::UpperBound(_) => "upper bound",
-    };
-    writeln!(f, "group {group}: task {name}: response {response} ({accuracy}), deadline {deadline}")
+    writeln!(f, "group {group}: task {}: {task}", task.name)
 }

@@ -1,16 +1,24 @@
 //! Groups in a description, judged beside the windows of its plan.
 
-use macrotick_check::{check, Verdict};
-use macrotick_model::System;
+use macrotick_check::{assign, check, AssignError, Verdict};
+use macrotick_model::{Plan, System};
 use macrotick_plan::Solver;
 
-fn judged(groups: &str) -> Verdict {
+fn planned(groups: &str) -> Plan {
     let source = format!(
         "system: s\ncpus: [0]\ntasks:\n  - {{name: a, period: 10ms, wcet: 2ms}}\nserver-period: 2ms\ngroups:\n{groups}"
     );
     let system = System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
     let solver = Solver::default_for(&system);
-    check(&macrotick_plan::plan(&system, solver).expect("a plan"))
+    macrotick_plan::plan(&system, solver).expect("a plan")
+}
+
+fn judged(groups: &str) -> Verdict {
+    check(&planned(groups))
+}
+
+fn assigned(groups: &str) -> Result<Plan, AssignError> {
+    assign(planned(groups))
 }
 
 #[test]
@@ -22,8 +30,8 @@ fn tasks_of_groups_are_analysed_beside_windows() {
     assert!(verdict.is_feasible(), "{verdict}");
     let text = verdict.to_string();
     // The window leaves 20 us of one server period in five.
-    assert!(text.contains("group g: budget 500us on CPU 0, sure of 20us in each server period"), "{text}");
-    assert!(text.contains("group g: task t: response ") && text.contains(", deadline 20ms"), "{text}");
+    assert!(text.contains("group g: priority 9, budget 500us on CPU 0, sure of 20us in each server period"), "{text}");
+    assert!(text.contains("group g: task t: priority 5, response ") && text.contains(", deadline 20ms"), "{text}");
     let none = judged("  - {name: g, priority: 9, budget: 500us}\n");
     assert!(none.groups.is_some_and(|analysis| analysis.groups[0].servers[0].tasks.is_empty()));
 }
@@ -38,4 +46,77 @@ fn a_task_that_would_miss_and_a_full_cpu_are_violations() {
     // Windows of 20 % and budgets of 80 %.
     let full = judged("  - {name: g, priority: 9, budget: 1600us}\n");
     assert!(!full.is_feasible() && full.to_string().contains("are too much: budgets must sum up to"), "{full}");
+}
+
+const OPEN: &str =
+    "  - name: low\n    criticality: 1\n    tasks:\n      - {name: slow, period: 40ms, wcet: 400us}\n      \
+                    - {name: fast, period: 20ms, wcet: 200us}\n  - {name: high, criticality: 2, budget: 300us}\n";
+
+#[test]
+fn what_is_left_open_is_found_and_judged() {
+    let plan = assigned(OPEN).unwrap();
+    let (low, high) = (&plan.system.groups[0], &plan.system.groups[1]);
+    assert!(high.priority > low.priority && low.priority.is_some());
+    assert_eq!(low.tasks.iter().map(|task| task.priority).collect::<Vec<_>>(), [Some(1), Some(2)]);
+    assert_eq!(high.budget, planned(OPEN).system.groups[1].budget, "what is given stays");
+    let verdict = check(&plan);
+    assert!(verdict.is_feasible(), "{verdict}");
+    // A microsecond less is too little, whoever asks.
+    let mut less = plan.clone();
+    let budget = less.system.groups[0].budget.as_mut().unwrap();
+    *budget -= macrotick_model::Duration::from_micros(1);
+    assert!(check(&less).to_string().contains("of group `low` is late by"), "{}", check(&less));
+    // Nothing is open any longer, so that nothing changes.
+    assert_eq!(assign(less.clone()).unwrap(), less);
+}
+
+/// One budget for both CPUs: what the one that needs more needs.
+#[test]
+fn a_group_has_the_same_budget_on_all_its_cpus() {
+    let source = |tasks: &str| {
+        let source = format!(
+            "system: s\ncpus: [0, 1]\ntasks:\n  - {{name: a, period: 10ms, wcet: 10us}}\ngroups:\n  \
+             - name: g\n    priority: 9\n    cpus: [0, 1]\n    tasks:\n{tasks}"
+        );
+        let system = System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+        let plan = macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap();
+        assign(plan).unwrap().system.groups.remove(0).budget.unwrap()
+    };
+    let task = |cpu: u32, wcet: &str| format!("      - {{name: t{cpu}, period: 10ms, wcet: {wcet}, cpu: {cpu}}}\n");
+    let (small, large) = (task(0, "100us"), task(1, "900us"));
+    let both = source(&format!("{small}{large}"));
+    assert_eq!(both, source(&format!("{}{large}", task(0, "10us"))));
+    assert!(both > source(&format!("{small}{}", task(1, "100us"))));
+}
+
+#[test]
+fn what_cannot_be_found_is_told_at_its_place() {
+    let told = |groups: &str| {
+        let plan = planned(groups);
+        let error = assign(plan.clone()).unwrap_err();
+        let findings = error.findings(&plan.system);
+        (findings[0].at.clone(), findings[0].message.clone())
+    };
+    let late = OPEN.replace("period: 20ms", "deadline: 2ms, period: 20ms");
+    let (at, message) = told(&late);
+    assert_eq!(at, "groups[0].tasks[1].name");
+    assert!(
+        message.starts_with("no budget is enough for group `low`: CPU 0: task `fast` of group `low` is late by"),
+        "{message}"
+    );
+    // Two that are both late below the other one.
+    let both = late.replace("period: 40ms", "deadline: 2ms, period: 40ms");
+    let (at, message) = told(&both);
+    assert_eq!(at, "groups[0].name");
+    assert!(message.contains("has no order of tasks: none of `slow` (which is late by "), "{message}");
+    let given = late.replace("criticality: 1\n", "criticality: 1\n    budget: 400us\n");
+    let (_, message) = told(&given);
+    assert!(message.starts_with("the tasks of group `low` cannot be ordered: CPU 0: task `fast`"), "{message}");
+}
+
+#[test]
+fn what_is_still_open_is_not_judged() {
+    let verdict = judged(OPEN);
+    let expected = "groups: `groups[0].priority` is left open: nobody has assigned it";
+    assert!(!verdict.is_feasible() && verdict.to_string().contains(expected), "{verdict}");
 }

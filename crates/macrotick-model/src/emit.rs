@@ -50,6 +50,13 @@ impl System {
     }
 }
 
+impl Group {
+    /// The group as an item of `groups:`.
+    pub fn to_yaml(&self) -> String {
+        group(self)
+    }
+}
+
 fn section<T>(name: &str, items: &[T], item: fn(&T) -> String) -> String {
     items.iter().fold(format!("{name}:\n"), |text, entry| text + &item(entry))
 }
@@ -147,16 +154,20 @@ fn kernel_threads(pool: &Pool) -> String {
 
 fn group(group: &Group) -> String {
     let cpus: Vec<String> = group.cpus.iter().map(u32::to_string).collect();
-    let mut text = format!(
-        "  - name: {}\n    priority: {}\n    budget: {}\n    cpus: [{}]\n    fifo: {}\n",
-        scalar(&group.name),
-        group.priority,
-        group.budget,
-        cpus.join(", "),
-        group.fifo
-    );
-    if let Some(cgroup) = &group.cgroup {
-        text += &format!("    cgroup: {}\n", scalar(cgroup));
+    let mut text = format!("  - name: {}\n", scalar(&group.name));
+    let optional = [
+        ("criticality", group.criticality.map(|criticality| criticality.to_string())),
+        ("priority", group.priority.map(|priority| priority.to_string())),
+        ("budget", group.budget.map(|budget| budget.to_string())),
+        ("may-grow", group.may_grow.then(|| "true".into())),
+        ("cpus", Some(format!("[{}]", cpus.join(", ")))),
+        ("fifo", Some(group.fifo.to_string())),
+        ("cgroup", group.cgroup.as_deref().map(scalar)),
+    ];
+    for (key, value) in optional {
+        if let Some(value) = value {
+            text += &format!("    {key}: {value}\n");
+        }
     }
     if !group.tasks.is_empty() {
         text += "    tasks:\n";
@@ -166,9 +177,10 @@ fn group(group: &Group) -> String {
 
 fn group_task(task: &GroupTask) -> String {
     let GroupTask { name, period, wcet, deadline, jitter, priority, cpu, bound } = task;
+    let priority = priority.map_or(String::new(), |priority| format!("priority: {priority}, "));
     format!(
         "      - {{name: {}, period: {period}, wcet: {wcet}, deadline: {deadline}, jitter: {jitter}, \
-         priority: {priority}, cpu: {cpu}, bound: {bound}}}\n",
+         {priority}cpu: {cpu}, bound: {bound}}}\n",
         scalar(name)
     )
 }

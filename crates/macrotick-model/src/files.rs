@@ -8,8 +8,10 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::container::Container;
 use crate::diagnostic::Diagnostics;
 use crate::observation::Observation;
+use crate::parse::Finding;
 use crate::plan::Plan;
 use crate::system::System;
 use crate::validate;
@@ -83,6 +85,32 @@ impl System {
     pub fn load(path: &Path) -> Result<System, LoadError> {
         let source = read(path)?;
         System::parse(&source, &shown(path)).map_err(LoadError::Description)
+    }
+
+    /// Findings of others about a description that was loaded, at their places.
+    pub fn refuse_file(path: &Path, findings: Vec<Finding>) -> LoadError {
+        refused(path, findings, System::refuse)
+    }
+}
+
+impl Container {
+    /// Reads and checks a description of a container.
+    pub fn load(path: &Path) -> Result<Container, LoadError> {
+        let source = read(path)?;
+        Container::parse(&source, &shown(path)).map_err(LoadError::Description)
+    }
+
+    /// Findings of others about a description that was loaded, at their places.
+    pub fn refuse_file(path: &Path, findings: Vec<Finding>) -> LoadError {
+        refused(path, findings, Container::refuse)
+    }
+}
+
+/// The text is read once more; whoever changed it meanwhile sees findings at odd places.
+fn refused(path: &Path, findings: Vec<Finding>, place: fn(&str, &str, Vec<Finding>) -> Diagnostics) -> LoadError {
+    match read(path) {
+        Ok(source) => LoadError::Description(place(&source, &shown(path), findings)),
+        Err(error) => LoadError::File(error),
     }
 }
 
@@ -197,6 +225,8 @@ fn valid(plan: &Plan, prefix: &str, path: &str) -> Result<(), FileError> {
     if plan.cycle.as_nanos() <= 0 || plan.cycle > validate::MAX_CYCLE {
         problems.push(format!("{prefix}cycle: {} is not within (0, {}]", plan.cycle, validate::MAX_CYCLE));
     }
+    let open = plan.system.left_open().into_iter();
+    problems.extend(open.map(|path| format!("{prefix}system.{path}: a plan says it")));
     if problems.is_empty() {
         Ok(())
     } else {

@@ -3,6 +3,7 @@
 //! Every stage reads one document and writes the next (`docs/flow.md`); their types live here and nowhere else. So do
 //! the values that they are made of, and the generator of whatever is drawn with a seed.
 
+pub mod container;
 pub mod cpus;
 pub mod diagnostic;
 mod emit;
@@ -16,6 +17,7 @@ pub mod time;
 pub mod timeline;
 pub mod validate;
 
+pub use container::Container;
 pub use cpus::CpuSet;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use files::{FileError, LoadError};
@@ -23,6 +25,7 @@ pub use observation::{
     Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
     PoolObservation, Segment, TaskObservation, Tier,
 };
+pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{

@@ -4,18 +4,21 @@
 //! placeholder that is marked as broken. The second applies the rules of [`crate::validate`], except those that
 //! depend on something broken, so that one mistake is told once and none is hidden behind another.
 
+mod container;
 mod context;
 mod group;
 mod load;
+mod place;
 mod pool;
 mod sync;
 mod yaml;
 
 pub(crate) use context::nearest_name;
 use context::{Context, Fields};
+pub use place::Finding;
 use yaml::{Node, Value};
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::system::{Chain, GivenWindow, Lead, Namespace, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
 use crate::validate::{
@@ -68,21 +71,22 @@ impl System {
 
     /// Reads a description. `path` is only used to name the place of an error. All errors are told at once.
     pub fn parse(source: &str, path: &str) -> Result<System, Diagnostics> {
-        let refuse = |findings| Err(Diagnostics::new(path, source, findings));
-        let root = match yaml::load(source) {
-            Ok(root) => root,
-            Err(finding) => return refuse(vec![finding]),
-        };
-        let mut cx = Context::default();
-        if let Some(system) = cx.system(&root) {
-            for problem in validate::problems(&system) {
-                cx.apply(problem);
-            }
-            if cx.findings.is_empty() {
-                return Ok(system);
-            }
-        }
-        refuse(cx.findings)
+        read(source, |cx, root| {
+            let system = cx.system(root)?;
+            validate::problems(&system).into_iter().for_each(|problem| cx.apply(problem));
+            Some(system)
+        })
+        .map_err(|findings| Diagnostics::new(path, source, findings))
+    }
+}
+
+/// What `decode` makes of a text, unless something was found.
+fn read<T>(source: &str, decode: impl FnOnce(&mut Context, &Node) -> Option<T>) -> Result<T, Vec<Diagnostic>> {
+    let root = yaml::load(source).map_err(|finding| vec![finding])?;
+    let mut cx = Context::default();
+    match decode(&mut cx, &root) {
+        Some(decoded) if cx.findings.is_empty() => Ok(decoded),
+        _ => Err(cx.findings),
     }
 }
 

@@ -375,10 +375,20 @@ impl PoolOrder {
 pub struct Group {
     /// Unique name.
     pub name: String,
-    /// The group priority, 1..=99: a higher number goes first, no two groups have the same.
-    pub priority: u32,
-    /// What its threads may run in each server period, on each of its CPUs.
-    pub budget: Duration,
+    /// How bad its failure would be; more is worse. `None`: nobody has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criticality: Option<u32>,
+    /// The group priority, 1..=99: a higher number goes first, no two groups have the same. `None`: it is to follow from
+    /// criticality; a plan has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+    /// What its threads may run in each server period, on each of its CPUs. `None`: as little as its tasks allow; a plan
+    /// has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Duration>,
+    /// Whether it may get more budget to make room for another group above it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub may_grow: bool,
     /// The CPUs, in ascending order.
     pub cpus: Vec<u32>,
     /// The directory of an existing control group whose threads are the group; `None`: the runner makes one.
@@ -405,13 +415,25 @@ pub struct GroupTask {
     pub deadline: Duration,
     /// Longest time from a job's arrival to its release.
     pub jitter: Duration,
-    /// Priority inside the group, 1..=99: a higher number goes first.
-    pub priority: u32,
+    /// Priority inside the group, 1..=99: a higher number goes first. `None`: one with which no task of the group misses; a
+    /// plan has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
     /// The CPU, one of the group's.
     pub cpu: u32,
     /// Its jobs arrive exactly at refills; otherwise anywhere.
     #[serde(default, skip_serializing_if = "is_false")]
     pub bound: bool,
+}
+
+impl Group {
+    fn left_open(&self, path: &str) -> Vec<String> {
+        let tasks = self.tasks.iter().enumerate().filter(|(_, task)| task.priority.is_none());
+        let tasks = tasks.map(|(index, _)| format!("tasks[{index}].priority"));
+        let priority = self.priority.is_none().then(|| "priority".into());
+        let budget = self.budget.is_none().then(|| "budget".into());
+        priority.into_iter().chain(budget).chain(tasks).map(|key: String| format!("{path}.{key}")).collect()
+    }
 }
 
 impl System {
@@ -518,6 +540,12 @@ impl System {
     /// The group of that name.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
+    }
+
+    /// What the description leaves to be found of its groups, as paths such as `groups[1].budget`. A plan leaves nothing.
+    pub fn left_open(&self) -> Vec<String> {
+        let groups = self.groups.iter().enumerate();
+        groups.flat_map(|(index, group)| group.left_open(&format!("groups[{index}]"))).collect()
     }
 
     /// The namespace of that name.

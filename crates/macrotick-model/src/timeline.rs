@@ -1,9 +1,9 @@
 //! A plan as text: one line per window in order of time, made to be read and compared.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use crate::plan::{CpuTable, Plan};
-use crate::system::Lead;
+use crate::system::{Group, GroupTask, Lead};
 use crate::time::Duration;
 
 /// The timeline of a plan.
@@ -16,7 +16,8 @@ use crate::time::Duration;
 /// ```
 ///
 /// `A` marks an ACTIVATE, `D` a DEADLINE. With a lead the first line says so (`lead 20us`, or `lead up to 20us` where
-/// the deployment measures it), and that of each CPU what its jobs' leads take (`leads 2.5 %`).
+/// the deployment measures it), and that of each CPU what its jobs' leads take (`leads 2.5 %`). Groups follow, with their
+/// tasks.
 pub fn timeline(plan: &Plan) -> String {
     let lead = match plan.system.lead {
         None => String::new(),
@@ -27,7 +28,24 @@ pub fn timeline(plan: &Plan) -> String {
     for table in &plan.tables {
         cpu(&mut text, table, plan.system.lead, plan.cycle);
     }
+    for group in &plan.system.groups {
+        self::group(&mut text, group, plan.system.server_period);
+    }
     text
+}
+
+/// What is still left open is a question mark.
+fn group(text: &mut String, group: &Group, period: Duration) {
+    let cpus: Vec<String> = group.cpus.iter().map(u32::to_string).collect();
+    let (name, priority, budget) = (&group.name, known(group.priority), known(group.budget));
+    let _ = writeln!(text, "group {name}: priority {priority}, {budget} of {period} on CPU {}", cpus.join(", "));
+    for GroupTask { name, priority, period, wcet, .. } in &group.tasks {
+        let _ = writeln!(text, "  priority {:>2}  {wcet} of {period}  {name}", known(*priority));
+    }
+}
+
+fn known<T: Display>(value: Option<T>) -> String {
+    value.map_or("?".into(), |value| value.to_string())
 }
 
 fn cpu(text: &mut String, table: &CpuTable, lead: Option<Lead>, cycle: Duration) {

@@ -1,5 +1,6 @@
 //! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
 
+mod container;
 mod group;
 mod network;
 mod pool;
@@ -9,6 +10,8 @@ mod task;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+
+pub(crate) use container::problems as container_problems;
 
 use crate::parse::nearest_name;
 use crate::system::{Lead, System};
@@ -26,6 +29,8 @@ pub const MAX_TASKS: usize = 4096;
 pub const CPU_RANGE: RangeInclusive<i64> = 0..=8191;
 /// `SCHED_FIFO` priorities of tasks.
 pub const PRIORITY_RANGE: RangeInclusive<i64> = 1..=99;
+/// Criticalities of groups.
+pub const CRITICALITY_RANGE: RangeInclusive<i64> = 0..=u32::MAX as i64;
 /// `SCHED_FIFO` priorities of background load: below the highest, which the dispatchers need.
 pub const FIFO_RANGE: RangeInclusive<i64> = 1..=98;
 /// Misses in a row after which a task is stopped: the kernel counts them in 32 bits.
@@ -82,7 +87,7 @@ impl System {
 
 /// All broken rules of a system.
 pub(crate) fn problems(system: &System) -> Vec<Problem> {
-    let mut rules = Rules { system, found: Vec::new() };
+    let mut rules = Rules { system, found: Found::default() };
     rules.header();
     rules.unique_names();
     for (index, task) in system.tasks.iter().enumerate() {
@@ -105,19 +110,23 @@ pub(crate) fn problems(system: &System) -> Vec<Problem> {
     for (index, file) in system.files.iter().enumerate() {
         rules.file(&format!("files[{index}]"), file);
     }
-    rules.found
+    rules.found.0
 }
 
 struct Rules<'a> {
     system: &'a System,
-    found: Vec<Problem>,
+    found: Found,
 }
 
-impl Rules<'_> {
+/// What was found, and the rules of single values, which need nothing around them.
+#[derive(Default)]
+struct Found(Vec<Problem>);
+
+impl Found {
     fn add(&mut self, at: impl Into<String>, needs: &[&str], message: impl Into<String>) -> &mut Problem {
         let needs = needs.iter().map(|&path| path.to_string()).collect();
-        self.found.push(Problem { at: at.into(), needs, message: message.into(), hint: None });
-        self.found.last_mut().expect("just pushed")
+        self.0.push(Problem { at: at.into(), needs, message: message.into(), hint: None });
+        self.0.last_mut().expect("just pushed")
     }
 
     fn positive(&mut self, path: &str, key: &str, length: Duration) {
@@ -130,6 +139,39 @@ impl Rules<'_> {
         if !range.contains(&value) {
             self.add(format!("{path}.{key}"), &[], out_of_range(key, value, range));
         }
+    }
+
+    fn name(&mut self, path: &str, name: &str) {
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+        if name.is_empty() {
+            self.add(path, &[], "a name must not be empty");
+        } else if name.len() > MAX_NAME {
+            let text = format!("the name is {} bytes long, at most {MAX_NAME} are allowed", name.len());
+            self.add(path, &[], text);
+        } else if let Some(odd) = name.chars().find(|&c| !allowed(c)) {
+            self.add(path, &[], format!("the name `{name}` holds {odd:?}")).hint =
+                Some("names are made of a-z, 0-9, `-`, `_` and `.`".into());
+        } else if name.starts_with(['-', '.']) {
+            self.add(path, &[], format!("the name `{name}` does not begin with a letter, a digit or `_`"));
+        }
+    }
+}
+
+impl Rules<'_> {
+    fn add(&mut self, at: impl Into<String>, needs: &[&str], message: impl Into<String>) -> &mut Problem {
+        self.found.add(at, needs, message)
+    }
+
+    fn positive(&mut self, path: &str, key: &str, length: Duration) {
+        self.found.positive(path, key, length);
+    }
+
+    fn range(&mut self, path: &str, key: &str, value: i64, range: &RangeInclusive<i64>) {
+        self.found.range(path, key, value, range);
+    }
+
+    fn name(&mut self, path: &str, name: &str) {
+        self.found.name(path, name);
     }
 
     fn file(&mut self, path: &str, file: &str) {
@@ -157,21 +199,6 @@ impl Rules<'_> {
                 false => format!("write {above}, or set `macrotick: {fits}`"),
             };
             self.add(format!("{path}{key}"), &["macrotick"], text).hint = Some(advice);
-        }
-    }
-
-    fn name(&mut self, path: &str, name: &str) {
-        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-        if name.is_empty() {
-            self.add(path, &[], "a name must not be empty");
-        } else if name.len() > MAX_NAME {
-            let text = format!("the name is {} bytes long, at most {MAX_NAME} are allowed", name.len());
-            self.add(path, &[], text);
-        } else if let Some(odd) = name.chars().find(|&c| !allowed(c)) {
-            self.add(path, &[], format!("the name `{name}` holds {odd:?}")).hint =
-                Some("names are made of a-z, 0-9, `-`, `_` and `.`".into());
-        } else if name.starts_with(['-', '.']) {
-            self.add(path, &[], format!("the name `{name}` does not begin with a letter, a digit or `_`"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Groups, in a description.
 
-use macrotick_model::{Duration, Group, GroupTask, Policy, System};
+use macrotick_model::{Duration, Finding, Group, GroupTask, Plan, Policy, System};
 
 const HEAD: &str = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
 
@@ -25,14 +25,16 @@ fn what_is_left_out_has_its_default() {
         wcet: Duration::from_micros(100),
         deadline: Duration::from_millis(5),
         jitter: Duration::ZERO,
-        priority: 9,
+        priority: Some(9),
         cpu: 1,
         bound: false,
     };
     let expected = Group {
         name: "g".into(),
-        priority: 7,
-        budget: Duration::from_micros(500),
+        criticality: None,
+        priority: Some(7),
+        budget: Some(Duration::from_micros(500)),
+        may_grow: false,
         cpus: vec![1],
         cgroup: None,
         fifo: false,
@@ -43,6 +45,46 @@ fn what_is_left_out_has_its_default() {
     let everywhere = parse("groups:\n  - {name: g, priority: 7, budget: 500us}\n").unwrap();
     assert_eq!(everywhere.groups[0].cpus, [0, 1]);
     assert!(!parse("").unwrap().to_yaml().contains("group"));
+}
+
+#[test]
+fn what_is_left_open_stays_open_in_the_normal_form() {
+    let system = parse(
+        "groups:\n  - name: g\n    criticality: 3\n    may-grow: true\n    cpus: [1]\n    tasks:\n      \
+         - {name: a, period: 5ms, wcet: 100us}\n      - {name: b, period: 9ms, wcet: 100us}\n  \
+         - {name: h, criticality: 0, budget: 20us}\n",
+    )
+    .unwrap();
+    let open = ["priority", "budget", "tasks[0].priority", "tasks[1].priority"].map(|key| format!("groups[0].{key}"));
+    assert_eq!(system.left_open(), [&open[..], &["groups[1].priority".to_string()]].concat());
+    assert_eq!((system.groups[0].criticality, system.groups[0].may_grow), (Some(3), true));
+    assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
+}
+
+/// A plan is what runs: nothing of it is still to be found.
+#[test]
+fn a_plan_leaves_nothing_open() {
+    let mut system = parse("groups:\n  - {name: g, criticality: 3, budget: 20us}\n").unwrap();
+    let plan = |system: &System| {
+        let (version, cycle) = (Plan::VERSION, Duration::from_millis(10));
+        Plan { version, solver: "null".into(), cycle, tables: Vec::new(), system: system.clone() }.to_json()
+    };
+    let refused = Plan::from_json(&plan(&system), "p.json").unwrap_err().to_string();
+    assert_eq!(refused, "p.json: system.groups[0].priority: a plan says it");
+    system.groups[0].priority = Some(5);
+    assert_eq!(Plan::from_json(&plan(&system), "p.json").unwrap().system, system);
+}
+
+/// What is found behind the parser is told as what the parser finds.
+#[test]
+fn findings_of_others_have_their_place() {
+    let source = format!("{HEAD}groups:\n  - {{name: g, criticality: 3, budget: 20us}}\n");
+    let finding = |at: &str| Finding { at: at.into(), message: "no good".into(), hint: Some("mend it".into()) };
+    let told = System::refuse(&source, "s.yaml", vec![finding("groups[0].budget"), finding("groups[0].priority")]);
+    let places: Vec<(usize, usize)> = told.iter().map(|finding| (finding.at.line, finding.at.column)).collect();
+    // What was left out is told at what is around it.
+    assert_eq!(places, [(6, 5), (6, 39)]);
+    assert!(told.to_string().contains("error: no good\n --> s.yaml:6:39\n"), "{told}");
 }
 
 #[test]
@@ -64,6 +106,18 @@ fn mistakes_are_told_at_their_place() {
     for (keys, expected) in [
         ("priority: 7", "group `g` has no `budget`"),
         ("budget: 1ms", "group `g` has no `priority`"),
+        ("priority: 7", "give it, or declare `tasks`, for which the least budget is found"),
+        ("budget: 1ms", "give all groups one; or `criticality`, from which priorities follow"),
+        ("criticality: -1, budget: 1ms", "criticality -1 is out of range: 0 to 4294967295"),
+        (
+            "priority: 7, tasks: [{name: t, period: 5ms, wcet: 1ms}]",
+            "group `g` has no `budget`, and no task on CPU 1 that one could be found for",
+        ),
+        (
+            "priority: 7, budget: 1ms, tasks: [{name: t, period: 5ms, wcet: 1ms}, \
+             {name: u, period: 5ms, wcet: 1ms, priority: 3}]",
+            "task `t` has no `priority`",
+        ),
         ("priority: 100, budget: 1ms", "priority 100 is out of range: 1 to 99"),
         ("priority: 7, budget: 3ms", "budget 3ms is longer than the server period 2500us"),
         ("priority: 7, budget: 5us", "budget 5us is shorter than 10us"),
@@ -85,6 +139,15 @@ fn mistakes_are_told_at_their_place() {
     }
     let twice = refusal("groups:\n  - {name: g, priority: 7, budget: 1ms}\n  - {name: h, priority: 7, budget: 1ms}\n");
     assert!(twice.contains("group `g` has priority 7 already"), "{twice}");
+    let mixed =
+        refusal("groups:\n  - {name: g, criticality: 7, budget: 1ms}\n  - {name: h, priority: 7, budget: 1ms}\n");
+    assert!(
+        mixed.contains("group `g` has no `priority`") && mixed.contains("group `h` has one: give it to"),
+        "{mixed}"
+    );
+    // One mistake is told once.
+    let misspelt = refusal("groups:\n  - {name: g, priorty: 7, budgett: 1ms}\n");
+    assert_eq!(misspelt.matches("error: ").count(), 2, "{misspelt}");
     let period = refusal("server-period: 2s\n");
     assert!(period.contains("server-period 2s is out of range: 100us to 1s"), "{period}");
 }

@@ -131,6 +131,9 @@ fn cpus_of(plan: &Plan, name: &str, migrate: bool, online: &[u32]) -> Result<Cpu
 
 /// Only the kernel class's runs make groups; a load that has SCHED_FIFO because its group has a budget must not be without.
 fn decode_groups(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
+    if let Some(path) = plan.system.left_open().into_iter().next() {
+        return Err(NodeError::LeftOpen(path));
+    }
     let held = |load: &&macrotick_model::Background| load.group.is_some() && matches!(load.policy, Policy::Fifo(_));
     match plan.system.background.iter().find(held) {
         Some(load) if backend != Backend::Kernel => {

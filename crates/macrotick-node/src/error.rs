@@ -25,6 +25,9 @@ pub enum NodeError {
         /// What it is.
         value: Duration,
     },
+    /// A plan of a program that has not assigned everything.
+    #[error("the plan leaves `{0}` open")]
+    LeftOpen(String),
     /// The plan has no window with ACTIVATE for a task.
     #[error("the plan never activates task `{0}`")]
     NoActivation(String),
@@ -95,6 +98,12 @@ pub enum NodeError {
         device = macrotick_uapi::DEVICE
     )]
     NoKernelClass,
+    /// The kernel knows no groups with a budget.
+    #[error(
+        "this kernel has no groups with a budget (no kernel.sched_ds_period_us): boot one with SCHED_DS (`make kernel` builds \
+         one), or ask against a description, on any kernel: `macrotick admit --system FILE`"
+    )]
+    NoBudgets,
     /// The device is there, but cannot be opened.
     #[error("cannot open {device}", device = macrotick_uapi::DEVICE)]
     Device(#[source] io::Error),

@@ -1,6 +1,7 @@
 //! The groups of a run under the backend `kernel`: their control groups, budgets and priorities, and what they have had.
 
 use std::fs::{self, File};
+use std::io;
 
 use macrotick_model::{Duration, GroupObservation, System};
 
@@ -57,11 +58,20 @@ impl Groups {
     }
 }
 
-/// In microseconds; writing what it is already is no change.
+/// The server period of this host.
+pub fn server_period() -> Result<Duration, NodeError> {
+    let text = fs::read_to_string(PERIOD).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NodeError::NoBudgets,
+        _ => NodeError::system("reading kernel.sched_ds_period_us")(error),
+    })?;
+    let period = text.trim().parse().map_err(io::Error::other);
+    period.map(Duration::from_micros).map_err(NodeError::system("reading kernel.sched_ds_period_us"))
+}
+
+/// Writing what it is already is no change.
 fn set_period(wanted: Duration) -> Result<(), NodeError> {
-    let failed = NodeError::system("reading or writing kernel.sched_ds_period_us");
-    let text = fs::read_to_string(PERIOD).map_err(&failed)?;
-    let now = Duration::from_micros(text.trim().parse().unwrap_or(0));
+    let failed = NodeError::system("writing kernel.sched_ds_period_us");
+    let now = server_period()?;
     if now == wanted {
         return Ok(());
     }
@@ -76,13 +86,16 @@ fn microseconds(length: Duration) -> String {
 }
 
 fn give(group: &Group, wanted: &macrotick_model::Group) -> Result<(), NodeError> {
-    group.write("cpu.ds.priority", &wanted.priority.to_string())?;
+    let (Some(priority), Some(budget)) = (wanted.priority, wanted.budget) else {
+        return Err(NodeError::LeftOpen(wanted.name.clone()));
+    };
+    group.write("cpu.ds.priority", &priority.to_string())?;
     group.write("cpu.ds.fifo", if wanted.fifo { "1" } else { "0" })?;
     let cpus: Vec<String> = wanted.cpus.iter().map(u32::to_string).collect();
-    let text = format!("{}={}", cpus.join(","), microseconds(wanted.budget));
+    let text = format!("{}={}", cpus.join(","), microseconds(budget));
     match group.write("cpu.ds.budget", &text) {
         Err(NodeError::GroupFile { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
-            Err(NodeError::NoRoom { owner: group.owner().clone(), budget: wanted.budget })
+            Err(NodeError::NoRoom { owner: group.owner().clone(), budget })
         }
         other => other,
     }

@@ -40,10 +40,12 @@ pub(crate) fn reports(observation: &Observation) -> Vec<GroupReport> {
 }
 
 fn report(observation: &Observation, group: &Group) -> GroupReport {
+    // An observation's plan leaves nothing open.
+    let (priority, budget) = (group.priority.unwrap_or_default(), group.budget.unwrap_or_default());
     let period = observation.plan.system.server_period.as_nanos();
     let record = observation.groups.iter().find(|record| record.name == group.name);
     let budgets =
-        i128::from(group.budget.as_nanos()) * group.cpus.len() as i128 * i128::from(observation.duration.as_nanos())
+        i128::from(budget.as_nanos()) * group.cpus.len() as i128 * i128::from(observation.duration.as_nanos())
             / i128::from(period).max(1);
     let had = record.map(|record| GroupUse {
         usage_ns: record.usage_ns,
@@ -54,9 +56,9 @@ fn report(observation: &Observation, group: &Group) -> GroupReport {
     GroupReport {
         name: group.name.clone(),
         cpus: group.cpus.clone(),
-        priority: group.priority,
+        priority,
         period_ns: period,
-        budget_ns: group.budget.as_nanos(),
+        budget_ns: budget.as_nanos(),
         had,
     }
 }

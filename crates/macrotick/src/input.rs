@@ -1,4 +1,7 @@
 //! Reading a plan, or a description that is planned on the way, perhaps beside what runs already.
+//!
+//! What a description leaves open of its groups depends on the windows: it is found behind the solver, with the judge's
+//! analysis, and stands in the plan. Later stages, the judge's verdict among them, see values.
 
 use std::path::Path;
 
@@ -13,7 +16,17 @@ pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
         return Ok(Plan::load(path)?);
     }
     let system = System::load(path)?;
-    Ok(macrotick_plan::plan(&system, Solver::default_for(&system))?)
+    planned(path, &system, Solver::default_for(&system))
+}
+
+/// A plan with all that the description at `path` leaves open.
+pub fn planned(path: &Path, system: &System, solver: Solver) -> Result<Plan, CliError> {
+    assigned(path, macrotick_plan::plan(system, solver)?)
+}
+
+fn assigned(path: &Path, plan: Plan) -> Result<Plan, CliError> {
+    let system = plan.system.clone();
+    macrotick_check::assign(plan).map_err(|error| System::refuse_file(path, error.findings(&system)).into())
 }
 
 /// The same for a change of what runs. Running tasks and pools keep their CPUs, so the solver leaves them there if it can;
@@ -25,7 +38,7 @@ pub fn plan_beside(path: &Path, running: &[(String, CpuSet)]) -> Result<Plan, Cl
     let system = System::load(path)?;
     let solver = Solver::default_for(&system);
     let kept = macrotick_plan::plan(&keep_cpus(system.clone(), running), solver);
-    Ok(kept.or_else(|_| macrotick_plan::plan(&system, solver))?)
+    assigned(path, kept.or_else(|_| macrotick_plan::plan(&system, solver))?)
 }
 
 /// The system with the CPUs of those that it leaves to the solver and that run on one of its CPUs, and on no other.

@@ -23,8 +23,8 @@ pub struct Container {
     pub criticality: u32,
     /// Its group priority; `None`: by criticality.
     pub priority: Option<u32>,
-    /// Its CPU; `None`: the one on which the least budget has to be given.
-    pub cpu: Option<u32>,
+    /// The CPUs of which it gets the one on which the least budget has to be given; empty: of all.
+    pub cpus: Vec<u32>,
     /// Its budget; `None`: the least with which its tasks meet their deadlines.
     pub budget: Option<Duration>,
     /// Whether it may get more budget when others are admitted above it.
@@ -107,7 +107,7 @@ fn validate_container(host: &Host, container: &Container) -> Result<(), HostErro
     if container.tasks.is_empty() && container.budget.is_none() {
         return Err(HostError::NothingAsked { container: name.clone() });
     }
-    if let Some(cpu) = container.cpu {
+    for &cpu in &container.cpus {
         validate::known(host, &format!("container `{name}`"), cpu)?;
     }
     if let Some(budget) = container.budget {
@@ -123,7 +123,7 @@ fn validate_container(host: &Host, container: &Container) -> Result<(), HostErro
 }
 
 fn may_use(container: &Container, cpu: u32) -> bool {
-    container.cpu.is_none_or(|wanted| wanted == cpu)
+    container.cpus.is_empty() || container.cpus.contains(&cpu)
 }
 
 fn take_slot(host: &mut Host, container: &Container) -> Result<(), ServersError> {
@@ -201,7 +201,7 @@ fn own_server(
         Some(budget) => budget,
         None => {
             let most = left(host, time);
-            match place.least(&server.tasks, host.granule, host.granule, most) {
+            match place.least(&server.tasks, host.granule, host.least, most) {
                 Some(budget) => budget,
                 None => return refused(&server, most),
             }

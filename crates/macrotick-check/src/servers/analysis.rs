@@ -25,6 +25,8 @@ pub struct Analysis {
 pub struct GroupAnalysis {
     /// The group.
     pub name: String,
+    /// The group priority.
+    pub priority: u32,
     /// One entry per CPU of it, in the order of the group.
     pub servers: Vec<ServerAnalysis>,
 }
@@ -48,6 +50,8 @@ pub struct ServerAnalysis {
 pub struct TaskAnalysis {
     /// The task.
     pub name: String,
+    /// Its priority inside the group.
+    pub priority: u32,
     /// The worst response time, from a job's arrival; of a task that misses, that of a job that misses. `None`: jobs
     /// wait for ever longer, or no end was found.
     pub response: Option<Duration>,
@@ -137,7 +141,7 @@ fn analyse_group(host: &Host, times: &[CpuTime], group: &Group, refusals: &mut V
         }));
         analysis
     });
-    GroupAnalysis { name: group.name.clone(), servers: servers.collect() }
+    GroupAnalysis { name: group.name.clone(), priority: group.priority, servers: servers.collect() }
 }
 
 pub(super) fn analyse_server(host: &Host, time: &CpuTime, server: &Server, above: &[Duration]) -> ServerAnalysis {
@@ -146,6 +150,7 @@ pub(super) fn analyse_server(host: &Host, time: &CpuTime, server: &Server, above
         let (task, worst) = (&server.tasks[index], worst_of(&supply, &server.tasks, index, Effort::Full));
         TaskAnalysis {
             name: task.name.clone(),
+            priority: task.priority,
             response: worst.response,
             deadline: task.deadline,
             accuracy: accuracy(&supply, &server.tasks, index),

@@ -10,7 +10,7 @@ use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::analysis::{budgets_above, names_above, worst_of};
-use super::order::task_order;
+use super::order::{no_order, task_order};
 use super::response::Effort;
 use super::supply::CpuTime;
 use super::{sums, unless_refused, validate, GroupTask, Host, Refusal, Server, ServersError};
@@ -69,9 +69,8 @@ impl Place<'_> {
     pub fn reasons(&self, group: &str, server: &Server, above: &[String]) -> Vec<Refusal> {
         let supply = self.time.supply(server.budget, self.above);
         if self.order == TaskOrder::Best {
-            let (cpu, budget, group) = (server.cpu, server.budget, group.into());
-            let none_lowest = task_order(&supply, &server.tasks).err();
-            return none_lowest.map(|tasks| Refusal::NoTaskOrder { cpu, group, budget, tasks }).into_iter().collect();
+            let left = task_order(&supply, &server.tasks).err();
+            return left.map(|left| no_order(&supply, group, server, &left, above)).into_iter().collect();
         }
         let tasks = server.tasks.iter().enumerate();
         let missed = tasks.map(|(index, task)| (task, worst_of(&supply, &server.tasks, index, Effort::Full)));
@@ -131,7 +130,7 @@ fn set_least(
     let above = budgets_above(host, priority, time.cpu);
     let place = Place { time, above: &above, order };
     let most = sums::most_budgets(host, time) - above.iter().copied().sum();
-    match place.least(&server.tasks, host.granule, host.granule, most) {
+    match place.least(&server.tasks, host.granule, host.least, most) {
         Some(budget) => {
             let priorities = place.feasible(&server.tasks, budget).expect("the least budget is feasible");
             set(&mut host.groups[group].servers[index], budget, &priorities);
@@ -158,14 +157,13 @@ pub(super) fn no_budget(
     server: &Server,
     most: Duration,
 ) -> Vec<Refusal> {
-    let granules = most / host.granule;
     let above = names_above(host, priority, server.cpu);
-    if granules >= 1 {
-        let tried = Server { budget: host.granule * granules, ..server.clone() };
+    if most >= host.least {
+        let tried = Server { budget: host.granule * (most / host.granule), ..server.clone() };
         return place.reasons(group, &tried, &above);
     }
-    // Not even one granule is left.
+    // Not even the least is left.
     let budgets = above.into_iter().zip(place.above.iter().copied());
-    let budgets = budgets.chain([(group.into(), host.granule)]).collect();
+    let budgets = budgets.chain([(group.into(), host.least)]).collect();
     vec![sums::full(host, place.time, budgets)]
 }

@@ -5,6 +5,8 @@
 use macrotick_model::{CpuTable, Duration};
 use serde::{Deserialize, Serialize};
 
+use super::{validate, HostError};
+
 /// One host: everything that competes for its CPUs, and for its network where that is divided by time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
@@ -14,6 +16,8 @@ pub struct Host {
     pub refill: Refill,
     /// Budgets that are computed are multiples of this; one nanosecond is allowed.
     pub granule: Duration,
+    /// The smallest budget there can be.
+    pub least: Duration,
     /// The share of each CPU that windows, budgets and SCHED_DEADLINE leave to the rest of the system.
     pub reserve: Permille,
     /// The CPUs, each once.
@@ -154,6 +158,20 @@ pub struct Slot {
 }
 
 impl Host {
+    /// What the kernel keeps of each CPU from windows and budgets (`MACROTICK_CAP_PERMILLE`).
+    pub const RESERVE: Permille = Permille(50);
+    /// The kernel's files count in microseconds.
+    pub const GRANULE: Duration = Duration::from_micros(1);
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that makes none, such as a window outside the cycle.
+    pub fn validate(&self) -> Result<(), HostError> {
+        validate::host(self)
+    }
+
     /// The groups from the highest to the lowest priority.
     pub fn by_priority(&self) -> Vec<&Group> {
         let mut groups: Vec<&Group> = self.groups.iter().collect();

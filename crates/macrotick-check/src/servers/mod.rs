@@ -9,6 +9,7 @@
 //! * [`analyse`]: the worst response time of every task, and every sum;
 //! * [`least_budgets`]: the smallest budgets with which no task misses;
 //! * [`assign_tasks`], [`assign_groups`], [`by_criticality`]: priorities;
+//! * [`complete`]: what a description leaves open, budgets and orders of tasks beside given ones;
 //! * [`admit`]: whether one more container fits, and with which parameters.
 //!
 //! All of this is arithmetic on its arguments, which stay as they are.
@@ -16,6 +17,7 @@
 mod admit;
 mod analysis;
 mod budget;
+mod complete;
 mod host;
 mod order;
 mod refusal;
@@ -28,6 +30,7 @@ mod validate;
 pub use admit::{admit, Admission, Change, Container};
 pub use analysis::{analyse, Accuracy, Analysis, GroupAnalysis, ServerAnalysis, TaskAnalysis, Why};
 pub use budget::{least_budgets, TaskOrder};
+pub use complete::{complete, Open, Unassigned};
 pub use host::{
     Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Network, Permille, Phase, Refill, Server, Slot, PRIORITIES,
 };

@@ -7,11 +7,13 @@
 //! group depends on the sum of the budgets above it. It does not hold for groups whose budgets are still to be found:
 //! how much a low one needs depends on how much those above it got. There criticality decides, as in the paper.
 
-use super::analysis::budgets_above;
+use macrotick_model::Duration;
+
+use super::analysis::{budgets_above, names_above};
 use super::budget::{set, Place};
-use super::response::{worst, Effort};
+use super::response::{worst, Effort, Worst};
 use super::supply::{CpuTime, Supply};
-use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, ServersError, TaskOrder, PRIORITIES};
+use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, Server, ServersError, TaskOrder, PRIORITIES};
 
 /// Priorities with which no task misses, in the order of `tasks`: from 1 up.
 ///
@@ -21,7 +23,7 @@ use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, ServersEr
 /// # Errors
 ///
 /// The tasks that remain when none of them can be lowest.
-pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32>, Vec<String>> {
+pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32>, Vec<usize>> {
     let mut priorities = vec![0; tasks.len()];
     let mut left: Vec<usize> = (0..tasks.len()).collect();
     left.sort_by_key(|&index| tasks[index].deadline);
@@ -34,14 +36,32 @@ pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32
     if left.is_empty() {
         Ok(priorities)
     } else {
-        Err(left.iter().map(|&index| tasks[index].name.clone()).collect())
+        Err(left)
     }
 }
 
 fn can_be_lowest(supply: &Supply, tasks: &[GroupTask], left: &[usize], place: usize) -> bool {
-    let task = &tasks[left[place]];
+    as_lowest(supply, tasks, left, place, Effort::FirstMiss).meets(tasks[left[place]].deadline)
+}
+
+/// The worst case of one of the tasks that are left, below all others of them.
+fn as_lowest(supply: &Supply, tasks: &[GroupTask], left: &[usize], place: usize, effort: Effort) -> Worst {
     let others: Vec<&GroupTask> = left.iter().filter(|&&other| other != left[place]).map(|&i| &tasks[i]).collect();
-    worst(supply, task, &others, Effort::FirstMiss).meets(task.deadline)
+    worst(supply, &tasks[left[place]], &others, effort)
+}
+
+/// Why the tasks of a server, with its budget and below the groups named, have no order: each of those that are left
+/// when none can be lowest, and by how much it is late there. A single one misses whatever the order.
+pub(super) fn no_order(supply: &Supply, group: &str, server: &Server, left: &[usize], above: &[String]) -> Refusal {
+    let tasks = &server.tasks;
+    let responses = (0..left.len()).map(|place| as_lowest(supply, tasks, left, place, Effort::Full).response);
+    let late = left.iter().zip(responses).map(|(&index, response)| (&tasks[index], response));
+    let late: Vec<(&GroupTask, Option<Duration>)> = late.collect();
+    if let [(task, response)] = late[..] {
+        return Refusal::misses(group, server, &task.name, response, task.deadline, above.to_vec());
+    }
+    let tasks = late.iter().map(|(task, response)| (task.name.clone(), response.map(|time| time - task.deadline)));
+    Refusal::NoTaskOrder { cpu: server.cpu, group: group.into(), budget: server.budget, tasks: tasks.collect() }
 }
 
 /// The host with priorities of tasks, inside each group, with which none misses. Budgets and groups' priorities stay.
@@ -58,11 +78,12 @@ pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
         for server in &mut group.servers {
             let above = budgets_above(host, group.priority, server.cpu);
             let time = CpuTime::find(&times, server.cpu);
-            match task_order(&time.supply(server.budget, &above), &server.tasks) {
+            let supply = time.supply(server.budget, &above);
+            match task_order(&supply, &server.tasks) {
                 Ok(priorities) => set(server, server.budget, &priorities),
-                Err(tasks) => {
-                    let (cpu, group, budget) = (server.cpu, group.name.clone(), server.budget);
-                    refusals.push(Refusal::NoTaskOrder { cpu, group, budget, tasks });
+                Err(left) => {
+                    let above = names_above(host, group.priority, server.cpu);
+                    refusals.push(no_order(&supply, &group.name, server, &left, &above));
                 }
             }
         }

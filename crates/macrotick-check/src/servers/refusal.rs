@@ -27,20 +27,21 @@ pub enum Refusal {
         over: Option<Duration>,
         above: Vec<String>,
     },
-    /// Tasks of a group of which none meets its deadline below the others: no order of priorities will do.
+    /// Tasks of a group of which none meets its deadline below the others: no order of priorities will do. By how much each
+    /// is late there, `None` if its jobs wait for ever longer.
     #[error(
         "CPU {cpu}: with a budget of {budget} group `{group}` has no order of tasks: none of {} can be lowest",
-        list("", .tasks)
+        each_late(.tasks)
     )]
-    NoTaskOrder { cpu: u32, group: String, budget: Duration, tasks: Vec<String> },
+    NoTaskOrder { cpu: u32, group: String, budget: Duration, tasks: Vec<(String, Option<Duration>)> },
     /// Groups of which none is feasible below the others.
     #[error("there is no order of groups: none of {} can be lowest", list("", .groups))]
     NoGroupOrder { groups: Vec<String> },
     /// More is promised of a CPU than there is.
     #[error(
-        "CPU {cpu}: windows of {windows} per {cycle}, {}budgets of {} per {server_period} and a reserve of {reserve} are \
+        "CPU {cpu}: {}{}budgets of {} per {server_period} and a reserve of {reserve} are \
          too much: budgets must sum up to {over} less",
-        bandwidth(.deadline), amounts(.budgets)
+        taken(.windows, .cycle), bandwidth(.deadline), amounts(.budgets)
     )]
     CpuFull {
         cpu: u32,
@@ -95,6 +96,11 @@ fn late(over: &Option<Duration>) -> String {
     over.map_or("waits for ever longer".into(), |over| format!("is late by {over}"))
 }
 
+fn each_late(tasks: &[(String, Option<Duration>)]) -> String {
+    let each: Vec<String> = tasks.iter().map(|(name, over)| format!("`{name}` (which {})", late(over))).collect();
+    each.join(", ")
+}
+
 fn list(lead: &str, names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     if names.is_empty() {
@@ -110,6 +116,14 @@ fn amounts(each: &[(String, Duration)]) -> String {
         "nothing".into()
     } else {
         each.join(" + ")
+    }
+}
+
+/// Nothing of a CPU without windows, or a host without a table.
+fn taken(windows: &Duration, cycle: &Duration) -> String {
+    match *windows {
+        Duration::ZERO => String::new(),
+        windows => format!("windows of {windows} per {cycle}, "),
     }
 }
 

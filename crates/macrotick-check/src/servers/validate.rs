@@ -46,6 +46,9 @@ pub enum HostError {
         "bound task `{task}` of `{group}`: period {period} is no multiple of the server period of {server_period}"
     )]
     BoundPeriod { group: String, task: String, period: Duration, server_period: Duration },
+    /// A description that leaves something to be found.
+    #[error("`{path}` is left open: nobody has assigned it")]
+    LeftOpen { path: String },
     /// A container without tasks and without a budget: nothing says how much it needs.
     #[error("container `{container}` has neither tasks nor a budget")]
     NothingAsked { container: String },
@@ -56,6 +59,8 @@ pub(super) fn host(host: &Host) -> Result<(), HostError> {
     positive("the server period", host.server_period)?;
     positive("the granule", host.granule)?;
     within_period("the granule", host.granule, host)?;
+    positive("the least budget", host.least)?;
+    within_period("the least budget", host.least, host)?;
     not_negative("the lead", host.lead)?;
     if let Refill::Lockstep(Phase::At(phase)) = host.refill {
         not_negative("the phase of refills", phase)?;

@@ -13,7 +13,7 @@ fn container(name: &str, criticality: u32, tasks: Vec<GroupTask>) -> Container {
         name: name.into(),
         criticality,
         priority: None,
-        cpu: None,
+        cpus: Vec::new(),
         budget: None,
         may_grow: false,
         tasks,
@@ -90,13 +90,45 @@ fn a_group_below_grows_if_it_may() {
 }
 
 #[test]
+fn no_budget_is_below_the_least_and_no_cpu_beside_those_asked_for() {
+    let mut present = Host { least: ns(4), ..host(vec![], 0, &[]) };
+    present.cpus.extend([1, 2].map(|cpu| Cpu { cpu, deadline: Bandwidth(0) }));
+    let tasks = vec![bound("t", 1, 10, 1)];
+    let wanted = Container { cpus: vec![2, 1], ..container("a", 1, tasks) };
+    let admission = admit(&present, &wanted).unwrap();
+    assert_eq!((admission.cpu, admission.budget), (1, ns(4)));
+    // 7 of 10 are taken: 4 do not fit, though 1 would do.
+    let full = Host { groups: vec![group("full", 9, 7, vec![])], ..host(vec![], 0, &[]) };
+    assert!(admit(&full, &Container { cpus: Vec::new(), ..wanted.clone() }).is_ok());
+    let refused = refusals(admit(&Host { least: ns(4), ..full }, &Container { cpus: Vec::new(), ..wanted }));
+    assert!(refused[0].to_string().ends_with("are too much: budgets must sum up to 1ns less"), "{}", refused[0]);
+}
+
+#[test]
+fn tasks_without_an_order_are_told_with_their_lateness() {
+    let task = |name: &str| GroupTask { deadline: ns(5), ..bound(name, 6, 20, 1) };
+    let best = |tasks| Container { budget: Some(ns(10)), order: TaskOrder::Best, ..container("new", 1, tasks) };
+    let alone = refusals(admit(&host(vec![], 0, &[]), &best(vec![task("a")])));
+    assert_eq!(
+        alone[0].to_string(),
+        "CPU 0: task `a` of group `new` is late by 1ns with a budget of 10ns, its deadline is 5ns"
+    );
+    let both = refusals(admit(&host(vec![], 0, &[]), &best(vec![task("a"), task("b")])));
+    assert_eq!(
+        both[0].to_string(),
+        "CPU 0: with a budget of 10ns group `new` has no order of tasks: none of `a` (which is late by 7ns), `b` (which is \
+         late by 7ns) can be lowest"
+    );
+}
+
+#[test]
 fn the_cpu_is_the_one_that_costs_least() {
     let tasks = vec![bound("t", 3, 10, 1)];
     let mut present = host(vec![], 20, &[(0, 6), (10, 6)]);
     present.cpus.push(Cpu { cpu: 3, deadline: Bandwidth(0) });
     let first = admit(&present, &container("a", 1, tasks.clone())).unwrap();
     assert_eq!((first.cpu, first.budget), (0, ns(3)));
-    let wanted = Container { cpu: Some(3), ..container("a", 1, tasks.clone()) };
+    let wanted = Container { cpus: vec![3], ..container("a", 1, tasks.clone()) };
     assert_eq!(admit(&present, &wanted).unwrap().cpu, 3);
     // One more fits on CPU 0 no longer; both CPUs are tried.
     let second = admit(&first.host, &container("b", 1, tasks.clone())).unwrap();
@@ -152,7 +184,7 @@ fn containers_that_make_no_sense_are_no_refusals() {
     let good = Container { budget: Some(ns(1)), ..container("b", 1, vec![]) };
     assert_eq!(text(&container("b", 1, vec![])), "container `b` has neither tasks nor a budget");
     assert_eq!(text(&Container { name: "a".into(), ..good.clone() }), "there are two groups `a`");
-    assert_eq!(text(&Container { cpu: Some(9), ..good.clone() }), "container `b`: there is no CPU 9");
+    assert_eq!(text(&Container { cpus: vec![9], ..good.clone() }), "container `b`: there is no CPU 9");
     assert!(text(&Container { priority: Some(0), ..good.clone() }).contains("priorities are 1 to 99"));
     assert!(text(&Container { budget: Some(ns(11)), ..good }).contains("longer than the server period"));
 }
@@ -235,6 +267,7 @@ fn large(cycle: Duration, phase: Phase) -> Host {
         server_period: us(2500),
         refill: Refill::Lockstep(phase),
         granule: us(1),
+        least: us(10),
         reserve: Permille(50),
         cpus: (0..4).map(|cpu| Cpu { cpu, deadline: Bandwidth(0) }).collect(),
         cycle,

@@ -41,6 +41,7 @@ pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
         server_period: ns(10),
         refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
         granule: ns(1),
+        least: ns(1),
         reserve: Permille(0),
         cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
         cycle: ns(cycle),

@@ -127,6 +127,36 @@ fn the_least_budgets_are_feasible_and_no_granule_less_is() {
     assert!(found > 1000, "{found}");
 }
 
+/// On one CPU nothing is left of the difference between the two; and what is given is not touched.
+#[test]
+fn completing_all_is_giving_the_least() {
+    let (mut found, mut beside) = (0, 0);
+    for seed in 3000..4000 {
+        let host = host(seed, Form::Known);
+        let open = |budget| vec![Open { budget, order: TaskOrder::Best }; host.groups.len()];
+        let least = least_budgets(&host, TaskOrder::Best);
+        let completed = complete(&host, &open(true));
+        if let Ok(least) = least {
+            found += 1;
+            assert_eq!(completed.as_ref(), Ok(&least), "seed {seed}");
+        }
+        let ordered = complete(&host, &open(false)).ok();
+        assert_eq!(ordered, assign_tasks(&host).ok(), "seed {seed}");
+        let highest = host.by_priority()[0].name.clone();
+        let mut only = open(false);
+        for (open, group) in only.iter_mut().zip(&host.groups) {
+            *open = Open { budget: group.name == highest, order: TaskOrder::Given };
+        }
+        if let Ok(completed) = complete(&host, &only) {
+            beside += 1;
+            let others =
+                |host: &Host| host.groups.iter().filter(|group| group.name != highest).cloned().collect::<Vec<_>>();
+            assert_eq!(others(&completed), others(&host), "seed {seed}");
+        }
+    }
+    assert!(found > 100 && beside > 100, "{found}, {beside}");
+}
+
 /// Against all budgets of two groups.
 #[test]
 fn the_least_budgets_are_the_least_of_all_feasible_ones() {

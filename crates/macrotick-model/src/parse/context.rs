@@ -107,6 +107,13 @@ impl Context {
         found
     }
 
+    /// A key that was probably misspelt is not told to be missing as well.
+    pub fn excuse(&mut self, fields: &Fields, key: &str) {
+        if fields.get(key).is_none() && fields.misspelt.iter().any(|meant| meant == key) {
+            self.mark_broken(&fields.path_of(key));
+        }
+    }
+
     pub fn list<'a>(&mut self, node: &'a Node, path: &str, what: &str) -> Option<&'a [Node]> {
         match &node.value {
             Value::List(items) => Some(items),

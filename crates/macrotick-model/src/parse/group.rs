@@ -5,9 +5,10 @@ use super::yaml::Node;
 use super::UNREAD;
 use crate::system::{Group, GroupTask};
 use crate::time::Duration;
-use crate::validate::{CPU_RANGE, PRIORITY_RANGE};
+use crate::validate::{CPU_RANGE, CRITICALITY_RANGE, PRIORITY_RANGE};
 
-const GROUP_KEYS: [&str; 7] = ["name", "priority", "budget", "cpus", "cgroup", "fifo", "tasks"];
+const GROUP_KEYS: [&str; 9] =
+    ["name", "criticality", "priority", "budget", "may-grow", "cpus", "cgroup", "fifo", "tasks"];
 const TASK_KEYS: [&str; 8] = ["name", "period", "wcet", "deadline", "jitter", "priority", "cpu", "bound"];
 
 impl Context {
@@ -16,14 +17,15 @@ impl Context {
             return unread_group();
         };
         let name = self.required_text(&fields, "name", "the group");
-        let what = format!("group `{name}`");
         let cpus = match fields.get("cpus") {
             Some(node) => self.cpu_list(node, &fields.path_of("cpus")),
             None => Vec::new(),
         };
         Group {
-            priority: self.required_priority(&fields, &what),
-            budget: self.required_duration(&fields, "budget", &what),
+            criticality: self.optional_criticality(&fields),
+            priority: self.optional_priority(&fields),
+            budget: self.assignable_duration(&fields, "budget"),
+            may_grow: self.flag(&fields, "may-grow"),
             cpus,
             cgroup: self.optional_text(&fields, "cgroup"),
             fifo: self.flag(&fields, "fifo"),
@@ -33,7 +35,12 @@ impl Context {
     }
 
     fn group_task(&mut self, node: &Node, path: &str) -> GroupTask {
-        let Some(fields) = self.fields(node, path, "a task of a group", &TASK_KEYS) else {
+        self.declared_task(node, path, "a task of a group", &TASK_KEYS)
+    }
+
+    /// A task of a group or a container: `what`, in words.
+    pub(super) fn declared_task(&mut self, node: &Node, path: &str, what: &str, keys: &[&str]) -> GroupTask {
+        let Some(fields) = self.fields(node, path, what, keys) else {
             return unread_task();
         };
         let name = self.required_text(&fields, "name", "the task");
@@ -44,16 +51,32 @@ impl Context {
             wcet: self.required_duration(&fields, "wcet", &what),
             deadline: self.optional_duration(&fields, "deadline").unwrap_or(period),
             jitter: self.optional_duration(&fields, "jitter").unwrap_or(Duration::ZERO),
-            priority: self.required_priority(&fields, &what),
+            priority: self.optional_priority(&fields),
             cpu: self.optional_cpu(&fields).unwrap_or(GroupTask::FIRST_CPU),
             bound: self.flag(&fields, "bound"),
             name,
         }
     }
 
-    fn required_priority(&mut self, fields: &Fields, what: &str) -> u32 {
-        let node = self.require(fields, "priority", what);
-        node.and_then(|node| self.integer(node, &fields.path_of("priority"), PRIORITY_RANGE)).unwrap_or(1)
+    pub(super) fn optional_criticality(&mut self, fields: &Fields) -> Option<u32> {
+        let node = fields.get("criticality")?;
+        self.integer(node, &fields.path_of("criticality"), CRITICALITY_RANGE)
+    }
+
+    pub(super) fn required_criticality(&mut self, fields: &Fields, what: &str) -> u32 {
+        self.require(fields, "criticality", what);
+        self.optional_criticality(fields).unwrap_or(0)
+    }
+
+    pub(super) fn optional_priority(&mut self, fields: &Fields) -> Option<u32> {
+        self.excuse(fields, "priority");
+        fields.get("priority").and_then(|node| self.integer(node, &fields.path_of("priority"), PRIORITY_RANGE))
+    }
+
+    /// A time that is found where it is left out.
+    pub(super) fn assignable_duration(&mut self, fields: &Fields, key: &str) -> Option<Duration> {
+        self.excuse(fields, key);
+        self.optional_duration(fields, key)
     }
 
     fn optional_cpu(&mut self, fields: &Fields) -> Option<u32> {
@@ -81,8 +104,10 @@ impl GroupTask {
 fn unread_group() -> Group {
     Group {
         name: "unread".into(),
-        priority: 1,
-        budget: UNREAD,
+        criticality: None,
+        priority: None,
+        budget: None,
+        may_grow: false,
         cpus: Vec::new(),
         cgroup: None,
         fifo: false,
@@ -97,7 +122,7 @@ fn unread_task() -> GroupTask {
         wcet: UNREAD,
         deadline: UNREAD,
         jitter: UNREAD,
-        priority: 1,
+        priority: None,
         cpu: GroupTask::FIRST_CPU,
         bound: false,
     }

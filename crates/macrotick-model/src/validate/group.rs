@@ -2,13 +2,61 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rules, CPUS, GROUP_NAMES, MIN_BUDGET, PRIORITY_RANGE, SERVER_PERIOD_RANGE};
+use super::{Found, Rules, CPUS, GROUP_NAMES, MIN_BUDGET, PRIORITY_RANGE, SERVER_PERIOD_RANGE};
 use crate::parse::nearest_name;
 use crate::system::{Background, Group, GroupTask, Policy};
 use crate::time::Duration;
 
 const MICROSECOND: Duration = Duration::from_micros(1);
 const SERVER_PERIOD: &str = "server-period";
+
+impl Found {
+    /// The kernel's files count in them.
+    pub(super) fn in_microseconds(&mut self, path: &str, key: &str, length: Duration) {
+        if !length.is_multiple_of(MICROSECOND) {
+            self.add(path, &[], format!("{key} {length} is no whole number of microseconds"));
+        }
+    }
+
+    /// The tasks of one group or container: `whose`, in words.
+    pub(super) fn tasks(&mut self, path: &str, tasks: &[GroupTask], whose: &str) {
+        for (index, task) in tasks.iter().enumerate() {
+            let at = format!("{path}[{index}]");
+            self.task(&at, task);
+            if tasks[..index].iter().any(|other| other.name == task.name) {
+                let text = format!("duplicate name `{}`: another task of {whose} has it already", task.name);
+                self.add(format!("{at}.name"), &[], text);
+            }
+            self.task_priority(path, tasks, index, whose);
+        }
+    }
+
+    fn task(&mut self, path: &str, task: &GroupTask) {
+        let dot = format!("{path}.");
+        self.name(&format!("{path}.name"), &task.name);
+        if let Some(priority) = task.priority {
+            self.range(path, "priority", priority.into(), &PRIORITY_RANGE);
+        }
+        for (key, length) in [("period", task.period), ("wcet", task.wcet), ("deadline", task.deadline)] {
+            self.positive(&dot, key, length);
+        }
+        if task.jitter < Duration::ZERO {
+            self.add(format!("{path}.jitter"), &[], format!("jitter {} is negative", task.jitter));
+        }
+    }
+
+    /// The order of tasks is given for all of them, or found for all of them.
+    fn task_priority(&mut self, path: &str, tasks: &[GroupTask], index: usize, whose: &str) {
+        let given = tasks.iter().position(|task| task.priority.is_some());
+        let (task, Some(given)) = (&tasks[index], given) else { return };
+        if task.priority.is_none() {
+            let hint = format!("task `{}` has one: give it to all tasks of {whose}, or to none", tasks[given].name);
+            let text = format!("task `{}` has no `priority`", task.name);
+            let other = format!("{path}[{given}].priority");
+            self.add(format!("{path}[{index}].priority"), &[&other], text).hint = Some(hint);
+        }
+    }
+}
 
 impl Rules<'_> {
     pub(super) fn groups(&mut self) {
@@ -18,11 +66,34 @@ impl Rules<'_> {
         for (index, group) in system.groups.iter().enumerate() {
             let path = format!("groups[{index}]");
             self.group(&path, group);
-            if let Some(other) = priorities.insert(group.priority, &group.name) {
-                let text = format!("group `{other}` has priority {} already", group.priority);
+            let Some(priority) = group.priority else {
+                self.no_priority(&path, group);
+                continue;
+            };
+            if let Some(other) = priorities.insert(priority, &group.name) {
+                let text = format!("group `{other}` has priority {priority} already");
                 self.add(format!("{path}.priority"), &[GROUP_NAMES], text);
             }
         }
+    }
+
+    /// Priorities follow from criticality for all groups or for none: so it is plain where each stands.
+    fn no_priority(&mut self, path: &str, group: &Group) {
+        let groups = &self.system.groups;
+        let given = groups.iter().position(|other| other.priority.is_some());
+        if given.is_none() && group.criticality.is_some() {
+            return;
+        }
+        let hint = match given {
+            Some(other) => {
+                format!("group `{}` has one: give it to all groups, or `criticality` only", groups[other].name)
+            }
+            None => "give all groups one; or `criticality`, from which priorities follow".into(),
+        };
+        let needs = format!("{path}.criticality");
+        let given = format!("groups[{}].priority", given.unwrap_or(0));
+        let text = format!("group `{}` has no `priority`", group.name);
+        self.add(format!("{path}.priority"), &[GROUP_NAMES, &needs, &given], text).hint = Some(hint);
     }
 
     fn server_period(&mut self) {
@@ -31,22 +102,20 @@ impl Rules<'_> {
             let (least, most) = (SERVER_PERIOD_RANGE.start(), SERVER_PERIOD_RANGE.end());
             self.add(SERVER_PERIOD, &[], format!("server-period {period} is out of range: {least} to {most}"));
         } else {
-            self.in_microseconds(SERVER_PERIOD, "server-period", period);
-        }
-    }
-
-    /// The kernel's files count in them.
-    fn in_microseconds(&mut self, path: &str, key: &str, length: Duration) {
-        if !length.is_multiple_of(MICROSECOND) {
-            self.add(path, &[], format!("{key} {length} is no whole number of microseconds"));
+            self.found.in_microseconds(SERVER_PERIOD, "server-period", period);
         }
     }
 
     fn group(&mut self, path: &str, group: &Group) {
         let at = |key: &str| format!("{path}.{key}");
         self.name(&at("name"), &group.name);
-        self.range(path, "priority", group.priority.into(), &PRIORITY_RANGE);
-        self.budget(&at("budget"), group);
+        if let Some(priority) = group.priority {
+            self.range(path, "priority", priority.into(), &PRIORITY_RANGE);
+        }
+        match group.budget {
+            Some(budget) => self.budget(&at("budget"), budget),
+            None => self.no_budget(path, group),
+        }
         for (index, &cpu) in group.cpus.iter().enumerate() {
             self.cpu(&at("cpus"), cpu);
             if group.cpus[..index].contains(&cpu) {
@@ -62,37 +131,42 @@ impl Rules<'_> {
         if let Some(cgroup) = &group.cgroup {
             self.cgroup(&at("cgroup"), cgroup);
         }
+        self.found.tasks(&at("tasks"), &group.tasks, "the group");
         for (index, task) in group.tasks.iter().enumerate() {
             self.group_task(&format!("{path}.tasks[{index}]"), group, task);
-            if group.tasks[..index].iter().any(|other| other.name == task.name) {
-                let text = format!("duplicate name `{}`: another task of the group has it already", task.name);
-                self.add(format!("{path}.tasks[{index}].name"), &[], text);
-            }
         }
     }
 
-    fn budget(&mut self, path: &str, group: &Group) {
-        let (budget, period) = (group.budget, self.system.server_period);
+    /// The least budget is found from what is declared.
+    fn no_budget(&mut self, path: &str, group: &Group) {
+        let (at, tasks, name) = (format!("{path}.budget"), format!("{path}.tasks"), &group.name);
+        if group.tasks.is_empty() {
+            let hint = "give it, or declare `tasks`, for which the least budget is found";
+            self.add(at, &[&tasks], format!("group `{name}` has no `budget`")).hint = Some(hint.into());
+            return;
+        }
+        let idle = group.cpus.iter().find(|&&cpu| group.tasks.iter().all(|task| task.cpu != cpu));
+        if let Some(cpu) = idle {
+            let text = format!("group `{name}` has no `budget`, and no task on CPU {cpu} that one could be found for");
+            self.add(at, &[&tasks, &format!("{path}.cpus"), CPUS], text).hint =
+                Some("give `budget`, or only those CPUs in `cpus` that have tasks".into());
+        }
+    }
+
+    fn budget(&mut self, path: &str, budget: Duration) {
+        let period = self.system.server_period;
         if budget < MIN_BUDGET {
             self.add(path, &[], format!("budget {budget} is shorter than {MIN_BUDGET}"));
         } else if budget > period {
             let text = format!("budget {budget} is longer than the server period {period}");
             self.add(path, &[SERVER_PERIOD], text);
         } else {
-            self.in_microseconds(path, "budget", budget);
+            self.found.in_microseconds(path, "budget", budget);
         }
     }
 
+    /// What is said of it beside its group.
     fn group_task(&mut self, path: &str, group: &Group, task: &GroupTask) {
-        let dot = format!("{path}.");
-        self.name(&format!("{path}.name"), &task.name);
-        self.range(path, "priority", task.priority.into(), &PRIORITY_RANGE);
-        for (key, length) in [("period", task.period), ("wcet", task.wcet), ("deadline", task.deadline)] {
-            self.positive(&dot, key, length);
-        }
-        if task.jitter < Duration::ZERO {
-            self.add(format!("{path}.jitter"), &[], format!("jitter {} is negative", task.jitter));
-        }
         if !group.cpus.contains(&task.cpu) {
             let text = format!("CPU {} is not among those of group `{}`", task.cpu, group.name);
             self.add(format!("{path}.cpu"), &[CPUS], text);

@@ -6,12 +6,14 @@ use macrotick_plan::{network_advice, Solver};
 
 use crate::args::PlanArgs;
 use crate::error::CliError;
+use crate::input::planned;
 use crate::Outcome;
 
 /// Plans a description; the judge has the last word on what the solver made.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let system = System::load(&args.system)?;
-    let plan = macrotick_plan::plan(&system, args.solver.unwrap_or_else(|| Solver::default_for(&system)))?;
+    let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
+    let plan = planned(&args.system, &system, solver)?;
     if let Some(path) = &args.output {
         plan.save(path)?;
     }

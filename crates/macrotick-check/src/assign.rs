@@ -1,0 +1,83 @@
+//! What a description leaves open of its groups is found for the windows that a solver has made.
+//!
+//! It stands beside the judge, and not beside the solver: the least budget is the least with which the judge's analysis
+//! finds no miss. It is no part of the judgement: [`check`](crate::check) sees values only, whoever has found them.
+
+use macrotick_model::{Finding, Plan, System};
+
+use crate::groups::order_of;
+use crate::servers::{self, Host, Open, Refusal, ServersError, Unassigned};
+
+/// Why something could not be found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AssignError {
+    /// Priorities do not follow from criticality.
+    #[error(transparent)]
+    Priorities(#[from] ServersError),
+    /// A group has no budget or no order of tasks with which none misses.
+    #[error(transparent)]
+    Group(#[from] Unassigned),
+}
+
+/// The plan with what its description leaves open: group priorities by criticality
+/// ([`by_criticality`](servers::by_criticality)), then the least budgets, and the orders of tasks
+/// ([`complete`](servers::complete)). A plan that leaves nothing open stays as it is, feasible or not.
+///
+/// # Errors
+///
+/// What could not be found, and why.
+pub fn assign(mut plan: Plan) -> Result<Plan, AssignError> {
+    if plan.system.left_open().is_empty() {
+        return Ok(plan);
+    }
+    let mut host = Host::with_placeholders(&plan);
+    if plan.system.groups.iter().any(|group| group.priority.is_none()) {
+        host.groups = servers::by_criticality(&host.groups)?;
+    }
+    let open: Vec<Open> = plan.system.groups.iter().map(open).collect();
+    let found = servers::complete(&host, &open)?;
+    plan.system.groups.iter_mut().zip(&found.groups).for_each(|(group, found)| fill(group, found));
+    Ok(plan)
+}
+
+fn open(group: &macrotick_model::Group) -> Open {
+    Open { budget: group.budget.is_none(), order: order_of(&group.tasks) }
+}
+
+/// What was found, where something is left open.
+fn fill(group: &mut macrotick_model::Group, found: &servers::Group) {
+    group.priority.get_or_insert(found.priority);
+    group.budget = group.budget.or(found.servers.first().map(|server| server.budget));
+    for task in group.tasks.iter_mut() {
+        let tasks = found.on(task.cpu).map_or(&[][..], |server| &server.tasks);
+        let found = tasks.iter().find(|other| other.name == task.name);
+        task.priority = task.priority.or(found.map(|found| found.priority));
+    }
+}
+
+impl AssignError {
+    /// The reasons with their places in the description.
+    pub fn findings(&self, system: &System) -> Vec<Finding> {
+        match self {
+            AssignError::Group(Unassigned::Group { group, reasons }) => {
+                reasons.iter().map(|reason| finding(system, group, reason)).collect()
+            }
+            other => vec![Finding { at: "groups".into(), message: other.to_string(), hint: None }],
+        }
+    }
+}
+
+/// At the task that misses, or else at the group.
+fn finding(system: &System, group: &str, reason: &Refusal) -> Finding {
+    let index = system.groups.iter().position(|other| other.name == group).unwrap_or(0);
+    let task = match reason {
+        Refusal::Misses { task, .. } => system.groups[index].tasks.iter().position(|other| other.name == *task),
+        _ => None,
+    };
+    let task = task.map_or(String::new(), |task| format!(".tasks[{task}]"));
+    let lacking = match system.groups[index].budget {
+        None => format!("no budget is enough for group `{group}`"),
+        Some(_) => format!("the tasks of group `{group}` cannot be ordered"),
+    };
+    Finding { at: format!("groups[{index}]{task}.name"), message: format!("{lacking}: {reason}"), hint: None }
+}

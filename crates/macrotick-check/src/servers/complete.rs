@@ -1,0 +1,95 @@
+//! What a description leaves open: budgets of some groups, orders of tasks in some.
+//!
+//! A group has the same budget on each of its CPUs: the least of [`least_budgets`](super::least_budgets) where it needs
+//! most. The argument there holds for such budgets, too: what is given does not change, and giving every other group its
+//! smallest one, the highest first, gives each the smallest that any feasible assignment gives it.
+
+use super::analysis::{budgets_above, names_above};
+use super::budget::{no_budget, set, Place};
+use super::supply::CpuTime;
+use super::{sums, validate, Host, HostError, Refusal, TaskOrder};
+use macrotick_model::Duration;
+
+/// What is left open of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Its budget; what stands there is not looked at.
+    pub budget: bool,
+    /// Who orders its tasks.
+    pub order: TaskOrder,
+}
+
+/// Why something could not be found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unassigned {
+    /// The host makes no sense.
+    #[error(transparent)]
+    Invalid(#[from] HostError),
+    /// The first group, in order of priority, without a budget or order with which no task of it misses.
+    #[error("group `{group}`: {}", super::lines(.reasons))]
+    Group {
+        /// The group.
+        group: String,
+        /// What is wrong with all that is left for it, or with its budget; at least one reason.
+        reasons: Vec<Refusal>,
+    },
+}
+
+/// The host with what is left open, by group in the order of the host: the least budgets with which no task misses,
+/// and such orders of tasks. Nothing else is changed, or looked at: whether the rest is feasible, and whether all sums
+/// fit, [`analyse`](super::analyse) says.
+///
+/// # Errors
+///
+/// A host that makes no sense; or the first group for which nothing was found.
+pub fn complete(host: &Host, open: &[Open]) -> Result<Host, Unassigned> {
+    validate::host(host)?;
+    let mut host = host.clone();
+    let times = CpuTime::of_all(&host);
+    let mut groups: Vec<usize> = (0..host.groups.len()).collect();
+    groups.sort_by_key(|&index| std::cmp::Reverse(host.groups[index].priority));
+    for index in groups {
+        let found = complete_group(&mut host, &times, index, open[index]);
+        found.map_err(|reasons| Unassigned::Group { group: host.groups[index].name.clone(), reasons })?;
+    }
+    Ok(host)
+}
+
+fn complete_group(host: &mut Host, times: &[CpuTime], group: usize, open: Open) -> Result<(), Vec<Refusal>> {
+    if open.budget {
+        let servers = 0..host.groups[group].servers.len();
+        let each = servers.map(|server| least(host, times, group, server, open.order));
+        let most = each.collect::<Result<Vec<Duration>, _>>()?.into_iter().max();
+        let servers = host.groups[group].servers.iter_mut();
+        servers.for_each(|server| server.budget = most.unwrap_or(server.budget));
+    }
+    match open.order {
+        TaskOrder::Given => Ok(()),
+        TaskOrder::Best => (0..host.groups[group].servers.len()).try_for_each(|at| order(host, times, group, at)),
+    }
+}
+
+/// The least budget of one server.
+fn least(host: &Host, times: &[CpuTime], group: usize, at: usize, order: TaskOrder) -> Result<Duration, Vec<Refusal>> {
+    let (group, server) = (&host.groups[group], &host.groups[group].servers[at]);
+    let time = CpuTime::find(times, server.cpu);
+    let above = budgets_above(host, group.priority, server.cpu);
+    let place = Place { time, above: &above, order };
+    let most = sums::most_budgets(host, time) - above.iter().copied().sum();
+    let least = place.least(&server.tasks, host.granule, host.least, most.min(host.server_period));
+    least.ok_or_else(|| no_budget(host, &place, &group.name, group.priority, server, most))
+}
+
+/// Orders the tasks of one server, whose budget stands.
+fn order(host: &mut Host, times: &[CpuTime], group: usize, at: usize) -> Result<(), Vec<Refusal>> {
+    let (name, priority) = (host.groups[group].name.clone(), host.groups[group].priority);
+    let server = &host.groups[group].servers[at];
+    let above = budgets_above(host, priority, server.cpu);
+    let place = Place { time: CpuTime::find(times, server.cpu), above: &above, order: TaskOrder::Best };
+    let Some(priorities) = place.feasible(&server.tasks, server.budget) else {
+        return Err(place.reasons(&name, server, &names_above(host, priority, server.cpu)));
+    };
+    let budget = server.budget;
+    set(&mut host.groups[group].servers[at], budget, &priorities);
+    Ok(())
+}

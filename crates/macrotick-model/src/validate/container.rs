@@ -1,0 +1,29 @@
+//! Rules of a container that asks to be admitted. What the host has to do with them is not known here.
+
+use super::{Found, Problem, MIN_BUDGET};
+use crate::container::Container;
+
+/// All broken rules of a container.
+pub(crate) fn problems(container: &Container) -> Vec<Problem> {
+    let mut found = Found::default();
+    found.name("container", &container.name);
+    match container.budget {
+        Some(budget) if budget < MIN_BUDGET => {
+            found.add("budget", &[], format!("budget {budget} is shorter than {MIN_BUDGET}"));
+        }
+        Some(budget) => found.in_microseconds("budget", "budget", budget),
+        None if container.tasks.is_empty() => {
+            let text = format!(
+                "container `{}` has neither `budget` nor `tasks`: nothing says how much it needs",
+                container.name
+            );
+            found.add("container", &["budget", "tasks"], text);
+        }
+        None => {}
+    }
+    found.tasks("tasks", &container.tasks, "the container");
+    if let Some(slot) = container.slot {
+        found.positive("", "slot", slot);
+    }
+    found.0
+}

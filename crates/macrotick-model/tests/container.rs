@@ -1,0 +1,56 @@
+//! Containers that ask to be admitted.
+
+use macrotick_model::{Container, Duration};
+
+fn refusal(source: &str) -> String {
+    Container::parse(source, "c.yaml").expect_err("a mistake").to_string()
+}
+
+#[test]
+fn what_is_left_out_is_open() {
+    let least = Container::parse("container: web\ncriticality: 2\nbudget: 50us\n", "c.yaml").unwrap();
+    let expected = Container {
+        name: "web".into(),
+        criticality: 2,
+        priority: None,
+        cpus: Vec::new(),
+        budget: Some(Duration::from_micros(50)),
+        may_grow: false,
+        tasks: Vec::new(),
+        slot: None,
+    };
+    assert_eq!(least, expected);
+    let all = "container: web\ncriticality: 2\npriority: 9\ncpus: [3, 1]\nmay-grow: true\nslot: 20us\ntasks:\n  \
+               - {name: t, period: 5ms, wcet: 1ms, deadline: 4ms, jitter: 1us, bound: true}\n";
+    let all = Container::parse(all, "c.yaml").unwrap();
+    assert_eq!((all.priority, &all.cpus[..], all.budget, all.may_grow), (Some(9), &[1, 3][..], None, true));
+    assert_eq!((all.tasks[0].priority, all.tasks[0].bound), (None, true));
+    assert_eq!(all.slot, Some(Duration::from_micros(20)));
+}
+
+#[test]
+fn mistakes_are_told_at_their_place() {
+    for (source, expected) in [
+        ("container: web\nbudget: 1ms\n", "the description has no `criticality`"),
+        ("criticality: 2\nbudget: 1ms\n", "the description has no `container`"),
+        ("container: web\ncriticality: 2\n", "has neither `budget` nor `tasks`: nothing says how much it needs"),
+        ("container: web\ncriticality: 2\nbudget: 5us\n", "budget 5us is shorter than 10us"),
+        ("container: web\ncriticality: 2\nbudget: 10500ns\n", "budget 10500ns is no whole number of microseconds"),
+        ("container: Web\ncriticality: 2\nbudget: 1ms\n", "the name `Web` holds 'W'"),
+        ("container: web\ncriticality: 2\nbudget: 1ms\nslot: 0us\n", "slot must be longer than zero, this is 0ns"),
+        ("container: web\ncriticality: 2\nbudget: 1ms\ncpu: 1\n", "unknown key `cpu` in the description of a container"),
+        (
+            "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms, cpu: 1}]\n",
+            "unknown key `cpu` in a task of a container",
+        ),
+        (
+            "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms}, {name: t, period: 5ms, wcet: 0us}]\n",
+            "duplicate name `t`: another task of the container has it already",
+        ),
+        ("", "the description is empty"),
+        ("- x\n", "the description of a container must be a mapping, this is a list"),
+    ] {
+        let told = refusal(source);
+        assert!(told.contains(expected) && told.contains("c.yaml:"), "{source}: {told}");
+    }
+}
