@@ -11,7 +11,7 @@ use crate::error::NodeError;
 use crate::sys;
 
 /// Where the hierarchy is mounted.
-const ROOT: &str = "/sys/fs/cgroup";
+pub const ROOT: &str = "/sys/fs/cgroup";
 /// Of the control groups that the runner makes; the pool's or group's name follows.
 const PREFIX: &str = "macrotick-";
 /// Names the entity whose windows serve a group.
@@ -84,6 +84,11 @@ impl Drop for Controller {
             let _ = fs::write(Path::new(ROOT).join(CONTROL), "-cpu");
         }
     }
+}
+
+/// Where the runner makes the control group of a pool or a group of that name.
+pub fn default_path(name: &str) -> PathBuf {
+    Path::new(ROOT).join(format!("{PREFIX}{name}"))
 }
 
 /// Whose control group it is.
@@ -161,7 +166,7 @@ impl Group {
     }
 
     fn make(owner: Owner) -> Result<Group, NodeError> {
-        let path = Path::new(ROOT).join(format!("{PREFIX}{}", owner.name()));
+        let path = default_path(owner.name());
         // One may be left over from a run that was killed; the lock says that nobody uses it.
         if path.is_dir() {
             remove(&path);

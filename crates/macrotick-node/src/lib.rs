@@ -19,7 +19,7 @@
 //! | `trace`, `environment`, `records` | what is observed |
 //! | `supervisor` | tasks whose processes are begun anew |
 //! | `live` | a run without an end, which can be changed: a deployment |
-//! | `status` | what runs on this host |
+//! | `status`, `present` | what runs on this host, and what has been promised there |
 //! | `run`, `collect` | the start protocol and the sleep; the end |
 //! | `abi`, `sys` | the block that tasks in C share, and system calls |
 
@@ -45,6 +45,7 @@ mod lock;
 mod network;
 mod options;
 mod pools;
+mod present;
 mod random;
 mod records;
 mod run;
@@ -64,6 +65,7 @@ pub use live::{
 };
 pub use network::NetworkFault;
 pub use options::{Output, Progress, RunOptions};
+pub use present::{deployed_groups, present, Present, PresentGroup, PresentTable};
 pub use run::run;
 pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
 pub use sys::Standing;

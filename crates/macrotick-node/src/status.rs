@@ -127,11 +127,23 @@ pub fn cpus_of_entities() -> Vec<(String, CpuSet)> {
     running.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| (entity.name, entity.cpus)).collect())
 }
 
-/// One table, though it may change while it is read. `None`: there is none.
+/// The installed table as it stands: `None`: there is none.
+pub(crate) fn installed() -> Result<Option<Parts>, NodeError> {
+    let device = open_device()?;
+    unchanged(|| read_parts(&device))
+}
+
+type Parts = (uapi::Get, Vec<uapi::Entity>, Vec<uapi::Window>);
+
 fn read_table(device: &Device) -> Result<Option<TableStatus>, NodeError> {
+    unchanged(|| read_once(device))
+}
+
+/// One table, though it may change while it is read.
+fn unchanged<T>(read: impl Fn() -> Result<T, i32>) -> Result<T, NodeError> {
     let mut last = libc::EAGAIN;
     for _ in 0..ATTEMPTS {
-        match read_once(device) {
+        match read() {
             Err(errno @ (libc::ENOENT | libc::ENOSPC | libc::EAGAIN)) => last = errno,
             result => return result.map_err(|errno| failed("tell the table", errno)),
         }
@@ -140,7 +152,7 @@ fn read_table(device: &Device) -> Result<Option<TableStatus>, NodeError> {
 }
 
 /// `EAGAIN`: it changed meanwhile.
-fn read_once(device: &Device) -> Result<Option<TableStatus>, i32> {
+fn read_parts(device: &Device) -> Result<Option<Parts>, i32> {
     let counts = device.get()?;
     if counts.state == state::EMPTY {
         return Ok(None);
@@ -151,6 +163,12 @@ fn read_once(device: &Device) -> Result<Option<TableStatus>, i32> {
     if (get.nr_entities, get.nr_windows) != (counts.nr_entities, counts.nr_windows) {
         return Err(libc::EAGAIN);
     }
+    Ok(Some((get, entities, windows)))
+}
+
+/// The same with what the kernel has counted.
+fn read_once(device: &Device) -> Result<Option<TableStatus>, i32> {
+    let Some((get, entities, windows)) = read_parts(device)? else { return Ok(None) };
     let each = entities.iter().enumerate().map(|(place, entity)| {
         let stats = device.stats(place as u32)?;
         match stats.name == entity.name {
@@ -205,7 +223,7 @@ fn describe_entity(entity: &uapi::Entity, stats: &uapi::Stats, place: u32, windo
     }
 }
 
-fn text(name: &[u8]) -> String {
+pub(crate) fn text(name: &[u8]) -> String {
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
@@ -292,6 +310,7 @@ mod tests {
             supervisor: 7,
             system: "s".into(),
             entities: Vec::new(),
+            groups: Vec::new(),
             changes: 0,
             coming: None,
             remarks: Vec::new(),

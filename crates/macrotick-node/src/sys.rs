@@ -181,6 +181,20 @@ impl SchedAttr {
     }
 }
 
+/// Threads of the kernel with a reservation that is none: they do not count in admission (`SCHED_FLAG_SUGOV`).
+const UNCOUNTED: u64 = 0x1000_0000;
+/// Bandwidths are in parts of a CPU of two to this power, as the kernel's `BW_SHIFT`.
+const BANDWIDTH_SHIFT: u32 = 20;
+
+impl SchedAttr {
+    /// What SCHED_DEADLINE has promised, rounded up; `None` under another policy.
+    pub fn bandwidth(&self) -> Option<u64> {
+        let counts = self.policy == SCHED_DEADLINE && self.flags & UNCOUNTED == 0;
+        let period = if self.period > 0 { self.period } else { self.deadline };
+        counts.then(|| (u128::from(self.runtime) << BANDWIDTH_SHIFT).div_ceil(u128::from(period.max(1))) as u64)
+    }
+}
+
 /// Sets the attributes of a thread; 0 is the caller.
 pub fn set_sched_attr(tid: Tid, attr: &SchedAttr) -> io::Result<()> {
     // SAFETY: reads one sched_attr of the size it tells.
@@ -270,6 +284,18 @@ mod tests {
     fn cpu_lists() {
         assert_eq!(parse_cpu_list("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(parse_cpu_list("0\n"), [0]);
+    }
+
+    #[test]
+    fn a_bandwidth_is_in_parts_of_a_cpu() {
+        let ms = Duration::from_millis;
+        let deadline = Standing::Deadline { runtime: ms(1), deadline: ms(2), period: ms(3) };
+        let attr = SchedAttr::new(deadline, false);
+        assert_eq!(attr.bandwidth(), Some((1 << 20) / 3 + 1));
+        // Without a period it is the deadline.
+        assert_eq!(SchedAttr { period: 0, ..attr }.bandwidth(), Some(1 << 19));
+        assert_eq!(SchedAttr { flags: UNCOUNTED, ..attr }.bandwidth(), None);
+        assert_eq!(SchedAttr::new(Standing::Fifo(1), false).bandwidth(), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use macrotick_model::{CpuSet, Plan, System};
+use macrotick_model::{CpuSet, Group, Plan, System};
 use macrotick_plan::Solver;
 
 use crate::error::CliError;
@@ -30,12 +30,14 @@ fn assigned(path: &Path, plan: Plan) -> Result<Plan, CliError> {
 }
 
 /// The same for a change of what runs. Running tasks and pools keep their CPUs, so the solver leaves them there if it can;
-/// one with several CPUs is split anew.
-pub fn plan_beside(path: &Path, running: &[(String, CpuSet)]) -> Result<Plan, CliError> {
+/// one with several CPUs is split anew. Running groups keep what their description leaves open: budgets do not change with
+/// the windows, and whether they still do the judge says.
+pub fn plan_beside(path: &Path, running: &[(String, CpuSet)], groups: &[Group]) -> Result<Plan, CliError> {
     if running.is_empty() || path.extension().is_some_and(|extension| extension == "json") {
         return plan_from(path);
     }
-    let system = System::load(path)?;
+    let mut system = System::load(path)?;
+    keep_groups(&mut system, groups);
     let solver = Solver::default_for(&system);
     let kept = macrotick_plan::plan(&keep_cpus(system.clone(), running), solver);
     assigned(path, kept.or_else(|_| macrotick_plan::plan(&system, solver))?)
@@ -56,6 +58,19 @@ fn keep_cpus(mut system: System, running: &[(String, CpuSet)]) -> System {
         pool.cpu = pool.cpu.or_else(|| found(&pool.name));
     }
     system
+}
+
+/// Gives groups that run what their description leaves open.
+fn keep_groups(system: &mut System, running: &[Group]) {
+    for group in &mut system.groups {
+        let Some(found) = running.iter().find(|other| other.name == group.name) else { continue };
+        group.priority = group.priority.or(found.priority);
+        group.budget = group.budget.or(found.budget);
+        for task in &mut group.tasks {
+            let found = found.tasks.iter().find(|other| other.name == task.name);
+            task.priority = task.priority.or_else(|| found?.priority);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use macrotick_model::Group;
 use serde::{Deserialize, Serialize};
 
 use crate::error::NodeError;
@@ -22,6 +23,9 @@ pub struct Deployed {
     pub system: String,
     /// The tasks and pools of the running table.
     pub entities: Vec<String>,
+    /// The groups, with all that its description says of them.
+    #[serde(default)]
+    pub groups: Vec<Group>,
     /// How often the deployment was changed.
     pub changes: u32,
     /// The change that is under way.
@@ -139,6 +143,7 @@ mod tests {
             supervisor: 7,
             system: "s".into(),
             entities: vec!["a".into()],
+            groups: Vec::new(),
             changes: 0,
             coming: None,
             remarks: Vec::new(),

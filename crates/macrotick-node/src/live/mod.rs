@@ -92,6 +92,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
         supervisor: std::process::id(),
         system: plan.system.name.clone(),
         entities: entities(&deployment),
+        groups: plan.system.groups.clone(),
         changes: 0,
         coming: None,
         remarks: Vec::new(),
@@ -312,8 +313,11 @@ impl Live<'_> {
                 let changes = self.state.changes + u32::from(!change.is_empty());
                 let supervisor = self.state.supervisor;
                 let system = self.run.deployment.plan.system.name.clone();
+                // They do not change with the system.
+                let groups = std::mem::take(&mut self.state.groups);
                 let entities = entities(&self.run.deployment);
-                self.state = Deployed { supervisor, system, entities, changes, coming: None, remarks: Vec::new() };
+                self.state =
+                    Deployed { supervisor, system, entities, groups, changes, coming: None, remarks: Vec::new() };
             }
             Step::Done => {}
         }

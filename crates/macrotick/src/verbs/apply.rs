@@ -16,7 +16,7 @@ use crate::Outcome;
 
 /// Changes the deployment that runs, or else deploys and stays.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
-    let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities())?;
+    let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &macrotick_node::deployed_groups())?;
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
         eprintln!("{verdict}");

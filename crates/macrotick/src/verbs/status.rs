@@ -173,6 +173,7 @@ mod tests {
                 supervisor: 77,
                 system: "pendulum".into(),
                 entities: Vec::new(),
+                groups: Vec::new(),
                 changes: 1,
                 coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),
                 remarks: vec!["a remark".into()],

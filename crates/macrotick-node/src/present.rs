@@ -1,0 +1,278 @@
+//! What has been promised on this host: the budgets of control groups, the windows of the installed table, and what
+//! SCHED_DEADLINE has admitted. It is read, nobody is disturbed, and no privilege is needed.
+//!
+//! Groups of a deployment that runs come with what its description says of them. Of others only their budgets are known.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use macrotick_model::{CpuTable, Duration, Group, Window};
+use macrotick_uapi as uapi;
+use serde::Serialize;
+
+use crate::cgroup::{default_path, ROOT};
+use crate::error::NodeError;
+use crate::groups;
+use crate::live::directory;
+use crate::lock;
+use crate::status;
+use crate::sys;
+
+/// What has been promised on this host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Present {
+    /// The one server period of all groups.
+    pub server_period: Duration,
+    /// The CPUs that are online.
+    pub cpus: Vec<u32>,
+    /// What SCHED_DEADLINE has admitted on all CPUs together, in its parts of 2^20 of one CPU.
+    pub deadline: u64,
+    /// The installed table.
+    pub table: Option<PresentTable>,
+    /// The control groups with a budget, parents before children.
+    pub groups: Vec<PresentGroup>,
+    /// The system that is deployed, if one is.
+    pub system: Option<String>,
+    /// Whether the deployment is about to change to another one.
+    pub changes: bool,
+}
+
+/// The windows of the installed table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PresentTable {
+    /// Its cycle.
+    pub cycle: Duration,
+    /// Its lead; zero without.
+    pub lead: Duration,
+    /// The first refill of budgets after the start of cycle 0. `None`: it has none, or none that stays: it does not run, or
+    /// follows another clock.
+    pub refill: Option<Duration>,
+    /// The windows of tasks and pools, by CPU.
+    pub tables: Vec<CpuTable>,
+}
+
+/// A control group with a budget.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PresentGroup {
+    /// Its name in the deployment, or else its path in the hierarchy, such as `/machine.slice/web.scope`.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+    /// The group priority.
+    pub priority: u32,
+    /// The budget per server period, on each CPU that is online and has one.
+    pub budgets: Vec<(u32, Duration)>,
+    /// What the deployment's description says of it.
+    pub declared: Option<Group>,
+}
+
+/// Reads what has been promised on this host.
+pub fn present() -> Result<Present, NodeError> {
+    let server_period = groups::server_period()?;
+    let cpus = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+    let deployed = deployed();
+    let declared = deployed.as_ref().map_or(&[][..], |deployed| &deployed.groups);
+    let mut groups = Vec::new();
+    walk(Path::new(ROOT), &mut |path| groups.extend(read_group(path, &cpus, declared).transpose()))
+        .map_err(NodeError::system("reading the control groups"))?;
+    Ok(Present {
+        server_period,
+        table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, server_period)),
+        groups: groups.into_iter().collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
+        deadline: deadline_parts(),
+        changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
+        system: deployed.map(|deployed| deployed.system),
+        cpus,
+    })
+}
+
+/// The groups of the deployment that runs, as its plan has them.
+pub fn deployed_groups() -> Vec<Group> {
+    deployed().map_or(Vec::new(), |deployed| deployed.groups)
+}
+
+/// A deployment whose supervisor is alive.
+fn deployed() -> Option<crate::live::Deployed> {
+    let owner = lock::Lock::holder(lock::ROOT)?;
+    directory::read(lock::ROOT).filter(|deployed| deployed.supervisor == owner)
+}
+
+fn table(
+    get: &uapi::Get,
+    entities: &[uapi::Entity],
+    windows: &[uapi::Window],
+    server_period: Duration,
+) -> PresentTable {
+    let length = |ns: u64| Duration::from_nanos(ns as i64);
+    let steady = get.state == uapi::state::RUNNING && get.clockid == libc::CLOCK_MONOTONIC as u32;
+    let mut tables: Vec<CpuTable> = Vec::new();
+    for window in windows.iter().filter(|window| window.flags & uapi::SYNC == 0) {
+        if tables.last().is_none_or(|table| table.cpu != window.cpu) {
+            tables.push(CpuTable { cpu: window.cpu, windows: Vec::new() });
+        }
+        let table = tables.last_mut().expect("just pushed");
+        table.windows.push(Window {
+            offset: length(window.offset_ns),
+            length: length(window.length_ns),
+            task: entities.get(window.entity as usize).map_or(String::new(), |entity| status::text(&entity.name)),
+            activate: window.flags & uapi::ACTIVATE != 0,
+            deadline: window.flags & uapi::DEADLINE != 0,
+        });
+    }
+    PresentTable {
+        cycle: length(get.cycle_ns),
+        lead: length(get.lead_ns),
+        refill: steady.then(|| until_refill(length(get.epoch_ns), server_period)),
+        tables,
+    }
+}
+
+/// Refills are at the multiples of the server period.
+fn until_refill(epoch: Duration, server_period: Duration) -> Duration {
+    match epoch % server_period {
+        Duration::ZERO => Duration::ZERO,
+        since => server_period - since,
+    }
+}
+
+/// All control groups but the root, parents before children. One may vanish meanwhile.
+fn walk(path: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            each(&entry.path());
+            match walk(&entry.path(), each) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => result?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `None`: it has no budget on a CPU that is online, or is gone.
+fn read_group(path: &Path, online: &[u32], declared: &[Group]) -> io::Result<Option<PresentGroup>> {
+    let read = |file: &str| match fs::read_to_string(path.join(file)) {
+        // Without the controller a group has none of its files. A group that was just removed has no device.
+        Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        result => result.map(Some),
+    };
+    let Some(budget) = read("cpu.ds.budget")? else { return Ok(None) };
+    let odd =
+        |file: &str, text: &str| io::Error::other(format!("{} says `{}`", path.join(file).display(), text.trim()));
+    let budgets = parse_budgets(&budget, online).ok_or_else(|| odd("cpu.ds.budget", &budget))?;
+    if budgets.is_empty() {
+        return Ok(None);
+    }
+    let Some(priority) = read("cpu.ds.priority")? else { return Ok(None) };
+    let priority = priority.trim().parse().map_err(|_| odd("cpu.ds.priority", &priority))?;
+    let declared = declared.iter().find(|group| directory_of(group) == path).cloned();
+    let name = declared.as_ref().map_or_else(|| name_of(path), |group| group.name.clone());
+    Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, declared }))
+}
+
+/// `BUDGET`, or `CPULIST=BUDGET ...`, in microseconds.
+fn parse_budgets(text: &str, online: &[u32]) -> Option<Vec<(u32, Duration)>> {
+    let mut budgets = Vec::new();
+    for word in text.split_whitespace() {
+        let (cpus, budget) = match word.split_once('=') {
+            Some((cpus, budget)) => (sys::parse_cpu_list(cpus), budget),
+            None => (online.to_vec(), word),
+        };
+        let budget = Duration::from_micros(budget.parse().ok()?);
+        let with = cpus.into_iter().filter(|cpu| online.contains(cpu) && budget > Duration::ZERO);
+        budgets.extend(with.map(|cpu| (cpu, budget)));
+    }
+    budgets.sort_unstable();
+    Some(budgets)
+}
+
+/// Where a deployment has a group.
+fn directory_of(group: &Group) -> PathBuf {
+    match &group.cgroup {
+        Some(path) => Path::new(path).canonicalize().unwrap_or_else(|_| path.into()),
+        None => default_path(&group.name),
+    }
+}
+
+/// As `/proc/PID/cgroup` has it.
+fn name_of(path: &Path) -> String {
+    format!("/{}", path.strip_prefix(ROOT).unwrap_or(path).display())
+}
+
+/// The reservations of all threads. One that ends meanwhile counts no more.
+fn deadline_parts() -> u64 {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.filter(|entry| entry.file_name().to_str().is_some_and(is_number));
+    let threads =
+        processes.flat_map(|process| fs::read_dir(process.path().join("task")).into_iter().flatten().flatten());
+    let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<sys::Tid>().ok());
+    numbers.filter_map(|thread| sys::sched_attr(thread).ok()?.bandwidth()).sum()
+}
+
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(microseconds: i64) -> Duration {
+        Duration::from_micros(microseconds)
+    }
+
+    #[test]
+    fn budgets_are_those_of_cpus_that_are_online() {
+        let parse = |text| parse_budgets(text, &[0, 1, 3]);
+        assert_eq!(parse("500\n"), Some(vec![(0, us(500)), (1, us(500)), (3, us(500))]));
+        assert_eq!(parse("3=750 0,2=500\n"), Some(vec![(0, us(500)), (3, us(750))]));
+        assert_eq!(parse("0\n"), Some(vec![]));
+        assert_eq!(parse("\n"), Some(vec![]));
+        assert_eq!(parse("1=x\n"), None);
+    }
+
+    #[test]
+    fn a_refill_is_at_the_multiples_of_the_period() {
+        assert_eq!(until_refill(us(10_000), us(2500)), Duration::ZERO);
+        assert_eq!(until_refill(us(11_000), us(2500)), us(1500));
+    }
+
+    #[test]
+    fn windows_are_read_without_those_of_synchronisation() {
+        let window = |cpu, entity, flags, offset_ns| uapi::Window {
+            cpu,
+            entity,
+            flags,
+            offset_ns,
+            length_ns: 10_000,
+            ..Default::default()
+        };
+        let both = uapi::ACTIVATE | uapi::DEADLINE;
+        let windows = [window(0, 0, uapi::SYNC, 0), window(0, 1, both, 20_000), window(2, 0, 0, 5000)];
+        let entities = ["a", "b"].map(|name| uapi::Entity { name: uapi::name(name), ..Default::default() });
+        let mut get = uapi::Get {
+            state: uapi::state::RUNNING,
+            clockid: libc::CLOCK_MONOTONIC as u32,
+            cycle_ns: 1_000_000,
+            epoch_ns: 7_000_000,
+            ..Default::default()
+        };
+        let read = table(&get, &entities, &windows, us(2500));
+        assert_eq!((read.cycle, read.refill), (us(1000), Some(us(500))));
+        let told: Vec<(u32, &str, bool)> = read
+            .tables
+            .iter()
+            .flat_map(|table| table.windows.iter().map(|window| (table.cpu, window.task.as_str(), window.activate)))
+            .collect();
+        assert_eq!(told, [(0, "b", true), (2, "a", false)]);
+        get.clockid = libc::CLOCK_TAI as u32;
+        assert_eq!(table(&get, &entities, &windows, us(2500)).refill, None);
+    }
+
+    #[test]
+    fn control_groups_are_named_as_proc_names_them() {
+        assert_eq!(name_of(Path::new("/sys/fs/cgroup/machine.slice/web.scope")), "/machine.slice/web.scope");
+    }
+}
