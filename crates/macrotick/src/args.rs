@@ -18,7 +18,7 @@ pub struct Cli {
 /// What the exit codes mean.
 pub const EXIT_CODES: [(u8, &str); 4] = [
     (0, "Done, and the verdict holds (or there is none, as with compare)."),
-    (1, "The verdict does not hold: a miss, a broken bound, an infeasible plan."),
+    (1, "The verdict does not hold: a miss, a broken bound, an infeasible plan, a container refused."),
     (2, "Wrong input."),
     (3, "This host or the lab failed."),
 ];
@@ -34,6 +34,8 @@ pub enum Verb {
     Plan(PlanArgs),
     /// Judge a plan (or a description, which is planned first) without the solver's help
     Check(CheckArgs),
+    /// Answer whether one more container fits beside what runs on this host: where, with which budget, or why not
+    Admit(AdmitArgs),
     /// Deploy a plan on this host, run it, and write the raw records
     Observe(ObserveArgs),
     /// Judge an observation: tables in the terminal, JSON, an HTML page, a Perfetto trace
@@ -79,6 +81,20 @@ pub struct CheckArgs {
     /// A plan (`.json`) or a system description
     pub input: PathBuf,
     /// Print the verdict as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `admit`.
+#[derive(Debug, Args)]
+pub struct AdmitArgs {
+    /// Descriptions of containers; each is answered beside those before it that were admitted
+    #[arg(required = true, value_name = "FILE")]
+    pub containers: Vec<PathBuf>,
+    /// Admit to what this description or plan (`.json`) says instead of to what runs on this host
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
+    /// Print the answers as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use macrotick_check::servers::HostError;
 use macrotick_model::files::{FileError, LoadError};
 use macrotick_node::NodeError;
 
@@ -20,6 +21,12 @@ pub enum CliError {
     /// No plan exists, or none was found.
     #[error(transparent)]
     Plan(#[from] macrotick_plan::PlanError),
+    /// What runs on this host cannot be analysed.
+    #[error("what runs on this host cannot be analysed: {0}{hint}", hint = priority_hint(.0))]
+    PresentHost(HostError),
+    /// What a description says cannot.
+    #[error("the system cannot be analysed: {0}")]
+    DescribedHost(HostError),
     /// The host could not run the plan.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -119,6 +126,15 @@ pub enum CliError {
     },
 }
 
+fn priority_hint(error: &HostError) -> &'static str {
+    match error {
+        HostError::SamePriority { .. } => {
+            ", so nothing says which goes first: write another one to cpu.ds.priority of one"
+        }
+        _ => "",
+    }
+}
+
 impl CliError {
     /// 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
@@ -126,6 +142,7 @@ impl CliError {
             CliError::Load(_)
             | CliError::File(_)
             | CliError::Plan(_)
+            | CliError::DescribedHost(_)
             | CliError::NotAResult { .. }
             | CliError::NoRecords { .. }
             | CliError::Mismatch(_)

@@ -6,6 +6,7 @@ mod changes;
 mod error;
 mod guest;
 mod guest_files;
+mod host;
 mod input;
 mod programs;
 mod progress;
@@ -67,6 +68,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
     match &cli.verb {
         Verb::Plan(args) => verbs::plan::execute(args),
         Verb::Check(args) => verbs::check::execute(args),
+        Verb::Admit(args) => verbs::admit::execute(args),
         Verb::Observe(args) => verbs::observe::execute(args),
         Verb::Report(args) => verbs::report::execute(args),
         Verb::Run(args) => verbs::run::execute(args),

@@ -387,3 +387,74 @@ fn programs_are_replaced_and_end_by_themselves() {
     // That it left is no news.
     assert!(!log.contains("`goes` ended"), "{}", told.all);
 }
+
+const ADMISSION: &str = r#"
+g=/sys/fs/cgroup
+vision='groups:\n  - name: vision\n    criticality: 3\n    tasks:\n      - {name: filter, period: 20ms, wcet: 900us}\n'
+spin='workload: {spin: 300us}'
+plan a "tasks:\n$(task keep 10ms 1ms "$spin")$vision"
+plan b "tasks:\n$(task keep 10ms 500us "$spin")$vision"
+printf 'container: logger\ncriticality: 1\ntasks:\n  - {name: sample, period: 10ms, wcet: 150us, deadline: 9ms}\n' > /tmp/c.yaml
+printf 'container: large\ncriticality: 1\nbudget: 2ms\n' > /tmp/d.yaml
+# Else the end of the deployment would take the controller from the others.
+echo +cpu > $g/cgroup.subtree_control
+deploy a || exit 1
+mkdir $g/web && echo 300 > $g/web/cpu.ds.budget && echo 5 > $g/web/cpu.ds.priority
+mkdir $g/idle
+section found; cat $g/macrotick-vision/cpu.ds.budget $g/macrotick-vision/cpu.ds.priority
+section here; macrotick admit /tmp/c.yaml; echo "status $?"
+section described; macrotick admit --system /tmp/a.yaml /tmp/c.yaml --json
+section json; macrotick admit /tmp/c.yaml --json
+section refused; macrotick admit /tmp/d.yaml; echo "status $?"
+mkdir $g/logger && cd $g/logger && eval "$(macrotick admit /tmp/c.yaml | grep '> cpu.ds')"
+section written; cat cpu.ds.budget cpu.ds.priority
+section beside; macrotick admit /tmp/c.yaml; echo "status $?"
+section change; macrotick apply /tmp/b.yaml 2>&1; echo "status $?"
+section kept; cat $g/macrotick-vision/cpu.ds.budget
+macrotick stop > /dev/null
+section stopped; macrotick admit /tmp/c.yaml; echo "status $?"
+"#;
+
+/// What runs is the installed table, the budgets of all control groups, and what a deployment's description says of its own.
+#[test]
+#[ignore = "needs the lab"]
+fn a_container_is_admitted_beside_what_runs() {
+    let told = run(&[], ADMISSION);
+    let here = told.section("here");
+    let lines: Vec<&str> = here.lines().collect();
+    assert_eq!(
+        lines[0], "this host, deployment `a`: 1 CPU, 1 window in 10ms, 2 groups with budgets of 2500us",
+        "{here}"
+    );
+    assert_eq!(lines[1], "nothing but their budgets is known of `/web`: these they keep");
+    // The foreign group has no criticality, and is therefore below the container; the deployment's own is above it.
+    let answers = told.status("json");
+    let answer = &answers["containers"][0];
+    let priority = answer["priority"].as_u64().unwrap();
+    let vision: Vec<u64> = told.section("found").lines().map(|line| line.parse().unwrap()).collect();
+    assert!(answer["answer"] == "admitted" && priority > 5 && priority < vision[1], "{}", told.all);
+    assert!(here.contains("\n  task sample: priority 1, response ") && here.ends_with("status 0\n"), "{here}");
+    // The description has the same windows and the same group: the same is above the container, at the same phase.
+    let described = &told.status("described")["containers"][0];
+    assert_eq!((&answer["budget"], &answer["tasks"]), (&described["budget"], &described["tasks"]), "{}", told.all);
+    let took: f64 = answers["took"].as_str().unwrap().trim_end_matches("ns").parse().unwrap();
+    assert!(took < 10e6, "{took} ns");
+
+    let refused = told.section("refused");
+    let budgets = format!("budgets of {}us (`vision`) + 2ms (`large`) + 300us (`/web`) per 2500us", vision[0]);
+    assert!(
+        refused.contains("large: refused\n  CPU 0: windows of 1ms per 10ms, ") && refused.contains(&budgets),
+        "{refused}"
+    );
+    assert!(refused.ends_with("status 1\n"), "{refused}");
+
+    // The kernel takes what is printed, and the next answer is beside it.
+    let budget = answer["budget"].as_str().unwrap().strip_suffix("us").unwrap();
+    assert_eq!(told.section("written"), format!("{budget}\n{priority}\n"), "{}", told.all);
+    assert!(told.section("beside").contains(", 3 groups with budgets of 2500us\n"), "{}", told.all);
+    // With shorter windows less would do, but running groups keep what was found for them.
+    assert!(told.section("change").ends_with("status 0\n"), "{}", told.all);
+    assert_eq!(told.section("kept"), format!("{}\n", vision[0]), "{}", told.all);
+    let stopped = told.section("stopped");
+    assert!(stopped.starts_with("this host: 1 CPU, no windows, 2 groups with budgets of 2500us\n"), "{stopped}");
+}

@@ -22,7 +22,7 @@ fn every_page_is_written_and_formats_without_a_warning() {
         names.push(name);
     }
     names.sort();
-    let (verbs, lab) = (["apply", "bench", "check", "compare", "lab"], ["lab-exec", "lab-kernel"]);
+    let (verbs, lab) = (["admit", "apply", "bench", "check", "compare", "lab"], ["lab-exec", "lab-kernel"]);
     let rest = ["observe", "plan", "report", "run", "status", "stop"];
     let pages = verbs.iter().chain(&lab).chain(&rest).map(|verb| format!("macrotick-{verb}"));
     assert_eq!(names, std::iter::once("macrotick".to_owned()).chain(pages).collect::<Vec<_>>());

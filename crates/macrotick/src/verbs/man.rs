@@ -16,7 +16,7 @@ use crate::Outcome;
 const SECTION: &str = "1";
 
 /// What a verb reads or writes without being told its path, beside what its options name.
-const FILES: [(&str, &str, &str); 18] = [
+const FILES: [(&str, &str, &str); 21] = [
     ("macrotick-run", "build/run/SYSTEM-BACKEND/plan.json", "The timetable."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/observation.json", "The raw records of every job."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/report.json", "The statistics and the verdict."),
@@ -31,6 +31,9 @@ const FILES: [(&str, &str, &str); 18] = [
     ("macrotick-apply", "/run/macrotick/control.sock", "Where a deployment's supervisor takes changes; for root."),
     ("macrotick-apply", "/run/macrotick/deployment.json", "What it tells of the deployment."),
     ("macrotick-status", "/run/macrotick/deployment.json", "What a deployment's supervisor told last."),
+    ("macrotick-admit", "/sys/fs/cgroup", "The control groups and their budgets."),
+    ("macrotick-admit", "/dev/macrotick", "The installed table."),
+    ("macrotick-admit", "/run/macrotick/deployment.json", "The groups of a deployment, with their tasks."),
     ("macrotick-stop", "/dev/macrotick", "The scheduling class."),
     ("macrotick-compare", "build/compare/SYSTEM.html", "The page."),
     ("macrotick-bench", "build/bench/NAME/", "Figures, tables and plots."),

@@ -1,5 +1,6 @@
 //! One module per verb.
 
+pub mod admit;
 pub mod apply;
 pub mod bench;
 pub mod check;

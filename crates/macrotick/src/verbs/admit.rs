@@ -1,0 +1,216 @@
+//! `macrotick admit`
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use macrotick_check::servers::{self, Admission, Change, Host, HostError, Refusal, ServersError, TaskAnalysis};
+use macrotick_model::{Container, Duration, Finding, Group};
+use serde::Serialize;
+
+use crate::args::AdmitArgs;
+use crate::error::CliError;
+use crate::host::Base;
+use crate::Outcome;
+
+/// Answers for containers, each beside those before it that were admitted.
+pub fn execute(args: &AdmitArgs) -> Result<Outcome, CliError> {
+    let containers = args.containers.iter().map(|path| Container::load(path)).collect::<Result<Vec<_>, _>>()?;
+    let begun = Instant::now();
+    let base = match &args.system {
+        Some(path) => Base::described(path)?,
+        None => Base::here()?,
+    };
+    let mut host = base.host.clone();
+    let answers = args.containers.iter().zip(&containers).map(|(path, container)| answer(&mut host, path, container));
+    let answers = answers.collect::<Result<Vec<_>, CliError>>()?;
+    let took = Duration::from_nanos(begun.elapsed().as_nanos() as i64);
+    let admitted = answers.iter().all(|answer| matches!(answer.verdict, Verdict::Admitted(_)));
+    if args.json {
+        let told = Told { against: &base.what, remarks: &base.remarks, containers: &answers, took };
+        println!("{}", serde_json::to_string_pretty(&told).expect("an answer is always JSON"));
+    } else {
+        print!("{}", describe(&base, &answers, took));
+    }
+    Ok(if admitted { Outcome::Done } else { Outcome::DoesNotHold })
+}
+
+/// All answers, for programs.
+#[derive(Serialize)]
+struct Told<'a> {
+    against: &'a str,
+    remarks: &'a [String],
+    containers: &'a [Answer],
+    /// Reading and analysing the host, and all answers.
+    took: Duration,
+}
+
+/// The answer for one container.
+#[derive(Serialize)]
+struct Answer {
+    #[serde(skip)]
+    container: Container,
+    name: String,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+enum Verdict {
+    Admitted(Box<Place>),
+    Refused { reasons: Vec<Reason> },
+}
+
+/// Where a container has its place, and what has to be done for it.
+#[derive(Serialize)]
+struct Place {
+    cpu: u32,
+    priority: u32,
+    budget: Duration,
+    tasks: Vec<TaskAnalysis>,
+    changes: Vec<Change>,
+    #[serde(skip)]
+    host: Host,
+}
+
+#[derive(Serialize)]
+struct Reason {
+    text: String,
+    #[serde(flatten)]
+    refusal: Refusal,
+}
+
+/// Admits a container to the host, if it fits there.
+fn answer(host: &mut Host, path: &Path, container: &Container) -> Result<Answer, CliError> {
+    let verdict = match servers::admit(host, &servers::Container::of(container)) {
+        Ok(Admission { cpu, priority, budget, tasks, changes, host: with }) => {
+            *host = with.clone();
+            Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, changes, host: with }))
+        }
+        Err(ServersError::Refused(refusals)) => {
+            let reason = |refusal: Refusal| Reason { text: refusal.to_string(), refusal };
+            Verdict::Refused { reasons: refusals.into_iter().map(reason).collect() }
+        }
+        Err(ServersError::Invalid(error)) => return Err(misfit(path, container, &error)),
+    };
+    Ok(Answer { container: container.clone(), name: container.name.clone(), verdict })
+}
+
+/// What is wrong with a description only on this very host.
+fn misfit(path: &Path, container: &Container, error: &HostError) -> CliError {
+    let (at, hint) = match error {
+        HostError::Twice { .. } => ("container".into(), Some("the host has a group of that name: give it another one")),
+        HostError::UnknownCpu { .. } => ("cpus".into(), None),
+        HostError::SamePriority { .. } => ("priority".into(), Some("leave it out: it follows from `criticality`")),
+        HostError::BeyondPeriod { .. } => ("budget".into(), None),
+        HostError::BoundPeriod { task, .. } => {
+            let index = container.tasks.iter().position(|other| other.name == *task).unwrap_or(0);
+            (format!("tasks[{index}].period"), None)
+        }
+        _ => ("container".into(), None),
+    };
+    let finding = Finding { at, message: error.to_string(), hint: hint.map(String::from) };
+    Container::refuse_file(path, vec![finding]).into()
+}
+
+fn describe(base: &Base, answers: &[Answer], took: Duration) -> String {
+    let mut text = format!("{}\n", base.what);
+    for remark in &base.remarks {
+        let _ = writeln!(text, "{remark}");
+    }
+    for answer in answers {
+        let _ = writeln!(text);
+        match &answer.verdict {
+            Verdict::Admitted(place) => admitted(&mut text, base, &answer.container, place),
+            Verdict::Refused { reasons } => {
+                let _ = writeln!(text, "{}: refused", answer.name);
+                for reason in reasons {
+                    let _ = writeln!(text, "  {}", reason.text);
+                }
+            }
+        }
+    }
+    let _ = writeln!(text, "\nanswered in {} us", took.as_nanos() / 1000);
+    text
+}
+
+fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place) {
+    let Place { cpu, priority, budget, tasks, changes, host } = place;
+    let _ = writeln!(
+        text,
+        "{}: admitted on CPU {cpu}, budget {budget} of every {}, priority {priority}",
+        container.name, host.server_period
+    );
+    for task in tasks {
+        let _ = writeln!(text, "  task {}: {task}", task.name);
+    }
+    if !changes.is_empty() {
+        let _ = writeln!(text, "  before it starts:");
+        for change in changes {
+            let _ = writeln!(text, "    {}", in_words(change));
+        }
+    }
+    match &base.directories {
+        Some(directories) => commands(text, directories, place),
+        None => {
+            let _ = write!(text, "  as one of the system's groups:\n{}", group(container, place).to_yaml());
+        }
+    }
+}
+
+fn in_words(change: &Change) -> String {
+    match change {
+        Change::Budget { group, cpu, from, to } => format!("group {group}: budget on CPU {cpu} from {from} to {to}"),
+        Change::Priority { group, from, to } => format!("group {group}: priority from {from} to {to}"),
+    }
+}
+
+/// What to write into the files of control groups. That of the container is not there yet, or has a path of its own.
+fn commands(text: &mut String, directories: &[(String, Vec<PathBuf>)], place: &Place) {
+    for change in &place.changes {
+        let (Change::Budget { group, .. } | Change::Priority { group, .. }) = change;
+        // Those that were admitted just now have none.
+        let known = directories.iter().find(|(name, _)| name == group);
+        let known = known.map_or(vec![format!("({group})").into()], |(_, paths)| paths.clone());
+        let (file, value) = match change {
+            Change::Priority { to, .. } => ("cpu.ds.priority", to.to_string()),
+            Change::Budget { .. } => ("cpu.ds.budget", budgets(&place.host, group)),
+        };
+        for directory in known {
+            let _ = writeln!(text, "  echo {value} > {}/{file}", directory.display());
+        }
+    }
+    let _ = writeln!(text, "  in its control group:");
+    let _ = writeln!(text, "    echo {} > cpu.ds.priority", place.priority);
+    let _ = writeln!(text, "    echo {}={} > cpu.ds.budget", place.cpu, place.budget.as_nanos() / 1000);
+}
+
+/// The file takes all CPUs at once.
+fn budgets(host: &Host, group: &str) -> String {
+    let servers = host.groups.iter().filter(|other| other.name == group).flat_map(|group| &group.servers);
+    let each: Vec<String> =
+        servers.map(|server| format!("{}={}", server.cpu, server.budget.as_nanos() / 1000)).collect();
+    format!("'{}'", each.join(" "))
+}
+
+/// The container as a group of the description.
+fn group(container: &Container, place: &Place) -> Group {
+    let priority = |name: &str| place.tasks.iter().find(|task| task.name == name).map(|task| task.priority);
+    let mut tasks = container.tasks.clone();
+    for task in &mut tasks {
+        task.cpu = place.cpu;
+        task.priority = priority(&task.name);
+    }
+    Group {
+        name: container.name.clone(),
+        criticality: Some(container.criticality),
+        priority: Some(place.priority),
+        budget: Some(place.budget),
+        may_grow: container.may_grow,
+        cpus: vec![place.cpu],
+        cgroup: None,
+        fifo: false,
+        tasks,
+    }
+}

@@ -1,0 +1,263 @@
+//! One more container, and what a description leaves open, as a user sees it: no kernel of ours is needed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SYSTEM: &str = "system: plant
+cpus: [0, 1]
+tasks:
+  - {name: control, period: 10ms, wcet: 1ms, cpu: 0}
+groups:
+  - name: vision
+    criticality: 3
+    cpus: [0]
+    tasks:
+      - {name: filter, period: 20ms, wcet: 900us}
+      - {name: watch, period: 40ms, wcet: 100us}
+  - {name: guests, criticality: 1, budget: 750us}
+";
+const CONTAINER: &str = "container: logger
+criticality: 2
+cpus: [1]
+tasks:
+  - {name: sample, period: 10ms, wcet: 150us, deadline: 8ms}
+";
+
+/// A folder of its own per test, below the target folder, with files in it.
+fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    files.iter().for_each(|(name, text)| std::fs::write(path.join(name), text).unwrap());
+    path
+}
+
+/// Exit status, output and errors.
+fn macrotick(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } =
+        Command::new(env!("CARGO_BIN_EXE_macrotick")).args(arguments).current_dir(folder).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn admit(folder: &Path, containers: &[&str]) -> (Option<i32>, String, String) {
+    macrotick(folder, &[&["admit", "--system", "s.yaml"], containers].concat())
+}
+
+/// The output without the time that it took.
+fn timeless(output: &str) -> &str {
+    let (answer, time) = output.split_once("\nanswered in ").unwrap_or_else(|| panic!("no time in {output}"));
+    assert!(time.ends_with(" us\n"), "{time}");
+    answer
+}
+
+#[test]
+fn a_container_that_fits_is_told_its_place() {
+    let folder = folder("admit-fits", &[("s.yaml", SYSTEM), ("c.yaml", CONTAINER)]);
+    let (code, output, errors) = admit(&folder, &["c.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    // 150 in three budgets; 2450 until the first, and 2500 for each of two more at most.
+    assert_eq!(
+        timeless(&output),
+        "system `plant`: 2 CPUs, 1 window in 10ms, 2 groups with budgets of 2500us
+
+logger: admitted on CPU 1, budget 50us of every 2500us, priority 49
+  task sample: priority 1, response 7500us (exact), deadline 8ms
+  as one of the system's groups:
+  - name: logger
+    criticality: 2
+    priority: 49
+    budget: 50us
+    cpus: [1]
+    fifo: false
+    tasks:
+      - {name: sample, period: 10ms, wcet: 150us, deadline: 8ms, jitter: 0ns, priority: 1, cpu: 1, bound: false}
+"
+    );
+}
+
+/// What is printed for the description does in it what was answered, beside what was found for the others.
+#[test]
+fn what_is_printed_can_be_written_into_the_description() {
+    let folder = folder("admit-written", &[("s.yaml", SYSTEM), ("c.yaml", CONTAINER)]);
+    assert_eq!(macrotick(&folder, &["plan", "s.yaml", "-o", "p.json"]).0, Some(0));
+    let (_, output, _) = macrotick(&folder, &["admit", "--system", "p.json", "c.yaml"]);
+    let (_, group) = timeless(&output).split_once("groups:\n").unwrap();
+    let found = SYSTEM
+        .replace("    criticality: 3\n", "    criticality: 3\n    priority: 66\n")
+        .replace("criticality: 1,", "criticality: 1, priority: 33,");
+    std::fs::write(folder.join("s.yaml"), format!("{found}{group}")).unwrap();
+    let (code, output, errors) = macrotick(&folder, &["check", "s.yaml"]);
+    assert_eq!(code, Some(0), "{output}{errors}");
+    assert!(
+        output.contains("group logger: task sample: priority 1, response 7500us (exact), deadline 8ms"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_refusal_has_its_numbers() {
+    let slow = CONTAINER.replace("wcet: 150us", "wcet: 5ms");
+    let large = "container: large\ncriticality: 2\nbudget: 2ms\n";
+    let folder = folder("admit-refused", &[("s.yaml", SYSTEM), ("c.yaml", &slow), ("large.yaml", large)]);
+    let (code, output, errors) = admit(&folder, &["c.yaml", "large.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(1), ""));
+    let (_, answers) = timeless(&output).split_once("\n\n").unwrap();
+    assert_eq!(
+        answers,
+        "logger: refused
+  CPU 1: task `sample` of group `logger` is late by 500us with a budget of 1625us, its deadline is 8ms
+
+large: refused
+  CPU 0: windows of 1ms per 10ms, budgets of 126us (`vision`) + 2ms (`large`) + 750us (`guests`) per 2500us and a reserve of \
+         5.0 % are too much: budgets must sum up to 751us less
+  CPU 1: budgets of 2ms (`large`) + 750us (`guests`) per 2500us and a reserve of 5.0 % are too \
+         much: budgets must sum up to 375us less
+"
+    );
+}
+
+/// The second one finds no room beside the first.
+#[test]
+fn containers_are_answered_one_beside_the_other() {
+    let half = |name: &str| format!("container: {name}\ncriticality: 2\ncpus: [1]\nbudget: 1200us\n");
+    let (one, two) = (half("one"), half("two"));
+    let folder = folder("admit-both", &[("s.yaml", SYSTEM), ("one.yaml", &one), ("two.yaml", &two)]);
+    assert_eq!(admit(&folder, &["two.yaml"]).0, Some(0));
+    let (code, output, _) = macrotick(&folder, &["admit", "--system", "s.yaml", "one.yaml", "two.yaml", "--json"]);
+    assert_eq!(code, Some(1));
+    let answers: serde_json::Value = serde_json::from_str(&output).unwrap();
+    let (one, two) = (&answers["containers"][0], &answers["containers"][1]);
+    assert_eq!((&one["name"], &one["answer"], &one["budget"]), (&"one".into(), &"admitted".into(), &"1200us".into()));
+    assert_eq!((&two["answer"], &two["reasons"][0]["reason"]), (&"refused".into(), &"cpu-full".into()));
+    assert!(two["reasons"][0]["text"].as_str().unwrap().contains("1200us (`one`)"), "{two}");
+}
+
+/// Who may grow makes room for a more important one.
+#[test]
+fn what_has_to_change_is_said() {
+    let grows =
+        SYSTEM.replace("    criticality: 3\n", "    criticality: 1\n    may-grow: true\n    budget: 300us\n").replace(
+            "{name: filter, period: 20ms, wcet: 900us}",
+            "{name: filter, period: 20ms, wcet: 900us, deadline: 8600us}",
+        );
+    let grows = grows.replace("criticality: 1, budget", "criticality: 0, budget");
+    let urgent = "container: urgent\ncriticality: 5\ncpus: [0]\nbudget: 500us\n";
+    let folder = folder("admit-changes", &[("s.yaml", &grows), ("c.yaml", urgent)]);
+    let (code, output, errors) = admit(&folder, &["c.yaml"]);
+    assert_eq!(code, Some(0), "{output}{errors}");
+    assert!(output.contains("before it starts:\n    group vision: budget on CPU 0 from 300us to 434us\n"), "{output}");
+}
+
+#[test]
+fn wrong_input_is_told_at_its_place() {
+    let folder = folder("admit-wrong", &[("s.yaml", SYSTEM)]);
+    let expect = |container: String, expected: &str| {
+        std::fs::write(folder.join("c.yaml"), container).unwrap();
+        let (code, output, errors) = admit(&folder, &["c.yaml"]);
+        assert_eq!((code, output.as_str(), errors.as_str()), (Some(2), "", expected));
+    };
+    expect(
+        CONTAINER.replace("[1]", "[7]"),
+        "error: container `logger`: there is no CPU 7
+ --> c.yaml:3:7
+  |
+3 | cpus: [7]
+  |       ^
+
+1 error in c.yaml
+",
+    );
+    expect(
+        CONTAINER.replace("deadline: 8ms", "bound: true, period: 3ms").replace("period: 10ms, ", ""),
+        "error: bound task `sample` of `logger`: period 3ms is no multiple of the server period of 2500us
+ --> c.yaml:5:54
+  |
+5 |   - {name: sample, wcet: 150us, bound: true, period: 3ms}
+  |                                                      ^^^
+
+1 error in c.yaml
+",
+    );
+    expect(
+        CONTAINER.replace("logger", "guests"),
+        "error: there are two groups `guests`
+ --> c.yaml:1:12
+  |
+1 | container: guests
+  |            ^^^^^^
+  = hint: the host has a group of that name: give it another one
+
+1 error in c.yaml
+",
+    );
+}
+
+/// Where no kernel has budgets, the way out is told. The build machine may have one: then there is an answer.
+#[test]
+fn a_host_without_budgets_is_named_as_the_reason() {
+    let folder = folder("admit-here", &[("c.yaml", CONTAINER)]);
+    let (code, _, errors) = macrotick(&folder, &["admit", "c.yaml"]);
+    if !Path::new("/proc/sys/kernel/sched_ds_period_us").exists() {
+        assert_eq!(code, Some(3));
+        assert!(errors.starts_with("error: this kernel has no groups with a budget"), "{errors}");
+        assert!(errors.contains("`macrotick admit --system FILE`"), "{errors}");
+    }
+}
+
+#[test]
+fn what_a_description_leaves_open_is_found_shown_and_kept_in_the_plan() {
+    let folder = folder("open-found", &[("s.yaml", SYSTEM)]);
+    let (code, output, errors) = macrotick(&folder, &["plan", "s.yaml", "-o", "p.json"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    assert!(
+        output.ends_with(
+            "group vision: priority 66, 126us of 2500us on CPU 0
+  priority  2  900us of 20ms  filter
+  priority  1  100us of 40ms  watch
+group guests: priority 33, 750us of 2500us on CPU 0, 1
+"
+        ),
+        "{output}"
+    );
+    // The plan is judged by its values, and so is the description.
+    let of_plan = macrotick(&folder, &["check", "p.json"]);
+    assert_eq!(of_plan, macrotick(&folder, &["check", "s.yaml"]));
+    assert!(of_plan.1.contains("group vision: priority 66, budget 126us on CPU 0, sure of 126us"), "{}", of_plan.1);
+    let plan = std::fs::read_to_string(folder.join("p.json")).unwrap();
+    std::fs::write(folder.join("less.json"), plan.replace("\"126us\"", "\"125us\"")).unwrap();
+    let (code, output, _) = macrotick(&folder, &["check", "less.json"]);
+    assert!(code == Some(1) && output.contains("of group `vision` is late by"), "{output}");
+}
+
+#[test]
+fn what_cannot_be_found_is_told_at_its_place() {
+    let late = SYSTEM.replace("wcet: 900us}", "wcet: 900us, deadline: 1ms}");
+    let folder = folder("open-refused", &[("s.yaml", &late)]);
+    for verb in ["plan", "check"] {
+        let (code, _, errors) = macrotick(&folder, &[verb, "s.yaml"]);
+        assert_eq!(code, Some(2), "{errors}");
+        assert_eq!(
+            errors,
+            "error: no budget is enough for group `vision`: CPU 0: task `filter` of group `vision` is late by 1275us with a \
+             budget of 2125us, its deadline is 1ms
+  --> s.yaml:10:16
+   |
+10 |       - {name: filter, period: 20ms, wcet: 900us, deadline: 1ms}
+   |                ^^^^^^
+
+1 error in s.yaml
+"
+        );
+    }
+}
+
+/// The example says of itself what it is for.
+#[test]
+fn the_example_fits_beside_the_other_one() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let arguments = ["admit", "--system", "examples/groups.yaml", "examples/container.yaml"];
+    let (code, output, errors) = macrotick(&repository, &arguments);
+    assert_eq!(code, Some(0), "{output}{errors}");
+    assert!(output.contains("\nlogger: admitted on CPU 0, "), "{output}");
+}
