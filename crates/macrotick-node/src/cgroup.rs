@@ -79,11 +79,20 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        if self.enabled {
-            // Somebody else may have made a group meanwhile that uses it: then it stays.
+        if self.enabled && !is_used_by_others() {
             let _ = fs::write(Path::new(ROOT).join(CONTROL), "-cpu");
         }
     }
+}
+
+/// Whether somebody else has made a group below the root that has a budget or is a pool: without the controller it would lose that.
+fn is_used_by_others() -> bool {
+    let groups = fs::read_dir(ROOT).into_iter().flatten().flatten();
+    let uses = |folder: PathBuf| {
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+        !matches!(read("cpu.ds.budget").trim(), "" | "0") || !read("cpu.tt.entity").trim().is_empty()
+    };
+    groups.map(|entry| entry.path()).any(uses)
 }
 
 /// Where the runner makes the control group of a pool or a group of that name.

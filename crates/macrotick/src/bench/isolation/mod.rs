@@ -29,7 +29,7 @@ by period, at least 30 us a job. Budgets are the least with which `macrotick che
 each job, and 1 % more; sets that take more than 85 % of the CPU are drawn anew. All tasks are released together. \
 Each set plays for 30 s twice: once the tasks of the high container take 1.8 times what they say, and once everybody keeps to \
 what he says, beside one of four loads in turn (a process that never sleeps; one that writes files, in memory, and has them \
-written out; datagrams; 100 timers of an unprivileged process). Jobs execute a number of instructions; a job not done at \
+written out; datagrams; 100 timers of an unprivileged process). Jobs execute a number of instructions, which do nothing; a job not done at \
 the end, though it was due, is a miss. At 4 ns per instruction: what the kernel does costs four times as much as \
 elsewhere.
 

@@ -127,6 +127,7 @@ impl TaskSet {
             server_period: Duration::from_micros(i64::from(SERVER_PERIOD_US)),
             refill: Refill::Lockstep(Phase::Any),
             granule: Duration::from_micros(1),
+            least: Duration::from_micros(10),
             reserve: Permille(50),
             cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
             cycle: Duration::ZERO,
