@@ -18,7 +18,7 @@ use crate::group::{self, Group};
 use crate::process::{self, periodic, Child};
 use crate::random::{variation, Random};
 use crate::slab::Slabs;
-use crate::sys;
+use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
@@ -96,7 +96,8 @@ fn drive(device: &Device, shared: &Shared, seed: u64, calls: u64) -> Check {
     }
     let left = || process::descendants().into_iter().map(|(_, stat)| stat).collect::<Vec<_>>();
     ensure!(sys::eventually(10 * SECOND, process::end_all), "processes do not end: {:?}", left());
-    Ok(())
+    let _ = device.remove();
+    sys::set_sched(shared.kernel_thread, SchedAttr::other()).explain("the kernel thread's policy")
 }
 
 /// No table, no thread in the class, no group, and no memory but what the kernel keeps anyway.

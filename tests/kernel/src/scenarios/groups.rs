@@ -44,6 +44,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_lends_no_more_than_its_budget", locks::lends_no_more).punctual(),
     Scenario::new("group_throttled_owner", locks::throttled_owner).punctual(),
     Scenario::new("group_offered_while_throttled", locks::offered_while_throttled).punctual(),
+    Scenario::new("group_hands_on_its_locks", locks::handed_on).punctual(),
     Scenario::new("group_owner_leaves_deadline", locks::owner_leaves_deadline),
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),

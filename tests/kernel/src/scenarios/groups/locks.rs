@@ -6,6 +6,7 @@ use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::ensure;
 use crate::process;
+use crate::scenarios::storm::{memory, processes, repeat};
 use crate::scenarios::unit_ns;
 use crate::sys::{self, PiLock, SchedAttr};
 
@@ -183,6 +184,39 @@ pub(super) fn offered_while_throttled() -> Check {
     owner.succeed(SECOND)?;
     waiter.succeed(SECOND)?;
     last.succeed(SECOND)
+}
+
+/// Processes that contend for locks of the kernel hand these to each other when their group has nothing left: they have
+/// no more than its budget by that, and delay nobody in a group that is more important.
+pub(super) fn handed_on() -> Check {
+    const WORKERS: usize = 6;
+    let u = unit_ns();
+    let group = first_group("a", 8, 1)?;
+    let other = super::group("b", 5, 2)?;
+    let board = Board::new(WORKERS + 1);
+    for i in 0..WORKERS {
+        let work = if i < WORKERS / 2 { processes } else { memory };
+        run_in(&group, 99, || repeat(work, board, i, 0))?;
+    }
+    let start = later();
+    let victim = run_in(&other, 1, || {
+        for round in 0..1000 {
+            // Passes over the server period.
+            let release = start + round * (9 * u + u / 7);
+            sys::sleep_until(release);
+            board.set(WORKERS, board.get(WORKERS).max(sys::now_ns() - release));
+        }
+        0
+    })?;
+    sys::sleep_until(start);
+    let before = stat(&group, "usage_usec")?;
+    victim.succeed(60 * SECOND)?;
+    let used = (stat(&group, "usage_usec")? - before) * 1000;
+    let share = used as f64 * PERIOD as f64 / (sys::now_ns() - start) as f64;
+    ensure!((6.0..8.4).contains(&share), "{share} units by period with a budget of 8");
+    ensure!(board.get(WORKERS) < u / 2, "who is more important was {} ns late", board.get(WORKERS));
+    ensure!((0..WORKERS).all(|i| board.get(i) > 0), "somebody made no progress");
+    Ok(())
 }
 
 /// An owner under SCHED_DEADLINE gets another policy while a thread waits for it whose group has nothing left.
