@@ -44,6 +44,9 @@ pub enum LabError {
         /// The last lines of what it said.
         tail: String,
     },
+    /// apt knows no repository of Debian.
+    #[error("apt lists no repository of Debian (see `apt-get indextargets`): run `apt-get update`, or add one")]
+    Sources,
     /// A program needs a shared library that the host does not have where a guest would look for it.
     #[error(
         "{program} needs the shared library {library}, which is nowhere that this host's loader looks (LD_LIBRARY_PATH \

@@ -1,4 +1,4 @@
-//! The guest's file system: one initramfs with busybox, the agent, rt-tests and iproute2.
+//! The guest's file system: one initramfs with busybox, the agent, rt-tests and iproute2. ([`crate::engines`] is another.)
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -40,6 +40,15 @@ const PROGRAMS: [(&str, &str); 18] = [
 ];
 /// Mount points that the init script uses.
 const DIRECTORIES: [&str; 6] = ["proc", "sys", "dev", "tmp", "root", "run"];
+
+/// Which image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageKind {
+    /// Busybox, and what is measured with.
+    Small,
+    /// Debian with systemd and container engines: [`crate::engines`].
+    Engines,
+}
 
 /// An image on disk.
 #[derive(Clone, Debug)]
@@ -104,7 +113,7 @@ fn own_programs() -> impl Iterator<Item = &'static str> {
 }
 
 /// The paths of busybox's applets.
-fn applets() -> Result<Vec<String>, LabError> {
+pub(crate) fn applets() -> Result<Vec<String>, LabError> {
     let busybox = command::find("busybox", "busybox-static")?;
     let listing = command::output(Command::new(busybox).arg("--list-full"))?;
     // What came from the host counts more than busybox's version of it, in whatever directory that would be.
@@ -117,7 +126,7 @@ fn applets() -> Result<Vec<String>, LabError> {
 
 /// The agent without its debugging information: that is most of it, would be unpacked at each boot, and varies with the
 /// directory it was built in, so that no two checkouts' guests would be alike.
-fn stripped(agent: &Path, dir: &Path) -> Result<Vec<u8>, LabError> {
+pub(crate) fn stripped(agent: &Path, dir: &Path) -> Result<Vec<u8>, LabError> {
     let smaller = dir.join("agent.new");
     let mut strip = Command::new(command::find("strip", "binutils")?);
     command::output(strip.arg("--strip-debug").arg("-o").args([&smaller, agent]))?;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::frame::GuestStatus;
+use crate::image::ImageKind;
 use crate::kernel::Flavor;
 use crate::paths::PathRequest;
 
@@ -29,6 +30,8 @@ pub enum Boot {
 pub struct GuestJob {
     /// The kernel.
     pub boot: Boot,
+    /// What it boots into.
+    pub image: ImageKind,
     /// The program and its arguments. `/bin/macrotick` is the binary that the lab was given; busybox's applets,
     /// rt-tests, `/sbin/ip` and `/sbin/tc` are there too.
     pub argv: Vec<String>,
@@ -60,10 +63,16 @@ pub struct GuestJob {
 }
 
 impl GuestJob {
-    /// A job on one virtual CPU with the exact clock, 512 MiB, and ten minutes of wall time.
+    /// A job on one virtual CPU with the exact clock, as much memory as the image needs, and ten minutes of wall time. The
+    /// kernel [`Flavor::Engines`] comes with its image.
     pub fn new<S: Into<String>>(flavor: Flavor, argv: impl IntoIterator<Item = S>) -> GuestJob {
+        let (image, memory_mib) = match flavor {
+            Flavor::Engines => (ImageKind::Engines, 2048),
+            _ => (ImageKind::Small, 512),
+        };
         GuestJob {
             boot: Boot::Flavor(flavor),
+            image,
             argv: argv.into_iter().map(Into::into).collect(),
             title: None,
             env: Vec::new(),
@@ -72,7 +81,7 @@ impl GuestJob {
             live: false,
             cpus: 1,
             shift: 0,
-            memory_mib: 512,
+            memory_mib,
             kernel_args: Vec::new(),
             paths: None,
             wall_limit: Duration::from_secs(600),

@@ -1,4 +1,4 @@
-//! Building kernels: one source, four flavours, skipped when nothing changed.
+//! Building kernels: one source, six flavours, skipped when nothing changed.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -38,11 +38,14 @@ pub enum Flavor {
     NonRt,
     /// The same with the checks of the debug kernel.
     DebugNonRt,
+    /// Patched, with what systemd and container engines need besides: for [`crate::engines`].
+    Engines,
 }
 
 impl Flavor {
     /// All flavours.
-    pub const ALL: [Flavor; 5] = [Flavor::Patched, Flavor::Pristine, Flavor::Debug, Flavor::NonRt, Flavor::DebugNonRt];
+    pub const ALL: [Flavor; 6] =
+        [Flavor::Patched, Flavor::Pristine, Flavor::Debug, Flavor::NonRt, Flavor::DebugNonRt, Flavor::Engines];
 
     /// The name used on the command line.
     pub fn name(self) -> &'static str {
@@ -52,6 +55,7 @@ impl Flavor {
             Flavor::Debug => "debug",
             Flavor::NonRt => "nonrt",
             Flavor::DebugNonRt => "debug-nonrt",
+            Flavor::Engines => "engines",
         }
     }
 
@@ -68,6 +72,7 @@ impl Flavor {
             Flavor::Debug => "kernel-debug",
             Flavor::NonRt => "kernel-nonrt",
             Flavor::DebugNonRt => "kernel-debug-nonrt",
+            Flavor::Engines => "kernel-engines",
         }
     }
 
@@ -79,6 +84,7 @@ impl Flavor {
             Flavor::Debug => "-macrotick-debug",
             Flavor::NonRt => "-macrotick-nonrt",
             Flavor::DebugNonRt => "-macrotick-debug-nonrt",
+            Flavor::Engines => "-macrotick-engines",
         }
     }
 
@@ -90,6 +96,7 @@ impl Flavor {
             Flavor::Debug => &["base", "macrotick", "debug"],
             Flavor::NonRt => &["base", "macrotick", "non-rt"],
             Flavor::DebugNonRt => &["base", "macrotick", "debug", "non-rt"],
+            Flavor::Engines => &["base", "macrotick", "engines"],
         }
     }
 

@@ -1,6 +1,7 @@
 //! The lab: the deterministic virtual machine in which everything can be run and measured without special hardware.
 //!
 //! [`Lab`] builds a kernel ([`kernel`]: from Debian's source, see [`source`] and [`config`]), an image ([`image`],
+//! [`engines`],
 //! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
 //! came back ([`frame`], [`console`]). On request it records what the kernel executes ([`paths`]), or joins two guests
 //! ([`wire`]). Inside the guest, [`guest`] is the other end; [`program`] and [`libraries`] say what it needs to execute a
@@ -21,6 +22,7 @@ pub mod command;
 pub mod config;
 pub mod console;
 pub mod cpio;
+pub mod engines;
 mod error;
 pub mod frame;
 mod fwcfg;
@@ -46,6 +48,7 @@ pub mod wire;
 pub use console::{Complaint, Finding};
 pub use error::{Death, LabError};
 pub use frame::GuestStatus;
+pub use image::ImageKind;
 pub use job::{Boot, GuestJob, GuestOutcome};
 pub use kernel::{Flavor, Kernel};
 pub use layout::Layout;

@@ -5,13 +5,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use macrotick_lab::progress::Terminal;
-use macrotick_lab::{Flavor, GuestJob, GuestStatus, Lab, LabError, Layout};
+use macrotick_lab::{Flavor, GuestJob, GuestStatus, ImageKind, Lab, LabError, Layout};
 
 const USAGE: &str = "\
 usage: macrotick-lab source
        macrotick-lab kernel FLAVOR
+       macrotick-lab image engines
        macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
-flavours: patched, pristine, debug, nonrt, debug-nonrt";
+flavours: patched, pristine, debug, nonrt, debug-nonrt, engines";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         }
         ["source"] => unpack(),
         ["kernel", name] => flavor(name).map_or_else(usage, build),
+        ["image", "engines"] => image(),
         ["run", name, "--dry-run", program @ ..] => flavor(name).map_or_else(usage, |flavor| show(flavor, program)),
         ["run", name, program @ ..] => flavor(name).map_or_else(usage, |flavor| run(flavor, program)),
         _ => usage(),
@@ -54,6 +56,13 @@ fn build(flavor: Flavor) -> Result<ExitCode, LabError> {
     let kernel = Lab::new()?.build_kernel(flavor, &mut Terminal::new())?;
     let state = if kernel.built { "built" } else { "up to date" };
     eprintln!("Linux {} is {state}: {}", kernel.release, kernel.image.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the image with container engines; the small one needs no call of its own.
+fn image() -> Result<ExitCode, LabError> {
+    let image = Lab::new()?.build_image(ImageKind::Engines, &mut Terminal::new())?;
+    eprintln!("{}", image.path.display());
     Ok(ExitCode::SUCCESS)
 }
 

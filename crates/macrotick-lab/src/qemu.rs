@@ -11,6 +11,7 @@ use macrotick_model::Duration;
 use crate::command;
 use crate::error::{Context, LabError};
 use crate::fwcfg;
+use crate::image::ImageKind;
 
 /// The kernel's command line. One word less, and runs differ (`docs/lab.md` says why each is there).
 const KERNEL_ARGS: [&str; 12] = [
@@ -33,6 +34,8 @@ const KERNEL_ARGS: [&str; 12] = [
 pub struct Machine {
     /// The kernel's image.
     pub kernel: PathBuf,
+    /// What it boots into.
+    pub kind: ImageKind,
     /// The initramfs.
     pub initrd: PathBuf,
     /// Virtual CPUs.
@@ -175,6 +178,7 @@ mod tests {
     fn the_command_line_is_the_recipe() {
         let machine = Machine {
             kernel: "bzImage".into(),
+            kind: ImageKind::Small,
             initrd: "image.cpio".into(),
             cpus: 2,
             shift: 2,

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cache;
 use crate::command;
+use crate::engines;
 use crate::error::{Context, LabError};
-use crate::image;
+use crate::image::{self, Image, ImageKind};
 use crate::job::{Boot, GuestJob, GuestOutcome};
 use crate::kernel::{self, Flavor, Kernel};
 use crate::layout::Layout;
@@ -62,6 +63,14 @@ impl Lab {
     /// Builds a kernel, or finds that it is built.
     pub fn build_kernel(&self, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
         kernel::build(&self.layout, flavor, progress)
+    }
+
+    /// Builds an image, or finds that it is built.
+    pub fn build_image(&self, kind: ImageKind, progress: &mut dyn Progress) -> Result<Image, LabError> {
+        match kind {
+            ImageKind::Small => image::build(&self.layout, &self.agent),
+            ImageKind::Engines => engines::build(&self.layout, &self.agent, progress),
+        }
     }
 
     /// Runs a job in a guest of its own. `live` gets the program's progress lines where the job asks for them. A
@@ -122,8 +131,9 @@ impl Lab {
             Boot::Image(path) => path.clone(),
         };
         let (cpus, shift, memory_mib) = (job.cpus, job.shift, job.memory_mib);
-        let initrd = image::build(&self.layout, &self.agent)?.path;
-        Ok(Machine { kernel, initrd, cpus, shift, memory_mib, kernel_args: job.kernel_args.clone() })
+        let initrd = self.build_image(job.image, progress)?.path;
+        let kernel_args = job.kernel_args.clone();
+        Ok(Machine { kernel, kind: job.image, initrd, cpus, shift, memory_mib, kernel_args })
     }
 
     /// The guest for a job, booted as far as it can be without the job.

@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::cache::{self, Key, Lock};
 use crate::command;
 use crate::error::{Context, Death, LabError};
+use crate::image::ImageKind;
 use crate::layout::Layout;
 use crate::outcome;
 use crate::progress::Progress;
@@ -22,8 +23,15 @@ use crate::qmp::{Qmp, QmpError};
 
 /// Longest boot, in wall time.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
-/// States kept; each takes some tens of MiB.
-const KEPT: usize = 16;
+
+/// What the states of an image's machines are called, and how many are kept. One of the small image takes some tens of MiB,
+/// one with engines some hundreds.
+fn kept(kind: ImageKind) -> (&'static str, usize) {
+    match kind {
+        ImageKind::Small => ("state-", 16),
+        ImageKind::Engines => ("big-state-", 2),
+    }
+}
 
 /// A saved machine.
 #[derive(Clone, Debug)]
@@ -40,13 +48,14 @@ pub fn take(layout: &Layout, machine: &Machine, progress: &mut dyn Progress) -> 
         command::output(Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?).arg("--version"))?;
     let key =
         Key::new().with(version).with(machine.description()).with_file(&machine.kernel)?.with_file(&machine.initrd)?;
-    let name = format!("state-{}", &key.finish()[..16]);
+    let (prefix, kept) = kept(machine.kind);
+    let name = format!("{prefix}{}", &key.finish()[..16]);
     let state = layout.lab().join(&name);
     let snapshot = Snapshot { console: layout.lab().join(format!("console-of-{name}")), state };
     let _lock = Lock::take(&layout.lab().join(format!("lock-of-{name}")))?;
     // One in use is not the next to be removed.
     if !cache::touch(&snapshot.state) {
-        cache::keep_newest(&layout.lab(), "state-", KEPT - 1)?;
+        cache::keep_newest(&layout.lab(), prefix, kept - 1)?;
         progress.begin(&format!("boot a machine with {} CPU(s)", machine.cpus));
         let dir = layout.lab().join(format!("boot-of-{name}"));
         cache::remove(&dir)?;

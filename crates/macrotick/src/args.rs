@@ -340,6 +340,8 @@ pub enum FlavorName {
     NonRt,
     /// The same with the checks of the debug kernel
     DebugNonRt,
+    /// With Macrotick, and with what systemd and container engines need besides
+    Engines,
 }
 
 impl From<FlavorName> for macrotick_lab::Flavor {
@@ -351,6 +353,7 @@ impl From<FlavorName> for macrotick_lab::Flavor {
             FlavorName::Debug => Flavor::Debug,
             FlavorName::NonRt => Flavor::NonRt,
             FlavorName::DebugNonRt => Flavor::DebugNonRt,
+            FlavorName::Engines => Flavor::Engines,
         }
     }
 }

@@ -1,0 +1,125 @@
+//! Debian from its packages, as an archive that the kernel unpacks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cache::{self, Key};
+use crate::command;
+use crate::error::{Context, LabError};
+use crate::progress::Progress;
+
+/// What is installed beside Debian's essential packages, without what these only recommend.
+const PACKAGES: [&str; 6] = ["systemd-sysv", "dbus", "runc", "crun", "podman", "containerd"];
+/// What is removed at the end, because nothing here needs it: half of what there is. The guest has all of it in memory. (perl
+/// is needed until then; perl-base stays.)
+const LEFT_OUT: [&str; 12] = [
+    "usr/share/man",
+    "usr/share/doc",
+    "usr/share/info",
+    "usr/share/locale",
+    "usr/share/perl",
+    "usr/lib/x86_64-linux-gnu/perl",
+    "usr/lib/x86_64-linux-gnu/gconv",
+    "usr/share/zoneinfo",
+    "usr/lib/cni",
+    "usr/bin/containerd-shim",
+    "usr/bin/containerd-shim-runc-v1",
+    "usr/lib/podman/rootlessport",
+];
+/// Files carry no later time than this; the second of the lab's clock at which it is switched on.
+const EPOCH: &str = "1767225600";
+
+/// Debian's archive in `dir`, made where it is not there. Which packages' versions are in it is decided when it is made:
+/// remove `debian-*` to have newer ones.
+pub fn debian(dir: &Path, progress: &mut dyn Progress) -> Result<PathBuf, LabError> {
+    let suite = suite()?;
+    let mut key = Key::new().with(&suite).with(EPOCH);
+    for part in PACKAGES.iter().chain(&LEFT_OUT) {
+        key = key.with(part);
+    }
+    let path = dir.join(format!("debian-{}.cpio", &key.finish()[..16]));
+    if cache::touch(&path) {
+        return Ok(path);
+    }
+    cache::keep_newest(dir, "debian-", 0)?;
+    let (tar, unfinished) = (dir.join("unfinished-debian.tar"), dir.join("unfinished-debian.cpio"));
+    progress.begin(&format!("bootstrap Debian {suite} with container engines"));
+    command::output(&mut bootstrap(&suite, &sources()?, &tar)?)?;
+    let mut convert = Command::new(command::find("bsdtar", "libarchive-tools")?);
+    command::output(convert.arg("--format=newc").arg("-cf").arg(&unfinished).arg(format!("@{}", tar.display())))?;
+    cache::remove(&tar)?;
+    fs::rename(&unfinished, &path).context("rename", &unfinished)?;
+    progress.end();
+    Ok(path)
+}
+
+/// As root, or in a user namespace: mmdebstrap finds out which.
+fn bootstrap(suite: &str, sources: &[String], tar: &Path) -> Result<Command, LabError> {
+    let mut command = Command::new(command::find("mmdebstrap", "mmdebstrap")?);
+    command.env("SOURCE_DATE_EPOCH", EPOCH).args(["--quiet", "--variant=essential"]);
+    command.arg(format!("--include={}", PACKAGES.join(",")));
+    command.arg("--aptopt=Apt::Install-Recommends \"false\"");
+    command.arg(format!("--customize-hook=cd \"$1\" && rm -rf {}", LEFT_OUT.join(" ")));
+    command.args(proxies()?.lines().map(|line| format!("--aptopt={line}")));
+    command.arg(suite).arg(tar).args(sources);
+    Ok(command)
+}
+
+/// This host's suite: what apt has keys and mirrors for.
+fn suite() -> Result<String, LabError> {
+    let path = Path::new("/etc/os-release");
+    let text = fs::read_to_string(path).context("read", path)?;
+    Ok(text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).unwrap_or("stable").to_owned())
+}
+
+/// Where this host's apt takes Debian's packages from, as lines of a `sources.list`.
+fn sources() -> Result<Vec<String>, LabError> {
+    let mut apt = Command::new(command::find("apt-get", "apt")?);
+    apt.args(["indextargets", "--format", "$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]);
+    let sources = debian_lines(&command::output(&mut apt)?);
+    match sources.is_empty() {
+        true => Err(LabError::Sources),
+        false => Ok(sources),
+    }
+}
+
+/// The repositories of Debian's own among those that apt lists: others need keys that a bootstrap does not have.
+fn debian_lines(listing: &str) -> Vec<String> {
+    let mut lines: Vec<String> =
+        listing.lines().filter_map(|line| line.strip_prefix("Debian ")).map(|rest| format!("deb {rest}")).collect();
+    lines.sort();
+    lines.dedup();
+    lines
+}
+
+/// What this host's apt reaches its mirrors through, if anything, as lines of an `apt.conf`.
+fn proxies() -> Result<String, LabError> {
+    let mut config = Command::new(command::find("apt-config", "apt")?);
+    config.args(["dump", "--no-empty", "--format", "%f \"%v\";%n", "Acquire::http::Proxy", "Acquire::https::Proxy"]);
+    command::output(&mut config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_debians_own_repositories_count_and_each_once() {
+        let listing = "Debian http://mirror/debian/ bookworm main\nSomebody http://else/ bookworm main\n\
+                       Debian http://mirror/debian/ bookworm main\nDebian http://mirror/debian/ bookworm contrib\n";
+        let expected = ["deb http://mirror/debian/ bookworm contrib", "deb http://mirror/debian/ bookworm main"];
+        assert_eq!(debian_lines(listing), expected);
+        assert!(debian_lines("").is_empty());
+    }
+
+    #[test]
+    fn the_bootstrap_is_one_command() {
+        // Where it is not installed there is no command to look at; `make test-full` installs it.
+        let sources = ["deb http://mirror/ bookworm main".to_owned()];
+        let Ok(command) = bootstrap("bookworm", &sources, Path::new("debian.tar")) else { return };
+        let text = command::display(&command);
+        assert!(text.contains("--include=systemd-sysv,dbus,runc,crun,podman,containerd"), "{text}");
+        assert!(text.ends_with("bookworm debian.tar 'deb http://mirror/ bookworm main'"), "{text}");
+    }
+}
