@@ -50,6 +50,8 @@ pub enum Verb {
     Status(StatusArgs),
     /// End the deployment on this host, or remove what a killed one or a killed run left behind
     Stop,
+    /// Give containers budgets or pools: the OCI hook, and how engines learn of it
+    Hook(HookArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
     /// Run an experiment in the lab and write its tables, plots and figures
@@ -240,6 +242,39 @@ pub enum LabVerb {
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<String>,
     },
+}
+
+/// Arguments of `hook`.
+#[derive(Debug, Args)]
+#[command(subcommand_value_name = "VERB")]
+pub struct HookArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: HookVerb,
+}
+
+/// The hook, and telling engines of it.
+#[derive(Debug, Subcommand)]
+pub enum HookVerb {
+    /// Admit the container whose state is on standard input; container runtimes call this
+    Run,
+    /// Tell podman to call the hook for containers with an annotation `macrotick.*`
+    Install {
+        /// Where podman looks for hooks
+        #[arg(long, value_name = "DIR", default_value = macrotick_hook::install::DIRECTORY)]
+        directory: PathBuf,
+    },
+    /// Add the hook to an OCI configuration (config.json) from standard input, and print it
+    Add {
+        /// An annotation to add as well; may be repeated
+        #[arg(long = "annotation", value_name = "NAME=VALUE", value_parser = annotation)]
+        annotations: Vec<(String, String)>,
+    },
+}
+
+fn annotation(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it has no `=`")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Arguments of `bench`.

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use macrotick_check::servers::HostError;
+use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
 use macrotick_node::NodeError;
 
@@ -30,6 +31,9 @@ pub enum CliError {
     /// The host could not run the plan.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// A container is refused, or engines could not be told of the hook.
+    #[error(transparent)]
+    Hook(#[from] macrotick_hook::HookError),
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] macrotick_lab::LabError),
@@ -139,6 +143,8 @@ impl CliError {
     /// 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
+            CliError::Hook(HookError::Config(_)) => 2,
+            CliError::Hook(HookError::Refused { .. }) => 1,
             CliError::Load(_)
             | CliError::File(_)
             | CliError::Plan(_)
@@ -155,6 +161,7 @@ impl CliError {
     pub fn print(&self) {
         let colour = macrotick_report::colour_wanted(std::io::stderr().is_terminal());
         match self {
+            CliError::Hook(refused @ HookError::Refused { .. }) => macrotick_hook::report::refusal(refused),
             CliError::Load(LoadError::Description(diagnostics)) => eprint!("{}", diagnostics.render(colour)),
             error if colour => eprintln!("\x1b[1;31merror\x1b[0m: {error}"),
             error => eprintln!("error: {error}"),

@@ -76,6 +76,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Apply(args) => verbs::apply::execute(args),
         Verb::Status(args) => verbs::status::execute(args),
         Verb::Stop => verbs::stop::execute(),
+        Verb::Hook(args) => verbs::hook::execute(args),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Bench(args) => verbs::bench::execute(args),
         Verb::Man(args) => verbs::man::execute(args),

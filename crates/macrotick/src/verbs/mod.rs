@@ -5,6 +5,7 @@ pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod compare;
+pub mod hook;
 pub mod lab;
 pub mod man;
 pub mod observe;

@@ -1,0 +1,259 @@
+//! Annotations, decoded.
+
+use std::collections::BTreeMap;
+
+use macrotick_model::Duration;
+
+use crate::error::{AnnotationFault, HookError};
+use crate::limits::Limits;
+
+/// What all our annotations begin with.
+const PREFIX: &str = "macrotick.";
+/// Processor time in each server period.
+pub const BUDGET: &str = "macrotick.budget";
+/// The pool that the container is to be.
+pub const POOL: &str = "macrotick.pool";
+const CPUS: &str = "macrotick.cpus";
+const PRIORITY: &str = "macrotick.priority";
+const FIFO: &str = "macrotick.fifo";
+const RTPRIO: &str = "macrotick.rtprio";
+const MEMLOCK: &str = "macrotick.memlock";
+const KNOWN: [&str; 7] = [BUDGET, CPUS, PRIORITY, FIFO, POOL, RTPRIO, MEMLOCK];
+/// Those that say something about a budget.
+const OF_BUDGETS: [&str; 3] = [CPUS, PRIORITY, FIFO];
+
+/// What containerd says of the container that only holds a pod's namespaces. It has the pod's annotations as well.
+const SANDBOX: (&str, &str) = ("io.kubernetes.cri.container-type", "sandbox");
+
+/// The kernel's least budget.
+const LEAST: Duration = Duration::from_micros(10);
+/// Priorities of groups and of threads.
+const PRIORITIES: (u32, u32) = (1, 99);
+
+/// What a container asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is to serve it.
+    pub supply: Supply,
+    /// What its threads may ask for.
+    pub limits: Limits,
+}
+
+/// What serves a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// A deferrable server: it is a group.
+    Budget(Budget),
+    /// Windows of the table: it is the pool of this name.
+    Pool(String),
+}
+
+/// A group's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Of every server period.
+    pub length: Duration,
+    /// On which CPUs, in the kernel's notation; `None`: on all.
+    pub cpus: Option<String>,
+    /// Of the group.
+    pub priority: u32,
+    /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
+    pub fifo: bool,
+}
+
+impl Request {
+    /// `None`: the container has no annotation of ours, or runs nothing.
+    pub fn decode(annotations: &BTreeMap<String, String>) -> Result<Option<Request>, HookError> {
+        if annotations.get(SANDBOX.0).is_some_and(|kind| kind == SANDBOX.1) {
+            return Ok(None);
+        }
+        let ours = Annotations::new(annotations)?;
+        let supply = match (ours.text(BUDGET), ours.text(POOL)) {
+            (None, None) if ours.0.is_empty() => return Ok(None),
+            (Some(_), Some(pool)) => return Err(HookError::annotation(POOL, pool, AnnotationFault::PoolAndBudget)),
+            (Some(text), None) => Supply::Budget(ours.budget(text)?),
+            (None, pool) => {
+                ours.refuse_without_budget()?;
+                match pool {
+                    Some(pool) => Supply::Pool(pool.to_owned()),
+                    // Only limits: those of a container are the engine's affair.
+                    None => return Err(ours.first_fault(AnnotationFault::NeedsBudget)),
+                }
+            }
+        };
+        Ok(Some(Request { supply, limits: ours.limits()? }))
+    }
+}
+
+/// Those annotations that are ours.
+struct Annotations<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Annotations<'a> {
+    fn new(all: &'a BTreeMap<String, String>) -> Result<Annotations<'a>, HookError> {
+        let ours = all.iter().filter(|(key, _)| key.starts_with(PREFIX));
+        let ours: BTreeMap<&str, &str> = ours.map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        match ours.iter().find(|(key, _)| !KNOWN.contains(key)) {
+            Some((key, value)) => Err(HookError::annotation(key, value, AnnotationFault::Unknown(KNOWN.join(", ")))),
+            None => Ok(Annotations(ours)),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.0.get(key).copied()
+    }
+
+    /// A value, `missing` where there is none.
+    fn value<T>(
+        &self,
+        key: &str,
+        missing: T,
+        read: impl Fn(&str) -> Result<T, AnnotationFault>,
+    ) -> Result<T, HookError> {
+        match self.text(key) {
+            None => Ok(missing),
+            Some(text) => read(text).map_err(|fault| HookError::annotation(key, text, fault)),
+        }
+    }
+
+    fn budget(&self, text: &str) -> Result<Budget, HookError> {
+        Ok(Budget {
+            length: length(text).map_err(|fault| HookError::annotation(BUDGET, text, fault))?,
+            cpus: self.value(CPUS, None, |text| cpus(text).map(Some))?,
+            priority: self.value(PRIORITY, PRIORITIES.0, priority)?,
+            // A thread under SCHED_FIFO would else be bounded by nothing.
+            fifo: self.value(FIFO, true, truth)?,
+        })
+    }
+
+    fn limits(&self) -> Result<Limits, HookError> {
+        let rtprio = self.value(RTPRIO, PRIORITIES.1, |text| number(text, 0, PRIORITIES.1))?;
+        Ok(Limits { rtprio: rtprio.into(), memlock: self.value(MEMLOCK, None, bytes)? })
+    }
+
+    fn refuse_without_budget(&self) -> Result<(), HookError> {
+        match OF_BUDGETS.iter().find_map(|key| self.text(key).map(|text| (key, text))) {
+            Some((key, text)) => Err(HookError::annotation(key, text, AnnotationFault::NeedsBudget)),
+            None => Ok(()),
+        }
+    }
+
+    fn first_fault(&self, fault: AnnotationFault) -> HookError {
+        let (key, value) = self.0.first_key_value().expect("there is an annotation");
+        HookError::annotation(key, value, fault)
+    }
+}
+
+fn length(text: &str) -> Result<Duration, AnnotationFault> {
+    let length: Duration = text.parse().map_err(|error| AnnotationFault::Length(format!("{error}")))?;
+    match length >= LEAST && length.is_multiple_of(Duration::from_micros(1)) {
+        true => Ok(length),
+        false => Err(AnnotationFault::Granule),
+    }
+}
+
+fn number(text: &str, least: u32, most: u32) -> Result<u32, AnnotationFault> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or(AnnotationFault::Range(least, most))
+}
+
+fn priority(text: &str) -> Result<u32, AnnotationFault> {
+    number(text, PRIORITIES.0, PRIORITIES.1)
+}
+
+fn truth(text: &str) -> Result<bool, AnnotationFault> {
+    text.parse().map_err(|_| AnnotationFault::Truth)
+}
+
+/// `None`: without limit.
+fn bytes(text: &str) -> Result<Option<u64>, AnnotationFault> {
+    match text {
+        "unlimited" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| AnnotationFault::Bytes),
+    }
+}
+
+/// The kernel's notation; which of them exist it knows itself.
+fn cpus(text: &str) -> Result<String, AnnotationFault> {
+    let cpu = |text: &str| text.parse::<u16>().ok();
+    let is_range = |range: &str| match range.split_once('-') {
+        None => cpu(range).is_some(),
+        Some((first, last)) => cpu(first).zip(cpu(last)).is_some_and(|(first, last)| first <= last),
+    };
+    match text.split(',').all(is_range) {
+        true => Ok(text.to_owned()),
+        false => Err(AnnotationFault::Cpus),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(pairs: &[(&str, &str)]) -> Result<Option<Request>, HookError> {
+        Request::decode(&pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn a_budget_alone_is_enough() {
+        let limits = Limits { rtprio: 99, memlock: None };
+        let budget = Budget { length: Duration::from_millis(1), cpus: None, priority: 1, fifo: true };
+        let request = decode(&[("macrotick.budget", "1ms"), ("other.budget", "?")]).unwrap().unwrap();
+        assert_eq!(request, Request { supply: Supply::Budget(budget), limits });
+    }
+
+    #[test]
+    fn all_of_it_is_understood() {
+        let pairs = [
+            (BUDGET, "250us"),
+            (CPUS, "0,2-3"),
+            (PRIORITY, "40"),
+            (FIFO, "false"),
+            (RTPRIO, "50"),
+            (MEMLOCK, "1048576"),
+        ];
+        let request = decode(&pairs).unwrap().unwrap();
+        let cpus = Some("0,2-3".to_owned());
+        let budget = Budget { length: Duration::from_micros(250), cpus, priority: 40, fifo: false };
+        assert_eq!(request.supply, Supply::Budget(budget));
+        assert_eq!(request.limits, Limits { rtprio: 50, memlock: Some(1 << 20) });
+        assert_eq!(decode(&[(POOL, "web")]).unwrap().unwrap().supply, Supply::Pool("web".into()));
+    }
+
+    #[test]
+    fn who_has_no_annotation_of_ours_is_left_alone() {
+        assert_eq!(decode(&[]).unwrap(), None);
+        assert_eq!(decode(&[("io.budget", "1"), ("macrotick", "yes")]).unwrap(), None);
+        assert_eq!(decode(&[(BUDGET, "1ms"), SANDBOX]).unwrap(), None);
+        assert!(decode(&[(BUDGET, "1ms"), (SANDBOX.0, "container")]).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_reason() {
+        for (pairs, said) in [
+            (&[(BUDGET, "1")][..], "annotation macrotick.budget: 1: "),
+            (&[(BUDGET, "5us")], "annotation macrotick.budget: 5us: a budget is a whole number of microseconds"),
+            (&[(BUDGET, "100500ns")], "whole number of microseconds"),
+            (&[(BUDGET, "-1ms")], "whole number of microseconds"),
+            (
+                &[(BUDGET, "1ms"), (PRIORITY, "100")],
+                "annotation macrotick.priority: 100: it must be a whole number from 1",
+            ),
+            (&[(BUDGET, "1ms"), (FIFO, "1")], "annotation macrotick.fifo: 1: it must be `true` or `false`"),
+            (&[(BUDGET, "1ms"), (CPUS, "3-2")], "annotation macrotick.cpus: 3-2: it must be a list of CPUs"),
+            (&[(BUDGET, "1ms"), (CPUS, "0=1")], "it must be a list of CPUs"),
+            (&[(BUDGET, "1ms"), (CPUS, "")], "it must be a list of CPUs"),
+            (&[(BUDGET, "1ms"), (RTPRIO, "-1")], "annotation macrotick.rtprio: -1: it must be a whole number from 0"),
+            (&[(BUDGET, "1ms"), (MEMLOCK, "1G")], "annotation macrotick.memlock: 1G: it must be a number of bytes"),
+            (&[(BUDGET, "1ms"), (POOL, "web")], "a container has a pool or a budget, not both"),
+            (&[(POOL, "web"), (PRIORITY, "3")], "annotation macrotick.priority: 3: it needs macrotick.budget"),
+            (&[(RTPRIO, "3")], "annotation macrotick.rtprio: 3: it needs macrotick.budget"),
+            (
+                &[("macrotick.bugdet", "1ms")],
+                "annotation macrotick.bugdet: 1ms: there is no such annotation; there are",
+            ),
+        ] {
+            let error = decode(pairs).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether there is room for a budget. The kernel decides, when the budget is written, for all that write at once; it says no
+//! more than EBUSY, and what it counted is read back to say why.
+//!
+//! This is about sums. Whether tasks meet their deadlines within budgets is `macrotick_check::servers::admit`'s to answer, for
+//! a container whose annotations declare tasks; none do yet.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use macrotick_model::Duration;
+
+use crate::cgroup::{ControlGroup, ROOT};
+use crate::error::{AnnotationFault, HookError};
+use crate::request::{Budget, BUDGET};
+use crate::undo::Undo;
+
+const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
+const FILE: &str = "cpu.ds.budget";
+
+/// The one period on which all budgets are refilled.
+pub fn server_period() -> Result<Duration, HookError> {
+    let text = fs::read_to_string(PERIOD).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => HookError::NoClass(PERIOD.into()),
+        _ => HookError::file("read", PERIOD)(error),
+    })?;
+    let period = text.trim().parse().map(Duration::from_micros);
+    period.map_err(|_| HookError::file("understand", PERIOD)(io::ErrorKind::InvalidData.into()))
+}
+
+/// Gives a group its budget, or says what is in the way.
+pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
+    match group.write(FILE, &text_of(budget), undo) {
+        Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
+            let period = server_period()?;
+            Err(HookError::NoRoom { budget: budget.length, period, taken: taken(budget.length, period) })
+        }
+        // The rest of the text was checked.
+        Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
+            Err(HookError::annotation(BUDGET, budget.length, AnnotationFault::Cpus))
+        }
+        other => other,
+    }
+}
+
+/// As the kernel reads it: microseconds, with the CPUs where it is not all of them.
+fn text_of(budget: &Budget) -> String {
+    let microseconds = budget.length.as_nanos() / 1000;
+    match &budget.cpus {
+        None => microseconds.to_string(),
+        Some(cpus) => format!("{cpus}={microseconds}"),
+    }
+}
+
+/// The part of each CPU that windows, budgets and SCHED_DEADLINE may take together, in percent.
+const MOST: i64 = 95;
+
+/// All groups with a budget, in words.
+fn taken(budget: Duration, period: Duration) -> String {
+    if budget * 100 > period * MOST {
+        return "It is more than that by itself.".into();
+    }
+    let mut budgets = BTreeMap::new();
+    collect(Path::new(ROOT), &mut budgets);
+    match budgets.is_empty() {
+        true => "No other group has a budget: see the table's windows (`macrotick status`) and SCHED_DEADLINE.".into(),
+        false => {
+            let each = budgets.iter().map(|(group, budget)| format!("{group} has {budget}"));
+            format!("In microseconds of a period: {}.", each.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+/// Groups come and go meanwhile.
+fn collect(dir: &Path, budgets: &mut BTreeMap<String, String>) {
+    let text = fs::read_to_string(dir.join(FILE)).unwrap_or_default();
+    let text = text.trim();
+    if !text.is_empty() && text != "0" {
+        let name = dir.strip_prefix(ROOT).unwrap_or(dir).display().to_string();
+        budgets.insert(name, text.to_owned());
+    }
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect(&entry.path(), budgets);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_written_as_the_kernel_reads_them() {
+        let all = Budget { length: Duration::from_millis(1), cpus: None, priority: 1, fifo: true };
+        assert_eq!(text_of(&all), "1000");
+        assert_eq!(text_of(&Budget { cpus: Some("0,2-3".into()), ..all }), "0,2-3=1000");
+    }
+}

@@ -1,0 +1,60 @@
+//! The container's state, as the runtime tells it (OCI runtime specification, "State").
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use serde::Deserialize;
+
+use crate::error::HookError;
+
+/// What matters here of a container's state.
+#[derive(Debug, Deserialize)]
+pub struct State {
+    /// The engine's name for it.
+    pub id: String,
+    #[serde(default)]
+    pid: i32,
+    /// Its annotations; runtimes may leave them out where there are none.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl State {
+    /// Reads it to its end.
+    pub fn decode(state: impl Read) -> Result<State, HookError> {
+        serde_json::from_reader(state).map_err(HookError::State)
+    }
+
+    /// The container's first process, as seen from here.
+    pub fn pid(&self) -> Result<i32, HookError> {
+        match self.pid {
+            1.. => Ok(self.pid),
+            _ => Err(HookError::NoProcess),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_runtimes_are_understood() {
+        let runc = r#"{"ociVersion":"1.0.2-dev","id":"one","status":"creating","pid":147,"bundle":"/tmp/b",
+            "annotations":{"macrotick.budget":"1ms"}}"#;
+        let crun =
+            r#"{"ociVersion":"1.0","id":"five","pid":246,"root":"/srv/busybox","bundle":"/tmp/b","status":"created"}"#;
+        let (runc, crun) = (State::decode(runc.as_bytes()).unwrap(), State::decode(crun.as_bytes()).unwrap());
+        assert_eq!((runc.id.as_str(), runc.pid().unwrap()), ("one", 147));
+        assert_eq!(runc.annotations["macrotick.budget"], "1ms");
+        assert!(crun.annotations.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_state_is_refused() {
+        assert!(matches!(State::decode(&b""[..]), Err(HookError::State(_))));
+        assert!(matches!(State::decode(&b"{}"[..]), Err(HookError::State(_))));
+        let stopped = State::decode(&br#"{"id":"x","status":"stopped"}"#[..]).unwrap();
+        assert!(matches!(stopped.pid(), Err(HookError::NoProcess)));
+    }
+}

@@ -1,0 +1,37 @@
+//! `macrotick hook`
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use macrotick_hook::install;
+
+use crate::args::{HookArgs, HookVerb};
+use crate::error::CliError;
+use crate::Outcome;
+
+/// Admits a container, or tells engines of the hook.
+pub fn execute(args: &HookArgs) -> Result<Outcome, CliError> {
+    match &args.verb {
+        HookVerb::Run => macrotick_hook::admit(std::io::stdin().lock())?,
+        HookVerb::Install { directory } => println!("{}", install::install(&program()?, directory)?.display()),
+        HookVerb::Add { annotations } => add(annotations)?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn add(annotations: &[(String, String)]) -> Result<(), CliError> {
+    let failed = |path: &str| {
+        let path = PathBuf::from(path);
+        move |source| CliError::Read { path, source }
+    };
+    let mut config = String::new();
+    std::io::stdin().read_to_string(&mut config).map_err(failed("standard input"))?;
+    let config = install::add(&config, &program()?, annotations)?;
+    let written = std::io::stdout().write_all(config.as_bytes());
+    written.map_err(|source| CliError::Write { path: "standard output".into(), source })
+}
+
+/// This very program, which runtimes are to call.
+fn program() -> Result<PathBuf, CliError> {
+    std::env::current_exe().map_err(|source| CliError::Read { path: Path::new("/proc/self/exe").into(), source })
+}
