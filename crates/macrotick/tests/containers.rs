@@ -2,15 +2,24 @@
 
 use std::process::{Command, Output};
 
-/// The command that runs a script in the image with engines.
-fn guest(script: &str) -> Command {
+/// Runs a script in the image with engines.
+fn guest(script: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    command.args(["lab", "exec", "--flavor", "engines", "--", "/bin/bash", "-c", script]);
-    command
+    command.args(["lab", "exec", "--flavor", "engines", "--", "/bin/bash", "-c", script]).output().unwrap()
 }
 
-/// Its output, and errors.
+/// The same behind [`ENGINES`]; returns output and errors.
+fn with_engines(script: &str) -> (String, String) {
+    texts(&guest(&format!("{ENGINES}\n{script}")))
+}
+
+/// How containers of each engine are started, found and removed.
+const ENGINES: &str = include_str!("containers/engines.sh");
+
+/// Of [`ENGINES`].
+const NAMES: [&str; 5] = ["runc", "crun", "podman", "podman-runc", "containerd"];
+
 fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
@@ -23,10 +32,131 @@ fn full_debian_boots_with_its_engines_and_repeats() {
     let script = "systemctl is-active dbus containerd; systemctl --failed --no-legend
         for engine in runc crun podman containerd; do $engine --version > /dev/null && echo $engine; done
         grep -w now /proc/timer_list; cat /proc/sys/kernel/random/boot_id";
-    let (output, errors) = texts(&guest(script).output().unwrap());
+    let (output, errors) = texts(&guest(script));
     let lines: Vec<&str> = output.lines().collect();
     let ["active", "active", "runc", "crun", "podman", "containerd", _now, _id] = lines[..] else {
         panic!("{output}{errors}")
     };
-    assert_eq!(texts(&guest(script).output().unwrap()).0, output);
+    assert_eq!(texts(&guest(script)).0, output);
+}
+
+/// The value of `key=value` in a line of `cpu.ds.stat`.
+fn stat(line: &str, key: &str) -> u64 {
+    let word = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+    word.unwrap_or_else(|| panic!("no {key} in {line}")).parse().unwrap()
+}
+
+/// A container of every engine, with an endless program under SCHED_FIFO and no privilege: group, limits, processor time.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_of_every_engine_has_its_budget_and_no_more() {
+    let script = r#"for engine in $engines; do
+            start $engine one "macrotick.budget=1ms macrotick.priority=7" "chrt -f 50 sh -c '$spin'" > /dev/null || exit 1
+            sleep 0.1; budgets | sed 's,.* ,,'
+            group=$(served); cat "$group"/cpu.ds.priority "$group"/cpu.ds.fifo
+            pid=$(head -n 1 "$group"/cgroup.procs); chrt -p "$pid" | grep -o 'SCHED_.*'
+            sed -n 's/^Max \(realtime priority\|locked memory\)  *\([^ ]*\) .*/\2/p' /proc/"$pid"/limits
+            cat "$group"/cpu.ds.stat; sleep 0.5; cat "$group"/cpu.ds.stat
+            remove $engine one > /dev/null || exit 2
+            budgets; echo "end $engine"
+        done"#;
+    let (output, errors) = with_engines(script);
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines.len(), 9 * NAMES.len(), "{output}{errors}");
+    for (engine, lines) in NAMES.into_iter().zip(lines.chunks(9)) {
+        let ["1000", "7", "1", "SCHED_FIFO", "unlimited", "99", before, after, end] = lines else {
+            panic!("{engine}: {lines:?}\n{errors}")
+        };
+        assert_eq!(*end, format!("end {engine}"));
+        let [used, refills] = ["usage_usec", "refills"].map(|key| stat(after, key) - stat(before, key));
+        assert!((195..=210).contains(&refills), "{engine}: {before} {after}");
+        let allowed = refills * 1000;
+        assert!((allowed * 98 / 100..=allowed * 102 / 100).contains(&used), "{engine}: {before} {after}");
+    }
+}
+
+/// Every engine hands the reason to its user, and nothing of the container runs or stays.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_that_asks_too_much_does_not_start_and_says_why() {
+    let script = r#"start runc first macrotick.budget=1500us "$spin" > /dev/null
+        for engine in $engines; do
+            start $engine second macrotick.budget=1ms "touch /started; $spin" 2>&1 > /dev/null | cat
+            echo "status ${PIPESTATUS[0]}"
+            remove $engine second > /dev/null 2>&1; ls /srv/busybox | grep started; budgets; find $groups -name '*second*'
+        done
+        start crun third "macrotick.bugdet=1ms" "$spin" 2>&1 | cat
+        start podman fourth "macrotick.budget=3ms" "$spin" 2>&1 | cat
+        start runc fifth "macrotick.pool=web" "$spin" 2>&1 | cat
+        start podman sixth "" "touch /started" > /dev/null; podman wait sixth; ls /srv/busybox | grep started"#;
+    let (output, errors) = with_engines(script);
+    let reason = "container `second` is refused: macrotick.budget: 1ms of every 2500us does not fit";
+    let group = "system.slice/runc-first.scope";
+    // podman calls a container by a long number.
+    let reason_of_any = reason.split_once(" is ").unwrap().1;
+    let refusals: Vec<&str> = output.split(&format!("{group} 1500\n")).collect();
+    assert_eq!(refusals.len(), NAMES.len() + 1, "{output}{errors}");
+    for (engine, said) in NAMES.into_iter().zip(&refusals) {
+        assert!(said.contains(reason_of_any), "{engine}: {said}");
+        assert!(engine.starts_with("podman") || said.contains(reason), "{engine}: {said}");
+        assert!(said.contains(&format!("{group} has 1500.")), "{engine}: {said}");
+        // What comes after is what is there: no trace of the program, no further group.
+        let status = said.lines().last().and_then(|line| line.strip_prefix("status "));
+        assert!(status.is_some_and(|status| status != "0"), "{engine}: {said}");
+    }
+    for text in [
+        "annotation macrotick.bugdet: 1ms: there is no such annotation; there are macrotick.budget, ",
+        "annotation macrotick.budget: 3ms: a budget is of every server period, which is 2500us",
+        "annotation macrotick.pool: web: the installed table has no such pool",
+    ] {
+        assert!(output.contains(text), "no `{text}` in\n{output}");
+    }
+    assert!(output.ends_with("\n0\nstarted\n"), "{output}{errors}");
+}
+
+/// A container served by windows: the table has a pool of that name.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_is_a_pool() {
+    let script = r#"printf '%s\n' 'system: s' 'cpus: [0]' 'tasks:' '  - {name: control, period: 5ms, wcet: 500us}' 'pools:' \
+            '  - {name: web, period: 5ms, budget: 1ms}' > /tmp/s.yaml
+        systemd-run --quiet --service-type=notify --unit deployed macrotick apply /tmp/s.yaml || exit 1
+        start podman wrong macrotick.pool=other "$spin" 2>&1 | grep -o 'annotation.*'
+        start podman one macrotick.pool=web "$spin" > /dev/null
+        group=$(find $groups -path '*libpod*/cpu.tt.entity' -exec grep -lx web {} + | head -n 1); dirname "${group#$groups}"
+        used() { sed -n 's/usage_usec //p' "${group%/*}/cpu.stat"; }
+        before=$(used); sleep 1; echo $(($(used) - before))
+        podman rm --force --time 0 one > /dev/null; macrotick stop > /dev/null; find $groups -name '*libpod*'"#;
+    let (output, errors) = with_engines(script);
+    let lines: Vec<&str> = output.lines().collect();
+    let [refused, group, used] = lines[..] else { panic!("{output}{errors}") };
+    assert_eq!(refused, "annotation macrotick.pool: other: the installed table has no such pool; it has web");
+    assert!(group.starts_with("/machine.slice/libpod-"), "{group}");
+    let used: u64 = used.parse().unwrap();
+    assert!((190_000..=215_000).contains(&used), "{used} us in a second");
+}
+
+/// Whoever is killed: once the container is removed its budget is free again, all of it.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_what_killed_engines_leave_goes_with_the_container() {
+    let script = r#"kill_all() { for pid in $(pidof "$@"); do kill -9 "$pid"; done; }
+        whole() { start runc whole macrotick.budget=2370us "$spin" > /dev/null && remove runc whole && echo "$1 is free"; }
+        configure macrotick.budget=2ms "$spin"
+        runc --systemd-cgroup run one < /dev/null > /dev/null 2>&1 & sleep 1
+        budgets; kill -9 $!; wait $! 2> /dev/null; budgets; runc delete --force one; budgets; whole runc
+        start podman one macrotick.budget=2ms "$spin" > /dev/null; budgets | sed 's,.* ,,'
+        kill_all conmon podman; sleep 0.1; budgets | sed 's,.* ,,'
+        podman rm --force --time 0 one > /dev/null 2>&1; budgets; whole podman
+        start containerd one macrotick.budget=2ms "$spin"; budgets | sed 's,.* ,,'
+        kill_all containerd; until ctr version > /dev/null 2>&1; do sleep 0.5; done; budgets | sed 's,.* ,,'
+        kill_all containerd-shim-runc-v2; sleep 2
+        ctr tasks rm --force one > /dev/null 2>&1; ctr containers rm one; budgets; whole containerd
+        start crun one macrotick.budget=2ms "$spin"; budgets | sed 's,.* ,,'
+        kill -9 $(head -n 1 $(served)/cgroup.procs); sleep 0.1; crun delete one; budgets; whole crun
+        find $groups -name '*one*'"#;
+    let (output, errors) = with_engines(script);
+    let expected = "system.slice/runc-one.scope 2000\nsystem.slice/runc-one.scope 2000\nrunc is free\n\
+                    2000\n2000\npodman is free\n2000\n2000\ncontainerd is free\n2000\ncrun is free\n";
+    assert_eq!(output, expected, "{errors}");
 }

@@ -1,0 +1,40 @@
+# What the tests of container engines have in common: one way to start, find and remove a container of each.
+groups=/sys/fs/cgroup
+engines="runc crun podman podman-runc containerd"
+spin='while :; do :; done'
+macrotick hook install > /dev/null
+mkdir /tmp/bundle && cd /tmp/bundle && runc spec
+sed -i 's,"path": "rootfs","path": "/srv/busybox",; s,"terminal": true,"terminal": false,; s,"readonly": true,"readonly": false,' config.json && mv config.json plain.json
+
+# configure ANNOTATIONS PROGRAM: the OCI configuration of a container that runs a shell's PROGRAM.
+configure() {
+    local options=(); for one in $1; do options+=(--annotation "$one"); done
+    sed "s,^\([[:space:]]*\)\"sh\"\$,\1\"sh\"\, \"-c\"\, \"$2\"," plain.json | macrotick hook add "${options[@]}" > config.json
+}
+
+# start ENGINE NAME ANNOTATIONS PROGRAM
+start() {
+    local options=(--network none); for one in $3; do options+=(--annotation "$one"); done
+    configure "$3" "$4"
+    case $1 in
+        runc) runc --systemd-cgroup run --detach "$2" < /dev/null ;;
+        crun) crun --systemd-cgroup run --detach "$2" < /dev/null ;;
+        podman) podman --runtime crun run --detach --name "$2" "${options[@]}" --rootfs /srv/busybox sh -c "$4" ;;
+        podman-runc) podman --runtime runc run --detach --name "$2" "${options[@]}" --rootfs /srv/busybox sh -c "$4" ;;
+        containerd) ctr run --detach --null-io --config config.json "$2" ;;
+    esac
+}
+
+# remove ENGINE NAME
+remove() {
+    case $1 in
+        runc | crun) "$1" delete --force "$2" ;;
+        podman*) podman rm --force --time 0 "$2" ;;
+        containerd) ctr tasks rm --force "$2"; ctr containers rm "$2" ;;
+    esac
+}
+
+# The groups with a budget, with it.
+budgets() { find $groups -name cpu.ds.budget -exec grep -Hvx 0 {} + | sed "s,^$groups/,,; s,/cpu.ds.budget:, ,"; }
+# Their directories.
+served() { budgets | sed "s,^\(.*\) [^ ]*\$,$groups/\1,"; }
