@@ -20,12 +20,16 @@ pub struct ControlGroup {
 impl ControlGroup {
     /// The group of a process.
     pub fn of(pid: i32) -> Result<ControlGroup, HookError> {
-        let file = PathBuf::from(format!("/proc/{pid}/cgroup"));
-        let text = fs::read_to_string(&file).map_err(HookError::file("read", file))?;
-        let below = below_root(&text).ok_or(HookError::NoHierarchy(pid))?;
-        match below.is_empty() {
-            true => Err(HookError::Root),
-            false => Ok(ControlGroup::below(Path::new(ROOT), below)),
+        let below = below_root_of(&pid.to_string())?.ok_or(HookError::NoHierarchy(pid))?;
+        if below.is_empty() {
+            return Err(HookError::Root);
+        }
+        let group = ControlGroup::below(Path::new(ROOT), &below);
+        // This very process is where the runtime is.
+        let ours = below_root_of("self")?.unwrap_or_default();
+        match group.root.join(ours).starts_with(&group.path) {
+            true => Err(HookError::Shared(group.path)),
+            false => Ok(group),
         }
     }
 
@@ -60,6 +64,12 @@ impl ControlGroup {
         undo.later(move || drop(fs::write(path, before)));
         Ok(())
     }
+}
+
+fn below_root_of(process: &str) -> Result<Option<String>, HookError> {
+    let file = PathBuf::from(format!("/proc/{process}/cgroup"));
+    let text = fs::read_to_string(&file).map_err(HookError::file("read", file))?;
+    Ok(below_root(&text).map(str::to_owned))
 }
 
 /// The path of `/proc/PID/cgroup` in the hierarchy of version 2; empty in its root.

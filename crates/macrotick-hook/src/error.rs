@@ -42,6 +42,9 @@ pub enum HookError {
         "the container is in the root of the control groups, whose budget is everybody's: give it a cgroup of its own"
     )]
     Root,
+    /// The engine was told to make no group.
+    #[error("the container is in {}, as its engine is, which would have its budget: give it a cgroup of its own", .0.display())]
+    Shared(PathBuf),
     /// The kernel lacks the class.
     #[error("this kernel has no groups with a budget and no pools: there is no {}", .0.display())]
     NoClass(PathBuf),
@@ -123,6 +126,9 @@ pub enum AnnotationFault {
     /// No list of CPUs.
     #[error("it must be a list of CPUs such as `0` or `0,2-3`")]
     Cpus,
+    /// A list of CPUs that there are not.
+    #[error("this machine does not have these CPUs")]
+    NoCpu,
     /// No amount of memory.
     #[error("it must be a number of bytes, or `unlimited`")]
     Bytes,

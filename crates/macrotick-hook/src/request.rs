@@ -13,7 +13,8 @@ const PREFIX: &str = "macrotick.";
 pub const BUDGET: &str = "macrotick.budget";
 /// The pool that the container is to be.
 pub const POOL: &str = "macrotick.pool";
-const CPUS: &str = "macrotick.cpus";
+/// The CPUs on which the budget is.
+pub const CPUS: &str = "macrotick.cpus";
 const PRIORITY: &str = "macrotick.priority";
 const FIFO: &str = "macrotick.fifo";
 const RTPRIO: &str = "macrotick.rtprio";

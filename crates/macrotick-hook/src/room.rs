@@ -13,7 +13,7 @@ use macrotick_model::Duration;
 
 use crate::cgroup::{ControlGroup, ROOT};
 use crate::error::{AnnotationFault, HookError};
-use crate::request::{Budget, BUDGET};
+use crate::request::{Budget, CPUS};
 use crate::undo::Undo;
 
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
@@ -36,9 +36,9 @@ pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<()
             let period = server_period()?;
             Err(HookError::NoRoom { budget: budget.length, period, taken: taken(budget.length, period) })
         }
-        // The rest of the text was checked.
+        // All else of what was written has been checked.
         Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
-            Err(HookError::annotation(BUDGET, budget.length, AnnotationFault::Cpus))
+            Err(HookError::annotation(CPUS, budget.cpus.as_deref().unwrap_or("all"), AnnotationFault::NoCpu))
         }
         other => other,
     }

@@ -34,22 +34,29 @@ fn texts(output: &Output) -> (String, String) {
 #[test]
 #[ignore = "needs the lab"]
 fn a_hook_that_refuses_takes_back_what_it_did() {
-    let script = r#"g=/sys/fs/cgroup; mkdir -p $g/a/b $g/c/d
+    let script = r#"g=/sys/fs/cgroup; mkdir -p $g/a/b $g/c/d $g/e
         sleep 99 & one=$!; echo $one > $g/a/b/cgroup.procs; sleep 99 & two=$!; echo $two > $g/c/d/cgroup.procs
         hook() { echo "{\"id\":\"x\",\"pid\":$1,\"annotations\":{\"macrotick.budget\":\"$2\"}}" | macrotick hook run; echo "status $?"; }
         limits() { grep -c 'Max realtime priority  *99 ' /proc/$1/limits; }
         hook $one 2ms; cat $g/a/cgroup.subtree_control $g/a/b/cpu.ds.budget; limits $one
         hook $two 1ms; echo "[$(cat $g/c/cgroup.subtree_control)]"; ls $g/c/d | grep cpu.ds; limits $two
-        kill $one; wait $one; rmdir $g/a/b
+        kill $one; wait $one; rmdir $g/a/b; mkdir $g/a/b; sleep 99 & one=$!; echo $one > $g/a/b/cgroup.procs
         hook $two 1ms; cat $g/c/cgroup.subtree_control $g/c/d/cpu.ds.budget; limits $two
-        hook $$ 1ms"#;
+        hook $$ 1ms; hook $one '1ms","macrotick.cpus":"7'; cat $g/a/b/cpu.ds.budget; echo $$ > $g/e/cgroup.procs; hook $$ 1ms"#;
     let (output, errors) = texts(&lab("patched", "/bin/sh", script));
     let lines: Vec<&str> = output.lines().collect();
     let given = |budget| ["status 0", "cpu", budget, "1"];
     // Of the refused one not even the files are left.
-    let expected = [&given("2000")[..], &["status 1", "[]", "0"], &given("1000"), &["status 1"]].concat();
+    let expected =
+        [&given("2000")[..], &["status 1", "[]", "0"], &given("1000"), &["status 1", "status 1", "0", "status 1"]]
+            .concat();
     assert_eq!(lines, expected, "{errors}");
-    for text in ["In microseconds of a period: a/b has 2000.", "the container is in the root of the control groups"] {
+    for text in [
+        "In microseconds of a period: a/b has 2000.",
+        "the container is in the root of the control groups",
+        "annotation macrotick.cpus: 7: this machine does not have these CPUs",
+        "the container is in /sys/fs/cgroup/e, as its engine is",
+    ] {
         assert!(errors.contains(text), "no `{text}` in\n{errors}");
     }
 }
@@ -117,6 +124,7 @@ fn full_a_container_that_asks_too_much_does_not_start_and_says_why() {
         start crun third "macrotick.bugdet=1ms" "$spin" 2>&1 | cat
         start podman fourth "macrotick.budget=3ms" "$spin" 2>&1 | cat
         start runc fifth "macrotick.pool=web" "$spin" 2>&1 | cat
+        podman run --cgroups disabled --annotation macrotick.budget=1ms --network none --rootfs /srv/busybox true 2>&1 | cat
         start podman sixth "" "touch /started" > /dev/null; podman wait sixth; ls /srv/busybox | grep started"#;
     let (output, errors) = with_engines(script);
     let reason = "container `second` is refused: macrotick.budget: 1ms of every 2500us does not fit";
@@ -137,6 +145,7 @@ fn full_a_container_that_asks_too_much_does_not_start_and_says_why() {
         "annotation macrotick.bugdet: 1ms: there is no such annotation; there are macrotick.budget, ",
         "annotation macrotick.budget: 3ms: a budget is of every server period, which is 2500us",
         "annotation macrotick.pool: web: the installed table has no such pool",
+        "lab.service, as its engine is, which would have its budget",
     ] {
         assert!(output.contains(text), "no `{text}` in\n{output}");
     }
