@@ -23,7 +23,7 @@ fn with_engines(script: &str) -> (String, String) {
 const ENGINES: &str = include_str!("containers/engines.sh");
 
 /// Of [`ENGINES`].
-const NAMES: [&str; 5] = ["runc", "crun", "podman", "podman-runc", "containerd"];
+const NAMES: [&str; 6] = ["runc", "crun", "podman", "podman-runc", "containerd", "containerd-systemd"];
 
 fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

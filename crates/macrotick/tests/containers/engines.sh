@@ -1,6 +1,6 @@
 # What the tests of container engines have in common: one way to start, find and remove a container of each.
 groups=/sys/fs/cgroup
-engines="runc crun podman podman-runc containerd"
+engines="runc crun podman podman-runc containerd containerd-systemd"
 spin='while :; do :; done'
 macrotick hook install > /dev/null
 mkdir /tmp/bundle && cd /tmp/bundle && runc spec
@@ -22,6 +22,9 @@ start() {
         podman) podman --runtime crun run --detach --name "$2" "${options[@]}" --rootfs /srv/busybox sh -c "$4" ;;
         podman-runc) podman --runtime runc run --detach --name "$2" "${options[@]}" --rootfs /srv/busybox sh -c "$4" ;;
         containerd) ctr run --detach --null-io --config config.json "$2" ;;
+        containerd-systemd)
+            sed -i "s,\"linux\": {,&\"cgroupsPath\": \"system.slice:ctr:$2\"\,," config.json
+            ctr run --detach --null-io --runc-systemd-cgroup --cgroup "system.slice:ctr:$2" --config config.json "$2" ;;
     esac
 }
 
@@ -30,7 +33,7 @@ remove() {
     case $1 in
         runc | crun) "$1" delete --force "$2" ;;
         podman*) podman rm --force --time 0 "$2" ;;
-        containerd) ctr tasks rm --force "$2"; ctr containers rm "$2" ;;
+        containerd*) ctr tasks rm --force "$2"; ctr containers rm "$2" ;;
     esac
 }
 
