@@ -220,6 +220,28 @@ fn kernel_threads_are_served_in_a_pool() {
     assert_eq!(threads, 3, "{:?}", report.pools[0]);
 }
 
+/// Tasks of SCHED_DEADLINE that have just ended in partitions of their own take nothing from budgets.
+#[test]
+#[ignore = "needs the lab"]
+fn budgets_are_admitted_after_a_run_under_deadline() {
+    let folder = folder("after-deadline");
+    let plan = folder.join("plan.json");
+    let description = describe(
+        &folder,
+        "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 2ms, workload: {spin: 1ms}}\n  \
+         - {name: b, period: 10ms, wcet: 1ms, workload: {spin: 500us}}\n",
+    );
+    let planned = macrotick(&["plan", description.to_str().unwrap(), "-o", plan.to_str().unwrap()]);
+    assert!(planned.status.success(), "{}", String::from_utf8_lossy(&planned.stderr));
+    let plan = plan.to_str().unwrap();
+    let script = format!(
+        "set -e; /bin/macrotick observe {plan} --backend deadline --duration 300ms --output /tmp/o.json >/dev/null 2>&1
+         cd /sys/fs/cgroup; echo +cpu > cgroup.subtree_control; mkdir g; echo 1500 > g/cpu.ds.budget; cat g/cpu.ds.budget"
+    );
+    let result = macrotick(&["lab", "exec", "--smp", "2", "--file", plan, "--", "/bin/sh", "-c", &script]);
+    assert_eq!(String::from_utf8_lossy(&result.stdout), "1500\n", "{}", String::from_utf8_lossy(&result.stderr));
+}
+
 /// Ten minutes of virtual time, with 8 ns per instruction.
 /// A greedy program under SCHED_FIFO has its group's budget and no more, and nobody else suffers.
 #[test]

@@ -68,13 +68,17 @@ unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
 /*
  * What deadline tasks were promised, as a share of one CPU (to_ratio()), and
  * what the servers of the fair class have beside it. A change of cpusets can
- * make Linux forget the servers in the total: then the run queues know better.
+ * make Linux forget the servers in the total, or those of its tasks that are
+ * dead and still have their bandwidth: when they give it back, the total is below
+ * zero for good. Then the run queues know better.
  */
 static u64 promised(const struct root_domain *rd, u64 *servers)
 {
 	u64 tasks = 0, total = rd->dl_bw.total_bw;
 	int i;
 
+	if (unlikely((s64)total < 0))
+		total = 0;
 	*servers = 0;
 	for_each_cpu(i, rd->span) {
 		u64 server = cpu_rq(i)->fair_server.dl_bw, all = READ_ONCE(cpu_rq(i)->dl.this_bw);
