@@ -5,7 +5,7 @@ use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::group::Group;
 use crate::process::{self, Child};
-use crate::scenarios::unit_ns;
+use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq};
 
@@ -22,7 +22,7 @@ fn sleepers(board: &Board) -> Vec<Child> {
         sys::sleep(unit_ns() / 10);
         board.add(0, 1);
     };
-    (0..8).map(|_| process::fork(sleeper)).collect()
+    (0..if is_slow() { 2 } else { 8 }).map(|_| process::fork(sleeper)).collect()
 }
 
 /// Microseconds that a group has used by server period.
