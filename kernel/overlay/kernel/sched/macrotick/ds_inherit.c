@@ -203,8 +203,12 @@ static void decide_again(struct task_struct *p)
  */
 void mt_ds_refresh(struct task_struct *p)
 {
-	scoped_guard(raw_spinlock_irqsave, &p->pi_lock)
+	scoped_guard(raw_spinlock_irqsave, &p->pi_lock) {
+		/* Nobody would drop the reference to its group. */
+		if (READ_ONCE(p->__state) == TASK_DEAD)
+			return;
 		decide_again(p);
+	}
 	/* It may wait for a lock, in an order of priorities. */
 	rt_mutex_adjust_pi(p);
 }
@@ -255,6 +259,9 @@ bool mt_ds_settle(struct rq *rq)
 	struct task_struct *p;
 	unsigned int n;
 
+	/* On its way off line it pushes everybody away from inside of rt_mutex_setprio(), and no server closes. */
+	if (unlikely(!cpu_active(cpu_of(rq))))
+		return false;
 	for (n = mt_ds_watches(c) ? count_watched(c) : 0; n && (p = next_watched(c)); n--) {
 		raw_spin_lock(&p->pi_lock);
 		/* The priority of one that waits itself is part of that lock's order; it does not run anyway. */

@@ -197,14 +197,14 @@ static void remove_ready(struct rq *rq, struct task_struct *p)
 		sub_nr_running(rq, 1);
 }
 
-/* A waiter's place among the groups: whoever is in none of them, and not below them, is before all. */
+/* A waiter's place among the groups: those of windows are before all, those of other classes behind. */
 static unsigned int rank_of_waiter(struct task_struct *p)
 {
 	struct mt_group *group = READ_ONCE(p->macrotick.ds.group);
 
 	if (group)
 		return READ_ONCE(group->priority);
-	return p->prio < 0 ? MT_GROUP_MAX_PRIO : 0;
+	return sched_class_above(p->sched_class, &macrotick_ds_sched_class) ? MT_GROUP_MAX_PRIO : 0;
 }
 
 /* So many waiters are looked at, the first ones. */
@@ -272,6 +272,17 @@ static void take_back(struct rq *rq, struct task_struct *p)
 }
 
 /*
+ * It has its lock. Those who wait for that have boosted nobody while it was only
+ * offered, and taking it decides nothing anew. Whether there are any is a hint.
+ */
+static void add_without_credit(struct rq *rq, struct task_struct *p)
+{
+	if (task_has_pi_waiters(p))
+		mt_ds_watch_here(mt_ds_cpu_of(rq), p, true);
+	add_ready(rq, p, false);
+}
+
+/*
  * Who was offered a lock is urgent. It must not use that time to spin for a
  * lock that somebody owns. That is seen on the thread's own CPU only, where it
  * does not run meanwhile, and what it waits on stays.
@@ -281,7 +292,7 @@ static void place_contender(struct rq *rq, struct task_struct *p)
 	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
 
 	if (!waiter)
-		add_ready(rq, p, false);
+		add_without_credit(rq, p);
 	else if (cpu_of(rq) != smp_processor_id())
 		set_aside(rq, p, p->macrotick.ds.server->priority);
 	else
@@ -296,16 +307,20 @@ static void end_credit(struct rq *rq)
 	if (!curr->macrotick.ds.urgent || curr->pi_blocked_on || cpu_of(rq) != smp_processor_id())
 		return;
 	take_back(rq, curr);
-	add_ready(rq, curr, false);
+	add_without_credit(rq, curr);
 	resched_curr(rq);
 }
 
 static void poll_soon(struct mt_ds_cpu *c)
 {
+	u64 now = ktime_get();
+
 	if (list_empty(&c->urgent) && list_empty(&c->parked))
 		return;
 	c->poll_ns = MT_DS_POLL_NS;
-	c->poll = ktime_get() + c->poll_ns;
+	/* One that is due soon is not put off: this may come more often. */
+	if (c->poll <= now || c->poll > now + MT_DS_POLL_NS)
+		c->poll = now + MT_DS_POLL_NS;
 }
 
 static void look_at_list(struct rq *rq, struct list_head *list)
@@ -326,7 +341,17 @@ static void look_at_list(struct rq *rq, struct list_head *list)
  */
 void mt_ds_rank_again(struct rq *rq)
 {
-	look_at_list(rq, &mt_ds_cpu_of(rq)->urgent);
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	struct rt_mutex_base *lock = rq->curr->pi_blocked_on->lock;
+	struct task_struct *p;
+
+	list_for_each_entry(p, &c->urgent, macrotick.ds.ready) {
+		if (!p->pi_blocked_on || p->pi_blocked_on->lock != lock)
+			continue;
+		mt_ds_account(rq);
+		look_at_list(rq, &c->urgent);
+		return;
+	}
 }
 
 /* Lock's offers that were taken, or withdrawn, count no longer. */
@@ -407,9 +432,11 @@ static void charge(struct rq *rq, struct mt_server *server, u64 delta)
 {
 	server->usage += delta;
 	server->left -= delta;
+	/* No more than a period is paid for: its group may hold locks. */
 	if (unlikely(rq->curr->macrotick.ds.urgent))
-		server->debt += delta;
-	if (server->left > 0 || !server->open)
+		server->debt = min(server->debt + delta, server->budget);
+	/* A CPU that goes off line must be rid of everybody. */
+	if (server->left > 0 || !server->open || unlikely(!cpu_active(cpu_of(rq))))
 		return;
 	server->exhaustions++;
 	close_server(rq, mt_ds_cpu_of(rq), server);
@@ -666,7 +693,7 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 	c->limited = NULL;
 	if (server->left > 0 && !server->open)
 		open_server(rq, c, server, ktime_get());
-	else if (server->left <= 0 && server->open)
+	else if (server->left <= 0 && server->open && (!budget || cpu_active(c->cpu)))
 		close_server(rq, c, server);
 	if (budget)
 		touch(c, server, ktime_get());
