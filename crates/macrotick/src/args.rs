@@ -315,7 +315,7 @@ pub enum BenchName {
     Timershield,
     /// Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost
     Containers,
-    /// Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another (half an hour)
+    /// Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another (an hour)
     Isolation,
 }
 
