@@ -173,7 +173,8 @@ mod tests {
         let mut pages = Vec::new();
         collect(&command, None, &mut pages);
         let names: Vec<&str> = pages.iter().map(|page| name(page.command)).collect();
-        let shown = verbs(&command).count() + verbs(command.find_subcommand("lab").unwrap()).count();
+        let of = |name: &str| verbs(command.find_subcommand(name).unwrap()).count();
+        let shown = verbs(&command).count() + of("lab") + of("hook");
         assert_eq!(names.len(), 1 + shown);
         assert!(names.contains(&"macrotick-run") && names.contains(&"macrotick-lab-exec"), "{names:?}");
         assert!(!names.contains(&"macrotick-man"));

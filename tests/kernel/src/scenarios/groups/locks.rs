@@ -7,7 +7,7 @@ use crate::check::{Check, Explain};
 use crate::ensure;
 use crate::process;
 use crate::scenarios::storm::{memory, processes, repeat};
-use crate::scenarios::unit_ns;
+use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, PiLock, SchedAttr};
 
 const LOCK: usize = 0;
@@ -214,7 +214,8 @@ pub(super) fn handed_on() -> Check {
     let used = (stat(&group, "usage_usec")? - before) * 1000;
     let share = used as f64 * PERIOD as f64 / (sys::now_ns() - start) as f64;
     ensure!((6.0..8.4).contains(&share), "{share} units by period with a budget of 8");
-    ensure!(board.get(WORKERS) < u / 2, "who is more important was {} ns late", board.get(WORKERS));
+    // On the debug kernel KASAN takes some milliseconds now and then.
+    ensure!(is_slow() || board.get(WORKERS) < u / 2, "who is more important was {} ns late", board.get(WORKERS));
     ensure!((0..WORKERS).all(|i| board.get(i) > 0), "somebody made no progress");
     Ok(())
 }
