@@ -6,7 +6,8 @@ use macrotick_uapi::SCHED_DS;
 
 use crate::bench::process::set_policy;
 
-const ROOT: &str = "/sys/fs/cgroup";
+/// The hierarchy of control groups.
+pub const ROOT: &str = "/sys/fs/cgroup";
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
 
 /// Sets the server period, while no group has a budget.
@@ -36,6 +37,7 @@ pub fn enter(name: &str, priority: u32) -> Result<(), String> {
     set_policy(SCHED_DS, priority)
 }
 
-fn write(path: &str, text: &str) -> Result<(), String> {
+/// Writes a file, of a group or of the system.
+pub fn write(path: &str, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{path}: {error}"))
 }

@@ -39,6 +39,22 @@ pub enum Policy {
     Fifo,
 }
 
+impl Policy {
+    /// What the guest calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Ds => "ds",
+            Policy::Fifo => "fifo",
+        }
+    }
+
+    /// The reverse of [`Policy::name`].
+    pub fn from_name(name: &str) -> Result<Policy, String> {
+        let all = [Policy::Ds, Policy::Fifo];
+        all.into_iter().find(|one| one.name() == name).ok_or_else(|| format!("no policy `{name}`"))
+    }
+}
+
 /// What else runs, under SCHED_OTHER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
@@ -93,10 +109,9 @@ pub struct Request {
 
 impl Request {
     fn words(&self) -> [String; 6] {
-        let policy = if self.policy == Policy::Ds { "ds" } else { "fifo" };
-        let Request { period_us, yield_us, seconds, load, variant, .. } = self;
+        let Request { policy, period_us, yield_us, seconds, load, variant } = self;
         [
-            policy.into(),
+            policy.name().into(),
             period_us.to_string(),
             yield_us.to_string(),
             seconds.to_string(),
@@ -109,11 +124,7 @@ impl Request {
     pub fn from_words(words: &[&str]) -> Result<Request, String> {
         let &[policy, period, yields, seconds, load, variant] = words else { return Err("six words".into()) };
         Ok(Request {
-            policy: match policy {
-                "ds" => Policy::Ds,
-                "fifo" => Policy::Fifo,
-                _ => return Err(format!("no policy `{policy}`")),
-            },
+            policy: Policy::from_name(policy)?,
             period_us: process::number(period)?,
             yield_us: process::number(yields)?,
             seconds: process::number(seconds)?,

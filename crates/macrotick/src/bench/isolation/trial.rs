@@ -51,9 +51,8 @@ pub struct Reading {
 
 impl Request {
     fn words(&self) -> [String; 6] {
-        let policy = if self.policy == Policy::Ds { "ds" } else { "fifo" };
         [
-            policy.into(),
+            self.policy.name().into(),
             self.variant.name().into(),
             self.period_us.to_string(),
             self.work_us.to_string(),
@@ -66,11 +65,7 @@ impl Request {
     pub fn from_words(words: &[&str]) -> Result<Request, String> {
         let &[policy, variant, period, work, seconds, rival] = words else { return Err("six words".into()) };
         Ok(Request {
-            policy: match policy {
-                "ds" => Policy::Ds,
-                "fifo" => Policy::Fifo,
-                _ => return Err(format!("no policy `{policy}`")),
-            },
+            policy: Policy::from_name(policy)?,
             variant: Variant::from_name(variant).ok_or_else(|| format!("no variant `{variant}`"))?,
             period_us: process::number(period)?,
             work_us: process::number(work)?,

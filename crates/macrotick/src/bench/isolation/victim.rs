@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::guest::{round, round_ps};
 use super::rivals::Rival;
 use super::trial::Request;
-use crate::bench::containers::group;
+use crate::bench::containers::group::{self, write, ROOT};
 use crate::bench::containers::yields::Policy;
 use crate::bench::process::{self, last_error};
 use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, sleep_until, switch, Board};
 
-const ROOT: &str = "/sys/fs/cgroup";
 const VICTIM: &str = "victim";
 const RIVAL: &str = "rival";
 pub const STRESS: &str = "/usr/bin/stress-ng";
@@ -137,8 +136,4 @@ fn usage_us() -> Result<u64, String> {
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap_or_default();
     process::number(line)
-}
-
-fn write(path: &str, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| format!("{path}: {error}"))
 }
