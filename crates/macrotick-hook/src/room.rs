@@ -29,9 +29,23 @@ pub fn server_period() -> Result<Duration, HookError> {
     period.map_err(|_| HookError::file("understand", PERIOD)(io::ErrorKind::InvalidData.into()))
 }
 
+/// The kernel has a removed group's budget back a little later, when nothing refers to it any longer.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+const TRIES: u32 = 20;
+
 /// Gives a group its budget, or says what is in the way.
 pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
-    match group.write(FILE, &text_of(budget), undo) {
+    let mut tries = TRIES;
+    let mut write = || group.write(FILE, &text_of(budget), undo);
+    let mut written = write();
+    while tries > 0
+        && matches!(&written, Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EBUSY))
+    {
+        std::thread::sleep(PAUSE);
+        tries -= 1;
+        written = write();
+    }
+    match written {
         Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
             let period = server_period()?;
             Err(HookError::NoRoom { budget: budget.length, period, taken: taken(budget.length, period) })
