@@ -71,6 +71,12 @@ static inline bool mt_ds_may_serve(int policy)
 		(policy == SCHED_DS || policy == SCHED_FIFO || policy == SCHED_RR);
 }
 
+/* The same of a thread that may have a policy of its own in a pool. */
+static inline bool mt_ds_concerns(const struct task_struct *p)
+{
+	return mt_ds_may_serve(p->macrotick.pooled ? p->macrotick.own_policy : p->policy);
+}
+
 /* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
 {

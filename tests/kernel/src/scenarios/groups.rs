@@ -5,6 +5,7 @@ mod cpus;
 mod kernel_threads;
 mod locks;
 mod membership;
+mod mixed;
 mod order;
 mod refused;
 mod spans;
@@ -46,6 +47,13 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_offered_while_throttled", locks::offered_while_throttled).punctual(),
     Scenario::new("group_hands_on_its_locks", locks::handed_on).punctual(),
     Scenario::new("group_owner_leaves_deadline", locks::owner_leaves_deadline),
+    Scenario::new("group_with_windows", mixed::has_both).punctual(),
+    Scenario::new("group_wakes_between_windows", mixed::wakes_between_windows).punctual(),
+    Scenario::new("group_with_windows_by_policy", mixed::by_policy).punctual(),
+    Scenario::new("group_with_windows_comes_and_goes", mixed::comes_and_goes).punctual(),
+    Scenario::new("group_with_windows_and_slack", mixed::with_slack).punctual(),
+    Scenario::new("group_with_windows_children", mixed::children).punctual(),
+    Scenario::new("group_with_windows_lends_its_lock", mixed::lends_its_lock).punctual(),
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),
     Scenario::new("group_beside_deadline", refused::beside_deadline).punctual(),

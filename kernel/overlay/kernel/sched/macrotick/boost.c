@@ -51,28 +51,44 @@ static bool belongs_inside(struct rq *rq, struct task_struct *p)
 	return m->entity->roaming ? mt_is_open(m->entity) : mt_is_served(rq, p);
 }
 
-static int lent_by(struct task_struct *donor)
+/* Nothing but membership yields MACROTICK_PRIO itself: a donor with SCHED_FIFO 99 lends 98. */
+static int without_membership(int prio)
 {
-	int prio = macrotick_lent_prio(donor);
-
 	return prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : prio;
 }
 
-/*
- * @prio is the lower (better) of the thread's normal priority and its
- * donor's. Nothing but membership yields MACROTICK_PRIO itself: a donor with
- * SCHED_FIFO 99 lends 98.
- */
+static int lent_by(struct task_struct *donor)
+{
+	return without_membership(macrotick_lent_prio(donor));
+}
+
+/* A pool's thread, where it is what it would be without the pool. */
+static int prio_outside(struct rq *rq, struct task_struct *p, struct task_struct *donor)
+{
+	int own = mt_own_prio(p), prio = donor ? min(lent_by(donor), own) : own;
+
+	if (!static_branch_unlikely(&macrotick_ds_used))
+		return prio;
+	mt_ds_decide(rq, p, p->macrotick.own_policy, own, donor, &prio);
+	return without_membership(prio);
+}
+
+/* @prio is the lower (better) of the thread's normal priority and its donor's. */
 static int effective_prio_of(struct rq *rq, struct task_struct *p, bool member,
 			     struct task_struct *donor, int prio)
 {
+	bool inside = member && belongs_inside(rq, p);
+
+	if (p->macrotick.pooled)
+		mt_note_budget(p);
+	if (p->macrotick.pooled && !inside && (!member || mt_goes_out(p)))
+		return prio_outside(rq, p, donor);
+	mt_ds_stay_out(p);
 	if (!member)
-		return prio == MACROTICK_PRIO ? MACROTICK_PRIO + 1 : prio;
-	if (belongs_inside(rq, p))
+		return without_membership(prio);
+	if (inside || !donor)
 		return MACROTICK_PRIO;
-	if (mt_goes_out(p))
-		return donor ? min(lent_by(donor), mt_own_prio(p)) : mt_own_prio(p);
-	return donor ? lent_by(donor) : MACROTICK_PRIO;
+	return lent_by(donor);
 }
 
 static void note_boost(struct task_struct *p, bool boosted)
@@ -144,8 +160,6 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct 
 	if (!member) {
 		if (entity)
 			mt_leave(p);
-		if (macrotick_policy(policy) && p->macrotick.pooled)
-			prio = min(prio, mt_own_prio(p));
 		note_boost(p, donor && macrotick_policy(policy));
 		return macrotick_policy(policy) ? effective_prio_of(task_rq(p), p, false, donor, prio) : prio;
 	}

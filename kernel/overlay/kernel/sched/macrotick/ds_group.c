@@ -171,7 +171,7 @@ static void refresh_threads(struct cgroup_subsys_state *css)
 
 	css_task_iter_start(css, 0, &it);
 	while ((p = css_task_iter_next(&it))) {
-		if (mt_ds_may_serve(p->policy))
+		if (mt_ds_concerns(p))
 			mt_ds_refresh(p);
 	}
 	css_task_iter_end(&it);
@@ -201,7 +201,7 @@ void mt_ds_attach(struct cgroup_taskset *tset)
 	struct task_struct *p;
 
 	cgroup_taskset_for_each(p, css, tset) {
-		if (mt_ds_may_serve(p->policy))
+		if (mt_ds_concerns(p))
 			mt_ds_refresh(p);
 	}
 }

@@ -19,6 +19,9 @@
  * queue's lock). So is a stray: a thread that has come to a CPU where its group
  * has no budget at all, or whose group lost it. No refill would ever serve it.
  *
+ * A thread in a pool is served by its windows, and outside of them as if it was
+ * not in the pool.
+ *
  * An owner that a thread of SCHED_TT or SCHED_DEADLINE waits for is theirs.
  */
 #include "ds.h"
@@ -177,6 +180,22 @@ int macrotick_ds_setprio(struct task_struct *p, struct task_struct *donor, int p
 {
 	mt_ds_decide(task_rq(p), p, p->policy, p->normal_prio, donor, &prio);
 	return prio;
+}
+
+/**
+ * mt_ds_stay_out - what serves a thread is not its group
+ * @p: the thread; its run queue is locked
+ */
+void mt_ds_stay_out(struct task_struct *p)
+{
+	watch(NULL, p, false);
+	p->macrotick.ds.wanted = NULL;
+}
+
+/* Whether its group's budget serves a thread in a pool, outside its windows. Under its run queue's lock or p->pi_lock. */
+bool mt_ds_has_budget(struct task_struct *p)
+{
+	return with_budget(serving_group(p, p->macrotick.own_policy), task_cpu(p));
 }
 
 /* A thread is dead. */

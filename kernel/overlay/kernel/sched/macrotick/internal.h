@@ -79,6 +79,7 @@ struct macrotick_served {
 	bool			pool;
 	bool			by_priority;
 	bool			slack;
+	bool			mixed;		/* of a pool: budgets serve, or served, threads of it outside its windows */
 	u64			slice;		/* of threads that take turns; zero: FIFO */
 	u64			vtime;		/* of whose turn it is */
 	u32			misses_in_row;
@@ -365,6 +366,7 @@ void mt_note_hold(struct task_struct *p);
 int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrotick_entity *in,
 		   struct macrotick_served *entity);
 void mt_pool_enter(struct task_struct *p, int policy, int priority);
+void mt_note_budget(struct task_struct *p);
 void mt_pool_link(struct task_struct *p);
 void mt_pool_unlink(struct task_struct *p);
 void mt_pool_account(struct task_struct *p, u64 delta);
@@ -472,6 +474,10 @@ static inline void mt_note_release(struct macrotick_served *entity, u64 nominal,
 		entity->late_max = late;
 }
 
+/* ds_inherit.c */
+bool mt_ds_has_budget(struct task_struct *p);
+void mt_ds_stay_out(struct task_struct *p);
+
 /* Whether the entity's threads belong in the class. */
 static inline bool mt_is_active(const struct macrotick_served *entity)
 {
@@ -501,7 +507,9 @@ static inline bool mt_dies_in_class(struct task_struct *p)
 /* Whether the thread's place outside its windows is outside the class. */
 static inline bool mt_goes_out(struct task_struct *p)
 {
-	return p->macrotick.pooled && (p->macrotick.entity->slack || p->macrotick.doomed);
+	const struct macrotick_task *m = &p->macrotick;
+
+	return m->pooled && (m->entity->slack || m->doomed || (unlikely(m->entity->mixed) && mt_ds_has_budget(p)));
 }
 
 /* Whether a window of the entity is open, wherever; of a roaming one a hint. */

@@ -20,10 +20,11 @@ int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
 	if (macrotick_policy(policy) && !p->macrotick.entity)
 		return -ENOTCONN;
-	if (policy == SCHED_DS && !mt_ds_group_of(p))
+	/* Who leaves a pool is what it was there. */
+	if (policy == SCHED_DS && !mt_ds_group_of(p) && !p->macrotick.unbinding)
 		return -ENOTCONN;
-	/* Whoever has windows has no budget. */
-	if (policy == SCHED_DS && p->macrotick.entity)
+	/* Jobs are windows' only. */
+	if (policy == SCHED_DS && p->macrotick.entity && !p->macrotick.pooled)
 		return -EBUSY;
 	/* On its way out it may leave the class sooner, when the table stops, and not come back. */
 	if (macrotick_policy(policy) && p->macrotick.unbinding && !macrotick_policy(p->policy))
@@ -143,8 +144,10 @@ static void unlink_one(struct rq *rq, struct task_struct *p, struct macrotick_se
 	entity->nr_boosted -= p->macrotick.boosted;
 	entity->nr_doomed -= p->macrotick.pooled && p->macrotick.doomed;
 	list_del(&p->macrotick.member);
-	if (!--entity->nr_threads)
+	if (!--entity->nr_threads) {
 		list_del(&entity->node);
+		entity->mixed = false;
+	}
 	entity->nr_unsettled = min(entity->nr_unsettled, entity->nr_threads);
 	mt_cpu_of(rq)->nr_threads--;
 }

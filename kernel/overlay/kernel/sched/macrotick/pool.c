@@ -8,6 +8,9 @@
  * first, what remains of their own policy, and how they come and go with
  * their group.
  *
+ * Outside its windows a thread is what it would be without the pool, if that
+ * has slack, or if its group's budget serves it (ds_inherit.c); else it waits.
+ *
  * A thread follows its group by itself, on its way back to user space
  * (follow_group()): there it holds no lock, nothing else happens to it, and it
  * is on a processor. Others only tell it to look (mt_poke()): whoever moves it to
@@ -50,12 +53,13 @@ int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrot
 	return 0;
 }
 
-/* Where priorities count, a thread of SCHED_FIFO takes no turns. */
+/* Where priorities count, a thread of SCHED_FIFO or SCHED_DS takes no turns. */
 static bool takes_turns(const struct task_struct *p)
 {
 	const struct macrotick_served *entity = p->macrotick.entity;
+	int policy = p->macrotick.own_policy;
 
-	return entity->slice && !(entity->by_priority && p->macrotick.own_policy == SCHED_FIFO);
+	return entity->slice && !(entity->by_priority && (policy == SCHED_FIFO || policy == SCHED_DS));
 }
 
 /* Smaller goes first. Among equals those that take no turns do. */
@@ -216,12 +220,28 @@ void mt_grant_slack(struct rq *rq, struct mt_cpu *c)
 	mt_want_settle(rq);
 }
 
+/**
+ * mt_note_budget - a thread may have a place outside its pool's windows
+ * @p: the thread, in a pool, under its run queue's lock
+ *
+ * Its group's budget serves it there. The pool's windows look for such threads
+ * when they begin and end, from now on until nobody is in the pool.
+ */
+void mt_note_budget(struct task_struct *p)
+{
+	struct macrotick_served *entity = p->macrotick.entity;
+
+	if (static_branch_unlikely(&macrotick_ds_used) && !entity->mixed)
+		entity->mixed = mt_ds_has_budget(p);
+}
+
 /* A member has come to a pool. Under its run queue's lock. */
 void mt_pool_enter(struct task_struct *p, int policy, int priority)
 {
 	p->macrotick.pooled = true;
 	p->macrotick.own_policy = policy;
 	p->macrotick.own_priority = priority;
+	mt_note_budget(p);
 }
 
 /*
@@ -253,9 +273,13 @@ bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 	if (fair_policy(attr->sched_policy))
 		p->static_prio = NICE_TO_PRIO(attr->sched_nice);
 	p->sched_reset_on_fork = !!(attr->sched_flags & SCHED_FLAG_RESET_ON_FORK);
+	mt_note_budget(p);
 	if (m->linked)
 		link_again(p);
 	mt_resched(task_rq(p), mt_cpu_of(task_rq(p)));
+	/* Outside its windows it may be served by something else. */
+	if (mt_goes_out(p) || m->ds.group)
+		mt_poke(p);
 	return true;
 }
 
@@ -333,7 +357,7 @@ static void follow_group(struct callback_head *work)
 	xchg(&current->macrotick.poked, false);
 	if (current->flags & PF_EXITING)
 		return;
-	if (mt_ds_may_serve(current->policy))
+	if (current->macrotick.pooled || mt_ds_may_serve(current->policy))
 		mt_ds_refresh(current);
 	wanted = wanted_pool();
 	if (current->macrotick.grouped && current->macrotick.entity != wanted)

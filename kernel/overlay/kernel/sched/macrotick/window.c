@@ -197,7 +197,7 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 	add_nr_running(rq, entity->nr_ready);
 	if (unlikely(!list_empty(&c->parked)))
 		mt_serve_parked(rq, c);
-	if (unlikely(entity->nr_boosted || entity->slack))
+	if (unlikely(entity->nr_boosted || entity->slack || entity->mixed))
 		want_entity_settled(c, entity);
 	trace_macrotick_window_begin(entity->name, cpu_of(rq), c->base + w->offset);
 }
@@ -245,7 +245,7 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 	if (likely(!entity->nr_ready))
 		return;
 	sub_nr_running(rq, entity->nr_ready);
-	if (unlikely(entity->slack || entity->nr_doomed)) {
+	if (unlikely(entity->slack || entity->mixed || entity->nr_doomed)) {
 		c->slack = true;
 		mt_unsettle_all(entity);
 	}
@@ -445,7 +445,7 @@ static bool begin_matters(const struct mt_window *w)
 		return w->flags & MACROTICK_WINDOW_SYNC;
 	if (unlikely(w->entity->roaming))
 		return READ_ONCE(w->entity->nr_threads);
-	return w->entity->nr_ready || w->entity->nr_boosted || w->entity->slack ||
+	return w->entity->nr_ready || w->entity->nr_boosted || w->entity->slack || w->entity->mixed ||
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
 }
 

@@ -12,11 +12,11 @@ use crate::sys::{self, PiLock, SchedAttr};
 
 const LOCK: usize = 0;
 const HELD: usize = 1;
-const GOT: usize = 2;
+pub(super) const GOT: usize = 2;
 const FREED: usize = 3;
 
 /// Takes the lock, works with it in its hands, and gives it back.
-fn holds(board: Board, work_ns: u64) -> i32 {
+pub(super) fn holds(board: Board, work_ns: u64) -> i32 {
     let lock = PiLock(board.futex(LOCK));
     if lock.lock().is_err() {
         return 1;
@@ -27,7 +27,8 @@ fn holds(board: Board, work_ns: u64) -> i32 {
     i32::from(lock.unlock().is_err())
 }
 
-fn waits(board: Board) -> i32 {
+/// Takes the lock that somebody has, and tells when.
+pub(super) fn waits(board: Board) -> i32 {
     let lock = PiLock(board.futex(LOCK));
     if lock.lock().is_err() {
         return 1;

@@ -1,0 +1,242 @@
+//! Threads with windows and a budget: a pool whose control group has both.
+
+use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
+
+use super::locks::{holds, waits, GOT};
+use super::spans::{ensure_spans, later, next_refill, Spans};
+use super::{ds, first_group, run_in, stat, PERIOD, SECOND};
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::group::Group;
+use crate::process::{self, Child};
+use crate::scenarios::unit_ns;
+use crate::sys::{self, SchedAttr};
+use crate::table::Table;
+use crate::{ensure, ensure_eq};
+
+/// Pool `p` has `[10, 14)` of each server period, its control group a budget of 5 units.
+struct Stage {
+    device: Device,
+    group: Group,
+    u: u64,
+}
+
+impl Stage {
+    fn new(flags: u32) -> Check<Stage> {
+        let (u, device) = (unit_ns(), Device::open()?);
+        Table::new(PERIOD * u).window("p", 0, 10 * u, 4 * u, 0).pool(flags, 0).install(&device)?;
+        let group = first_group("a", 5, 1)?;
+        Ok(Stage { device, group, u })
+    }
+
+    fn start(&self) -> Check {
+        self.device.start(next_refill()).map(drop).explain("start")
+    }
+
+    /// The control group's processes are in the pool from now on: those that run, as this one does.
+    fn serve(&self, child: Child) -> Check {
+        self.group.serve("p")?;
+        let inside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == SCHED_TT);
+        ensure!(sys::eventually(SECOND, inside), "who is in the group is not in the pool: {}", child.describe());
+        Ok(())
+    }
+
+    /// A process in the pool that has SCHED_DS outside.
+    fn run(&self, body: impl FnOnce() -> i32) -> Check<Child> {
+        let child = run_in(&self.group, 10, || {
+            while sys::sched(0).map(|attr| attr.policy) != Ok(SCHED_TT) {}
+            body()
+        })?;
+        self.serve(child).map(|()| child)
+    }
+
+    /// What somebody has in each server period from now on: where it begins, and how much.
+    fn ensure_served(&self, spans: Spans, each: &[(u64, u64)]) -> Check {
+        let (from, before) = (next_refill(), spans.count());
+        // It records so many.
+        ensure!(before < 400, "{before} spans");
+        sys::sleep_until(from + 5 * PERIOD * self.u);
+        let seen = spans.since(from - self.u);
+        ensure!(seen.len() + 1 >= 5 * each.len(), "{} spans in 5 periods, not {each:?}", seen.len());
+        for turn in seen.chunks_exact(each.len()) {
+            for (span, &(after, length)) in turn.iter().zip(each) {
+                ensure_spans(&[*span], after, length)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const BOTH: [(u64, u64); 2] = [(0, 5), (10, 4)];
+const WINDOWS: [(u64, u64); 1] = [(10, 4)];
+const BUDGET: [(u64, u64); 1] = [(0, 5)];
+
+/// Beside somebody with all the rest it has exactly the sum, and what it has in windows is not charged.
+pub(super) fn has_both() -> Check {
+    let stage = Stage::new(0)?;
+    let [spans] = Spans::several();
+    let child = stage.run(|| spans.hog())?;
+    process::hog(SchedAttr::fifo(50));
+    stage.start()?;
+    stage.ensure_served(spans, &BOTH)?;
+    let (used, windows) = (stat(&stage.group, "usage_usec")?, stage.device.stats(0).explain("stats")?.runtime_ns);
+    let began = sys::now_ns();
+    sys::sleep(40 * PERIOD * stage.u);
+    let long = (sys::now_ns() - began) as f64;
+    let charged = (stat(&stage.group, "usage_usec")? - used) as f64 * 1000.0 / long;
+    let served = (stage.device.stats(0).explain("stats")?.runtime_ns - windows) as f64 / long;
+    ensure!((0.195..0.21).contains(&charged), "a share of {charged} is charged, not 0.2");
+    ensure!((0.155..0.165).contains(&served), "a share of {served} in windows, not 0.16");
+    child.kill(SECOND)
+}
+
+/// It has its budget at once when it wakes up, until its window begins, and what is left of it afterwards.
+pub(super) fn wakes_between_windows() -> Check {
+    let stage = Stage::new(0)?;
+    let u = stage.u;
+    let spans: [Spans; 3] = Spans::several();
+    let (works, start) = ([(7, 8), (11, 6), (17, 3)], later());
+    stage.run(|| {
+        spans.iter().for_each(Spans::touch);
+        for (period, ((at, work), spans)) in (0..).zip(works.iter().zip(&spans)) {
+            sys::sleep_until(start + (period * PERIOD + at) * u);
+            spans.record(work * u);
+        }
+        sys::sleep_until(start + 100 * PERIOD * u);
+        0
+    })?;
+    stage.start()?;
+    sys::sleep_until(start + 4 * PERIOD * u);
+    // The first: 3 units of its budget, 4 of its window, 1 of what is left.
+    for ((at, work), spans) in works.into_iter().zip(spans) {
+        let seen = spans.all();
+        ensure_eq!(seen.len(), 1, "spans at {at}");
+        ensure_spans(&seen, at, work)?;
+    }
+    Ok(())
+}
+
+/// What has no right to the budget has the windows only, and the other way round.
+pub(super) fn by_policy() -> Check {
+    let stage = Stage::new(0)?;
+    let [spans] = Spans::several();
+    let child = stage.run(|| spans.hog())?;
+    stage.start()?;
+    let set = |attr: SchedAttr| sys::set_sched(child.pid, attr).explain("policy");
+    for _ in 0..2 {
+        set(SchedAttr::other())?;
+        stage.ensure_served(spans, &WINDOWS)?;
+        set(ds(20))?;
+        stage.ensure_served(spans, &BOTH)?;
+        set(SchedAttr::fifo(20))?;
+        stage.ensure_served(spans, &WINDOWS)?;
+        stage.group.set("cpu.ds.fifo", "1")?;
+        stage.ensure_served(spans, &BOTH)?;
+        stage.group.set("cpu.ds.fifo", "0")?;
+        stage.ensure_served(spans, &WINDOWS)?;
+    }
+    child.kill(SECOND)
+}
+
+/// Budget, table and pool come and go.
+pub(super) fn comes_and_goes() -> Check {
+    let stage = Stage::new(0)?;
+    let u = stage.u;
+    let [spans] = Spans::several();
+    let child = stage.run(|| spans.hog())?;
+    // Not dispatched: the budget bounds it.
+    stage.ensure_served(spans, &BUDGET)?;
+    stage.start()?;
+    stage.ensure_served(spans, &BOTH)?;
+    stage.group.set("cpu.ds.budget", "0")?;
+    stage.ensure_served(spans, &WINDOWS)?;
+    stage.group.set("cpu.ds.budget", &(5 * u / 1000).to_string())?;
+    stage.ensure_served(spans, &BOTH)?;
+    stage.device.stop().explain("stop")?;
+    stage.ensure_served(spans, &BUDGET)?;
+    stage.start()?;
+    stage.ensure_served(spans, &BOTH)?;
+    stage.group.serve("")?;
+    stage.ensure_served(spans, &BUDGET)?;
+    ensure_eq!(sys::sched(child.pid).explain("policy")?.policy, SCHED_DS, "its policy without the pool");
+    stage.serve(child)?;
+    stage.ensure_served(spans, &BOTH)?;
+    // Its group is gone, the policy stays.
+    Group::root().take(child.pid)?;
+    let outside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == SCHED_DS);
+    ensure!(sys::eventually(SECOND, outside), "its policy in the root's group");
+    child.kill(SECOND)
+}
+
+/// With slack as well: who has a budget has no slack, who has none does.
+pub(super) fn with_slack() -> Check {
+    let stage = Stage::new(abi::SLACK | abi::PRIORITY)?;
+    let [served, slack] = Spans::several();
+    let other = process::fork_into(stage.group.path(), || slack.hog())?;
+    let child = stage.run(|| served.hog())?;
+    stage.start()?;
+    stage.ensure_served(served, &BOTH)?;
+    stage.ensure_served(slack, &[(5, 5), (14, 11)])?;
+    child.kill(SECOND)?;
+    other.kill(SECOND)
+}
+
+/// Children have both as well, together no more; all of them can be killed.
+pub(super) fn children() -> Check {
+    let stage = Stage::new(0)?;
+    let board = Board::new(1);
+    stage.run(|| {
+        sys::sleep_until(later());
+        for _ in 0..10 {
+            process::fork(|| {
+                board.add(0, 1);
+                sys::hog()
+            });
+        }
+        sys::hog()
+    })?;
+    stage.start()?;
+    let forked = || std::fs::read_to_string(format!("{}/cgroup.procs", stage.group.path()));
+    let there = || forked().is_ok_and(|text| text.lines().count() == 11);
+    ensure!(sys::eventually(10 * SECOND, there), "processes in the group: {:?}", forked());
+    let used = stat(&stage.group, "usage_usec")?;
+    let began = sys::now_ns();
+    sys::sleep(40 * PERIOD * stage.u);
+    let share = (stat(&stage.group, "usage_usec")? - used) as f64 * 1000.0 / (sys::now_ns() - began) as f64;
+    ensure!((0.195..0.24).contains(&share), "a share of {share} instead of 0.2");
+    stage.group.set("cgroup.kill", "1")?;
+    let gone = || forked().is_ok_and(|text| text.is_empty());
+    ensure!(sys::eventually(10 * SECOND, gone), "processes in the group: {:?}", forked());
+    Ok(())
+}
+
+/// Who has a lock that somebody outside waits for is frozen neither by the end of its window nor by that of its budget.
+pub(super) fn lends_its_lock() -> Check {
+    let stage = Stage::new(0)?;
+    let u = stage.u;
+    for waiter in [SchedAttr::other(), SchedAttr::fifo(30)] {
+        let board = Board::new(8);
+        let start = later();
+        let owner = stage.run(|| {
+            sys::sleep_until(start);
+            holds(board, 12 * u)
+        })?;
+        stage.start()?;
+        let waiter = process::fork(|| {
+            sys::prefault();
+            sys::sleep_until(start + u);
+            match sys::set_sched(0, waiter) {
+                Ok(()) => waits(board),
+                Err(errno) => errno,
+            }
+        });
+        sys::sleep_until(start + PERIOD * u - u);
+        let got = board.get(GOT);
+        ensure!(got != 0 && got < start + 20 * u, "the lock came after {} ns", got.wrapping_sub(start));
+        owner.succeed(SECOND)?;
+        waiter.succeed(SECOND)?;
+        stage.device.stop().explain("stop")?;
+        stage.group.serve("")?;
+    }
+    Ok(())
+}
