@@ -79,6 +79,7 @@ impl Group {
             criticality: group.criticality.unwrap_or(0),
             priority: group.priority.unwrap_or(1),
             servers: group.cpus.iter().map(server).collect(),
+            windows: group.pool.clone(),
         }
     }
 }

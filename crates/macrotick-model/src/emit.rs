@@ -163,6 +163,7 @@ fn group(group: &Group) -> String {
         ("cpus", Some(format!("[{}]", cpus.join(", ")))),
         ("fifo", Some(group.fifo.to_string())),
         ("cgroup", group.cgroup.as_deref().map(scalar)),
+        ("pool", group.pool.as_deref().map(scalar)),
     ];
     for (key, value) in optional {
         if let Some(value) = value {

@@ -397,6 +397,9 @@ pub struct Group {
     /// Threads under `SCHED_FIFO` and `SCHED_RR` in it are served like those under `SCHED_DS`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fifo: bool,
+    /// The pool whose windows serve its threads, too; they are not charged to the budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// What its threads do, as far as the check shall answer for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<GroupTask>,

@@ -38,6 +38,7 @@ fn what_is_left_out_has_its_default() {
         cpus: vec![1],
         cgroup: None,
         fifo: false,
+        pool: None,
         tasks: vec![task],
     };
     assert_eq!(system.groups, [expected]);
@@ -150,4 +151,34 @@ fn mistakes_are_told_at_their_place() {
     assert_eq!(misspelt.matches("error: ").count(), 2, "{misspelt}");
     let period = refusal("server-period: 2s\n");
     assert!(period.contains("server-period 2s is out of range: 100us to 1s"), "{period}");
+}
+
+#[test]
+fn windows_and_a_budget() {
+    let text = |pool: &str, group: &str, more: &str| {
+        format!(
+            "pools:\n  - {{name: p, period: 10ms, budget: 1ms, {pool}}}\n\
+             groups:\n  - {{name: g, priority: 7, budget: 500us, {group}, pool: p}}\n{more}"
+        )
+    };
+    let system = parse(&text("cpu: 1, order: priority", "cpus: [1]", "")).unwrap();
+    assert_eq!(system.groups[0].pool.as_deref(), Some("p"));
+    assert!(system.to_yaml().contains("pool: p"));
+    let second = "  - {name: h, priority: 8, budget: 500us, cpus: [1], pool: p}\n";
+    let load = "background:\n  - {name: l, load: hog, pool: p}\n";
+    for (pool, group, more, expected) in [
+        ("cpu: 1", "cpus: [1]", "", "pool `p` does not serve group `g` by priority"),
+        ("order: priority", "cpus: [1]", "", "pool `p` and group `g` are not on the same one CPU"),
+        ("cpu: 0, order: priority", "cpus: [1]", "", "pool `p` and group `g` are not on the same one CPU"),
+        ("cpu: 1, order: priority", "cpus: [0, 1]", "", "pool `p` and group `g` are not on the same one CPU"),
+        ("cpu: 1, order: priority", "cpus: [1]", second, "the windows of pool `p` are to serve two groups"),
+        ("cpu: 1, order: priority", "cpus: [1]", load, "the windows of pool `p` serve others beside group `g`"),
+        ("cpu: 1, order: priority, cgroup: /c", "cpus: [1]", "", "the windows of pool `p` serve others beside"),
+        ("cpu: 1, order: priority, kernel-threads: [rcuc]", "cpus: [1]", "", "the windows of pool `p` serve others"),
+    ] {
+        let told = refusal(&text(pool, group, more));
+        assert!(told.contains(expected) && told.contains("s.yaml:"), "{pool} {group}: {told}");
+    }
+    let misspelt = refusal(&text("cpu: 1, order: priority", "cpus: [1]", "").replace("pool: p}", "pool: q}"));
+    assert!(misspelt.contains("no pool is named `q`") && misspelt.contains("did you mean `p`?"), "{misspelt}");
 }

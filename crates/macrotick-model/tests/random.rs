@@ -99,7 +99,19 @@ fn pool(random: &mut Random, index: u64) -> Pool {
     }
 }
 
-fn group(random: &mut Random, index: u64) -> Group {
+/// For a group only.
+fn windows(random: &mut Random) -> Pool {
+    Pool {
+        name: "windows".into(),
+        cpu: Some(1),
+        order: PoolOrder::Priority { slice: random.micros(10, 1_000_000) },
+        cgroup: None,
+        kernel_threads: Vec::new(),
+        ..pool(random, 9)
+    }
+}
+
+fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
     let task = |random: &mut Random, number: u64| GroupTask {
         name: format!("inner-{number}"),
         period: Duration::from_micros(2500 * (1 + random.below(9) as i64)),
@@ -116,9 +128,10 @@ fn group(random: &mut Random, index: u64) -> Group {
         priority: Some(1 + index as u32),
         budget: Some(random.micros(10, 2500)),
         may_grow: random.below(2) == 0,
-        cpus: if random.below(2) == 0 { vec![1] } else { vec![0, 1] },
+        cpus: if pool.is_some() || random.below(2) == 0 { vec![1] } else { vec![0, 1] },
         cgroup: random.maybe(|_| format!("/sys/fs/cgroup/group-{index}")),
         fifo: true,
+        pool: pool.map(|pool| pool.name.clone()),
         tasks: (0..random.below(3)).map(|number| task(random, number)).collect(),
     }
 }
@@ -168,9 +181,13 @@ fn system(seed: u64) -> System {
     let path: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
     let reaction = random.maybe(|random| random.micros(1, 99_999));
     let age = random.maybe(|random| random.micros(1, 99_999)).or(reaction.xor(Some(Duration::from_millis(7))));
-    let pools: Vec<Pool> = (0..random.below(4)).map(|index| pool(random, index)).collect();
-    let groups: Vec<Group> = (0..random.below(3)).map(|index| group(random, index)).collect();
+    let mut pools: Vec<Pool> = (0..random.below(4)).map(|index| pool(random, index)).collect();
+    let windows = random.maybe(windows);
+    let groups = (0..random.below(3)).map(|index| group(random, index, windows.as_ref().filter(|_| index == 0)));
+    let groups: Vec<Group> = groups.collect();
     let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
+    let background = (0..random.below(4)).map(|index| background(random, index, &pools, &groups)).collect();
+    pools.extend(windows);
     System {
         name: format!("random-{seed}"),
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
@@ -180,7 +197,7 @@ fn system(seed: u64) -> System {
         cpus: vec![0, 1],
         duration: random.micros(1, 10_000_000),
         chains: vec![Chain { name: "chain".into(), path, reaction, age }],
-        background: (0..random.below(4)).map(|index| background(random, index, &pools, &groups)).collect(),
+        background,
         tasks,
         pools,
         server_period: if groups.is_empty() { Duration::from_millis(1) } else { System::DEFAULT_SERVER_PERIOD },

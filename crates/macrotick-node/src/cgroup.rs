@@ -15,7 +15,7 @@ pub const ROOT: &str = "/sys/fs/cgroup";
 /// Of the control groups that the runner makes; the pool's or group's name follows.
 const PREFIX: &str = "macrotick-";
 /// Names the entity whose windows serve a group.
-const ENTITY: &str = "cpu.tt.entity";
+pub(crate) const ENTITY: &str = "cpu.tt.entity";
 /// In every group with the cpu controller.
 const WEIGHT: &str = "cpu.weight";
 const CONTROL: &str = "cgroup.subtree_control";
@@ -121,7 +121,7 @@ impl Owner {
     fn files(&self) -> &'static [&'static str] {
         match self {
             Owner::Pool(_) => &[ENTITY],
-            Owner::Group(_) => &["cpu.ds.budget", "cpu.ds.priority", "cpu.ds.fifo"],
+            Owner::Group(_) => &["cpu.ds.budget", "cpu.ds.priority", "cpu.ds.fifo", ENTITY],
         }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use macrotick_model::{Duration, GroupObservation, System};
 
-use crate::cgroup::{Controller, Group, Owner};
+use crate::cgroup::{Controller, Group, Owner, ENTITY};
 use crate::error::NodeError;
 
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
@@ -98,7 +98,8 @@ fn give(group: &Group, wanted: &macrotick_model::Group) -> Result<(), NodeError>
             Err(NodeError::NoRoom { owner: group.owner().clone(), budget })
         }
         other => other,
-    }
+    }?;
+    wanted.pool.as_ref().map_or(Ok(()), |pool| group.write(ENTITY, pool))
 }
 
 /// Lines `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.

@@ -242,7 +242,6 @@ fn budgets_are_admitted_after_a_run_under_deadline() {
     assert_eq!(String::from_utf8_lossy(&result.stdout), "1500\n", "{}", String::from_utf8_lossy(&result.stderr));
 }
 
-/// Ten minutes of virtual time, with 8 ns per instruction.
 /// A greedy program under SCHED_FIFO has its group's budget and no more, and nobody else suffers.
 #[test]
 #[ignore = "needs the lab"]
@@ -258,6 +257,22 @@ fn groups_have_their_budgets() {
     assert!(vision.usage_ns >= 25 * 800_000 && vision.permille_of_budget < 500, "{vision:?}");
 }
 
+/// What is declared in a group with windows and a budget is done in time, which takes both.
+#[test]
+#[ignore = "needs the lab"]
+fn a_group_has_windows_and_a_budget() {
+    let (code, bytes) = run("examples/mixed", Backend::Kernel, "500ms", &folder("mixed"));
+    let report = report(&bytes);
+    assert_eq!((code, misses(&report)), (0, 0));
+    let had = report.groups.iter().find(|group| group.name == "camera").unwrap().had.unwrap();
+    let windows = report.pools.iter().find(|pool| pool.name == "frames").unwrap().had.as_ref().unwrap();
+    // 3.5 ms in each 20 ms, together.
+    let both = had.usage_ns + windows.runtime_ns;
+    assert!((25 * 3_450_000..27 * 3_600_000).contains(&both), "{had:?} {windows:?}");
+    assert!(had.usage_ns > 20_000_000 && windows.runtime_ns > 30_000_000, "{had:?} {windows:?}");
+}
+
+/// Ten minutes of virtual time, with 8 ns per instruction.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_no_datagram_is_an_outlier_beside_a_ping_flood() {

@@ -146,7 +146,7 @@ fn take_slot(host: &mut Host, container: &Container) -> Result<(), ServersError>
 fn insert(host: &mut Host, container: &Container) -> Result<Vec<Change>, ServersError> {
     let priority = container.priority.or_else(|| order::between(&host.groups, container.criticality));
     let (name, criticality) = (container.name.clone(), container.criticality);
-    host.groups.push(Group { name, criticality, priority: priority.unwrap_or(0), servers: Vec::new() });
+    host.groups.push(Group { name, criticality, priority: priority.unwrap_or(0), servers: Vec::new(), windows: None });
     if priority.is_some() {
         return Ok(Vec::new());
     }
@@ -240,7 +240,7 @@ fn grow(host: &mut Host, time: &CpuTime, at: usize) -> Result<Option<Change>, Ve
         return Ok(None);
     };
     let server = &group.servers[index];
-    let above = budgets_above(host, group.priority, time.cpu);
+    let (time, above) = (&*time.for_group(group), budgets_above(host, group.priority, time.cpu));
     let place = Place { time, above: &above, order: TaskOrder::Given };
     if place.feasible(&server.tasks, server.budget).is_some() {
         return Ok(None);

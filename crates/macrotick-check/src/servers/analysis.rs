@@ -87,6 +87,8 @@ pub enum Why {
     ShortPeriod,
     /// A bound task is released between refills.
     BoundJitter,
+    /// What the group's own windows give it before a refill is left out.
+    OwnWindows,
     /// A task of the same priority may have come later and is counted as if it went first.
     EqualPriority,
 }
@@ -131,9 +133,9 @@ pub fn analyse(host: &Host) -> Result<Analysis, HostError> {
 
 fn analyse_group(host: &Host, times: &[CpuTime], group: &Group, refusals: &mut Vec<Refusal>) -> GroupAnalysis {
     let servers = group.servers.iter().map(|server| {
-        let time = CpuTime::find(times, server.cpu);
+        let time = CpuTime::find_for(times, group, server.cpu);
         let above = budgets_above(host, group.priority, server.cpu);
-        let analysis = analyse_server(host, time, server, &above);
+        let analysis = analyse_server(host, &time, server, &above);
         let missed = analysis.tasks.iter().filter(|task| !task.meets());
         refusals.extend(missed.map(|task| {
             let above = names_above(host, group.priority, server.cpu);

@@ -104,8 +104,8 @@ pub fn least_budgets(host: &Host, order: TaskOrder) -> Result<Host, ServersError
     for group in groups {
         for index in 0..host.groups[group].servers.len() {
             let cpu = host.groups[group].servers[index].cpu;
-            let time = CpuTime::find(&times, cpu);
-            set_least(&mut host, time, group, index, order).map_err(ServersError::Refused)?;
+            let time = CpuTime::find_for(&times, &host.groups[group], cpu);
+            set_least(&mut host, &time, group, index, order).map_err(ServersError::Refused)?;
         }
     }
     let mut refusals = Vec::new();

@@ -72,10 +72,10 @@ fn complete_group(host: &mut Host, times: &[CpuTime], group: usize, open: Open) 
 /// The least budget of one server.
 fn least(host: &Host, times: &[CpuTime], group: usize, at: usize, order: TaskOrder) -> Result<Duration, Vec<Refusal>> {
     let (group, server) = (&host.groups[group], &host.groups[group].servers[at]);
-    let time = CpuTime::find(times, server.cpu);
+    let time = CpuTime::find_for(times, group, server.cpu);
     let above = budgets_above(host, group.priority, server.cpu);
-    let place = Place { time, above: &above, order };
-    let most = sums::most_budgets(host, time) - above.iter().copied().sum();
+    let place = Place { time: &time, above: &above, order };
+    let most = sums::most_budgets(host, &time) - above.iter().copied().sum();
     let least = place.least(&server.tasks, host.granule, host.least, most.min(host.server_period));
     least.ok_or_else(|| no_budget(host, &place, &group.name, group.priority, server, most))
 }
@@ -85,7 +85,8 @@ fn order(host: &mut Host, times: &[CpuTime], group: usize, at: usize) -> Result<
     let (name, priority) = (host.groups[group].name.clone(), host.groups[group].priority);
     let server = &host.groups[group].servers[at];
     let above = budgets_above(host, priority, server.cpu);
-    let place = Place { time: CpuTime::find(times, server.cpu), above: &above, order: TaskOrder::Best };
+    let time = CpuTime::find_for(times, &host.groups[group], server.cpu);
+    let place = Place { time: &time, above: &above, order: TaskOrder::Best };
     let Some(priorities) = place.feasible(&server.tasks, server.budget) else {
         return Err(place.reasons(&name, server, &names_above(host, priority, server.cpu)));
     };

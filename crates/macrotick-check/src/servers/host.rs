@@ -89,6 +89,8 @@ pub struct Group {
     pub priority: u32,
     /// What it has on each CPU, one entry per CPU.
     pub servers: Vec<Server>,
+    /// Whose windows in the tables serve it, too, by its tasks' priorities and nobody else; they are no part of its budget.
+    pub windows: Option<String>,
 }
 
 /// Group priorities are 1 to this, and so are those of tasks inside a group, as those of SCHED_FIFO.

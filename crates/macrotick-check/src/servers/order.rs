@@ -74,10 +74,10 @@ pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
     let times = CpuTime::of_all(host);
     let mut assigned = host.clone();
     let mut refusals = Vec::new();
-    for group in &mut assigned.groups {
+    for (group, given) in assigned.groups.iter_mut().zip(&host.groups) {
         for server in &mut group.servers {
             let above = budgets_above(host, group.priority, server.cpu);
-            let time = CpuTime::find(&times, server.cpu);
+            let time = CpuTime::find_for(&times, given, server.cpu);
             let supply = time.supply(server.budget, &above);
             match task_order(&supply, &server.tasks) {
                 Ok(priorities) => set(server, server.budget, &priorities),
@@ -123,8 +123,8 @@ fn group_can_be_lowest(times: &[CpuTime], left: &[&Group], place: usize) -> bool
     left[place].servers.iter().all(|server| {
         let others = left.iter().enumerate().filter(|&(other, _)| other != place);
         let above: Vec<_> = others.filter_map(|(_, group)| group.on(server.cpu)).map(|other| other.budget).collect();
-        let time = CpuTime::find(times, server.cpu);
-        let place = Place { time, above: &above, order: TaskOrder::Given };
+        let time = CpuTime::find_for(times, left[place], server.cpu);
+        let place = Place { time: &time, above: &above, order: TaskOrder::Given };
         place.feasible(&server.tasks, server.budget).is_some()
     })
 }

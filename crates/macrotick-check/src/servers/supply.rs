@@ -22,16 +22,24 @@
 //! * In each period after `r`, the higher budgets come first, so that the server has had `y` once `H + y` was left of
 //!   the period by its windows. This is exact for a known position of the refills in the table.
 //!
+//! # A group with windows of its own
+//!
+//! Its threads have these besides, and nothing is charged for them: in `y` after `r` it has had what its server gets in
+//! `y`, beside all windows, and its own windows of `y`. What those give it in the gap is left out, so that response
+//! times are upper bounds.
+//!
 //! # Where windows are met at an unknown position, and in the general form
 //!
 //! The same with the most window time that an interval of each length can hold. In the general form, where each server
 //! has refills of its own, a higher server may have its budget twice in a row: `ceil((y + T - C_X) / T) C_X` in an
 //! interval of length `y` (equation 2; Davis and Burns 2005), and `s` is the most that is done within `T`.
 
+use std::borrow::Cow;
+
 use macrotick_model::Duration;
 
 use super::taken::Taken;
-use super::{Host, Phase, Refill, Why};
+use super::{Group, Host, Phase, Refill, Why};
 
 /// With more server periods than this until table and refills meet again in the same way, they are not replayed.
 const MOST_ALIGNMENTS: i64 = 1024;
@@ -43,6 +51,10 @@ pub(super) struct CpuTime {
     period: Duration,
     taken: Taken,
     alignment: Alignment,
+    /// The windows of groups that have some, by their names in the table.
+    windows: Vec<(String, Taken)>,
+    /// Those of the group that this is the time of.
+    own: Option<Taken>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,12 +78,29 @@ impl CpuTime {
         times.iter().find(|time| time.cpu == cpu).expect("servers are on CPUs of the host")
     }
 
+    /// The same as one group finds it, with its windows.
+    pub fn find_for<'a>(times: &'a [CpuTime], group: &Group, cpu: u32) -> Cow<'a, CpuTime> {
+        CpuTime::find(times, cpu).for_group(group)
+    }
+
+    /// The time as one group finds it, with its windows.
+    pub fn for_group(&self, group: &Group) -> Cow<'_, CpuTime> {
+        let own = group.windows.as_ref().and_then(|name| self.windows.iter().find(|(other, _)| other == name));
+        match own {
+            Some((_, own)) => Cow::Owned(CpuTime { own: Some(own.clone()), ..self.clone() }),
+            None => Cow::Borrowed(self),
+        }
+    }
+
     /// The time of `cpu`, of a valid host.
     pub fn new(host: &Host, cpu: u32) -> CpuTime {
         let table = host.tables.iter().find(|table| table.cpu == cpu);
         let taken = Taken::new(host.cycle, host.lead, table);
         let alignment = alignment(host, &taken);
-        CpuTime { cpu, period: host.server_period, taken, alignment }
+        let names = host.groups.iter().filter_map(|group| group.windows.as_ref());
+        let of = |name: &String| Some((name.clone(), Taken::of_entity(host.cycle, host.lead, table?, name)));
+        let windows = names.filter_map(of).collect();
+        CpuTime { cpu, period: host.server_period, taken, alignment, windows, own: None }
     }
 
     /// What windows and leads take of one cycle.
@@ -196,7 +225,8 @@ impl Supply<'_> {
 
     /// The share of the CPU in the long run, for a first guess only.
     pub fn rate(&self) -> f64 {
-        self.per_round().as_secs_f64() / (self.time.period.as_secs_f64() * self.full.len() as f64)
+        let own = self.time.own.as_ref().map_or(0.0, Taken::share);
+        own + self.per_round().as_secs_f64() / (self.time.period.as_secs_f64() * self.full.len() as f64)
     }
 
     /// Why response times are upper bounds, as far as it is known here; `None` if they are exact.
@@ -207,11 +237,39 @@ impl Supply<'_> {
             Alignment::Independent if !self.time.taken.is_nothing() => Some(Why::AnyPhase),
             Alignment::Independent => (!self.above.is_empty()).then_some(Why::OwnRefills),
         };
-        why.or((self.least() < self.budget).then_some(Why::ShortPeriod))
+        let why = why.or((self.least() < self.budget).then_some(Why::ShortPeriod));
+        why.or(self.time.own.as_ref().map(|_| Why::OwnWindows))
     }
 
-    /// The longest time from the refill `index` until the server has had `amount`, which is positive; `None`: never.
+    /// The longest time from the refill `index` until the group has had `amount`, which is positive; `None`: never.
     pub fn finish(&self, index: usize, amount: Duration) -> Option<Duration> {
+        let whole = self.finish_on_budget(index, amount)?;
+        let Some(own) = &self.time.own else { return Some(whole) };
+        let is_done = |length| {
+            let rest = amount - self.least_of(own, index, length);
+            rest <= Duration::ZERO || self.finish_on_budget(index, rest).is_some_and(|end| end <= length)
+        };
+        let (mut not, mut done) = (Duration::ZERO, whole);
+        while done - not > Duration::from_nanos(1) {
+            let middle = not + Duration::from_nanos((done - not).as_nanos() / 2);
+            match is_done(middle) {
+                true => done = middle,
+                false => not = middle,
+            }
+        }
+        Some(done)
+    }
+
+    /// The least that windows take of so much time from the refill `index` on.
+    fn least_of(&self, windows: &Taken, index: usize, length: Duration) -> Duration {
+        match &self.time.alignment {
+            Alignment::Known { phase, .. } => windows.within(*phase + self.time.period * index as i64, length),
+            Alignment::Unknown { .. } | Alignment::Independent => windows.at_least(length),
+        }
+    }
+
+    /// The same from the budget alone.
+    fn finish_on_budget(&self, index: usize, amount: Duration) -> Option<Duration> {
         let round = self.per_round();
         if round == Duration::ZERO {
             return None;

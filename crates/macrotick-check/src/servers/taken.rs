@@ -18,7 +18,11 @@ impl Taken {
     /// Of a table whose windows lie within the cycle; `None`: nothing is taken.
     pub fn new(cycle: Duration, lead: Duration, table: Option<&CpuTable>) -> Taken {
         let windows = table.map_or(&[][..], |table| &table.windows);
-        let spans = merged(windows.iter().flat_map(|window| pieces(cycle, lead, window)).collect());
+        Taken::of_spans(cycle, windows.iter().flat_map(|window| pieces(cycle, lead, window)).collect())
+    }
+
+    fn of_spans(cycle: Duration, spans: Vec<(Duration, Duration)>) -> Taken {
+        let spans = merged(spans);
         let mut all = Duration::ZERO;
         let mut before = Vec::with_capacity(spans.len());
         for (start, end) in &spans {
@@ -31,6 +35,22 @@ impl Taken {
     /// Whether there is no window.
     pub fn is_nothing(&self) -> bool {
         self.spans.is_empty()
+    }
+
+    /// What one entity has of its windows: all but the leads before others'.
+    pub fn of_entity(cycle: Duration, lead: Duration, table: &CpuTable, name: &str) -> Taken {
+        let (own, others): (Vec<&Window>, Vec<&Window>) = table.windows.iter().partition(|window| window.task == name);
+        let others = merged(others.into_iter().flat_map(|window| pieces(cycle, lead, window)).collect());
+        let own = own.into_iter().map(|window| (window.offset, window.end()));
+        Taken::of_spans(cycle, own.flat_map(|span| without(span, &others)).collect())
+    }
+
+    /// The share of all time that is taken, for a first guess only.
+    pub fn share(&self) -> f64 {
+        match self.cycle {
+            Duration::ZERO => 0.0,
+            cycle => self.all.as_secs_f64() / cycle.as_secs_f64(),
+        }
     }
 
     /// What is taken of one cycle.
@@ -48,6 +68,11 @@ impl Taken {
     /// An interval that takes the most begins with a span: it can be moved there and lose nothing.
     pub fn at_most(&self, length: Duration) -> Duration {
         self.spans.iter().map(|&(start, _)| self.within(start, length)).max().unwrap_or(Duration::ZERO)
+    }
+
+    /// The least that is taken of any interval of this length: of one that begins with the end of a span.
+    pub fn at_least(&self, length: Duration) -> Duration {
+        self.spans.iter().map(|&(_, end)| self.within(end, length)).min().unwrap_or(Duration::ZERO)
     }
 
     /// The least time after `from` in which `amount` is left; `None` where nothing ever is. `amount` is positive.
@@ -118,6 +143,18 @@ fn pieces(cycle: Duration, lead: Duration, window: &Window) -> Vec<(Duration, Du
     vec![(Duration::ZERO.max(start + cycle), cycle), (Duration::ZERO, window.end())]
 }
 
+/// What of a span lies in none of others, which ascend and do not overlap.
+fn without((start, end): (Duration, Duration), others: &[(Duration, Duration)]) -> Vec<(Duration, Duration)> {
+    let (mut from, mut left) = (start, Vec::new());
+    for &(other, until) in others.iter().filter(|&&(other, until)| until > start && other < end) {
+        left.push((from, other));
+        from = until;
+    }
+    left.push((from, end));
+    left.retain(|(from, until)| from < until);
+    left
+}
+
 fn merged(mut spans: Vec<(Duration, Duration)>) -> Vec<(Duration, Duration)> {
     spans.sort_unstable();
     let mut merged: Vec<(Duration, Duration)> = Vec::with_capacity(spans.len());
@@ -166,10 +203,20 @@ mod tests {
             for length in 1..35 {
                 let most = (0..10).map(|from| taken.within(ns(from), ns(length))).max();
                 assert_eq!(Some(taken.at_most(ns(length))), most);
+                let least = (0..10).map(|from| taken.within(ns(from), ns(length))).min();
+                assert_eq!(Some(taken.at_least(ns(length))), least);
                 let worst = (0..10).map(|from| taken.until_left(ns(from), ns(length))).max();
                 assert_eq!(Some(taken.until_left_at_worst(ns(length))), worst);
             }
         }
+    }
+
+    #[test]
+    fn an_entity_has_its_windows_but_for_the_leads_of_others() {
+        let of = |name: &str, offset, length| Window { task: name.into(), ..window(offset, length, name == "x") };
+        let windows = vec![of("own", 0, 3), of("x", 4, 1), of("own", 5, 3), of("x", 9, 1)];
+        let own = Taken::of_entity(ns(10), ns(2), &CpuTable { cpu: 0, windows }, "own");
+        assert_eq!(own.spans, [(ns(0), ns(2)), (ns(5), ns(7))]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn bound(name: &str, wcet: i64, period: i64, priority: u32) -> GroupTask {
 
 pub fn group(name: &str, priority: u32, budget: i64, tasks: Vec<GroupTask>) -> Group {
     let servers = vec![Server { cpu: 0, budget: ns(budget), may_grow: false, tasks }];
-    Group { name: name.into(), criticality: priority, priority, servers }
+    Group { name: name.into(), criticality: priority, priority, servers, windows: None }
 }
 
 /// Windows as `(offset, length)`.
@@ -139,6 +139,26 @@ fn windows_where_they_are() {
     assert_eq!(found(&any, "g", "t"), (5, Accuracy::UpperBound(Why::AnyPhase)));
     // A lead of 1 is as taken as the window.
     assert_eq!(exact(&Host { lead: ns(1), ..with(bound("t", 2, 100, 1)) }), 1 + 4 + 1);
+}
+
+#[test]
+fn windows_of_its_own() {
+    let with = |task, windows: Option<&str>| {
+        let group = Group { windows: windows.map(str::to_owned), ..group("g", 1, 2, vec![task]) };
+        let mut host = host(vec![group], 10, &[(5, 3)]);
+        (host.tables[0].windows[0].task, host.tables[0].windows[0].activate) = ("own".into(), false);
+        host
+    };
+    // 2 of the budget at once, 2 in the window, which is no part of it; else those in the next period.
+    let upper = Accuracy::UpperBound(Why::OwnWindows);
+    assert_eq!(found(&with(bound("t", 4, 100, 1), Some("own")), "g", "t"), (5 + 2, upper));
+    assert_eq!(found(&with(task("t", 4, 100, 1), Some("own")), "g", "t"), (8 + 5 + 2, upper));
+    assert_eq!(found(&with(bound("t", 4, 100, 1), None), "g", "t"), (10 + 2, Accuracy::Exact));
+    // 5 in each period, of 10.
+    assert_eq!(found(&with(bound("t", 24, 100, 1), Some("own")), "g", "t"), (40 + 5 + 2, upper));
+    // At any phase the window is as late as it can be, behind what it takes of the budget's time.
+    let any = Host { refill: Refill::Lockstep(Phase::Any), ..with(bound("t", 4, 100, 1), Some("own")) };
+    assert_eq!(found(&any, "g", "t"), (9, Accuracy::UpperBound(Why::AnyPhase)));
 }
 
 #[test]

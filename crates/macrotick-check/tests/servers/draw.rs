@@ -40,7 +40,8 @@ pub fn host(seed: u64, form: Form) -> Host {
     let lead = if random.chance(30) { random.between(1, 2) } else { 0 };
     let count = random.between(1, 3);
     let mut left = period;
-    let groups = (0..count).map(|index| group(random, index, count, period, &mut left)).collect();
+    let mut groups: Vec<Group> = (0..count).map(|index| group(random, index, count, period, &mut left)).collect();
+    let windows = own_windows(&mut Random::new(seed ^ 0x0e11), windows, &mut groups);
     let refill = match form {
         Form::Known => Refill::Lockstep(Phase::At(ns(random.between(0, cycle)))),
         Form::AnyPhase => Refill::Lockstep(Phase::Any),
@@ -81,6 +82,17 @@ fn windows(random: &mut Random, cycle: i64) -> Vec<Window> {
     windows
 }
 
+/// Some of the windows may be a group's.
+fn own_windows(random: &mut Random, mut windows: Vec<Window>, groups: &mut [Group]) -> Vec<Window> {
+    let group = random.between(0, 3 * groups.len() as i64) as usize;
+    let Some(group) = groups.get_mut(group) else { return windows };
+    group.windows = Some("own".into());
+    for window in windows.iter_mut().filter(|_| random.chance(60)) {
+        (window.task, window.activate) = ("own".into(), false);
+    }
+    windows
+}
+
 fn group(random: &mut Random, index: i64, count: i64, period: i64, left: &mut i64) -> Group {
     let budget = random.between(1, (*left / 2).max(1));
     *left -= budget;
@@ -90,6 +102,7 @@ fn group(random: &mut Random, index: i64, count: i64, period: i64, left: &mut i6
         criticality: random.between(0, 3) as u32,
         priority: (count - index) as u32,
         servers: vec![Server { cpu: 0, budget: ns(budget), may_grow: true, tasks }],
+        windows: None,
     }
 }
 
@@ -127,14 +140,20 @@ pub fn phase(random: &mut Random, host: &Host) -> i64 {
     }
 }
 
-/// For each unit of time whether it lies in a window, or in the lead before one.
-pub fn windows_until(host: &Host, end: i64) -> Vec<bool> {
+/// For each unit of time the window that it lies in, or in the lead before.
+pub fn windows_until(host: &Host, end: i64) -> Vec<sim::Window> {
     let cycle = host.cycle.as_nanos();
-    let mut one = vec![false; cycle as usize];
+    let mut one = vec![sim::Window::Free; cycle as usize];
     for window in host.tables.iter().flat_map(|table| &table.windows) {
         let lead = if window.activate { host.lead.as_nanos() } else { 0 };
+        let owner = host.groups.iter().find(|group| group.windows.as_ref() == Some(&window.task));
         for time in window.offset.as_nanos() - lead..window.end().as_nanos() {
-            one[time.rem_euclid(cycle) as usize] = true;
+            let place = &mut one[time.rem_euclid(cycle) as usize];
+            // A lead comes before the window that it falls into.
+            *place = match owner {
+                Some(group) if *place == sim::Window::Free => sim::Window::Of(group.priority),
+                _ => sim::Window::Used,
+            };
         }
     }
     (0..end).map(|time| one[(time % cycle) as usize]).collect()
@@ -147,7 +166,9 @@ pub fn behaviour(random: &mut Random, host: &Host, end: i64) -> sim::Cpu {
     if random.chance(50) {
         // Windows give time away.
         let percent = random.between(1, 60);
-        windows.iter_mut().for_each(|window| *window &= !random.chance(percent));
+        for window in windows.iter_mut().filter(|window| **window == sim::Window::Used) {
+            *window = if random.chance(percent) { sim::Window::Free } else { sim::Window::Used };
+        }
     }
     let lazy = random.chance(30);
     let groups = host.groups.iter().map(|group| {

@@ -91,18 +91,20 @@ fn more_windows_and_less_knowledge_make_no_response_shorter() {
         more.tables[0].windows.extend(one_more_window(&known));
         for at in 0..known.groups.len() {
             let chain = [&empty, &known, &any, &own].map(|host| responses(host, at));
-            let rising = chain.windows(2).all(|pair| is_no_longer(&pair[0], &pair[1]));
+            // Without the windows that serve it a group may have less.
+            let from = usize::from(known.groups[at].windows.is_some());
+            let rising = chain[from..].windows(2).all(|pair| is_no_longer(&pair[0], &pair[1]));
             assert!(rising, "seed {seed}, group {at}: {chain:?}");
             assert!(is_no_longer(&chain[1], &responses(&more, at)), "seed {seed}, group {at}");
         }
     }
 }
 
-/// A window at the end of the cycle, where nothing was; it may abut with others.
+/// A window of nobody here at the end of the cycle, where nothing was; it may abut with others.
 fn one_more_window(host: &Host) -> Option<Window> {
     let last = host.tables[0].windows.last()?;
     let length = host.cycle - last.end();
-    (length > Duration::ZERO).then(|| Window { offset: last.end(), length, ..last.clone() })
+    (length > Duration::ZERO).then(|| Window { offset: last.end(), length, task: "tt".into(), ..last.clone() })
 }
 
 #[test]

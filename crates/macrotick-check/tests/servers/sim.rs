@@ -35,8 +35,19 @@ pub struct Group {
 pub struct Cpu {
     pub period: i64,
     pub groups: Vec<Group>,
-    /// For each unit of time whether a window uses it. Its length is that of the simulation.
-    pub windows: Vec<bool>,
+    /// What each unit of time belongs to. Their number is the length of the simulation.
+    pub windows: Vec<Window>,
+}
+
+/// What a unit of time belongs to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Window {
+    /// No window, or one that gives it away.
+    Free,
+    /// One that uses it.
+    Used,
+    /// One of the group with this priority, which uses it if it has something to do.
+    Of(u32),
 }
 
 /// For each group and task the longest response time. A job that is not done at the end counts with the time that it
@@ -49,8 +60,12 @@ pub fn run(cpu: &Cpu) -> Vec<Vec<i64>> {
         for state in &mut groups {
             state.advance(now);
         }
-        if !window {
-            if let Some(state) = groups.iter_mut().find(|state| state.is_eligible(now)) {
+        let own = |state: &&mut State| window == Window::Of(state.group.priority) && state.has_work(now);
+        if let Some(state) = groups.iter_mut().find(own) {
+            state.serve(now);
+        } else if window != Window::Used {
+            if let Some(state) = groups.iter_mut().find(|state| state.budget > 0 && state.has_work(now)) {
+                state.budget -= 1;
                 state.serve(now);
             }
         }
@@ -103,12 +118,11 @@ impl<'a> State<'a> {
         self.group.noise.iter().any(|&(from, to)| (from..to).contains(&now))
     }
 
-    fn is_eligible(&self, now: i64) -> bool {
-        self.budget > 0 && (!self.ready.is_empty() || self.is_noisy(now))
+    fn has_work(&self, now: i64) -> bool {
+        !self.ready.is_empty() || self.is_noisy(now)
     }
 
     fn serve(&mut self, now: i64) {
-        self.budget -= 1;
         let priority = |ready: &Ready| self.group.tasks[ready.task].priority;
         let Some(highest) = self.ready.iter().map(priority).max() else {
             return;

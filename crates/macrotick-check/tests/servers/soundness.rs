@@ -152,8 +152,12 @@ fn play(host: &Host, at: usize, task: &GroupTask, script: &Script) -> i64 {
     let (period, group) = (host.server_period.as_nanos(), &host.groups[at]);
     let end = refill + 4 * (task.deadline + task.period + task.jitter).as_nanos() + 10 * period;
     let mut windows = windows_until(host, end);
+    let own = sim::Window::Of(group.priority);
+    windows.iter_mut().filter(|window| matches!(window, sim::Window::Of(_)) && **window != own).for_each(|window| {
+        *window = sim::Window::Used;
+    });
     if empty {
-        windows[(refill - period) as usize..start as usize].fill(false);
+        windows[(refill - period) as usize..start as usize].fill(sim::Window::Free);
     }
     let mut groups = higher_groups(host, at, refill, storm, end);
     let level = group.servers[0].tasks.iter().map(|other| (other.priority >= task.priority).then_some(other));

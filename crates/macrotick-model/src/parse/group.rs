@@ -7,8 +7,8 @@ use crate::system::{Group, GroupTask};
 use crate::time::Duration;
 use crate::validate::{CPU_RANGE, CRITICALITY_RANGE, PRIORITY_RANGE};
 
-const GROUP_KEYS: [&str; 9] =
-    ["name", "criticality", "priority", "budget", "may-grow", "cpus", "cgroup", "fifo", "tasks"];
+const GROUP_KEYS: [&str; 10] =
+    ["name", "criticality", "priority", "budget", "may-grow", "cpus", "cgroup", "fifo", "pool", "tasks"];
 const TASK_KEYS: [&str; 8] = ["name", "period", "wcet", "deadline", "jitter", "priority", "cpu", "bound"];
 
 impl Context {
@@ -29,6 +29,7 @@ impl Context {
             cpus,
             cgroup: self.optional_text(&fields, "cgroup"),
             fifo: self.flag(&fields, "fifo"),
+            pool: self.optional_text(&fields, "pool"),
             tasks: self.optional_items(&fields, "tasks", Self::group_task),
             name,
         }
@@ -111,6 +112,7 @@ fn unread_group() -> Group {
         cpus: Vec::new(),
         cgroup: None,
         fifo: false,
+        pool: None,
         tasks: Vec::new(),
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Found, Rules, CPUS, GROUP_NAMES, MIN_BUDGET, PRIORITY_RANGE, SERVER_PERIOD_RANGE};
+use super::{Found, Rules, CPUS, GROUP_NAMES, MIN_BUDGET, POOL_NAMES, PRIORITY_RANGE, SERVER_PERIOD_RANGE};
 use crate::parse::nearest_name;
-use crate::system::{Background, Group, GroupTask, Policy};
+use crate::system::{Background, Group, GroupTask, Policy, PoolOrder};
 use crate::time::Duration;
 
 const MICROSECOND: Duration = Duration::from_micros(1);
@@ -131,9 +131,41 @@ impl Rules<'_> {
         if let Some(cgroup) = &group.cgroup {
             self.cgroup(&at("cgroup"), cgroup);
         }
+        if let Some(pool) = &group.pool {
+            self.windows(&at("pool"), group, pool);
+        }
         self.found.tasks(&at("tasks"), &group.tasks, "the group");
         for (index, task) in group.tasks.iter().enumerate() {
             self.group_task(&format!("{path}.tasks[{index}]"), group, task);
+        }
+    }
+
+    /// The windows are the group's alone, and serve it as its budget does: by priority, on its one CPU.
+    fn windows(&mut self, path: &str, group: &Group, name: &str) {
+        let system = self.system;
+        let mut wrong = |text: String, hint: Option<String>| self.add(path, &[POOL_NAMES, CPUS], text).hint = hint;
+        let Some(pool) = system.pool(name) else {
+            let near = nearest_name(name, system.pools.iter().map(|pool| pool.name.as_str()));
+            return wrong(format!("no pool is named `{name}`"), near.map(|near| format!("did you mean `{near}`?")));
+        };
+        if system.groups.iter().any(|other| other.name != group.name && other.pool.as_deref() == Some(name)) {
+            wrong(format!("the windows of pool `{name}` are to serve two groups"), None);
+        }
+        if !matches!(pool.order, PoolOrder::Priority { .. }) {
+            let text = format!("pool `{name}` does not serve group `{}` by priority", group.name);
+            wrong(text, Some("give the pool `order: priority`".into()));
+        }
+        if pool.cpu.is_none() || group.cpus.iter().any(|&cpu| Some(cpu) != pool.cpu) {
+            let text = format!("pool `{name}` and group `{}` are not on the same one CPU", group.name);
+            wrong(text, Some("give the pool a `cpu`, and the group `cpus` with just that one".into()));
+        }
+        let loaded = system.background.iter().any(|load| load.pool.as_deref() == Some(name));
+        if loaded || pool.cgroup.is_some() || !pool.kernel_threads.is_empty() {
+            let text = format!("the windows of pool `{name}` serve others beside group `{}`", group.name);
+            wrong(
+                text,
+                Some("a pool whose windows a group has is without `cgroup`, `kernel-threads` and loads".into()),
+            );
         }
     }
 

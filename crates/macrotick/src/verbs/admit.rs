@@ -211,6 +211,7 @@ fn group(container: &Container, place: &Place) -> Group {
         cpus: vec![place.cpu],
         cgroup: None,
         fifo: false,
+        pool: None,
         tasks,
     }
 }
