@@ -27,6 +27,17 @@ impl CpuSet {
         self.0.is_empty()
     }
 
+    /// Whether `cpu` is one of them.
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.0.binary_search(&cpu).is_ok()
+    }
+
+    /// Whether some are in `other` and some are not.
+    pub fn straddles(&self, other: &CpuSet) -> bool {
+        let shared = self.0.iter().filter(|&&cpu| other.contains(cpu)).count();
+        (1..self.0.len()).contains(&shared)
+    }
+
     /// Whether there are two or more.
     pub fn is_several(&self) -> bool {
         self.0.len() > 1
@@ -82,6 +93,14 @@ impl From<CpuSet> for Written {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_straddles_what_it_is_only_partly_in() {
+        let set = |cpus: &[u32]| cpus.iter().copied().collect::<CpuSet>();
+        assert!(set(&[0, 1]).straddles(&set(&[1])) && set(&[0, 1]).straddles(&set(&[1, 2])));
+        assert!(!set(&[1]).straddles(&set(&[0, 1])) && !set(&[0, 1]).straddles(&set(&[0, 1])));
+        assert!(!set(&[0]).straddles(&set(&[1])) && !set(&[]).straddles(&set(&[1])));
+    }
 
     #[test]
     fn every_form_is_written_and_read_back() {

@@ -93,6 +93,9 @@ fn task(task: &Task) -> String {
         ),
         ("max-misses", task.max_misses.map(|misses| misses.to_string())),
         ("namespace", task.namespace.as_deref().map(scalar)),
+        ("supply", task.reservation().map(|_| "deadline".into())),
+        ("runtime", task.reservation().map(|reservation| reservation.runtime.to_string())),
+        ("cpus", task.reservation().filter(|one| !one.cpus.is_empty()).map(|one| format!("[{}]", one.cpus))),
     ];
     for (key, value) in optional {
         if let Some(value) = value {

@@ -30,6 +30,6 @@ pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
     Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, KernelThread, Lead, Load, Namespace, OnMiss,
-    Policy, Pool, PoolOrder, SyncWindow, System, Task, Workload,
+    Policy, Pool, PoolOrder, Reservation, Supply, SyncWindow, System, Task, Workload,
 };
 pub use time::{Duration, Instant};

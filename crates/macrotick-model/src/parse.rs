@@ -10,16 +10,18 @@ mod group;
 mod load;
 mod place;
 mod pool;
+mod supply;
 mod sync;
 mod yaml;
 
 pub(crate) use context::nearest_name;
 use context::{Context, Fields};
 pub use place::Finding;
+use supply::Reserved;
 use yaml::{Node, Value};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::system::{Chain, GivenWindow, Lead, Namespace, OnMiss, System, Task};
+use crate::system::{Chain, GivenWindow, Lead, Namespace, OnMiss, Supply, System, Task};
 use crate::time::{Duration, ParseDurationError};
 use crate::validate::{
     self, CPUS, CPU_RANGE, GROUP_NAMES, MISSES_RANGE, NAMESPACE_NAMES, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES,
@@ -44,7 +46,7 @@ const SYSTEM_KEYS: [&str; 17] = [
     "table",
     "files",
 ];
-const TASK_KEYS: [&str; 13] = [
+const TASK_KEYS: [&str; 16] = [
     "name",
     "period",
     "wcet",
@@ -57,6 +59,9 @@ const TASK_KEYS: [&str; 13] = [
     "on-miss",
     "max-misses",
     "namespace",
+    "supply",
+    "runtime",
+    "cpus",
     "workload",
 ];
 const NAMESPACE_KEYS: [&str; 2] = ["name", "address"];
@@ -234,13 +239,16 @@ impl Context {
         let what = format!("task `{name}`");
         let period = self.required_duration(&fields, "period", &what);
         let wcet = self.required_duration(&fields, "wcet", &what);
+        let deadline = self.optional_duration(&fields, "deadline").unwrap_or(period);
+        let cpu = fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE));
+        let supply = self.supply(&fields, Reserved { what: &what, wcet, deadline, cpu });
         Task {
             period,
             wcet,
-            deadline: self.optional_duration(&fields, "deadline").unwrap_or(period),
+            deadline,
             offset: self.optional_duration(&fields, "offset"),
             jitter: self.optional_duration(&fields, "jitter"),
-            cpu: fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)),
+            cpu: cpu.filter(|_| supply.is_windows()),
             migrate: self.flag(&fields, "migrate"),
             priority: fields
                 .get("priority")
@@ -253,6 +261,7 @@ impl Context {
                 .and_then(|node| self.integer(node, &fields.path_of("max-misses"), MISSES_RANGE)),
             namespace: self.optional_text(&fields, "namespace"),
             workload: self.workload(fields.get("workload"), &fields.path_of("workload"), wcet),
+            supply,
             name,
         }
     }
@@ -325,6 +334,7 @@ fn unread_task() -> Task {
         on_miss: OnMiss::default(),
         max_misses: None,
         namespace: None,
+        supply: Supply::Windows,
         workload,
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuSet;
-use crate::system::System;
+use crate::system::{Reservation, System, Task};
 use crate::time::Duration;
 
 /// A schedule for one host. It carries its system, so that a plan file is all that later stages need.
@@ -65,17 +65,35 @@ impl Plan {
     /// The version that this code reads and writes.
     pub const VERSION: u32 = 1;
 
-    /// The CPUs of the windows of a task or pool.
+    /// The CPUs of the windows of a task or pool, or of a task's reservation.
     pub fn cpus(&self, name: &str) -> CpuSet {
+        if let Some(reservation) = self.reservation(name) {
+            return reservation.cpus.clone();
+        }
         let serves = |table: &&CpuTable| table.windows.iter().any(|window| window.task == name);
         self.tables.iter().filter(serves).map(|table| table.cpu).collect()
     }
 
-    /// The jobs of `task` in one cycle, in order of their nominal instants.
+    /// The reservation of a task; `None`: it has windows.
+    fn reservation(&self, task: &str) -> Option<&Reservation> {
+        self.system.task(task).and_then(Task::reservation)
+    }
+
+    /// After which the jobs of `task` repeat: the cycle, or the period of one with a reservation, which needs no table.
+    pub fn repetition(&self, task: &str) -> Duration {
+        let reserved = self.system.task(task).filter(|task| task.reservation().is_some());
+        reserved.map_or(self.cycle, |task| task.period)
+    }
+
+    /// The jobs of `task` in one [`repetition`](Plan::repetition), in order of their nominal instants. Those of one with a
+    /// reservation are released at the multiples of its period.
     ///
     /// A job whose DEADLINE window stands in the next cycle has a deadline beyond the cycle. Without any DEADLINE
     /// window the deadline is the next ACTIVATE.
     pub fn jobs(&self, task: &str) -> Vec<PlannedJob> {
+        if let Some(task) = self.system.task(task).filter(|task| task.reservation().is_some()) {
+            return vec![PlannedJob { nominal: Duration::ZERO, deadline: task.deadline }];
+        }
         let mut windows: Vec<&Window> =
             self.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task).collect();
         windows.sort_by_key(|window| window.offset);

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpus::CpuSet;
 use crate::time::Duration;
 
 /// A whole system, as written in `system.yaml`.
@@ -134,11 +135,67 @@ pub struct Task {
     /// The network namespace that its process is in; `None`: the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// What gives its jobs the processor.
+    #[serde(default, skip_serializing_if = "Supply::is_windows")]
+    pub supply: Supply,
     /// What a job does.
     pub workload: Workload,
 }
 
+/// What gives a task's jobs the processor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Supply {
+    /// Windows of a table.
+    #[default]
+    Windows,
+    /// A reservation of `SCHED_DEADLINE`.
+    Deadline(Reservation),
+}
+
+impl Supply {
+    /// The words in a description.
+    pub const NAMES: [&'static str; 2] = ["windows", "deadline"];
+
+    /// Whether it is what a description without a word about it means.
+    pub fn is_windows(&self) -> bool {
+        *self == Supply::Windows
+    }
+}
+
+/// A reservation of `SCHED_DEADLINE`: so much of each period, before the task's deadline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The budget, from the WCET to the deadline.
+    pub runtime: Duration,
+    /// The CPUs that it may run on: one, or several among which it is scheduled globally. Empty: one, which the solver
+    /// chooses; a plan has it.
+    #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
+    pub cpus: CpuSet,
+}
+
+impl Reservation {
+    /// The kernel takes no shorter budget (`DL_SCALE`).
+    pub const MIN_RUNTIME: Duration = Duration::from_nanos(1024);
+
+    /// The budget where the description gives none: 2 % and 10 us more than the WCET, at least what the kernel takes and at
+    /// most the deadline. The wait call and the switch are charged to it too, and a task whose budget is used up to the last
+    /// nanosecond is throttled until its next period.
+    pub fn default_runtime(wcet: Duration, deadline: Duration) -> Duration {
+        let margin = Duration::from_nanos(wcet.as_nanos() / 50) + Duration::from_micros(10);
+        wcet.checked_add(margin).unwrap_or(wcet).max(Self::MIN_RUNTIME).min(deadline)
+    }
+}
+
 impl Task {
+    /// Its reservation; `None`: it has windows.
+    pub fn reservation(&self) -> Option<&Reservation> {
+        match &self.supply {
+            Supply::Windows => None,
+            Supply::Deadline(reservation) => Some(reservation),
+        }
+    }
+
     /// Whether anything but the next window comes of a miss. Only the kernel class does it.
     pub fn acts_on_misses(&self) -> bool {
         self.on_miss != OnMiss::Resume || self.max_misses.is_some()
@@ -535,6 +592,28 @@ impl System {
         self.tasks.iter().find(|task| task.name == name)
     }
 
+    /// The tasks that have windows, in the order of the system.
+    pub fn windowed(&self) -> impl Iterator<Item = &Task> + Clone {
+        self.tasks.iter().filter(|task| task.supply.is_windows())
+    }
+
+    /// The tasks of `SCHED_DEADLINE` with their reservations, in the order of the system.
+    pub fn reserved(&self) -> impl Iterator<Item = (&Task, &Reservation)> + Clone {
+        self.tasks.iter().filter_map(|task| Some((task, task.reservation()?)))
+    }
+
+    /// The sets of CPUs that tasks of `SCHED_DEADLINE` are scheduled on, each once. They are disjoint, and become root domains:
+    /// threads do not move from one to another, and admission is asked for each.
+    pub fn domains(&self) -> Vec<CpuSet> {
+        let mut domains: Vec<CpuSet> = Vec::new();
+        for (_, reservation) in self.reserved().filter(|(_, reservation)| !reservation.cpus.is_empty()) {
+            if !domains.contains(&reservation.cpus) {
+                domains.push(reservation.cpus.clone());
+            }
+        }
+        domains
+    }
+
     /// The pool of that name.
     pub fn pool(&self, name: &str) -> Option<&Pool> {
         self.pools.iter().find(|pool| pool.name == name)
@@ -556,10 +635,10 @@ impl System {
         self.namespaces.iter().find(|namespace| namespace.name == name)
     }
 
-    /// The periods of all tasks, then of all pools, then of the sync windows.
+    /// The periods of all tasks with windows, then of all pools, then of the sync windows.
     pub fn periods(&self) -> impl Iterator<Item = Duration> + '_ {
         let pools = self.pools.iter().map(|pool| pool.period);
-        self.tasks.iter().map(|task| task.period).chain(pools).chain(self.sync.map(|sync| sync.period))
+        self.windowed().map(|task| task.period).chain(pools).chain(self.sync.map(|sync| sync.period))
     }
 
     /// The least common multiple of all periods; `None` where it exceeds the range or there is none.

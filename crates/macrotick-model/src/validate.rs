@@ -1,6 +1,7 @@
 //! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
 
 mod container;
+mod deadline;
 mod group;
 mod network;
 mod pool;
@@ -41,6 +42,8 @@ pub const SLICE_RANGE: RangeInclusive<Duration> = Duration::from_micros(10)..=Du
 pub const SERVER_PERIOD_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(1);
 /// See [`SERVER_PERIOD_RANGE`].
 pub const MIN_BUDGET: Duration = Duration::from_micros(10);
+/// Shortest and longest period of a reservation (`sched_deadline_period_min_us`, `sched_deadline_period_max_us`).
+pub const RESERVATION_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_micros(1 << 22);
 /// Nice values.
 pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
 /// How many processes one background entry may start.
@@ -97,6 +100,7 @@ pub(crate) fn problems(system: &System) -> Vec<Problem> {
         rules.pool(&format!("pools[{index}]"), pool);
     }
     rules.groups();
+    rules.domains();
     rules.namespaces();
     for (index, chain) in system.chains.iter().enumerate() {
         rules.chain(&format!("chains[{index}]"), chain);
@@ -223,6 +227,8 @@ impl Rules<'_> {
         }
         if system.tasks.is_empty() {
             self.add("tasks", &[], "a system needs at least one task");
+        } else if system.windowed().next().is_none() {
+            self.add("tasks", &[], "a system needs at least one task with windows, whose table begins the run");
         } else if system.tasks.len() + system.pools.len() > MAX_TASKS {
             let (tasks, pools) = (system.tasks.len(), system.pools.len());
             let what = if pools > 0 { format!("{tasks} tasks and {pools} pools") } else { format!("{tasks} tasks") };
@@ -254,7 +260,7 @@ impl Rules<'_> {
                 self.add("cycle", &[], format!("cycle {cycle} is longer than {MAX_CYCLE}"));
             }
         }
-        if system.tasks.is_empty() || system.periods().any(|period| period <= Duration::ZERO) {
+        if system.windowed().next().is_none() || system.periods().any(|period| period <= Duration::ZERO) {
             return;
         }
         let Some(hyperperiod) = system.hyperperiod().filter(|&length| length <= MAX_CYCLE) else {
@@ -311,6 +317,14 @@ impl Rules<'_> {
             let all: Vec<String> = self.system.cpus.iter().map(u32::to_string).collect();
             let text = format!("CPU {cpu} is not among the system's CPUs ({})", all.join(", "));
             self.add(path, &[CPUS], text).hint = Some("list it in `cpus`".into());
+        }
+    }
+
+    /// Only windows have instants that others can rest on.
+    fn windowed_task(&mut self, path: &str, name: &str) {
+        if self.system.task(name).is_some_and(|task| !task.supply.is_windows()) {
+            let text = format!("task `{name}` has `supply: deadline`, and no windows");
+            self.add(path, &[TASK_NAMES, "tasks"], text);
         }
     }
 

@@ -68,6 +68,7 @@ fn tiny_plan() -> Plan {
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,
+        supply: Default::default(),
         namespace: None,
         workload: Workload::Spin(ExecutionTime::Fixed(us(work))),
     };

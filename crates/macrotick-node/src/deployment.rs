@@ -269,6 +269,7 @@ pub(crate) mod tests {
             priority,
             on_miss: OnMiss::Resume,
             max_misses: None,
+            supply: Default::default(),
             namespace: None,
             workload: Workload::Spin(ExecutionTime::Fixed(us(100))),
         }

@@ -181,6 +181,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
             priority: None,
             on_miss: OnMiss::Resume,
             max_misses: None,
+            supply: Default::default(),
             namespace: None,
             workload,
         });

@@ -89,9 +89,9 @@ pub(crate) fn lead(system: &System) -> Duration {
     system.lead.map_or(Duration::ZERO, |lead| round_up(lead.reserved(), system.macrotick))
 }
 
-/// The tasks in the order of the system, then the pools.
+/// The tasks with windows in the order of the system, then the pools.
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
-    let tasks = system.tasks.iter().map(|task| of_task(task, system));
+    let tasks = system.windowed().map(|task| of_task(task, system));
     tasks.chain(system.pools.iter().map(|pool| of_pool(pool, system))).collect()
 }
 

@@ -207,6 +207,16 @@ pub enum PlanError {
         /// The best value reached.
         reached: Duration,
     },
+    /// No CPU has room for a reservation of SCHED_DEADLINE.
+    #[error("task `{task}` needs {need} % of a CPU for SCHED_DEADLINE, and {}", room(*.free))]
+    NoBandwidth {
+        /// The task.
+        task: String,
+        /// Its bandwidth in per cent of a CPU, rounded up.
+        need: i64,
+        /// What is left on the emptiest CPU that it may have alone, rounded down; zero or less: there is none.
+        free: i64,
+    },
     /// More windows than a table can hold.
     #[error("the tables need {windows} windows, at most {limit} are possible")]
     TooManyWindows {
@@ -228,6 +238,7 @@ impl PlanError {
             | Grid { .. }
             | Overload { .. }
             | Chain { .. }
+            | NoBandwidth { .. }
             | TooManyWindows { .. }
             | Split { .. } => None,
         }
@@ -239,6 +250,13 @@ fn with_lead(lead: &Duration) -> String {
     match *lead {
         Duration::ZERO => String::new(),
         lead => format!(", with a lead of {lead} for each job"),
+    }
+}
+
+fn room(free: i64) -> String {
+    match free {
+        1.. => format!("the emptiest has {free} % left beside windows, budgets and other tasks of it"),
+        _ => "there is none that it could have alone".into(),
     }
 }
 

@@ -122,7 +122,7 @@ impl<'a> Problem<'a> {
     fn new(system: &'a System, cycle: Duration) -> Result<Problem<'a>, PlanError> {
         let demands = demands(system)?;
         let index = |name: &String| {
-            system.tasks.iter().position(|task| task.name == *name).expect("a validated chain names tasks")
+            system.windowed().position(|task| task.name == *name).expect("a validated chain names tasks with windows")
         };
         let paths: Vec<Vec<usize>> = system.chains.iter().map(|chain| chain.path.iter().map(index).collect()).collect();
         let mut ranks = vec![usize::MAX; demands.len()];

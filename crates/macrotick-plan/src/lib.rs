@@ -16,6 +16,7 @@ mod null;
 mod occupancy;
 mod pieces;
 mod place;
+mod reserve;
 mod split;
 mod table;
 
@@ -91,5 +92,6 @@ pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
         Solver::FoldedOccupancy => folded::tables(system, cycle)?,
         Solver::Null => null::tables(system)?,
     };
-    Ok(Plan { version: Plan::VERSION, solver: solver.name().into(), cycle, tables, system: system.clone() })
+    let system = reserve::reserve(system, &tables, cycle)?;
+    Ok(Plan { version: Plan::VERSION, solver: solver.name().into(), cycle, tables, system })
 }

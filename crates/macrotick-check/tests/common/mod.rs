@@ -107,6 +107,7 @@ fn task(random: &mut Random, index: usize, share: i64, sum: i64, shape: &Shape) 
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,
+        supply: Default::default(),
         namespace: None,
         workload: Workload::Spin(ExecutionTime::Fixed(wcet)),
     }

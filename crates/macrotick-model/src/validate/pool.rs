@@ -76,6 +76,7 @@ impl Rules<'_> {
     /// What a window serves.
     pub(super) fn known_entity(&mut self, path: &str, name: &str) {
         let system = self.system;
+        self.windowed_task(path, name);
         if system.task(name).is_some() || system.pool(name).is_some() {
             return;
         }

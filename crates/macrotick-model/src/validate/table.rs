@@ -14,6 +14,7 @@ impl Rules<'_> {
         for (index, name) in chain.path.iter().enumerate() {
             let place = format!("{path}.path[{index}]");
             self.known_task(&place, name);
+            self.windowed_task(&place, name);
             if chain.path[..index].contains(name) {
                 self.add(place, &[], format!("task `{name}` stands twice in the chain"));
             }

@@ -16,7 +16,9 @@ impl Rules<'_> {
         if task.deadline != task.period {
             self.positive(&dot, "deadline", task.deadline);
         }
-        self.on_grid(&dot, "period", task.period);
+        if task.supply.is_windows() {
+            self.on_grid(&dot, "period", task.period);
+        }
         let none = Duration::ZERO;
         if task.deadline > task.period && task.period > none {
             let text = format!("deadline {} is longer than the period {}", task.deadline, task.period);
@@ -31,7 +33,9 @@ impl Rules<'_> {
             self.add(at("wcet"), &[&at("deadline"), &at("period")], text);
         }
         if let Some(offset) = task.offset {
-            self.on_grid(&dot, "offset", offset);
+            if task.supply.is_windows() {
+                self.on_grid(&dot, "offset", offset);
+            }
             if offset < none || (offset >= task.period && task.period > none) {
                 let text = format!("offset {offset} is not within [0, period {})", task.period);
                 self.add(at("offset"), &[&at("period")], text);
@@ -57,6 +61,9 @@ impl Rules<'_> {
             self.range(path, "max-misses", i64::from(misses), &MISSES_RANGE);
         }
         self.known_namespace(path, task.namespace.as_deref());
+        if let Some(reservation) = task.reservation() {
+            self.reservation(path, task, reservation);
+        }
         // A workload that was left out spins for the wcet, which has been checked.
         if task.workload != Workload::Spin(ExecutionTime::Fixed(task.wcet)) {
             self.workload(&at("workload"), &task.workload);

@@ -38,6 +38,7 @@ fn task(name: &str, period_ms: i64, wcet_us: i64) -> Task {
         priority: None,
         on_miss: OnMiss::Resume,
         max_misses: None,
+        supply: Default::default(),
         namespace: None,
         workload: Workload::Spin(ExecutionTime::Fixed(Duration::from_micros(wcet_us * 8 / 10))),
     }

@@ -1,0 +1,157 @@
+//! CPUs for the tasks of `SCHED_DEADLINE` that are left to the solver: each on one, beside windows and budgets.
+//!
+//! Bin packing by bandwidth in decreasing order, as for partitioned EDF (Lopez, Diaz and Garcia: Utilization bounds for
+//! EDF scheduling on real-time multiprocessor systems, Real-Time Systems 28, 2004): worst fit, which leaves the most room
+//! on each CPU, and where that fails first fit. Whether deadlines are kept is the judge's business.
+
+use std::cmp::Reverse;
+
+use macrotick_model::{CpuSet, CpuTable, Duration, Supply, System};
+
+use crate::error::PlanError;
+use crate::CAP_PERMILLE;
+
+/// Parts of a CPU in which shares are counted: 2 to the power of the kernel's `BW_SHIFT`.
+const WHOLE: i128 = 1 << 20;
+/// What the kernel keeps on each CPU for the server of its fair class, of what deadline tasks may have: 50 ms of every second
+/// (`dl_server_start()` in `kernel/sched/deadline.c`).
+const FAIR_SERVER: i128 = WHOLE / 20;
+
+/// The system with a CPU for each of its reservations.
+pub(crate) fn reserve(system: &System, tables: &[CpuTable], cycle: Duration) -> Result<System, PlanError> {
+    let open = |task: &usize| system.tasks[*task].reservation().is_some_and(|reservation| reservation.cpus.is_empty());
+    let mut order: Vec<usize> = (0..system.tasks.len()).filter(open).collect();
+    order.sort_by_key(|&task| (Reverse(bandwidth(system, task)), task));
+    let bins = bins(system, tables, cycle);
+    let worst = fill(system, &order, bins.clone(), Fit::Worst);
+    let found = worst.or_else(|error| fill(system, &order, bins, Fit::First).map_err(|_| error))?;
+    let mut system = system.clone();
+    for (task, cpu) in found {
+        if let Supply::Deadline(reservation) = &mut system.tasks[task].supply {
+            reservation.cpus = CpuSet::from_iter([cpu]);
+        }
+    }
+    Ok(system)
+}
+
+/// A CPU that a task may be put on alone, and what deadline tasks may still have of it.
+#[derive(Clone)]
+struct Bin {
+    cpu: u32,
+    free: i128,
+}
+
+#[derive(Clone, Copy)]
+enum Fit {
+    Worst,
+    First,
+}
+
+/// A task and its CPU, for each task.
+fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Result<Vec<(usize, u32)>, PlanError> {
+    let mut found = Vec::new();
+    for &task in order {
+        let need = bandwidth(system, task);
+        let emptiest = bins.iter().map(|bin| bin.free).max().unwrap_or(0);
+        let takes = |bin: &&mut Bin| match fit {
+            Fit::Worst => bin.free == emptiest && bin.free >= need,
+            Fit::First => bin.free >= need,
+        };
+        let Some(bin) = bins.iter_mut().find(takes) else {
+            let percent = |parts: i128| (parts * 100).div_euclid(WHOLE) as i64;
+            let task = system.tasks[task].name.clone();
+            return Err(PlanError::NoBandwidth {
+                task,
+                need: percent(need + WHOLE / 100 - 1),
+                free: percent(emptiest),
+            });
+        };
+        bin.free -= need;
+        found.push((task, bin.cpu));
+    }
+    Ok(found)
+}
+
+/// The CPUs that no global set has, and no group has together with others.
+fn bins(system: &System, tables: &[CpuTable], cycle: Duration) -> Vec<Bin> {
+    let domains = system.domains();
+    let alone = |cpu: &&u32| {
+        let only = CpuSet::from_iter([**cpu]);
+        let group = |group: &macrotick_model::Group| group.cpus.iter().copied().collect::<CpuSet>().straddles(&only);
+        !domains.iter().any(|domain| domain.straddles(&only)) && !system.groups.iter().any(group)
+    };
+    system.cpus.iter().filter(alone).map(|&cpu| Bin { cpu, free: free(system, tables, cycle, cpu) }).collect()
+}
+
+/// What windows, budgets and given reservations leave to deadline tasks: the kernel lets them have 95 % of what the former leave
+/// (`macrotick_dl_capacity()`). A budget that is still to be found counts nothing.
+fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128 {
+    let windows = tables.iter().filter(|table| table.cpu == cpu).flat_map(|table| &table.windows);
+    let busy: Duration = windows.map(|window| window.length).sum();
+    let groups = system.groups.iter().filter(|group| group.cpus.contains(&cpu));
+    let budgets: Duration = groups.filter_map(|group| group.budget).sum();
+    let before = share(busy, cycle) + share(budgets, system.server_period);
+    let here = |task: &usize| system.tasks[*task].reservation().is_some_and(|one| one.cpus.contains(cpu));
+    let given: i128 = (0..system.tasks.len()).filter(here).map(|task| bandwidth(system, task)).sum();
+    (WHOLE - before) * i128::from(CAP_PERMILLE) / 1000 - FAIR_SERVER - given
+}
+
+fn bandwidth(system: &System, task: usize) -> i128 {
+    let task = &system.tasks[task];
+    task.reservation().map_or(0, |reservation| share(reservation.runtime, task.period))
+}
+
+fn share(part: Duration, whole: Duration) -> i128 {
+    (i128::from(part.as_nanos()) * WHOLE + i128::from(whole.as_nanos()) - 1) / i128::from(whole.as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{plan, Solver};
+
+    fn cpus_of(tasks: &str, rest: &str) -> Result<Vec<String>, PlanError> {
+        let source =
+            format!("system: s\ncpus: [0, 1]\ntasks:\n  - {{name: w, period: 10ms, wcet: 1ms, cpu: 0}}\n{tasks}{rest}");
+        let system = System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+        let plan = plan(&system, Solver::FoldedOccupancy)?;
+        assert_eq!(plan.system.problems(), Vec::<String>::new());
+        Ok(plan.system.reserved().map(|(task, one)| format!("{} {}", task.name, one.cpus)).collect())
+    }
+
+    fn task(name: &str, runtime_ms: i64, more: &str) -> String {
+        format!(
+            "  - {{name: {name}, period: 100ms, wcet: {runtime_ms}ms, runtime: {runtime_ms}ms, supply: deadline{more}}}\n"
+        )
+    }
+
+    #[test]
+    fn the_emptiest_cpu_comes_first() {
+        let tasks =
+            task("small", 10, "") + &task("big", 50, "") + &task("middle", 20, "") + &task("given", 5, ", cpu: 0");
+        assert_eq!(cpus_of(&tasks, "").unwrap(), ["small 0", "big 1", "middle 0", "given 0"]);
+    }
+
+    #[test]
+    fn where_the_emptiest_leaves_no_room_they_are_packed() {
+        // CPU 0 has room for 80.5 %, CPU 1 for 90 %: worst fit puts 45 and 40 apart, and 44 then fits nowhere.
+        let tasks = task("a", 45, "") + &task("b", 45, "") + &task("c", 40, "") + &task("d", 40, "");
+        assert_eq!(cpus_of(&tasks, "").unwrap().len(), 4);
+        let tasks = task("a", 46, "") + &task("b", 34, "") + &task("c", 44, "") + &task("d", 46, "");
+        assert_eq!(cpus_of(&tasks, "").unwrap(), ["a 1", "b 0", "c 1", "d 0"]);
+        let error = cpus_of(&(tasks + &task("e", 9, "")), "").unwrap_err().to_string();
+        assert!(error.starts_with("task `e` needs 9 % of a CPU for SCHED_DEADLINE"), "{error}");
+    }
+
+    #[test]
+    fn a_cpu_that_others_share_is_left_out() {
+        let global = task("anywhere", 10, ", cpus: [0, 1]");
+        let error = cpus_of(&(global + &task("one", 10, "")), "").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "task `one` needs 10 % of a CPU for SCHED_DEADLINE, and there is none that it could have alone"
+        );
+        let group = "groups:\n  - {name: g, priority: 1, budget: 1ms, cpus: [1]}\n";
+        assert_eq!(cpus_of(&task("one", 10, ""), group).unwrap(), ["one 0"]);
+    }
+}
