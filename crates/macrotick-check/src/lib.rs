@@ -3,11 +3,13 @@
 //! It shares no code with the solvers, and reads a table as the kernel does: window by window. What it checks is
 //! written down in `docs/system-yaml.md`; each broken rule is one [`Violation`].
 //!
-//! What is not time-triggered has no plan to replay: [`servers`] analyses response times in groups instead. What their
-//! description leaves open, [`assign`] finds with that analysis, before anything is judged.
+//! What is not time-triggered has no plan to replay: [`servers`] analyses response times in groups instead, and
+//! [`deadline`] says what theory knows of tasks under EDF. What the description of groups leaves open, [`assign`] finds
+//! with that analysis, before anything is judged.
 
 mod assign;
 mod chains;
+pub mod deadline;
 mod groups;
 mod jobs;
 mod parallel;
