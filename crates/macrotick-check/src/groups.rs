@@ -1,7 +1,7 @@
 //! Groups beside the windows of a plan: whether their tasks meet their deadlines, and whether there is room.
 
 use macrotick_model::validate::MIN_BUDGET;
-use macrotick_model::{Duration, Plan};
+use macrotick_model::{Duration, Plan, System};
 
 use crate::servers::{
     self, Arrival, Bandwidth, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Server, TaskOrder,
@@ -29,7 +29,7 @@ fn senseless(error: &HostError) -> Violation {
 }
 
 impl Host {
-    /// What a plan and its system say of a host; SCHED_DEADLINE has nothing there.
+    /// What a plan and its system say of a host; beyond its own tasks SCHED_DEADLINE has nothing there.
     ///
     /// The runner starts a table at a refill. With a cycle of whole server periods every cycle begins with one; else, and
     /// where the table follows another clock, it is not relied on.
@@ -54,7 +54,7 @@ impl Host {
             granule: Host::GRANULE,
             least: MIN_BUDGET,
             reserve: Host::RESERVE,
-            cpus: system.cpus.iter().map(|&cpu| Cpu { cpu, deadline: Bandwidth(0) }).collect(),
+            cpus: system.cpus.iter().map(|&cpu| Cpu { cpu, deadline: promised(system, cpu) }).collect(),
             cycle: plan.cycle,
             lead: system.lead.map_or(Duration::ZERO, |lead| lead.reserved()),
             tables: plan.tables.clone(),
@@ -62,6 +62,17 @@ impl Host {
             network: None,
         }
     }
+}
+
+/// What tasks of SCHED_DEADLINE are promised of a CPU: of those that migrate each of their CPUs has its part.
+fn promised(system: &System, cpu: u32) -> Bandwidth {
+    let here = system.reserved().filter(|(_, reservation)| reservation.cpus.contains(cpu));
+    let parts = here.map(|(task, reservation)| {
+        let whole = i128::from(task.period.as_nanos().max(1)) * reservation.cpus.as_slice().len() as i128;
+        let runtime = i128::from(reservation.runtime.as_nanos()) * i128::from(Bandwidth::WHOLE.0);
+        (runtime + whole - 1) / whole
+    });
+    Bandwidth(u32::try_from(parts.sum::<i128>()).unwrap_or(u32::MAX).min(Bandwidth::WHOLE.0))
 }
 
 impl Group {

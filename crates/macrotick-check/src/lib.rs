@@ -10,6 +10,7 @@
 mod assign;
 mod chains;
 pub mod deadline;
+mod domains;
 mod groups;
 mod jobs;
 mod parallel;
@@ -24,6 +25,7 @@ use macrotick_model::{Duration, Plan};
 use serde::{Deserialize, Serialize};
 
 pub use assign::{assign, AssignError};
+pub use domains::{Deadlines, DomainVerdict};
 pub use violation::Violation;
 
 /// The judgement on a plan.
@@ -43,6 +45,9 @@ pub struct Verdict {
     /// What was found out about groups, where the system has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<servers::Analysis>,
+    /// One entry per set of CPUs that tasks of SCHED_DEADLINE are scheduled on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<DomainVerdict>,
 }
 
 /// What the table gives to a task.
@@ -127,6 +132,10 @@ pub fn check(plan: &Plan) -> Verdict {
     let served = jobs::by_task(plan);
     let mut replayed = Vec::new();
     for task in &plan.system.tasks {
+        if task.reservation().is_some() {
+            replayed.push(Vec::new());
+            continue;
+        }
         let windows = served.get(task.name.as_str()).map_or(&[][..], Vec::as_slice);
         let jobs = jobs::replay(plan, task, windows, &mut verdict.violations);
         parallel::check(plan, task, windows, &mut verdict.violations);
@@ -139,5 +148,6 @@ pub fn check(plan: &Plan) -> Verdict {
     }
     chains::check(plan, &replayed, &mut verdict);
     groups::check(plan, &mut verdict);
+    domains::check(plan, &mut verdict);
     verdict
 }

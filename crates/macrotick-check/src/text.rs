@@ -5,7 +5,7 @@ use std::fmt;
 use macrotick_model::Duration;
 
 use crate::servers::{Accuracy, Analysis, ServerAnalysis, TaskAnalysis};
-use crate::{ChainVerdict, PoolVerdict, Verdict};
+use crate::{ChainVerdict, Deadlines, DomainVerdict, PoolVerdict, Verdict};
 
 /// More violations than this are only counted.
 const SHOWN: usize = 50;
@@ -40,8 +40,28 @@ impl fmt::Display for Verdict {
         }
         self.pools.iter().try_for_each(|pool| pool_line(f, pool))?;
         self.chains.iter().try_for_each(|chain| line(f, chain))?;
-        self.groups.iter().try_for_each(|analysis| groups(f, analysis))
+        self.groups.iter().try_for_each(|analysis| groups(f, analysis))?;
+        self.domains.iter().try_for_each(|verdict| domain(f, verdict))
     }
+}
+
+fn domain(f: &mut fmt::Formatter<'_>, verdict: &DomainVerdict) -> fmt::Result {
+    let DomainVerdict { cpus, tasks, promised, capacity, deadlines } = verdict;
+    let (promised, capacity) = (promised * 100.0, capacity * 100.0);
+    let deadlines = match deadlines {
+        Deadlines::Met => "every deadline is met".into(),
+        Deadlines::Missed => "a deadline may be missed".into(),
+        Deadlines::Late(bounds) => {
+            let each = tasks.iter().zip(bounds).map(|(task, bound)| format!("{task} by {bound}"));
+            format!("jobs may be late, at most {}", each.collect::<Vec<_>>().join(", "))
+        }
+        Deadlines::Unknown(why) => format!("nothing is known of their deadlines: {why}"),
+    };
+    writeln!(
+        f,
+        "deadline tasks on CPU {cpus}: {}: {promised:.1} % of one CPU, at most {capacity:.1} %; {deadlines}",
+        tasks.join(", ")
+    )
 }
 
 fn pool_line(f: &mut fmt::Formatter<'_>, pool: &PoolVerdict) -> fmt::Result {

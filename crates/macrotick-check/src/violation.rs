@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use macrotick_model::Duration;
+use macrotick_model::{CpuSet, Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::servers::Refusal;
@@ -89,6 +89,14 @@ pub enum Violation {
     Groups { refusal: Refusal },
     /// Groups that cannot be analysed.
     GroupsUnknown { error: String },
+    /// A task of SCHED_DEADLINE without a CPU.
+    NoCpu { task: String },
+    /// More is promised by SCHED_DEADLINE than the kernel lets it have beside windows and budgets; per mille of one CPU.
+    Promised { cpus: CpuSet, promised: i64, capacity: i64 },
+    /// Tasks of SCHED_DEADLINE of which one may miss its deadline.
+    Demand { cpu: u32, tasks: Vec<String>, error: String },
+    /// A task with windows on both sides of what tasks of SCHED_DEADLINE have to themselves.
+    Straddles { task: String, cpus: CpuSet, domain: CpuSet },
 }
 
 impl fmt::Display for Violation {
@@ -185,6 +193,26 @@ impl fmt::Display for Violation {
             ChainBroken { chain, task } => write!(f, "chain `{chain}`: task `{task}` has no proper jobs"),
             Groups { refusal } => write!(f, "{refusal}"),
             GroupsUnknown { error } => write!(f, "groups: {error}"),
+            NoCpu { task } => write!(f, "task `{task}` has `supply: deadline`, and no CPU"),
+            Promised { cpus, promised, capacity } => write!(
+                f,
+                "CPU {cpus}: SCHED_DEADLINE would promise {} of one CPU, the kernel lets it have {} beside windows, budgets \
+                 and its own reserve",
+                percent(*promised),
+                percent(*capacity)
+            ),
+            Demand { cpu, tasks, error } => {
+                write!(f, "CPU {cpu}: SCHED_DEADLINE, {}: {error}", tasks.join(", "))
+            }
+            Straddles { task, cpus, domain } => write!(
+                f,
+                "task `{task}` has windows on the CPUs {cpus}, and tasks of SCHED_DEADLINE have CPU {domain} to themselves: \
+                 threads do not move between them"
+            ),
         }
     }
+}
+
+fn percent(permille: i64) -> String {
+    format!("{}.{} %", permille / 10, permille % 10)
 }

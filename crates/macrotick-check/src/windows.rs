@@ -16,7 +16,7 @@ pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) -> bool {
     if plan.system.macrotick <= Duration::ZERO {
         violations.push(Violation::Macrotick { macrotick: plan.system.macrotick });
     }
-    let tasks = plan.system.tasks.iter().map(|task| (&task.name, &task.period));
+    let tasks = plan.system.windowed().map(|task| (&task.name, &task.period));
     let pools = plan.system.pools.iter().map(|pool| (&pool.name, &pool.period));
     for (name, period) in tasks.chain(pools) {
         if *period <= Duration::ZERO || plan.cycle <= Duration::ZERO || plan.cycle % *period != Duration::ZERO {
@@ -54,7 +54,7 @@ pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
 
 fn shapes(plan: &Plan, table: &CpuTable, violations: &mut Vec<Violation>) {
     let (cpu, grid) = (table.cpu, plan.system.macrotick);
-    let tasks = plan.system.tasks.iter().map(|task| task.name.as_str());
+    let tasks = plan.system.windowed().map(|task| task.name.as_str());
     let pools = plan.system.pools.iter().map(|pool| pool.name.as_str());
     let names: std::collections::BTreeSet<&str> = tasks.chain(pools).collect();
     for (index, window) in table.windows.iter().enumerate() {

@@ -20,12 +20,12 @@ pub fn demand(tasks: &[Task], supply: &dyn Supply) -> Result<(), DeadlineError> 
     validate(tasks)?;
     let mut next = last_deadline(tasks, horizon(tasks, supply)?);
     while let Some(interval) = next {
-        let (demand, given) = (demand_of(tasks, interval), supply.least(interval));
-        if demand > given {
-            return Err(DeadlineError::Exceeded { interval, demand, given });
+        let demand = demand_of(tasks, interval);
+        let enough = supply.wait(demand);
+        if enough > interval {
+            return Err(DeadlineError::Exceeded { interval, demand, given: supply.least(interval) });
         }
         // In no interval between the two is there more demand, or less given than there.
-        let enough = supply.wait(demand);
         next = last_deadline(tasks, enough.min(interval - Duration::from_nanos(1)));
     }
     Ok(())

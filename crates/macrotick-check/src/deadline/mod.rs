@@ -1,7 +1,8 @@
 //! What theory says of tasks under earliest deadline first (EDF), as SCHED_DEADLINE schedules them.
 //!
 //! * [`demand`]: whether sporadic tasks that stay on one CPU, or in one reservation, meet all their deadlines. Exact for a
-//!   CPU of their own; for a [`Reservation`] exact for the least that it may give.
+//!   CPU of their own; for a [`Reservation`] exact for the least that it may give. Behind windows and groups they have what these
+//!   have [`Left`].
 //! * [`density_test`]: a sufficient test for tasks that migrate between the CPUs (global EDF).
 //! * [`tardiness_bounds`]: how late jobs can be under global EDF where no CPU time is lacking in the long run.
 //!
@@ -11,6 +12,7 @@
 
 mod demand;
 mod global;
+mod left;
 mod share;
 mod supply;
 
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::servers::LONGEST;
 pub use demand::demand;
 pub use global::{density_test, tardiness_bounds};
+pub use left::Left;
 pub use supply::{Processor, Rate, Reservation, Supply};
 
 /// A sporadic task: its jobs arrive at least a period apart, take up to the WCET, and have the deadline from their arrival.

@@ -37,6 +37,7 @@ pub use host::{
 pub use order::{assign_groups, assign_tasks, by_criticality};
 pub use refusal::Refusal;
 pub use sums::{CpuSum, NetworkSum};
+pub(crate) use taken::Taken;
 pub use validate::{HostError, LONGEST};
 
 /// Why there is no answer of the kind that was asked for.

@@ -4,7 +4,7 @@ use macrotick_model::{CpuTable, Duration, Window};
 
 /// What windows and their leads take of a cycle: the intervals `[start, end)` that repeat for ever.
 #[derive(Clone, Debug)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     cycle: Duration,
     /// Ascending, not overlapping and not abutting, within the cycle.
     spans: Vec<(Duration, Duration)>,

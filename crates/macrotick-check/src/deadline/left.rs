@@ -1,0 +1,199 @@
+//! What windows and groups leave of a CPU to tasks of SCHED_DEADLINE, which come after them.
+
+use macrotick_model::{CpuTable, Duration};
+
+use super::{Rate, Supply};
+use crate::servers::Taken;
+
+/// A CPU behind the windows of its table and the budgets of its groups.
+///
+/// Windows take most where an interval begins with one, whatever they serve. Of groups nothing is believed but their
+/// budgets, which are refilled at the same instants: deferrable servers use them up at the end of one server period and at once
+/// at the start of the next (Strosnider, Lehoczky, Sha: The deferrable server algorithm, IEEE Transactions on Computers
+/// 44(1), 1995). Exact without groups, or without windows; an upper bound of what both take together, as the worst interval
+/// of one need not be that of the other.
+#[derive(Clone, Debug)]
+pub struct Left {
+    cycle: Duration,
+    windows: Taken,
+    server_period: Duration,
+    budgets: Duration,
+}
+
+impl Left {
+    /// Of a CPU with a table that makes sense, `lead` before its ACTIVATE windows, and budgets that sum up to `budgets` in each
+    /// server period. `None`: nothing is left in the long run.
+    pub fn new(
+        cycle: Duration,
+        lead: Duration,
+        table: Option<&CpuTable>,
+        server_period: Duration,
+        budgets: Duration,
+    ) -> Option<Left> {
+        let windows = Taken::new(cycle, lead, table);
+        let left = Left { cycle, windows, server_period, budgets };
+        (left.rate().given > Duration::ZERO).then_some(left)
+    }
+
+    /// The most that windows and groups take of an interval.
+    fn taken(&self, interval: Duration) -> Duration {
+        let again = (interval - self.budgets).max(Duration::ZERO);
+        let late = interval.min(self.budgets);
+        let early = self.budgets * (again / self.server_period) + (again % self.server_period).min(self.budgets);
+        self.windows.at_most(interval) + late + early
+    }
+
+    /// The window time of the shortest time after which both repeat, and that time; without windows a server period.
+    fn repetition(&self) -> Duration {
+        match (self.windows.is_nothing(), self.budgets) {
+            (true, _) => self.server_period,
+            (false, Duration::ZERO) => self.cycle,
+            _ => self.cycle.lcm(self.server_period).unwrap_or(Duration::from_nanos(i64::MAX)),
+        }
+    }
+}
+
+impl Supply for Left {
+    /// What was sure of a shorter interval is sure of a longer one, too.
+    fn least(&self, interval: Duration) -> Duration {
+        let (mut sure, mut not) = (Duration::ZERO, interval + Duration::from_nanos(1));
+        while not - sure > Duration::from_nanos(1) {
+            let middle = sure + Duration::from_nanos((not - sure).as_nanos() / 2);
+            match self.wait(middle) <= interval {
+                true => sure = middle,
+                false => not = middle,
+            }
+        }
+        sure
+    }
+
+    /// The least `t` in which so much is left beside all that is taken of `t`.
+    fn wait(&self, amount: Duration) -> Duration {
+        if amount <= Duration::ZERO {
+            return Duration::ZERO;
+        }
+        let mut wait = amount;
+        loop {
+            let longer = amount + self.taken(wait);
+            if longer == wait {
+                return wait;
+            }
+            wait = longer;
+        }
+    }
+
+    fn rate(&self) -> Rate {
+        let period = self.repetition();
+        let windows = match self.windows.is_nothing() {
+            true => Duration::ZERO,
+            false => self.windows.per_cycle() * (period / self.cycle),
+        };
+        let given = period - windows - self.budgets * (period / self.server_period);
+        // In `t` windows take at most one cycle's share more than their part of it, groups two budgets more.
+        let ahead = self.windows.per_cycle() + self.budgets * 2;
+        let lag =
+            i128::from(ahead.as_nanos()) * i128::from(period.as_nanos()) / i128::from(given.as_nanos().max(1)) + 1;
+        Rate { given, period, lag: Duration::from_nanos(i64::try_from(lag).unwrap_or(i64::MAX)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::{SplitMix64, Window};
+
+    use super::super::{demand, Task};
+    use super::*;
+
+    fn ns(n: i64) -> Duration {
+        Duration::from_nanos(n)
+    }
+
+    fn table(windows: &[(i64, i64)]) -> CpuTable {
+        let window = |&(offset, length): &(i64, i64)| Window {
+            offset: ns(offset),
+            length: ns(length),
+            task: "w".into(),
+            activate: false,
+            deadline: false,
+        };
+        CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }
+    }
+
+    fn left(windows: &[(i64, i64)], budgets: i64) -> Left {
+        Left::new(ns(12), ns(0), Some(&table(windows)), ns(6), ns(budgets)).unwrap()
+    }
+
+    #[test]
+    fn groups_come_twice_in_a_row() {
+        let left = left(&[], 2);
+        let least: Vec<i64> = (0..=12).map(|t| left.least(ns(t)).as_nanos()).collect();
+        assert_eq!(least, [0, 0, 0, 0, 0, 1, 2, 3, 4, 4, 4, 5, 6]);
+    }
+
+    #[test]
+    fn windows_take_what_they_take_at_worst() {
+        let left = left(&[(0, 3), (5, 1)], 0);
+        let least: Vec<i64> = (0..=12).map(|t| left.least(ns(t)).as_nanos()).collect();
+        // From 0: 3 taken, 2 left, 1 taken, 6 left.
+        assert_eq!(least, [0, 0, 0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(Left::new(ns(12), ns(0), Some(&table(&[(0, 8)])), ns(6), ns(2)).is_none());
+    }
+
+    /// Each instant of the cycle, and each way to spend budgets that begins with an interval: late in one server period, at
+    /// once in those that follow.
+    fn played(windows: &[(i64, i64)], budgets: i64, interval: i64) -> i64 {
+        let is_window = |at: i64| windows.iter().any(|&(from, length)| (from..from + length).contains(&(at % 12)));
+        let least = |from: i64| {
+            // Refills are at the multiples of 6; the interval begins at `from`.
+            let (mut given, mut budget) = (0, budgets);
+            for at in from..from + interval {
+                if at % 6 == 0 {
+                    budget = budgets;
+                }
+                if is_window(at) {
+                    continue;
+                }
+                match budget > 0 {
+                    true => budget -= 1,
+                    false => given += 1,
+                }
+            }
+            given
+        };
+        (0..12).map(least).min().unwrap()
+    }
+
+    #[test]
+    fn never_more_than_what_can_happen() {
+        let mut random = SplitMix64::new(23);
+        let mut below = |n: u64| (random.bits() % n) as i64;
+        let mut exact = 0;
+        for _ in 0..300 {
+            let windows = [(below(3), 1 + below(2)), (6 + below(3), 1 + below(2))];
+            let budgets = below(3);
+            let left = left(&windows, budgets);
+            for interval in 0..40 {
+                let (sure, seen) = (left.least(ns(interval)).as_nanos(), played(&windows, budgets, interval));
+                assert!(sure <= seen, "{interval} of {windows:?} with {budgets}: {sure} and {seen}");
+                exact += usize::from(sure == seen);
+                if sure > 0 {
+                    assert!(left.wait(ns(sure)) <= ns(interval) && left.wait(ns(sure + 1)) > ns(interval));
+                }
+                let Rate { given, period, lag } = left.rate();
+                let bound = (ns(interval) - lag).as_nanos() * given.as_nanos();
+                assert!(sure * period.as_nanos() >= bound, "{interval}");
+            }
+        }
+        assert!(exact > 3000, "{exact}");
+    }
+
+    #[test]
+    fn demand_is_held_against_what_is_left() {
+        let task = |wcet, period, deadline| Task { wcet: ns(wcet), period: ns(period), deadline: ns(deadline) };
+        let left = left(&[(0, 3)], 2);
+        // 3 of windows and twice 2 of budgets, or 3 and 2 and 2 in the first 7.
+        assert!(demand(&[task(1, 12, 8)], &left).is_ok());
+        assert!(demand(&[task(1, 12, 7)], &left).is_err());
+        assert!(demand(&[task(5, 12, 12), task(1, 12, 12)], &left).is_err());
+    }
+}

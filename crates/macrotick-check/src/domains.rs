@@ -1,0 +1,167 @@
+//! Tasks of SCHED_DEADLINE beside the windows of a plan and the budgets of groups: whether the kernel admits them, and whether
+//! they meet their deadlines.
+//!
+//! What is promised to each is its runtime, and each is taken to use all of it: whether one task misses does not depend on
+//! what another declares. They come after windows and groups.
+
+use macrotick_model::{CpuSet, Duration, Plan, Reservation};
+use serde::{Deserialize, Serialize};
+
+use crate::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
+use crate::servers::Taken;
+use crate::{Verdict, Violation};
+
+/// A set of CPUs, and the tasks of SCHED_DEADLINE on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DomainVerdict {
+    /// The CPUs: one, or those that the tasks migrate between.
+    pub cpus: CpuSet,
+    /// The tasks, in the order of the system.
+    pub tasks: Vec<String>,
+    /// What they are promised, as a share of one CPU.
+    pub promised: f64,
+    /// What the kernel lets them have beside windows and budgets, as a share of one CPU.
+    pub capacity: f64,
+    /// Their deadlines.
+    pub deadlines: Deadlines,
+}
+
+/// What is known of the deadlines of a set of tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deadlines {
+    /// All are met.
+    Met,
+    /// One may be missed.
+    Missed,
+    /// Jobs may be late, those of each task by no more than this.
+    Late(Vec<Duration>),
+    /// Nothing: why.
+    Unknown(String),
+}
+
+/// Judges the sets, if there are any.
+pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
+    let open = plan.system.reserved().filter(|(_, reservation)| reservation.cpus.is_empty());
+    verdict.violations.extend(open.map(|(task, _)| Violation::NoCpu { task: task.name.clone() }));
+    verdict.domains = plan.system.domains().iter().map(|cpus| judge(plan, cpus, &mut verdict.violations)).collect();
+    for (task, cpus) in plan.system.windowed().map(|task| (&task.name, plan.cpus(&task.name))) {
+        if let Some(domain) = plan.system.domains().into_iter().find(|domain| cpus.straddles(domain)) {
+            verdict.violations.push(Violation::Straddles { task: task.clone(), cpus, domain });
+        }
+    }
+}
+
+fn judge(plan: &Plan, cpus: &CpuSet, violations: &mut Vec<Violation>) -> DomainVerdict {
+    let of: Vec<_> = plan.system.reserved().filter(|(_, reservation)| reservation.cpus == *cpus).collect();
+    let room = Room::new(plan, cpus, of.iter().map(|(task, reservation)| (reservation.runtime, task.period)));
+    if room.promised > room.capacity {
+        let percent = |parts: i128| (parts * 1000 / WHOLE) as i64;
+        violations.push(Violation::Promised {
+            cpus: cpus.clone(),
+            promised: percent(room.promised + WHOLE / 1000 - 1),
+            capacity: percent(room.capacity.max(0)),
+        });
+    }
+    let tasks: Vec<Task> = of
+        .iter()
+        .map(|(task, Reservation { runtime, .. })| Task {
+            wcet: *runtime,
+            period: task.period,
+            deadline: task.deadline,
+        })
+        .collect();
+    let names: Vec<String> = of.iter().map(|(task, _)| task.name.clone()).collect();
+    let deadlines = match cpus.as_slice() {
+        &[cpu] => alone(plan, cpu, &names, &tasks, violations),
+        _ => together(plan, cpus, &tasks),
+    };
+    let share = |parts: i128| parts as f64 / WHOLE as f64;
+    let (promised, capacity) = (share(room.promised), share(room.capacity));
+    DomainVerdict { cpus: cpus.clone(), tasks: names, promised, capacity, deadlines }
+}
+
+/// On one CPU: processor demand against what windows and groups leave.
+fn alone(plan: &Plan, cpu: u32, names: &[String], tasks: &[Task], violations: &mut Vec<Violation>) -> Deadlines {
+    let system = &plan.system;
+    let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
+    let table = plan.tables.iter().find(|table| table.cpu == cpu);
+    let result = match Left::new(plan.cycle, lead, table, system.server_period, budgets(plan, cpu)) {
+        Some(left) => demand(tasks, &left),
+        None => Err(DeadlineError::Overload { given: Duration::ZERO, period: plan.cycle }),
+    };
+    match result {
+        Ok(()) => Deadlines::Met,
+        Err(error) => {
+            let (tasks, error) = (names.to_vec(), error.to_string());
+            violations.push(Violation::Demand { cpu, tasks, error });
+            Deadlines::Missed
+        }
+    }
+}
+
+/// On several: no more than a sufficient test, or else a bound, and neither for CPUs that are taken away at times.
+fn together(plan: &Plan, cpus: &CpuSet, tasks: &[Task]) -> Deadlines {
+    let shared = |cpu: &&u32| budgets(plan, **cpu) > Duration::ZERO || busy(plan, **cpu) > Duration::ZERO;
+    if let Some(cpu) = cpus.as_slice().iter().find(shared) {
+        return Deadlines::Unknown(format!("CPU {cpu} has windows or budgets, which global EDF has no test for"));
+    }
+    let count = cpus.as_slice().len() as u32;
+    if density_test(tasks, count) == Ok(true) {
+        return Deadlines::Met;
+    }
+    match tardiness_bounds(tasks, count) {
+        Ok(Some(bounds)) => Deadlines::Late(bounds),
+        Ok(None) => Deadlines::Unknown("they need more than there is in the long run".into()),
+        Err(DeadlineError::NotImplicit { .. }) => Deadlines::Unknown(
+            "their densities are too high, and deadlines before the end of periods have no bound".into(),
+        ),
+        Err(error) => Deadlines::Unknown(error.to_string()),
+    }
+}
+
+/// The budgets on a CPU in a server period; the least that there can be for one that is left open.
+fn budgets(plan: &Plan, cpu: u32) -> Duration {
+    let here = plan.system.groups.iter().filter(|group| group.cpus.contains(&cpu));
+    here.filter_map(|group| group.budget).sum()
+}
+
+/// What windows and leads take of a cycle.
+fn busy(plan: &Plan, cpu: u32) -> Duration {
+    let lead = plan.system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
+    Taken::new(plan.cycle, lead, plan.tables.iter().find(|table| table.cpu == cpu)).per_cycle()
+}
+
+/// What SCHED_DEADLINE counts in: parts of one CPU (`BW_SHIFT`).
+const WHOLE: i128 = 1 << 20;
+/// What windows and budgets are counted in (`SCHED_CAPACITY_SCALE`).
+const CAPACITY: i128 = 1 << 10;
+/// Of what they leave, deadline tasks and the servers of the fair class may have this much: `sched_rt_runtime_us` of
+/// `sched_rt_period_us`, as they are at first.
+const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
+/// The server of the fair class on each CPU: 50 ms of every second (`dl_server_start()`).
+const FAIR_SERVER: i128 = WHOLE / 20;
+
+/// What the kernel's admission compares (`__dl_overflow()`, `macrotick_dl_capacity()`).
+struct Room {
+    promised: i128,
+    capacity: i128,
+}
+
+impl Room {
+    fn new(plan: &Plan, cpus: &CpuSet, promised: impl Iterator<Item = (Duration, Duration)>) -> Room {
+        let up = |part: Duration, whole: Duration, scale: i128| {
+            let (part, whole) = (i128::from(part.as_nanos()), i128::from(whole.as_nanos()));
+            (part * scale + whole - 1) / whole.max(1)
+        };
+        let taken = |cpu: &u32| {
+            up(busy(plan, *cpu), plan.cycle, CAPACITY) + up(budgets(plan, *cpu), plan.system.server_period, CAPACITY)
+        };
+        let count = cpus.as_slice().len() as i128;
+        let left = count * CAPACITY - cpus.as_slice().iter().map(taken).sum::<i128>();
+        Room {
+            promised: promised.map(|(runtime, period)| up(runtime, period, WHOLE)).sum(),
+            capacity: LIMIT * left / CAPACITY - count * FAIR_SERVER,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Tasks of SCHED_DEADLINE beside windows and groups, as the judge sees them.
+
+use macrotick_check::{check, Deadlines, Verdict};
+use macrotick_model::{Duration, Plan, System};
+use macrotick_plan::Solver;
+
+/// The plan with windows of 3 ms in each 10 ms of CPU 0, and `rest`.
+fn planned(tasks: &str, rest: &str) -> Plan {
+    let source = format!(
+        "system: s\ncpus: [0, 1, 2]\ntasks:\n  - {{name: w, period: 10ms, wcet: 3ms, deadline: 3ms, cpu: 0}}\n{tasks}{rest}"
+    );
+    let system = System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+    macrotick_plan::plan(&system, Solver::FoldedOccupancy).expect("a plan")
+}
+
+fn judged(tasks: &str, rest: &str) -> Verdict {
+    check(&planned(tasks, rest))
+}
+
+fn task(name: &str, keys: &str) -> String {
+    format!("  - {{name: {name}, supply: deadline, {keys}}}\n")
+}
+
+fn faults(verdict: &Verdict) -> Vec<String> {
+    verdict.violations.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn demand_is_held_against_what_windows_leave() {
+    let of = |deadline: &str| {
+        let keys = format!("period: 20ms, wcet: 1ms, runtime: 2ms, cpu: 0, deadline: {deadline}");
+        judged(&task("d", &keys), "")
+    };
+    let met = of("5ms");
+    assert_eq!((faults(&met), &met.domains[0].deadlines), (vec![], &Deadlines::Met));
+    let missed = of("4999us");
+    assert_eq!(
+        faults(&missed),
+        ["CPU 0: SCHED_DEADLINE, d: in 4999us the tasks may need 2ms, and are sure to get 1999us"]
+    );
+    assert_eq!(missed.domains[0].deadlines, Deadlines::Missed);
+    assert!(missed
+        .to_string()
+        .contains("deadline tasks on CPU 0: d: 10.0 % of one CPU, at most 61.4 %; a deadline may"));
+}
+
+/// What they have at the end of one server period and at the start of the next comes first.
+#[test]
+fn groups_come_first_twice_in_a_row() {
+    let group = "groups:\n  - {name: g, priority: 1, budget: 500us, cpus: [1]}\n";
+    let of = |deadline: &str| {
+        let keys = format!("period: 20ms, wcet: 1ms, runtime: 1ms, cpu: 1, deadline: {deadline}");
+        faults(&judged(&task("d", &keys), group))
+    };
+    assert_eq!(of("2ms"), Vec::<String>::new());
+    assert_eq!(of("1999us"), ["CPU 1: SCHED_DEADLINE, d: in 1999us the tasks may need 1ms, and are sure to get 999us"]);
+}
+
+/// Of the 70 % beside the windows 95 % are 66.5 %, of which the servers of the fair class have 5 %.
+#[test]
+fn more_than_the_kernel_admits_is_told() {
+    let of =
+        |runtime: &str| faults(&judged(&task("d", &format!("period: 1s, wcet: 1ms, runtime: {runtime}, cpu: 0")), ""));
+    assert_eq!(of("613ms"), Vec::<String>::new());
+    assert_eq!(
+        of("615ms"),
+        ["CPU 0: SCHED_DEADLINE would promise 61.5 % of one CPU, the kernel lets it have 61.4 % beside windows, budgets and \
+          its own reserve"]
+    );
+}
+
+#[test]
+fn a_global_set_has_tests_and_bounds() {
+    let set = |keys: &[&str]| -> Verdict {
+        let each =
+            keys.iter().enumerate().map(|(index, keys)| task(&format!("g{index}"), &format!("{keys}, cpus: [1, 2]")));
+        judged(&each.collect::<String>(), "")
+    };
+    let light = set(&["period: 10ms, wcet: 1ms, runtime: 3ms"; 4]);
+    assert_eq!((faults(&light), &light.domains[0].deadlines), (vec![], &Deadlines::Met));
+    let heavy = set(&["period: 10ms, wcet: 1ms, runtime: 6ms"; 3]);
+    let late = Deadlines::Late(vec![Duration::from_millis(6); 3]);
+    assert_eq!((faults(&heavy), &heavy.domains[0].deadlines), (vec![], &late));
+    assert!(heavy.to_string().contains("jobs may be late, at most g0 by 6ms"), "{heavy}");
+    let early = set(&["period: 10ms, wcet: 1ms, runtime: 5ms, deadline: 6ms"; 3]);
+    assert!(early.is_feasible() && matches!(&early.domains[0].deadlines, Deadlines::Unknown(_)));
+    let beside = judged(&task("g", "period: 10ms, wcet: 1ms, cpus: [0, 1]"), "");
+    assert!(matches!(&beside.domains[0].deadlines, Deadlines::Unknown(why) if why.starts_with("CPU 0 has windows")));
+}
+
+#[test]
+fn what_no_solver_would_do_is_told() {
+    let mut unassigned = planned(&task("d", "period: 10ms, wcet: 1ms"), "");
+    if let macrotick_model::Supply::Deadline(reservation) = &mut unassigned.system.tasks[1].supply {
+        reservation.cpus = Default::default();
+    }
+    assert_eq!(faults(&check(&unassigned)), ["task `d` has `supply: deadline`, and no CPU"]);
+
+    let mover = "  - {name: m, period: 10ms, wcet: 2ms, migrate: true}\n".to_string();
+    let mut plan = planned(&(mover + &task("d", "period: 10ms, wcet: 1ms, cpu: 0")), "");
+    let window = |offset, activate, deadline| macrotick_model::Window {
+        offset: Duration::from_millis(offset),
+        length: Duration::from_millis(1),
+        task: "m".into(),
+        activate,
+        deadline,
+    };
+    plan.tables.iter_mut().for_each(|table| table.windows.retain(|window| window.task != "m"));
+    for (cpu, window) in [(0, window(4, true, false)), (1, window(6, false, true))] {
+        match plan.tables.iter_mut().find(|table| table.cpu == cpu) {
+            Some(table) => table.windows.push(window),
+            None => plan.tables.push(macrotick_model::CpuTable { cpu, windows: vec![window] }),
+        }
+    }
+    assert_eq!(
+        faults(&check(&plan)),
+        ["task `m` has windows on the CPUs 0, 1, and tasks of SCHED_DEADLINE have CPU 0 to themselves: threads do not move \
+          between them"]
+    );
+}
