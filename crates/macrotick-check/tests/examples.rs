@@ -1,6 +1,6 @@
 //! The examples and benches are planned as they promise.
 
-use macrotick_check::check;
+use macrotick_check::{check, Deadlines};
 use macrotick_model::{Duration, Plan, System};
 use macrotick_plan::{plan, Solver};
 
@@ -29,6 +29,20 @@ fn the_pool_has_its_budget_around_the_tasks() {
     let pool = &check(&plan).pools[0];
     assert_eq!((pool.given, pool.period), (Duration::from_millis(3), Duration::from_millis(10)));
     assert!(pool.windows > 4, "{pool:?}");
+}
+
+#[test]
+fn three_ways_to_get_a_processor_are_judged_together() {
+    let plan = planned("examples/deadline.yaml");
+    assert_eq!(plan.cycle, Duration::from_millis(10), "the reservations need no common cycle");
+    let verdict = check(&plan);
+    assert_eq!((verdict.tasks.len(), verdict.domains.len()), (1, 1));
+    let domain = &verdict.domains[0];
+    assert_eq!(
+        (domain.tasks.as_slice(), &domain.deadlines),
+        (&["camera".into(), "logger".into()][..], &Deadlines::Met)
+    );
+    assert!(verdict.groups.is_some());
 }
 
 #[test]

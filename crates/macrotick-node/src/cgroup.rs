@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{Duration, Pool};
+use macrotick_model::{CpuSet, Duration, Pool};
 
 use crate::error::NodeError;
 use crate::sys;
@@ -18,7 +18,13 @@ const PREFIX: &str = "macrotick-";
 pub(crate) const ENTITY: &str = "cpu.tt.entity";
 /// In every group with the cpu controller.
 const WEIGHT: &str = "cpu.weight";
+/// Whether a group's CPUs are a scheduling domain of their own.
+pub const PARTITION: &str = "cpuset.cpus.partition";
 const CONTROL: &str = "cgroup.subtree_control";
+/// Of the names of partitions, which no pool and no group can have.
+pub const DOMAIN: &str = ".cpus-";
+/// In a partition, of the processes that are in no group of their own.
+const PLACE: &str = "tasks";
 /// How long the last process of a group may take to be gone.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -29,8 +35,8 @@ pub enum GroupFault {
     #[error("no cgroup v2 hierarchy is mounted at {ROOT}")]
     NoHierarchy,
     /// The controller belongs to a hierarchy of version 1, or is switched off.
-    #[error("the cgroup v2 hierarchy at {ROOT} has no cpu controller (is cgroup v1 using it?)")]
-    NoController,
+    #[error("the cgroup v2 hierarchy at {ROOT} has no {0} controller (is cgroup v1 using it?)")]
+    NoController(&'static str),
     /// The controller is not enabled for a group that was given.
     #[error("the cpu controller is not enabled for {0} (write +cpu to {CONTROL} of the group above it)")]
     NotEnabled(PathBuf),
@@ -46,41 +52,61 @@ pub enum GroupFault {
     /// A group that was given is the root.
     #[error("{0} is the root of the hierarchy, which cannot be a pool or a group")]
     Root(PathBuf),
+    /// The kernel did not make a partition of its CPUs, for the reason that it gives.
+    #[error("{0} did not become a partition of its own: `{1}`")]
+    NoPartition(PathBuf, String),
+    /// A group that was given cannot get to the CPUs of a partition.
+    #[error(
+        "{path} is a control group of its own, and CPU {cpus} is a partition for deadline tasks, which only groups of the runner \
+         can be in"
+    )]
+    Apart {
+        /// The group.
+        path: PathBuf,
+        /// The partition's CPUs.
+        cpus: CpuSet,
+    },
     /// The runner would be in the pool.
     #[error("this program itself runs in {0}, which would decide when it runs")]
     Own(PathBuf),
 }
 
-/// The cpu controller for the groups below the root. Dropping it disables what it had enabled.
+/// A controller for the groups below the root. Dropping it disables what it had enabled.
 pub struct Controller {
+    name: &'static str,
     enabled: bool,
 }
 
 impl Controller {
+    /// What budgets and windows of control groups come with.
+    pub const CPU: &'static str = "cpu";
+    /// What partitions come with.
+    pub const CPUSET: &'static str = "cpuset";
+
     /// Enables it where it is not.
-    pub fn enable(owner: &Owner) -> Result<Controller, NodeError> {
+    pub fn enable(owner: &Owner, name: &'static str) -> Result<Controller, NodeError> {
         let root = Path::new(ROOT);
         let fault = |fault| NodeError::Group { owner: owner.clone(), fault };
         let Ok(known) = fs::read_to_string(root.join("cgroup.controllers")) else {
             return Err(fault(GroupFault::NoHierarchy));
         };
-        if !has_word(&known, "cpu") {
-            return Err(fault(GroupFault::NoController));
+        if !has_word(&known, name) {
+            return Err(fault(GroupFault::NoController(name)));
         }
         let path = root.join(CONTROL);
         let failed = |what| NodeError::group_file(owner, what, &path);
-        if has_word(&fs::read_to_string(&path).map_err(failed("read"))?, "cpu") {
-            return Ok(Controller { enabled: false });
+        if has_word(&fs::read_to_string(&path).map_err(failed("read"))?, name) {
+            return Ok(Controller { name, enabled: false });
         }
-        fs::write(&path, "+cpu").map_err(failed("write +cpu to"))?;
-        Ok(Controller { enabled: true })
+        fs::write(&path, format!("+{name}")).map_err(failed("enable a controller in"))?;
+        Ok(Controller { name, enabled: true })
     }
 }
 
 impl Drop for Controller {
     fn drop(&mut self) {
         if self.enabled && !is_used_by_others() {
-            let _ = fs::write(Path::new(ROOT).join(CONTROL), "-cpu");
+            let _ = fs::write(Path::new(ROOT).join(CONTROL), format!("-{}", self.name));
         }
     }
 }
@@ -95,9 +121,18 @@ fn is_used_by_others() -> bool {
     groups.map(|entry| entry.path()).any(uses)
 }
 
-/// Where the runner makes the control group of a pool or a group of that name.
-pub fn default_path(name: &str) -> PathBuf {
-    Path::new(ROOT).join(format!("{PREFIX}{name}"))
+/// Whether the runner makes the control group of a pool or a group of that name there: below the root, or in a partition.
+pub fn is_default_path(path: &Path, name: &str) -> bool {
+    let is_partition = |parent: &&Path| {
+        let own = parent.file_name().is_some_and(|own| own.to_string_lossy().starts_with(&format!("{PREFIX}{DOMAIN}")));
+        own && parent.parent() == Some(Path::new(ROOT))
+    };
+    let parent = path.parent().filter(is_partition).unwrap_or(Path::new(ROOT));
+    path == path_in(parent, name)
+}
+
+fn path_in(parent: &Path, name: &str) -> PathBuf {
+    parent.join(format!("{PREFIX}{name}"))
 }
 
 /// Whose control group it is.
@@ -107,13 +142,15 @@ pub enum Owner {
     Pool(String),
     /// A group.
     Group(String),
+    /// Tasks of SCHED_DEADLINE, named by their CPUs.
+    Domain(String),
 }
 
 impl Owner {
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
-            Owner::Pool(name) | Owner::Group(name) => name,
+            Owner::Pool(name) | Owner::Group(name) | Owner::Domain(name) => name,
         }
     }
 
@@ -122,6 +159,7 @@ impl Owner {
         match self {
             Owner::Pool(_) => &[ENTITY],
             Owner::Group(_) => &["cpu.ds.budget", "cpu.ds.priority", "cpu.ds.fifo", ENTITY],
+            Owner::Domain(_) => &[PARTITION],
         }
     }
 
@@ -130,6 +168,7 @@ impl Owner {
         match self {
             Owner::Pool(_) => GroupFault::NoPools(path),
             Owner::Group(_) => GroupFault::NoBudgets(path),
+            Owner::Domain(_) => GroupFault::NoPartition(path, format!("no {PARTITION}")),
         }
     }
 }
@@ -139,6 +178,7 @@ impl fmt::Display for Owner {
         match self {
             Owner::Pool(name) => write!(f, "pool `{name}`"),
             Owner::Group(name) => write!(f, "group `{name}`"),
+            Owner::Domain(name) => write!(f, "deadline tasks on {}", name.trim_start_matches('.')),
         }
     }
 }
@@ -160,22 +200,33 @@ enum Kind {
 impl Group {
     /// Makes the group of a pool, or takes over the one that it is to be, and tells the kernel its entity, whose table
     /// is installed. [`Controller`] must have been enabled.
-    pub fn of(pool: &Pool) -> Result<Group, NodeError> {
-        let group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref())?;
+    pub fn of(pool: &Pool, partition: Option<&Group>) -> Result<Group, NodeError> {
+        let group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref(), partition)?;
         group.write(ENTITY, &pool.name)?;
         Ok(group)
     }
 
-    /// Makes a control group, or takes over the one that is given. Nothing is told to the kernel yet.
-    pub fn open(owner: Owner, given: Option<&str>) -> Result<Group, NodeError> {
-        match given {
-            None => Group::make(owner),
-            Some(path) => Group::take_over(owner, Path::new(path)),
+    /// Makes a control group, or takes over the one that is given, which cannot be in a partition. Nothing is told to the
+    /// kernel yet.
+    pub fn open(owner: Owner, given: Option<&str>, partition: Option<&Group>) -> Result<Group, NodeError> {
+        match (given, partition) {
+            (None, None) => Group::make(owner),
+            (None, Some(partition)) => Group::make_in(&partition.path, owner),
+            (Some(path), None) => Group::take_over(owner, Path::new(path)),
+            (Some(path), Some(partition)) => {
+                let cpus = crate::sys::parse_cpu_list(&partition.read("cpuset.cpus")?).into_iter().collect();
+                Err(NodeError::Group { owner, fault: GroupFault::Apart { path: path.into(), cpus } })
+            }
         }
     }
 
-    fn make(owner: Owner) -> Result<Group, NodeError> {
-        let path = default_path(owner.name());
+    /// Makes a control group below the root.
+    pub fn make(owner: Owner) -> Result<Group, NodeError> {
+        Group::make_in(Path::new(ROOT), owner)
+    }
+
+    fn make_in(parent: &Path, owner: Owner) -> Result<Group, NodeError> {
+        let path = path_in(parent, owner.name());
         // One may be left over from a run that was killed; the lock says that nobody uses it.
         if path.is_dir() {
             remove(&path);
@@ -235,9 +286,33 @@ impl Group {
         fs::read_to_string(self.path.join(file)).map_err(self.failed("read", file))
     }
 
+    /// Has the kernel make a partition of CPUs of it, and makes a place for processes there beside the groups to come, which
+    /// have a cpu controller.
+    pub fn divide(&self, cpus: &CpuSet) -> Result<(), NodeError> {
+        let list: Vec<String> = cpus.as_slice().iter().map(u32::to_string).collect();
+        self.write("cpuset.cpus", &list.join(","))?;
+        self.write(PARTITION, "root")?;
+        let state = self.read(PARTITION)?.trim().to_owned();
+        if state != "root" {
+            return Err(self.fault(GroupFault::NoPartition(self.path.clone(), state)));
+        }
+        self.write(CONTROL, "+cpu")?;
+        let place = self.path.join(PLACE);
+        fs::create_dir(&place).map_err(NodeError::group_file(&self.owner, "make", &place))
+    }
+
+    /// The file of processes of the place that [`divide`](Group::divide) made.
+    pub fn place(&self) -> Result<File, NodeError> {
+        self.open_file(&format!("{PLACE}/cgroup.procs"))
+    }
+
     /// Its file of processes, for one that is to enter it.
     pub fn entrance(&self) -> Result<File, NodeError> {
-        let path = self.path.join("cgroup.procs");
+        self.open_file("cgroup.procs")
+    }
+
+    fn open_file(&self, file: &str) -> Result<File, NodeError> {
+        let path = self.path.join(file);
         OpenOptions::new().write(true).open(&path).map_err(NodeError::group_file(&self.owner, "open", &path))
     }
 
@@ -346,6 +421,14 @@ mod tests {
         let text = "4:cpu,cpuacct:/user\n0::/user.slice/session.scope\n";
         assert_eq!(own_group(text), Some("/sys/fs/cgroup/user.slice/session.scope".into()));
         assert_eq!(own_group("4:cpu:/\n"), None);
+    }
+
+    #[test]
+    fn groups_are_below_the_root_or_in_a_partition() {
+        let is = |path: &str| is_default_path(Path::new(path), "web");
+        assert!(is("/sys/fs/cgroup/macrotick-web") && is("/sys/fs/cgroup/macrotick-.cpus-1/macrotick-web"));
+        assert!(!is("/sys/fs/cgroup/macrotick-other") && !is("/sys/fs/cgroup/other/macrotick-web"));
+        assert!(!is("/sys/fs/cgroup/a/macrotick-.cpus-1/macrotick-web"));
     }
 
     #[test]

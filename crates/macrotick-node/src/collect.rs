@@ -10,10 +10,12 @@ use macrotick_model::{
 
 use crate::child::Child;
 use crate::clock::Discipline;
+use crate::deployment::TaskDeployment;
 use crate::dispatcher::Dispatcher;
 use crate::environment::environment;
 use crate::error::NodeError;
 use crate::groups::Groups;
+use crate::kernel::InstalledTable;
 use crate::records::{merge, Frame};
 use crate::run::{Outcome, Run};
 use crate::supervisor::{is_killed, Past};
@@ -48,15 +50,16 @@ impl Run<'_> {
         remarks.extend(self.dispatchers.iter().filter_map(Dispatcher::describe_end));
         let known = self.known_threads();
         let counters = self.end(&mut remarks)?;
-        let stopped = self.tasks.iter().zip(&counters).filter(|(_, counters)| counters.stopped);
+        let counted =
+            self.tasks.iter().zip(&counters).filter_map(|(child, counters)| Some((child, counters.as_ref()?)));
+        let stopped = counted.filter(|(_, counters)| counters.stopped);
         remarks.extend(stopped.map(|(child, counters)| describe_stop(&child.name, counters.misses_in_row)));
         let traced = self.read_trace(known, epoch, outcome.duration)?;
         if traced.dropped > 0 {
             remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
         }
-        let cycle = self.deployment.plan.cycle;
-        let frame = Frame { epoch, cycle, duration: outcome.duration, follows: clock.is_some() };
-        let tasks = self.task_observations(frame, &counters, &mut remarks);
+        let end = Ended { epoch, duration: outcome.duration, follows: clock.is_some() };
+        let tasks = self.task_observations(&end, &counters, &mut remarks);
         let backend = self.deployment.backend;
         Ok(Observation {
             version: Observation::VERSION,
@@ -90,15 +93,14 @@ impl Run<'_> {
         Ok(Some(before.in_force(after, &table.grid()?)))
     }
 
-    /// Stops what releases jobs, tells the tasks so, and ends the load and the tasks. Returns the kernel's counters, if
-    /// it has any; programs that fail at their end are remarked.
-    pub fn end(&mut self, remarks: &mut Vec<String>) -> Result<Vec<EntityCounters>, NodeError> {
+    /// Stops what releases jobs, tells the tasks so, and ends the load and the tasks. Returns the kernel's counters of each
+    /// task, if it has any; programs that fail at their end are remarked.
+    pub fn end(&mut self, remarks: &mut Vec<String>) -> Result<Vec<Option<EntityCounters>>, NodeError> {
         let table = self.table.take();
         let mut counters = Vec::new();
         if let Some(table) = &table {
             table.stop()?;
-            let each = self.tasks.iter().enumerate();
-            counters = each.map(|(task, child)| table.counters(&child.name, task)).collect::<Result<_, _>>()?;
+            counters = self.counters(table)?;
         }
         self.dispatchers.clear();
         self.tasks.iter().for_each(|child| child.block.stop());
@@ -108,6 +110,15 @@ impl Run<'_> {
         self.background.iter_mut().for_each(Child::kill);
         self.end_tasks(remarks);
         Ok(counters)
+    }
+
+    /// In the order of the tasks. A task without windows is none of the table's.
+    fn counters(&self, table: &InstalledTable) -> Result<Vec<Option<EntityCounters>>, NodeError> {
+        let each = self.tasks.iter().zip(&self.deployment.tasks).enumerate();
+        let of = |(place, (child, deployed)): (usize, (&Child, &TaskDeployment))| {
+            deployed.is_windowed().then(|| table.counters(&child.name, place)).transpose()
+        };
+        each.map(of).collect()
     }
 
     /// A remark on a task that ended before it was told to. Of a process that was still to become the task the
@@ -175,8 +186,8 @@ impl Run<'_> {
 
     fn task_observations(
         &self,
-        frame: Frame,
-        counters: &[EntityCounters],
+        end: &Ended,
+        counters: &[Option<EntityCounters>],
         remarks: &mut Vec<String>,
     ) -> Vec<TaskObservation> {
         let mut observations = Vec::new();
@@ -184,7 +195,7 @@ impl Run<'_> {
             let past = self.past(index);
             let mut records = past.map(|past| past.records.clone()).unwrap_or_default();
             records.extend(child.block.records());
-            let merged = merge(frame, &deployed.jobs, &records);
+            let merged = merge(end.frame(deployed), &deployed.jobs, &records);
             if child.block.is_full() || past.is_some_and(|past| past.is_full) {
                 let capacity = deployed.capacity;
                 remarks.push(format!("task `{}`: only the first {capacity} jobs were recorded", child.name));
@@ -194,10 +205,27 @@ impl Run<'_> {
                 remarks.push(format!("task `{}`: {strange} records do not fit the plan", child.name));
             }
             let begun_anew = past.map_or(0, Past::count);
-            let counters = counters.get(index).map(|counters| EntityCounters { begun_anew, ..*counters });
+            let counters = counters.get(index).copied().flatten();
+            let counters = counters.map(|counters| EntityCounters { begun_anew, ..counters });
             observations.push(TaskObservation { name: child.name.clone(), jobs: merged.jobs, counters });
         }
         observations
+    }
+}
+
+/// What was observed.
+struct Ended {
+    epoch: Instant,
+    duration: Duration,
+    /// Whether the table moved with its clock.
+    follows: bool,
+}
+
+impl Ended {
+    /// That of a task. One without windows keeps its period on `CLOCK_MONOTONIC`.
+    fn frame(&self, task: &TaskDeployment) -> Frame {
+        let follows = self.follows && task.is_windowed();
+        Frame { epoch: self.epoch, cycle: task.repetition, duration: self.duration, follows }
     }
 }
 

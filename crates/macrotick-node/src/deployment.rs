@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use macrotick_model::plan::PlannedJob;
-use macrotick_model::{Backend, Background, CpuSet, Duration, Load, Plan, Policy, Pool, Task, Workload};
+use macrotick_model::{Backend, Background, CpuSet, Duration, Load, Plan, Policy, Pool, Reservation, Task, Workload};
 
 use crate::abi;
 use crate::error::NodeError;
@@ -33,16 +33,25 @@ pub struct Deployment {
 pub struct TaskDeployment {
     /// The task.
     pub task: Task,
-    /// The CPUs of its windows: one, unless it migrates.
+    /// The CPUs of its windows or of its reservation: one, unless it migrates.
     pub cpus: CpuSet,
     /// Whether it is pinned to them.
     pub pinned: bool,
-    /// Its jobs in one cycle.
+    /// Its jobs, as far as they do not repeat.
     pub jobs: Vec<PlannedJob>,
+    /// After which they repeat.
+    pub repetition: Duration,
     /// How it runs.
     pub standing: Standing,
     /// How many records it gets.
     pub capacity: u32,
+}
+
+impl TaskDeployment {
+    /// Whether it has windows.
+    pub fn is_windowed(&self) -> bool {
+        self.task.supply.is_windows()
+    }
 }
 
 impl Deployment {
@@ -62,16 +71,18 @@ impl Deployment {
         }
         plan.system.background.iter().try_for_each(|background| decode_background(background, online))?;
         decode_groups(plan, options.backend)?;
+        decode_domains(plan, options.backend)?;
         plan.system.pools.iter().try_for_each(|pool| decode_pool(plan, pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let (mut tasks, mut remarks) = (Vec::new(), Vec::new());
         for (task, priority) in plan.system.tasks.iter().zip(priorities) {
             let (cpus, jobs) = decode_task(plan, task, online)?;
             remarks.extend(decode_migration(task, &cpus, options.backend)?);
-            let capacity = capacity(plan.cycle, duration, jobs.len(), options.record_limit);
+            let repetition = plan.repetition(&task.name);
+            let capacity = capacity(repetition, duration, jobs.len(), options.record_limit);
             let standing = standing(options.backend, task, priority);
             let pinned = options.backend != Backend::Deadline;
-            tasks.push(TaskDeployment { task: task.clone(), cpus, pinned, jobs, standing, capacity });
+            tasks.push(TaskDeployment { task: task.clone(), cpus, pinned, jobs, repetition, standing, capacity });
         }
         if options.backend == Backend::Deadline && online.len() > 1 {
             remarks.push("SCHED_DEADLINE cannot be pinned: tasks may run on any CPU".into());
@@ -79,9 +90,10 @@ impl Deployment {
         Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, remarks })
     }
 
-    /// What the tasks' blocks call the backend.
-    pub fn block_backend(&self) -> u32 {
+    /// What a task's block calls the backend.
+    pub fn block_backend(&self, task: &TaskDeployment) -> u32 {
         match self.backend {
+            _ if !task.is_windowed() => abi::BACKEND_SLEEP,
             Backend::Kernel => abi::BACKEND_KERNEL,
             Backend::User => abi::BACKEND_USER,
             Backend::Fifo | Backend::Deadline | Backend::Other => abi::BACKEND_SLEEP,
@@ -105,9 +117,30 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<
     Ok((cpus, jobs))
 }
 
+/// Reservations are beside windows where the kernel keeps windows; a dispatcher would come after them. Nothing may have CPUs
+/// on both sides of a domain.
+fn decode_domains(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
+    match (plan.system.reserved().next(), backend) {
+        (Some((task, _)), Backend::User) => {
+            return Err(NodeError::SupplyBackend { task: task.name.clone(), backend });
+        }
+        (Some(_), Backend::Kernel) => {}
+        _ => return Ok(()),
+    }
+    let domains = plan.system.domains();
+    let tasks = plan.system.windowed().map(|task| (&task.name, plan.cpus(&task.name)));
+    let groups = plan.system.groups.iter().map(|group| (&group.name, group.cpus.iter().copied().collect::<CpuSet>()));
+    for (name, cpus) in tasks.chain(groups) {
+        if let Some(domain) = domains.iter().find(|domain| cpus.straddles(domain)) {
+            return Err(NodeError::Straddles { name: name.clone(), cpus, domain: domain.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Who can serve a task on several CPUs. Under the stock policies it runs on any of them: the remark that says so.
 fn decode_migration(task: &Task, cpus: &CpuSet, backend: Backend) -> Result<Option<String>, NodeError> {
-    if !cpus.is_several() {
+    if !cpus.is_several() || !task.supply.is_windows() {
         return Ok(None);
     }
     match backend {
@@ -120,7 +153,8 @@ fn decode_migration(task: &Task, cpus: &CpuSet, backend: Backend) -> Result<Opti
 /// The CPUs of all windows of a task or pool: none, one, or several if it may migrate.
 fn cpus_of(plan: &Plan, name: &str, migrate: bool, online: &[u32]) -> Result<CpuSet, NodeError> {
     let cpus = plan.cpus(name);
-    if cpus.is_several() && !migrate {
+    let global = plan.system.task(name).is_some_and(|task| !task.supply.is_windows());
+    if cpus.is_several() && !migrate && !global {
         return Err(NodeError::Migrates(name.into()));
     }
     match cpus.as_slice().iter().find(|cpu| !online.contains(cpu)) {
@@ -206,21 +240,23 @@ pub const SERVED: Standing = Standing::Fifo(97);
 pub const NOT_SERVED: Standing = Standing::Idle;
 
 fn standing(backend: Backend, task: &Task, priority: u8) -> Standing {
+    match (backend, task.reservation()) {
+        (Backend::Kernel | Backend::Deadline, Some(reservation)) => reserved(reservation.runtime, task),
+        (backend, _) => without_reservation(backend, task, priority),
+    }
+}
+
+fn without_reservation(backend: Backend, task: &Task, priority: u8) -> Standing {
     match backend {
         // It enters the class with its first wait.
         Backend::Kernel | Backend::Other => Standing::Other(0),
         Backend::User => SERVED,
         Backend::Fifo => Standing::Fifo(priority),
-        Backend::Deadline => deadline_standing(task),
+        Backend::Deadline => reserved(Reservation::default_runtime(task.wcet, task.deadline), task),
     }
 }
 
-/// A reservation with some more than the WCET, because the wait call and the switch are charged to it too, and a
-/// budget that is used up to the last nanosecond throttles the task until its next period. The kernel takes no
-/// runtime below 1024 ns.
-fn deadline_standing(task: &Task) -> Standing {
-    let margin = Duration::from_nanos(task.wcet.as_nanos() / 50) + Duration::from_micros(10);
-    let runtime = (task.wcet + margin).max(Duration::from_nanos(1024)).min(task.deadline);
+fn reserved(runtime: Duration, task: &Task) -> Standing {
     Standing::Deadline { runtime, deadline: task.deadline, period: task.period }
 }
 
@@ -320,12 +356,44 @@ pub(crate) mod tests {
 
     #[test]
     fn reservations_have_a_margin_within_the_deadline() {
-        let standing = |task: &Task| deadline_standing(task);
+        let standing = |task: &Task| standing(Backend::Deadline, task, 1);
         let mut tight = task("a", Duration::from_millis(1), None);
         let (deadline, period) = (Duration::from_millis(1), Duration::from_millis(1));
         assert_eq!(standing(&tight), Standing::Deadline { runtime: us(112), deadline, period });
         tight.deadline = us(105);
         assert_eq!(standing(&tight), Standing::Deadline { runtime: us(105), deadline: us(105), period });
+    }
+
+    #[test]
+    fn a_reservation_stands_beside_windows() {
+        let (ms, one) = (Duration::from_millis, |cpu| CpuSet::from_iter([cpu]));
+        let supply = |cpus| macrotick_model::Supply::Deadline(Reservation { runtime: us(150), cpus });
+        let reserved = Task { supply: supply(one(1)), deadline: ms(2), ..task("d", ms(3), Some(7)) };
+        let mut plan = plan(vec![task("w", ms(1), None), reserved], vec![window("w", 0, 200, true, true)]);
+        let under = |plan: &Plan, backend| Deployment::decode(plan, &RunOptions::new(backend), &[0, 1]);
+        let kernel = under(&plan, Backend::Kernel).unwrap();
+        let deployed = &kernel.tasks[1];
+        let standing = Standing::Deadline { runtime: us(150), deadline: ms(2), period: ms(3) };
+        assert_eq!((deployed.standing, deployed.pinned, &deployed.cpus), (standing, true, &one(1)));
+        assert_eq!((deployed.repetition, kernel.block_backend(deployed)), (ms(3), abi::BACKEND_SLEEP));
+        assert_eq!(kernel.block_backend(&kernel.tasks[0]), abi::BACKEND_KERNEL);
+        // Of 10 ms three whole periods, and two more.
+        assert_eq!(deployed.capacity, 5);
+        assert_eq!(under(&plan, Backend::Deadline).unwrap().tasks[1].standing, standing);
+        assert_eq!(under(&plan, Backend::Fifo).unwrap().tasks[1].standing, Standing::Fifo(7));
+        let refused = |plan: &Plan, backend| under(plan, backend).map(drop).unwrap_err().to_string();
+        assert!(refused(&plan, Backend::User).starts_with("task `d` has `supply: deadline`, which needs the backend"));
+
+        plan.system.tasks[1].supply = supply(one(7));
+        assert_eq!(refused(&plan, Backend::Kernel), "`d` is for CPU 7, which is not online");
+        plan.system.tasks[1].supply = supply(one(1));
+        plan.system.tasks[0].migrate = true;
+        plan.tables.push(CpuTable { cpu: 1, windows: vec![window("w", 500, 100, false, false)] });
+        let fault =
+            "`w` has the CPUs 0, 1, and tasks of SCHED_DEADLINE have CPU 1 to themselves: threads do not move between \
+                     them";
+        assert_eq!(refused(&plan, Backend::Kernel), fault);
+        assert!(under(&plan, Backend::Other).is_ok());
     }
 
     #[test]

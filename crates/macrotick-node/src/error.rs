@@ -164,6 +164,29 @@ pub enum NodeError {
         /// The backend that was asked for.
         backend: Backend,
     },
+    /// A backend under which a reservation would come before windows.
+    #[error(
+        "task `{task}` has `supply: deadline`, which needs the backend `kernel`: under `{backend}` SCHED_DEADLINE would come before the \
+         windows (`fifo`, `deadline` and `other` run it like the other tasks)"
+    )]
+    SupplyBackend {
+        /// The task.
+        task: String,
+        /// The backend that was asked for.
+        backend: Backend,
+    },
+    /// CPUs on both sides of a domain.
+    #[error(
+        "`{name}` has the CPUs {cpus}, and tasks of SCHED_DEADLINE have CPU {domain} to themselves: threads do not move between them"
+    )]
+    Straddles {
+        /// The task or group.
+        name: String,
+        /// Its CPUs.
+        cpus: CpuSet,
+        /// Those of the deadline tasks.
+        domain: CpuSet,
+    },
     /// A load that only its group's budget bounds.
     #[error(
         "group `{group}` needs the backend `kernel`: under {backend} nothing would bound its load `{load}`, which has SCHED_FIFO"
@@ -319,8 +342,12 @@ impl NodeError {
 
 fn policy_hint(standing: &Standing, source: &io::Error) -> &'static str {
     match (standing, source.raw_os_error()) {
-        (Standing::Deadline { .. }, Some(libc::EBUSY)) => ": the deadline tasks together exceed what the kernel admits",
-        (Standing::Deadline { .. }, Some(libc::EPERM)) => ": it needs root and the affinity of all CPUs",
+        (Standing::Deadline { .. }, Some(libc::EBUSY)) => {
+            ": the deadline tasks together exceed what the kernel admits beside windows and budgets"
+        }
+        (Standing::Deadline { .. }, Some(libc::EPERM)) => {
+            ": it needs root and the affinity of all CPUs of its root domain"
+        }
         (Standing::Deadline { .. }, Some(libc::EINVAL)) => ": runtime, deadline or period are out of its range",
         (_, Some(libc::EPERM)) => ": it needs CAP_SYS_NICE",
         _ => "",

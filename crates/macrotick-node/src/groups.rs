@@ -6,6 +6,7 @@ use std::io;
 use macrotick_model::{Duration, GroupObservation, System};
 
 use crate::cgroup::{Controller, Group, Owner, ENTITY};
+use crate::domains::Domains;
 use crate::error::NodeError;
 
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
@@ -19,11 +20,13 @@ pub struct Groups {
 
 impl Groups {
     /// Gives all groups their budgets; a table that there is, is installed. `None`: the system has no group.
-    pub fn prepare(system: &System) -> Result<Option<Groups>, NodeError> {
+    pub fn prepare(system: &System, domains: Option<&Domains>) -> Result<Option<Groups>, NodeError> {
         let Some(first) = system.groups.first() else { return Ok(None) };
-        let controller = Controller::enable(&Owner::Group(first.name.clone()))?;
-        let open =
-            |group: &macrotick_model::Group| Group::open(Owner::Group(group.name.clone()), group.cgroup.as_deref());
+        let controller = Controller::enable(&Owner::Group(first.name.clone()), Controller::CPU)?;
+        let open = |group: &macrotick_model::Group| {
+            let partition = domains.and_then(|domains| domains.of(&group.cpus.iter().copied().collect()));
+            Group::open(Owner::Group(group.name.clone()), group.cgroup.as_deref(), partition)
+        };
         let groups = system.groups.iter().map(open).collect::<Result<Vec<Group>, NodeError>>()?;
         set_period(system.server_period)?;
         for (group, wanted) in groups.iter().zip(&system.groups) {

@@ -167,7 +167,7 @@ impl Refusal {
     }
 }
 
-/// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks,
+/// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks with windows,
 /// then of the pools.
 struct Table {
     names: Vec<String>,
@@ -177,9 +177,9 @@ struct Table {
 
 impl Table {
     fn new(plan: &Plan) -> Table {
-        let (tasks, pools) = (&plan.system.tasks, &plan.system.pools);
+        let (tasks, pools) = (plan.system.windowed(), &plan.system.pools);
         let names: Vec<String> =
-            tasks.iter().map(|task| &task.name).chain(pools.iter().map(|pool| &pool.name)).cloned().collect();
+            tasks.clone().map(|task| &task.name).chain(pools.iter().map(|pool| &pool.name)).cloned().collect();
         let flag = |set: bool, flag: u32| if set { flag } else { 0 };
         let mut windows = Vec::new();
         for table in &plan.tables {
@@ -194,11 +194,8 @@ impl Table {
         }
         windows.extend(sync_windows(plan));
         windows.sort_by_key(|window| (window.cpu, window.offset_ns));
-        let entities = tasks
-            .iter()
-            .map(|task| entity(task, &plan.cpus(&task.name)))
-            .chain(pools.iter().map(entity_of_pool))
-            .collect();
+        let entities =
+            tasks.map(|task| entity(task, &plan.cpus(&task.name))).chain(pools.iter().map(entity_of_pool)).collect();
         Table { names, entities, windows }
     }
 
@@ -436,6 +433,16 @@ mod tests {
         let expected = uapi::Window { offset_ns: 100_000, length_ns: 50_000, cpu: 0, entity: 0, flags: 3, bound_ns: 0 };
         assert_eq!(table.windows[1], expected);
         assert_eq!((table.windows[0].entity, table.windows[0].flags), (1, uapi::ACTIVATE));
+    }
+
+    #[test]
+    fn a_reservation_is_no_part_of_the_table() {
+        let ms = Duration::from_millis;
+        let reservation = macrotick_model::Reservation { runtime: ms(1), cpus: CpuSet::from_iter([0]) };
+        let reserved = Task { supply: macrotick_model::Supply::Deadline(reservation), ..task("d", ms(7), None) };
+        let tasks = vec![reserved, task("a", ms(1), None)];
+        let table = Table::new(&plan(tasks, vec![window("a", 0, 100, true, true)]));
+        assert_eq!((table.names, table.entities.len(), table.windows[0].entity), (vec!["a".into()], 1, 0));
     }
 
     #[test]

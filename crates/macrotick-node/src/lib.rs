@@ -12,6 +12,7 @@
 //! | `lock`, `signals`, `calibration` | the runner's own preparation |
 //! | `kernel` | the backend `kernel`: the table and the threads in `/dev/macrotick` |
 //! | `cgroup`, `kernel_threads`, `pools` | the control groups of pools, and the kernel threads in them |
+//! | `domains` | the partitions of tasks of SCHED_DEADLINE |
 //! | `network` | network namespaces |
 //! | `block`, `child` | processes and the memory they share with the runner |
 //! | [`task`], [`background`], `flood` | what those processes do |
@@ -33,6 +34,7 @@ mod clock;
 mod collect;
 mod deployment;
 mod dispatcher;
+mod domains;
 mod environment;
 mod error;
 mod flood;
@@ -65,7 +67,7 @@ pub use live::{
 };
 pub use network::NetworkFault;
 pub use options::{Output, Progress, RunOptions};
-pub use present::{deployed_groups, present, Present, PresentGroup, PresentTable};
+pub use present::{deployed_parts, present, Present, PresentGroup, PresentTable};
 pub use run::run;
 pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
 pub use sys::Standing;

@@ -7,6 +7,7 @@ use std::fs::File;
 use macrotick_model::{CpuTable, Plan, Pool, PoolObservation, System};
 
 use crate::cgroup::{Controller, Group, Owner};
+use crate::domains::Domains;
 use crate::error::NodeError;
 use crate::kernel::InstalledTable;
 use crate::kernel_threads;
@@ -25,10 +26,10 @@ pub struct Pools {
 
 impl Pools {
     /// Makes the groups; their table is installed. `None`: the system has no pool.
-    pub fn prepare(system: &System) -> Result<Option<Pools>, NodeError> {
-        let Some(first) = system.pools.first() else { return Ok(None) };
-        let controller = Controller::enable(&Owner::Pool(first.name.clone()))?;
-        let groups = system.pools.iter().map(Group::of).collect::<Result<_, _>>()?;
+    pub fn prepare(plan: &Plan, domains: Option<&Domains>) -> Result<Option<Pools>, NodeError> {
+        let Some(first) = plan.system.pools.first() else { return Ok(None) };
+        let controller = Controller::enable(&Owner::Pool(first.name.clone()), Controller::CPU)?;
+        let groups = plan.system.pools.iter().map(|pool| make(plan, pool, domains)).collect::<Result<_, _>>()?;
         Ok(Some(Pools {
             groups,
             before: Vec::new(),
@@ -38,9 +39,14 @@ impl Pools {
         }))
     }
 
-    /// Makes the groups of more pools: of all of them, or of none.
-    pub fn extend<'a>(&mut self, pools: impl Iterator<Item = &'a Pool>) -> Result<(), NodeError> {
-        let more: Vec<Group> = pools.map(Group::of).collect::<Result<_, _>>()?;
+    /// Makes the groups of more pools of a plan: of all of them, or of none.
+    pub fn extend<'a>(
+        &mut self,
+        plan: &Plan,
+        pools: impl Iterator<Item = &'a Pool>,
+        domains: Option<&Domains>,
+    ) -> Result<(), NodeError> {
+        let more: Vec<Group> = pools.map(|pool| make(plan, pool, domains)).collect::<Result<_, _>>()?;
         self.groups.extend(more);
         Ok(())
     }
@@ -116,7 +122,7 @@ impl Pools {
         let each = system.pools.iter().zip(&self.groups).enumerate();
         each.map(|(index, (pool, group))| {
             // The pool's entity comes after those of the tasks.
-            let stats = table.stats(&pool.name, system.tasks.len() + index)?;
+            let stats = table.stats(&pool.name, system.windowed().count() + index)?;
             Ok(PoolObservation {
                 name: pool.name.clone(),
                 runtime_ns: stats.runtime_ns,
@@ -128,6 +134,10 @@ impl Pools {
         })
         .collect()
     }
+}
+
+fn make(plan: &Plan, pool: &Pool, domains: Option<&Domains>) -> Result<Group, NodeError> {
+    Group::of(pool, domains.and_then(|domains| domains.of(&plan.cpus(&pool.name))))
 }
 
 /// The deployment has found it for every pool.

@@ -7,11 +7,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{CpuTable, Duration, Group, Window};
+use macrotick_model::{CpuTable, Duration, Group, Task, Window};
 use macrotick_uapi as uapi;
 use serde::Serialize;
 
-use crate::cgroup::{default_path, ROOT};
+use crate::cgroup::{is_default_path, ROOT};
 use crate::error::NodeError;
 use crate::groups;
 use crate::live::directory;
@@ -87,9 +87,9 @@ pub fn present() -> Result<Present, NodeError> {
     })
 }
 
-/// The groups of the deployment that runs, as its plan has them.
-pub fn deployed_groups() -> Vec<Group> {
-    deployed().map_or(Vec::new(), |deployed| deployed.groups)
+/// The groups of the deployment that runs, as its plan has them, and its tasks of SCHED_DEADLINE.
+pub fn deployed_parts() -> (Vec<Group>, Vec<Task>) {
+    deployed().map_or_else(Default::default, |deployed| (deployed.groups, deployed.reserved))
 }
 
 /// A deployment whose supervisor is alive.
@@ -167,7 +167,7 @@ fn read_group(path: &Path, online: &[u32], declared: &[Group]) -> io::Result<Opt
     }
     let Some(priority) = read("cpu.ds.priority")? else { return Ok(None) };
     let priority = priority.trim().parse().map_err(|_| odd("cpu.ds.priority", &priority))?;
-    let declared = declared.iter().find(|group| directory_of(group) == path).cloned();
+    let declared = declared.iter().find(|group| is_directory_of(path, group)).cloned();
     let name = declared.as_ref().map_or_else(|| name_of(path), |group| group.name.clone());
     Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, declared }))
 }
@@ -188,11 +188,11 @@ fn parse_budgets(text: &str, online: &[u32]) -> Option<Vec<(u32, Duration)>> {
     Some(budgets)
 }
 
-/// Where a deployment has a group.
-fn directory_of(group: &Group) -> PathBuf {
+/// Whether a deployment has a group there.
+fn is_directory_of(path: &Path, group: &Group) -> bool {
     match &group.cgroup {
-        Some(path) => Path::new(path).canonicalize().unwrap_or_else(|_| path.into()),
-        None => default_path(&group.name),
+        Some(given) => Path::new(given).canonicalize().unwrap_or_else(|_| given.into()) == path,
+        None => is_default_path(path, &group.name),
     }
 }
 

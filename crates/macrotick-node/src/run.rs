@@ -28,6 +28,7 @@ use crate::child::{await_phase, Child, Launch, SELF};
 use crate::clock::{self, Discipline};
 use crate::deployment::{background_standing, Deployment, TaskDeployment};
 use crate::dispatcher::Dispatcher;
+use crate::domains::Domains;
 use crate::error::NodeError;
 use crate::groups::Groups;
 use crate::kernel::InstalledTable;
@@ -117,6 +118,8 @@ pub struct Run<'a> {
     pub pools: Option<Pools>,
     /// Under the backend `kernel`, if the system has any. After what runs in them.
     pub groups: Option<Groups>,
+    /// Under the backend `kernel`, if tasks of SCHED_DEADLINE need any. After what runs in them.
+    pub domains: Option<Domains>,
     /// If the system has namespaces. After what runs in them.
     pub network: Option<Network>,
     /// Under the backend `kernel`, if the system has one.
@@ -152,6 +155,7 @@ impl<'a> Run<'a> {
             table: None,
             pools: None,
             groups: None,
+            domains: None,
             network,
             lead: None,
             discipline: None,
@@ -175,14 +179,16 @@ impl<'a> Run<'a> {
 
     fn install_table(&mut self) -> Result<(), NodeError> {
         let plan = &self.deployment.plan;
+        let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+        self.domains = Domains::prepare(&plan.system, &online)?;
         self.lead = lead::choose(plan)?;
         let lead = self.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
         self.table = Some(InstalledTable::install(plan, lead)?);
         if plan.system.sync.is_some() {
             self.discipline = Some(Discipline::read().map_err(NodeError::system("reading the state of the clock"))?);
         }
-        self.pools = Pools::prepare(&plan.system)?;
-        self.groups = Groups::prepare(&plan.system)?;
+        self.pools = Pools::prepare(plan, self.domains.as_ref())?;
+        self.groups = Groups::prepare(&plan.system, self.domains.as_ref())?;
         Ok(())
     }
 
@@ -203,8 +209,8 @@ impl<'a> Run<'a> {
         let task = &deployed.task;
         let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
         let block = new_block(&BlockSpec {
-            backend: deployment.block_backend(),
-            cycle: deployment.plan.cycle,
+            backend: deployment.block_backend(deployed),
+            cycle: deployed.repetition,
             offsets: &offsets,
             capacity,
         })?;
@@ -220,9 +226,10 @@ impl<'a> Run<'a> {
             Workload::Program(command) => command.clone(),
             _ => builtin(task::VERB, &spec)?,
         };
+        let group = self.partition(&deployed.cpus)?;
         let namespace = self.namespace(task.namespace.as_deref());
         let output = self.options.output;
-        Child::spawn(Launch { name: &task.name, command: &command, block, group: None, namespace, output })
+        Child::spawn(Launch { name: &task.name, command: &command, block, group, namespace, output })
     }
 
     fn spawn_background(&mut self) -> Result<(), NodeError> {
@@ -256,12 +263,18 @@ impl<'a> Run<'a> {
         self.network.as_ref().zip(name).and_then(|(network, name)| network.entrance(name))
     }
 
-    /// Where a background load enters its pool or group, if it is to be in one and there are any under this backend.
+    /// Where a process that is to run on these CPUs enters their partition, if they are one.
+    fn partition(&self, cpus: &CpuSet) -> Result<Option<File>, NodeError> {
+        self.domains.as_ref().map_or(Ok(None), |domains| domains.entrance(cpus))
+    }
+
+    /// Where a background load enters its pool or group, if it is to be in one and there are any under this backend; or else
+    /// the partition of its CPU.
     fn entrance(&self, load: &Background) -> Result<Option<File>, NodeError> {
         match (&self.pools, &load.pool, &self.groups, &load.group) {
             (Some(pools), Some(pool), ..) => pools.entrance(pool),
             (.., Some(groups), Some(group)) => groups.entrance(group),
-            _ => Ok(None),
+            _ => self.partition(&CpuSet::from_iter(load.cpu)),
         }
     }
 
@@ -274,7 +287,8 @@ impl<'a> Run<'a> {
         };
         self.place_tasks()?;
         if let Some(table) = &self.table {
-            self.tasks.iter().try_for_each(|child| bind(table, child, self.options.ready_limit))?;
+            let each = self.tasks.iter().zip(&self.deployment.tasks).filter(|(_, deployed)| deployed.is_windowed());
+            each.map(|(child, _)| child).try_for_each(|child| bind(table, child, self.options.ready_limit))?;
             if let Some(pools) = &mut self.pools {
                 pools.bind_kernel_threads(&self.deployment.plan, table, &|_| true)?;
             }

@@ -311,6 +311,7 @@ mod tests {
             system: "s".into(),
             entities: Vec::new(),
             groups: Vec::new(),
+            reserved: Vec::new(),
             changes: 0,
             coming: None,
             remarks: Vec::new(),

@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn where_the_emptiest_leaves_no_room_they_are_packed() {
-        // CPU 0 has room for 80.5 %, CPU 1 for 90 %: worst fit puts 50 and 30 on CPU 1, and the last 30 fits nowhere.
-        let thirties: String = ["b", "c", "d", "e"].map(|name| task(name, 30, "")).concat();
-        let tasks = task("a", 50, "") + &thirties;
+        // CPU 0 has room for 80.5 %, CPU 1 for 90 %: worst fit puts 50 and 29 on CPU 1, and the last 29 fits nowhere.
+        let others: String = ["b", "c", "d", "e"].map(|name| task(name, 29, "")).concat();
+        let tasks = task("a", 50, "") + &others;
         assert_eq!(cpus_of(&tasks, "").unwrap(), ["a 0", "b 0", "c 1", "d 1", "e 1"]);
         let error = cpus_of(&(tasks + &task("f", 9, "")), "").unwrap_err().to_string();
         assert!(error.starts_with("task `f` needs 9 % of a CPU for SCHED_DEADLINE"), "{error}");

@@ -7,9 +7,9 @@ use macrotick_model::{Duration, Job, Plan, TaskObservation};
 pub struct Outcome {
     /// Number of the activation since the epoch.
     pub job: u64,
-    /// The nominal instant in the table.
+    /// The nominal instant: in the table, or the release of a job without windows.
     pub nominal: Duration,
-    /// The end of the job's DEADLINE window.
+    /// The end of the job's DEADLINE window, or its deadline where it has no windows.
     pub deadline: Duration,
     /// The first instruction; `None`: it never ran.
     pub start: Option<Duration>,
@@ -59,7 +59,8 @@ pub(crate) struct Outcomes {
 pub(crate) fn join(plan: &Plan, task: &str, records: Option<&TaskObservation>, duration: Duration) -> Outcomes {
     let planned = plan.jobs(task);
     let mut outcomes = Outcomes::default();
-    if planned.is_empty() || plan.cycle <= Duration::ZERO {
+    let repetition = plan.repetition(task);
+    if planned.is_empty() || repetition <= Duration::ZERO {
         return outcomes;
     }
     let mut recorded: Vec<&Job> = records.iter().flat_map(|task| &task.jobs).collect();
@@ -70,7 +71,7 @@ pub(crate) fn join(plan: &Plan, task: &str, records: Option<&TaskObservation>, d
     let mut recorded = recorded.into_iter().peekable();
     for job in 0u64.. {
         let entry = &planned[(job % planned.len() as u64) as usize];
-        let shift = plan.cycle * (job / planned.len() as u64) as i64;
+        let shift = repetition * (job / planned.len() as u64) as i64;
         let (nominal, deadline) = (entry.nominal + shift, entry.deadline + shift);
         if deadline > duration {
             outcomes.horizon = Some(nominal);

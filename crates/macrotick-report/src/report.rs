@@ -85,13 +85,16 @@ pub struct Verdict {
 pub struct TaskReport {
     /// The task's name.
     pub name: String,
-    /// The CPUs of its windows, or the one asked for without windows: one, unless it migrates.
+    /// The CPUs of its windows or of its reservation, or the one asked for without either: one, unless it migrates.
     #[serde(rename = "cpu")]
     pub cpus: CpuSet,
     /// The period, in nanoseconds.
     pub period_ns: i64,
     /// The worst-case execution time that was planned for, in nanoseconds.
     pub wcet_ns: i64,
+    /// The runtime of its reservation of SCHED_DEADLINE, in nanoseconds; `None`: it has windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_ns: Option<i64>,
     /// The shortest time from a job's nominal instant to its deadline in the table, in nanoseconds.
     pub deadline_ns: Option<i64>,
     /// Jobs whose deadline lay within the run.
@@ -241,6 +244,7 @@ fn task_report(
         cpus: cpus.unwrap_or_else(|| CpuSet::from_iter(task.cpu)),
         period_ns: task.period.as_nanos(),
         wcet_ns: task.wcet.as_nanos(),
+        runtime_ns: task.reservation().map(|reservation| reservation.runtime.as_nanos()),
         deadline_ns: plan.jobs(&task.name).iter().map(|job| (job.deadline - job.nominal).as_nanos()).min(),
         activations: jobs.len() as u64,
         completed: count(|job| job.end.is_some()),

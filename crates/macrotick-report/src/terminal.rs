@@ -104,6 +104,10 @@ fn task_table(report: &Report) -> Table {
     if counters {
         head.insert(8, "kernel's misses");
     }
+    let reserved = report.tasks.iter().any(|task| task.runtime_ns.is_some());
+    if reserved {
+        head.insert(4, "runtime [us]");
+    }
     let mut table = Table::new(1, &head);
     for task in &report.tasks {
         let verdict = match (task.activations, task.misses) {
@@ -124,6 +128,9 @@ fn task_table(report: &Report) -> Table {
         ];
         if counters {
             row.insert(8, task.counters.map_or("-".into(), |counters| bad_if_any(counters.misses)));
+        }
+        if reserved {
+            row.insert(4, task.runtime_ns.map_or("-".into(), |runtime| words::us(runtime).into()));
         }
         table.rows.push(row);
     }

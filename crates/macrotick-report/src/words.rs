@@ -213,6 +213,15 @@ fn group_caveat(observation: &Observation) -> Option<String> {
         .then(|| "Only the kernel class serves groups: here their load ran without a budget.".into())
 }
 
+/// What must be said of tasks without windows.
+fn supply_caveat(observation: &Observation) -> Option<String> {
+    let asked = observation.plan.system.reserved().next().is_some();
+    match observation.backend {
+        Backend::Kernel | Backend::Deadline => None,
+        other => asked.then(|| format!("Under `{other}` the tasks with `supply: deadline` had no reservations.")),
+    }
+}
+
 /// What the numbers of a run do not show.
 pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     let mut caveats = Vec::new();
@@ -248,6 +257,7 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     caveats.extend(miss_caveat(observation));
     caveats.extend(pool_caveat(observation));
     caveats.extend(group_caveat(observation));
+    caveats.extend(supply_caveat(observation));
     caveats.push("A measurement shows what happened in this run; it is no bound on what can happen.".into());
     caveats
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use macrotick_model::{CpuSet, Group, Plan, System};
+use macrotick_model::{CpuSet, Group, Plan, Supply, System, Task};
 use macrotick_plan::Solver;
 
 use crate::error::CliError;
@@ -31,13 +31,19 @@ fn assigned(path: &Path, plan: Plan) -> Result<Plan, CliError> {
 
 /// The same for a change of what runs. Running tasks and pools keep their CPUs, so the solver leaves them there if it can;
 /// one with several CPUs is split anew. Running groups keep what their description leaves open: budgets do not change with
-/// the windows, and whether they still do the judge says.
-pub fn plan_beside(path: &Path, running: &[(String, CpuSet)], groups: &[Group]) -> Result<Plan, CliError> {
+/// the windows, and whether they still do the judge says. So do tasks of SCHED_DEADLINE.
+pub fn plan_beside(
+    path: &Path,
+    running: &[(String, CpuSet)],
+    groups: &[Group],
+    reserved: &[Task],
+) -> Result<Plan, CliError> {
     if running.is_empty() || path.extension().is_some_and(|extension| extension == "json") {
         return plan_from(path);
     }
     let mut system = System::load(path)?;
     keep_groups(&mut system, groups);
+    keep_reservations(&mut system, reserved);
     let solver = Solver::default_for(&system);
     let kept = macrotick_plan::plan(&keep_cpus(system.clone(), running), solver);
     assigned(path, kept.or_else(|_| macrotick_plan::plan(&system, solver))?)
@@ -50,7 +56,7 @@ fn keep_cpus(mut system: System, running: &[(String, CpuSet)]) -> System {
         let (_, found) = running.iter().find(|(other, _)| other == name)?;
         found.first().filter(|cpu| !found.is_several() && cpus.contains(cpu))
     };
-    for task in &mut system.tasks {
+    for task in system.tasks.iter_mut().filter(|task| task.supply.is_windows()) {
         task.cpu = task.cpu.or_else(|| found(&task.name));
         task.migrate &= task.cpu.is_none();
     }
@@ -69,6 +75,20 @@ fn keep_groups(system: &mut System, running: &[Group]) {
         for task in &mut group.tasks {
             let found = found.tasks.iter().find(|other| other.name == task.name);
             task.priority = task.priority.or_else(|| found?.priority);
+        }
+    }
+}
+
+/// Gives tasks of SCHED_DEADLINE that run the CPUs that their description leaves to the solver.
+fn keep_reservations(system: &mut System, running: &[Task]) {
+    let cpus = system.cpus.clone();
+    for task in &mut system.tasks {
+        let found = running.iter().find(|other| other.name == task.name).and_then(Task::reservation);
+        let found = found.filter(|found| found.cpus.as_slice().iter().all(|cpu| cpus.contains(cpu)));
+        if let (Supply::Deadline(reservation), Some(found)) = (&mut task.supply, found) {
+            if reservation.cpus.is_empty() {
+                reservation.cpus = found.cpus.clone();
+            }
         }
     }
 }

@@ -272,6 +272,95 @@ fn a_group_has_windows_and_a_budget() {
     assert!(had.usage_ns > 20_000_000 && windows.runtime_ns > 30_000_000, "{had:?} {windows:?}");
 }
 
+/// Beside windows, a greedy group and hogs, also one under SCHED_FIFO, which makes them miss without reservations.
+#[test]
+#[ignore = "needs the lab"]
+fn deadline_tasks_run_beside_windows_and_groups() {
+    let (code, bytes) = run("examples/deadline", Backend::Kernel, "1s", &folder("deadline"));
+    let kernel = report(&bytes);
+    assert_eq!((code, misses(&kernel)), (0, 0), "{:?}", kernel.verdict);
+    let task = |name: &str| kernel.task(name).unwrap();
+    assert_eq!(["control", "camera", "logger"].map(|name| task(name).activations), [100, 30, 21]);
+    let (camera, logger) = (task("camera"), task("logger"));
+    assert_eq!((camera.runtime_ns, logger.runtime_ns), (Some(6_130_000), Some(6_000_000)));
+    assert!(camera.counters.is_none() && task("control").counters.is_some());
+    assert_eq!((logger.deadline_ns, logger.cpus.as_slice()), (Some(30_000_000), &[0][..]));
+    let guests = kernel.groups[0].had.unwrap();
+    assert!(guests.exhaustions >= 390 && (990..=1030).contains(&guests.permille_of_budget), "{guests:?}");
+    assert!(macrotick_report::terminal(&kernel, false, 200).contains("runtime [us]"));
+
+    let (code, bytes) = run("examples/deadline", Backend::Deadline, "1s", &folder("deadline-all"));
+    assert_eq!((code, misses(&report(&bytes))), (0, 0));
+    let description = repository().join("examples/deadline.yaml");
+    let text = std::fs::read_to_string(description).unwrap().replace("fifo: 80", "nice: 0");
+    let (code, bytes) =
+        run_file(&describe(&folder("deadline-other"), &text), Backend::Other, "1s", &folder("deadline-other-run"));
+    let other = report(&bytes);
+    assert!(code == 1 && other.task("logger").unwrap().misses > 10, "{:?}", other.verdict);
+    assert!(other.caveats.iter().any(|caveat| caveat.contains("had no reservations")), "{:?}", other.caveats);
+}
+
+/// A CPU of its own for them, with all else that is to run there; and two of three CPUs for those that migrate.
+#[test]
+#[ignore = "needs the lab"]
+fn deadline_tasks_have_partitions_where_they_need_them() {
+    let own = "system: own\ncpus: [0, 1]\ntasks:\n\
+               \x20 - {name: left, period: 20ms, wcet: 2ms, cpu: 0, workload: {spin: 200us}}\n\
+               \x20 - {name: right, period: 20ms, wcet: 2ms, cpu: 1, workload: {spin: 200us}}\n\
+               \x20 - {name: own, period: 33ms, wcet: 8ms, supply: deadline, cpu: 1, workload: {spin: 2ms}}\n\
+               pools:\n  - {name: pool, period: 20ms, budget: 2ms, cpu: 1}\n\
+               groups:\n  - {name: guests, priority: 1, budget: 250us, cpus: [1], fifo: true}\n\
+               background:\n  - {name: greedy, load: hog, group: guests, fifo: 9}\n\
+               \x20 - {name: pooled, load: hog, pool: pool}\n\
+               \x20 - {name: beside, load: {periodic: {period: 20ms, run: 1ms}}, cpu: 1, fifo: 50}\n";
+    let folder = folder("partition");
+    let (code, bytes) = run_file(&describe(&folder, own), Backend::Kernel, "500ms", &folder.join("own"));
+    let report_of_own = report(&bytes);
+    assert_eq!((code, misses(&report_of_own)), (0, 0), "{:?}", report_of_own.verdict);
+    assert_eq!(report_of_own.task("own").unwrap().activations, 15);
+    assert!(report_of_own.groups[0].had.unwrap().exhaustions > 150, "{:?}", report_of_own.groups);
+    assert!(report_of_own.remarks.is_empty(), "{:?}", report_of_own.remarks);
+
+    let global = "system: global\ncpus: [0, 1, 2]\ntasks:\n\
+                  \x20 - {name: control, period: 20ms, wcet: 2ms, cpu: 0, workload: {spin: 200us}}\n\
+                  \x20 - {name: one, period: 30ms, wcet: 9ms, supply: deadline, cpus: [1, 2], workload: {spin: 2ms}}\n\
+                  \x20 - {name: two, period: 40ms, wcet: 9ms, supply: deadline, cpus: [1, 2], workload: {spin: 2ms}}\n\
+                  \x20 - {name: three, period: 50ms, wcet: 9ms, supply: deadline, cpus: [1, 2], workload: {spin: 2ms}}\n";
+    let (code, bytes) = run_file(&describe(&folder, global), Backend::Kernel, "500ms", &folder.join("global"));
+    let report_of_all = report(&bytes);
+    assert_eq!((code, misses(&report_of_all)), (0, 0), "{:?}", report_of_all.verdict);
+    assert_eq!(report_of_all.task("two").unwrap().cpus.as_slice(), [1, 2]);
+}
+
+/// By the judge, by the runner, and by the kernel, which a plan that nobody judged comes to. What was made is undone.
+#[test]
+#[ignore = "needs the lab"]
+fn deadline_tasks_that_cannot_be_are_refused_by_name() {
+    let folder = folder("deadline-refused");
+    let text = "system: full\ncpus: [0, 1]\ntasks:\n\
+                \x20 - {name: control, period: 10ms, wcet: 3ms, cpu: 1}\n\
+                \x20 - {name: fits, period: 40ms, wcet: 8ms, supply: deadline, cpu: 1}\n\
+                \x20 - {name: greedy, period: 40ms, wcet: 18ms, supply: deadline, cpu: 1}\n";
+    let (description, plan) = (describe(&folder, text), folder.join("plan.json"));
+    let (description, plan) = (description.to_str().unwrap(), plan.to_str().unwrap());
+    let judged = macrotick(&["check", description]);
+    let said = String::from_utf8_lossy(&judged.stdout).into_owned();
+    assert!(judged.status.code() == Some(1) && said.contains("CPU 1: SCHED_DEADLINE would promise 66."), "{said}");
+    let planned = macrotick(&["plan", description, "-o", plan]);
+    assert!(Path::new(plan).exists(), "{}", String::from_utf8_lossy(&planned.stderr));
+    let script = format!(
+        "/bin/macrotick observe {plan} --backend kernel --duration 100ms --output /tmp/o.json 2>&1
+         /bin/macrotick observe {plan} --backend user --duration 100ms --output /tmp/o.json 2>&1
+         ls /sys/fs/cgroup | grep macrotick; cat /sys/fs/cgroup/cpuset.cpus.effective"
+    );
+    let result = macrotick(&["lab", "exec", "--smp", "2", "--file", plan, "--", "/bin/sh", "-c", &script]);
+    let said = String::from_utf8_lossy(&result.stdout).into_owned();
+    assert!(said.contains("`greedy` cannot run under SCHED_DEADLINE with 18370us in 40ms every 40ms"), "{said}");
+    assert!(said.contains("exceed what the kernel admits beside windows and budgets"), "{said}");
+    assert!(said.contains("task `fits` has `supply: deadline`, which needs the backend `kernel`"), "{said}");
+    assert!(said.ends_with("\n0-1\n") && !said.contains("macrotick-"), "{said}");
+}
+
 /// Ten minutes of virtual time, with 8 ns per instruction.
 #[test]
 #[ignore = "needs the lab, takes long"]

@@ -174,8 +174,11 @@ impl Change {
         let system = &self.other.plan.system;
         let is_new = |name: &str| self.difference.fate(Kind::Pool, name) == Some(Fate::Added);
         match &mut run.pools {
-            Some(pools) => pools.extend(system.pools.iter().filter(|pool| is_new(&pool.name)))?,
-            none => *none = Pools::prepare(system)?,
+            Some(pools) => {
+                let new = system.pools.iter().filter(|pool| is_new(&pool.name));
+                pools.extend(&self.other.plan, new, run.domains.as_ref())?
+            }
+            none => *none = Pools::prepare(&self.other.plan, run.domains.as_ref())?,
         }
         Ok(())
     }

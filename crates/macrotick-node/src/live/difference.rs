@@ -35,6 +35,9 @@ pub enum ChangeFault {
     /// Groups get their budgets at the start.
     #[error("groups and the server period are set at the start, and the new ones differ: `macrotick stop` first")]
     Groups,
+    /// Reservations, and the CPUs that are divided for them, are set at the start.
+    #[error("tasks of SCHED_DEADLINE are set at the start, and the new ones differ: `macrotick stop` first")]
+    Reservations,
     /// The new table would begin in the middle of a server period, and was checked as if it began with a refill.
     #[error("the running cycle has no whole number of server periods, the new one would not begin with a refill: `macrotick stop` first")]
     Refills,
@@ -166,7 +169,11 @@ impl Difference {
         condition: &dyn Fn(&str) -> Condition,
     ) -> Result<Difference, ChangeFault> {
         refuse(running, wanted, condition)?;
-        let same_task = |old: &Task, new: &Task| is_same_program(old, new) && condition(&old.name) == Condition::Sound;
+        // One without windows stays as it is, or the change was refused.
+        let is_reserved = |task: &Task| task.reservation().is_some();
+        let same_task = |old: &Task, new: &Task| {
+            is_reserved(new) || (is_same_program(old, new) && condition(&old.name) == Condition::Sound)
+        };
         let (old, new) = (&running.system, &wanted.system);
         let pick = |item| describe(running, wanted, item);
         let mut items: Vec<Item> = fates(&old.tasks, &new.tasks, |task| &task.name, same_task)
@@ -243,6 +250,9 @@ fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) 
     }
     if (&old.groups, old.server_period) != (&new.groups, new.server_period) {
         return Err(ChangeFault::Groups);
+    }
+    if !old.reserved().map(|(task, _)| task).eq(new.reserved().map(|(task, _)| task)) {
+        return Err(ChangeFault::Reservations);
     }
     let meets = |plan: &Plan| plan.cycle.is_multiple_of(plan.system.server_period);
     if !new.groups.is_empty() && meets(wanted) && !meets(running) {
@@ -432,6 +442,21 @@ mod tests {
         assert_eq!(changed(|task| task.on_miss = OnMiss::Signal), Some(Fate::Replaced));
         assert_eq!(changed(|task| task.workload = Workload::Spin(ExecutionTime::Fixed(MS))), Some(Fate::Replaced));
         assert_eq!(changed(|task| task.namespace = Some("n".into())), Some(Fate::Replaced));
+    }
+
+    #[test]
+    fn reservations_stay_as_they_are() {
+        let with = |runtime: Duration| {
+            let mut plan = two();
+            let reservation = macrotick_model::Reservation { runtime, cpus: one(0) };
+            plan.system.tasks[1].supply = macrotick_model::Supply::Deadline(reservation);
+            plan.tables[0].windows.retain(|window| window.task != "b");
+            plan
+        };
+        assert_eq!(between(&with(MS), &with(us(999))), Err(ChangeFault::Reservations));
+        assert_eq!(between(&with(MS), &two()), Err(ChangeFault::Reservations));
+        let dead = Difference::between(&with(MS), &with(MS), &|_| Condition::Dead).unwrap();
+        assert_eq!(all_fates(&dead), [("a", Fate::Replaced), ("b", Fate::Kept)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use macrotick_model::Group;
+use macrotick_model::{Group, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::error::NodeError;
@@ -15,7 +15,7 @@ use crate::lock::runtime_path;
 use crate::sys;
 
 /// A deployment as its supervisor tells it to whoever reads the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Deployed {
     /// The supervisor's process.
     pub supervisor: u32,
@@ -26,6 +26,9 @@ pub struct Deployed {
     /// The groups, with all that its description says of them.
     #[serde(default)]
     pub groups: Vec<Group>,
+    /// The tasks of SCHED_DEADLINE, with their CPUs.
+    #[serde(default)]
+    pub reserved: Vec<Task>,
     /// How often the deployment was changed.
     pub changes: u32,
     /// The change that is under way.
@@ -144,6 +147,7 @@ mod tests {
             system: "s".into(),
             entities: vec!["a".into()],
             groups: Vec::new(),
+            reserved: Vec::new(),
             changes: 0,
             coming: None,
             remarks: Vec::new(),

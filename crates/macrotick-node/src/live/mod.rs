@@ -93,6 +93,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
         system: plan.system.name.clone(),
         entities: entities(&deployment),
         groups: plan.system.groups.clone(),
+        reserved: plan.system.reserved().map(|(task, _)| task.clone()).collect(),
         changes: 0,
         coming: None,
         remarks: Vec::new(),
@@ -187,7 +188,7 @@ fn recover(lock: &Lock, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
 /// The tasks, then the pools: as they are in the table.
 fn entities(deployment: &Deployment) -> Vec<String> {
     let system = &deployment.plan.system;
-    let tasks = system.tasks.iter().map(|task| &task.name);
+    let tasks = system.windowed().map(|task| &task.name);
     tasks.chain(system.pools.iter().map(|pool| &pool.name)).cloned().collect()
 }
 
@@ -315,9 +316,18 @@ impl Live<'_> {
                 let system = self.run.deployment.plan.system.name.clone();
                 // They do not change with the system.
                 let groups = std::mem::take(&mut self.state.groups);
+                let reserved = std::mem::take(&mut self.state.reserved);
                 let entities = entities(&self.run.deployment);
-                self.state =
-                    Deployed { supervisor, system, entities, groups, changes, coming: None, remarks: Vec::new() };
+                self.state = Deployed {
+                    supervisor,
+                    system,
+                    entities,
+                    groups,
+                    reserved,
+                    changes,
+                    coming: None,
+                    remarks: Vec::new(),
+                };
             }
             Step::Done => {}
         }
@@ -408,6 +418,7 @@ fn is_about_the_plan(error: &NodeError) -> bool {
         NodeError::Change(
             ChangeFault::Clock { .. }
                 | ChangeFault::Namespaces
+                | ChangeFault::Reservations
                 | ChangeFault::Moves { .. }
                 | ChangeFault::Pool { .. }
                 | ChangeFault::Kind(_)

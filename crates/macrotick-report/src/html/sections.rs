@@ -154,7 +154,7 @@ fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
     format!(
         "<tr><td class=\"left\">{}</td><td class=\"left {class}\">{verdict}</td><td>{}</td><td>{}</td><td>{}</td>\
          <td class=\"{}\">{}</td>{}{}<td class=\"{}\">{}</td></tr>\n",
-        escape(&task.name),
+        escape(&task.name) + &supply(task),
         task.cpus,
         task.period_ns as f64 / 1e6,
         words::count(task.activations),
@@ -165,6 +165,12 @@ fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
         bad(u64::from(task.least_slack_ns.is_some_and(|slack| slack < 0))),
         task.least_slack_ns.map_or("-".into(), words::us),
     )
+}
+
+/// Behind the name of a task without windows.
+fn supply(task: &TaskReport) -> String {
+    let runtime = task.runtime_ns.map(|runtime| format!("SCHED_DEADLINE, {}", words::short_time(runtime)));
+    runtime.map_or(String::new(), |runtime| format!("<br><span class=\"faint\">{}</span>", escape(&runtime)))
 }
 
 /// The shortest and the longest time to a deadline.

@@ -16,7 +16,8 @@ use crate::Outcome;
 
 /// Changes the deployment that runs, or else deploys and stays.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
-    let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &macrotick_node::deployed_groups())?;
+    let (groups, reserved) = macrotick_node::deployed_parts();
+    let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &groups, &reserved)?;
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
         eprintln!("{verdict}");

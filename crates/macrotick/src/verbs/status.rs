@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use macrotick_model::Duration;
+use macrotick_model::{Duration, Reservation, Task};
 use macrotick_node::{EntityStatus, Status, TableStatus};
 use macrotick_report::table::{toned, Cell, Table, Tone};
 
@@ -57,6 +57,8 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
         (Some(process), false) => ("runner", format!("process {process}")),
         (None, _) => ("supervisor", "none".into()),
     });
+    let reserved = status.deployment.iter().flat_map(|deployed| &deployed.reserved);
+    facts.extend(reserved.filter_map(|task| Some(("deadline", describe_reservation(task)?))));
     let Some(table) = &status.table else {
         facts.push(("table", "none".into()));
         return facts;
@@ -73,6 +75,11 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
         facts.push(("change", format!("to {} at {} s of {}", coming.system, seconds(coming.instant_ns), table.clock)));
     }
     facts
+}
+
+fn describe_reservation(task: &Task) -> Option<String> {
+    let Reservation { runtime, cpus } = task.reservation()?;
+    Some(format!("task {}, {runtime} by {} of every {} on CPU {cpus}", task.name, task.deadline, task.period))
 }
 
 fn describe_table(table: &TableStatus) -> String {
@@ -174,6 +181,7 @@ mod tests {
                 system: "pendulum".into(),
                 entities: Vec::new(),
                 groups: Vec::new(),
+                reserved: Vec::new(),
                 changes: 1,
                 coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),
                 remarks: vec!["a remark".into()],
