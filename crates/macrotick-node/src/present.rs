@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{CpuTable, Duration, Group, Task, Window};
+use macrotick_model::{CpuSet, CpuTable, Duration, Group, Task, Window};
 use macrotick_uapi as uapi;
 use serde::Serialize;
 
@@ -26,8 +26,8 @@ pub struct Present {
     pub server_period: Duration,
     /// The CPUs that are online.
     pub cpus: Vec<u32>,
-    /// What SCHED_DEADLINE has admitted on all CPUs together, in its parts of 2^20 of one CPU.
-    pub deadline: u64,
+    /// What SCHED_DEADLINE has admitted on each CPU, in the order of these, in its parts of 2^20 of one CPU.
+    pub deadline: Vec<u64>,
     /// The installed table.
     pub table: Option<PresentTable>,
     /// The control groups with a budget, parents before children.
@@ -80,7 +80,7 @@ pub fn present() -> Result<Present, NodeError> {
         server_period,
         table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, server_period)),
         groups: groups.into_iter().collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
-        deadline: deadline_parts(),
+        deadline: deadline_parts(&cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
         system: deployed.map(|deployed| deployed.system),
         cpus,
@@ -202,13 +202,28 @@ fn name_of(path: &Path) -> String {
 }
 
 /// The reservations of all threads. One that ends meanwhile counts no more.
-fn deadline_parts() -> u64 {
+fn deadline_parts(online: &[u32]) -> Vec<u64> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = processes.filter(|entry| entry.file_name().to_str().is_some_and(is_number));
     let threads =
         processes.flat_map(|process| fs::read_dir(process.path().join("task")).into_iter().flatten().flatten());
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<sys::Tid>().ok());
-    numbers.filter_map(|thread| sys::sched_attr(thread).ok()?.bandwidth()).sum()
+    let reservations = numbers.filter_map(|thread| {
+        let bandwidth = sys::sched_attr(thread).ok()?.bandwidth()?;
+        Some((bandwidth, sys::affinity(thread).ok()?))
+    });
+    shared(reservations, online)
+}
+
+/// A thread moves between the CPUs of its root domain, which are those that it may run on, and the kernel keeps one account for
+/// all of these: each CPU has its part.
+fn shared(reservations: impl Iterator<Item = (u64, CpuSet)>, online: &[u32]) -> Vec<u64> {
+    let mut parts = vec![0; online.len()];
+    for (bandwidth, cpus) in reservations {
+        let own: Vec<usize> = (0..online.len()).filter(|&place| cpus.contains(online[place])).collect();
+        own.iter().for_each(|&place| parts[place] += bandwidth.div_ceil(own.len() as u64));
+    }
+    parts
 }
 
 fn is_number(name: &str) -> bool {
@@ -221,6 +236,13 @@ mod tests {
 
     fn us(microseconds: i64) -> Duration {
         Duration::from_micros(microseconds)
+    }
+
+    #[test]
+    fn a_reservation_is_shared_by_the_cpus_of_its_thread() {
+        let set = |cpus: &[u32]| cpus.iter().copied().collect::<CpuSet>();
+        let reservations = [(101, set(&[0, 1])), (30, set(&[3])), (7, set(&[9]))];
+        assert_eq!(shared(reservations.into_iter(), &[0, 1, 3]), [51, 51, 30]);
     }
 
     #[test]

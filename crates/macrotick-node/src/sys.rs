@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicU32;
 
-use macrotick_model::{Duration, Instant};
+use macrotick_model::{CpuSet, Duration, Instant};
 
 /// A thread or process id of the kernel.
 pub type Tid = i32;
@@ -223,6 +223,16 @@ pub fn pin(tid: Tid, cpus: &[u32]) -> io::Result<()> {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu as usize, &mut set));
         check(libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &set).into()).map(drop)
+    }
+}
+
+/// The CPUs that a thread may run on; 0 is the caller.
+pub fn affinity(tid: Tid) -> io::Result<CpuSet> {
+    // SAFETY: the set is plain bits, and written within its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        check(libc::sched_getaffinity(tid, size_of::<libc::cpu_set_t>(), &mut set).into())?;
+        Ok((0..libc::CPU_SETSIZE as u32).filter(|&cpu| libc::CPU_ISSET(cpu as usize, &set)).collect())
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Report {
     pub caveats: Vec<String>,
     #[serde(skip)]
     pub(crate) tables: Vec<CpuTable>,
-    /// The trace of the first cycle at most: what a Gantt in the terminal can show.
+    /// The trace of the first cycle, or of the first period of each task without windows, at most: what a Gantt in the terminal can show.
     #[serde(skip)]
     pub(crate) first_segments: Vec<Segment>,
 }
@@ -216,6 +216,12 @@ impl Report {
         text
     }
 
+    /// The cycle, or the longest period of a task without windows.
+    pub(crate) fn longest_ns(&self) -> i64 {
+        let reserved = self.tasks.iter().filter(|task| task.runtime_ns.is_some());
+        reserved.map(|task| task.period_ns).fold(self.cycle_ns.max(1), i64::max)
+    }
+
     /// The task of that name.
     pub fn task(&self, name: &str) -> Option<&TaskReport> {
         self.tasks.iter().find(|task| task.name == name)
@@ -271,7 +277,9 @@ fn chain_reports(observation: &Observation, outcomes: &[Outcomes]) -> Vec<ChainR
 }
 
 fn first_segments(observation: &Observation) -> Vec<Segment> {
-    let early = |segment: &&Segment| segment.start_ns < observation.plan.cycle.as_nanos();
+    let reserved = observation.plan.system.reserved().map(|(task, _)| task.period);
+    let longest = reserved.fold(observation.plan.cycle, Duration::max);
+    let early = |segment: &&Segment| segment.start_ns < longest.as_nanos();
     observation.segments.iter().filter(early).cloned().collect()
 }
 

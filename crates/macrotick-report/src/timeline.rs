@@ -17,20 +17,20 @@ impl Slice {
         self.to - self.from
     }
 
-    /// The first slice of a run: a whole cycle, or less where the cycle holds more than `most` periods of the fastest
-    /// task.
+    /// The first slice of a run: a whole cycle, at least a period of each task without windows; or less where that holds
+    /// more than `most` periods of the fastest task.
     pub fn first(report: &Report, most: i64) -> Slice {
-        let cycle = report.cycle_ns.max(1);
+        let cycle = report.longest_ns();
         let shortest = report.tasks.iter().map(|task| task.period_ns).min().unwrap_or(cycle).max(1);
         let length = cycle.min(shortest.saturating_mul(most)).min(report.duration_ns.max(1));
         Slice { from: Duration::ZERO, to: Duration::from_nanos(length) }
     }
 
-    /// A slice at least as long as `least`, up to a cycle, with a job from its nominal instant on.
+    /// A slice at least as long as `least`, up to the longest one, with a job from its nominal instant on.
     pub fn around(report: &Report, job: &Outcome, least: Slice) -> Slice {
         let until = job.end.unwrap_or(job.deadline).max(job.deadline);
         let needed = (until - job.nominal).as_nanos().saturating_mul(5) / 4;
-        let length = needed.max(least.length().as_nanos()).min(report.cycle_ns.max(1));
+        let length = needed.max(least.length().as_nanos()).min(report.longest_ns());
         let lead = Duration::from_nanos(length / 10);
         let from = (job.nominal - lead).max(Duration::ZERO);
         Slice { from, to: from + Duration::from_nanos(length) }

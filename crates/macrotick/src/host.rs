@@ -89,11 +89,10 @@ fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Host {
     }
 }
 
-/// Tasks of SCHED_DEADLINE move between CPUs, and the kernel keeps one account for all of these: each CPU has its part.
 fn cpus(present: &Present) -> Vec<Cpu> {
-    let each = present.deadline.div_ceil(present.cpus.len().max(1) as u64);
-    let deadline = Bandwidth(u32::try_from(each).unwrap_or(u32::MAX).min(Bandwidth::WHOLE.0));
-    present.cpus.iter().map(|&cpu| Cpu { cpu, deadline }).collect()
+    let bandwidth = |parts: u64| Bandwidth(u32::try_from(parts).unwrap_or(u32::MAX).min(Bandwidth::WHOLE.0));
+    let each = present.cpus.iter().zip(&present.deadline);
+    each.map(|(&cpu, &parts)| Cpu { cpu, deadline: bandwidth(parts) }).collect()
 }
 
 /// Budgets are those that groups have; all else is what the deployment's description says.
@@ -181,7 +180,7 @@ mod tests {
         Present {
             server_period: Duration::from_micros(2500),
             cpus: vec![0, 1],
-            deadline: (1 << 20) + 1,
+            deadline: vec![(1 << 19) + 1, 1 << 18],
             table: None,
             groups: vec![
                 group("vision", 20, &[(0, 500)], Some(declared)),
@@ -231,7 +230,7 @@ mod tests {
     #[test]
     fn each_cpu_has_its_part_of_what_deadline_tasks_were_promised() {
         let cpus = analysed(&present()).cpus;
-        assert_eq!(cpus.iter().map(|cpu| cpu.deadline.0).collect::<Vec<_>>(), [(1 << 19) + 1; 2]);
+        assert_eq!(cpus.iter().map(|cpu| cpu.deadline.0).collect::<Vec<_>>(), [(1 << 19) + 1, 1 << 18]);
     }
 
     #[test]

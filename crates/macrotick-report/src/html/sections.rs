@@ -55,7 +55,7 @@ fn micro(text: &str) -> String {
 }
 
 pub(super) fn cards(report: &Report) -> String {
-    let worst = |value: fn(&TaskReport) -> Option<i64>| {
+    let worst = |value: &dyn Fn(&TaskReport) -> Option<i64>| {
         let all = report.tasks.iter().filter_map(|task| Some((value(task)?, task.name.as_str())));
         all.fold(None, |worst: Option<(i64, &str)>, next| match worst {
             Some(worst) if worst.0 >= next.0 => Some(worst),
@@ -66,8 +66,10 @@ pub(super) fn cards(report: &Report) -> String {
         Some((ns, task)) => (format!("{} µs", words::us(sign * ns)), task.to_string()),
         None => ("-".into(), "no job ran".into()),
     };
-    let lateness = us(worst(|task| task.lateness.map(|s| s.max_ns)), 1);
-    let slack = us(worst(|task| task.least_slack_ns.map(|slack| -slack)), -1);
+    // Who has a deadline and no instant of its own is not late as long as it waits for others.
+    let timed = |task: &TaskReport| task.lateness.filter(|_| task.runtime_ns.is_none());
+    let lateness = us(worst(&|task| timed(task).map(|s| s.max_ns)), 1);
+    let slack = us(worst(&|task| task.least_slack_ns.map(|slack| -slack)), -1);
     let verdict = &report.verdict;
     let mut cards = vec![
         card("Jobs", &words::count(verdict.activations), &format!("of {} tasks", report.tasks.len()), false),
