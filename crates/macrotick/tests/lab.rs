@@ -381,7 +381,7 @@ fn the_judge_admits_deadline_tasks_as_the_kernel_does() {
         assert!(macrotick(&["plan", description, "-o", plan]).status.code().is_some_and(|code| code <= 1));
         (feasible, plan.to_owned())
     };
-    let (fits, exceeds) = (planned("520600us"), planned("520700us"));
+    let (fits, exceeds) = (planned("518700us"), planned("518800us"));
     assert_eq!((fits.0, exceeds.0), (true, false));
     let run = |plan: &str| {
         let script = format!("/bin/macrotick observe {plan} --duration 100ms --output /tmp/o.json 2>&1");
@@ -390,7 +390,7 @@ fn the_judge_admits_deadline_tasks_as_the_kernel_does() {
     };
     let (admitted, refused) = (run(&fits.1), run(&exceeds.1));
     assert!(!admitted.contains("cannot run"), "{admitted}");
-    assert!(refused.contains("`d` cannot run under SCHED_DEADLINE with 520700us"), "{refused}");
+    assert!(refused.contains("`d` cannot run under SCHED_DEADLINE with 518800us"), "{refused}");
 }
 
 /// Ten minutes of virtual time, with 8 ns per instruction.
