@@ -79,7 +79,29 @@ fn task(random: &mut Random, index: u64) -> Task {
         on_miss: OnMiss::ALL[random.below(4) as usize],
         max_misses: random.maybe(|random| 1 + random.below(9) as u32),
         namespace: random.maybe(|_| NAMESPACES[0].into()),
+        supply: Supply::Windows,
         workload,
+    }
+}
+
+/// It has none of what is about windows.
+fn reserved(random: &mut Random, index: u64) -> Task {
+    let cpus = random.maybe(|_| [0, 1].into_iter().collect()).unwrap_or_default();
+    let supply = Supply::Deadline(Reservation { runtime: random.micros(100, 300), cpus });
+    let deadline = random.micros(300, 1000);
+    Task {
+        name: format!("reserved-{index}"),
+        period: deadline + random.micros(0, 7777),
+        wcet: random.micros(1, 100),
+        deadline,
+        offset: None,
+        jitter: None,
+        cpu: None,
+        migrate: false,
+        on_miss: OnMiss::Resume,
+        max_misses: None,
+        supply,
+        ..task(random, index)
     }
 }
 
@@ -177,7 +199,7 @@ fn window(random: &mut Random, index: u64, task: &Task) -> GivenWindow {
 
 fn system(seed: u64) -> System {
     let random = &mut Random(SplitMix64::new(seed));
-    let tasks: Vec<Task> = (0..2 + random.below(6)).map(|index| task(random, index)).collect();
+    let mut tasks: Vec<Task> = (0..2 + random.below(6)).map(|index| task(random, index)).collect();
     let path: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
     let reaction = random.maybe(|random| random.micros(1, 99_999));
     let age = random.maybe(|random| random.micros(1, 99_999)).or(reaction.xor(Some(Duration::from_millis(7))));
@@ -188,6 +210,8 @@ fn system(seed: u64) -> System {
     let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
     let background = (0..random.below(4)).map(|index| background(random, index, &pools, &groups)).collect();
     pools.extend(windows);
+    // What was there before them stays first.
+    tasks.extend((0..random.below(3)).map(|index| reserved(random, index)));
     System {
         name: format!("random-{seed}"),
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),

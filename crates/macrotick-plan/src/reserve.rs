@@ -24,7 +24,7 @@ pub(crate) fn reserve(system: &System, tables: &[CpuTable], cycle: Duration) -> 
     order.sort_by_key(|&task| (Reverse(bandwidth(system, task)), task));
     let bins = bins(system, tables, cycle);
     let worst = fill(system, &order, bins.clone(), Fit::Worst);
-    let found = worst.or_else(|error| fill(system, &order, bins, Fit::First).map_err(|_| error))?;
+    let found = worst.or_else(|_| fill(system, &order, bins, Fit::First))?;
     let mut system = system.clone();
     for (task, cpu) in found {
         if let Supply::Deadline(reservation) = &mut system.tasks[task].supply {

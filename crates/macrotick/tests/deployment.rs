@@ -458,3 +458,53 @@ fn a_container_is_admitted_beside_what_runs() {
     let stopped = told.section("stopped");
     assert!(stopped.starts_with("this host: 1 CPU, no windows, 2 groups with budgets of 2500us\n"), "{stopped}");
 }
+
+const RESERVED: &str = r#"
+spin='workload: {spin: 300us}'
+head="cpus: [0, 1]\ntasks:\n$(task keep 10ms 2ms "$spin, cpu: 0")"
+plan a "$head$(task varies 7ms 1ms "$spin, supply: deadline")"
+plan b "$head$(task comes 10ms 2ms "$spin, cpu: 1")$(task varies 7ms 1ms "$spin, supply: deadline")"
+plan c "$head$(task varies 7ms 1ms "$spin, supply: deadline, runtime: 2ms")"
+deploy a || exit 1
+section before; macrotick status --json
+section place; cut -d' ' -f41 /proc/$(processes varies)/stat; cat /sys/fs/cgroup/macrotick-.cpus-1/cpuset.cpus.partition
+section process; processes varies
+section change; macrotick apply /tmp/b.yaml; echo "status $?"
+sleep 0.2
+section after; macrotick status --json
+section same; processes varies
+section refused; macrotick apply /tmp/c.yaml 2>&1; echo "status $?"
+section told; macrotick status
+kill -9 $supervisor; wait $supervisor 2> /dev/null
+section stop; macrotick stop; echo "status $?"
+section cpus; cat /sys/fs/cgroup/cpuset.cpus.effective
+section left; left
+"#;
+
+/// A task of SCHED_DEADLINE stays while windows come to its CPU, and goes with the deployment, with its partition.
+#[test]
+#[ignore = "needs the lab"]
+fn a_deployment_keeps_its_deadline_tasks() {
+    let told = run(&["--smp", "2"], RESERVED);
+    let (before, after) = (told.status("before"), told.status("after"));
+    assert_eq!(names(&before), ["keep"], "{}", told.all);
+    assert_eq!(before["deployment"]["reserved"][0]["supply"]["deadline"]["cpus"], 1, "{before}");
+    assert_eq!(told.section("place"), "6\nroot\n", "{}", told.all);
+    assert!(told.section("change").ends_with("status 0\n"), "{}", told.all);
+    assert_eq!(names(&after), ["keep", "comes"], "{}", told.all);
+    names(&after).iter().for_each(|name| assert_punctual(&after, name));
+    assert_eq!(told.section("process"), told.section("same"));
+    let refused = told.section("refused");
+    assert!(
+        refused.contains("tasks of SCHED_DEADLINE are set at the start") && refused.ends_with("status 2\n"),
+        "{refused}"
+    );
+    assert!(
+        told.section("told").contains("deadline   task varies, 1030us by 7ms of every 7ms on CPU 1"),
+        "{}",
+        told.all
+    );
+    assert!(told.section("stop").ends_with("status 0\n"), "{}", told.all);
+    assert_eq!(told.section("cpus"), "0-1\n");
+    assert_nothing_left(&told, "left");
+}
