@@ -317,6 +317,8 @@ pub enum BenchName {
     Containers,
     /// Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another (an hour)
     Isolation,
+    /// Figure 3 and tables I to III of the SCHED_DEADLINE paper: greedy tasks, and misses of random task sets
+    Deadline,
 }
 
 impl BenchName {
@@ -331,6 +333,7 @@ impl BenchName {
             BenchName::Timershield => "timershield",
             BenchName::Containers => "containers",
             BenchName::Isolation => "isolation",
+            BenchName::Deadline => "deadline",
         }
     }
 }

@@ -3,6 +3,8 @@
 
 pub mod containers;
 pub mod cost;
+pub mod deadline;
+mod draw;
 pub mod e2e;
 pub mod isolation;
 pub mod lead;
@@ -70,8 +72,8 @@ impl Bench {
             "# {title}\n\n{method}\n\n{tables}\n{images}## How it was made\n\n\
              Command: `macrotick bench {name} --publish`\n\n\
              {}\n\
-             Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU. It measures the real \
-             kernel's path lengths; caches, memory and device speed are not modelled. The numbers in \
+             Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU, unless it says otherwise \
+             above. It measures the real kernel's path lengths; caches, memory and device speed are not modelled. The numbers in \
              [figures.json]({name}/figures.json) repeat to the bit.\n",
             self.parts(results)?,
         ))

@@ -102,25 +102,45 @@ impl Gate {
     }
 }
 
+/// `struct sched_attr`, as first published.
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    /// Of SCHED_DEADLINE, in nanoseconds: runtime, deadline, period.
+    times: [u64; 3],
+}
+
 /// Gives the caller a policy, and a priority where that has any, else 0.
 pub fn set_policy(policy: u32, priority: u32) -> Result<(), String> {
-    /// `struct sched_attr`, as first published.
-    #[repr(C)]
-    #[derive(Default)]
-    struct SchedAttr {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        times: [u64; 3],
-    }
-    let attr = SchedAttr { size: size_of::<SchedAttr>() as u32, policy, priority, ..Default::default() };
+    set_attr(SchedAttr { policy, priority, ..Default::default() })
+}
+
+/// Gives the caller a reservation of SCHED_DEADLINE, with the deadline at the end of the period.
+pub fn set_deadline(runtime_ns: u64, period_ns: u64) -> Result<(), String> {
+    let policy = libc::SCHED_DEADLINE as u32;
+    set_attr(SchedAttr { policy, times: [runtime_ns, period_ns, period_ns], ..Default::default() })
+}
+
+fn set_attr(attr: SchedAttr) -> Result<(), String> {
+    let attr = SchedAttr { size: size_of::<SchedAttr>() as u32, ..attr };
     // SAFETY: reads one structure.
     match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) } {
         0 => Ok(()),
         _ => Err(last_error("sched_setattr")),
     }
+}
+
+/// Processor time of the caller.
+pub fn processor_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// A number among a verb's words.

@@ -22,6 +22,7 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
         BenchName::E2e => bench::e2e::run,
         BenchName::Containers => bench::containers::run,
         BenchName::Isolation => bench::isolation::run,
+        BenchName::Deadline => bench::deadline::run,
         BenchName::Timershield => bench::timershield::run,
     };
     let bench = Bench { name, root: layout.root().to_path_buf(), folder };

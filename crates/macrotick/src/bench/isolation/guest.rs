@@ -125,9 +125,9 @@ fn be(
     let zero = board.join();
     for release in (zero..).step_by(period as usize) {
         sleep_until(release);
-        let began = processor_ns();
+        let began = process::processor_ns();
         (0..rounds).for_each(|_| round());
-        let (took, end) = (processor_ns() - began, now_ns());
+        let (took, end) = (process::processor_ns() - began, now_ns());
         if end >= zero + life {
             return Ok(());
         }
@@ -139,14 +139,6 @@ fn be(
         report.add(TIME, took);
     }
     Ok(())
-}
-
-/// Processor time of the caller.
-fn processor_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Instructions that do nothing are emulated much faster than others, and count as much.

@@ -7,6 +7,8 @@ use macrotick_check::servers::{
 use macrotick_model::{Duration, SplitMix64};
 use serde::{Deserialize, Serialize};
 
+use crate::bench::draw::{fraction, shares};
+
 /// The server period of all sets.
 pub const SERVER_PERIOD_US: u32 = 2500;
 /// What execution times are analysed with in addition: switches, and the kernel's own time.
@@ -160,19 +162,6 @@ fn declared((index, task): (usize, &Task)) -> GroupTask {
     }
 }
 
-/// As many shares of a sum, each division with equal chance: the spacings of random points. For sums below 1 this is what
-/// RandFixedSum yields (Emberson, Stafford, Davis 2010).
-fn shares(random: &mut SplitMix64, sum: f64, n: usize) -> Vec<f64> {
-    let mut points: Vec<f64> = (1..n).map(|_| fraction(random) * sum).chain([0.0, sum]).collect();
-    points.sort_by(f64::total_cmp);
-    points.windows(2).map(|pair| pair[1] - pair[0]).collect()
-}
-
-/// At least 0, below 1.
-fn fraction(random: &mut SplitMix64) -> f64 {
-    (random.bits() >> 11) as f64 / (1u64 << 53) as f64
-}
-
 /// Log-uniform periods; the shortest has the highest priority.
 fn draw_tasks(random: &mut SplitMix64, share: f64) -> Vec<Task> {
     let n = TASKS.0 + random.bits() % (TASKS.1 - TASKS.0 + 1);
@@ -217,12 +206,5 @@ mod tests {
             let budgets: u32 = set.containers.iter().map(|container| container.budget_us).sum();
             assert!(f64::from(budgets) / f64::from(SERVER_PERIOD_US) <= MOST_BUDGETS);
         }
-    }
-
-    #[test]
-    fn shares_make_up_the_sum() {
-        let shares = shares(&mut SplitMix64::new(1), 0.7, 4);
-        assert!(shares.len() == 4 && shares.iter().all(|&share| share >= 0.0));
-        assert!((shares.iter().sum::<f64>() - 0.7).abs() < 1e-12);
     }
 }
