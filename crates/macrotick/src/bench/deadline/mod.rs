@@ -26,7 +26,7 @@ one of 2 ms in 20 ms (runtime 2.2 ms), which is the lowest under SCHED_FIFO with
 **Random task sets** (section 4.2, tables I to III). Six sets for each load, 2 s each; the paper has 50, and does not say how long. Shares by \
 RandFixedSum, as taskgen draws them, none above 95 %. The paper tells neither the number of tasks nor their periods: here 5 for each CPU \
 where tasks stay on theirs, else 2.5, log-uniform periods of 10 to 100 ms (which are the deadlines), at least 0.3 ms a job, all released together. Runtimes are \
-slightly larger than execution times: by 1 % and 50 us. Priorities of SCHED_FIFO are rate monotonic where tasks stay on a CPU, else by \
+slightly larger than execution times: by 1 % and 50 us; sets for whose runtimes there is not the time are drawn anew. Priorities of SCHED_FIFO are rate monotonic where tasks stay on a CPU, else by \
 `D - kC`. As in the paper each CPU has the load of table I, so that nothing has to be packed; each CPU is a partition (`cpuset.cpus.partition`), as \
 SCHED_DEADLINE demands, CPU 0 that of the root. In tables II and III there are no partitions. A job is over when it has had its processor time, \
 as in rt-app. A job that is not done at the end, though it was due, is a miss. `sched_rt_runtime_us` is -1. The kernel cuts runtimes off at its \

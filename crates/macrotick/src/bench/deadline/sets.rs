@@ -73,17 +73,34 @@ impl Task {
 }
 
 impl TaskSet {
-    /// The same each time.
+    /// The same each time: the first set of those drawn whose runtimes there is time for.
     pub fn draw(kind: Kind, index: u32) -> TaskSet {
         let Kind { placement, cpus, load } = kind;
         let seed = u64::from(cpus) << 48 | u64::from(load) << 32 | u64::from(index);
         let random = &mut SplitMix64::new(seed << 1 | u64::from(placement == Placement::Global));
         let load = f64::from(load) / 100.0;
-        let tasks = match placement {
-            Placement::Partitioned => (0..cpus).flat_map(|cpu| draw_tasks(random, load, PER_CPU, Some(cpu))).collect(),
-            Placement::Global => draw_tasks(random, load, (PER_CPU_GLOBAL * f64::from(cpus)) as usize, None),
-        };
-        TaskSet { kind, index, tasks }
+        loop {
+            let tasks = match placement {
+                Placement::Partitioned => {
+                    (0..cpus).flat_map(|cpu| draw_tasks(random, load, PER_CPU, Some(cpu))).collect()
+                }
+                Placement::Global => draw_tasks(random, load, (PER_CPU_GLOBAL * f64::from(cpus)) as usize, None),
+            };
+            let set = TaskSet { kind, index, tasks };
+            if set.fits() {
+                return set;
+            }
+        }
+    }
+
+    /// Whether there is so much time as all runtimes together: of each CPU, or of all.
+    fn fits(&self) -> bool {
+        let share = |task: &Task| f64::from(task.runtime_us()) / f64::from(task.period_us);
+        let bandwidth = |cpu: Option<u32>| self.tasks.iter().filter(|task| task.cpu == cpu).map(share).sum::<f64>();
+        match self.kind.placement {
+            Placement::Partitioned => (0..self.kind.cpus).all(|cpu| bandwidth(Some(cpu)) <= 1.0),
+            Placement::Global => bandwidth(None) <= f64::from(self.kind.cpus),
+        }
     }
 
     /// What theory says of the reservations.
@@ -181,7 +198,7 @@ mod tests {
                 .tasks
                 .iter()
                 .all(|task| task.wcet_us < task.runtime_us() && task.runtime_us() < task.period_us));
-            assert!(load(&set.tasks, Task::runtime_us) < 6.0);
+            assert!(load(&set.tasks, Task::runtime_us) <= 6.0);
             let theory = set.theory();
             assert!(!theory.passes, "no set of that load does");
             assert!(theory.bounds_ns.unwrap().iter().all(|&bound| bound > 0));
