@@ -74,7 +74,7 @@ impl Bench {
              {}\n\
              Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU, unless it says otherwise \
              above. It measures the real kernel's path lengths; caches, memory and device speed are not modelled. The numbers in \
-             [figures.json]({name}/figures.json) repeat to the bit.\n",
+             [figures.json]({name}/figures.json) repeat to the bit, but for those from several virtual CPUs.\n",
             self.parts(results)?,
         ))
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use macrotick_lab::Flavor;
 use macrotick_report::Figure;
 
+use super::ideal::{self, Rule};
 use super::papers::{Table, TABLES};
 use super::play::{self, Machine, Outcome, Player, Policy, Turn};
 use super::sets::{Placement, TaskSet, Theory};
@@ -21,6 +22,8 @@ const SHIFT: u32 = 0;
 /// By how much a virtual CPU may have had less than its part.
 const EVEN: f64 = 0.02;
 const SCHED: [&str; 3] = ["SCHED_DEADLINE", "SCHED_FIFO", "SCHED_OTHER"];
+/// What they do where nothing costs time.
+const RULES: [Option<Rule>; 3] = [Some(Rule::Edf), Some(Rule::Fixed), None];
 const DEADLINE: usize = 0;
 
 /// A set, how it was played, and what came out.
@@ -30,6 +33,8 @@ struct Play {
     /// One of [`SCHED`].
     sched: usize,
     outcomes: Vec<Outcome>,
+    /// Misses in an ideal schedule, where there is such a thing.
+    ideal: Option<u64>,
 }
 
 /// A table of the paper on one kernel.
@@ -131,6 +136,7 @@ fn measure(
         theory: set.theory(),
         sched,
         outcomes,
+        ideal: RULES[sched].map(|rule| ideal::misses(set, rule, MILLIS)),
     };
     let plays = pairs().zip(played.outcomes).map(play).collect();
     Ok(Played { table, flavor, plays, evenness: played.evenness })
@@ -171,6 +177,7 @@ struct Sum {
     tardiest: f64,
     tardiness: f64,
     of_bound: f64,
+    ideal: Option<u64>,
 }
 
 impl Sum {
@@ -180,6 +187,7 @@ impl Sum {
             sum.sets += 1;
             sum.passing += usize::from(play.theory.passes);
             sum.of_bound = sum.of_bound.max(play.of_bound());
+            sum.ideal = play.ideal.map(|misses| sum.ideal.unwrap_or(0) + misses);
             for (task, outcome) in play.set.tasks.iter().zip(&play.outcomes) {
                 let period_ns = f64::from(task.period_us) * 1e3;
                 sum.due += outcome.due;
@@ -192,7 +200,18 @@ impl Sum {
     }
 
     fn percent(&self) -> f64 {
-        self.misses as f64 * 100.0 / self.due as f64
+        self.share(self.misses)
+    }
+
+    fn share(&self, jobs: u64) -> f64 {
+        jobs as f64 * 100.0 / self.due as f64
+    }
+
+    /// As measured, as it would be ideally, and what the paper has.
+    fn cell(&self, paper: Option<f64>) -> String {
+        let ideal = self.ideal.map_or("-".into(), |misses| format!("{:.3}", self.share(misses)));
+        let paper = paper.map_or("-".into(), |percent| percent.to_string());
+        format!("**{:.3}**, {ideal}, {paper}", self.percent())
     }
 
     fn mean(&self) -> f64 {
@@ -212,16 +231,13 @@ impl Played {
             Placement::Global => "density",
         };
         let mut text = format!(
-            "### {}\n\nMissed deadlines, in brackets those of the paper.\n\n\
+            "### {}\n\nMissed deadlines in per cent: measured, in an ideal schedule, in the paper.\n\n\
              | load | jobs | sets that pass the test by {test} | {} | {} | {} |\n|---:|---:|---:|---:|---:|---:|\n",
             table.name, SCHED[0], SCHED[1], SCHED[2]
         );
         for (load, paper) in table.rows {
             let sums = [0, 1, 2].map(|sched| self.sum(*load, sched));
-            let cells = [0, 1, 2].map(|sched| {
-                let paper = paper.map_or("-".into(), |paper| format!("{} %", paper[sched]));
-                format!("{:.3} % ({paper})", sums[sched].percent())
-            });
+            let cells = [0, 1, 2].map(|sched| sums[sched].cell(paper.map(|paper| paper[sched])));
             let Sum { sets, passing, due, .. } = sums[0];
             let _ = writeln!(text, "| {load} % | {due} | {passing} of {sets} | {} |", cells.join(" | "));
         }
@@ -263,6 +279,9 @@ impl Played {
                     unit: unit.into(),
                 };
                 figures.push(figure("missed deadlines", sum.percent(), "%"));
+                if let Some(misses) = sum.ideal {
+                    figures.push(figure("missed deadlines, ideally", sum.share(misses), "%"));
+                }
                 figures.push(figure("most tardiness", sum.tardiest * 100.0, "% of the period"));
                 figures.push(figure("mean tardiness", sum.mean(), "% of the period"));
             }
@@ -280,7 +299,7 @@ mod tests {
         let set = TaskSet::draw(table.kind(table.most()), 0);
         let outcome = Outcome { due: 100, misses, tardiest_ns, ..Outcome::default() };
         let outcomes = vec![outcome; set.tasks.len()];
-        let plays = vec![Play { theory: set.theory(), set, sched: DEADLINE, outcomes }];
+        let plays = vec![Play { theory: set.theory(), set, sched: DEADLINE, outcomes, ideal: Some(3) }];
         Misses { played: vec![Played { table, flavor: Flavor::Patched, plays, evenness }] }
     }
 
@@ -299,6 +318,6 @@ mod tests {
     #[test]
     fn misses_stand_beside_those_of_the_paper() {
         let text = played(2, 1, 1000, 1.0).markdown();
-        assert!(text.contains("| 590 % | 1500 | 0 of 1 | 1.000 % (1.295 %) |"), "{text}");
+        assert!(text.contains("| 590 % | 1500 | 0 of 1 | **1.000**, 0.200, 1.295 |"), "{text}");
     }
 }
