@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
+use crate::config::{array, object, read, text};
 use crate::error::HookError;
 
 /// Where podman looks for hooks without being told.
@@ -43,7 +44,7 @@ pub fn install(program: &Path, directory: &Path) -> Result<PathBuf, HookError> {
 
 /// An OCI configuration with the hook, once, and with annotations.
 pub fn add(config: &str, program: &Path, annotations: &[(String, String)]) -> Result<String, HookError> {
-    let mut config: Map<String, Value> = serde_json::from_str(config).map_err(HookError::Config)?;
+    let mut config = read(config)?;
     let hooks = array(object(&mut config, "hooks")?, STAGE)?;
     let ours = hook(program);
     if !hooks.contains(&ours) {
@@ -53,29 +54,7 @@ pub fn add(config: &str, program: &Path, annotations: &[(String, String)]) -> Re
     for (key, value) in annotations {
         all.insert(key.clone(), Value::String(value.clone()));
     }
-    Ok(format!("{:#}\n", Value::Object(config)))
-}
-
-/// The object of that name, made where it is not or is null.
-fn object<'a>(parent: &'a mut Map<String, Value>, name: &str) -> Result<&'a mut Map<String, Value>, HookError> {
-    let value = parent.entry(name).or_insert(Value::Null);
-    if value.is_null() {
-        *value = Value::Object(Map::new());
-    }
-    value.as_object_mut().ok_or_else(|| wrong_type(name, "object"))
-}
-
-/// The array of that name, made likewise.
-fn array<'a>(parent: &'a mut Map<String, Value>, name: &str) -> Result<&'a mut Vec<Value>, HookError> {
-    let value = parent.entry(name).or_insert(Value::Null);
-    if value.is_null() {
-        *value = Value::Array(Vec::new());
-    }
-    value.as_array_mut().ok_or_else(|| wrong_type(name, "array"))
-}
-
-fn wrong_type(name: &str, expected: &str) -> HookError {
-    HookError::Config(serde::de::Error::custom(format!("`{name}` is no {expected}")))
+    Ok(text(config))
 }
 
 #[cfg(test)]

@@ -13,12 +13,16 @@
 //! | `limits` | resource limits of the container's first process |
 //! | `undo` | what was written is written back when something fails |
 //! | [`install`] | telling engines of the hook |
+//! | [`preload`] | having a container preload a library |
+//! | `config` | an OCI configuration |
 //! | [`report`] | telling the user why a container is refused |
 
 mod cgroup;
+mod config;
 mod error;
 pub mod install;
 mod limits;
+pub mod preload;
 pub mod report;
 mod request;
 mod room;

@@ -52,6 +52,8 @@ pub enum Verb {
     Stop,
     /// Give containers budgets or pools: the OCI hook, and how engines learn of it
     Hook(HookArgs),
+    /// Write the preload library by which programs that know SCHED_FIFO only run under SCHED_DS
+    RtLib(RtLibArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
     /// Run an experiment in the lab and write its tables, plots and figures
@@ -269,12 +271,23 @@ pub enum HookVerb {
         /// An annotation to add as well; may be repeated
         #[arg(long = "annotation", value_name = "NAME=VALUE", value_parser = annotation)]
         annotations: Vec<(String, String)>,
+        /// Have the container preload this library, which `macrotick rt-lib` wrote on this host
+        #[arg(long, value_name = "FILE")]
+        rt_lib: Option<PathBuf>,
     },
 }
 
 fn annotation(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("it has no `=`")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Arguments of `rt-lib`.
+#[derive(Debug, Args)]
+pub struct RtLibArgs {
+    /// Where to write it
+    #[arg(value_name = "FILE", default_value = crate::verbs::rt_lib::PATH)]
+    pub path: PathBuf,
 }
 
 /// Arguments of `bench`.

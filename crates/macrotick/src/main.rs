@@ -78,6 +78,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Status(args) => verbs::status::execute(args),
         Verb::Stop => verbs::stop::execute(),
         Verb::Hook(args) => verbs::hook::execute(args),
+        Verb::RtLib(args) => verbs::rt_lib::execute(args),
         Verb::Lab(args) => verbs::lab::execute(args),
         Verb::Bench(args) => verbs::bench::execute(args),
         Verb::Man(args) => verbs::man::execute(args),

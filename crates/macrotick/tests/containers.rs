@@ -111,6 +111,37 @@ fn full_a_container_of_every_engine_has_its_budget_and_no_more() {
     }
 }
 
+/// A program in a container that preloads the library, where SCHED_FIFO means nothing else: podman by its options, crun by the
+/// configuration.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_program_in_a_container_preloads_the_library() {
+    let script = r#"library=$(macrotick rt-lib); both="macrotick.budget=1ms macrotick.fifo=false"
+        host=(/usr /lib /lib64); mkdir -p "${host[@]/#//srv/busybox}"
+        share() { sed "s|\"mounts\": \[|& $(for one in "${host[@]}"; do
+            printf '{"destination":"%s","source":"%s","type":"bind","options":["rbind","ro"]},' $one $one; done)|"; }
+        configure "$both" "/usr/bin/chrt -f 50 sh -c '$spin'"
+        share < config.json | macrotick hook add --rt-lib "$library" > new.json || exit 1
+        mv new.json config.json
+        look() { group=$(served); cat "$group"/cpu.ds.fifo; sleep 0.1
+            sed 's,.*) ,,' /proc/"$(head -n 1 "$group"/cgroup.procs)"/stat | cut -d ' ' -f 38,39
+            cat "$group"/cpu.ds.stat; sleep 0.5; cat "$group"/cpu.ds.stat; }
+        crun --systemd-cgroup run --detach one < /dev/null > /dev/null && look; remove crun one > /dev/null
+        podman run --detach --name two --network none --annotation macrotick.budget=1ms --annotation macrotick.fifo=false \
+            --env LD_PRELOAD="$library" --volume "$library:$library:ro" $(printf -- '--volume %s:%s:ro ' \
+            /usr /usr /lib /lib /lib64 /lib64) --rootfs /srv/busybox /usr/bin/chrt -f 50 sh -c "$spin" > /dev/null && look
+        remove podman two > /dev/null; budgets"#;
+    let (output, errors) = with_engines(script);
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines.len(), 8, "{output}{errors}");
+    for lines in lines.chunks(4) {
+        let ["0", "50 17", before, after] = lines else { panic!("{output}{errors}") };
+        let [used, refills] = ["usage_usec", "refills"].map(|key| stat(after, key) - stat(before, key));
+        assert!((195..=210).contains(&refills), "{before} {after}");
+        assert!((refills * 980..=refills * 1020).contains(&used), "{before} {after}");
+    }
+}
+
 /// Every engine hands the reason to its user, and nothing of the container runs or stays.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]

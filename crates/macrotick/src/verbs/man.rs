@@ -16,7 +16,7 @@ use crate::Outcome;
 const SECTION: &str = "1";
 
 /// What a verb reads or writes without being told its path, beside what its options name.
-const FILES: [(&str, &str, &str); 23] = [
+const FILES: [(&str, &str, &str); 24] = [
     ("macrotick-run", "build/run/SYSTEM-BACKEND/plan.json", "The timetable."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/observation.json", "The raw records of every job."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/report.json", "The statistics and the verdict."),
@@ -37,6 +37,7 @@ const FILES: [(&str, &str, &str); 23] = [
     ("macrotick-stop", "/dev/macrotick", "The scheduling class."),
     ("macrotick-hook-run", "/sys/fs/cgroup/", "The container's control group."),
     ("macrotick-hook-install", "/usr/share/containers/oci/hooks.d/macrotick.json", "Tells podman of the hook."),
+    ("macrotick-rt-lib", "/usr/local/lib/libmacrotick-rt.so", "The library, for LD_PRELOAD."),
     ("macrotick-compare", "build/compare/SYSTEM.html", "The page."),
     ("macrotick-bench", "build/bench/NAME/", "Figures, tables and plots."),
     ("macrotick-lab-kernel", "build/kernel/bzImage", "The patched kernel; other flavors have a directory each."),

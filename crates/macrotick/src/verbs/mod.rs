@@ -11,6 +11,7 @@ pub mod man;
 pub mod observe;
 pub mod plan;
 pub mod report;
+pub mod rt_lib;
 pub mod run;
 pub mod status;
 pub mod stop;

@@ -1,0 +1,38 @@
+//! `macrotick rt-lib`: the preload library, which is compiled into the command so that it is wherever that is.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::create;
+use crate::args::RtLibArgs;
+use crate::error::CliError;
+use crate::Outcome;
+
+/// Where it is written without being told.
+pub const PATH: &str = "/usr/local/lib/libmacrotick-rt.so";
+
+/// `bindings/macrotick-rt.c`, compiled.
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmacrotick-rt.so"));
+
+/// Writes the library and prints its absolute path, as `LD_PRELOAD` wants it.
+pub fn execute(args: &RtLibArgs) -> Result<Outcome, CliError> {
+    let path = std::path::absolute(&args.path).map_err(failed(&args.path))?;
+    path.parent().map_or(Ok(()), create)?;
+    replace(&path).map_err(failed(&path))?;
+    println!("{}", path.display());
+    Ok(Outcome::Done)
+}
+
+/// By a new file, renamed: programs that run may have the old one mapped.
+fn replace(path: &Path) -> std::io::Result<()> {
+    let new = PathBuf::from(format!("{}.{}", path.display(), std::process::id()));
+    fs::write(&new, LIBRARY)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o644))?;
+    fs::rename(&new, path)
+}
+
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> CliError {
+    let path = path.to_owned();
+    move |source| CliError::Write { path, source }
+}
