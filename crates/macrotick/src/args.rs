@@ -332,6 +332,8 @@ pub enum BenchName {
     Isolation,
     /// Figure 3 and tables I to III of the SCHED_DEADLINE paper: greedy tasks, and misses of random task sets
     Deadline,
+    /// Equations 1 and 3 of the same paper: responses of bound and unbound tasks, computed and measured
+    Jitter,
 }
 
 impl BenchName {
@@ -347,6 +349,7 @@ impl BenchName {
             BenchName::Containers => "containers",
             BenchName::Isolation => "isolation",
             BenchName::Deadline => "deadline",
+            BenchName::Jitter => "jitter",
         }
     }
 }

@@ -58,6 +58,7 @@ fn hidden_verb() -> Option<ExitCode> {
             Some(bench::isolation::guest::main(verb))
         }
         bench::deadline::guest::PLAY => Some(bench::deadline::guest::main()),
+        bench::jitter::guest::RUN => Some(bench::jitter::guest::main()),
         bench::timershield::guest::RUN => Some(bench::timershield::guest::main()),
         bench::timershield::window_guest::RUN => Some(bench::timershield::window_guest::main()),
         "guest" => macrotick_lab::guest::main(),

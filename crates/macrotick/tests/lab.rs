@@ -809,6 +809,26 @@ fn full_a_window_costs_the_same_in_a_large_table() {
     assert!(value("hook lines added", "source") + value("hook lines removed", "source") <= 600.0);
 }
 
+/// Played in the kernel, the worst case of bound and unbound tasks is what the checker says.
+#[test]
+#[ignore = "needs the lab"]
+fn full_responses_in_groups_reach_their_bounds_and_no_more() {
+    let folder = folder("bench-jitter");
+    let result = macrotick(&["bench", "jitter", "--output", folder.to_str().unwrap()]);
+    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+    let text = std::fs::read_to_string(folder.join("figures.json")).unwrap();
+    let figures = serde_json::from_str(&text).unwrap();
+    assert_eq!(figure(&figures, "responses beyond the bound", "aim"), 0.0);
+    for set in ["alone", "below one group", "below two groups", "many server periods", "release jitter", "three tasks"]
+    {
+        for arrival in ["unbound", "bound"] {
+            let value = |name: &str| figure(&figures, name, &format!("{set}, {arrival}"));
+            let (worst, bound) = (value("worst response"), value("bound"));
+            assert!(worst <= bound && worst > bound * 0.97, "{set}, {arrival}: {worst} of {bound} ns");
+        }
+    }
+}
+
 /// Runs the example of a pool, perhaps changed, with a trace of the whole run.
 fn run_pool(name: &str, change: fn(String) -> String) -> (i32, Observation) {
     let folder = folder(name);

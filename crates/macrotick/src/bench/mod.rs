@@ -7,6 +7,7 @@ pub mod deadline;
 mod draw;
 pub mod e2e;
 pub mod isolation;
+pub mod jitter;
 pub mod lead;
 pub mod overhead;
 mod process;

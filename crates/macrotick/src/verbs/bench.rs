@@ -23,6 +23,7 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
         BenchName::Containers => bench::containers::run,
         BenchName::Isolation => bench::isolation::run,
         BenchName::Deadline => bench::deadline::run,
+        BenchName::Jitter => bench::jitter::run,
         BenchName::Timershield => bench::timershield::run,
     };
     let bench = Bench { name, root: layout.root().to_path_buf(), folder };

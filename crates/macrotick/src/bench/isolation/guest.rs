@@ -143,13 +143,13 @@ fn be(
 
 /// Instructions that do nothing are emulated much faster than others, and count as much.
 #[inline]
-pub(super) fn round() {
+pub fn round() {
     // SAFETY: has no effect.
     unsafe { std::arch::asm!(".rept 240", "nop", ".endr", options(nomem, nostack, preserves_flags)) };
 }
 
 /// Picoseconds that a round takes when nothing interferes: the shortest of some trials.
-pub(super) fn round_ps() -> u64 {
+pub fn round_ps() -> u64 {
     let trial = |_| {
         let begin = now_ns();
         (0..TRIAL).for_each(|_| round());

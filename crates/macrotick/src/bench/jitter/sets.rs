@@ -1,0 +1,174 @@
+//! The sets of tasks, and what the checker says of them.
+
+use macrotick_check::servers::{
+    analyse, Accuracy, Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Phase, Refill, Server,
+};
+use macrotick_model::Duration;
+use serde::{Deserialize, Serialize};
+
+/// The server period of all sets.
+pub const SERVER_PERIOD_US: u32 = 2500;
+/// What execution times are analysed with in addition: switches, interrupts, and what budgets are overrun by.
+const MARGIN: Duration = Duration::from_micros(20);
+/// The group whose tasks are looked at.
+pub const GROUP: &str = "own";
+
+/// A task inside the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// What a job executes.
+    pub wcet_us: u32,
+    /// From one arrival to the next.
+    pub period_us: u32,
+    /// From a job's arrival to its release, of the first job of a busy time: the longest.
+    pub jitter_us: u32,
+}
+
+/// A group with tasks below other groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    /// What tells it from others.
+    pub name: String,
+    /// Budgets of the groups above, the highest first.
+    pub above_us: Vec<u32>,
+    /// The group's own.
+    pub budget_us: u32,
+    /// From the highest priority inside the group to the lowest, which is measured.
+    pub tasks: Vec<Task>,
+    /// Whether all of them are bound.
+    pub bound: bool,
+}
+
+/// What the checker says of the measured task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The worst response time.
+    pub response: Duration,
+    /// Whether it can occur.
+    pub exact: bool,
+}
+
+impl Set {
+    /// All that are played: each with unbound and with bound tasks.
+    pub fn all() -> Vec<Set> {
+        let task = |wcet_us, period_us, jitter_us| Task { wcet_us, period_us, jitter_us };
+        let sets = [
+            ("alone", vec![], 1000, vec![task(600, 10_000, 0)]),
+            ("below one group", vec![900], 1000, vec![task(1500, 20_000, 0)]),
+            ("below two groups", vec![600, 400], 900, vec![task(300, 5000, 0), task(1000, 20_000, 0)]),
+            ("many server periods", vec![1500], 250, vec![task(900, 40_000, 0)]),
+            ("release jitter", vec![900], 1000, vec![task(250, 5000, 2500), task(600, 20_000, 2500)]),
+            ("three tasks", vec![1000], 800, vec![task(200, 5000, 0), task(300, 7500, 0), task(650, 40_000, 0)]),
+        ];
+        let both = |(name, above_us, budget_us, tasks): (&str, Vec<u32>, u32, Vec<Task>)| {
+            [false, true].map(|bound| Set {
+                name: name.into(),
+                above_us: above_us.clone(),
+                budget_us,
+                tasks: tasks.clone(),
+                bound,
+            })
+        };
+        sets.into_iter().flat_map(both).collect()
+    }
+
+    /// Of what kind its tasks are.
+    pub fn arrival(&self) -> &'static str {
+        if self.bound {
+            "bound"
+        } else {
+            "unbound"
+        }
+    }
+
+    /// What the checker says of the measured task.
+    pub fn bound(&self) -> Bound {
+        let analysis = analyse(&self.host()).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let task = analysis.task(GROUP, &name_of(self.tasks.len() - 1)).expect("it is in the host");
+        let response = task.response.filter(|_| analysis.is_feasible());
+        let response = response.unwrap_or_else(|| panic!("{}: {:?}", self.name, analysis.refusals));
+        Bound { response, exact: task.accuracy == Accuracy::Exact }
+    }
+
+    fn host(&self) -> Host {
+        let group = |name: String, priority: usize, budget_us: u32, tasks: Vec<GroupTask>| Group {
+            name,
+            criticality: 0,
+            priority: priority as u32,
+            servers: vec![Server {
+                cpu: 0,
+                budget: Duration::from_micros(i64::from(budget_us)),
+                may_grow: false,
+                tasks,
+            }],
+        };
+        let above = self.above_us.iter().enumerate();
+        let above = above.map(|(i, &budget)| group(above_name(i), above_priority(i), budget, Vec::new()));
+        let tasks = self.tasks.iter().enumerate().map(|(index, task)| self.declared(index, task)).collect();
+        Host {
+            server_period: Duration::from_micros(i64::from(SERVER_PERIOD_US)),
+            refill: Refill::Lockstep(Phase::Any),
+            granule: Host::GRANULE,
+            least: Duration::from_micros(10),
+            reserve: Host::RESERVE,
+            cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+            cycle: Duration::ZERO,
+            lead: Duration::ZERO,
+            tables: Vec::new(),
+            groups: above.chain([group(GROUP.into(), 1, self.budget_us, tasks)]).collect(),
+            network: None,
+        }
+    }
+
+    fn declared(&self, index: usize, task: &Task) -> GroupTask {
+        let us = |us: u32| Duration::from_micros(i64::from(us));
+        GroupTask {
+            name: name_of(index),
+            wcet: us(task.wcet_us) + MARGIN,
+            period: us(task.period_us),
+            // Of no interest: jobs of a task wait for those before them.
+            deadline: us(task.period_us) * 4,
+            jitter: us(task.jitter_us),
+            priority: task_priority(index),
+            arrival: if self.bound { Arrival::Bound } else { Arrival::Unbound },
+        }
+    }
+}
+
+fn name_of(index: usize) -> String {
+    format!("t{index}")
+}
+
+/// The name of the `index`th group above.
+pub fn above_name(index: usize) -> String {
+    format!("above{index}")
+}
+
+/// Its priority; that of the group below all is 1.
+pub fn above_priority(index: usize) -> usize {
+    50 - index
+}
+
+/// The priority of the `index`th task inside the group. Its thread that never sleeps has 1.
+pub fn task_priority(index: usize) -> u32 {
+    50 - index as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_are_those_of_the_equations() {
+        let sets = Set::all();
+        let bound = |name: &str, bound| {
+            let set = sets.iter().find(|set| set.name == name && set.bound == bound).unwrap();
+            set.bound().response.as_nanos() / 1000
+        };
+        // The gap of 1.5 ms, and the job.
+        assert_eq!([bound("alone", false), bound("alone", true)], [2120, 620]);
+        // The gap; one server period for the first 1 ms of the job; the group above, and the rest.
+        assert_eq!([bound("below one group", false), bound("below one group", true)], [1500 + 2500 + 900 + 520, 3920]);
+        assert!(sets.iter().all(|set| set.bound().exact), "every bound can occur");
+    }
+}
