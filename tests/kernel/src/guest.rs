@@ -12,7 +12,7 @@ pub fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<
     job.shift = if flavor.is_debug() { 0 } else { 2 };
     job.live = true;
     job.allow_complaints = true; // so that the results come back, too
-    job.wall_limit = Duration::from_secs(if flavor == Flavor::Patched { 600 } else { 1800 });
+    job.wall_limit = Duration::from_secs(if flavor == Flavor::Patched { 1800 } else { 3600 });
     // The storms leave much behind for RCU to free, and KASAN keeps what is freed.
     job.memory_mib = 1536;
     if flavor.is_debug() {

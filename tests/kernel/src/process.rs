@@ -226,9 +226,14 @@ pub fn adopt() {
 pub fn end_all() -> bool {
     let left = descendants();
     left.iter().for_each(|(pid, _)| Child { pid: *pid }.signal(libc::SIGKILL));
+    reap();
+    left.is_empty()
+}
+
+/// Reaps those children that have ended.
+pub fn reap() {
     // SAFETY: ignores the status.
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
-    left.is_empty()
 }
 
 /// The entries of a directory of `/proc` that are numbers.

@@ -92,7 +92,7 @@ impl Suite {
     /// Storms get a guest each, the others share one.
     fn run(&self) {
         let is_storm = |name: &str| {
-            ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm"]
+            ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm", "full_group_cycles"]
                 .iter()
                 .any(|part| name.contains(part))
         };
@@ -301,6 +301,15 @@ fn full_fuzz_on_debug() {
     });
     println!("{calls} calls");
     assert!(calls >= FUZZED_CALLS, "{calls} calls of {FUZZED_CALLS}");
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_groups_come_and_go_on_debug() {
+    let suite = Suite { flavor: Flavor::Debug, ..SHORT };
+    let (problems, output) = suite.play(&["full_group_cycles"]).unwrap_or_else(|reason| panic!("{reason}"));
+    print!("{output}");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn drive(device: &Device, shared: &Shared, seed: u64, calls: u64) -> Check {
 }
 
 /// No table, no thread in the class, no group, and no memory but what the kernel keeps anyway.
-fn nothing_is_left(device: &Device, before: &Slabs, cpus: u32) -> Check {
+pub(super) fn nothing_is_left(device: &Device, before: &Slabs, cpus: u32) -> Check {
     let _ = device.remove();
     let get = device.get().explain("get")?;
     ensure_eq!((get.state, get.nr_entities, get.nr_windows), (abi::state::EMPTY, 0, 0), "the table afterwards");

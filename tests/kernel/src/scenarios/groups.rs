@@ -2,6 +2,7 @@
 
 mod budget;
 mod cpus;
+mod cycles;
 mod kernel_threads;
 mod locks;
 mod membership;
@@ -67,6 +68,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_of_kernel_threads_off_line", kernel_threads::off_line).on(2).within(60_000),
     Scenario::new("group_storm_files", || storm::storm(&[files, pipes], 4)).within(60_000),
     Scenario::new("group_storm_mixed", || storm::storm(&[network, memory, processes], 4)).within(60_000),
+    Scenario::new("group_cycles", || cycles::cycles(60)).punctual(),
+    Scenario::new("full_group_cycles", || cycles::cycles(10_000)).punctual().within(3_600_000),
     Scenario::new("full_group_storm", || storm::storm(&[files, pipes, memory, shared_memory, network, processes], 60))
         .within(600_000),
 ];

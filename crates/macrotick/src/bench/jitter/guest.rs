@@ -102,10 +102,12 @@ fn be(play: &Play, index: usize, round_ps: u64, board: &Board) -> Result<(), Str
         }
     }
     // To end takes time, which those of lower priority would lack.
-    while !is_measured {
+    if is_measured {
+        return Ok(());
+    }
+    loop {
         std::thread::park();
     }
-    Ok(())
 }
 
 fn note(sample: &AtomicU64, arrived: u64) {
