@@ -1,8 +1,8 @@
 //! The normal form as text: a description that parses back to the same system, every default written out.
 
 use crate::system::{
-    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, Lead, Load, Namespace, Policy, Pool, SyncWindow,
-    System, Task, Workload,
+    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, GroupThread, Lead, Load, Namespace, Policy, Pool,
+    SyncWindow, System, Task, Workload,
 };
 use crate::time::Duration;
 
@@ -140,7 +140,7 @@ fn pool(pool: &Pool) -> String {
         ("slice", pool.order.slice().map(|slice| slice.to_string())),
         ("cpu", pool.cpu.map(|cpu| cpu.to_string())),
         ("cgroup", pool.cgroup.as_ref().map(|path| scalar(path))),
-        ("kernel-threads", Some(kernel_threads(pool)).filter(|_| !pool.kernel_threads.is_empty())),
+        ("kernel-threads", kernel_threads(pool.kernel_threads.iter().map(|thread| thread.name()))),
     ];
     for (key, value) in optional {
         if let Some(value) = value {
@@ -150,9 +150,9 @@ fn pool(pool: &Pool) -> String {
     text + &format!("    slack: {}\n", pool.slack)
 }
 
-fn kernel_threads(pool: &Pool) -> String {
-    let names: Vec<&str> = pool.kernel_threads.iter().map(|thread| thread.name()).collect();
-    format!("[{}]", names.join(", "))
+fn kernel_threads<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<String> = names.map(scalar).collect();
+    (!names.is_empty()).then(|| format!("[{}]", names.join(", ")))
 }
 
 fn group(group: &Group) -> String {
@@ -167,6 +167,7 @@ fn group(group: &Group) -> String {
         ("fifo", Some(group.fifo.to_string())),
         ("cgroup", group.cgroup.as_deref().map(scalar)),
         ("pool", group.pool.as_deref().map(scalar)),
+        ("kernel-threads", kernel_threads(group.kernel_threads.iter().map(GroupThread::name))),
     ];
     for (key, value) in optional {
         if let Some(value) = value {

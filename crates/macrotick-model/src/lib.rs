@@ -29,7 +29,7 @@ pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
-    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, KernelThread, Lead, Load, Namespace, OnMiss,
-    Policy, Pool, PoolOrder, Reservation, Supply, SyncWindow, System, Task, Workload,
+    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, GroupThread, KernelThread, Lead, Load, Namespace,
+    OnMiss, Policy, Pool, PoolOrder, Reservation, Supply, SyncWindow, System, Task, Workload,
 };
 pub use time::{Duration, Instant};

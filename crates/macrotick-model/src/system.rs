@@ -363,6 +363,26 @@ impl KernelThread {
     }
 }
 
+/// A kernel thread that a group serves, on all of the group's CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum GroupThread {
+    /// Those of this kind, of all the group's CPUs.
+    EachCpu(KernelThread),
+    /// The thread of an interrupt, `irq/NUMBER-NAME` as the kernel calls it.
+    Interrupt(String),
+}
+
+impl GroupThread {
+    /// The word in a description.
+    pub fn name(&self) -> &str {
+        match self {
+            GroupThread::EachCpu(thread) => thread.name(),
+            GroupThread::Interrupt(name) => name,
+        }
+    }
+}
+
 /// A network namespace with one interface, `eth0`, at the bridge that joins all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
@@ -457,6 +477,9 @@ pub struct Group {
     /// The pool whose windows serve its threads, too; they are not charged to the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// Kernel threads that are in it, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_threads: Vec<GroupThread>,
     /// What its threads do, as far as the check shall answer for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<GroupTask>,

@@ -44,6 +44,10 @@ pub const SERVER_PERIOD_RANGE: RangeInclusive<Duration> = Duration::from_micros(
 pub const MIN_BUDGET: Duration = Duration::from_micros(10);
 /// Shortest and longest period of a reservation (`sched_deadline_period_min_us`, `sched_deadline_period_max_us`).
 pub const RESERVATION_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_micros(1 << 22);
+/// What the kernel calls the threads of interrupts.
+pub const INTERRUPT_FORM: &str = "irq/NUMBER-NAME";
+/// See [`INTERRUPT_FORM`].
+pub const INTERRUPT_PREFIX: &str = "irq/";
 /// Nice values.
 pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
 /// How many processes one background entry may start.

@@ -1,6 +1,6 @@
 //! Groups, in a description.
 
-use macrotick_model::{Duration, Finding, Group, GroupTask, Plan, Policy, System};
+use macrotick_model::{Duration, Finding, Group, GroupTask, GroupThread, KernelThread, Plan, Policy, System};
 
 const HEAD: &str = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
 
@@ -39,6 +39,7 @@ fn what_is_left_out_has_its_default() {
         cgroup: None,
         fifo: false,
         pool: None,
+        kernel_threads: Vec::new(),
         tasks: vec![task],
     };
     assert_eq!(system.groups, [expected]);
@@ -102,6 +103,42 @@ fn loads_run_in_groups() {
 }
 
 #[test]
+fn kernel_threads_are_those_of_cpus_and_of_interrupts() {
+    let system = parse(
+        "groups:\n  - {name: g, priority: 7, budget: 500us, cpus: [0], kernel-threads: [ksoftirqd, irq/30-eth0]}\n  \
+         - {name: h, priority: 8, budget: 500us, cpus: [1], kernel-threads: [ksoftirqd]}\n",
+    )
+    .unwrap();
+    let expected = [GroupThread::EachCpu(KernelThread::Ksoftirqd), GroupThread::Interrupt("irq/30-eth0".into())];
+    assert_eq!(system.groups[0].kernel_threads, expected);
+    assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
+    let json = serde_json::to_value(&system.groups[0].kernel_threads).unwrap();
+    assert_eq!(json, serde_json::json!(["ksoftirqd", "irq/30-eth0"]));
+    assert_eq!(serde_json::from_value::<Vec<GroupThread>>(json).unwrap(), expected);
+}
+
+#[test]
+fn a_kernel_thread_has_one_group_or_pool() {
+    let two = |first: &str, second: &str| {
+        refusal(&format!(
+            "groups:\n  - {{name: g, priority: 7, budget: 500us, {first}}}\n  - {{name: h, priority: 8, budget: 500us, {second}}}\n"
+        ))
+    };
+    let shared = two("kernel-threads: [ksoftirqd]", "cpus: [1], kernel-threads: [ksoftirqd]");
+    assert!(
+        shared.contains("kernel thread `ksoftirqd` is in group `g` already") && shared.contains("s.yaml:7"),
+        "{shared}"
+    );
+    let interrupt = two("cpus: [0], kernel-threads: [irq/1-a]", "cpus: [1], kernel-threads: [irq/1-a]");
+    assert!(interrupt.contains("kernel thread `irq/1-a` is in group `g` already"), "{interrupt}");
+    let pool = refusal(
+        "pools:\n  - {name: p, period: 10ms, budget: 1ms, kernel-threads: [rcuc]}\ngroups:\n  \
+         - {name: g, priority: 7, budget: 1ms, kernel-threads: [rcuc]}\n",
+    );
+    assert!(pool.contains("kernel thread `rcuc` is in pool `p` already"), "{pool}");
+}
+
+#[test]
 fn mistakes_are_told_at_their_place() {
     let group = |keys: &str| refusal(&format!("groups:\n  - {{name: g, {keys}}}\n"));
     for (keys, expected) in [
@@ -124,6 +161,10 @@ fn mistakes_are_told_at_their_place() {
         ("priority: 7, budget: 5us", "budget 5us is shorter than 10us"),
         ("priority: 7, budget: 1500ns", "budget 1500ns is shorter than 10us"),
         ("priority: 7, budget: 100500ns", "budget 100500ns is no whole number of microseconds"),
+        ("priority: 7, budget: 1ms, kernel-threads: [ksoftirq]", "unknown kernel thread `ksoftirq`\n"),
+        ("priority: 7, budget: 1ms, kernel-threads: [eth0]", "`backlog_napi`, `irq/NUMBER-NAME`"),
+        ("priority: 7, budget: 1ms, kernel-threads: [irq/eth0]", "`irq/eth0` is not the name of an interrupt's thread"),
+        ("priority: 7, budget: 1ms, kernel-threads: [rcuc, rcuc]", "kernel thread `rcuc` stands twice in group `g`"),
         ("priority: 7, budget: 1ms, cpus: [2]", "CPU 2 is not among the system's CPUs (0, 1)"),
         ("priority: 7, budget: 1ms, cpu: 1", "unknown key `cpu` in a group"),
         (

@@ -276,6 +276,11 @@ impl Group {
         &self.owner
     }
 
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes one of its files.
     pub fn write(&self, file: &str, text: &str) -> Result<(), NodeError> {
         fs::write(self.path.join(file), format!("{text}\n")).map_err(self.failed("write", file))

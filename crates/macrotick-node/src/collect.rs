@@ -35,9 +35,7 @@ impl Run<'_> {
         if let Some(signal) = outcome.signal {
             remarks.push(format!("{signal} ended the run after {}", outcome.duration));
         }
-        if let Some(pools) = &self.pools {
-            remarks.extend_from_slice(pools.remarks());
-        }
+        remarks.extend(self.remarks());
         if let Some(trace) = &self.trace {
             trace.stop()?;
         }

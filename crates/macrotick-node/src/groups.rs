@@ -1,4 +1,5 @@
-//! The groups of a run under the backend `kernel`: their control groups, budgets and priorities, and what they have had.
+//! The groups of a run under the backend `kernel`: their control groups, budgets, priorities and kernel threads, and what
+//! they have had.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,13 +9,18 @@ use macrotick_model::{Duration, GroupObservation, System};
 use crate::cgroup::{Controller, Group, Owner, ENTITY};
 use crate::domains::Domains;
 use crate::error::NodeError;
+use crate::kernel_threads::{self, ServedThread};
 
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
 
 /// The control groups of all groups, in the order of the system. Dropping them takes the budgets back.
 pub struct Groups {
+    /// First of all: they leave groups that are still there.
+    _threads: Vec<ServedThread>,
     groups: Vec<Group>,
     before: Vec<GroupObservation>,
+    /// What a reader of the observation should know.
+    remarks: Vec<String>,
     _controller: Controller,
 }
 
@@ -29,10 +35,20 @@ impl Groups {
         };
         let groups = system.groups.iter().map(open).collect::<Result<Vec<Group>, NodeError>>()?;
         set_period(system.server_period)?;
+        let (mut threads, mut remarks) = (Vec::new(), Vec::new());
         for (group, wanted) in groups.iter().zip(&system.groups) {
             give(group, wanted)?;
+            let names = kernel_threads::full_names(&wanted.kernel_threads, &wanted.cpus);
+            for thread in kernel_threads::find(group.owner(), names, &mut remarks)? {
+                threads.push(ServedThread::new(group, thread, wanted.fifo)?);
+            }
         }
-        Ok(Some(Groups { groups, before: Vec::new(), _controller: controller }))
+        Ok(Some(Groups { _threads: threads, groups, before: Vec::new(), remarks, _controller: controller }))
+    }
+
+    /// What a reader of the observation should know.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// For a process that is to be in a group: what to write to before it executes its program.

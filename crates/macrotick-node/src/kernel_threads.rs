@@ -1,37 +1,102 @@
-//! Threads of the kernel that every CPU has one of, by name.
+//! Threads of the kernel, by name.
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
-use macrotick_model::KernelThread;
+use macrotick_model::{GroupThread, KernelThread};
 
-use crate::sys::Tid;
+use crate::cgroup::{Group, Owner};
+use crate::error::NodeError;
+use crate::sys::{self, SchedAttr, Standing, Tid};
 
-/// The thread of a CPU; `None`: this kernel has none of that name (`ktimers` and `rcuc` are PREEMPT_RT's).
-pub fn find(thread: KernelThread, cpu: u32) -> io::Result<Option<Tid>> {
-    let name = full_name(thread, cpu);
+/// The list of a group.
+const LIST: &str = "cpu.ds.kthreads";
+/// Of a thread that has no real-time priority: that of interrupts' threads (`sched_set_fifo` in `kernel/sched/syscalls.c`).
+const PRIORITY: u8 = 50;
+
+/// The threads of these names. Which there are depends on the kernel and its devices: one that is not there is remarked.
+pub fn find(
+    owner: &Owner,
+    names: impl Iterator<Item = String>,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<(Tid, String)>, NodeError> {
+    let mut threads = Vec::new();
+    for name in names {
+        match find_one(&name).map_err(NodeError::system("reading /proc"))? {
+            Some(tid) => threads.push((tid, name)),
+            None => remarks.push(format!("{owner}: this kernel has no thread {name}")),
+        }
+    }
+    Ok(threads)
+}
+
+fn find_one(name: &str) -> io::Result<Option<Tid>> {
     for entry in fs::read_dir("/proc")? {
         let Some(tid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if is_kernel_thread(tid) && comm(tid).is_some_and(|comm| comm.trim_end() == name) {
+        if is_kernel_thread(tid) && has_name(tid, name) {
             return Ok(Some(tid));
         }
     }
     Ok(None)
 }
 
-/// What the kernel calls it.
+/// What the kernel calls that of a CPU.
 pub fn full_name(thread: KernelThread, cpu: u32) -> String {
     format!("{}/{cpu}", thread.name())
 }
 
-fn comm(tid: Tid) -> Option<String> {
-    fs::read_to_string(format!("/proc/{tid}/comm")).ok()
+/// What the kernel calls those that a group with these CPUs serves.
+pub fn full_names<'a>(threads: &'a [GroupThread], cpus: &'a [u32]) -> impl Iterator<Item = String> + 'a {
+    threads.iter().flat_map(|thread| match thread {
+        GroupThread::EachCpu(thread) => cpus.iter().map(|cpu| full_name(*thread, *cpu)).collect(),
+        GroupThread::Interrupt(name) => vec![name.clone()],
+    })
+}
+
+fn has_name(tid: Tid, name: &str) -> bool {
+    fs::read_to_string(format!("/proc/{tid}/comm")).is_ok_and(|comm| comm.trim_end() == name)
 }
 
 /// A process can call itself what it likes, but it has a command line; one that is ending has none, either, and is
 /// gone before it could be bound.
 fn is_kernel_thread(tid: Tid) -> bool {
     fs::read(format!("/proc/{tid}/cmdline")).is_ok_and(|line| line.is_empty())
+}
+
+/// A kernel thread that a group serves. Dropping it takes it off the group's list, and gives it the policy that it had.
+pub struct ServedThread {
+    tid: Tid,
+    name: String,
+    list: PathBuf,
+    before: SchedAttr,
+}
+
+impl ServedThread {
+    /// Puts a thread on the list of a group that has its budget. With `fifo` who has SCHED_FIFO is served as it is: so it
+    /// stays what it was whatever becomes of the runner.
+    pub fn new(group: &Group, (tid, name): (Tid, String), fifo: bool) -> Result<ServedThread, NodeError> {
+        let before = sys::sched_attr(tid).map_err(NodeError::system("reading the policy of a kernel thread"))?;
+        group.write(LIST, &tid.to_string())?;
+        let served = ServedThread { tid, name, list: group.path().join(LIST), before };
+        let priority = before.real_time_priority();
+        if !fifo || priority.is_none() {
+            let standing = Standing::Budget(priority.unwrap_or(PRIORITY));
+            let refused = |source| NodeError::Policy { name: served.name.clone(), standing, source };
+            sys::set_standing(tid, standing).map_err(refused)?;
+        }
+        Ok(served)
+    }
+}
+
+impl Drop for ServedThread {
+    fn drop(&mut self) {
+        // The thread of an interrupt ends with its device, and its number may be another's by now.
+        if is_kernel_thread(self.tid) && has_name(self.tid, &self.name) {
+            let _ = sys::set_sched_attr(self.tid, &self.before);
+            let _ = fs::write(&self.list, format!("-{}\n", self.tid));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -41,12 +106,18 @@ mod tests {
     #[test]
     fn a_process_of_that_name_is_no_kernel_thread() {
         let tid = std::process::id() as Tid;
-        assert!(comm(tid).is_some() && !is_kernel_thread(tid));
-        assert_eq!(find(KernelThread::Ksoftirqd, u32::MAX).unwrap(), None);
+        let comm = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap();
+        assert!(has_name(tid, comm.trim_end()) && !is_kernel_thread(tid));
+        let mut remarks = Vec::new();
+        let names = [full_name(KernelThread::Ksoftirqd, u32::MAX)].into_iter();
+        assert_eq!(find(&Owner::Group("g".into()), names, &mut remarks).unwrap(), []);
+        assert_eq!(remarks, ["group `g`: this kernel has no thread ksoftirqd/4294967295"]);
     }
 
     #[test]
     fn names_are_the_kernels() {
-        assert_eq!(full_name(KernelThread::Rcuc, 3), "rcuc/3");
+        let threads = [GroupThread::EachCpu(KernelThread::Rcuc), GroupThread::Interrupt("irq/30-eth0".into())];
+        let names: Vec<String> = full_names(&threads, &[1, 3]).collect();
+        assert_eq!(names, ["rcuc/1", "rcuc/3", "irq/30-eth0"]);
     }
 }

@@ -66,7 +66,7 @@ impl Pools {
     }
 
     /// Makes the kernel threads members of their pools, of those that are asked for; their windows have not come yet.
-    /// They leave with the table. Which there are depends on the kernel: one that is not there is remarked.
+    /// They leave with the table.
     pub fn bind_kernel_threads(
         &mut self,
         plan: &Plan,
@@ -75,13 +75,8 @@ impl Pools {
     ) -> Result<(), NodeError> {
         let wanted = plan.system.pools.iter().filter(|pool| is_wanted(pool));
         for (pool, cpu) in wanted.filter_map(|pool| Some((pool, cpu_of(plan, pool)?))) {
-            for thread in &pool.kernel_threads {
-                let name = kernel_threads::full_name(*thread, cpu);
-                let Some(tid) = kernel_threads::find(*thread, cpu).map_err(NodeError::system("reading /proc"))? else {
-                    let text = format!("pool `{}`: this kernel has no thread {name}", pool.name);
-                    self.remarks.push(text);
-                    continue;
-                };
+            let names = pool.kernel_threads.iter().map(|thread| kernel_threads::full_name(*thread, cpu));
+            for (tid, name) in kernel_threads::find(&Owner::Pool(pool.name.clone()), names, &mut self.remarks)? {
                 table.bind_thread(tid, &name, &pool.name)?;
                 self.threads.insert(tid, pool.name.clone());
             }

@@ -440,6 +440,13 @@ impl<'a> Run<'a> {
         self.supervisor = Some(supervisor);
     }
 
+    /// What a reader of the observation should know of pools and groups.
+    pub fn remarks(&self) -> Vec<String> {
+        let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
+        let groups = self.groups.as_ref().map_or(&[][..], Groups::remarks);
+        [pools, groups].concat()
+    }
+
     /// How much of a run is traced.
     pub fn trace_length(&self, duration: Duration) -> Duration {
         self.options.trace.unwrap_or(Duration::ZERO).min(duration)

@@ -115,6 +115,8 @@ pub enum Standing {
     Idle,
     /// `SCHED_FIFO` with a priority.
     Fifo(u8),
+    /// `SCHED_DS` with a priority: served by the budget of its group.
+    Budget(u8),
     /// `SCHED_DEADLINE`.
     Deadline {
         /// Budget per period.
@@ -132,6 +134,7 @@ impl std::fmt::Display for Standing {
             Standing::Other(nice) => write!(f, "SCHED_OTHER with nice {nice}"),
             Standing::Idle => write!(f, "SCHED_IDLE"),
             Standing::Fifo(priority) => write!(f, "SCHED_FIFO with priority {priority}"),
+            Standing::Budget(priority) => write!(f, "SCHED_DS with priority {priority}"),
             Standing::Deadline { runtime, deadline, period } => {
                 write!(f, "SCHED_DEADLINE with {runtime} in {deadline} every {period}")
             }
@@ -168,6 +171,9 @@ impl SchedAttr {
             Standing::Other(nice) => SchedAttr { policy: SCHED_OTHER, nice: nice.into(), ..base },
             Standing::Idle => SchedAttr { policy: SCHED_IDLE, ..base },
             Standing::Fifo(priority) => SchedAttr { policy: SCHED_FIFO, priority: priority.into(), ..base },
+            Standing::Budget(priority) => {
+                SchedAttr { policy: macrotick_uapi::SCHED_DS, priority: priority.into(), ..base }
+            }
             Standing::Deadline { runtime, deadline, period } => SchedAttr {
                 policy: SCHED_DEADLINE,
                 // A deadline task may only fork when its children leave the class.
@@ -187,6 +193,11 @@ const UNCOUNTED: u64 = 0x1000_0000;
 const BANDWIDTH_SHIFT: u32 = 20;
 
 impl SchedAttr {
+    /// Under SCHED_FIFO, SCHED_RR and SCHED_DS.
+    pub fn real_time_priority(&self) -> Option<u8> {
+        u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
+    }
+
     /// What SCHED_DEADLINE has promised, rounded up; `None` under another policy.
     pub fn bandwidth(&self) -> Option<u64> {
         let counts = self.policy == SCHED_DEADLINE && self.flags & UNCOUNTED == 0;

@@ -242,6 +242,66 @@ fn budgets_are_admitted_after_a_run_under_deadline() {
     assert_eq!(String::from_utf8_lossy(&result.stdout), "1500\n", "{}", String::from_utf8_lossy(&result.stderr));
 }
 
+/// Kernel threads are in their group while it runs, and what they were afterwards, whoever ends the run.
+#[test]
+#[ignore = "needs the lab"]
+fn kernel_threads_are_served_in_a_group() {
+    let folder = folder("group-threads");
+    let description = describe(
+        &folder,
+        "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms, workload: {spin: 500us}}\ngroups:\n  \
+         - {name: io, priority: 5, budget: 500us, fifo: true, kernel-threads: [ksoftirqd, irq/4-ttyS0, irq/99-none]}\n",
+    );
+    let plan = folder.join("plan.json");
+    let planned = macrotick(&["plan", description.to_str().unwrap(), "-o", plan.to_str().unwrap()]);
+    assert!(planned.status.success(), "{}", String::from_utf8_lossy(&planned.stderr));
+    let plan = plan.to_str().unwrap();
+    let script = format!(
+        "named() {{ for one in /proc/[0-9]*; do [ \"$(cat $one/comm)\" = $1 ] && echo ${{one#/proc/}}; done; }}
+         soft=$(named ksoftirqd/0); irq=$(named irq/4-ttyS0)
+         policies() {{ for one in $soft $irq; do cut -d ' ' -f 40,41 /proc/$one/stat; done | tr '\\n' ' '; }}
+         policies | tee /tmp/before; echo
+         look() {{ list=$(sort -n /sys/fs/cgroup/macrotick-io/cpu.ds.kthreads | tr '\\n' ' ')
+             [ \"$list\" = \"$(printf '%s\\n' $soft $irq | sort -n | tr '\\n' ' ')\" ] && echo listed; policies; echo; }}
+         after() {{ policies | cmp - /tmp/before && echo as before; ls -d /sys/fs/cgroup/macrotick-io 2> /dev/null; }}
+         /bin/macrotick observe {plan} --backend kernel --duration 300ms --output /tmp/o.json > /dev/null 2>&1 &
+         sleep 0.35; look; echo text > /dev/ttyS0; wait $!; echo status $?; after
+         /bin/macrotick observe {plan} --backend kernel --duration 9s --output /tmp/p.json > /dev/null 2>&1 &
+         sleep 0.35; look; kill $!; wait $!; after; cat /tmp/o.json"
+    );
+    let result = macrotick(&["lab", "exec", "--file", plan, "--", "/bin/sh", "-c", &script]);
+    let output = String::from_utf8_lossy(&result.stdout);
+    let lines: Vec<&str> = output.splitn(10, '\n').collect();
+    // What has SCHED_FIFO keeps it.
+    let [before, listed, policies, status, after, again, _, second, observation @ ..] = &lines[..] else {
+        panic!("{output}")
+    };
+    assert_eq!((*listed, *status, *after), ("listed", "status 0", "as before"), "{output}");
+    assert_eq!((*again, *second), ("listed", "as before"), "{output}");
+    // Priority and policy.
+    assert_eq!(*before, "0 0 50 1 ", "{output}");
+    assert_eq!(*policies, "50 17 50 1 ", "{output}");
+    let report = report(observation.join("\n").as_bytes());
+    assert!(report.remarks.iter().any(|remark| remark == "group `io`: this kernel has no thread irq/99-none"));
+    let had = report.groups[0].had.unwrap();
+    assert!(had.usage_ns > 0, "{had:?}");
+}
+
+/// A greedy program under SCHED_FIFO has its group's budget and no more, and nobody else suffers.
+#[test]
+#[ignore = "needs the lab"]
+fn groups_have_their_budgets() {
+    let (code, bytes) = run("examples/groups", Backend::Kernel, "500ms", &folder("groups"));
+    let report = report(&bytes);
+    assert_eq!((code, misses(&report)), (0, 0));
+    let had = |name: &str| report.groups.iter().find(|group| group.name == name).unwrap().had.unwrap();
+    let (guests, vision) = (had("guests"), had("vision"));
+    // From 5 ms before the epoch on.
+    assert!((990..=1030).contains(&guests.permille_of_budget), "{guests:?}");
+    assert!(guests.exhaustions >= 200 && guests.throttled_ns > 250_000_000, "{guests:?}");
+    assert!(vision.usage_ns >= 25 * 800_000 && vision.permille_of_budget < 500, "{vision:?}");
+}
+
 /// A greedy program under SCHED_FIFO has its group's budget and no more, and nobody else suffers.
 #[test]
 #[ignore = "needs the lab"]

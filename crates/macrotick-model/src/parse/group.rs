@@ -1,14 +1,25 @@
 //! Groups.
 
 use super::context::{Context, Fields};
-use super::yaml::Node;
+use super::yaml::{Node, Value};
 use super::UNREAD;
-use crate::system::{Group, GroupTask};
+use crate::system::{Group, GroupTask, GroupThread};
 use crate::time::Duration;
-use crate::validate::{CPU_RANGE, CRITICALITY_RANGE, PRIORITY_RANGE};
+use crate::validate::{CPU_RANGE, CRITICALITY_RANGE, INTERRUPT_FORM, INTERRUPT_PREFIX, PRIORITY_RANGE};
 
-const GROUP_KEYS: [&str; 10] =
-    ["name", "criticality", "priority", "budget", "may-grow", "cpus", "cgroup", "fifo", "pool", "tasks"];
+const GROUP_KEYS: [&str; 11] = [
+    "name",
+    "criticality",
+    "priority",
+    "budget",
+    "may-grow",
+    "cpus",
+    "cgroup",
+    "fifo",
+    "pool",
+    "kernel-threads",
+    "tasks",
+];
 const TASK_KEYS: [&str; 8] = ["name", "period", "wcet", "deadline", "jitter", "priority", "cpu", "bound"];
 
 impl Context {
@@ -30,8 +41,16 @@ impl Context {
             cgroup: self.optional_text(&fields, "cgroup"),
             fifo: self.flag(&fields, "fifo"),
             pool: self.optional_text(&fields, "pool"),
+            kernel_threads: self.optional_items(&fields, "kernel-threads", Self::group_thread),
             tasks: self.optional_items(&fields, "tasks", Self::group_task),
             name,
+        }
+    }
+
+    fn group_thread(&mut self, node: &Node, path: &str) -> GroupThread {
+        match &node.value {
+            Value::Scalar(text) if text.starts_with(INTERRUPT_PREFIX) => GroupThread::Interrupt(text.clone()),
+            _ => GroupThread::EachCpu(self.kernel_thread(node, path, &[INTERRUPT_FORM])),
         }
     }
 
@@ -113,6 +132,7 @@ fn unread_group() -> Group {
         cgroup: None,
         fifo: false,
         pool: None,
+        kernel_threads: Vec::new(),
         tasks: Vec::new(),
     }
 }

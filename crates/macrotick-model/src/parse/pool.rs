@@ -23,15 +23,20 @@ impl Context {
             order: self.order(&fields, &what),
             slack: self.flag(&fields, "slack"),
             cgroup: self.optional_text(&fields, "cgroup"),
-            kernel_threads: self.optional_items(&fields, "kernel-threads", Self::kernel_thread),
+            kernel_threads: self.optional_items(&fields, "kernel-threads", Self::pool_thread),
             name,
         }
     }
 
-    fn kernel_thread(&mut self, node: &Node, path: &str) -> KernelThread {
+    fn pool_thread(&mut self, node: &Node, path: &str) -> KernelThread {
+        self.kernel_thread(node, path, &[])
+    }
+
+    /// `others` is what else may stand there.
+    pub(super) fn kernel_thread(&mut self, node: &Node, path: &str, others: &[&str]) -> KernelThread {
         let text = self.text(node, path).unwrap_or(KernelThread::Ksoftirqd.name());
         KernelThread::ALL.into_iter().find(|thread| thread.name() == text).unwrap_or_else(|| {
-            let hint = similar(text, &KernelThread::ALL.map(KernelThread::name));
+            let hint = similar(text, &[&KernelThread::ALL.map(KernelThread::name), others].concat());
             self.refuse(path, node.at, format!("unknown kernel thread `{text}`"), Some(hint));
             KernelThread::Ksoftirqd
         })

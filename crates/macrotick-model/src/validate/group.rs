@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Found, Rules, CPUS, GROUP_NAMES, MIN_BUDGET, POOL_NAMES, PRIORITY_RANGE, SERVER_PERIOD_RANGE};
+use super::{
+    Found, Rules, CPUS, GROUP_NAMES, INTERRUPT_FORM, INTERRUPT_PREFIX, MIN_BUDGET, POOL_NAMES, PRIORITY_RANGE,
+    SERVER_PERIOD_RANGE,
+};
 use crate::parse::nearest_name;
-use crate::system::{Background, Group, GroupTask, Policy, PoolOrder};
+use crate::system::{Background, Group, GroupTask, GroupThread, Policy, Pool, PoolOrder};
 use crate::time::Duration;
 
 const MICROSECOND: Duration = Duration::from_micros(1);
@@ -134,6 +137,9 @@ impl Rules<'_> {
         if let Some(pool) = &group.pool {
             self.windows(&at("pool"), group, pool);
         }
+        for index in 0..group.kernel_threads.len() {
+            self.group_thread(&format!("{path}.kernel-threads[{index}]"), group, index);
+        }
         self.found.tasks(&at("tasks"), &group.tasks, "the group");
         for (index, task) in group.tasks.iter().enumerate() {
             self.group_task(&format!("{path}.tasks[{index}]"), group, task);
@@ -166,6 +172,33 @@ impl Rules<'_> {
                 text,
                 Some("a pool whose windows a group has is without `cgroup`, `kernel-threads` and loads".into()),
             );
+        }
+    }
+
+    /// A thread is served by one group, or by the windows of one pool.
+    fn group_thread(&mut self, path: &str, group: &Group, index: usize) {
+        let thread = &group.kernel_threads[index];
+        let name = thread.name();
+        if matches!(thread, GroupThread::Interrupt(name) if !is_interrupt(name)) {
+            self.add(path, &[], format!("`{name}` is not the name of an interrupt's thread")).hint =
+                Some(format!("write {INTERRUPT_FORM}, as `ps -e` has it"));
+        }
+        if group.kernel_threads[..index].contains(thread) {
+            self.add(path, &[], format!("kernel thread `{name}` stands twice in group `{}`", group.name));
+            return;
+        }
+        let system = self.system;
+        let mut before = system.groups.iter().take_while(|other| !std::ptr::eq(*other, group));
+        let group_has = |other: &&Group| other.kernel_threads.contains(thread) && thread.is_shared(group, other);
+        let pool_has = |pool: &&Pool| {
+            let kinds = pool.kernel_threads.iter();
+            let same_cpu = pool.cpu.is_none_or(|cpu| group.cpus.contains(&cpu));
+            same_cpu && kinds.map(|kind| GroupThread::EachCpu(*kind)).any(|other| other == *thread)
+        };
+        let other = before.find(group_has).map(|other| format!("group `{}`", other.name));
+        let pool = system.pools.iter().find(pool_has).map(|pool| format!("pool `{}`", pool.name));
+        if let Some(other) = other.or(pool) {
+            self.add(path, &[CPUS], format!("kernel thread `{name}` is in {other} already"));
         }
     }
 
@@ -226,4 +259,22 @@ impl Rules<'_> {
             self.add(path, &[GROUP_NAMES], text).hint = Some("give the group `fifo: true`".into());
         }
     }
+}
+
+impl GroupThread {
+    /// Whether it is the same thread in both groups: every CPU has its own, an interrupt one.
+    fn is_shared(&self, one: &Group, other: &Group) -> bool {
+        match self {
+            GroupThread::EachCpu(_) => one.cpus.iter().any(|cpu| other.cpus.contains(cpu)),
+            GroupThread::Interrupt(_) => true,
+        }
+    }
+}
+
+/// Whether a name has the form that the kernel gives to threads of interrupts (`kernel/irq/manage.c`, `setup_irq_thread`).
+fn is_interrupt(name: &str) -> bool {
+    let Some((number, action)) = name.strip_prefix(INTERRUPT_PREFIX).and_then(|rest| rest.split_once('-')) else {
+        return false;
+    };
+    number.parse::<u32>().is_ok() && !action.is_empty() && !action.contains(char::is_control)
 }

@@ -103,7 +103,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let epoch = run.start(&signals)?;
     tell(Event::Started(epoch));
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));
-    let remarks = run.pools.as_ref().map_or(Vec::new(), |pools| pools.remarks().to_vec());
+    let remarks = run.remarks();
     remarks.iter().for_each(|remark| tell(Event::Remark(remark.clone())));
     let mut live = Live {
         run,

@@ -212,6 +212,7 @@ fn group(container: &Container, place: &Place) -> Group {
         cgroup: None,
         fifo: false,
         pool: None,
+        kernel_threads: Vec::new(),
         tasks,
     }
 }
