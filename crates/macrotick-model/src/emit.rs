@@ -1,5 +1,6 @@
 //! The normal form as text: a description that parses back to the same system, every default written out.
 
+use crate::engine::{ContainerLoad, ContainerRoot};
 use crate::system::{
     Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, GroupThread, Lead, Load, Namespace, Policy, Pool,
     SyncWindow, System, Task, Workload,
@@ -212,6 +213,7 @@ fn background(background: &Background) -> String {
         Load::Periodic { period, run } => format!("{{periodic: {{period: {period}, run: {run}}}}}"),
         Load::PingFlood { to, bytes } => format!("{{ping-flood: {{to: {}, bytes: {bytes}}}}}", scalar(to)),
         Load::Program(command) => format!("{{program: {}}}", words(command)),
+        Load::Container(container) => format!("{{container: {}}}", container_load(container)),
     };
     let place = match (&background.pool, background.policy) {
         (Some(pool), _) => format!("pool: {}", scalar(pool)),
@@ -227,6 +229,18 @@ fn background(background: &Background) -> String {
         background.namespace.as_ref().map_or(String::new(), |name| format!(", namespace: {}", scalar(name)));
     let (name, count) = (scalar(&background.name), background.count);
     format!("  - {{name: {name}, load: {load}, {place}, count: {count}{cpu}{namespace}}}\n")
+}
+
+fn container_load(container: &ContainerLoad) -> String {
+    let root = match &container.root {
+        ContainerRoot::Rootfs(path) => format!("rootfs: {}", scalar(path)),
+        ContainerRoot::Image(name) => format!("image: {}", scalar(name)),
+    };
+    let program = match &container.program[..] {
+        [] => String::new(),
+        program => format!(", program: {}", words(program)),
+    };
+    format!("{{{root}{program}, engine: {}}}", container.engine.name())
 }
 
 fn window(window: &GivenWindow) -> String {

@@ -7,6 +7,7 @@ pub mod container;
 pub mod cpus;
 pub mod diagnostic;
 mod emit;
+pub mod engine;
 pub mod files;
 pub mod observation;
 mod parse;
@@ -20,6 +21,7 @@ pub mod validate;
 pub use container::Container;
 pub use cpus::CpuSet;
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use engine::{ContainerLoad, ContainerRoot, Engine};
 pub use files::{FileError, LoadError};
 pub use observation::{
     Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,

@@ -6,6 +6,7 @@
 
 mod container;
 mod context;
+mod engine;
 mod group;
 mod load;
 mod place;

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuSet;
+use crate::engine::ContainerLoad;
 use crate::time::Duration;
 
 /// A whole system, as written in `system.yaml`.
@@ -590,6 +591,8 @@ pub enum Load {
     },
     /// A program: the command and its arguments.
     Program(Vec<String>),
+    /// A container.
+    Container(ContainerLoad),
 }
 
 /// A window of a table given by hand.

@@ -2,6 +2,7 @@
 
 mod container;
 mod deadline;
+mod engine;
 mod group;
 mod network;
 mod pool;

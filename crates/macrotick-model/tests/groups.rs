@@ -1,6 +1,9 @@
 //! Groups, in a description.
 
-use macrotick_model::{Duration, Finding, Group, GroupTask, GroupThread, KernelThread, Plan, Policy, System};
+use macrotick_model::{
+    ContainerLoad, ContainerRoot, Duration, Engine, Finding, Group, GroupTask, GroupThread, KernelThread, Load, Plan,
+    Policy, System,
+};
 
 const HEAD: &str = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
 
@@ -100,6 +103,54 @@ fn loads_run_in_groups() {
     let group = group.replace(", fifo: true", "");
     let refused = refusal(&format!("{group}background:\n  - {{name: l, load: hog, group: g, fifo: 5}}\n"));
     assert!(refused.contains("has SCHED_FIFO, which group `g` does not take"), "{refused}");
+}
+
+fn contained(load: &str) -> Result<System, String> {
+    parse(&format!(
+        "groups:\n  - {{name: g, priority: 7, budget: 500us}}\nbackground:\n  - {{name: c, group: g, load: {{container: {load}}}}}\n"
+    ))
+}
+
+#[test]
+fn a_load_is_a_container() {
+    let load = |text: &str| {
+        let system = contained(text).unwrap();
+        assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
+        system.background[0].load.clone()
+    };
+    let rootfs = ContainerRoot::Rootfs("/srv/web".into());
+    let program = vec!["/bin/web".into(), "-x".into()];
+    let expected = ContainerLoad { root: rootfs, program, engine: Engine::Crun };
+    assert_eq!(load("{rootfs: /srv/web, program: [/bin/web, -x]}"), Load::Container(expected.clone()));
+    let runc = ContainerLoad { engine: Engine::Runc, ..expected };
+    assert_eq!(load("{rootfs: /srv/web, program: [/bin/web, -x], engine: runc}"), Load::Container(runc));
+    let image = ContainerRoot::Image("docker.io/library/web:1".into());
+    let expected = ContainerLoad { root: image, program: Vec::new(), engine: Engine::Podman };
+    assert_eq!(load("{image: \"docker.io/library/web:1\"}"), Load::Container(expected));
+}
+
+#[test]
+fn what_is_wrong_with_a_container_is_told() {
+    for (load, expected) in [
+        ("{program: [x]}", "`container` has no root file system"),
+        ("{rootfs: /srv, image: web, program: [x]}", "`container` has both `rootfs` and `image`"),
+        ("{rootfs: srv, program: [x]}", "`srv` is not the absolute path of a directory"),
+        ("{rootfs: /srv}", "a directory does not say which `program` is to run in it"),
+        ("{image: web, engine: runc}", "runc knows no images"),
+        ("{image: --privileged}", "\"--privileged\" is not the name of an image"),
+        ("{rootfs: /srv, program: [x], engine: docker}", "unknown engine `docker`"),
+        ("{root: /srv, program: [x]}", "unknown key `root` in `container`"),
+    ] {
+        let told = contained(load).expect_err(load);
+        assert!(told.contains(expected) && told.contains("s.yaml:8"), "{load}: {told}");
+    }
+    let load = "{container: {rootfs: /srv, program: [x]}}";
+    let mixed = refusal(&format!(
+        "groups:\n  - {{name: g, priority: 7, budget: 500us}}\nbackground:\n  - {{name: l, load: hog, group: g}}\n  \
+         - {{name: c, load: {load}, group: g}}\n"
+    ));
+    assert!(mixed.contains("`c` is a container and `l` is none") && mixed.contains("s.yaml:9"), "{mixed}");
+    assert!(parse(&format!("background:\n  - {{name: l, load: hog}}\n  - {{name: c, load: {load}}}\n")).is_ok());
 }
 
 #[test]

@@ -159,13 +159,34 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
     }
 }
 
+fn container(random: &mut Random) -> ContainerLoad {
+    let program = vec![random.text()];
+    match random.below(2) {
+        0 => ContainerLoad {
+            root: ContainerRoot::Rootfs(format!("/srv/{}", random.text())),
+            program,
+            engine: Engine::ALL[random.below(3) as usize],
+        },
+        _ => ContainerLoad { root: ContainerRoot::Image("web".into()), program: Vec::new(), engine: Engine::Podman },
+    }
+}
+
+/// A pool or group has containers or other loads.
+fn no_container(load: Load) -> Load {
+    match load {
+        Load::Container(_) => Load::Hog,
+        load => load,
+    }
+}
+
 fn background(random: &mut Random, index: u64, pools: &[Pool], groups: &[Group]) -> Background {
-    let load = match random.below(5) {
+    let load = match random.below(6) {
         0 => Load::Hog,
         1 => Load::Syscalls,
         2 => Load::Periodic { period: random.micros(100, 200), run: random.micros(1, 100) },
         3 => Load::PingFlood { to: "10.0.0.9".into(), bytes: random.below(6000) as u32 },
-        _ => Load::Program(vec![random.text()]),
+        4 => Load::Program(vec![random.text()]),
+        _ => Load::Container(container(random)),
     };
     let policy = match random.below(2) {
         0 => Policy::Other(random.below(40) as i8 - 20),
@@ -177,11 +198,13 @@ fn background(random: &mut Random, index: u64, pools: &[Pool], groups: &[Group])
     match random.maybe(|random| pools.get(random.below(4) as usize).map(|pool| pool.name.clone())).flatten() {
         Some(pool) => {
             let policy = Policy::Other(0);
+            let load = no_container(load);
             Background { name, count, pool: Some(pool), group: None, namespace, cpu: None, policy, load }
         }
         None => {
             let cpu = random.maybe(|random| random.below(4) as u32);
             let group = groups.get(random.below(4) as usize).map(|group| group.name.clone());
+            let load = if group.is_some() { no_container(load) } else { load };
             Background { name, count, pool: None, group, namespace, cpu, policy, load }
         }
     }

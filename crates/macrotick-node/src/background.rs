@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::abi;
 use crate::calibration::{spin, Calibration};
 use crate::flood::Flood;
+use crate::keeper::{self, KeeperError, Place};
 use crate::random::Random;
 use crate::sys;
 use crate::task::{decode_arguments, join_run};
@@ -27,6 +28,8 @@ pub(crate) struct BackgroundSpec {
     pub load: Load,
     pub calibration: Calibration,
     pub seed: u64,
+    /// Of a container.
+    pub place: Option<Place>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +40,8 @@ enum BackgroundError {
     Call(&'static str, io::Error),
     #[error("cannot execute {0}: {1}")]
     Execute(String, io::Error),
+    #[error("container `{0}`: {1}")]
+    Container(String, KeeperError),
 }
 
 /// The process of a background load: to be called when the first argument of the program is [`VERB`].
@@ -87,6 +92,11 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
         Load::Program(command) => {
             join_run().map_err(call)?;
             Err(execute(command))
+        }
+        Load::Container(load) => {
+            let place = spec.place.as_ref().ok_or(BackgroundError::Arguments)?;
+            let failed = |error| BackgroundError::Container(spec.name.clone(), error);
+            keeper::keep(&spec.name, load, place).map_err(failed)
         }
     }
 }
@@ -210,7 +220,7 @@ mod tests {
     #[test]
     fn every_kind_of_call_works() {
         let calibration = Calibration::measure();
-        let spec = BackgroundSpec { name: "x".into(), load: Load::Syscalls, calibration, seed: 1 };
+        let spec = BackgroundSpec { name: "x".into(), load: Load::Syscalls, calibration, seed: 1, place: None };
         let mut calls = Calls::new(&spec).unwrap();
         for _ in 0..200 {
             calls.step().unwrap();

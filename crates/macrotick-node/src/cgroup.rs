@@ -131,6 +131,11 @@ pub fn is_default_path(path: &Path, name: &str) -> bool {
     path == path_in(parent, name)
 }
 
+/// Where the runner makes the control group of that name: below the root, or in a partition.
+pub fn path_of(partition: Option<&Group>, name: &str) -> PathBuf {
+    path_in(partition.map_or(Path::new(ROOT), Group::path), name)
+}
+
 fn path_in(parent: &Path, name: &str) -> PathBuf {
     parent.join(format!("{PREFIX}{name}"))
 }
@@ -370,7 +375,7 @@ pub fn remove_left() {
 }
 
 /// Ends all processes of a group and of those below, and removes these groups. Nothing can be done about a failure.
-fn remove(path: &Path) {
+pub fn remove(path: &Path) {
     let _ = fs::write(path.join("cgroup.kill"), "1");
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

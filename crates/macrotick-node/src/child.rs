@@ -30,6 +30,8 @@ pub struct Child {
     process: std::process::Child,
     /// What it writes, where that is kept.
     output: Option<File>,
+    /// So long it may take to end by itself when it is asked.
+    grace: Duration,
     /// Once it is reaped: how it ended, if that was told.
     reaped: Option<Option<ExitStatus>>,
 }
@@ -48,6 +50,8 @@ pub struct Launch<'a> {
     pub namespace: Option<&'a File>,
     /// What becomes of what it writes.
     pub output: Output,
+    /// So long it may take to end by itself when it is asked; zero: it is not asked.
+    pub grace: Duration,
 }
 
 /// This very program, for built-in workloads.
@@ -82,7 +86,7 @@ impl Child {
         };
         let process =
             spawn().map_err(|source| NodeError::Spawn { name: launch.name.into(), program: program.into(), source })?;
-        Ok(Child { name: launch.name.into(), block: launch.block, process, output, reaped: None })
+        Ok(Child { name: launch.name.into(), block: launch.block, process, output, grace: launch.grace, reaped: None })
     }
 
     /// The process's id.
@@ -127,9 +131,22 @@ impl Child {
         if self.reaped.is_some() {
             return;
         }
+        self.await_end();
         self.signal(libc::SIGKILL);
         // Only a process that is not ours could not be waited for.
         self.reaped = Some(self.process.wait().ok());
+    }
+
+    /// Asks it to end, and waits for that, if it is one that has something to put away.
+    fn await_end(&self) {
+        if self.grace <= Duration::ZERO {
+            return;
+        }
+        self.terminate();
+        let give_up = sys::now() + self.grace;
+        while self.exited().is_none() && sys::now() < give_up {
+            sys::sleep(Duration::from_millis(1));
+        }
     }
 
     fn signal(&self, signal: libc::c_int) {
@@ -221,7 +238,15 @@ pub(crate) mod tests {
         let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[], capacity: 0 };
         let block = Block::new(&spec).unwrap();
         let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
-        Child::spawn(Launch { name: "x", command: &command, block, group: None, namespace: None, output: Output::Kept })
+        Child::spawn(Launch {
+            name: "x",
+            command: &command,
+            block,
+            group: None,
+            namespace: None,
+            output: Output::Kept,
+            grace: Duration::ZERO,
+        })
     }
 
     #[test]

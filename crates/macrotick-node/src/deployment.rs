@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use macrotick_model::plan::PlannedJob;
-use macrotick_model::{Backend, Background, CpuSet, Duration, Load, Plan, Policy, Pool, Reservation, Task, Workload};
+use macrotick_model::{
+    Backend, Background, ContainerLoad, CpuSet, Duration, Load, Plan, Policy, Pool, Reservation, Task, Workload,
+};
 
 use crate::abi;
+use crate::engine;
 use crate::error::NodeError;
 use crate::options::RunOptions;
-use crate::sys::Standing;
+use crate::sys::{self, Standing};
 
 /// Most records of a task when nobody limits them: 64 MiB.
 const MOST_RECORDS: i64 = 1 << 21;
@@ -201,27 +204,43 @@ fn decode_background(background: &Background, online: &[u32]) -> Result<(), Node
     }
     match &background.load {
         Load::Program(command) => decode_program(&background.name, command),
+        Load::Container(container) => decode_container(&background.name, container),
         _ => Ok(()),
     }
 }
 
-/// Looks a program up as execvp(3) will.
+fn decode_container(name: &str, container: &ContainerLoad) -> Result<(), NodeError> {
+    let fault = |fault| NodeError::Container { name: name.into(), fault };
+    let engine = container.engine.name();
+    if !is_program(engine) {
+        return Err(fault(format!("{engine} was not found, or is not executable")));
+    }
+    if !sys::is_root() {
+        return Err(fault(format!("{engine} needs root to put it into a control group")));
+    }
+    engine::missing(container).map_or(Ok(()), |missing| Err(fault(missing)))
+}
+
 fn decode_program(name: &str, command: &[String]) -> Result<(), NodeError> {
     let program = command.first().map_or("", String::as_str);
+    match is_program(program) {
+        true => Ok(()),
+        false => Err(NodeError::NoProgram { name: name.into(), program: program.into() }),
+    }
+}
+
+/// Looks a program up as execvp(3) will.
+fn is_program(program: &str) -> bool {
     let executable = |path: &Path| {
         use std::os::unix::fs::PermissionsExt;
         std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let found = match program {
+    match program {
         "" => false,
         _ if program.contains('/') => executable(Path::new(program)),
         _ => std::env::split_paths(&path).any(|directory| executable(&directory.join(program))),
-    };
-    if found {
-        return Ok(());
     }
-    Err(NodeError::NoProgram { name: name.into(), program: program.into() })
 }
 
 /// One record for every job that can begin, and some more for what begins while the run ends.
@@ -284,7 +303,7 @@ pub fn background_standing(policy: Policy) -> Standing {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use macrotick_model::{CpuTable, ExecutionTime, OnMiss, PoolOrder, System, Window};
+    use macrotick_model::{ContainerRoot, CpuTable, Engine, ExecutionTime, OnMiss, PoolOrder, System, Window};
 
     use super::*;
 
@@ -450,6 +469,19 @@ pub(crate) mod tests {
         assert!(matches!(under(Backend::User), Err(NodeError::PoolBackend { pool, .. }) if pool == "p"));
         assert!(matches!(under(Backend::Kernel), Err(NodeError::NoWindow(name)) if name == "p"));
         assert!(under(Backend::Other).is_ok());
+
+        let load = |rootfs: &str, engine| {
+            let root = ContainerRoot::Rootfs(rootfs.into());
+            let load = Load::Container(ContainerLoad { root, program: vec!["x".into()], engine });
+            let (name, policy) = ("c".into(), Policy::Other(0));
+            Background { name, count: 1, pool: None, group: None, namespace: None, cpu: None, policy, load }
+        };
+        let mut contained = good.clone();
+        contained.system.background = vec![load("/no/such", Engine::Runc)];
+        let told = decode(&contained).map(drop).unwrap_err().to_string();
+        // Whatever this host has of it.
+        let lacks = ["runc was not found", "runc needs root", "there is no directory /no/such"];
+        assert!(lacks.iter().any(|lack| told.starts_with(&format!("container `c`: {lack}"))), "{told}");
 
         let mut following = good.clone();
         following.system.sync =

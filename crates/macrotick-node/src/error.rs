@@ -75,6 +75,14 @@ pub enum NodeError {
         /// As it was written.
         program: String,
     },
+    /// A container that cannot be on this host.
+    #[error("container `{name}`: {fault}")]
+    Container {
+        /// The background load.
+        name: String,
+        /// What is missing.
+        fault: String,
+    },
     /// Another run or deployment is going on.
     #[error("another run or deployment is going on (process {pid}; lock file {path})")]
     Busy {

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 
 use macrotick_model::{Duration, GroupObservation, System};
 
@@ -54,6 +55,11 @@ impl Groups {
     /// For a process that is to be in a group: what to write to before it executes its program.
     pub fn entrance(&self, group: &str) -> Result<Option<File>, NodeError> {
         self.groups.iter().find(|one| one.name() == group).map(Group::entrance).transpose()
+    }
+
+    /// The directory of one.
+    pub fn path(&self, group: &str) -> Option<&Path> {
+        self.groups.iter().find(|one| one.name() == group).map(Group::path)
     }
 
     /// What is received from now on counts.

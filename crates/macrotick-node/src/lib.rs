@@ -16,6 +16,7 @@
 //! | `network` | network namespaces |
 //! | `block`, `child` | processes and the memory they share with the runner |
 //! | [`task`], [`background`], `flood` | what those processes do |
+//! | `keeper`, `engine` | containers that are background load |
 //! | `dispatcher` | the backend `user` |
 //! | `trace`, `environment`, `records` | what is observed |
 //! | `supervisor` | tasks whose processes are begun anew |
@@ -35,10 +36,12 @@ mod collect;
 mod deployment;
 mod dispatcher;
 mod domains;
+mod engine;
 mod environment;
 mod error;
 mod flood;
 mod groups;
+mod keeper;
 mod kernel;
 mod kernel_threads;
 mod lead;

@@ -11,7 +11,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use macrotick_model::{Namespace, System};
@@ -54,6 +54,16 @@ pub enum NetworkFault {
 /// The namespaces of a system, in its order. Dropping it removes them.
 pub struct Network {
     namespaces: Vec<(String, File)>,
+}
+
+/// What iproute2 calls a namespace of that name.
+fn full_name(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+/// The file of the namespace of that name.
+pub fn path_of(name: &str) -> PathBuf {
+    Path::new(NAMES).join(full_name(name))
 }
 
 impl Network {
@@ -122,7 +132,7 @@ impl End {
     fn new(index: usize, namespace: &Namespace) -> End {
         End {
             name: namespace.name.clone(),
-            namespace: format!("{PREFIX}{}", namespace.name),
+            namespace: full_name(&namespace.name),
             index,
             network: namespace.address.clone(),
             address: namespace.decode().map_or(Ipv4Addr::UNSPECIFIED, |(address, _)| address),

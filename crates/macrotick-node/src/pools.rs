@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::Path;
 
 use macrotick_model::{CpuTable, Plan, Pool, PoolObservation, System};
 
@@ -82,6 +83,11 @@ impl Pools {
             }
         }
         Ok(())
+    }
+
+    /// The directory of one.
+    pub fn path(&self, pool: &str) -> Option<&Path> {
+        self.groups.iter().find(|one| one.name() == pool).map(Group::path)
     }
 
     /// What is received from now on counts.

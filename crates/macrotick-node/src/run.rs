@@ -15,26 +15,30 @@
 
 use std::fs::File;
 use std::os::fd::RawFd;
+use std::path::Path;
 
 use macrotick_model::{
-    Backend, Background, CpuSet, Duration, Instant, LeadInForce, Observation, Plan, System, Workload,
+    Backend, Background, CpuSet, Duration, Instant, LeadInForce, Load, Observation, Plan, System, Workload,
 };
 
 use crate::abi;
 use crate::background::{self, process_name, BackgroundSpec};
 use crate::block::{Block, BlockSpec};
 use crate::calibration::Calibration;
+use crate::cgroup;
 use crate::child::{await_phase, Child, Launch, SELF};
 use crate::clock::{self, Discipline};
 use crate::deployment::{background_standing, Deployment, TaskDeployment};
 use crate::dispatcher::Dispatcher;
 use crate::domains::Domains;
+use crate::engine::Site;
 use crate::error::NodeError;
 use crate::groups::Groups;
+use crate::keeper::{self, Place};
 use crate::kernel::InstalledTable;
 use crate::lead;
 use crate::lock::Lock;
-use crate::network::Network;
+use crate::network::{self, Network};
 use crate::options::{Progress, RunOptions};
 use crate::pools::Pools;
 use crate::signals::Signals;
@@ -229,7 +233,15 @@ impl<'a> Run<'a> {
         let group = self.partition(&deployed.cpus)?;
         let namespace = self.namespace(task.namespace.as_deref());
         let output = self.options.output;
-        Child::spawn(Launch { name: &task.name, command: &command, block, group, namespace, output })
+        Child::spawn(Launch {
+            name: &task.name,
+            command: &command,
+            block,
+            group,
+            namespace,
+            output,
+            grace: Duration::ZERO,
+        })
     }
 
     fn spawn_background(&mut self) -> Result<(), NodeError> {
@@ -249,13 +261,32 @@ impl<'a> Run<'a> {
         let name = process_name(&load.name, index, load.count);
         let cycle = self.deployment.plan.cycle;
         let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
-        let group = self.entrance(load)?;
+        let place = matches!(load.load, Load::Container(_)).then(|| self.place_of_container(load, &name));
+        // Who keeps a container is in neither: the container is.
+        let (group, namespace) = match place {
+            Some(_) => (None, None),
+            None => (self.entrance(load)?, self.namespace(load.namespace.as_deref())),
+        };
+        let grace = if place.is_some() { keeper::GRACE } else { Duration::ZERO };
         let (calibration, seed) = (self.calibration, self.options.seed);
-        let spec = BackgroundSpec { name: name.clone(), load: load.load.clone(), calibration, seed };
+        let spec = BackgroundSpec { name: name.clone(), load: load.load.clone(), calibration, seed, place };
         let command = builtin(background::VERB, &spec)?;
-        let namespace = self.namespace(load.namespace.as_deref());
         let output = self.options.output;
-        Child::spawn(Launch { name: &name, command: &command, block, group, namespace, output })
+        Child::spawn(Launch { name: &name, command: &command, block, group, namespace, output, grace })
+    }
+
+    /// Below the control group of its pool or group; of one that is in none, below one of its own.
+    fn place_of_container(&self, load: &Background, name: &str) -> Place {
+        let pool = self.pools.as_ref().zip(load.pool.as_ref()).and_then(|(pools, pool)| pools.path(pool));
+        let group = self.groups.as_ref().zip(load.group.as_ref()).and_then(|(groups, group)| groups.path(group));
+        let shared = pool.or(group).map(Path::to_path_buf);
+        let partition = self.domains.as_ref().and_then(|domains| domains.of(&CpuSet::from_iter(load.cpu)));
+        let site = Site {
+            own_parent: shared.is_none(),
+            parent: shared.unwrap_or_else(|| cgroup::path_of(partition, name)),
+            network: load.namespace.as_deref().map(network::path_of),
+        };
+        Place { site, cpu: load.cpu, policy: pool.is_none().then_some(load.policy) }
     }
 
     /// The namespace of that name, which the system has.
@@ -371,8 +402,9 @@ impl<'a> Run<'a> {
 
     /// Puts a process of a background load, which is ready, where and how it is to run.
     pub fn place_load(&self, child: &Child, load: &Background) -> Result<(), NodeError> {
-        // The pool has a CPU and an order of its own.
-        if load.pool.is_some() && self.pools.is_some() {
+        // The pool has a CPU and an order of its own; who keeps a container puts that where it is to be.
+        let is_container = matches!(load.load, Load::Container(_));
+        if is_container || load.pool.is_some() && self.pools.is_some() {
             return Ok(());
         }
         place(child, child.pid(), &CpuSet::from_iter(load.cpu), background_standing(load.policy))

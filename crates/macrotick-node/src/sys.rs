@@ -98,6 +98,12 @@ pub fn ignore_miss_signal() {
     unsafe { libc::signal(libc::SIGXCPU, libc::SIG_IGN) };
 }
 
+/// Has this process signalled when the one that started it ends.
+pub fn signal_on_parent_death(signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }.into()).map(drop)
+}
+
 /// Names the calling thread.
 pub fn set_thread_name(name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {

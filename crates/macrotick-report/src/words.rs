@@ -1,7 +1,8 @@
 //! What reports say in plain words, and how they write numbers.
 
 use macrotick_model::{
-    Backend, Background, ClockInForce, EntityCounters, LeadInForce, Load, Observation, Policy, Task, Tier,
+    Backend, Background, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Policy, Task,
+    Tier,
 };
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
@@ -387,6 +388,11 @@ pub(crate) fn load(load: &Load) -> String {
         Load::Periodic { period, run } => format!("computes {run} in every {period}"),
         Load::PingFlood { to, bytes } => format!("floods {to} with pings of {bytes} bytes"),
         Load::Program(command) => command.join(" "),
+        Load::Container(container) => {
+            let (ContainerRoot::Rootfs(root) | ContainerRoot::Image(root)) = &container.root;
+            let words = [container.engine.name().to_string(), root.clone()].into_iter();
+            words.chain(container.program.iter().cloned()).collect::<Vec<_>>().join(" ")
+        }
     }
 }
 

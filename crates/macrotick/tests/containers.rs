@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use macrotick_model::Observation;
+
 /// Runs a script in the lab.
 fn lab(flavor: &str, shell: &str, script: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
@@ -300,4 +302,90 @@ fn full_containers_come_and_go_and_budgets_sum_right() {
     let dying: i64 = dying.parse().unwrap();
     assert!(dying <= 5, "{dying} groups of 100 are still there");
     assert!(counts[0] >= 45 && counts[1] >= 15, "{counts:?} admitted and refused");
+}
+
+/// The groups of an observation: what they have had, in microseconds, and how often budgets were refilled.
+fn groups_of(observation: &str) -> Vec<(String, u64, u64)> {
+    let observation = Observation::from_json(observation, "observation.json").unwrap();
+    assert_eq!(observation.remarks, Vec::<String>::new());
+    observation.groups.into_iter().map(|group| (group.name, group.usage_ns / 1000, group.refills)).collect()
+}
+
+/// What a description is run with, and what may be left of it afterwards.
+const RUNS: &str = r#"observe() { macrotick plan "/tmp/$1.yaml" -o "/tmp/$1.json" > /dev/null && run_plan "$@"; }
+    run_plan() { local name=$1; shift; macrotick observe "/tmp/$name.json" --output "/tmp/$name-o.json" "$@" > /dev/null; }
+    left() { find $groups /run -maxdepth 1 -name 'macrotick-*'; crun list -q; runc list -q; podman ps --all --quiet; echo "left $1"; }
+    # One of the first may be the runtime's own.
+    first() { until process=$(head -n 1 "$groups/$1/cgroup.procs" 2> /dev/null) && [ "$process" ]; do sleep 0.01; done; }"#;
+
+/// They are in their groups, have their budgets, and are gone afterwards, without a trace.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_run_starts_containers_and_removes_them() {
+    let by_podman = "system: p\ntasks: [{name: a, period: 10ms, wcet: 500us, workload: {spin: 100us}}]\ngroups: [{name: g, priority: 9, budget: 500us, fifo: \
+                     true}]\nbackground:\n  - {name: c, group: g, load: {container: {engine: podman, rootfs: /srv/busybox, \
+                     program: [chrt, -f, \"50\", sh, -c, \"while :; do :; done\"]}}}\n";
+    let script = format!(
+        "{RUNS}\ncat > /tmp/e.yaml <<'END'\n{}\nEND\ncat > /tmp/p.yaml <<'END'\n{by_podman}\nEND\n{}",
+        include_str!("../../../examples/containers.yaml"),
+        r#"observe e --backend kernel --duration 2s & first macrotick-guests/macrotick-guest; sleep 1
+        first macrotick-guests/macrotick-guest
+        chrt -p $process | grep -o 'SCHED_.*\|priority: .*'
+        sed -n 's/^Max \(realtime priority\|locked memory\)  *\([^ ]*\) .*/\2/p' /proc/"$process"/limits
+        wait $!; echo "status $?"; left e
+        observe p --backend kernel --duration 500ms; echo "status $?"; left p
+        cat /tmp/e-o.json; echo ---; cat /tmp/p-o.json"#
+    );
+    let (output, errors) = with_engines(&script);
+    let expected = "SCHED_FIFO\npriority: 80\nunlimited\n99\nstatus 0\nleft e\nstatus 0\nleft p\n";
+    let observations = output.strip_prefix(expected).unwrap_or_else(|| panic!("{output}{errors}"));
+    let (example, by_podman) = observations.split_once("---\n").unwrap();
+    for (group, budget) in [(&groups_of(example)[1], 750), (&groups_of(by_podman)[0], 500)] {
+        let (name, usage, refills) = group;
+        let allowed = refills * budget;
+        assert!(*refills >= 195 && (allowed * 98 / 100..=allowed * 102 / 100).contains(usage), "{name}: {group:?}");
+    }
+}
+
+/// Whatever goes wrong is told of its load, and nothing runs on.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
+    let system = |name: &str, container: &str| {
+        format!(
+            "cat > /tmp/{name}.yaml <<'END'\nsystem: s\ntasks: [{{name: a, period: 10ms, wcet: 500us, workload: {{spin: 100us}}}}]\ngroups: [{{name: g, priority: 9, \
+             budget: 500us}}]\nbackground:\n  - {{name: c, group: g, load: {{container: {container}}}}}\nEND\n"
+        )
+    };
+    let script = [
+        RUNS,
+        "\n",
+        &system("runs", r#"{rootfs: /srv/busybox, program: [sleep, "99"]}"#),
+        &system("ends", "{rootfs: /srv/busybox, engine: runc, program: [\"true\"]}"),
+        &system("program", "{rootfs: /srv/busybox, program: [no-such]}"),
+        &system("image", "{image: no-such}"),
+        &system("rootfs", "{rootfs: /no/such, program: [sh]}"),
+        r#"for one in program image rootfs; do observe $one --backend kernel; echo "status $?"; left $one; done
+        macrotick plan /tmp/runs.yaml -o /tmp/runs.json > /dev/null
+        observe ends --backend kernel --duration 1s; grep -o 'container `c`: the container.s program has ended' /tmp/ends-o.json; left ends
+        macrotick observe /tmp/runs.json --backend kernel --output /tmp/o.json > /dev/null & first macrotick-g/macrotick-c; kill $!; wait $!; left interrupted
+        macrotick observe /tmp/runs.json --backend kernel --output /tmp/o.json > /dev/null & first macrotick-g/macrotick-c; sleep 1; first macrotick-g/macrotick-c; kill -9 $!
+        while [ -e /proc/$process ]; do sleep 0.1; done; sleep 2; left killed
+        for backend in other kernel; do observe runs --backend $backend --duration 200ms; echo "status $?"; left $backend; done"#,
+    ]
+    .concat();
+    let (output, errors) = with_engines(&script);
+    let refused = "status 3\nleft program\nstatus 3\nleft image\nstatus 3\nleft rootfs\n";
+    let ended = "container `c`: the container's program has ended\nleft ends\nleft interrupted\n";
+    // The group of a runner that was killed stays until the next run that makes any.
+    let group = "/sys/fs/cgroup/macrotick-g\n";
+    let killed = format!("{group}left killed\nstatus 0\n{group}left other\nstatus 0\nleft kernel\n");
+    assert_eq!(output, [refused, ended, &killed].concat(), "{errors}");
+    for text in [
+        "container `c`: crun refuses to create the container",
+        "container `c`: podman refuses to create the container",
+        "container `c`: there is no directory /no/such",
+    ] {
+        assert!(errors.contains(text), "no `{text}` in\n{errors}");
+    }
 }

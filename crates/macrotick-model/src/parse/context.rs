@@ -189,6 +189,11 @@ impl<'a> Fields<'a> {
         !self.misspelt.is_empty()
     }
 
+    /// The place of the mapping.
+    pub fn at(&self) -> Span {
+        self.at
+    }
+
     /// The keys present, in the order of the source.
     pub fn entries(&self) -> &[(&'a str, &'a Node)] {
         &self.entries

@@ -27,9 +27,7 @@ impl Context {
 
     fn container_root(&mut self, fields: &Fields, path: &str) -> Option<ContainerRoot> {
         match (fields.get("rootfs"), fields.get("image")) {
-            (Some(node), None) => {
-                Some(ContainerRoot::Rootfs(self.text(node, &fields.path_of("rootfs"))?.into()))
-            }
+            (Some(node), None) => Some(ContainerRoot::Rootfs(self.text(node, &fields.path_of("rootfs"))?.into())),
             (None, Some(node)) => Some(ContainerRoot::Image(self.text(node, &fields.path_of("image"))?.into())),
             (None, None) if fields.has_misspelt() => {
                 self.mark_broken(path);

@@ -10,7 +10,7 @@ use crate::validate::{COUNT_RANGE, CPU_RANGE, FIFO_RANGE, NICE_RANGE, PING_RANGE
 const WORKLOADS: [&str; 4] = ["spin", "udp-send", "udp-receive", "program"];
 const DISTRIBUTIONS: [&str; 2] = ["uniform", "gumbel"];
 const BACKGROUND_KEYS: [&str; 9] = ["name", "load", "nice", "fifo", "count", "cpu", "pool", "group", "namespace"];
-const LOADS: [&str; 3] = ["periodic", "ping-flood", "program"];
+const LOADS: [&str; 4] = ["periodic", "ping-flood", "program", "container"];
 /// Data bytes of a ping where the description gives none, as ping(8) has it.
 const PING_BYTES: u32 = 56;
 
@@ -91,7 +91,7 @@ impl Context {
         })
     }
 
-    fn command(&mut self, node: &Node, path: &str) -> Vec<String> {
+    pub(super) fn command(&mut self, node: &Node, path: &str) -> Vec<String> {
         let words = self.list(node, path, "`program`").unwrap_or_default();
         words.iter().map(|word| self.text(word, path).unwrap_or_default().to_string()).collect()
     }
@@ -158,7 +158,7 @@ impl Context {
                 "hog" => return Load::Hog,
                 "syscalls" => return Load::Syscalls,
                 other => {
-                    let known = ["hog", "syscalls", "periodic", "ping-flood", "program"];
+                    let known = [&["hog", "syscalls"], &LOADS[..]].concat();
                     let hint = super::context::similar(other, &known);
                     self.refuse(path, node.at, format!("unknown load `{other}`"), Some(hint));
                     return Load::Hog;
@@ -175,6 +175,9 @@ impl Context {
         }
         if form == "ping-flood" {
             return self.ping_flood(node, path);
+        }
+        if form == "container" {
+            return self.container_load(node, path);
         }
         let fields = self.fields(node, path, "`periodic`", &["period", "run"])?;
         Some(Load::Periodic {

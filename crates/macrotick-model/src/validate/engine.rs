@@ -49,7 +49,8 @@ impl Rules<'_> {
                 true => (&background.name, &other.name),
                 false => (&other.name, &background.name),
             };
-            let text = format!("`{container}` is a container and `{process}` is none: a control group has one or the other");
+            let text =
+                format!("`{container}` is a container and `{process}` is none: a control group has one or the other");
             self.add(path, &[], text).hint = Some("give one of them a group or pool of its own".into());
         }
     }

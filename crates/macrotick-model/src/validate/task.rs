@@ -136,12 +136,14 @@ impl Rules<'_> {
         }
         self.in_pool(path, background);
         self.in_group(path, background);
+        self.shares_with_containers(path, background);
         self.known_namespace(path, background.namespace.as_deref());
         match background.policy {
             Policy::Other(nice) => self.range(path, "nice", i64::from(nice), &NICE_RANGE),
             Policy::Fifo(priority) => self.range(path, "fifo", i64::from(priority), &FIFO_RANGE),
         }
         match &background.load {
+            Load::Container(container) => self.container_load(&format!("{path}.load.container"), container),
             Load::Periodic { period, run } => {
                 let path = format!("{path}.load.periodic.");
                 self.positive(&path, "period", *period);

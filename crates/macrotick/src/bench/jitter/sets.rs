@@ -101,6 +101,7 @@ impl Set {
                 may_grow: false,
                 tasks,
             }],
+            windows: None,
         };
         let above = self.above_us.iter().enumerate();
         let above = above.map(|(i, &budget)| group(above_name(i), above_priority(i), budget, Vec::new()));
