@@ -4,7 +4,8 @@ use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Plan, System};
 
 use crate::servers::{
-    self, Arrival, Bandwidth, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Server, TaskOrder,
+    self, Admission, Arrival, Bandwidth, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Server,
+    TaskOrder,
 };
 use crate::violation::Violation;
 use crate::Verdict;
@@ -115,6 +116,31 @@ pub(crate) fn order_of(tasks: &[macrotick_model::GroupTask]) -> TaskOrder {
     match tasks.iter().any(|task| task.priority.is_none()) {
         true => TaskOrder::Best,
         false => TaskOrder::Given,
+    }
+}
+
+impl Admission {
+    /// The group that an admitted container becomes.
+    pub fn group_of(&self, container: &macrotick_model::Container, fifo: bool) -> macrotick_model::Group {
+        let priority = |name: &str| self.tasks.iter().find(|task| task.name == name).map(|task| task.priority);
+        let mut tasks = container.tasks.clone();
+        for task in &mut tasks {
+            task.cpu = self.cpu;
+            task.priority = priority(&task.name);
+        }
+        macrotick_model::Group {
+            name: container.name.clone(),
+            criticality: Some(container.criticality),
+            priority: Some(self.priority),
+            budget: Some(self.budget),
+            may_grow: container.may_grow,
+            cpus: vec![self.cpu],
+            cgroup: None,
+            fifo,
+            pool: None,
+            kernel_threads: Vec::new(),
+            tasks,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The examples and benches are planned as they promise.
 
-use macrotick_check::{check, Deadlines};
+use macrotick_check::{assign, check, Deadlines};
 use macrotick_model::{Duration, Plan, System};
 use macrotick_plan::{plan, Solver};
 
@@ -8,6 +8,7 @@ fn planned(name: &str) -> Plan {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
     let plan = plan(&system, Solver::default_for(&system)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let plan = assign(plan).unwrap_or_else(|error| panic!("{name}: {error}"));
     let verdict = check(&plan);
     assert!(verdict.is_feasible(), "{name}: {verdict}\n{}", macrotick_model::timeline::timeline(&plan));
     println!("{verdict}\n{}", macrotick_model::timeline::timeline(&plan));
@@ -82,4 +83,12 @@ fn end_to_end_is_the_table_of_the_paper() {
         ("receiver", us(4200), us(4400)),
     ];
     assert_eq!(windows, expected);
+}
+
+#[test]
+fn containers_have_the_priorities_of_their_criticality() {
+    let groups = planned("examples/containers.yaml").system.groups;
+    let priorities: Vec<(&str, Option<u32>)> =
+        groups.iter().map(|group| (group.name.as_str(), group.priority)).collect();
+    assert_eq!(priorities, [("vendor", Some(66)), ("guests", Some(33))]);
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use macrotick_model::Group;
+
 use crate::error::HookError;
 use crate::undo::Undo;
 
@@ -63,6 +65,11 @@ impl ControlGroup {
         fs::write(&path, format!("{text}\n")).map_err(HookError::file("write to", &path))?;
         undo.later(move || drop(fs::write(path, before)));
         Ok(())
+    }
+
+    /// Notes what is declared to run in it, for whoever is admitted later.
+    pub fn declare(&self, declaration: &Group) -> Result<(), HookError> {
+        macrotick_node::declare(&self.path, declaration).map_err(HookError::file("note the tasks at", &self.path))
     }
 }
 

@@ -4,8 +4,11 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use macrotick_check::servers::HostError;
 use macrotick_model::Duration;
 use macrotick_node::NodeError;
+
+use crate::host::HostFault;
 
 /// Why a container is refused, or the hook cannot do its work.
 #[derive(Debug, thiserror::Error)]
@@ -81,12 +84,30 @@ pub enum HookError {
         /// Why not.
         source: io::Error,
     },
-    /// Which pools there are could not be found out.
-    #[error("cannot find out which pools there are: {0}")]
-    Status(Box<NodeError>),
+    /// What runs on this host could not be found out.
+    #[error("cannot find out what runs on this host: {0}")]
+    Host(Box<NodeError>),
+    /// It could, but makes no sense together.
+    #[error(transparent)]
+    Unanalysed(#[from] HostFault),
+    /// The container's tasks, or those of others, would miss their deadlines.
+    #[error("macrotick.tasks: not all deadlines would be met: {0}")]
+    Misses(String),
+    /// It fits only if others get other parameters.
+    #[error("macrotick.tasks: it would fit only if others were changed before: {0} (`macrotick admit` tells how)")]
+    NeedsChanges(String),
+    /// What is asked for does not suit this host.
+    #[error("macrotick.tasks: {0}")]
+    Misfit(HostError),
     /// An OCI configuration is no JSON object.
     #[error("the configuration is not understood: {0}")]
     Config(serde_json::Error),
+}
+
+impl From<NodeError> for HookError {
+    fn from(error: NodeError) -> HookError {
+        HookError::Host(Box::new(error))
+    }
 }
 
 impl HookError {
@@ -136,8 +157,20 @@ pub enum AnnotationFault {
     #[error("a container has a pool or a budget, not both")]
     PoolAndBudget,
     /// It says something about a budget that is not there.
-    #[error("it needs macrotick.budget")]
+    #[error("it needs macrotick.budget or macrotick.tasks")]
     NeedsBudget,
+    /// It says something about tasks that are not there.
+    #[error("it needs macrotick.tasks")]
+    NeedsTasks,
+    /// Not the form without commas.
+    #[error("`{0}` is not NAME KEY=VALUE ..., as in `control wcet=200us period=5ms priority=50`")]
+    Pairs(String),
+    /// Not tasks.
+    #[error("they are not understood:\n{0}")]
+    Tasks(String),
+    /// Several tasks, and not all with a priority.
+    #[error("say the `priority` of each task: its thread has to have it")]
+    Order,
     /// It names nothing that is served.
     #[error("the installed table has no such pool{}", listing(.0))]
     NoPool(Vec<String>),

@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `state` | what the runtime tells |
 //! | `request` | the annotations, decoded: all that can be refused before the host is looked at |
+//! | `tasks` | the tasks that a container declares |
+//! | `admission`, [`host`] | the budget with which they meet their deadlines beside what runs on this host |
 //! | `cgroup` | the container's control group, and its files |
 //! | `room` | why a budget does not fit |
 //! | `limits` | resource limits of the container's first process |
@@ -17,9 +19,11 @@
 //! | `config` | an OCI configuration |
 //! | [`report`] | telling the user why a container is refused |
 
+mod admission;
 mod cgroup;
 mod config;
 mod error;
+pub mod host;
 pub mod install;
 mod limits;
 pub mod preload;
@@ -27,6 +31,7 @@ pub mod report;
 mod request;
 mod room;
 mod state;
+mod tasks;
 mod undo;
 
 use std::io::Read;
@@ -35,8 +40,10 @@ use macrotick_model::Duration;
 
 pub use error::{AnnotationFault, HookError};
 
+use admission::Turn;
 use cgroup::ControlGroup;
-use request::{Request, Supply};
+use limits::Limits;
+use request::{Budget, Request, Supply};
 use state::State;
 use undo::Undo;
 
@@ -48,32 +55,55 @@ pub fn admit(state: impl Read) -> Result<(), HookError> {
     serve(&state, &request).map_err(refused)
 }
 
-/// Checks the request against the host, then commits it. Whether a budget fits is the kernel's to say, so that it comes last.
+/// Checks the request against the host, then commits it.
 fn serve(state: &State, request: &Request) -> Result<(), HookError> {
-    let pid = state.pid()?;
+    let (pid, limits) = (state.pid()?, request.limits);
     match &request.supply {
-        Supply::Budget(budget) => check_period(budget.length)?,
-        Supply::Pool(name) => check_pool(name)?,
+        Supply::Pool(name) => {
+            check_pool(name)?;
+            commit(pid, limits, |group, undo| group.write("cpu.tt.entity", name, undo))
+        }
+        Supply::Budget(budget) => {
+            check_period(budget.length)?;
+            commit(pid, limits, |group, undo| give(group, budget, undo))
+        }
+        Supply::Tasks(declared) => {
+            declared.budget.map_or(Ok(()), check_period)?;
+            let _turn = Turn::take()?;
+            let (budget, declaration) = admission::admit(&state.id, declared)?;
+            commit(pid, limits, |group, undo| {
+                give(group, &budget, undo)?;
+                group.declare(&declaration)
+            })
+        }
     }
+}
+
+/// What `serve` writes is the last that is done.
+fn commit(
+    pid: i32,
+    limits: Limits,
+    serve: impl FnOnce(&ControlGroup, &mut Undo) -> Result<(), HookError>,
+) -> Result<(), HookError> {
     let group = ControlGroup::of(pid)?;
     let mut undo = Undo::default();
     group.enable_cpu(&mut undo)?;
-    limits::raise(pid, request.limits, &mut undo)?;
-    match &request.supply {
-        Supply::Pool(name) => group.write("cpu.tt.entity", name, &mut undo)?,
-        Supply::Budget(budget) => {
-            group.write("cpu.ds.priority", &budget.priority.to_string(), &mut undo)?;
-            group.write("cpu.ds.fifo", if budget.fifo { "1" } else { "0" }, &mut undo)?;
-            room::give(&group, budget, &mut undo)?;
-        }
-    }
+    limits::raise(pid, limits, &mut undo)?;
+    serve(&group, &mut undo)?;
     undo.forget();
     Ok(())
 }
 
+/// Whether a budget fits is the kernel's to say, so that it comes last.
+fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
+    group.write("cpu.ds.priority", &budget.priority.to_string(), undo)?;
+    group.write("cpu.ds.fifo", if budget.fifo { "1" } else { "0" }, undo)?;
+    room::give(group, budget, undo)
+}
+
 /// A budget is of every server period.
 fn check_period(budget: Duration) -> Result<(), HookError> {
-    let period = room::server_period()?;
+    let period = macrotick_node::server_period()?;
     match budget <= period {
         true => Ok(()),
         false => Err(HookError::annotation(request::BUDGET, budget, AnnotationFault::BeyondPeriod(period))),
@@ -82,7 +112,7 @@ fn check_period(budget: Duration) -> Result<(), HookError> {
 
 /// A name that the table does not have would be served by nobody.
 fn check_pool(name: &str) -> Result<(), HookError> {
-    let table = macrotick_node::status().map_err(|error| HookError::Status(Box::new(error)))?.table;
+    let table = macrotick_node::status()?.table;
     let pools: Vec<String> =
         table.into_iter().flat_map(|table| table.entities).filter(|one| one.pool).map(|pool| pool.name).collect();
     match pools.iter().any(|pool| pool == name) {

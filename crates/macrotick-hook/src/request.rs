@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_model::Duration;
+use macrotick_model::{Duration, GroupTask};
 
 use crate::error::{AnnotationFault, HookError};
 use crate::limits::Limits;
+use crate::tasks;
 
 /// What all our annotations begin with.
 const PREFIX: &str = "macrotick.";
@@ -15,12 +16,15 @@ pub const BUDGET: &str = "macrotick.budget";
 pub const POOL: &str = "macrotick.pool";
 /// The CPUs on which the budget is.
 pub const CPUS: &str = "macrotick.cpus";
+/// What runs in the container, and is to meet its deadlines.
+pub const TASKS: &str = "macrotick.tasks";
+const CRITICALITY: &str = "macrotick.criticality";
 const PRIORITY: &str = "macrotick.priority";
 const FIFO: &str = "macrotick.fifo";
 const RTPRIO: &str = "macrotick.rtprio";
 const MEMLOCK: &str = "macrotick.memlock";
-const KNOWN: [&str; 7] = [BUDGET, CPUS, PRIORITY, FIFO, POOL, RTPRIO, MEMLOCK];
-/// Those that say something about a budget.
+const KNOWN: [&str; 9] = [BUDGET, TASKS, CPUS, PRIORITY, CRITICALITY, FIFO, POOL, RTPRIO, MEMLOCK];
+/// Those that say something about a budget, which tasks get as well.
 const OF_BUDGETS: [&str; 3] = [CPUS, PRIORITY, FIFO];
 
 /// What containerd says of the container that only holds a pod's namespaces. It has the pod's annotations as well.
@@ -28,6 +32,8 @@ const SANDBOX: (&str, &str) = ("io.kubernetes.cri.container-type", "sandbox");
 
 /// The kernel's least budget.
 const LEAST: Duration = Duration::from_micros(10);
+/// More critical than those of which nothing is known.
+const CRITICAL: u32 = 1;
 /// Priorities of groups and of threads.
 const PRIORITIES: (u32, u32) = (1, 99);
 
@@ -45,6 +51,8 @@ pub struct Request {
 pub enum Supply {
     /// A deferrable server: it is a group.
     Budget(Budget),
+    /// The same, with the parameters that tasks need.
+    Tasks(Declared),
     /// Windows of the table: it is the pool of this name.
     Pool(String),
 }
@@ -62,6 +70,23 @@ pub struct Budget {
     pub fifo: bool,
 }
 
+/// Tasks that are to meet their deadlines, and what is said of their group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// The tasks.
+    pub tasks: Vec<GroupTask>,
+    /// How bad it would be if the container failed.
+    pub criticality: u32,
+    /// Of the group; `None`: by criticality.
+    pub priority: Option<u32>,
+    /// Of every server period; `None`: the least with which no task misses.
+    pub budget: Option<Duration>,
+    /// The CPUs of which it gets one; empty: of all.
+    pub cpus: Vec<u32>,
+    /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
+    pub fifo: bool,
+}
+
 impl Request {
     /// `None`: the container has no annotation of ours, or runs nothing.
     pub fn decode(annotations: &BTreeMap<String, String>) -> Result<Option<Request>, HookError> {
@@ -69,18 +94,25 @@ impl Request {
             return Ok(None);
         }
         let ours = Annotations::new(annotations)?;
-        let supply = match (ours.text(BUDGET), ours.text(POOL)) {
-            (None, None) if ours.0.is_empty() => return Ok(None),
-            (Some(_), Some(pool)) => return Err(HookError::annotation(POOL, pool, AnnotationFault::PoolAndBudget)),
-            (Some(text), None) => Supply::Budget(ours.budget(text)?),
-            (None, pool) => {
-                ours.refuse_without_budget()?;
+        if ours.0.is_empty() {
+            return Ok(None);
+        }
+        let (tasks, budget, pool) = (ours.text(TASKS), ours.text(BUDGET), ours.text(POOL));
+        if tasks.is_none() {
+            ours.refuse_any(&[CRITICALITY], AnnotationFault::NeedsTasks)?;
+        }
+        let supply = match (tasks, budget, pool) {
+            (None, None, pool) => {
+                ours.refuse_any(&OF_BUDGETS, AnnotationFault::NeedsBudget)?;
                 match pool {
                     Some(pool) => Supply::Pool(pool.to_owned()),
                     // Only limits: those of a container are the engine's affair.
                     None => return Err(ours.first_fault(AnnotationFault::NeedsBudget)),
                 }
             }
+            (_, _, Some(pool)) => return Err(HookError::annotation(POOL, pool, AnnotationFault::PoolAndBudget)),
+            (Some(text), _, None) => Supply::Tasks(ours.declared(text)?),
+            (None, Some(text), None) => Supply::Budget(ours.budget(text)?),
         };
         Ok(Some(Request { supply, limits: ours.limits()? }))
     }
@@ -126,14 +158,27 @@ impl<'a> Annotations<'a> {
         })
     }
 
+    fn declared(&self, text: &str) -> Result<Declared, HookError> {
+        let numbers = |text: &str| cpus(text).map(|text| macrotick_node::parse_cpu_list(&text));
+        Ok(Declared {
+            tasks: tasks::decode(text).map_err(|fault| HookError::annotation(TASKS, text, fault))?,
+            criticality: self.value(CRITICALITY, CRITICAL, |text| number(text, 0, u32::MAX))?,
+            priority: self.value(PRIORITY, None, |text| priority(text).map(Some))?,
+            budget: self.value(BUDGET, None, |text| length(text).map(Some))?,
+            cpus: self.value(CPUS, Vec::new(), numbers)?,
+            fifo: self.value(FIFO, true, truth)?,
+        })
+    }
+
     fn limits(&self) -> Result<Limits, HookError> {
         let rtprio = self.value(RTPRIO, PRIORITIES.1, |text| number(text, 0, PRIORITIES.1))?;
         Ok(Limits { rtprio: rtprio.into(), memlock: self.value(MEMLOCK, None, bytes)? })
     }
 
-    fn refuse_without_budget(&self) -> Result<(), HookError> {
-        match OF_BUDGETS.iter().find_map(|key| self.text(key).map(|text| (key, text))) {
-            Some((key, text)) => Err(HookError::annotation(key, text, AnnotationFault::NeedsBudget)),
+    /// The first of these that there is.
+    fn refuse_any(&self, keys: &[&str], fault: AnnotationFault) -> Result<(), HookError> {
+        match keys.iter().find_map(|key| self.text(key).map(|text| (key, text))) {
+            Some((key, text)) => Err(HookError::annotation(key, text, fault)),
             None => Ok(()),
         }
     }
@@ -221,6 +266,28 @@ mod tests {
     }
 
     #[test]
+    fn tasks_come_with_what_is_said_of_their_group() {
+        let decoded = |pairs: &[(&str, &str)]| match decode(pairs).unwrap().unwrap().supply {
+            Supply::Tasks(declared) => declared,
+            other => panic!("{other:?}"),
+        };
+        let alone = decoded(&[(TASKS, "loop wcet=200us period=5ms")]);
+        assert_eq!((alone.tasks.len(), alone.tasks[0].name.as_str()), (1, "loop"));
+        let rest = (alone.criticality, alone.priority, alone.budget, &alone.cpus[..], alone.fifo);
+        assert_eq!(rest, (1, None, None, &[][..], true));
+        let pairs = [
+            (TASKS, "loop wcet=200us period=5ms"),
+            (BUDGET, "1ms"),
+            (CPUS, "0,2-3"),
+            (CRITICALITY, "7"),
+            (FIFO, "false"),
+        ];
+        let all = decoded(&pairs);
+        let rest = (all.criticality, all.budget, &all.cpus[..], all.fifo);
+        assert_eq!(rest, (7, Some(Duration::from_millis(1)), &[0, 2, 3][..], false));
+    }
+
+    #[test]
     fn who_has_no_annotation_of_ours_is_left_alone() {
         assert_eq!(decode(&[]).unwrap(), None);
         assert_eq!(decode(&[("io.budget", "1"), ("macrotick", "yes")]).unwrap(), None);
@@ -247,6 +314,10 @@ mod tests {
             (&[(BUDGET, "1ms"), (MEMLOCK, "1G")], "annotation macrotick.memlock: 1G: it must be a number of bytes"),
             (&[(BUDGET, "1ms"), (POOL, "web")], "a container has a pool or a budget, not both"),
             (&[(POOL, "web"), (PRIORITY, "3")], "annotation macrotick.priority: 3: it needs macrotick.budget"),
+            (&[(TASKS, "a"), (POOL, "web")], "a container has a pool or a budget, not both"),
+            (&[(TASKS, "a wcet=1ms")], "annotation macrotick.tasks: a wcet=1ms: they are not understood:\nerror: "),
+            (&[(BUDGET, "1ms"), (CRITICALITY, "3")], "annotation macrotick.criticality: 3: it needs macrotick.tasks"),
+            (&[(TASKS, "a wcet=1ms period=9ms"), (BUDGET, "1")], "annotation macrotick.budget: 1: "),
             (&[(RTPRIO, "3")], "annotation macrotick.rtprio: 3: it needs macrotick.budget"),
             (
                 &[("macrotick.bugdet", "1ms")],

@@ -1,13 +1,7 @@
 //! Whether there is room for a budget. The kernel decides, when the budget is written, for all that write at once; it says no
 //! more than EBUSY, and what it counted is read back to say why.
 //!
-//! This is about sums. Whether tasks meet their deadlines within budgets is `macrotick_check::servers::admit`'s to answer, for
-//! a container whose annotations declare tasks; none do yet.
-
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::Path;
+//! This is about sums. Whether tasks meet their deadlines within budgets is answered before, in `admission`.
 
 use macrotick_model::Duration;
 
@@ -16,19 +10,7 @@ use crate::error::{AnnotationFault, HookError};
 use crate::request::{Budget, CPUS};
 use crate::undo::Undo;
 
-const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
 const FILE: &str = "cpu.ds.budget";
-
-/// The one period on which all budgets are refilled.
-pub fn server_period() -> Result<Duration, HookError> {
-    let text = fs::read_to_string(PERIOD).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => HookError::NoClass(PERIOD.into()),
-        _ => HookError::file("read", PERIOD)(error),
-    })?;
-    let period = text.trim().parse().map(Duration::from_micros);
-    period.map_err(|_| HookError::file("understand", PERIOD)(io::ErrorKind::InvalidData.into()))
-}
-
 /// The kernel has a removed group's budget back a little later, when nothing refers to it any longer.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const TRIES: u32 = 20;
@@ -47,7 +29,7 @@ pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<()
     }
     match written {
         Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
-            let period = server_period()?;
+            let period = macrotick_node::server_period()?;
             Err(HookError::NoRoom { budget: budget.length, period, taken: taken(budget.length, period) })
         }
         // All else of what was written has been checked.
@@ -75,28 +57,16 @@ fn taken(budget: Duration, period: Duration) -> String {
     if budget * 100 > period * MOST {
         return "It is more than that by itself.".into();
     }
-    let mut budgets = BTreeMap::new();
-    collect(Path::new(ROOT), &mut budgets);
+    let mut budgets = macrotick_node::budgets().unwrap_or_default();
+    budgets.sort();
     match budgets.is_empty() {
         true => "No other group has a budget: see the table's windows (`macrotick status`) and SCHED_DEADLINE.".into(),
         false => {
-            let each = budgets.iter().map(|(group, budget)| format!("{group} has {budget}"));
+            let each = budgets.iter().map(|(group, budget)| {
+                let name = group.strip_prefix(ROOT).unwrap_or(group).display();
+                format!("{name} has {budget}")
+            });
             format!("In microseconds of a period: {}.", each.collect::<Vec<_>>().join("; "))
-        }
-    }
-}
-
-/// Groups come and go meanwhile.
-fn collect(dir: &Path, budgets: &mut BTreeMap<String, String>) {
-    let text = fs::read_to_string(dir.join(FILE)).unwrap_or_default();
-    let text = text.trim();
-    if !text.is_empty() && text != "0" {
-        let name = dir.strip_prefix(ROOT).unwrap_or(dir).display().to_string();
-        budgets.insert(name, text.to_owned());
-    }
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            collect(&entry.path(), budgets);
         }
     }
 }

@@ -13,7 +13,7 @@ mod task;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-pub(crate) use container::problems as container_problems;
+pub(crate) use container::{problems as container_problems, task_problems};
 
 use crate::parse::nearest_name;
 use crate::system::{Lead, System};

@@ -2,17 +2,15 @@
 //! they have had.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 
 use macrotick_model::{Duration, GroupObservation, System};
 
+use crate::budgets::{server_period, PERIOD};
 use crate::cgroup::{Controller, Group, Owner, ENTITY};
 use crate::domains::Domains;
 use crate::error::NodeError;
 use crate::kernel_threads::{self, ServedThread};
-
-const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
 
 /// The control groups of all groups, in the order of the system. Dropping them takes the budgets back.
 pub struct Groups {
@@ -81,16 +79,6 @@ impl Groups {
         };
         self.groups.iter().map(observe).collect()
     }
-}
-
-/// The server period of this host.
-pub fn server_period() -> Result<Duration, NodeError> {
-    let text = fs::read_to_string(PERIOD).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NodeError::NoBudgets,
-        _ => NodeError::system("reading kernel.sched_ds_period_us")(error),
-    })?;
-    let period = text.trim().parse().map_err(io::Error::other);
-    period.map(Duration::from_micros).map_err(NodeError::system("reading kernel.sched_ds_period_us"))
 }
 
 /// Writing what it is already is no change.

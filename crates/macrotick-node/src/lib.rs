@@ -21,6 +21,7 @@
 //! | `trace`, `environment`, `records` | what is observed |
 //! | `supervisor` | tasks whose processes are begun anew |
 //! | `live` | a run without an end, which can be changed: a deployment |
+//! | `budgets` | which control groups have budgets, whoever gave them |
 //! | `status`, `present` | what runs on this host, and what has been promised there |
 //! | `run`, `collect` | the start protocol and the sleep; the end |
 //! | `abi`, `sys` | the block that tasks in C share, and system calls |
@@ -28,6 +29,7 @@
 mod abi;
 pub mod background;
 mod block;
+mod budgets;
 mod calibration;
 mod cgroup;
 mod child;
@@ -61,6 +63,7 @@ mod sys;
 pub mod task;
 mod trace;
 
+pub use budgets::{budgets, declare, server_period};
 pub use cgroup::GroupFault;
 pub use environment::environment;
 pub use error::NodeError;
@@ -73,4 +76,4 @@ pub use options::{Output, Progress, RunOptions};
 pub use present::{deployed_parts, present, Present, PresentGroup, PresentTable};
 pub use run::run;
 pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
-pub use sys::Standing;
+pub use sys::{parse_cpu_list, Standing};

@@ -1,7 +1,8 @@
 //! What has been promised on this host: the budgets of control groups, the windows of the installed table, and what
 //! SCHED_DEADLINE has admitted. It is read, nobody is disturbed, and no privilege is needed.
 //!
-//! Groups of a deployment that runs come with what its description says of them. Of others only their budgets are known.
+//! Groups of a deployment that runs come with what its description says of them, those of containers with what was declared when
+//! they were admitted. Of others only their budgets are known.
 
 use std::fs;
 use std::io;
@@ -11,9 +12,9 @@ use macrotick_model::{CpuSet, CpuTable, Duration, Group, Task, Window};
 use macrotick_uapi as uapi;
 use serde::Serialize;
 
+use crate::budgets;
 use crate::cgroup::{is_default_path, ROOT};
 use crate::error::NodeError;
-use crate::groups;
 use crate::live::directory;
 use crate::lock;
 use crate::status;
@@ -63,23 +64,22 @@ pub struct PresentGroup {
     pub priority: u32,
     /// The budget per server period, on each CPU that is online and has one.
     pub budgets: Vec<(u32, Duration)>,
-    /// What the deployment's description says of it.
+    /// What the deployment's description says of it, or its container.
     pub declared: Option<Group>,
 }
 
 /// Reads what has been promised on this host.
 pub fn present() -> Result<Present, NodeError> {
-    let server_period = groups::server_period()?;
+    let server_period = budgets::server_period()?;
     let cpus = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
     let deployed = deployed();
     let declared = deployed.as_ref().map_or(&[][..], |deployed| &deployed.groups);
-    let mut groups = Vec::new();
-    walk(Path::new(ROOT), &mut |path| groups.extend(read_group(path, &cpus, declared).transpose()))
-        .map_err(NodeError::system("reading the control groups"))?;
+    let groups = budgets::budgets()?.into_iter();
+    let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, &cpus, declared).transpose());
     Ok(Present {
         server_period,
         table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, server_period)),
-        groups: groups.into_iter().collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
+        groups: groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
         deadline: deadline_parts(&cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
         system: deployed.map(|deployed| deployed.system),
@@ -136,39 +136,19 @@ fn until_refill(epoch: Duration, server_period: Duration) -> Duration {
     }
 }
 
-/// All control groups but the root, parents before children. One may vanish meanwhile.
-fn walk(path: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            each(&entry.path());
-            match walk(&entry.path(), each) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                result => result?,
-            }
-        }
-    }
-    Ok(())
-}
-
 /// `None`: it has no budget on a CPU that is online, or is gone.
-fn read_group(path: &Path, online: &[u32], declared: &[Group]) -> io::Result<Option<PresentGroup>> {
-    let read = |file: &str| match fs::read_to_string(path.join(file)) {
-        // Without the controller a group has none of its files. A group that was just removed has no device.
-        Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-        result => result.map(Some),
-    };
-    let Some(budget) = read("cpu.ds.budget")? else { return Ok(None) };
+fn read_group(path: &Path, budget: &str, online: &[u32], declared: &[Group]) -> io::Result<Option<PresentGroup>> {
     let odd =
         |file: &str, text: &str| io::Error::other(format!("{} says `{}`", path.join(file).display(), text.trim()));
-    let budgets = parse_budgets(&budget, online).ok_or_else(|| odd("cpu.ds.budget", &budget))?;
+    let budgets = parse_budgets(budget, online).ok_or_else(|| odd("cpu.ds.budget", budget))?;
     if budgets.is_empty() {
         return Ok(None);
     }
-    let Some(priority) = read("cpu.ds.priority")? else { return Ok(None) };
+    let Some(priority) = budgets::read_file(path, "cpu.ds.priority")? else { return Ok(None) };
     let priority = priority.trim().parse().map_err(|_| odd("cpu.ds.priority", &priority))?;
-    let declared = declared.iter().find(|group| is_directory_of(path, group)).cloned();
-    let name = declared.as_ref().map_or_else(|| name_of(path), |group| group.name.clone());
+    let deployed = declared.iter().find(|group| is_directory_of(path, group)).cloned();
+    let name = deployed.as_ref().map_or_else(|| name_of(path), |group| group.name.clone());
+    let declared = deployed.or_else(|| budgets::declaration(path));
     Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, declared }))
 }
 

@@ -1,10 +1,13 @@
 //! The system calls that a run needs, as safe functions.
 
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicU32;
 
@@ -57,7 +60,7 @@ pub fn futex_wake(word: &AtomicU32) {
 }
 
 /// An anonymous file in memory.
-pub fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
+pub fn memory_file(name: &CStr) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: a terminated name; the returned descriptor is ours.
     unsafe {
@@ -106,7 +109,7 @@ pub fn signal_on_parent_death(signal: libc::c_int) -> io::Result<()> {
 
 /// Names the calling thread.
 pub fn set_thread_name(name: &str) {
-    if let Ok(name) = std::ffi::CString::new(name) {
+    if let Ok(name) = CString::new(name) {
         // SAFETY: a terminated name; the kernel copies at most 15 bytes.
         unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
@@ -286,7 +289,28 @@ fn wait_status(code: i32, status: i32) -> i32 {
     }
 }
 
-/// The CPUs that are online, from a list like `0-2,5`.
+/// An extended attribute of a file; `None`: it has none.
+pub fn attribute(path: &Path, name: &CStr) -> Option<Vec<u8>> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let mut value = vec![0u8; MOST_OF_ATTRIBUTE];
+    // SAFETY: terminated names, and so many bytes to write to.
+    let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+    value.truncate(usize::try_from(length).ok()?);
+    Some(value)
+}
+
+/// Sets an extended attribute of a file.
+pub fn set_attribute(path: &Path, name: &CStr, value: &[u8]) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: terminated names, and so many bytes to read.
+    let result = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+    check(result.into()).map(drop)
+}
+
+/// The kernel's own bound (`XATTR_SIZE_MAX`).
+const MOST_OF_ATTRIBUTE: usize = 64 << 10;
+
+/// The CPUs of a list like `0-2,5`.
 pub fn parse_cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {

@@ -23,8 +23,8 @@ pub enum CliError {
     #[error(transparent)]
     Plan(#[from] macrotick_plan::PlanError),
     /// What runs on this host cannot be analysed.
-    #[error("what runs on this host cannot be analysed: {0}{hint}", hint = priority_hint(.0))]
-    PresentHost(HostError),
+    #[error(transparent)]
+    PresentHost(#[from] macrotick_hook::host::HostFault),
     /// What a description says cannot.
     #[error("the system cannot be analysed: {0}")]
     DescribedHost(HostError),
@@ -128,15 +128,6 @@ pub enum CliError {
         /// What it printed.
         output: String,
     },
-}
-
-fn priority_hint(error: &HostError) -> &'static str {
-    match error {
-        HostError::SamePriority { .. } => {
-            ", so nothing says which goes first: write another one to cpu.ds.priority of one"
-        }
-        _ => "",
-    }
 }
 
 impl CliError {

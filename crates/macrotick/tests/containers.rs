@@ -63,6 +63,44 @@ fn a_hook_that_refuses_takes_back_what_it_did() {
     }
 }
 
+/// What was admitted before is known: by the control group, as long as it is there.
+#[test]
+#[ignore = "needs the lab"]
+fn tasks_get_the_budget_that_they_need_or_are_refused() {
+    let script = r#"g=/sys/fs/cgroup
+        hook() { mkdir -p $g/$1; sleep 99 & pid=$!; echo $pid > $g/$1/cgroup.procs
+            echo "{\"id\":\"$1\",\"pid\":$pid,\"annotations\":{$2}}" | macrotick hook run; echo "$1 $?"; }
+        look() { cat $g/$1/cpu.ds.budget $g/$1/cpu.ds.priority $g/$1/cpu.ds.fifo | tr '\n' ' '; echo; }
+        hook one '"macrotick.tasks":"control wcet=200us period=5ms"'; look one
+        hook slow '"macrotick.tasks":"slow wcet=4800us period=5ms"'; ls $g/slow | grep -c cpu.ds.budget; look slow
+        hook little '"macrotick.tasks":"late wcet=200us period=5ms","macrotick.budget":"50us"'
+        hook above '"macrotick.tasks":"big wcet=900us period=2500us","macrotick.budget":"2ms","macrotick.criticality":"5"'
+        hook two '"macrotick.tasks":"[{name: a, wcet: 50us, period: 50ms, priority: 9}, {name: b, wcet: 50us, period: 50ms, priority: 8}]"'
+        look two; printf '%s\n' 'container: c' 'criticality: 0' 'budget: 100us' > /tmp/c.yaml; macrotick admit /tmp/c.yaml | head -n -1
+        kill %1; wait %1; rmdir $g/one $g/above $g/slow 2> /dev/null; sleep 0.1
+        hook above '"macrotick.tasks":"big wcet=900us period=2500us","macrotick.budget":"2ms","macrotick.criticality":"5"'; look above
+        hook odd '"macrotick.tasks":"a wcet=1ms; b"'"#;
+    let (output, errors) = texts(&lab("patched", "/bin/sh", script));
+    // 100 in each of two budgets: until the first, 2400 at most.
+    let expected = "one 0\n100 50 1 \nslow 1\n1\n0 1 0 \nlittle 1\nabove 1\ntwo 0\n10 25 1 \n\
+                    this host: 1 CPU, no windows, 2 groups with budgets of 2500us\n\n\
+                    c: admitted on CPU 0, budget 100us of every 2500us, priority 12\n  in its control group:\n    \
+                    echo 12 > cpu.ds.priority\n    echo 0=100 > cpu.ds.budget\n\nabove 0\n2000 62 1 \nodd 1\n";
+    assert_eq!(output, expected, "{errors}");
+    let refused = |container: &str| {
+        format!("container `{container}` is refused: macrotick.tasks: not all deadlines would be met: ")
+    };
+    for text in [
+        refused("slow")
+            + "CPU 0: task `slow` of group `slow` waits for ever longer with a budget of 2275us, its deadline is 5ms",
+        refused("little") + "CPU 0: task `late` of group `little` waits for ever longer with a budget of 50us",
+        refused("above") + "CPU 0: task `control` of group `/one` is late by 2ms with a budget of 100us",
+        "error: task `b` has no `wcet`\n --> macrotick.tasks:2:3\n".into(),
+    ] {
+        assert!(errors.contains(&text), "no `{text}` in\n{errors}");
+    }
+}
+
 /// systemd has started all there is, the engines are there, and two runs are alike to the nanosecond.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
@@ -322,9 +360,16 @@ const RUNS: &str = r#"observe() { macrotick plan "/tmp/$1.yaml" -o "/tmp/$1.json
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_run_starts_containers_and_removes_them() {
-    let by_podman = "system: p\ntasks: [{name: a, period: 10ms, wcet: 500us, workload: {spin: 100us}}]\ngroups: [{name: g, priority: 9, budget: 500us, fifo: \
-                     true}]\nbackground:\n  - {name: c, group: g, load: {container: {engine: podman, rootfs: /srv/busybox, \
-                     program: [chrt, -f, \"50\", sh, -c, \"while :; do :; done\"]}}}\n";
+    let by_podman = "system: p
+tasks: [{name: a, period: 10ms, wcet: 500us, workload: {spin: 100us}}]
+pools: [{name: w, period: 5ms, budget: 1ms}]
+groups: [{name: g, priority: 9, budget: 500us, fifo: true}]
+background:
+  - name: c
+    group: g
+    load: {container: {engine: podman, rootfs: /srv/busybox, program: [chrt, -f, \"50\", sh, -c, \"while :; do :; done\"]}}
+  - {name: d, pool: w, load: {container: {rootfs: /srv/busybox, program: [sh, -c, \"while :; do :; done\"]}}}
+";
     let script = format!(
         "{RUNS}\ncat > /tmp/e.yaml <<'END'\n{}\nEND\ncat > /tmp/p.yaml <<'END'\n{by_podman}\nEND\n{}",
         include_str!("../../../examples/containers.yaml"),
@@ -340,6 +385,10 @@ fn full_a_run_starts_containers_and_removes_them() {
     let expected = "SCHED_FIFO\npriority: 80\nunlimited\n99\nstatus 0\nleft e\nstatus 0\nleft p\n";
     let observations = output.strip_prefix(expected).unwrap_or_else(|| panic!("{output}{errors}"));
     let (example, by_podman) = observations.split_once("---\n").unwrap();
+    let observed = Observation::from_json(by_podman, "observation.json").unwrap();
+    // In its windows, and nowhere else.
+    let pool = &observed.pools[0];
+    assert!((98_000_000..=102_000_000).contains(&pool.usage_ns), "{pool:?}");
     for (group, budget) in [(&groups_of(example)[1], 750), (&groups_of(by_podman)[0], 500)] {
         let (name, usage, refills) = group;
         let allowed = refills * budget;
@@ -371,15 +420,15 @@ fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
         macrotick observe /tmp/runs.json --backend kernel --output /tmp/o.json > /dev/null & first macrotick-g/macrotick-c; kill $!; wait $!; left interrupted
         macrotick observe /tmp/runs.json --backend kernel --output /tmp/o.json > /dev/null & first macrotick-g/macrotick-c; sleep 1; first macrotick-g/macrotick-c; kill -9 $!
         while [ -e /proc/$process ]; do sleep 0.1; done; sleep 2; left killed
-        for backend in other kernel; do observe runs --backend $backend --duration 200ms; echo "status $?"; left $backend; done"#,
+        observe runs --backend other --duration 200ms; echo "status $?"; left other; macrotick stop > /dev/null; left stopped"#,
     ]
     .concat();
     let (output, errors) = with_engines(&script);
     let refused = "status 3\nleft program\nstatus 3\nleft image\nstatus 3\nleft rootfs\n";
     let ended = "container `c`: the container's program has ended\nleft ends\nleft interrupted\n";
-    // The group of a runner that was killed stays until the next run that makes any.
+    // What the kernel has for a runner that was killed stays until it is told otherwise.
     let group = "/sys/fs/cgroup/macrotick-g\n";
-    let killed = format!("{group}left killed\nstatus 0\n{group}left other\nstatus 0\nleft kernel\n");
+    let killed = format!("{group}left killed\nstatus 0\n{group}left other\nleft stopped\n");
     assert_eq!(output, [refused, ended, &killed].concat(), "{errors}");
     for text in [
         "container `c`: crun refuses to create the container",
@@ -388,4 +437,22 @@ fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
     ] {
         assert!(errors.contains(text), "no `{text}` in\n{errors}");
     }
+}
+
+/// Its budget is what its tasks need, each engine hands them to the hook, and what cannot be in time does not start.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_is_admitted_for_its_tasks() {
+    let script = r#"asks() { IFS='|' start "$1" "$2" "macrotick.tasks=$3" "$4"; }
+        for engine in $engines; do
+            asks $engine one "control wcet=200us period=5ms priority=50; log wcet=100us period=100ms priority=9" "$spin" > /dev/null || exit 1
+            budgets | sed 's,.* ,,'; group=$(served); cat "$group"/cpu.ds.priority "$group"/cpu.ds.fifo
+            asks $engine two "slow wcet=4800us period=5ms" "touch /started; $spin" 2>&1 > /dev/null | grep -o 'CPU 0: task `slow`'
+            remove $engine two > /dev/null 2>&1; ls /srv/busybox | grep started
+            remove $engine one > /dev/null || exit 2; budgets; echo "end $engine"
+        done"#;
+    let (output, errors) = with_engines(script);
+    // Two budgets of 100 us by 5 ms are all that the first task takes; with 103 the other has 102 us in 17 times that.
+    let each = NAMES.map(|engine| format!("103\n50\n1\nCPU 0: task `slow`\nend {engine}\n"));
+    assert_eq!(output, each.concat(), "{errors}");
 }

@@ -302,21 +302,6 @@ fn groups_have_their_budgets() {
     assert!(vision.usage_ns >= 25 * 800_000 && vision.permille_of_budget < 500, "{vision:?}");
 }
 
-/// A greedy program under SCHED_FIFO has its group's budget and no more, and nobody else suffers.
-#[test]
-#[ignore = "needs the lab"]
-fn groups_have_their_budgets() {
-    let (code, bytes) = run("examples/groups", Backend::Kernel, "500ms", &folder("groups"));
-    let report = report(&bytes);
-    assert_eq!((code, misses(&report)), (0, 0));
-    let had = |name: &str| report.groups.iter().find(|group| group.name == name).unwrap().had.unwrap();
-    let (guests, vision) = (had("guests"), had("vision"));
-    // From 5 ms before the epoch on.
-    assert!((990..=1030).contains(&guests.permille_of_budget), "{guests:?}");
-    assert!(guests.exhaustions >= 200 && guests.throttled_ns > 250_000_000, "{guests:?}");
-    assert!(vision.usage_ns >= 25 * 800_000 && vision.permille_of_budget < 500, "{vision:?}");
-}
-
 /// What is declared in a group with windows and a budget is done in time, which takes both.
 #[test]
 #[ignore = "needs the lab"]

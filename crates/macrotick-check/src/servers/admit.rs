@@ -3,6 +3,8 @@
 //! Only what can change is computed: the container's own group and those below it, on one CPU after the other. Groups
 //! above it are not touched by it, whatever it does; that is what their priority and its budget are for.
 
+use std::fmt;
+
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,17 @@ pub enum Change {
     Budget { group: String, cpu: u32, from: Duration, to: Duration },
     /// A group gets another priority, as there is none left between two neighbours. Their order stays.
     Priority { group: String, from: u32, to: u32 },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Budget { group, cpu, from, to } => {
+                write!(f, "group {group}: budget on CPU {cpu} from {from} to {to}")
+            }
+            Change::Priority { group, from, to } => write!(f, "group {group}: priority from {from} to {to}"),
+        }
+    }
 }
 
 /// Whether one more container fits on a host, and with which parameters.

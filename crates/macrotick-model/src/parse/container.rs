@@ -24,6 +24,21 @@ impl Container {
     }
 }
 
+impl GroupTask {
+    /// Reads a list of tasks by itself, as it stands under `tasks` of a container. `path` names the place of an error.
+    pub fn parse_list(source: &str, path: &str) -> Result<Vec<GroupTask>, Diagnostics> {
+        read(source, |cx, root| {
+            let tasks = cx.items(root, "tasks", "the list of tasks", Context::container_task);
+            if tasks.is_empty() && cx.findings.is_empty() {
+                cx.report(root.at, "there is no task", None);
+            }
+            validate::task_problems(&tasks).into_iter().for_each(|problem| cx.apply(problem));
+            Some(tasks)
+        })
+        .map_err(|findings| Diagnostics::new(path, source, findings))
+    }
+}
+
 impl Context {
     pub(super) fn container(&mut self, root: &Node) -> Option<Container> {
         if matches!(root.value, Value::Null) {

@@ -2,6 +2,14 @@
 
 use super::{Found, Problem, MIN_BUDGET};
 use crate::container::Container;
+use crate::system::GroupTask;
+
+/// All broken rules of tasks that are declared together.
+pub(crate) fn task_problems(tasks: &[GroupTask]) -> Vec<Problem> {
+    let mut found = Found::default();
+    found.tasks("tasks", tasks, "the container");
+    found.0
+}
 
 /// All broken rules of a container.
 pub(crate) fn problems(container: &Container) -> Vec<Problem> {

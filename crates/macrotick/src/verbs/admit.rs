@@ -72,6 +72,9 @@ struct Place {
     changes: Vec<Change>,
     #[serde(skip)]
     host: Host,
+    /// As one of the system's.
+    #[serde(skip)]
+    group: Group,
 }
 
 #[derive(Serialize)]
@@ -84,9 +87,11 @@ struct Reason {
 /// Admits a container to the host, if it fits there.
 fn answer(host: &mut Host, path: &Path, container: &Container) -> Result<Answer, CliError> {
     let verdict = match servers::admit(host, &servers::Container::of(container)) {
-        Ok(Admission { cpu, priority, budget, tasks, changes, host: with }) => {
+        Ok(admission) => {
+            let group = admission.group_of(container, false);
+            let Admission { cpu, priority, budget, tasks, changes, host: with } = admission;
             *host = with.clone();
-            Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, changes, host: with }))
+            Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, changes, host: with, group }))
         }
         Err(ServersError::Refused(refusals)) => {
             let reason = |refusal: Refusal| Reason { text: refusal.to_string(), refusal };
@@ -136,7 +141,7 @@ fn describe(base: &Base, answers: &[Answer], took: Duration) -> String {
 }
 
 fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place) {
-    let Place { cpu, priority, budget, tasks, changes, host } = place;
+    let Place { cpu, priority, budget, tasks, changes, host, group } = place;
     let _ = writeln!(
         text,
         "{}: admitted on CPU {cpu}, budget {budget} of every {}, priority {priority}",
@@ -148,21 +153,14 @@ fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place
     if !changes.is_empty() {
         let _ = writeln!(text, "  before it starts:");
         for change in changes {
-            let _ = writeln!(text, "    {}", in_words(change));
+            let _ = writeln!(text, "    {change}");
         }
     }
     match &base.directories {
         Some(directories) => commands(text, directories, place),
         None => {
-            let _ = write!(text, "  as one of the system's groups:\n{}", group(container, place).to_yaml());
+            let _ = write!(text, "  as one of the system's groups:\n{}", group.to_yaml());
         }
-    }
-}
-
-fn in_words(change: &Change) -> String {
-    match change {
-        Change::Budget { group, cpu, from, to } => format!("group {group}: budget on CPU {cpu} from {from} to {to}"),
-        Change::Priority { group, from, to } => format!("group {group}: priority from {from} to {to}"),
     }
 }
 
@@ -192,27 +190,4 @@ fn budgets(host: &Host, group: &str) -> String {
     let each: Vec<String> =
         servers.map(|server| format!("{}={}", server.cpu, server.budget.as_nanos() / 1000)).collect();
     format!("'{}'", each.join(" "))
-}
-
-/// The container as a group of the description.
-fn group(container: &Container, place: &Place) -> Group {
-    let priority = |name: &str| place.tasks.iter().find(|task| task.name == name).map(|task| task.priority);
-    let mut tasks = container.tasks.clone();
-    for task in &mut tasks {
-        task.cpu = place.cpu;
-        task.priority = priority(&task.name);
-    }
-    Group {
-        name: container.name.clone(),
-        criticality: Some(container.criticality),
-        priority: Some(place.priority),
-        budget: Some(place.budget),
-        may_grow: container.may_grow,
-        cpus: vec![place.cpu],
-        cgroup: None,
-        fifo: false,
-        pool: None,
-        kernel_threads: Vec::new(),
-        tasks,
-    }
 }

@@ -1,0 +1,71 @@
+//! Which budget a container's tasks need beside all that runs on this host, so that they meet their deadlines, and nobody else
+//! misses one.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+
+use macrotick_check::servers::{self, Admission, ServersError};
+use macrotick_model::{Container, Group};
+
+use crate::error::HookError;
+use crate::host;
+use crate::request::{Budget, Declared};
+
+/// Of two that are admitted at a time the second is to know of the first.
+const LOCK: &str = "/run/macrotick-admission.lock";
+
+/// While it lives, nobody else is admitted for tasks.
+pub struct Turn {
+    _file: File,
+}
+
+impl Turn {
+    /// Waits for the others.
+    pub fn take() -> Result<Turn, HookError> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(LOCK);
+        let file = file.map_err(HookError::file("open", LOCK))?;
+        // SAFETY: no memory is passed.
+        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
+            0 => Ok(Turn { _file: file }),
+            _ => Err(HookError::file("lock", LOCK)(io::Error::last_os_error())),
+        }
+    }
+}
+
+/// The budget of a container's group, and what is to be known of it by whoever is admitted later.
+pub fn admit(id: &str, declared: &Declared) -> Result<(Budget, Group), HookError> {
+    let present = macrotick_node::present()?;
+    let host = host::host(&present, &host::together(&present.groups))?;
+    let container = container(id, declared);
+    match servers::admit(&host, &servers::Container::of(&container)) {
+        Ok(admission) if admission.changes.is_empty() => Ok(given(&container, declared, &admission)),
+        // Others' parameters are theirs.
+        Ok(admission) => Err(HookError::NeedsChanges(lines(&admission.changes))),
+        Err(ServersError::Refused(refusals)) => Err(HookError::Misses(lines(&refusals))),
+        Err(ServersError::Invalid(error)) => Err(HookError::Misfit(error)),
+    }
+}
+
+fn container(id: &str, declared: &Declared) -> Container {
+    Container {
+        name: id.into(),
+        criticality: declared.criticality,
+        priority: declared.priority,
+        cpus: declared.cpus.clone(),
+        budget: declared.budget,
+        may_grow: false,
+        tasks: declared.tasks.clone(),
+        slot: None,
+    }
+}
+
+fn given(container: &Container, declared: &Declared, admission: &Admission) -> (Budget, Group) {
+    let (length, priority, fifo) = (admission.budget, admission.priority, declared.fifo);
+    let budget = Budget { length, cpus: Some(admission.cpu.to_string()), priority, fifo };
+    (budget, admission.group_of(container, fifo))
+}
+
+fn lines(all: &[impl ToString]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,86 @@
+//! The server period of this host, and which control groups have budgets, whoever gave them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use macrotick_model::{Duration, Group};
+
+use crate::cgroup::ROOT;
+use crate::error::NodeError;
+use crate::lock::ROOT as ROOT_USER;
+use crate::sys;
+
+/// The file of the server period, in microseconds.
+pub(crate) const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
+/// A group's file of its budget.
+const BUDGET: &str = "cpu.ds.budget";
+/// Of a control group's directory, with what runs in it, as JSON: it goes with the group.
+const DECLARATION: &std::ffi::CStr = c"user.macrotick";
+
+/// The server period of this host.
+pub fn server_period() -> Result<Duration, NodeError> {
+    let text = fs::read_to_string(PERIOD).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NodeError::NoBudgets,
+        _ => NodeError::system("reading kernel.sched_ds_period_us")(error),
+    })?;
+    let period = text.trim().parse().map_err(io::Error::other);
+    period.map(Duration::from_micros).map_err(NodeError::system("reading kernel.sched_ds_period_us"))
+}
+
+/// The control groups with a budget, parents before children, with what their files say: `BUDGET`, or `CPULIST=BUDGET ...`, in
+/// microseconds.
+pub fn budgets() -> Result<Vec<(PathBuf, String)>, NodeError> {
+    let mut budgets = Vec::new();
+    let mut read = |path: &Path| {
+        if let Some(text) = read_file(path, BUDGET)? {
+            let text = text.trim();
+            if !text.is_empty() && text != "0" {
+                budgets.push((path.to_owned(), text.to_owned()));
+            }
+        }
+        Ok(())
+    };
+    walk(Path::new(ROOT), &mut read).map_err(NodeError::system("reading the control groups"))?;
+    Ok(budgets)
+}
+
+/// All control groups but the root, parents before children. One may vanish meanwhile.
+fn walk(path: &Path, each: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            each(&entry.path())?;
+            match walk(&entry.path(), each) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => result?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file of a control group. `None`: it is not there: without the controller a group has none of its files, and a group that
+/// was just removed has no device.
+pub(crate) fn read_file(group: &Path, file: &str) -> io::Result<Option<String>> {
+    match fs::read_to_string(group.join(file)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Notes at a control group what runs in it, for whoever asks later whether something else fits beside it.
+pub fn declare(path: &Path, group: &Group) -> io::Result<()> {
+    let text = serde_json::to_vec(group).expect("a group is always JSON");
+    sys::set_attribute(path, DECLARATION, &text)
+}
+
+/// What was noted at a control group; `None`: nothing that is understood, or maybe by somebody else: who owns a directory can
+/// write its attributes.
+pub fn declaration(path: &Path) -> Option<Group> {
+    if fs::metadata(path).ok()?.uid() != ROOT_USER {
+        return None;
+    }
+    serde_json::from_slice(&sys::attribute(path, DECLARATION)?).ok()
+}
