@@ -420,7 +420,8 @@ fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
         macrotick observe /tmp/runs.json --backend kernel --output /tmp/o.json > /dev/null & first macrotick-g/macrotick-c; kill $!; wait $!; left interrupted
         macrotick observe /tmp/runs.json --backend kernel --output /tmp/o.json > /dev/null & first macrotick-g/macrotick-c; sleep 1; first macrotick-g/macrotick-c; kill -9 $!
         while [ -e /proc/$process ]; do sleep 0.1; done; sleep 2; left killed
-        observe runs --backend other --duration 200ms; echo "status $?"; left other; macrotick stop > /dev/null; left stopped"#,
+        observe runs --backend other --duration 200ms; echo "status $?"; left other; macrotick stop > /dev/null; left stopped
+        macrotick apply /tmp/runs.yaml > /dev/null & first macrotick-g/macrotick-c; sleep 1; macrotick stop > /dev/null; wait $!; left applied"#,
     ]
     .concat();
     let (output, errors) = with_engines(&script);
@@ -428,7 +429,7 @@ fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
     let ended = "container `c`: the container's program has ended\nleft ends\nleft interrupted\n";
     // What the kernel has for a runner that was killed stays until it is told otherwise.
     let group = "/sys/fs/cgroup/macrotick-g\n";
-    let killed = format!("{group}left killed\nstatus 0\n{group}left other\nleft stopped\n");
+    let killed = format!("{group}left killed\nstatus 0\n{group}left other\nleft stopped\nleft applied\n");
     assert_eq!(output, [refused, ended, &killed].concat(), "{errors}");
     for text in [
         "container `c`: crun refuses to create the container",
