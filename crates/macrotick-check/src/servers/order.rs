@@ -163,7 +163,10 @@ pub(super) fn spread(groups: &mut [Group], order: &[String]) -> Result<(), Serve
 pub(super) fn between(groups: &[Group], criticality: u32) -> Option<u32> {
     let below = groups.iter().filter(|group| group.criticality < criticality).map(|group| group.priority).max();
     let below = below.unwrap_or(0);
-    let above = groups.iter().map(|group| group.priority).filter(|&priority| priority > below).min();
-    let above = above.unwrap_or(PRIORITIES + 1);
-    (above - below > 1).then(|| below + (above - below) / 2)
+    let next = groups.iter().filter(|group| group.priority > below).min_by_key(|group| group.priority);
+    let above = next.map_or(PRIORITIES + 1, |group| group.priority);
+    let is_equal = next.is_some_and(|group| group.criticality == criticality);
+    // Below an equal one the next of their kind finds room again and again, which halves would soon use up.
+    let between = if is_equal { above - 1 } else { below + (above - below) / 2 };
+    (above - below > 1).then_some(between)
 }

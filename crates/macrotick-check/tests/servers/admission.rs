@@ -159,11 +159,25 @@ fn sums_name_what_conflicts() {
 }
 
 #[test]
+fn many_that_are_as_critical_find_room_below_each_other() {
+    let mut host = host(vec![group("foreign", 1, 1, vec![])], 0, &[]);
+    host.groups[0].criticality = 0;
+    for index in 0..40 {
+        let new = Container { budget: Some(ns(1)), ..container(&format!("c{index}"), 1, vec![]) };
+        // Sums are not what this is about.
+        host.groups.iter_mut().for_each(|group| group.servers.clear());
+        let admission = admit(&host, &new).unwrap();
+        assert_eq!((admission.priority, &admission.changes[..]), (50 - index, &[][..]));
+        host = admission.host;
+    }
+}
+
+#[test]
 fn priorities_are_renumbered_only_where_none_is_left() {
     let present = host(vec![group("a", 30, 1, vec![]), group("c", 31, 1, vec![])], 0, &[]);
     // Between 30 and 31, by criticality: as critical as `a`, and later; so just below it.
     let new = |criticality| Container { budget: Some(ns(1)), ..container("b", criticality, vec![]) };
-    assert_eq!(admit(&present, &new(30)).unwrap().priority, 15);
+    assert_eq!(admit(&present, &new(30)).unwrap().priority, 29);
     let mut squeezed = present.clone();
     squeezed.groups[0].criticality = 1;
     let admission = admit(&squeezed, &new(20)).unwrap();
