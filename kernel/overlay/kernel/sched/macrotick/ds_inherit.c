@@ -192,7 +192,7 @@ void mt_ds_stay_out(struct task_struct *p)
 	p->macrotick.ds.wanted = NULL;
 }
 
-/* Whether its group's budget serves a thread in a pool, outside its windows. Under its run queue's lock or p->pi_lock. */
+/* Whether a budget serves a pool's thread outside its windows. Under its run queue's lock or p->pi_lock. */
 bool mt_ds_has_budget(struct task_struct *p)
 {
 	return with_budget(serving_group(p, p->macrotick.own_policy), task_cpu(p));

@@ -79,7 +79,7 @@ struct macrotick_served {
 	bool			pool;
 	bool			by_priority;
 	bool			slack;
-	bool			mixed;		/* of a pool: budgets serve, or served, threads of it outside its windows */
+	bool			mixed;		/* of a pool: budgets serve threads outside its windows */
 	u64			slice;		/* of threads that take turns; zero: FIFO */
 	u64			vtime;		/* of whose turn it is */
 	u32			misses_in_row;
