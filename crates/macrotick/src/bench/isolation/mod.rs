@@ -26,7 +26,8 @@ const METHOD: &str = "\
 **Deadline misses** (figure 7). Task sets of two containers on one CPU, 30 for each of 50 to 70 % of it together: shares by \
 RandFixedSum, two to five tasks in each container, log-uniform periods of 1 ms to 2 s (which are the deadlines), priorities \
 by period, at least 30 us a job. Budgets are the least with which `macrotick check` finds no miss, with a tenth and \
-30 us more for each job, as interrupts are charged to whoever runs, and 1 % more; sets that take more than 90 % of the CPU are drawn \
+30 us more for each job, as interrupts are charged to whoever runs, and 1 % and 12 us more, for the switch to the \
+group and the interrupt that ends its turn; sets that take more than 90 % of the CPU are drawn \
 anew. All tasks are released together. \
 Each set plays for 30 s twice: once the tasks of the high container take 1.8 times what they say, and once everybody keeps to \
 what he says, beside one of four loads in turn (a process that never sleeps; one that writes files, in memory, and has them \
