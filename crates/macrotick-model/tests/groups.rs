@@ -263,6 +263,12 @@ fn windows_and_a_budget() {
         ("order: priority", "cpus: [1]", "", "pool `p` and group `g` are not on the same one CPU"),
         ("cpu: 0, order: priority", "cpus: [1]", "", "pool `p` and group `g` are not on the same one CPU"),
         ("cpu: 1, order: priority", "cpus: [0, 1]", "", "pool `p` and group `g` are not on the same one CPU"),
+        (
+            "cpu: 1, order: priority",
+            "cpus: [1], kernel-threads: [rcuc]",
+            "",
+            "the kernel threads of group `g` are not in pool `p`",
+        ),
         ("cpu: 1, order: priority", "cpus: [1]", second, "the windows of pool `p` are to serve two groups"),
         ("cpu: 1, order: priority", "cpus: [1]", load, "the windows of pool `p` serve others beside group `g`"),
         ("cpu: 1, order: priority, cgroup: /c", "cpus: [1]", "", "the windows of pool `p` serve others beside"),

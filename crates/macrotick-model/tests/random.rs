@@ -154,7 +154,11 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
         cgroup: random.maybe(|_| format!("/sys/fs/cgroup/group-{index}")),
         fifo: true,
         pool: pool.map(|pool| pool.name.clone()),
-        kernel_threads: random.maybe(|_| GroupThread::Interrupt(format!("irq/{index}-a b"))).into_iter().collect(),
+        kernel_threads: random
+            .maybe(|_| GroupThread::Interrupt(format!("irq/{index}-a b")))
+            .into_iter()
+            .filter(|_| pool.is_none())
+            .collect(),
         tasks: (0..random.below(3)).map(|number| task(random, number)).collect(),
     }
 }

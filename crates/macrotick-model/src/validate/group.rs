@@ -165,6 +165,10 @@ impl Rules<'_> {
             let text = format!("pool `{name}` and group `{}` are not on the same one CPU", group.name);
             wrong(text, Some("give the pool a `cpu`, and the group `cpus` with just that one".into()));
         }
+        if !group.kernel_threads.is_empty() {
+            let text = format!("the kernel threads of group `{}` are not in pool `{name}`", group.name);
+            wrong(text, Some("put them in a group without `pool`".into()));
+        }
         let loaded = system.background.iter().any(|load| load.pool.as_deref() == Some(name));
         if loaded || pool.cgroup.is_some() || !pool.kernel_threads.is_empty() {
             let text = format!("the windows of pool `{name}` serve others beside group `{}`", group.name);
