@@ -53,7 +53,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_with_windows_by_policy", mixed::by_policy).punctual(),
     Scenario::new("group_with_windows_comes_and_goes", mixed::comes_and_goes).punctual(),
     Scenario::new("group_with_windows_and_slack", mixed::with_slack).punctual(),
-    Scenario::new("group_with_windows_children", mixed::children).punctual(),
+    Scenario::new("group_with_windows_children", mixed::children).punctual().within(90_000),
     Scenario::new("group_with_windows_lends_its_lock", mixed::lends_its_lock).punctual(),
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),

@@ -205,8 +205,9 @@ pub(super) fn children() -> Check {
     let share = (stat(&stage.group, "usage_usec")? - used) as f64 * 1000.0 / (sys::now_ns() - began) as f64;
     ensure!((0.195..0.24).contains(&share), "a share of {share} instead of 0.2");
     stage.group.set("cgroup.kill", "1")?;
+    // They die on the group's budget, which takes long on a slow kernel.
     let gone = || forked().is_ok_and(|text| text.is_empty());
-    ensure!(sys::eventually(10 * SECOND, gone), "processes in the group: {:?}", forked());
+    ensure!(sys::eventually(60 * SECOND, gone), "processes in the group: {:?}", forked());
     Ok(())
 }
 
