@@ -95,6 +95,7 @@ fn group(groups: &[&PresentGroup]) -> Group {
         windows: declared.and_then(|group| group.pool.clone()),
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,7 +74,7 @@ impl CpuTime {
     }
 
     /// That of the CPU of a server, which the host has.
-    pub fn find(times: &[CpuTime], cpu: u32) -> &CpuTime {
+    fn find(times: &[CpuTime], cpu: u32) -> &CpuTime {
         times.iter().find(|time| time.cpu == cpu).expect("servers are on CPUs of the host")
     }
 

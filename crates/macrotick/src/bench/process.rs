@@ -1,7 +1,11 @@
 //! What the hidden verbs of benches have in common: processes, and the memory that they share.
 
+use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::de::DeserializeOwned;
+use serde::Serialize;
 
 /// The main function of a verb, which gets the words behind it. What it fails with goes to standard error.
 pub fn main(run: impl FnOnce(&[&str]) -> Result<(), String>) -> ExitCode {
@@ -146,4 +150,16 @@ pub fn processor_ns() -> u64 {
 /// A number among a verb's words.
 pub fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
     word.parse().map_err(|_| format!("`{word}` is no number"))
+}
+
+/// What the host has for a guest, of a file.
+pub fn read<T: DeserializeOwned>(path: &str) -> Result<T, String> {
+    let text = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{path}: {error}"))
+}
+
+/// What a guest has for the host, on a line.
+pub fn print(what: &impl Serialize) -> Result<(), String> {
+    println!("{}", serde_json::to_string(what).map_err(|error| error.to_string())?);
+    Ok(())
 }

@@ -37,19 +37,13 @@ pub fn main() -> ExitCode {
 
 /// Prints what busy CPUs count, and a line of outcomes for each turn.
 fn play(path: &str) -> Result<(), String> {
-    let text = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    let turns: Vec<Turn> = serde_json::from_slice(&text).map_err(|error| format!("{path}: {error}"))?;
-    print(&count_beside_each_other()?)?;
+    let turns: Vec<Turn> = process::read(path)?;
+    process::print(&count_beside_each_other()?)?;
     // The real-time policies may use all of the time.
     write("/proc/sys/kernel/sched_rt_runtime_us", "-1")?;
     let cpus = turns.iter().flat_map(|turn| &turn.tasks).filter_map(|task| task.cpu).max();
     (1..=cpus.unwrap_or(0)).try_for_each(make_partition)?;
-    turns.iter().try_for_each(|turn| print(&take_turn(turn)?))
-}
-
-fn print(what: &impl serde::Serialize) -> Result<(), String> {
-    println!("{}", serde_json::to_string(what).map_err(|error| error.to_string())?);
-    Ok(())
+    turns.iter().try_for_each(|turn| process::print(&take_turn(turn)?))
 }
 
 /// One CPU that the kernel balances no load with: SCHED_DEADLINE takes no other affinity than all CPUs of a partition. CPU 0

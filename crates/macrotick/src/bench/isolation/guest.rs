@@ -1,6 +1,5 @@
 //! What runs in the guest: the containers of a task set.
 
-use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,15 +33,10 @@ pub fn main(verb: &str) -> ExitCode {
 
 /// Prints a line of outcomes for each set.
 fn play(path: &str) -> Result<(), String> {
-    let text = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    let turns: Vec<Turn> = serde_json::from_slice(&text).map_err(|error| format!("{path}: {error}"))?;
+    let turns: Vec<Turn> = process::read(path)?;
     group::set_period(SERVER_PERIOD_US)?;
     let round_ps = round_ps();
-    for turn in &turns {
-        let outcomes = take_turn(turn, round_ps)?;
-        println!("{}", serde_json::to_string(&outcomes).map_err(|error| error.to_string())?);
-    }
-    Ok(())
+    turns.iter().try_for_each(|turn| process::print(&take_turn(turn, round_ps)?))
 }
 
 /// What a task tells of itself.

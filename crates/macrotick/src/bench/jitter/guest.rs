@@ -1,6 +1,5 @@
 //! What runs in the guest: the groups of a set.
 
-use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,15 +23,10 @@ pub fn main() -> ExitCode {
 
 /// Prints a line of responses, in nanoseconds, for each set.
 fn run(path: &str) -> Result<(), String> {
-    let text = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    let plays: Vec<Play> = serde_json::from_slice(&text).map_err(|error| format!("{path}: {error}"))?;
+    let plays: Vec<Play> = process::read(path)?;
     group::set_period(SERVER_PERIOD_US)?;
     let round_ps = round_ps();
-    for play in &plays {
-        let responses = take_turn(play, round_ps)?;
-        println!("{}", serde_json::to_string(&responses).map_err(|error| error.to_string())?);
-    }
-    Ok(())
+    plays.iter().try_for_each(|play| process::print(&take_turn(play, round_ps)?))
 }
 
 fn take_turn(play: &Play, round_ps: u64) -> Result<Vec<u64>, String> {

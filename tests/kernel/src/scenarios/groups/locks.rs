@@ -5,14 +5,14 @@ use super::{first_group, group, run_in, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::ensure;
-use crate::process;
+use crate::process::{self, Child};
 use crate::scenarios::storm::{memory, processes, repeat};
 use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, PiLock, SchedAttr};
 
 const LOCK: usize = 0;
 const HELD: usize = 1;
-pub(super) const GOT: usize = 2;
+const GOT: usize = 2;
 const FREED: usize = 3;
 
 /// Takes the lock, works with it in its hands, and gives it back.
@@ -27,8 +27,7 @@ pub(super) fn holds(board: Board, work_ns: u64) -> i32 {
     i32::from(lock.unlock().is_err())
 }
 
-/// Takes the lock that somebody has, and tells when.
-pub(super) fn waits(board: Board) -> i32 {
+fn waits(board: Board) -> i32 {
     let lock = PiLock(board.futex(LOCK));
     if lock.lock().is_err() {
         return 1;
@@ -116,30 +115,38 @@ pub(super) fn lends_no_more() -> Check {
     hog.kill(SECOND)
 }
 
+/// An owner, who takes a lock at the instant that it is told, is not frozen while somebody outside of groups waits for that.
+pub(super) fn ensure_lends_outside(waiter: SchedAttr, own: impl FnOnce(Board, u64) -> Check<Child>) -> Check {
+    let u = unit_ns();
+    let board = Board::new(8);
+    let start = later();
+    let owner = own(board, start)?;
+    let waiter = process::fork(|| {
+        sys::prefault();
+        sys::sleep_until(start + u);
+        match sys::set_sched(0, waiter) {
+            Ok(()) => waits(board),
+            Err(errno) => errno,
+        }
+    });
+    sys::sleep_until(start + PERIOD * u - u);
+    let got = board.get(GOT);
+    ensure!(got != 0 && got < start + 20 * u, "the lock came after {} ns", got.wrapping_sub(start));
+    owner.succeed(SECOND)?;
+    waiter.succeed(SECOND)
+}
+
 /// Who has a lock that somebody outside of groups waits for is not frozen with it.
 pub(super) fn throttled_owner() -> Check {
     let u = unit_ns();
     let group = first_group("a", 2, 1)?;
     for waiter in [SchedAttr::other(), SchedAttr::fifo(30)] {
-        let board = Board::new(8);
-        let start = later();
-        let owner = run_in(&group, 1, || {
-            sys::sleep_until(start);
-            holds(board, 5 * u)
+        ensure_lends_outside(waiter, |board, start| {
+            run_in(&group, 1, || {
+                sys::sleep_until(start);
+                holds(board, 5 * u)
+            })
         })?;
-        let waiter = process::fork(|| {
-            sys::prefault();
-            sys::sleep_until(start + u);
-            match sys::set_sched(0, waiter) {
-                Ok(()) => waits(board),
-                Err(errno) => errno,
-            }
-        });
-        sys::sleep_until(start + PERIOD * u - u);
-        let got = board.get(GOT);
-        ensure!(got != 0 && got < start + 20 * u, "the lock came after {} ns", got.wrapping_sub(start));
-        owner.succeed(SECOND)?;
-        waiter.succeed(SECOND)?;
     }
     Ok(())
 }

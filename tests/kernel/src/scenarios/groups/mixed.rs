@@ -2,7 +2,7 @@
 
 use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
-use super::locks::{holds, waits, GOT};
+use super::locks::{ensure_lends_outside, holds};
 use super::spans::{ensure_spans, later, next_refill, Spans};
 use super::{ds, first_group, run_in, stat, PERIOD, SECOND};
 use crate::board::Board;
@@ -216,26 +216,13 @@ pub(super) fn lends_its_lock() -> Check {
     let stage = Stage::new(0)?;
     let u = stage.u;
     for waiter in [SchedAttr::other(), SchedAttr::fifo(30)] {
-        let board = Board::new(8);
-        let start = later();
-        let owner = stage.run(|| {
-            sys::sleep_until(start);
-            holds(board, 12 * u)
+        ensure_lends_outside(waiter, |board, start| {
+            let owner = stage.run(|| {
+                sys::sleep_until(start);
+                holds(board, 12 * u)
+            })?;
+            stage.start().map(|()| owner)
         })?;
-        stage.start()?;
-        let waiter = process::fork(|| {
-            sys::prefault();
-            sys::sleep_until(start + u);
-            match sys::set_sched(0, waiter) {
-                Ok(()) => waits(board),
-                Err(errno) => errno,
-            }
-        });
-        sys::sleep_until(start + PERIOD * u - u);
-        let got = board.get(GOT);
-        ensure!(got != 0 && got < start + 20 * u, "the lock came after {} ns", got.wrapping_sub(start));
-        owner.succeed(SECOND)?;
-        waiter.succeed(SECOND)?;
         stage.device.stop().explain("stop")?;
         stage.group.serve("")?;
     }
