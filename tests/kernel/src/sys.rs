@@ -232,6 +232,12 @@ pub fn set_sched(tid: i32, attr: SchedAttr) -> Result<(), i32> {
     done(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &attr, 0) }).map(drop)
 }
 
+/// Another priority, under the same policy.
+pub fn set_priority(tid: i32, priority: i32) -> Result<(), i32> {
+    // SAFETY: reads one structure.
+    done(i64::from(unsafe { libc::sched_setparam(tid, &libc::sched_param { sched_priority: priority }) })).map(drop)
+}
+
 /// The attributes of a thread; 0 is the caller.
 pub fn sched(tid: i32) -> Result<SchedAttr, i32> {
     let mut attr = SchedAttr::default();

@@ -107,6 +107,7 @@ struct macrotick_task {
 	bool			at_rest;	/* WAITING, and has nothing to do before its job */
 	bool			pooled;		/* the entity is a pool */
 	bool			grouped;	/* came with its control group */
+	bool			changed;	/* in a pool: it has another policy, and is to be decided anew */
 	u8			own_policy;	/* of a pooled thread, outside the class */
 	u8			own_priority;	/* SCHED_FIFO and SCHED_RR; else zero */
 	u8			turn_rank;	/* while ordered */

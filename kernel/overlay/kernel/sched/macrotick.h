@@ -53,6 +53,7 @@ static inline bool macrotick_runs(const struct task_struct *curr)
 }
 
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
+int mt_own_policy(struct task_struct *p, const struct sched_attr *attr);
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr);
 bool macrotick_membership_changed(struct task_struct *p);
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr, int prio);
@@ -74,7 +75,8 @@ static inline bool mt_ds_may_serve(int policy)
 /* The same of a thread that may have a policy of its own in a pool. */
 static inline bool mt_ds_concerns(const struct task_struct *p)
 {
-	return mt_ds_may_serve(p->macrotick.pooled ? p->macrotick.own_policy : p->policy);
+	return mt_ds_may_serve(READ_ONCE(p->policy)) ||
+		(READ_ONCE(p->macrotick.pooled) && mt_ds_may_serve(READ_ONCE(p->macrotick.own_policy)));
 }
 
 /* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
@@ -84,7 +86,7 @@ static inline bool macrotick_decides(struct task_struct *p, struct task_struct *
 		return true;
 	return static_branch_unlikely(&macrotick_ds_used) &&
 		(mt_ds_may_serve(p->policy) || p->macrotick.ds.is_watched || p->macrotick.ds.group ||
-		 (donor && READ_ONCE(donor->macrotick.ds.group)));
+		 (donor && (READ_ONCE(donor->macrotick.ds.group) || READ_ONCE(donor->macrotick.pooled))));
 }
 
 /* Whether what serves the thread, as was decided, is not what has served it. */
@@ -139,6 +141,12 @@ static inline bool macrotick_dl_task(struct task_struct *p, int policy)
 	return dl_task(p);
 }
 
+/* Hook of __sched_setscheduler(), where the policy is to stay: a pool's thread has one of its own. */
+static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr)
+{
+	return unlikely(p->macrotick.pooled) ? mt_own_policy(p, attr) : p->policy;
+}
+
 /* Whether a change of policy was taken note of, and that is all. */
 static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user)
 {
@@ -164,6 +172,7 @@ static inline bool macrotick_skips(const struct sched_class *class) { return fal
 static inline bool macrotick_class(int policy, int prio) { return false; }
 static inline bool macrotick_runs(const struct task_struct *curr) { return false; }
 static inline int macrotick_check_setscheduler(struct task_struct *p, int policy) { return 0; }
+static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr) { return p->policy; }
 static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user) { return false; }
 static inline bool macrotick_membership_changed(struct task_struct *p) { return false; }
 static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr,

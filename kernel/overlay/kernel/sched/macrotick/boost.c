@@ -73,22 +73,36 @@ static int prio_outside(struct rq *rq, struct task_struct *p, struct task_struct
 	return without_membership(prio);
 }
 
+/*
+ * A member outside its windows that somebody waits for. Nobody in a pool is to have time outside of budgets by
+ * waiting for himself: what serves the waiter serves a pool's thread as well, and it is frozen while that does not.
+ */
+static int prio_lent(struct rq *rq, struct task_struct *p, struct task_struct *donor)
+{
+	int prio = lent_by(donor);
+
+	if (static_branch_unlikely(&macrotick_ds_used) && p->macrotick.pooled)
+		mt_ds_decide(rq, p, SCHED_NORMAL, MACROTICK_PRIO, donor, &prio);
+	else
+		mt_ds_stay_out(p);
+	return prio;
+}
+
 /* @prio is the lower (better) of the thread's normal priority and its donor's. */
 static int effective_prio_of(struct rq *rq, struct task_struct *p, bool member,
 			     struct task_struct *donor, int prio)
 {
 	bool inside = member && belongs_inside(rq, p);
 
+	p->macrotick.changed = false;
 	if (p->macrotick.pooled)
 		mt_note_budget(p);
 	if (p->macrotick.pooled && !inside && (!member || mt_goes_out(p)))
 		return prio_outside(rq, p, donor);
+	if (member && !inside && donor)
+		return prio_lent(rq, p, donor);
 	mt_ds_stay_out(p);
-	if (!member)
-		return without_membership(prio);
-	if (inside || !donor)
-		return MACROTICK_PRIO;
-	return lent_by(donor);
+	return member ? MACROTICK_PRIO : without_membership(prio);
 }
 
 static void note_boost(struct task_struct *p, bool boosted)
@@ -179,19 +193,22 @@ bool mt_lends(struct task_struct *p)
 /*
  * A thread that is itself blocked on a lock is left alone: its priority is
  * part of that lock's order, and it does not run anyway. It is looked at
- * again when it is enqueued.
+ * again when it is enqueued. That of a pool's thread is the same wherever it
+ * is (macrotick_lent_prio()), so that it has its windows at once.
  */
 static bool is_misplaced(struct task_struct *p)
 {
 	bool inside = p->sched_class == &macrotick_sched_class;
 
-	if (!mt_is_member(p) || p->pi_blocked_on)
+	if (unlikely(p->macrotick.changed))
+		return true;
+	if (!mt_is_member(p) || (p->pi_blocked_on && !p->macrotick.pooled))
 		return false;
 	if (unlikely(p->macrotick.entity->stopped))
 		return true;
 	if (belongs_inside(task_rq(p), p))
 		return !inside;
-	return inside && p->macrotick.queued && (mt_lends(p) || mt_goes_out(p));
+	return inside && p->macrotick.queued && !p->pi_blocked_on && (mt_lends(p) || mt_goes_out(p));
 }
 
 /* The threads of a roaming entity may be on other CPUs than it is. */
@@ -298,7 +315,7 @@ void mt_settle(struct rq *rq)
 	while ((p = find_misplaced(rq, &looks))) {
 		raw_spin_lock(&p->pi_lock);
 		/* A requeue of PI futexes blocks a sleeping thread from elsewhere. */
-		if (likely(!p->pi_blocked_on)) {
+		if (likely(!p->pi_blocked_on || p->macrotick.pooled)) {
 			if (unlikely(p->macrotick.entity && p->macrotick.entity->stopped))
 				expel(p);
 			rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);

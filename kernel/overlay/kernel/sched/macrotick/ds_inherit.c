@@ -107,7 +107,7 @@ static struct mt_group *choose(struct task_struct *p, bool under_ds, int normal_
 	return NULL;
 }
 
-/* What a group has a budget for. */
+/* What a group has a budget on a CPU for. */
 static struct mt_group *with_budget(struct mt_group *group, int cpu)
 {
 	return group && group->servers[cpu].budget ? group : NULL;
@@ -119,6 +119,16 @@ static struct mt_group *serving_group(struct task_struct *p, int policy)
 	struct mt_group *group = rt_policy(policy) ? mt_ds_group_of(p) : NULL;
 
 	return group && (policy == SCHED_DS || READ_ONCE(group->takes_fifo)) ? group : NULL;
+}
+
+/* A pool's thread that waits inside the class lends what serves it outside, with the priority that it has there. */
+static struct mt_group *group_of_waiter(struct task_struct *donor)
+{
+	struct mt_group *group = READ_ONCE(donor->macrotick.ds.group);
+
+	if (group || likely(!READ_ONCE(donor->macrotick.pooled)))
+		return group;
+	return serving_group(donor, READ_ONCE(donor->macrotick.own_policy));
 }
 
 /**
@@ -140,7 +150,7 @@ void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, int normal_p
 {
 	int cpu = cpu_of(rq);
 	struct mt_group *group = serving_group(p, policy), *own = with_budget(group, cpu);
-	struct mt_group *lent = donor ? with_budget(READ_ONCE(donor->macrotick.ds.group), cpu) : NULL;
+	struct mt_group *lent = donor ? with_budget(group_of_waiter(donor), cpu) : NULL;
 
 	watch(mt_ds_cpu_of(rq), p, donor && (own || lent));
 	p->macrotick.ds.wanted = choose(p, group || policy == SCHED_DS, normal_prio, own, lent, donor, cpu, prio);

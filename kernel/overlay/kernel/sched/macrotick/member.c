@@ -355,19 +355,28 @@ int mt_bind(struct task_struct *p, const char *name)
 	return err;
 }
 
+/* A thread that is to leave the class, and what it is to be then. */
+struct mt_leaver {
+	bool	inside;
+	int	policy;
+	int	priority;
+};
+
 /*
  * From here on the thread cannot come back into the class: one that waits for
  * its job would at once, and again and again where whoever unbinds it has to
  * let it go first. Whether it is bound.
  */
-static bool begin_unbind(struct task_struct *p, bool *inside)
+static bool begin_unbind(struct task_struct *p, struct mt_leaver *leaver)
 {
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
 	bool bound = p->macrotick.entity;
 
 	p->macrotick.unbinding = bound;
-	*inside = macrotick_policy(p->policy);
+	leaver->inside = macrotick_policy(p->policy);
+	leaver->policy = p->macrotick.pooled ? p->macrotick.own_policy : SCHED_NORMAL;
+	leaver->priority = p->macrotick.own_priority;
 	task_rq_unlock(rq, p, &rf);
 	return bound;
 }
@@ -392,15 +401,11 @@ static struct macrotick_served *detach(struct task_struct *p, bool *again)
 	return entity;
 }
 
-static void leave_class(struct task_struct *p)
+static void leave_class(struct task_struct *p, const struct mt_leaver *leaver)
 {
-	struct macrotick_task *m = &p->macrotick;
-	struct sched_param own = { .sched_priority = m->own_priority };
-	int err = -EINVAL;
+	struct sched_param own = { .sched_priority = leaver->priority };
 
-	if (m->pooled)
-		err = sched_setscheduler_nocheck(p, m->own_policy | reset_on_fork(p), &own);
-	if (err)
+	if (sched_setscheduler_nocheck(p, leaver->policy | reset_on_fork(p), &own))
 		sched_setscheduler_nocheck(p, SCHED_NORMAL | reset_on_fork(p), &(struct sched_param) { });
 }
 
@@ -413,13 +418,14 @@ static void leave_class(struct task_struct *p)
 int mt_unbind(struct task_struct *p)
 {
 	struct macrotick_served *entity;
-	bool inside, again;
+	struct mt_leaver leaver;
+	bool again;
 
 	do {
-		if (!begin_unbind(p, &inside))
+		if (!begin_unbind(p, &leaver))
 			return -ENOTCONN;
-		if (inside)
-			leave_class(p);
+		if (leaver.inside)
+			leave_class(p, &leaver);
 		entity = detach(p, &again);
 	} while (again);
 	if (!entity)

@@ -231,8 +231,10 @@ void mt_note_budget(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (static_branch_unlikely(&macrotick_ds_used) && !entity->mixed)
-		entity->mixed = mt_ds_has_budget(p);
+	if (!static_branch_unlikely(&macrotick_ds_used) || entity->mixed || !mt_ds_has_budget(p))
+		return;
+	entity->mixed = true;
+	mt_rearm(task_rq(p));	/* boundaries matter that have not */
 }
 
 /* A member has come to a pool. Under its run queue's lock. */
@@ -257,6 +259,28 @@ int mt_own_prio(struct task_struct *p)
 	return priority ? max(MAX_RT_PRIO - 1 - priority, MACROTICK_PRIO + 1) : p->static_prio;
 }
 
+/* What sched_setparam(2) leaves as it is. Who keeps all parameters has given none for that policy. */
+int mt_own_policy(struct task_struct *p, const struct sched_attr *attr)
+{
+	return attr->sched_flags & SCHED_FLAG_KEEP_PARAMS ? p->policy : READ_ONCE(p->macrotick.own_policy);
+}
+
+static void note_policy(struct task_struct *p, int policy, const struct sched_attr *attr)
+{
+	p->macrotick.own_policy = policy;
+	p->macrotick.own_priority = attr->sched_priority;
+	if (fair_policy(policy))
+		p->static_prio = NICE_TO_PRIO(attr->sched_nice);
+}
+
+/* Outside its windows it may be served by something else, wherever it is now. */
+static void want_change(struct rq *rq, struct task_struct *p)
+{
+	p->macrotick.changed = true;
+	mt_unsettle(p);
+	mt_want_settle(rq);
+}
+
 /*
  * Hook of __sched_setscheduler(), for what user space wants of a thread in the
  * class: a pool's thread takes note of it.
@@ -264,22 +288,22 @@ int mt_own_prio(struct task_struct *p)
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 {
 	struct macrotick_task *m = &p->macrotick;
-
 	/* Less than zero: the policy is to stay (sched_setparam(2), SCHED_FLAG_KEEP_POLICY). */
-	if (!m->pooled || (int)attr->sched_policy < 0 || macrotick_policy(attr->sched_policy))
+	bool stays = (int)attr->sched_policy < 0;
+	int policy = stays ? m->own_policy : attr->sched_policy;
+
+	if (!m->pooled || macrotick_policy(policy) || (stays && attr->sched_flags & SCHED_FLAG_KEEP_PARAMS))
 		return false;
-	m->own_policy = attr->sched_policy;
-	m->own_priority = rt_policy(attr->sched_policy) ? attr->sched_priority : 0;
-	if (fair_policy(attr->sched_policy))
-		p->static_prio = NICE_TO_PRIO(attr->sched_nice);
-	p->sched_reset_on_fork = !!(attr->sched_flags & SCHED_FLAG_RESET_ON_FORK);
-	mt_note_budget(p);
+	/* Somebody was faster with another policy, and this came before that. */
+	if (rt_policy(policy) != (attr->sched_priority != 0))
+		return true;
+	note_policy(p, policy, attr);
+	if (!stays)
+		p->sched_reset_on_fork = !!(attr->sched_flags & SCHED_FLAG_RESET_ON_FORK);
 	if (m->linked)
 		link_again(p);
 	mt_resched(task_rq(p), mt_cpu_of(task_rq(p)));
-	/* Outside its windows it may be served by something else. */
-	if (mt_goes_out(p) || m->ds.group)
-		mt_poke(p);
+	want_change(task_rq(p), p);
 	return true;
 }
 

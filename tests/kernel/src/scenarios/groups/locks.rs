@@ -10,9 +10,9 @@ use crate::scenarios::storm::{memory, processes, repeat};
 use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, PiLock, SchedAttr};
 
-const LOCK: usize = 0;
-const HELD: usize = 1;
-const GOT: usize = 2;
+pub(super) const LOCK: usize = 0;
+pub(super) const HELD: usize = 1;
+pub(super) const GOT: usize = 2;
 const FREED: usize = 3;
 
 /// Takes the lock, works with it in its hands, and gives it back.
@@ -27,7 +27,8 @@ pub(super) fn holds(board: Board, work_ns: u64) -> i32 {
     i32::from(lock.unlock().is_err())
 }
 
-fn waits(board: Board) -> i32 {
+/// Waits for the lock, and gives it back.
+pub(super) fn waits(board: Board) -> i32 {
     let lock = PiLock(board.futex(LOCK));
     if lock.lock().is_err() {
         return 1;

@@ -1,10 +1,12 @@
 //! Threads with windows and a budget: a pool whose control group has both.
 
-use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
+pub(super) mod changes;
+pub(super) mod locks;
 
-use super::locks::{ensure_lends_outside, holds};
+use macrotick_uapi::{self as abi, Device, SCHED_TT};
+
 use super::spans::{ensure_spans, later, next_refill, Spans};
-use super::{ds, first_group, run_in, stat, PERIOD, SECOND};
+use super::{first_group, run_in, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::group::Group;
@@ -116,58 +118,6 @@ pub(super) fn wakes_between_windows() -> Check {
     Ok(())
 }
 
-/// What has no right to the budget has the windows only, and the other way round.
-pub(super) fn by_policy() -> Check {
-    let stage = Stage::new(0)?;
-    let [spans] = Spans::several();
-    let child = stage.run(|| spans.hog())?;
-    stage.start()?;
-    let set = |attr: SchedAttr| sys::set_sched(child.pid, attr).explain("policy");
-    for _ in 0..2 {
-        set(SchedAttr::other())?;
-        stage.ensure_served(spans, &WINDOWS)?;
-        set(ds(20))?;
-        stage.ensure_served(spans, &BOTH)?;
-        set(SchedAttr::fifo(20))?;
-        stage.ensure_served(spans, &WINDOWS)?;
-        stage.group.set("cpu.ds.fifo", "1")?;
-        stage.ensure_served(spans, &BOTH)?;
-        stage.group.set("cpu.ds.fifo", "0")?;
-        stage.ensure_served(spans, &WINDOWS)?;
-    }
-    child.kill(SECOND)
-}
-
-/// Budget, table and pool come and go.
-pub(super) fn comes_and_goes() -> Check {
-    let stage = Stage::new(0)?;
-    let u = stage.u;
-    let [spans] = Spans::several();
-    let child = stage.run(|| spans.hog())?;
-    // Not dispatched: the budget bounds it.
-    stage.ensure_served(spans, &BUDGET)?;
-    stage.start()?;
-    stage.ensure_served(spans, &BOTH)?;
-    stage.group.set("cpu.ds.budget", "0")?;
-    stage.ensure_served(spans, &WINDOWS)?;
-    stage.group.set("cpu.ds.budget", &(5 * u / 1000).to_string())?;
-    stage.ensure_served(spans, &BOTH)?;
-    stage.device.stop().explain("stop")?;
-    stage.ensure_served(spans, &BUDGET)?;
-    stage.start()?;
-    stage.ensure_served(spans, &BOTH)?;
-    stage.group.serve("")?;
-    stage.ensure_served(spans, &BUDGET)?;
-    ensure_eq!(sys::sched(child.pid).explain("policy")?.policy, SCHED_DS, "its policy without the pool");
-    stage.serve(child)?;
-    stage.ensure_served(spans, &BOTH)?;
-    // Its group is gone, the policy stays.
-    Group::root().take(child.pid)?;
-    let outside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == SCHED_DS);
-    ensure!(sys::eventually(SECOND, outside), "its policy in the root's group");
-    child.kill(SECOND)
-}
-
 /// With slack as well: who has a budget has no slack, who has none does.
 pub(super) fn with_slack() -> Check {
     let stage = Stage::new(abi::SLACK | abi::PRIORITY)?;
@@ -208,23 +158,5 @@ pub(super) fn children() -> Check {
     // They die on the group's budget, which takes long on a slow kernel.
     let gone = || forked().is_ok_and(|text| text.is_empty());
     ensure!(sys::eventually(60 * SECOND, gone), "processes in the group: {:?}", forked());
-    Ok(())
-}
-
-/// Who has a lock that somebody outside waits for is frozen neither by the end of its window nor by that of its budget.
-pub(super) fn lends_its_lock() -> Check {
-    let stage = Stage::new(0)?;
-    let u = stage.u;
-    for waiter in [SchedAttr::other(), SchedAttr::fifo(30)] {
-        ensure_lends_outside(waiter, |board, start| {
-            let owner = stage.run(|| {
-                sys::sleep_until(start);
-                holds(board, 12 * u)
-            })?;
-            stage.start().map(|()| owner)
-        })?;
-        stage.device.stop().explain("stop")?;
-        stage.group.serve("")?;
-    }
     Ok(())
 }

@@ -1,0 +1,97 @@
+//! Windows, a budget, and locks.
+
+use macrotick_uapi as abi;
+
+use super::{Stage, BOTH};
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::scenarios::groups::locks::{ensure_lends_outside, holds, waits, GOT, HELD, LOCK};
+use crate::scenarios::groups::spans::{later, Spans};
+use crate::scenarios::groups::{stat, PERIOD, SECOND};
+use crate::sys::{self, PiLock, SchedAttr};
+use crate::{ensure, process};
+
+/// Who has a lock that somebody outside waits for is frozen neither by the end of its window nor by that of its budget.
+pub fn lends_its_lock() -> Check {
+    let stage = Stage::new(0)?;
+    let u = stage.u;
+    for waiter in [SchedAttr::other(), SchedAttr::fifo(30)] {
+        ensure_lends_outside(waiter, |board, start| {
+            let owner = stage.run(|| {
+                sys::sleep_until(start);
+                holds(board, 12 * u)
+            })?;
+            stage.start().map(|()| owner)
+        })?;
+        stage.device.stop().explain("stop")?;
+        stage.group.serve("")?;
+    }
+    Ok(())
+}
+
+/// Who has no right to the budget has no more than its windows and that of who waits for it. That waits since an
+/// instant of a server period, in units: outside of the window, or inside.
+pub fn lends_no_more(at: u64) -> Check {
+    let stage = Stage::new(abi::PRIORITY)?;
+    let u = stage.u;
+    let board = Board::new(8);
+    let [spans] = Spans::several();
+    let owner = process::fork_into(stage.group.path(), || {
+        if PiLock(board.futex(LOCK)).lock().is_err() {
+            return 1;
+        }
+        board.set(HELD, 1);
+        spans.hog()
+    })?;
+    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
+    let start = later();
+    let waiter = stage.run(|| {
+        sys::sleep_until(start + at * u);
+        waits(board)
+    })?;
+    process::hog(SchedAttr::fifo(5));
+    stage.start()?;
+    sys::sleep_until(start + PERIOD * u);
+    ensure!(PiLock(board.futex(LOCK)).is_contended(), "nobody waits: {}", waiter.describe());
+    stage.ensure_served(spans, &BOTH)?;
+    owner.kill(SECOND)
+}
+
+/// Who waits for a lock when its window begins has the window as soon as it has the lock.
+pub fn waits_at_its_window() -> Check {
+    let stage = Stage::new(0)?;
+    let u = stage.u;
+    let board = Board::new(8);
+    let start = later();
+    let owner = process::fork(|| {
+        sys::prefault();
+        let _ = sys::set_sched(0, SchedAttr::fifo(40));
+        let lock = PiLock(board.futex(LOCK));
+        if lock.lock().is_err() {
+            return 1;
+        }
+        board.set(HELD, 1);
+        // Asleep, as what it does is charged to who waits.
+        sys::sleep_until(start + 11 * u);
+        i32::from(lock.unlock().is_err())
+    });
+    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
+    let waiter = stage.run(|| {
+        sys::sleep_until(start + 8 * u);
+        let code = waits(board);
+        sys::spin(2 * u);
+        // Its end would be charged.
+        sys::sleep_until(start + 15 * u);
+        code
+    })?;
+    stage.start()?;
+    sys::sleep_until(start);
+    let before = stat(&stage.group, "usage_usec")?;
+    sys::sleep_until(start + 14 * u);
+    let got = board.get(GOT).wrapping_sub(start);
+    ensure!((10 * u..12 * u).contains(&got), "the lock came after {got} ns");
+    let charged = (stat(&stage.group, "usage_usec")? - before) * 1000;
+    ensure!(charged < u, "{charged} ns of its window are charged to its budget");
+    owner.succeed(SECOND)?;
+    waiter.succeed(SECOND)
+}
