@@ -79,7 +79,7 @@ impl Run<'_> {
     /// First of all, as long as the pools are served.
     fn pool_observations(&self) -> Result<Vec<PoolObservation>, NodeError> {
         match (&self.pools, &self.table) {
-            (Some(pools), Some(table)) => pools.observe(&self.deployment.plan.system, table),
+            (Some(pools), Some(table)) => pools.observe(&self.deployment.plan.system, self.groups.as_ref(), table),
             _ => Ok(Vec::new()),
         }
     }

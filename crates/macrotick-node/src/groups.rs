@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use macrotick_model::{Duration, GroupObservation, System};
+use macrotick_model::{Duration, GroupObservation, Pool, System};
 
 use crate::budgets::{server_period, PERIOD};
 use crate::cgroup::{Controller, Group, Owner, ENTITY};
@@ -58,6 +58,12 @@ impl Groups {
     /// The directory of one.
     pub fn path(&self, group: &str) -> Option<&Path> {
         self.groups.iter().find(|one| one.name() == group).map(Group::path)
+    }
+
+    /// The control groups of those that name a pool.
+    pub fn in_pool<'a>(&'a self, system: &'a System, pool: &'a Pool) -> impl Iterator<Item = &'a Group> {
+        let all = system.groups.iter().zip(&self.groups);
+        all.filter(|(wanted, _)| wanted.pool.as_ref() == Some(&pool.name)).map(|(_, group)| group)
     }
 
     /// What is received from now on counts.

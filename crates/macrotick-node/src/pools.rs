@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::iter;
 use std::path::Path;
 
-use macrotick_model::{CpuTable, Plan, Pool, PoolObservation, System};
+use macrotick_model::{CpuTable, Duration, Plan, Pool, PoolObservation, System};
 
 use crate::cgroup::{Controller, Group, Owner};
 use crate::domains::Domains;
 use crate::error::NodeError;
+use crate::groups::Groups;
 use crate::kernel::InstalledTable;
 use crate::kernel_threads;
 use crate::sys::Tid;
@@ -90,16 +92,17 @@ impl Pools {
         self.groups.iter().find(|one| one.name() == pool).map(Group::path)
     }
 
-    /// What is received from now on counts.
-    pub fn begin(&mut self, system: &System, table: &InstalledTable) -> Result<(), NodeError> {
-        self.before = self.read(system, table)?;
+    /// What is received from now on counts; `groups` may name pools.
+    pub fn begin(&mut self, system: &System, groups: Option<&Groups>, table: &InstalledTable) -> Result<(), NodeError> {
+        self.before = self.read(system, groups, table)?;
         Ok(())
     }
 
     /// Notes which threads are in pools now.
-    pub fn note_threads(&mut self, system: &System) {
-        for (pool, group) in system.pools.iter().zip(&self.groups) {
-            self.threads.extend(group.threads().into_iter().map(|tid| (tid, pool.name.clone())));
+    pub fn note_threads(&mut self, system: &System, groups: Option<&Groups>) {
+        for (pool, own) in system.pools.iter().zip(&self.groups) {
+            let threads = members(system, pool, own, groups).flat_map(Group::threads);
+            self.threads.extend(threads.map(|tid| (tid, pool.name.clone())));
         }
     }
 
@@ -114,20 +117,31 @@ impl Pools {
     }
 
     /// What the pools have had since [`Pools::begin`]; the table still runs.
-    pub fn observe(&self, system: &System, table: &InstalledTable) -> Result<Vec<PoolObservation>, NodeError> {
-        let now = self.read(system, table)?;
+    pub fn observe(
+        &self,
+        system: &System,
+        groups: Option<&Groups>,
+        table: &InstalledTable,
+    ) -> Result<Vec<PoolObservation>, NodeError> {
+        let now = self.read(system, groups, table)?;
         Ok(now.into_iter().zip(&self.before).map(|(now, before)| since(now, before)).collect())
     }
 
-    fn read(&self, system: &System, table: &InstalledTable) -> Result<Vec<PoolObservation>, NodeError> {
+    fn read(
+        &self,
+        system: &System,
+        groups: Option<&Groups>,
+        table: &InstalledTable,
+    ) -> Result<Vec<PoolObservation>, NodeError> {
         let each = system.pools.iter().zip(&self.groups).enumerate();
-        each.map(|(index, (pool, group))| {
+        each.map(|(index, (pool, own))| {
+            let usages = members(system, pool, own, groups).map(Group::usage);
             // The pool's entity comes after those of the tasks.
             let stats = table.stats(&pool.name, system.windowed().count() + index)?;
             Ok(PoolObservation {
                 name: pool.name.clone(),
                 runtime_ns: stats.runtime_ns,
-                usage_ns: group.usage()?.as_nanos() as u64,
+                usage_ns: usages.sum::<Result<Duration, NodeError>>()?.as_nanos() as u64,
                 preemptions: stats.preemptions,
                 skipped: stats.skipped,
                 threads: stats.nr_threads,
@@ -135,6 +149,18 @@ impl Pools {
         })
         .collect()
     }
+}
+
+/// The control groups whose threads are in a pool: its own, and those that name it.
+fn members<'a>(
+    system: &'a System,
+    pool: &'a Pool,
+    own: &'a Group,
+    groups: Option<&'a Groups>,
+) -> impl Iterator<Item = &'a Group> {
+    let naming = groups.into_iter().flat_map(move |groups| groups.in_pool(system, pool));
+    // What is below the pool's own is in that.
+    iter::once(own).chain(naming.filter(|group| !group.path().starts_with(own.path())))
 }
 
 fn make(plan: &Plan, pool: &Pool, domains: Option<&Domains>) -> Result<Group, NodeError> {

@@ -375,11 +375,11 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         if let Some(pools) = &mut self.pools {
-            pools.note_threads(&self.deployment.plan.system);
+            pools.note_threads(&self.deployment.plan.system, self.groups.as_ref());
         }
         sys::sleep_until(epoch - POOL_MARGIN);
         if let (Some(pools), Some(table)) = (&mut self.pools, &self.table) {
-            pools.begin(&self.deployment.plan.system, table)?;
+            pools.begin(&self.deployment.plan.system, self.groups.as_ref(), table)?;
         }
         self.groups.as_mut().map_or(Ok(()), Groups::begin)
     }

@@ -32,7 +32,7 @@ pub struct Had {
     pub runtime_ns: u64,
     /// The same as a share of the budgets of the run, in thousandths, rounded down.
     pub permille_of_budget: i64,
-    /// Outside the class, in nanoseconds. Without slack that is the ends of processes.
+    /// Outside the class, in nanoseconds. Without slack that is the ends of processes, and the budgets of groups in it.
     pub outside_ns: u64,
     /// Times a thread was preempted at a window's end.
     pub preemptions: u64,

@@ -315,6 +315,7 @@ fn a_group_has_windows_and_a_budget() {
     let both = had.usage_ns + windows.runtime_ns;
     assert!((25 * 3_450_000..27 * 3_600_000).contains(&both), "{had:?} {windows:?}");
     assert!(had.usage_ns > 20_000_000 && windows.runtime_ns > 30_000_000, "{had:?} {windows:?}");
+    assert!(windows.outside_ns.abs_diff(had.usage_ns) < had.usage_ns / 20, "{had:?} {windows:?}");
 }
 
 /// Beside windows, a greedy group and hogs, also one under SCHED_FIFO, which makes them miss without reservations.

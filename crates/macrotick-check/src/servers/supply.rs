@@ -87,8 +87,8 @@ impl CpuTime {
     pub fn for_group(&self, group: &Group) -> Cow<'_, CpuTime> {
         let own = group.windows.as_ref().and_then(|name| self.windows.iter().find(|(other, _)| other == name));
         match own {
-            Some((_, own)) => Cow::Owned(CpuTime { own: Some(own.clone()), ..self.clone() }),
-            None => Cow::Borrowed(self),
+            Some((_, own)) if !own.is_nothing() => Cow::Owned(CpuTime { own: Some(own.clone()), ..self.clone() }),
+            _ => Cow::Borrowed(self),
         }
     }
 
@@ -243,8 +243,8 @@ impl Supply<'_> {
 
     /// The longest time from the refill `index` until the group has had `amount`, which is positive; `None`: never.
     pub fn finish(&self, index: usize, amount: Duration) -> Option<Duration> {
-        let whole = self.finish_on_budget(index, amount)?;
-        let Some(own) = &self.time.own else { return Some(whole) };
+        let Some(own) = &self.time.own else { return self.finish_on_budget(index, amount) };
+        let whole = self.finish_on_budget(index, amount).or_else(|| self.long_enough(own, index, amount))?;
         let is_done = |length| {
             let rest = amount - self.least_of(own, index, length);
             rest <= Duration::ZERO || self.finish_on_budget(index, rest).is_some_and(|end| end <= length)
@@ -268,7 +268,16 @@ impl Supply<'_> {
         }
     }
 
-    /// The same from the budget alone.
+    /// A time from the refill `index` in which windows alone give `amount`.
+    fn long_enough(&self, windows: &Taken, index: usize, amount: Duration) -> Option<Duration> {
+        let mut length = self.time.period;
+        while self.least_of(windows, index, length) < amount {
+            length = length.checked_mul(2)?;
+        }
+        Some(length)
+    }
+
+    /// The longest from the budget alone.
     fn finish_on_budget(&self, index: usize, amount: Duration) -> Option<Duration> {
         let round = self.per_round();
         if round == Duration::ZERO {

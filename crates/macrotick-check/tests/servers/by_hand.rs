@@ -159,6 +159,13 @@ fn windows_of_its_own() {
     // At any phase the window is as late as it can be, behind what it takes of the budget's time.
     let any = Host { refill: Refill::Lockstep(Phase::Any), ..with(bound("t", 4, 100, 1), Some("own")) };
     assert_eq!(found(&any, "g", "t"), (9, Accuracy::UpperBound(Why::AnyPhase)));
+    // They serve where the budget never does, below another one.
+    let mut below = with(bound("t", 4, 100, 1), Some("own"));
+    below.groups.push(group("h", 2, 7, vec![]));
+    assert_eq!(found(&below, "g", "t"), (10 + 6, Accuracy::UpperBound(Why::ShortPeriod)));
+    // Of those that it has none of it is not told.
+    below = with(bound("t", 4, 100, 1), Some("other"));
+    assert_eq!(found(&below, "g", "t"), (10 + 2, Accuracy::Exact));
 }
 
 #[test]

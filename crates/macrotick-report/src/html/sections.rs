@@ -296,8 +296,8 @@ pub(super) fn pools(report: &Report) -> String {
     }
     section(
         "Pools [µs]",
-        "Processor time that the pool's threads had in their windows, and as a share of its budgets; outside without \
-         slack only processes end.",
+        "Processor time that the pool's threads had in their windows, and as a share of its budgets; outside, without \
+         slack, processes end, and groups have their budgets.",
         &table(&pool_table(report)),
     )
 }
