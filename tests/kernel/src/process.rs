@@ -247,6 +247,12 @@ pub fn threads_of(pid: i32) -> Vec<i32> {
     numbers_in(&format!("/proc/{pid}/task"))
 }
 
+/// The effective priority of a process as `/proc/PID/stat` has it: 20 for a nice value of 0, -1 minus a real-time one.
+pub fn priority(pid: i32) -> Option<i64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(15)?.parse().ok()
+}
+
 /// The processes below this one: process id and `/proc/PID/stat`.
 pub fn descendants() -> Vec<(i32, String)> {
     let mut parents = std::collections::BTreeMap::new();

@@ -110,6 +110,7 @@ struct macrotick_task {
 	bool			changed;	/* in a pool: it has another policy, and is to be decided anew */
 	u8			own_policy;	/* of a pooled thread, outside the class */
 	u8			own_priority;	/* SCHED_FIFO and SCHED_RR; else zero */
+	u8			lent;		/* in a pool: the priority of who waits for a lock of it, or MAX_PRIO */
 	u8			turn_rank;	/* while ordered */
 	u64			used;		/* in a pool: processor time, weighted */
 };

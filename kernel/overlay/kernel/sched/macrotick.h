@@ -53,7 +53,7 @@ static inline bool macrotick_runs(const struct task_struct *curr)
 }
 
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
-int mt_own_policy(struct task_struct *p, const struct sched_attr *attr);
+int mt_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy);
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr);
 bool macrotick_membership_changed(struct task_struct *p);
 int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr, int prio);
@@ -142,15 +142,22 @@ static inline bool macrotick_dl_task(struct task_struct *p, int policy)
 }
 
 /* Hook of __sched_setscheduler(), where the policy is to stay: a pool's thread has one of its own. */
-static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr)
+static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy)
 {
-	return unlikely(p->macrotick.pooled) ? mt_own_policy(p, attr) : p->policy;
+	return unlikely(macrotick_policy(policy)) ? mt_own_policy(p, attr, policy) : policy;
 }
 
 /* Whether a change of policy was taken note of, and that is all. */
 static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user)
 {
 	return unlikely(user && macrotick_policy(p->policy)) && __macrotick_keeps(p, attr);
+}
+
+/* After a change that was only taken note of, with nothing locked: its place among those who wait for a lock. */
+static inline void macrotick_kept(struct task_struct *p, bool pi)
+{
+	if (unlikely(p->macrotick.pooled) && pi)
+		rt_mutex_adjust_pi(p);
 }
 
 void macrotick_group_fork(struct task_struct *p);
@@ -172,8 +179,12 @@ static inline bool macrotick_skips(const struct sched_class *class) { return fal
 static inline bool macrotick_class(int policy, int prio) { return false; }
 static inline bool macrotick_runs(const struct task_struct *curr) { return false; }
 static inline int macrotick_check_setscheduler(struct task_struct *p, int policy) { return 0; }
-static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr) { return p->policy; }
+static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy)
+{
+	return policy;
+}
 static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user) { return false; }
+static inline void macrotick_kept(struct task_struct *p, bool pi) { }
 static inline bool macrotick_membership_changed(struct task_struct *p) { return false; }
 static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr,
 					       int prio)

@@ -60,6 +60,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_with_windows_lends_its_lock", mixed::locks::lends_its_lock).punctual(),
     Scenario::new("group_with_windows_lends_no_more_outside", || mixed::locks::lends_no_more(2)).punctual(),
     Scenario::new("group_with_windows_lends_no_more_inside", || mixed::locks::lends_no_more(12)).punctual(),
+    Scenario::new("group_with_windows_lends_no_priority_alone", mixed::locks::lends_no_priority_alone),
     Scenario::new("group_with_windows_waits_at_its_window", mixed::locks::waits_at_its_window).punctual(),
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),

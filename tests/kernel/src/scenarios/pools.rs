@@ -1,5 +1,7 @@
 //! Pools: control groups whose threads share the windows of an entity.
 
+pub(super) mod locks;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use macrotick_uapi::{self as abi, Device, Stats};
@@ -21,7 +23,11 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("pool_by_priority", by_priority).punctual(),
     Scenario::new("pool_slack", slack).punctual(),
     Scenario::new("pool_without_slack", without_slack).punctual(),
+    Scenario::new("pool_nice_values_in_slack", nice_values_in_slack).punctual(),
     Scenario::new("pool_lends_its_own_priority", lends_its_own_priority).punctual(),
+    Scenario::new("pool_hands_on_its_locks", locks::handed_on).punctual(),
+    Scenario::new("pool_hands_on_what_it_is_lent", locks::hands_on_what_it_is_lent).punctual(),
+    Scenario::new("pool_changes_while_it_waits", locks::changes_while_it_waits).punctual(),
     Scenario::new("pool_moves", moves).punctual(),
     Scenario::new("pool_born_in_a_group", born_in_a_group).punctual(),
     Scenario::new("pool_subgroups", subgroups).punctual(),
@@ -259,6 +265,20 @@ fn slack() -> Check {
         ensure_only_inside(one, "beside a hog a thread of the pool")?;
     }
     hog.kill(SOON)?;
+    stage.ensure_undisturbed(epoch)
+}
+
+/// Those that threads get in the pool count outside of it, too: 0 and 5 stand for 1024 and 335.
+fn nice_values_in_slack() -> Check {
+    let stage = Stage::new(abi::RR | abi::SLACK, unit_ns())?;
+    stage.watcher(0, SchedAttr::other())?;
+    let nice = stage.watcher(1, SchedAttr::other())?;
+    let epoch = stage.start()?;
+    sys::set_sched(nice.pid, SchedAttr { nice: 5, ..SchedAttr::other() }).explain("nice value")?;
+    sys::sleep(20 * stage.u);
+    let [other, nice] = stage.seen_in(300);
+    let permille = other.cpu_ns * 335 * 1000 / (nice.cpu_ns * 1024);
+    ensure!((850..1150).contains(&permille), "{other:?}, nice 5 {nice:?}");
     stage.ensure_undisturbed(epoch)
 }
 

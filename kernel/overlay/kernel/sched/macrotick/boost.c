@@ -62,11 +62,20 @@ static int lent_by(struct task_struct *donor)
 	return without_membership(macrotick_lent_prio(donor));
 }
 
+/* It hands that on if it waits itself. Of a deadline task it has no more than the place. */
+static void note_lent(struct task_struct *p, struct task_struct *donor)
+{
+	int prio = donor ? macrotick_lent_prio(donor) : MAX_PRIO;
+
+	WRITE_ONCE(p->macrotick.lent, max(prio, MACROTICK_PRIO));
+}
+
 /* A pool's thread, where it is what it would be without the pool. */
 static int prio_outside(struct rq *rq, struct task_struct *p, struct task_struct *donor)
 {
 	int own = mt_own_prio(p), prio = donor ? min(lent_by(donor), own) : own;
 
+	mt_weigh(p);
 	if (!static_branch_unlikely(&macrotick_ds_used))
 		return prio;
 	mt_ds_decide(rq, p, p->macrotick.own_policy, own, donor, &prio);
@@ -82,7 +91,7 @@ static int prio_lent(struct rq *rq, struct task_struct *p, struct task_struct *d
 	int prio = lent_by(donor);
 
 	if (static_branch_unlikely(&macrotick_ds_used) && p->macrotick.pooled)
-		mt_ds_decide(rq, p, SCHED_NORMAL, MACROTICK_PRIO, donor, &prio);
+		mt_ds_decide(rq, p, SCHED_TT, MACROTICK_PRIO, donor, &prio);
 	else
 		mt_ds_stay_out(p);
 	return prio;
@@ -95,8 +104,10 @@ static int effective_prio_of(struct rq *rq, struct task_struct *p, bool member,
 	bool inside = member && belongs_inside(rq, p);
 
 	p->macrotick.changed = false;
-	if (p->macrotick.pooled)
+	if (p->macrotick.pooled) {
+		note_lent(p, donor);
 		mt_note_budget(p);
+	}
 	if (p->macrotick.pooled && !inside && (!member || mt_goes_out(p)))
 		return prio_outside(rq, p, donor);
 	if (member && !inside && donor)
@@ -194,7 +205,8 @@ bool mt_lends(struct task_struct *p)
  * A thread that is itself blocked on a lock is left alone: its priority is
  * part of that lock's order, and it does not run anyway. It is looked at
  * again when it is enqueued. That of a pool's thread is the same wherever it
- * is (macrotick_lent_prio()), so that it has its windows at once.
+ * is (macrotick_lent_prio()): it has its windows, and its place outside of
+ * them, at once.
  */
 static bool is_misplaced(struct task_struct *p)
 {
@@ -208,7 +220,9 @@ static bool is_misplaced(struct task_struct *p)
 		return true;
 	if (belongs_inside(task_rq(p), p))
 		return !inside;
-	return inside && p->macrotick.queued && !p->pi_blocked_on && (mt_lends(p) || mt_goes_out(p));
+	if (!inside || !p->macrotick.queued)
+		return false;
+	return mt_goes_out(p) || (mt_lends(p) && !p->pi_blocked_on);
 }
 
 /* The threads of a roaming entity may be on other CPUs than it is. */
@@ -304,8 +318,9 @@ static void expel(struct task_struct *p)
  * @rq: this CPU's run queue, not locked; interrupts are off
  *
  * Every round changes the class of a thread for good, unless a window opens
- * or closes meanwhile, which happens on this CPU only, or for a roaming entity. A pool may have
- * many: between some of them interrupts are let in.
+ * or closes meanwhile, which happens on this CPU only, or for a roaming entity.
+ * A pool may have many, and owners that are to stay, but each is looked at once
+ * only: between some of them interrupts are let in.
  */
 void mt_settle(struct rq *rq)
 {

@@ -153,6 +153,22 @@ static bool must_stay(struct rq *rq, struct task_struct *p)
 	return p->macrotick.entity->roaming && is_migration_disabled(p) && !mt_is_served(rq, p);
 }
 
+static void account_curr(struct rq *rq)
+{
+	struct macrotick_served *entity = rq->curr->macrotick.entity;
+	s64 delta = update_curr_common(rq);
+
+	if (!entity || delta <= 0)
+		return;
+	mt_lock_entity(entity);
+	entity->runtime += delta;
+	mt_unlock_entity(entity);
+	if (unlikely(entity->slice))
+		mt_pool_account(rq->curr, delta);
+	if (unlikely(entity->pool && rq->curr->macrotick.urgent))
+		entity->credit -= delta;
+}
+
 /*
  * A thread that spins for a lock, or is about to sleep for it, is no different
  * from one that was offered it but for the lock's owner. On the thread's own
@@ -162,12 +178,17 @@ static void look_at_urgent_one(struct rq *rq, struct task_struct *p)
 {
 	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
 
-	if (waiter)
+	if (waiter && mt_may_be_urgent(p))
 		set_parked(rq, p, rt_mutex_owner(waiter->lock));
 	else if (mt_dies_in_class(p) || must_stay(rq, p))
 		set_parked(rq, p, false);
 	else
 		return_to_windows(rq, p);
+}
+
+static bool uses_credit(const struct task_struct *curr)
+{
+	return curr->macrotick.pooled && curr->macrotick.urgent;
 }
 
 /**
@@ -184,6 +205,10 @@ void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now)
 	struct task_struct *p, *next;
 	u64 longest = MT_URGENT_POLL_MAX_NS;
 
+	if (unlikely(uses_credit(rq->curr))) {
+		update_rq_clock(rq);
+		account_curr(rq);
+	}
 	list_for_each_entry_safe(p, next, &c->parked, macrotick.ready)
 		look_at_urgent_one(rq, p);
 	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready) {
@@ -218,7 +243,7 @@ static bool is_offered_lock(struct rq *rq, struct task_struct *p)
 static void enqueue_home(struct rq *rq, struct task_struct *p)
 {
 	p->macrotick.queued = true;
-	if (unlikely(is_offered_lock(rq, p)))
+	if (unlikely(is_offered_lock(rq, p) && mt_may_be_urgent(p)))
 		mt_add_urgent(rq, p);
 	else
 		mt_link_home(rq, p);
@@ -251,6 +276,8 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 {
 	struct macrotick_task *m = &p->macrotick;
 
+	if (unlikely(uses_credit(p)) && p == rq->curr)
+		account_curr(rq);
 	m->queued = false;
 	if (unlikely(m->astray))
 		mt_dequeue_astray(p);
@@ -383,20 +410,6 @@ static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int f
 {
 	if (mt_first(mt_cpu_of(rq)) != rq->curr)
 		resched_curr(rq);
-}
-
-static void account_curr(struct rq *rq)
-{
-	struct macrotick_served *entity = rq->curr->macrotick.entity;
-	s64 delta = update_curr_common(rq);
-
-	if (!entity || delta <= 0)
-		return;
-	mt_lock_entity(entity);
-	entity->runtime += delta;
-	mt_unlock_entity(entity);
-	if (unlikely(entity->slice))
-		mt_pool_account(rq->curr, delta);
 }
 
 static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)

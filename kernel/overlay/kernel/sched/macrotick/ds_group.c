@@ -35,10 +35,13 @@ void mt_group_put(struct mt_group *group)
 		kvfree_rcu(group, rcu);
 }
 
-/* The group whose budget a thread has, or NULL. Under its run queue's lock or p->pi_lock. */
+/*
+ * The group whose budget a thread has, or NULL. Under its run queue's lock or
+ * p->pi_lock; with interrupts off at least, when it may soon be another one.
+ */
 struct mt_group *mt_ds_group_of(struct task_struct *p)
 {
-	struct mt_group *assigned = p->macrotick.ds.assigned;
+	struct mt_group *assigned = READ_ONCE(p->macrotick.ds.assigned);
 	struct task_group *tg;
 
 	if (unlikely(assigned))

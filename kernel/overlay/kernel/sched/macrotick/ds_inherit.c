@@ -79,13 +79,25 @@ static bool waits_in_window(struct task_struct *donor)
 	return macrotick_policy(donor->policy) && macrotick_lent_prio(donor) == MACROTICK_PRIO;
 }
 
-/* Without a budget there. */
-static int prio_without_budget(struct task_struct *p, struct task_struct *donor)
+/*
+ * What a waiter lends beside its group. In a pool it has the priority of SCHED_DS that it was given even if its group
+ * has no budget: that counts among its group's only.
+ */
+static int prio_of_waiter(struct task_struct *donor, struct mt_group *lent)
 {
-	return donor ? min(p->static_prio, macrotick_lent_prio(donor)) : p->static_prio;
+	if (lent || likely(!READ_ONCE(donor->macrotick.pooled)) || READ_ONCE(donor->macrotick.own_policy) != SCHED_DS)
+		return macrotick_lent_prio(donor);
+	return min_t(int, donor->static_prio, READ_ONCE(donor->macrotick.lent));
 }
 
-static struct mt_group *choose(struct task_struct *p, bool under_ds, int normal_prio, struct mt_group *own,
+/* Of an owner that no group is to serve. By itself one of SCHED_TT is frozen. */
+static int prio_beside_groups(int policy, int normal_prio, int lent)
+{
+	return macrotick_policy(policy) ? max(lent, MACROTICK_PRIO + 1) : min(normal_prio, lent);
+}
+
+/* @policy: SCHED_DS for whatever means that. */
+static struct mt_group *choose(struct task_struct *p, int policy, int normal_prio, struct mt_group *own,
 			       struct mt_group *lent, struct task_struct *donor, int cpu, int *prio)
 {
 	bool lends = is_open(lent, cpu);
@@ -99,11 +111,13 @@ static struct mt_group *choose(struct task_struct *p, bool under_ds, int normal_
 	if (own && (!donor || lent))
 		return own;
 	if (own)
-		*prio = macrotick_lent_prio(donor);
-	else if (under_ds)
-		*prio = prio_without_budget(p, lent ? NULL : donor);
+		*prio = prio_of_waiter(donor, NULL);
+	else if (policy == SCHED_DS)
+		*prio = donor && !lent ? min(p->static_prio, prio_of_waiter(donor, NULL)) : p->static_prio;
 	else if (lent)
 		*prio = normal_prio;
+	else if (donor)
+		*prio = prio_beside_groups(policy, normal_prio, prio_of_waiter(donor, NULL));
 	return NULL;
 }
 
@@ -135,7 +149,7 @@ static struct mt_group *group_of_waiter(struct task_struct *donor)
  * mt_ds_decide - find out what is to serve a thread
  * @rq: its run queue, locked, as is its pi_lock
  * @p: the thread
- * @policy: its policy, perhaps a new one
+ * @policy: its policy, perhaps a new one; SCHED_TT if it is frozen without a donor
  * @normal_prio: its priority without a donor, likewise
  * @donor: who waits for a lock of it, or NULL
  * @prio: its effective priority; changed where the donor's does not count, or
@@ -153,7 +167,7 @@ void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, int normal_p
 	struct mt_group *lent = donor ? with_budget(group_of_waiter(donor), cpu) : NULL;
 
 	watch(mt_ds_cpu_of(rq), p, donor && (own || lent));
-	p->macrotick.ds.wanted = choose(p, group || policy == SCHED_DS, normal_prio, own, lent, donor, cpu, prio);
+	p->macrotick.ds.wanted = choose(p, group ? SCHED_DS : policy, normal_prio, own, lent, donor, cpu, prio);
 }
 
 /**

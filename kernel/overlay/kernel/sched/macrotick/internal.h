@@ -80,6 +80,7 @@ struct macrotick_served {
 	bool			by_priority;
 	bool			slack;
 	bool			mixed;		/* of a pool: budgets serve threads outside its windows */
+	s64			credit;		/* of a pool: see mt_may_be_urgent() */
 	u64			slice;		/* of threads that take turns; zero: FIFO */
 	u64			vtime;		/* of whose turn it is */
 	u32			misses_in_row;
@@ -375,6 +376,7 @@ void mt_pool_yield(struct task_struct *p);
 void mt_unsettle(struct task_struct *p);
 void mt_unsettle_all(struct macrotick_served *entity);
 void mt_want_slack(struct rq *rq, struct task_struct *p);
+void mt_weigh(struct task_struct *p);
 void mt_grant_slack(struct rq *rq, struct mt_cpu *c);
 void mt_poke(struct task_struct *p);
 void mt_poke_groups(void);
@@ -504,12 +506,25 @@ static inline bool mt_dies_in_class(struct task_struct *p)
 	return p->macrotick.doomed && !p->macrotick.pooled;
 }
 
+/* What a pool's threads may have between two windows for being offered locks. */
+#define MT_POOL_CREDIT_NS	(50 * NSEC_PER_USEC)
+
 /* Whether the thread's place outside its windows is outside the class. */
 static inline bool mt_goes_out(struct task_struct *p)
 {
 	const struct macrotick_task *m = &p->macrotick;
 
 	return m->pooled && (m->entity->slack || m->doomed || (unlikely(m->entity->mixed) && mt_ds_has_budget(p)));
+}
+
+/*
+ * Whether a thread that is offered a lock outside its windows is served until
+ * it has it. A pool's could have time without end by handing a lock to each
+ * other. Who has a place outside takes it there.
+ */
+static inline bool mt_may_be_urgent(struct task_struct *p)
+{
+	return likely(!p->macrotick.pooled) || (p->macrotick.entity->credit > 0 && !mt_goes_out(p));
 }
 
 /* Whether a window of the entity is open, wherever; of a roaming one a hint. */

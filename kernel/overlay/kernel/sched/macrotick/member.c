@@ -358,6 +358,7 @@ int mt_bind(struct task_struct *p, const char *name)
 /* A thread that is to leave the class, and what it is to be then. */
 struct mt_leaver {
 	bool	inside;
+	bool	outdated;	/* another policy came meanwhile */
 	int	policy;
 	int	priority;
 };
@@ -383,15 +384,18 @@ static bool begin_unbind(struct task_struct *p, struct mt_leaver *leaver)
 
 /*
  * Detaches a thread that is not in the class; NULL if somebody was faster. Who
- * was may have bound it anew, and then it may be in the class again.
+ * was may have bound it anew, and then it may be in the class again. Or it was
+ * given another policy before it left the class.
  */
-static struct macrotick_served *detach(struct task_struct *p, bool *again)
+static struct macrotick_served *detach(struct task_struct *p, struct mt_leaver *leaver, bool *again)
 {
 	struct macrotick_served *entity = NULL;
 	struct rq_flags rf;
 	struct rq *rq = task_rq_lock(p, &rf);
 
-	*again = p->macrotick.entity && macrotick_policy(p->policy);
+	leaver->outdated = p->macrotick.pooled &&
+		(p->macrotick.own_policy != leaver->policy || p->macrotick.own_priority != leaver->priority);
+	*again = p->macrotick.entity && (macrotick_policy(p->policy) || leaver->outdated);
 	if (!*again) {
 		entity = p->macrotick.entity;
 		if (entity)
@@ -418,15 +422,15 @@ static void leave_class(struct task_struct *p, const struct mt_leaver *leaver)
 int mt_unbind(struct task_struct *p)
 {
 	struct macrotick_served *entity;
-	struct mt_leaver leaver;
+	struct mt_leaver leaver = { };
 	bool again;
 
 	do {
 		if (!begin_unbind(p, &leaver))
 			return -ENOTCONN;
-		if (leaver.inside)
+		if (leaver.inside || leaver.outdated)
 			leave_class(p, &leaver);
-		entity = detach(p, &again);
+		entity = detach(p, &leaver, &again);
 	} while (again);
 	if (!entity)
 		return -ENOTCONN;

@@ -240,6 +240,7 @@ void mt_note_budget(struct task_struct *p)
 /* A member has come to a pool. Under its run queue's lock. */
 void mt_pool_enter(struct task_struct *p, int policy, int priority)
 {
+	p->macrotick.lent = MAX_PRIO;
 	p->macrotick.pooled = true;
 	p->macrotick.own_policy = policy;
 	p->macrotick.own_priority = priority;
@@ -247,7 +248,7 @@ void mt_pool_enter(struct task_struct *p, int policy, int priority)
 }
 
 /*
- * What a pool's thread has while its pool is not dispatched, and all that it
+ * What a pool's thread has while its pool is not dispatched, and what it
  * lends to the owner of a lock (macrotick_lent_prio()): pools are for anybody,
  * who must not get a real-time priority by waiting for himself. Never the
  * class's own.
@@ -260,9 +261,20 @@ int mt_own_prio(struct task_struct *p)
 }
 
 /* What sched_setparam(2) leaves as it is. Who keeps all parameters has given none for that policy. */
-int mt_own_policy(struct task_struct *p, const struct sched_attr *attr)
+int mt_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy)
 {
-	return attr->sched_flags & SCHED_FLAG_KEEP_PARAMS ? p->policy : READ_ONCE(p->macrotick.own_policy);
+	if (!READ_ONCE(p->macrotick.pooled) || attr->sched_flags & SCHED_FLAG_KEEP_PARAMS)
+		return policy;
+	return READ_ONCE(p->macrotick.own_policy);
+}
+
+/* Nice values count outside the windows, too: the scheduler notes them for what is in the fair class. */
+void mt_weigh(struct task_struct *p)
+{
+	unsigned long weight = scale_load(sched_prio_to_weight[p->static_prio - MAX_RT_PRIO]);
+
+	if (p->macrotick.own_policy != SCHED_IDLE && p->se.load.weight != weight)
+		set_load_weight(p, true);
 }
 
 static void note_policy(struct task_struct *p, int policy, const struct sched_attr *attr)

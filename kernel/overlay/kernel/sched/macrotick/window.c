@@ -192,6 +192,8 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 	c->served = entity;
 	if (unlikely(entity->roaming))
 		smp_mb();	/* before nr_boosted; pairs with note_boost() */
+	if (unlikely(entity->pool))
+		entity->credit = MT_POOL_CREDIT_NS;
 	if (unlikely(entity->slice))
 		mt_pool_turn(entity);
 	add_nr_running(rq, entity->nr_ready);
@@ -227,7 +229,7 @@ static void release_owners(struct rq *rq, struct macrotick_served *entity)
 	list_for_each_entry_safe(p, next, &entity->contenders, macrotick.contends) {
 		if (entity->pool && n++ == MT_RELEASE_MAX)
 			return;
-		if (p->pi_blocked_on)
+		if (p->pi_blocked_on && mt_may_be_urgent(p))
 			mt_add_urgent(rq, p);
 	}
 }

@@ -57,6 +57,36 @@ pub fn lends_no_more(at: u64) -> Check {
     owner.kill(SECOND)
 }
 
+/// A priority of SCHED_DS counts in a group with a budget: an owner outside has none of it otherwise.
+pub fn lends_no_priority_alone() -> Check {
+    let stage = Stage::new(0)?;
+    let board = Board::new(8);
+    let owner = process::fork(|| {
+        if PiLock(board.futex(LOCK)).lock().is_err() {
+            return 1;
+        }
+        board.set(HELD, 1);
+        loop {
+            sys::sleep(SECOND);
+        }
+    });
+    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
+    let waiter = stage.run(|| {
+        while stage.group.get("cpu.ds.budget").is_ok_and(|budget| budget.trim() != "0") {
+            sys::sleep(stage.u);
+        }
+        waits(board)
+    })?;
+    stage.start()?;
+    stage.group.set("cpu.ds.budget", "0")?;
+    let waits = || PiLock(board.futex(LOCK)).is_contended();
+    ensure!(sys::eventually(SECOND, waits), "nobody waits: {}", waiter.describe());
+    let priority = process::priority(owner.pid);
+    ensure!(priority == Some(20), "the owner has priority {priority:?}");
+    waiter.kill(SECOND)?;
+    owner.kill(SECOND)
+}
+
 /// Who waits for a lock when its window begins has the window as soon as it has the lock.
 pub fn waits_at_its_window() -> Check {
     let stage = Stage::new(0)?;

@@ -1,0 +1,130 @@
+//! Locks of the threads of pools: what they lend, and what they have by handing them on.
+
+use macrotick_uapi as abi;
+
+use super::{await_inside, hog_above_all, Stage, SOON};
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::ensure;
+use crate::process::{self, Child};
+use crate::scenarios::is_slow;
+use crate::sys::{self, PiLock, SchedAttr};
+
+/// A process in the pool, in its windows from now on or, with no table running, under what it has.
+fn inside(stage: &Stage, body: impl FnOnce() -> i32) -> Check<Child> {
+    let child = process::fork_into(stage.group.path(), body)?;
+    await_inside(child)?;
+    Ok(child)
+}
+
+fn lock_of(board: Board, word: usize) -> PiLock {
+    PiLock(board.futex(word))
+}
+
+fn await_waiter(lock: &PiLock) {
+    while !lock.is_contended() {
+        sys::sleep(5000);
+    }
+}
+
+/// A thread that is handed locks, one soon after the other, has no more than its windows by that.
+pub fn handed_on() -> Check {
+    let stage = Stage::new(abi::RR, 0)?;
+    let (u, board) = (stage.u, Board::new(3));
+    // Whoever hands them on has always one of them, and the processor whenever the pool has not.
+    process::fork(|| {
+        let _ = sys::set_sched(0, SchedAttr::fifo(50));
+        let [first, second] = [0, 1].map(|word| lock_of(board, word));
+        let mut locked = first.lock();
+        board.set(2, 1);
+        while locked.is_ok() {
+            await_waiter(&first);
+            locked = second.lock().and(first.unlock());
+            await_waiter(&second);
+            locked = locked.and(first.lock()).and(second.unlock());
+        }
+        1
+    });
+    ensure!(sys::eventually(SOON, || board.get(2) == 1), "nobody has the first lock");
+    inside(&stage, || {
+        let takes = |word| lock_of(board, word).lock().and(lock_of(board, word).unlock());
+        while takes(0).is_ok() {
+            // Less than what it has each time.
+            sys::spin(8_000);
+            if takes(1).is_err() {
+                return 1;
+            }
+            sys::spin(8_000);
+        }
+        1
+    })?;
+    let epoch = stage.start()?;
+    sys::sleep(20 * u);
+    let (before, began) = (stage.stats()?.runtime_ns, sys::now_ns());
+    sys::sleep(100 * 20 * u);
+    let share = (stage.stats()?.runtime_ns - before) as f64 / (sys::now_ns() - began) as f64;
+    // In its windows, of 0.2, it also waits for who hands them on. On a slow kernel that takes longer.
+    ensure!(share < 0.17 && (is_slow() || share > 0.1), "it has a share of {share}");
+    stage.ensure_undisturbed(epoch)
+}
+
+/// Who waits for a thread of the pool that waits for another one lends that its priority, too.
+pub fn hands_on_what_it_is_lent() -> Check {
+    let stage = Stage::new(abi::RR, 0)?;
+    let (u, board) = (stage.u, Board::new(4));
+    let (first, second, got) = (0, 1, 2);
+    let at = sys::now_ns() / (20 * u) * 20 * u + 400 * 20 * u;
+    inside(&stage, || {
+        let taken = lock_of(board, first).lock();
+        board.set(3, 1);
+        sys::sleep_until(at + 5 * u);
+        sys::spin(6 * u);
+        i32::from(taken.is_err() || lock_of(board, first).unlock().is_err())
+    })?;
+    ensure!(sys::eventually(SOON, || board.get(3) == 1), "nobody has the first lock");
+    inside(&stage, || {
+        let taken = lock_of(board, second).lock().and(lock_of(board, first).lock());
+        i32::from(taken.is_err() || lock_of(board, first).unlock().is_err() || lock_of(board, second).unlock().is_err())
+    })?;
+    ensure!(sys::eventually(SOON, || lock_of(board, first).is_contended()), "nobody waits for the first lock");
+    let waiter = process::fork(|| {
+        sys::prefault();
+        sys::sleep_until(at + 6 * u);
+        let taken = lock_of(board, second).lock();
+        board.set(got, sys::now_ns());
+        i32::from(taken.is_err() || lock_of(board, second).unlock().is_err())
+    });
+    sys::set_sched(waiter.pid, SchedAttr::fifo(60)).explain("policy")?;
+    hog_above_all()?;
+    let epoch = stage.device.start(at).explain("start")?;
+    ensure!(epoch == at, "it starts {} ns late", epoch - at);
+    sys::sleep_until(at + 20 * u);
+    // Three units of work in the window, and as many outside, around a job of the witness.
+    let got = board.get(got).wrapping_sub(at);
+    ensure!((11 * u..17 * u).contains(&got), "the lock came after {got} ns");
+    Ok(())
+}
+
+/// Another policy of one that waits is another priority of the owner.
+pub fn changes_while_it_waits() -> Check {
+    let stage = Stage::new(abi::RR, 0)?;
+    let board = Board::new(2);
+    let owner = process::fork(|| {
+        let taken = lock_of(board, 0).lock();
+        board.set(1, 1);
+        sys::sleep_until(u64::MAX / 2);
+        i32::from(taken.is_err())
+    });
+    ensure!(sys::eventually(SOON, || board.get(1) == 1), "nobody has the lock");
+    let waiter = inside(&stage, || i32::from(lock_of(board, 0).lock().is_err()))?;
+    ensure!(sys::eventually(SOON, || lock_of(board, 0).is_contended()), "nobody waits for the lock");
+    let epoch = stage.start()?;
+    for (attr, priority) in [(SchedAttr::fifo(30), -31), (SchedAttr::other(), 20), (SchedAttr::fifo(40), -41)] {
+        sys::set_sched(waiter.pid, attr).explain("policy")?;
+        let is = process::priority(owner.pid);
+        ensure!(is == Some(priority), "its priority is {is:?}, not {priority}");
+    }
+    waiter.kill(SOON)?;
+    owner.kill(SOON)?;
+    stage.ensure_undisturbed(epoch)
+}
