@@ -14,7 +14,7 @@ int mt_own_prio(struct task_struct *p);
 /* A pool's thread lends what it has by itself or is lent, not what its windows give it. */
 static inline int macrotick_lent_prio(struct task_struct *p)
 {
-	return unlikely(p->macrotick.pooled) ? min(mt_own_prio(p), (int)READ_ONCE(p->macrotick.lent)) : p->prio;
+	return unlikely(p->macrotick.pooled) ? min_t(int, mt_own_prio(p), READ_ONCE(p->macrotick.lent)) : p->prio;
 }
 #else
 static inline int macrotick_lent_prio(struct task_struct *p) { return p->prio; }
