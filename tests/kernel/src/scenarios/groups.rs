@@ -76,7 +76,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_storm_files", || storm::storm(&[files, pipes], 4)).within(60_000),
     Scenario::new("group_storm_mixed", || storm::storm(&[network, memory, processes], 4)).within(60_000),
     Scenario::new("group_cycles", || cycles::cycles(60)).punctual(),
-    Scenario::new("full_group_cycles", || cycles::cycles(10_000)).punctual().within(3_600_000),
+    Scenario::new("full_group_cycles", cycles::many_cycles).punctual().within(3_600_000),
     Scenario::new("full_group_storm", || storm::storm(&[files, pipes, memory, shared_memory, network, processes], 60))
         .within(600_000),
 ];

@@ -17,35 +17,61 @@ use crate::{ensure, ensure_eq};
 
 /// Groups at a time.
 const SLOTS: usize = 8;
-/// The server period: short, on slow kernels, too. Who is killed while throttled may have to wait for its end.
-const PERIOD_US: u64 = 5000;
-/// How long members work or pause, in nanoseconds.
-const UNIT_NS: u64 = 200_000;
-/// The budget of the group that stays, in microseconds.
-const STEADY_US: u64 = 200;
-/// What a group gets to end with, in microseconds, if it has less: threads that are killed end on their group's budget.
-const LAST_US: u64 = 500;
 /// What is left is asked for after so many cycles.
 const LOOK: u64 = 200;
+
+/// On the debug kernel the end of a turn, which a budget is overdrawn by, takes ten times as long.
+fn scale() -> u64 {
+    if is_slow() {
+        10
+    } else {
+        1
+    }
+}
+
+/// The server period: short, as who is killed while throttled may have to wait for its end.
+fn period_us() -> u64 {
+    5000 * scale()
+}
+
+/// How long members work or pause.
+fn unit_ns() -> u64 {
+    200_000 * scale()
+}
+
+/// The budget of the group that stays.
+fn steady_us() -> u64 {
+    200 * scale()
+}
+
+/// What a group gets to end with, if it has less: threads that are killed end on their group's budget.
+fn last_us() -> u64 {
+    500 * scale()
+}
+
+/// A thousand on slow kernels, where ten thousand take an hour.
+pub(super) fn many_cycles() -> Check {
+    cycles(if is_slow() { 1000 } else { 10_000 })
+}
 
 /// So many groups are made, get a random budget and threads, and are ended and removed.
 pub(super) fn cycles(count: u64) -> Check {
     let device = Device::open()?;
     // Zombies keep their group, and its budget: whose parent was killed is reaped here.
     process::adopt();
-    set_period(PERIOD_US * 1000)?;
+    set_period(period_us() * 1000)?;
     let whole = whole()?;
     // What is allocated once is there from now on.
     Cycles::new(whole).and_then(|mut cycles| cycles.run(SLOTS as u64))?;
     let before = Slabs::now();
-    let steady = group("steady", STEADY_US, 99)?;
+    let steady = group("steady", steady_us(), 99)?;
     let hog = run_in(&steady, 50, || sys::hog())?;
     let (used, refills) = (stat(&steady, "usage_usec")?, stat(&steady, "refills")?);
     let mut cycles = Cycles::new(whole)?;
-    cycles.sum += STEADY_US;
+    cycles.sum += steady_us();
     cycles.run(count)?;
     let (used, refills) = (stat(&steady, "usage_usec")? - used, stat(&steady, "refills")? - refills);
-    let share = used as f64 / (refills * STEADY_US) as f64;
+    let share = used as f64 / (refills * steady_us()) as f64;
     // At its end a budget is overdrawn by some thousand instructions, ten times as many on the debug kernel.
     let most = if is_slow() { 1.25 } else { 1.1 };
     ensure!((0.97..most).contains(&share), "who stays has had {share} of its budget in {refills} periods");
@@ -65,7 +91,7 @@ fn whole() -> Check<u64> {
     let mut free = 0;
     // Groups that were removed are gone a little later.
     let all_free = || {
-        let (mut admitted, mut refused) = (PERIOD_US / 2, PERIOD_US);
+        let (mut admitted, mut refused) = (period_us() / 2, period_us());
         while refused - admitted > 1 {
             let middle = (admitted + refused) / 2;
             match write_fails(&probe, "cpu.ds.budget", &middle.to_string()) {
@@ -75,10 +101,10 @@ fn whole() -> Check<u64> {
         }
         free = admitted;
         // The kernel keeps 5 % for everybody else, in steps of 1/1024.
-        (940..=950).contains(&(free * 1000 / PERIOD_US))
+        (940..=950).contains(&(free * 1000 / period_us()))
     };
     let there = sys::eventually(SECOND, all_free);
-    ensure!(there, "{free} us of {PERIOD_US} us are to be had");
+    ensure!(there, "{free} us of {} us are to be had", period_us());
     probe.remove()?;
     Ok(free)
 }
@@ -159,7 +185,7 @@ impl Cycles {
         }
         // Members are to run, and to be throttled, before they are killed.
         if !self.is_ended(slot) {
-            sys::sleep(5 * UNIT_NS);
+            sys::sleep(5 * unit_ns());
         }
         Ok(())
     }
@@ -178,10 +204,10 @@ impl Cycles {
 
     /// Asks for random budgets until one is admitted. Which are is known beforehand.
     fn ask(&mut self, group: &Group) -> Check<u64> {
-        let least = 10;
+        let least = 10 * scale();
         loop {
             // Small ones mostly, or there would be no room for so many.
-            let upto = *self.random.pick(&[PERIOD_US / 50, PERIOD_US / 20, PERIOD_US / 4, PERIOD_US]);
+            let upto = *self.random.pick(&[period_us() / 50, period_us() / 20, period_us() / 4, period_us()]);
             let budget = least + self.random.below(upto - least);
             if self.sum + budget <= self.whole {
                 self.give(group, budget)?;
@@ -218,7 +244,7 @@ impl Cycles {
     /// A process of the group, born there or moved. Who is busy for ever has a small budget: all of it is not there for this
     /// test.
     fn member(&mut self, group: &Group, slot: usize, budget_us: u64) -> Check {
-        let kinds = if budget_us * 40 > PERIOD_US { 4 } else { 6 };
+        let kinds = if budget_us * 40 > period_us() { 4 } else { 6 };
         let kind = self.random.below(kinds);
         let (other, priority) = (self.random.below(SLOTS as u64), 1 + self.random.below(99) as u32);
         let body = || match kind {
@@ -240,9 +266,9 @@ impl Cycles {
     fn is_ended(&mut self, slot: usize) -> bool {
         let (sum, whole) = (self.sum, self.whole);
         let Some(live) = &mut self.slots[slot] else { return true };
-        if !live.ends && sum - live.budget_us + LAST_US.max(live.budget_us) <= whole {
+        if !live.ends && sum - live.budget_us + last_us().max(live.budget_us) <= whole {
             // Where others are not gone yet, it goes with what it has.
-            let last = LAST_US.max(live.budget_us);
+            let last = last_us().max(live.budget_us);
             if write_fails(&live.group, "cpu.ds.budget", &last.to_string()).is_none() {
                 self.sum += last - live.budget_us;
                 live.budget_us = last;
@@ -280,7 +306,7 @@ fn served(priority: u32, mut work: impl FnMut()) -> i32 {
     loop {
         match sys::set_sched(0, ds(priority)) {
             Ok(()) => break,
-            Err(libc::ENOTCONN) => sys::sleep(UNIT_NS),
+            Err(libc::ENOTCONN) => sys::sleep(unit_ns()),
             Err(errno) => return errno,
         }
     }
@@ -291,25 +317,25 @@ fn served(priority: u32, mut work: impl FnMut()) -> i32 {
 
 /// Some work now and then: 1 % of a CPU.
 fn work_a_little() {
-    sys::sleep(2 * UNIT_NS);
-    sys::spin(UNIT_NS / 50);
+    sys::sleep(2 * unit_ns());
+    sys::spin(unit_ns() / 50);
 }
 
 /// Between two groups' places, whoever is there.
 fn move_on(slots: [u64; 2]) {
     for slot in slots {
         let _ = fs::write(format!("/sys/fs/cgroup/mt-s{slot}/cgroup.procs"), "0");
-        sys::sleep(5 * UNIT_NS);
-        sys::spin(UNIT_NS / 50);
+        sys::sleep(5 * unit_ns());
+        sys::spin(unit_ns() / 50);
     }
 }
 
 fn have_a_child() {
     process::fork(|| {
-        sys::spin(UNIT_NS / 50);
+        sys::spin(unit_ns() / 50);
         0
     });
-    sys::sleep(20 * UNIT_NS);
+    sys::sleep(20 * unit_ns());
     process::reap();
 }
 
