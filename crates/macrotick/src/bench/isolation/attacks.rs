@@ -62,6 +62,8 @@ impl Attacks {
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "### attacks on a container with a job of {WORK_US} us every {PERIOD_US} us, in us\n\n\
+             Processor time of a run and what comes before it, as a share of its {SECONDS} s, under whatever policy: \
+             budgets do not bound what SCHED_OTHER has of idle time.\n\n\
              | attack | its processor time | worst response, TimerShield off | moved by | on | moved by |\n\
              |---|---:|---:|---:|---:|---:|\n"
         );
