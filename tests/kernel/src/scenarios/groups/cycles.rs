@@ -229,7 +229,8 @@ impl Cycles {
         }
     }
 
-    /// What fits is given, once groups that were removed have gone.
+    /// What fits is given, once groups that were removed have gone. That waits for readers of RCU, and some of them for their
+    /// budgets, of 10 us in each period: it has taken more than a second.
     fn give(&self, group: &Group, budget: u64) -> Check {
         let mut errno = None;
         let given = || {
@@ -237,7 +238,7 @@ impl Cycles {
             errno = write_fails(group, "cpu.ds.budget", &budget.to_string());
             errno.is_none()
         };
-        ensure!(sys::eventually(SECOND, given), "{budget} us beside {} of {}: {errno:?}", self.sum, self.whole);
+        ensure!(sys::eventually(10 * SECOND, given), "{budget} us beside {} of {}: {errno:?}", self.sum, self.whole);
         Ok(())
     }
 
