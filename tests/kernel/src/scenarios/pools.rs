@@ -145,6 +145,13 @@ impl Stage {
     }
 }
 
+/// A process that is born in a pool's group, once it is in the pool.
+fn inside(group: &Group, body: impl FnOnce() -> i32) -> Check<Child> {
+    let child = process::fork_into(group.path(), body)?;
+    await_inside(child)?;
+    Ok(child)
+}
+
 /// Before a process is inside there must be nobody who keeps it from the processor.
 fn await_inside(child: Child) -> Check {
     let inside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == abi::SCHED_TT);
@@ -276,16 +283,15 @@ fn nice_values_in_slack() -> Check {
     Table::new(cycle).window("p", 0, 4 * u, 4 * u, 0).pool(abi::RR | abi::SLACK, 0).install(&device)?;
     let group = Group::new("pool")?;
     group.serve("p")?;
-    let hogs = [0, 1].map(|word| {
-        process::fork_into(group.path(), || loop {
+    let hog = |word| {
+        inside(&group, || loop {
             board.set(word, sys::cpu_time_ns());
         })
-    });
-    for hog in &hogs {
-        await_inside(*hog.as_ref()?)?;
-    }
+    };
+    hog(0)?;
+    let nice = hog(1)?;
     device.start(sys::now_ns()).explain("start")?;
-    sys::set_sched(hogs[1].as_ref()?.pid, SchedAttr { nice: 5, ..SchedAttr::other() }).explain("nice value")?;
+    sys::set_sched(nice.pid, SchedAttr { nice: 5, ..SchedAttr::other() }).explain("nice value")?;
     sys::sleep(cycle);
     let before = [board.get(0), board.get(1)];
     sys::sleep(15 * cycle);

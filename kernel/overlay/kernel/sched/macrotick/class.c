@@ -61,7 +61,7 @@ void mt_add_pinned(struct rq *rq, struct task_struct *p)
 }
 
 /* Where its entity is: only there its threads are looked at. */
-static void want_settle_of(struct task_struct *p)
+void mt_want_settle_of(struct task_struct *p)
 {
 	mt_unsettle(p);
 	mt_want_settle(cpu_rq(READ_ONCE(p->macrotick.entity->cpu)));
@@ -78,7 +78,7 @@ static void remove_urgent(struct rq *rq, struct task_struct *p)
 	m->parked = false;
 	mt_cpu_of(rq)->nr_urgent--;
 	if (unlikely(m->entity->stopped))
-		want_settle_of(p);	/* no window will serve it */
+		mt_want_settle_of(p);	/* no window will serve it */
 }
 
 static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
@@ -133,7 +133,7 @@ static void return_to_windows(struct rq *rq, struct task_struct *p)
 	else if (p->macrotick.state == MACROTICK_READY)
 		mt_link_ready(rq, p);
 	if (mt_lends(p))
-		want_settle_of(p);
+		mt_want_settle_of(p);
 	if (mt_goes_out(p))
 		mt_want_slack(rq, p);
 }
@@ -153,6 +153,11 @@ static bool must_stay(struct rq *rq, struct task_struct *p)
 	return p->macrotick.entity->roaming && is_migration_disabled(p) && !mt_is_served(rq, p);
 }
 
+static bool uses_credit(const struct task_struct *p)
+{
+	return p->macrotick.pooled && p->macrotick.urgent;
+}
+
 static void account_curr(struct rq *rq)
 {
 	struct macrotick_served *entity = rq->curr->macrotick.entity;
@@ -165,7 +170,7 @@ static void account_curr(struct rq *rq)
 	mt_unlock_entity(entity);
 	if (unlikely(entity->slice))
 		mt_pool_account(rq->curr, delta);
-	if (unlikely(entity->pool && rq->curr->macrotick.urgent))
+	if (unlikely(uses_credit(rq->curr)))
 		entity->credit -= delta;
 }
 
@@ -184,11 +189,6 @@ static void look_at_urgent_one(struct rq *rq, struct task_struct *p)
 		set_parked(rq, p, false);
 	else
 		return_to_windows(rq, p);
-}
-
-static bool uses_credit(const struct task_struct *curr)
-{
-	return curr->macrotick.pooled && curr->macrotick.urgent;
 }
 
 /**
@@ -263,7 +263,7 @@ static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 	else
 		enqueue_home(rq, p);
 	if (unlikely(mt_lends(p) || m->entity->stopped))
-		want_settle_of(p);
+		mt_want_settle_of(p);
 	if (unlikely(mt_goes_out(p) && (m->doomed || !mt_is_served(rq, p))))
 		mt_want_slack(rq, p);
 	mt_resched(rq, c);
@@ -360,7 +360,7 @@ void mt_rest(struct rq *rq, struct task_struct *p)
 {
 	p->macrotick.at_rest = true;
 	if (unlikely(p->sched_class != &macrotick_sched_class && mt_is_member(p)))
-		want_settle_of(p);
+		mt_want_settle_of(p);
 }
 
 /* The thread leaves the class for good: its job, and a wait by sched_yield(2), are forgotten. */

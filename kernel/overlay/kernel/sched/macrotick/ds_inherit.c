@@ -80,12 +80,12 @@ static bool waits_in_window(struct task_struct *donor)
 }
 
 /*
- * What a waiter lends beside its group. In a pool it has the priority of SCHED_DS that it was given even if its group
- * has no budget: that counts among its group's only.
+ * What a waiter lends whose group has no budget. In a pool it has the priority of SCHED_DS that it was given even so:
+ * that counts among its group's only.
  */
-static int prio_of_waiter(struct task_struct *donor, struct mt_group *lent)
+static int prio_of_waiter(struct task_struct *donor)
 {
-	if (lent || likely(!READ_ONCE(donor->macrotick.pooled)) || READ_ONCE(donor->macrotick.own_policy) != SCHED_DS)
+	if (likely(!READ_ONCE(donor->macrotick.pooled)) || READ_ONCE(donor->macrotick.own_policy) != SCHED_DS)
 		return macrotick_lent_prio(donor);
 	return min_t(int, donor->static_prio, READ_ONCE(donor->macrotick.lent));
 }
@@ -111,13 +111,13 @@ static struct mt_group *choose(struct task_struct *p, int policy, int normal_pri
 	if (own && (!donor || lent))
 		return own;
 	if (own)
-		*prio = prio_of_waiter(donor, NULL);
+		*prio = prio_of_waiter(donor);
 	else if (policy == SCHED_DS)
-		*prio = donor && !lent ? min(p->static_prio, prio_of_waiter(donor, NULL)) : p->static_prio;
+		*prio = donor && !lent ? min(p->static_prio, prio_of_waiter(donor)) : p->static_prio;
 	else if (lent)
 		*prio = normal_prio;
 	else if (donor)
-		*prio = prio_beside_groups(policy, normal_prio, prio_of_waiter(donor, NULL));
+		*prio = prio_beside_groups(policy, normal_prio, prio_of_waiter(donor));
 	return NULL;
 }
 

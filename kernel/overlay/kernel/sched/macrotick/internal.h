@@ -401,6 +401,7 @@ void mt_add_urgent(struct rq *rq, struct task_struct *p);
 void mt_add_pinned(struct rq *rq, struct task_struct *p);
 void mt_link_home(struct rq *rq, struct task_struct *p);
 void mt_end_urgency(struct rq *rq, struct task_struct *p);
+void mt_want_settle_of(struct task_struct *p);
 void mt_doom(struct rq *rq, struct task_struct *p);
 void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now);
 void mt_serve_parked(struct rq *rq, struct mt_cpu *c);
@@ -505,9 +506,6 @@ static inline bool mt_dies_in_class(struct task_struct *p)
 {
 	return p->macrotick.doomed && !p->macrotick.pooled;
 }
-
-/* What a pool's threads may have between two windows for being offered locks. */
-#define MT_POOL_CREDIT_NS	(50 * NSEC_PER_USEC)
 
 /* Whether the thread's place outside its windows is outside the class. */
 static inline bool mt_goes_out(struct task_struct *p)

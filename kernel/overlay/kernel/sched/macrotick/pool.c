@@ -285,14 +285,6 @@ static void note_policy(struct task_struct *p, int policy, const struct sched_at
 		p->static_prio = NICE_TO_PRIO(attr->sched_nice);
 }
 
-/* Outside its windows it may be served by something else, wherever it is now. */
-static void want_change(struct rq *rq, struct task_struct *p)
-{
-	p->macrotick.changed = true;
-	mt_unsettle(p);
-	mt_want_settle(rq);
-}
-
 /*
  * Hook of __sched_setscheduler(), for what user space wants of a thread in the
  * class: a pool's thread takes note of it.
@@ -315,7 +307,9 @@ bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 	if (m->linked)
 		link_again(p);
 	mt_resched(task_rq(p), mt_cpu_of(task_rq(p)));
-	want_change(task_rq(p), p);
+	/* Outside its windows it may be served by something else, wherever it is now. */
+	m->changed = true;
+	mt_want_settle_of(p);
 	return true;
 }
 

@@ -165,6 +165,9 @@ static bool open_roaming(struct rq *rq, struct mt_cpu *c, const struct mt_window
 	return true;
 }
 
+/* What a pool's threads may have from one window to the next for being offered locks. */
+#define MT_POOL_CREDIT_NS	(50 * NSEC_PER_USEC)
+
 static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
 	struct macrotick_served *entity = w->entity;

@@ -10,7 +10,7 @@ use crate::check::Check;
 use crate::group::Group;
 use crate::process;
 use crate::random::{variation, Random};
-use crate::scenarios::{fuzz, is_slow};
+use crate::scenarios::{fuzz, is_slow, unit_ns};
 use crate::slab::Slabs;
 use crate::sys;
 use crate::{ensure, ensure_eq};
@@ -20,13 +20,9 @@ const SLOTS: usize = 8;
 /// What is left is asked for after so many cycles.
 const LOOK: u64 = 200;
 
-/// On the debug kernel the end of a turn, which a budget is overdrawn by, takes ten times as long.
+/// On the debug kernel the end of a turn, which a budget is overdrawn by, takes as many times as long as its units are.
 fn scale() -> u64 {
-    if is_slow() {
-        10
-    } else {
-        1
-    }
+    unit_ns() / 100_000
 }
 
 /// The server period: short, as who is killed while throttled may have to wait for its end.
@@ -35,7 +31,7 @@ fn period_us() -> u64 {
 }
 
 /// How long members work or pause.
-fn unit_ns() -> u64 {
+fn pause_ns() -> u64 {
     200_000 * scale()
 }
 
@@ -185,7 +181,7 @@ impl Cycles {
         }
         // Members are to run, and to be throttled, before they are killed.
         if !self.is_ended(slot) {
-            sys::sleep(5 * unit_ns());
+            sys::sleep(5 * pause_ns());
         }
         Ok(())
     }
@@ -307,7 +303,7 @@ fn served(priority: u32, mut work: impl FnMut()) -> i32 {
     loop {
         match sys::set_sched(0, ds(priority)) {
             Ok(()) => break,
-            Err(libc::ENOTCONN) => sys::sleep(unit_ns()),
+            Err(libc::ENOTCONN) => sys::sleep(pause_ns()),
             Err(errno) => return errno,
         }
     }
@@ -318,25 +314,25 @@ fn served(priority: u32, mut work: impl FnMut()) -> i32 {
 
 /// Some work now and then: 1 % of a CPU.
 fn work_a_little() {
-    sys::sleep(2 * unit_ns());
-    sys::spin(unit_ns() / 50);
+    sys::sleep(2 * pause_ns());
+    sys::spin(pause_ns() / 50);
 }
 
 /// Between two groups' places, whoever is there.
 fn move_on(slots: [u64; 2]) {
     for slot in slots {
         let _ = fs::write(format!("/sys/fs/cgroup/mt-s{slot}/cgroup.procs"), "0");
-        sys::sleep(5 * unit_ns());
-        sys::spin(unit_ns() / 50);
+        sys::sleep(5 * pause_ns());
+        sys::spin(pause_ns() / 50);
     }
 }
 
 fn have_a_child() {
     process::fork(|| {
-        sys::spin(unit_ns() / 50);
+        sys::spin(pause_ns() / 50);
         0
     });
-    sys::sleep(20 * unit_ns());
+    sys::sleep(20 * pause_ns());
     process::reap();
 }
 

@@ -11,17 +11,27 @@ use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, PiLock, SchedAttr};
 
 pub(super) const LOCK: usize = 0;
-pub(super) const HELD: usize = 1;
+const HELD: usize = 1;
 pub(super) const GOT: usize = 2;
 const FREED: usize = 3;
 
+/// The lock, taken.
+pub(super) fn taken(board: Board) -> Option<PiLock> {
+    let lock = PiLock(board.futex(LOCK));
+    lock.lock().ok()?;
+    board.set(HELD, sys::now_ns());
+    Some(lock)
+}
+
+/// Somebody has it.
+pub(super) fn ensure_held(board: Board, owner: Child) -> Check {
+    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
+    Ok(())
+}
+
 /// Takes the lock, works with it in its hands, and gives it back.
 pub(super) fn holds(board: Board, work_ns: u64) -> i32 {
-    let lock = PiLock(board.futex(LOCK));
-    if lock.lock().is_err() {
-        return 1;
-    }
-    board.set(HELD, sys::now_ns());
+    let Some(lock) = taken(board) else { return 1 };
     sys::spin(work_ns);
     board.set(FREED, sys::now_ns());
     i32::from(lock.unlock().is_err())
@@ -96,15 +106,11 @@ pub(super) fn lends_no_more() -> Check {
     let board = Board::new(8);
     let [spans] = Spans::several();
     // Under SCHED_OTHER, and for ever.
-    let owner = process::fork(|| {
-        let lock = PiLock(board.futex(LOCK));
-        if lock.lock().is_err() {
-            return 1;
-        }
-        board.set(HELD, 1);
-        spans.hog()
+    let owner = process::fork(|| match taken(board) {
+        Some(_) => spans.hog(),
+        None => 1,
     });
-    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held");
+    ensure_held(board, owner)?;
     run_in(&group, 50, || waits(board))?;
     let hog = process::hog(SchedAttr::fifo(20));
     let from = next_refill() + PERIOD * u;
@@ -237,17 +243,16 @@ pub(super) fn owner_leaves_deadline() -> Check {
     for round in 0..5 {
         let board = Board::new(8);
         let owner = process::fork(|| {
-            let lock = PiLock(board.futex(LOCK));
-            if sys::set_sched(0, SchedAttr::deadline(2 * u, 20 * u)).is_err() || lock.lock().is_err() {
+            if sys::set_sched(0, SchedAttr::deadline(2 * u, 20 * u)).is_err() {
                 return 1;
             }
-            board.set(HELD, 1);
+            let Some(lock) = taken(board) else { return 1 };
             while board.get(FREED) == 0 {
                 sys::sleep(u);
             }
             i32::from(lock.unlock().is_err())
         });
-        ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "no owner: {}", owner.describe());
+        ensure_held(board, owner)?;
         let waiter = run_in(&group, 50, || waits(board))?;
         let is_awaited = || PiLock(board.futex(LOCK)).is_contended();
         ensure!(sys::eventually(10 * SECOND, is_awaited), "nobody waits: {}", waiter.describe());

@@ -35,6 +35,11 @@ impl Stage {
         self.device.start(next_refill()).map(drop).explain("start")
     }
 
+    /// Another budget, in units.
+    fn give(&self, budget: u64) -> Check {
+        self.group.set("cpu.ds.budget", &(budget * self.u / 1000).to_string())
+    }
+
     /// The control group's processes are in the pool from now on: those that run, as this one does.
     fn serve(&self, child: Child) -> Check {
         self.group.serve("p")?;

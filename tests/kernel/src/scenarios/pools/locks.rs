@@ -2,20 +2,13 @@
 
 use macrotick_uapi as abi;
 
-use super::{await_inside, hog_above_all, Stage, SOON};
+use super::{hog_above_all, inside, Stage, SOON};
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::ensure;
-use crate::process::{self, Child};
+use crate::process;
 use crate::scenarios::is_slow;
 use crate::sys::{self, PiLock, SchedAttr};
-
-/// A process in the pool, in its windows from now on or, with no table running, under what it has.
-fn inside(stage: &Stage, body: impl FnOnce() -> i32) -> Check<Child> {
-    let child = process::fork_into(stage.group.path(), body)?;
-    await_inside(child)?;
-    Ok(child)
-}
 
 fn lock_of(board: Board, word: usize) -> PiLock {
     PiLock(board.futex(word))
@@ -46,7 +39,7 @@ pub fn handed_on() -> Check {
         1
     });
     ensure!(sys::eventually(SOON, || board.get(2) == 1), "nobody has the first lock");
-    inside(&stage, || {
+    inside(&stage.group, || {
         let takes = |word| lock_of(board, word).lock().and(lock_of(board, word).unlock());
         while takes(0).is_ok() {
             // Less than what it has each time.
@@ -74,7 +67,7 @@ pub fn hands_on_what_it_is_lent() -> Check {
     let (u, board) = (stage.u, Board::new(4));
     let (first, second, got) = (0, 1, 2);
     let at = sys::now_ns() / (20 * u) * 20 * u + 400 * 20 * u;
-    inside(&stage, || {
+    inside(&stage.group, || {
         let taken = lock_of(board, first).lock();
         board.set(3, 1);
         while sys::now_ns() < at + 5 * u {}
@@ -82,7 +75,7 @@ pub fn hands_on_what_it_is_lent() -> Check {
         i32::from(taken.is_err() || lock_of(board, first).unlock().is_err())
     })?;
     ensure!(sys::eventually(SOON, || board.get(3) == 1), "nobody has the first lock");
-    inside(&stage, || {
+    inside(&stage.group, || {
         let taken = lock_of(board, second).lock().and(lock_of(board, first).lock());
         i32::from(taken.is_err() || lock_of(board, first).unlock().is_err() || lock_of(board, second).unlock().is_err())
     })?;
@@ -118,7 +111,7 @@ pub fn changes_while_it_waits() -> Check {
         i32::from(taken.is_err())
     });
     ensure!(sys::eventually(SOON, || board.get(1) == 1), "nobody has the lock");
-    let waiter = inside(&stage, || i32::from(lock_of(board, 0).lock().is_err()))?;
+    let waiter = inside(&stage.group, || i32::from(lock_of(board, 0).lock().is_err()))?;
     ensure!(sys::eventually(SOON, || lock_of(board, 0).is_contended()), "nobody waits for the lock");
     let epoch = stage.start()?;
     for (attr, priority) in [(SchedAttr::fifo(30), -31), (SchedAttr::other(), 20), (SchedAttr::fifo(40), -41)] {

@@ -35,16 +35,15 @@ pub fn by_policy() -> Check {
 /// Budget, table and pool come and go.
 pub fn comes_and_goes() -> Check {
     let stage = Stage::new(0)?;
-    let u = stage.u;
     let [spans] = Spans::several();
     let child = stage.run(|| spans.hog())?;
     // Not dispatched: the budget bounds it.
     stage.ensure_served(spans, &BUDGET)?;
     stage.start()?;
     stage.ensure_served(spans, &BOTH)?;
-    stage.group.set("cpu.ds.budget", "0")?;
+    stage.give(0)?;
     stage.ensure_served(spans, &WINDOWS)?;
-    stage.group.set("cpu.ds.budget", &(5 * u / 1000).to_string())?;
+    stage.give(5)?;
     stage.ensure_served(spans, &BOTH)?;
     stage.device.stop().explain("stop")?;
     stage.ensure_served(spans, &BUDGET)?;
@@ -118,12 +117,12 @@ pub fn budget_while_asleep() -> Check {
         sys::sleep_until(start + 100 * PERIOD * u);
         0
     })?;
-    stage.group.set("cpu.ds.budget", "0")?;
+    stage.give(0)?;
     stage.serve(child)?;
     process::hog(SchedAttr::fifo(5));
     stage.start()?;
     sys::sleep_until(start - 2 * PERIOD * u);
-    stage.group.set("cpu.ds.budget", &(5 * u / 1000).to_string())?;
+    stage.give(5)?;
     sys::sleep_until(start + PERIOD * u);
     let seen = spans.all();
     ensure_eq!(seen.len(), 1, "spans");

@@ -5,7 +5,7 @@ use macrotick_uapi as abi;
 use super::{Stage, BOTH};
 use crate::board::Board;
 use crate::check::{Check, Explain};
-use crate::scenarios::groups::locks::{ensure_lends_outside, holds, waits, GOT, HELD, LOCK};
+use crate::scenarios::groups::locks::{ensure_held, ensure_lends_outside, holds, taken, waits, GOT, LOCK};
 use crate::scenarios::groups::spans::{later, Spans};
 use crate::scenarios::groups::{stat, PERIOD, SECOND};
 use crate::sys::{self, PiLock, SchedAttr};
@@ -36,14 +36,11 @@ pub fn lends_no_more(at: u64) -> Check {
     let u = stage.u;
     let board = Board::new(8);
     let [spans] = Spans::several();
-    let owner = process::fork_into(stage.group.path(), || {
-        if PiLock(board.futex(LOCK)).lock().is_err() {
-            return 1;
-        }
-        board.set(HELD, 1);
-        spans.hog()
+    let owner = process::fork_into(stage.group.path(), || match taken(board) {
+        Some(_) => spans.hog(),
+        None => 1,
     })?;
-    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
+    ensure_held(board, owner)?;
     let start = later();
     let waiter = stage.run(|| {
         sys::sleep_until(start + at * u);
@@ -61,16 +58,13 @@ pub fn lends_no_more(at: u64) -> Check {
 pub fn lends_no_priority_alone() -> Check {
     let stage = Stage::new(0)?;
     let board = Board::new(8);
-    let owner = process::fork(|| {
-        if PiLock(board.futex(LOCK)).lock().is_err() {
-            return 1;
-        }
-        board.set(HELD, 1);
-        loop {
+    let owner = process::fork(|| match taken(board) {
+        Some(_) => loop {
             sys::sleep(SECOND);
-        }
+        },
+        None => 1,
     });
-    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
+    ensure_held(board, owner)?;
     let waiter = stage.run(|| {
         while stage.group.get("cpu.ds.budget").is_ok_and(|budget| budget.trim() != "0") {
             sys::sleep(stage.u);
@@ -78,7 +72,7 @@ pub fn lends_no_priority_alone() -> Check {
         waits(board)
     })?;
     stage.start()?;
-    stage.group.set("cpu.ds.budget", "0")?;
+    stage.give(0)?;
     let waits = || PiLock(board.futex(LOCK)).is_contended();
     ensure!(sys::eventually(SECOND, waits), "nobody waits: {}", waiter.describe());
     let priority = process::priority(owner.pid);
@@ -96,16 +90,12 @@ pub fn waits_at_its_window() -> Check {
     let owner = process::fork(|| {
         sys::prefault();
         let _ = sys::set_sched(0, SchedAttr::fifo(40));
-        let lock = PiLock(board.futex(LOCK));
-        if lock.lock().is_err() {
-            return 1;
-        }
-        board.set(HELD, 1);
+        let Some(lock) = taken(board) else { return 1 };
         // Asleep, as what it does is charged to who waits.
         sys::sleep_until(start + 11 * u);
         i32::from(lock.unlock().is_err())
     });
-    ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
+    ensure_held(board, owner)?;
     let waiter = stage.run(|| {
         sys::sleep_until(start + 8 * u);
         let code = waits(board);
