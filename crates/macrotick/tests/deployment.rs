@@ -106,6 +106,15 @@ fn assert_punctual(status: &Value, name: &str) {
     assert!(released > 0 && (released == completed || released == completed + 1), "{entity}");
 }
 
+/// Its jobs ran, and all but a few on time: where another virtual CPU is busy, one may get no instruction for a
+/// millisecond or two (docs/lab.md), which is a window.
+fn assert_served(status: &Value, name: &str) {
+    let entity = entity(status, name);
+    let [released, completed, missed] = ["released", "completed", "missed"].map(|what| count(entity, what));
+    assert_eq!((count(entity, "lost"), count(entity, "threads")), (0, 1), "{entity}");
+    assert!(released > 10 && completed + missed + 1 >= released && missed <= released / 8, "{entity}");
+}
+
 /// The last thing that [`SHELL`]'s `left` wrote, where nothing is left.
 fn assert_nothing_left(told: &Told, name: &str) {
     let status: Value = serde_json::from_str(told.section(name)).unwrap_or_else(|_| panic!("{}", told.all));
@@ -492,7 +501,7 @@ fn a_deployment_keeps_its_deadline_tasks() {
     assert_eq!(told.section("place"), "6\nroot\n", "{}", told.all);
     assert!(told.section("change").ends_with("status 0\n"), "{}", told.all);
     assert_eq!(names(&after), ["keep", "comes"], "{}", told.all);
-    names(&after).iter().for_each(|name| assert_punctual(&after, name));
+    names(&after).iter().for_each(|name| assert_served(&after, name));
     assert_eq!(told.section("process"), told.section("same"));
     let refused = told.section("refused");
     assert!(
