@@ -6,9 +6,14 @@ use macrotick_model::Observation;
 
 /// Runs a script in the lab.
 fn lab(flavor: &str, shell: &str, script: &str) -> Output {
+    command(flavor, shell, script).output().unwrap()
+}
+
+fn command(flavor: &str, shell: &str, script: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    command.args(["lab", "exec", "--flavor", flavor, "--", shell, "-c", script]).output().unwrap()
+    command.args(["lab", "exec", "--flavor", flavor, "--", shell, "-c", script]);
+    command
 }
 
 /// Runs a script in the image with engines.
@@ -123,20 +128,18 @@ fn stat(line: &str, key: &str) -> u64 {
 }
 
 /// A container of every engine, with an endless program under SCHED_FIFO and no privilege: group, limits, processor time.
-#[test]
-#[ignore = "needs the lab with container engines, takes long"]
-fn full_a_container_of_every_engine_has_its_budget_and_no_more() {
-    let script = r#"for engine in $engines; do
-            start $engine one "macrotick.budget=1ms macrotick.priority=7" "chrt -f 50 sh -c '$spin'" > /dev/null || exit 1
-            sleep 0.1; budgets | sed 's,.* ,,'
-            group=$(served); cat "$group"/cpu.ds.priority "$group"/cpu.ds.fifo
-            pid=$(head -n 1 "$group"/cgroup.procs); chrt -p "$pid" | grep -o 'SCHED_.*'
-            sed -n 's/^Max \(realtime priority\|locked memory\)  *\([^ ]*\) .*/\2/p' /proc/"$pid"/limits
-            cat "$group"/cpu.ds.stat; sleep 0.5; cat "$group"/cpu.ds.stat
-            remove $engine one > /dev/null || exit 2
-            budgets; echo "end $engine"
-        done"#;
-    let (output, errors) = with_engines(script);
+const EVERY_ENGINE: &str = r#"for engine in $engines; do
+        start $engine one "macrotick.budget=1ms macrotick.priority=7" "chrt -f 50 sh -c '$spin'" > /dev/null || exit 1
+        sleep 0.1; budgets | sed 's,.* ,,'
+        group=$(served); cat "$group"/cpu.ds.priority "$group"/cpu.ds.fifo
+        pid=$(head -n 1 "$group"/cgroup.procs); chrt -p "$pid" | grep -o 'SCHED_.*'
+        sed -n 's/^Max \(realtime priority\|locked memory\)  *\([^ ]*\) .*/\2/p' /proc/"$pid"/limits
+        cat "$group"/cpu.ds.stat; sleep 0.5; cat "$group"/cpu.ds.stat
+        remove $engine one > /dev/null || exit 2
+        budgets; echo "end $engine"
+    done"#;
+
+fn assert_every_engine((output, errors): &(String, String)) {
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines.len(), 9 * NAMES.len(), "{output}{errors}");
     for (engine, lines) in NAMES.into_iter().zip(lines.chunks(9)) {
@@ -149,6 +152,26 @@ fn full_a_container_of_every_engine_has_its_budget_and_no_more() {
         let allowed = refills * 1000;
         assert!((allowed * 98 / 100..=allowed * 102 / 100).contains(&used), "{engine}: {before} {after}");
     }
+}
+
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_of_every_engine_has_its_budget_and_no_more() {
+    assert_every_engine(&with_engines(EVERY_ENGINE));
+}
+
+/// With the engines of the stable release, where the host's is an older one.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_of_every_newer_engine_has_its_budget_and_no_more() {
+    let versions = "for engine in runc crun podman containerd; do $engine --version; done >&2";
+    let script = format!("{ENGINES}\n{versions}\n{EVERY_ENGINE}");
+    let newer = command("engines", "/bin/bash", &script).env("MACROTICK_DEBIAN", "trixie").output().unwrap();
+    let (output, errors) = texts(&newer);
+    for version in ["runc version 1.1.15", "crun version 1.21", "podman version 5.4", "containerd/containerd 1.7."] {
+        assert!(errors.contains(version), "no `{version}` in\n{errors}");
+    }
+    assert_every_engine(&(output, errors));
 }
 
 /// A program in a container that preloads the library, where SCHED_FIFO means nothing else: podman by its options, crun by the
@@ -354,7 +377,7 @@ const RUNS: &str = r#"observe() { macrotick plan "/tmp/$1.yaml" -o "/tmp/$1.json
     run_plan() { local name=$1; shift; macrotick observe "/tmp/$name.json" --output "/tmp/$name-o.json" "$@" > /dev/null; }
     left() { find $groups /run -maxdepth 1 -name 'macrotick-*'; crun list -q; runc list -q; podman ps --all --quiet; echo "left $1"; }
     # One of the first may be the runtime's own.
-    first() { until process=$(head -n 1 "$groups/$1/cgroup.procs" 2> /dev/null) && [ "$process" ]; do sleep 0.01; done; }"#;
+    first() { until process=$(head -n 1 $groups/$1/cgroup.procs 2> /dev/null) && [ "$process" ]; do sleep 0.01; done; }"#;
 
 /// They are in their groups, have their budgets, and are gone afterwards, without a trace.
 #[test]
@@ -394,6 +417,32 @@ background:
         let allowed = refills * budget;
         assert!(*refills >= 195 && (allowed * 98 / 100..=allowed * 102 / 100).contains(usage), "{name}: {group:?}");
     }
+}
+
+/// An image that podman has, with the program and the variables that it says itself.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_run_starts_an_image() {
+    let script = format!(
+        "{RUNS}\n{}",
+        r#"tar -C /srv/busybox -c . | podman import --quiet --change 'CMD ["sh", "-c", "while :; do :; done"]' \
+            --change 'ENV OF_THE_IMAGE=1' - localhost/spins > /dev/null
+        cat > /tmp/i.yaml <<'END'
+system: i
+tasks: [{name: a, period: 10ms, wcet: 500us, workload: {spin: 100us}}]
+groups: [{name: g, priority: 9, budget: 500us, fifo: true}]
+background: [{name: c, group: g, load: {container: {image: localhost/spins}}}]
+END
+        observe i --backend kernel --duration 2s & first 'macrotick-g/libpod-*'; sleep 1
+        first 'macrotick-g/libpod-*'; grep -xz OF_THE_IMAGE=1 /proc/$process/environ | tr '\0' '\n'
+        wait %1; echo "status $?"; left i; podman images --quiet localhost/spins | wc -l
+        cat /tmp/i-o.json"#
+    );
+    let (output, errors) = with_engines(&script);
+    let expected = "OF_THE_IMAGE=1\nstatus 0\nleft i\n1\n";
+    let observation = output.strip_prefix(expected).unwrap_or_else(|| panic!("{output}{errors}"));
+    let (name, usage, refills) = &groups_of(observation)[0];
+    assert!((refills * 490..=refills * 510).contains(usage), "{name}: {usage} us in {refills} periods of 500 us each");
 }
 
 /// Whatever goes wrong is told of its load, and nothing runs on.

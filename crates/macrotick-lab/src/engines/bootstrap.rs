@@ -27,25 +27,28 @@ const LEFT_OUT: [&str; 12] = [
     "usr/bin/containerd-shim-runc-v1",
     "usr/lib/podman/rootlessport",
 ];
+/// Names another suite of Debian's than this host's.
+const SUITE_VARIABLE: &str = "MACROTICK_DEBIAN";
 /// Files carry no later time than this; the second of the lab's clock at which it is switched on.
 const EPOCH: &str = "1767225600";
 
 /// Debian's archive in `dir`, made where it is not there. Which packages' versions are in it is decided when it is made:
 /// remove `debian-*` to have newer ones.
 pub fn debian(dir: &Path, progress: &mut dyn Progress) -> Result<PathBuf, LabError> {
-    let suite = suite()?;
+    let own = own_suite()?;
+    let suite = std::env::var(SUITE_VARIABLE).unwrap_or_else(|_| own.clone());
     let mut key = Key::new().with(&suite).with(EPOCH);
     for part in PACKAGES.iter().chain(&LEFT_OUT) {
         key = key.with(part);
     }
-    let path = dir.join(format!("debian-{}.cpio", &key.finish()[..16]));
+    let path = dir.join(format!("debian-{suite}-{}.cpio", &key.finish()[..16]));
     if cache::touch(&path) {
         return Ok(path);
     }
-    cache::keep_newest(dir, "debian-", 0)?;
+    cache::keep_newest(dir, &format!("debian-{suite}-"), 0)?;
     let (tar, unfinished) = (dir.join("unfinished-debian.tar"), dir.join("unfinished-debian.cpio"));
     progress.begin(&format!("bootstrap Debian {suite} with container engines"));
-    command::output(&mut bootstrap(&suite, &sources()?, &tar)?)?;
+    command::output(&mut bootstrap(&suite, &sources(&own, &suite)?, &tar)?)?;
     let mut convert = Command::new(command::find("bsdtar", "libarchive-tools")?);
     command::output(convert.arg("--format=newc").arg("-cf").arg(&unfinished).arg(format!("@{}", tar.display())))?;
     cache::remove(&tar)?;
@@ -66,18 +69,18 @@ fn bootstrap(suite: &str, sources: &[String], tar: &Path) -> Result<Command, Lab
     Ok(command)
 }
 
-/// This host's suite: what apt has keys and mirrors for.
-fn suite() -> Result<String, LabError> {
+/// This host's suite: what apt has mirrors for.
+fn own_suite() -> Result<String, LabError> {
     let path = Path::new("/etc/os-release");
     let text = fs::read_to_string(path).context("read", path)?;
     Ok(text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).unwrap_or("stable").to_owned())
 }
 
-/// Where this host's apt takes Debian's packages from, as lines of a `sources.list`.
-fn sources() -> Result<Vec<String>, LabError> {
+/// Where this host's apt takes Debian's packages from, as lines of a `sources.list`, for another suite.
+fn sources(own: &str, suite: &str) -> Result<Vec<String>, LabError> {
     let mut apt = Command::new(command::find("apt-get", "apt")?);
     apt.args(["indextargets", "--format", "$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]);
-    let sources = debian_lines(&command::output(&mut apt)?);
+    let sources = debian_lines(&command::output(&mut apt)?, own, suite);
     match sources.is_empty() {
         true => Err(LabError::Sources),
         false => Ok(sources),
@@ -85,9 +88,12 @@ fn sources() -> Result<Vec<String>, LabError> {
 }
 
 /// The repositories of Debian's own among those that apt lists: others need keys that a bootstrap does not have.
-fn debian_lines(listing: &str) -> Vec<String> {
+/// What is of this host's suite is taken from the other one.
+fn debian_lines(listing: &str, own: &str, suite: &str) -> Vec<String> {
+    let own = format!(" {own}");
+    let of_debian = listing.lines().filter_map(|line| line.strip_prefix("Debian "));
     let mut lines: Vec<String> =
-        listing.lines().filter_map(|line| line.strip_prefix("Debian ")).map(|rest| format!("deb {rest}")).collect();
+        of_debian.map(|rest| format!("deb {}", rest.replacen(&own, &format!(" {suite}"), 1))).collect();
     lines.sort();
     lines.dedup();
     lines
@@ -109,8 +115,15 @@ mod tests {
         let listing = "Debian http://mirror/debian/ bookworm main\nSomebody http://else/ bookworm main\n\
                        Debian http://mirror/debian/ bookworm main\nDebian http://mirror/debian/ bookworm contrib\n";
         let expected = ["deb http://mirror/debian/ bookworm contrib", "deb http://mirror/debian/ bookworm main"];
-        assert_eq!(debian_lines(listing), expected);
-        assert!(debian_lines("").is_empty());
+        assert_eq!(debian_lines(listing, "bookworm", "bookworm"), expected);
+        assert!(debian_lines("", "bookworm", "bookworm").is_empty());
+    }
+
+    #[test]
+    fn another_suite_is_taken_from_the_same_places() {
+        let listing = "Debian http://mirror/bookworm/ bookworm-updates main\nDebian http://other/ bookworm main\n";
+        let expected = ["deb http://mirror/bookworm/ trixie-updates main", "deb http://other/ trixie main"];
+        assert_eq!(debian_lines(listing, "bookworm", "trixie"), expected);
     }
 
     #[test]

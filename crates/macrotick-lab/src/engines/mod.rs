@@ -37,9 +37,10 @@ const DIRECTORIES: [&str; 6] = [
     "srv/busybox/root",
     "srv/busybox/etc",
 ];
-/// Nothing of these makes sense in the lab: no keyboard, no disk, no network, no next day.
-const MASKED: [&str; 10] = [
+/// Nothing of these makes sense in the lab: no keyboard, no disk, no network, no modules, no next day.
+const MASKED: [&str; 11] = [
     "getty.target",
+    "systemd-modules-load.service",
     "systemd-networkd-wait-online.service",
     "systemd-timesyncd.service",
     "apt-daily.timer",
