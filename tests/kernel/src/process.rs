@@ -253,6 +253,12 @@ pub fn priority(pid: i32) -> Option<i64> {
     stat.rsplit_once(") ")?.1.split(' ').nth(15)?.parse().ok()
 }
 
+/// Where a process runs, or ran last.
+pub fn cpu(pid: i32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(36)?.parse().ok()
+}
+
 /// The processes below this one: process id and `/proc/PID/stat`.
 pub fn descendants() -> Vec<(i32, String)> {
     let mut parents = std::collections::BTreeMap::new();

@@ -83,6 +83,7 @@ fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
     // SAFETY: one entry.
     let ready = unsafe { libc::poll(&mut poll, 1, scenario.limit_ms as i32) };
     if ready == 0 {
+        eprintln!("what {} does:\n{}", scenario.name, remains());
         return Err(format!("no verdict after {} ms of virtual time: {}", scenario.limit_ms, survivors().join("; ")));
     }
     if poll.revents & libc::POLLIN == 0 {

@@ -79,6 +79,12 @@ static inline bool mt_ds_concerns(const struct task_struct *p)
 		(READ_ONCE(p->macrotick.pooled) && mt_ds_may_serve(READ_ONCE(p->macrotick.own_policy)));
 }
 
+/* Whether a thread stays on its CPU, whatever the balance: its group may have no budget on others. */
+static inline bool macrotick_stays(const struct task_struct *p)
+{
+	return static_branch_unlikely(&macrotick_ds_used) && READ_ONCE(p->macrotick.ds.relieved);
+}
+
 /* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
 {
@@ -195,6 +201,7 @@ static inline int macrotick_normal_prio(struct task_struct *p, int prio) { retur
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio) { return prio; }
 static inline bool macrotick_dl_task(struct task_struct *p, int policy) { return dl_task(p); }
 static inline void macrotick_wakeup_preempt(struct task_struct *p) { }
+static inline bool macrotick_stays(const struct task_struct *p) { return false; }
 #define macrotick_group_fork		NULL
 static inline void macrotick_group_attach(struct cgroup_taskset *tset) { }
 static inline void macrotick_fork(struct task_struct *p) { }

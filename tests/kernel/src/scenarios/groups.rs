@@ -9,6 +9,7 @@ mod membership;
 mod mixed;
 mod order;
 mod refused;
+mod relief;
 mod spans;
 mod storm;
 
@@ -62,6 +63,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_with_windows_lends_no_more_inside", || mixed::locks::lends_no_more(12)).punctual(),
     Scenario::new("group_with_windows_lends_no_priority_alone", mixed::locks::lends_no_priority_alone),
     Scenario::new("group_with_windows_waits_at_its_window", mixed::locks::waits_at_its_window).punctual(),
+    Scenario::new("group_kept_in_the_kernel", relief::kept_in_the_kernel).punctual(),
+    Scenario::new("group_kept_in_the_kernel_beside_idle_cpus", relief::kept_in_the_kernel).on(2),
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),
     Scenario::new("group_beside_deadline", refused::beside_deadline).punctual(),

@@ -7,6 +7,7 @@
  * ds_inherit.c which group's budget serves a thread
  * ds_group.c   the files of the cpu controller, admission
  * ds_kthreads.c kernel threads in a group
+ * ds_relief.c  threads that their group keeps inside the kernel
  *
  * A control group with a budget is a group here, and has a server on each CPU.
  * All budgets are refilled at the same instants, the multiples of one period
@@ -53,6 +54,7 @@ struct mt_server {
 	u64			throttled;	/* closed with ready threads */
 	u64			refills;
 	u64			exhaustions;
+	u64			reliefs;
 };
 
 /* It lives as long as its control group, or a thread that it serves. */
@@ -75,6 +77,8 @@ struct mt_ds_cpu {
 	struct list_head	urgent;		/* threads that are served on credit, in the order of their ranks */
 	struct list_head	parked;
 	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
+	struct list_head	waiting;	/* threads that are ready and do not run */
+	u64			next_look;	/* when to look for starved ones among them */
 	struct mt_server	*charged;	/* whose thread runs */
 	bool			catching_up;	/* the timer is programmed then */
 	u64			refill;		/* when; U64_MAX: nothing was touched */
@@ -125,6 +129,55 @@ bool mt_ds_settle(struct rq *rq);
 void mt_ds_watch_here(struct mt_ds_cpu *c, struct task_struct *p, bool stray);
 bool mt_ds_watches(const struct mt_ds_cpu *c);
 void mt_ds_forget(struct task_struct *p);
+
+/* ds_relief.c */
+void mt_ds_relieve(struct rq *rq);
+
+/* A ready thread does not run. Who was taken off the queue and put back is looked at first. */
+static inline void mt_ds_wait(struct rq *rq, struct task_struct *p, bool anew)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	if (unlikely(ds->waiting || ds->at_door))
+		return;
+	ds->waiting = true;
+	if (likely(anew || !ds->waits_since))
+		list_add_tail(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
+	else
+		list_add(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
+	if (!ds->waits_since)
+		ds->waits_since = rq_clock(rq);
+}
+
+static inline void mt_ds_forget_wait(struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	if (!ds->waiting)
+		return;
+	ds->waiting = false;
+	list_del(&ds->waits);
+}
+
+/* It is going to run. */
+static inline void mt_ds_end_wait(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	mt_ds_forget_wait(p);
+	ds->runs_since = rq_clock(rq);
+	if (!ds->waits_since)
+		ds->waits_since = ds->runs_since;
+}
+
+/* Who has less than 1.5 % of the time counts as waiting. */
+static inline void mt_ds_has_run(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+	u64 now = rq_clock(rq);
+
+	ds->waits_since = min(now, ds->waits_since + 65 * (now - ds->runs_since));
+}
 
 /* ds_kthreads.c */
 int mt_ds_assign(struct mt_group *group, pid_t tid);

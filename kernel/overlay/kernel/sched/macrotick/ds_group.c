@@ -452,7 +452,7 @@ static int kthreads_show(struct seq_file *file, void *unused)
 
 static void show_server(struct seq_file *file, unsigned int cpu, const struct mt_server *server)
 {
-	u64 usage, throttled, refills, exhaustions;
+	u64 usage, throttled, refills, exhaustions, reliefs;
 	struct rq *rq = cpu_rq(cpu);
 	struct rq_flags rf;
 
@@ -460,12 +460,13 @@ static void show_server(struct seq_file *file, unsigned int cpu, const struct mt
 	usage = server->usage;
 	refills = server->refills;
 	exhaustions = server->exhaustions;
+	reliefs = server->reliefs;
 	throttled = server->throttled;
 	if (!server->open && server->nr_ready)
 		throttled += ktime_get() - server->closed;
 	rq_unlock_irqrestore(rq, &rf);
-	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu throttled_usec=%llu\n", cpu,
-		   div_u64(usage, NSEC_PER_USEC), refills, exhaustions, div_u64(throttled, NSEC_PER_USEC));
+	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu throttled_usec=%llu reliefs=%llu\n",
+		   cpu, div_u64(usage, NSEC_PER_USEC), refills, exhaustions, div_u64(throttled, NSEC_PER_USEC), reliefs);
 }
 
 static int stat_show(struct seq_file *file, void *unused)

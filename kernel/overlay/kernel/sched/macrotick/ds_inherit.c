@@ -23,6 +23,8 @@
  * not in the pool.
  *
  * An owner that a thread of SCHED_TT or SCHED_DEADLINE waits for is theirs.
+ *
+ * Who is relieved (ds_relief.c) has no group of its own meanwhile.
  */
 #include "ds.h"
 
@@ -166,6 +168,15 @@ void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, int normal_p
 	struct mt_group *group = serving_group(p, policy), *own = with_budget(group, cpu);
 	struct mt_group *lent = donor ? with_budget(group_of_waiter(donor), cpu) : NULL;
 
+	if (unlikely(p->macrotick.ds.relieved)) {
+		/* Its own group's threads would take it back to where it is kept. */
+		if (lent && lent == own) {
+			lent = NULL;
+			donor = NULL;
+		}
+		own = NULL;
+	}
+
 	watch(mt_ds_cpu_of(rq), p, donor && (own || lent));
 	p->macrotick.ds.wanted = choose(p, group ? SCHED_DS : policy, normal_prio, own, lent, donor, cpu, prio);
 }
@@ -308,7 +319,7 @@ bool mt_ds_settle(struct rq *rq)
 	for (n = mt_ds_watches(c) ? count_watched(c) : 0; n && (p = next_watched(c)); n--) {
 		raw_spin_lock(&p->pi_lock);
 		/* The priority of one that waits itself is part of that lock's order; it does not run anyway. */
-		if (!p->pi_blocked_on)
+		if (!p->pi_blocked_on && READ_ONCE(p->__state) != TASK_DEAD)
 			decide_again(p);
 		raw_spin_unlock(&p->pi_lock);
 		put_task_struct(p);

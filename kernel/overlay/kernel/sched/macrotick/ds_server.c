@@ -496,6 +496,7 @@ static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 	list_for_each_entry_safe(server, next, &c->touched, refill)
 		refill_one(rq, c, server, now);
 	INIT_LIST_HEAD(&c->touched);
+	mt_ds_relieve(rq);
 	want_settle(c);
 	if (c->charged)
 		touch(c, c->charged, now);
@@ -572,8 +573,9 @@ static void mt_ds_work_fn(struct irq_work *work)
 void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, bool head)
 {
 	p->macrotick.ds.server = server;
+	mt_ds_wait(rq, p, false);
 	if (unlikely(p->macrotick.ds.is_watched || !server->budget))
-		mt_ds_watch_here(mt_ds_cpu_of(rq), p, !server->budget);
+		mt_ds_watch_here(mt_ds_cpu_of(rq), p, !server->budget || p->macrotick.ds.relieved);
 	if (likely(server->open || !p->pi_blocked_on)) {
 		add_ready(rq, p, head);
 		return;
@@ -596,6 +598,7 @@ void mt_ds_unlink(struct rq *rq, struct task_struct *p)
 		remove_ready(rq, p);
 	else
 		take_back(rq, p);
+	mt_ds_forget_wait(p);
 	p->macrotick.ds.server = NULL;
 }
 
@@ -619,6 +622,7 @@ void mt_ds_begin(struct rq *rq, struct task_struct *p)
 	u64 now;
 
 	p->se.exec_start = rq_clock_task(rq);
+	mt_ds_end_wait(rq, p);
 	c->charged = p->macrotick.ds.server;
 	/* Without a refill in between its end has only become later. */
 	if (c->charged == READ_ONCE(c->limited) || unlikely(!c->charged))
@@ -640,6 +644,10 @@ void mt_ds_end(struct rq *rq, struct task_struct *p)
 
 	mt_ds_account(rq);
 	c->charged = NULL;
+	if (p->macrotick.ds.server) {
+		mt_ds_has_run(rq, p);
+		mt_ds_wait(rq, p, true);
+	}
 	if (unlikely(p->pi_blocked_on || p->macrotick.ds.contending))
 		note_contender(p);
 }
@@ -734,6 +742,7 @@ static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)
 	INIT_LIST_HEAD(&c->urgent);
 	INIT_LIST_HEAD(&c->parked);
 	INIT_LIST_HEAD(&c->watched);
+	INIT_LIST_HEAD(&c->waiting);
 	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	c->timer.function = mt_ds_timer_fn;
 	c->work = IRQ_WORK_INIT_HARD(mt_ds_work_fn);

@@ -71,8 +71,11 @@ pub(super) fn cycles(count: u64) -> Check {
     // At its end a budget is overdrawn by some thousand instructions, ten times as many on the debug kernel.
     let most = if is_slow() { 1.25 } else { 1.1 };
     ensure!((0.97..most).contains(&share), "who stays has had {share} of its budget in {refills} periods");
-    println!("# {} budgets admitted, {} refused, {} threads begun", cycles.admitted, cycles.refused, cycles.begun);
-    ensure!(cycles.admitted >= count && cycles.refused >= count / 20, "it did not vary");
+    let did =
+        format!("{} budgets admitted, {} refused, {} threads begun", cycles.admitted, cycles.refused, cycles.begun);
+    println!("# {did}");
+    // Where nothing is left a group has none.
+    ensure!(cycles.admitted >= count * 9 / 10 && cycles.refused >= count / 20, "it did not vary: {did}");
     hog.kill(SECOND)?;
     ensure!(sys::eventually(SECOND, || steady.remove().is_ok()), "the group that stayed cannot be removed");
     fuzz::nothing_is_left(&device, &before, 1)?;

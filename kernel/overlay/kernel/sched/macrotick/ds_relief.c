@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: threads that their group keeps inside the kernel.
+ *
+ * A thread that others of its group keep from running for ever, or whose group
+ * has a tiny budget, may hold what everybody needs: read locks, which have no
+ * priority inheritance, or a section of RCU. So who has been ready for long and
+ * had hardly any time is relieved: it goes on under SCHED_NORMAL, on nobody's account,
+ * until it returns to user mode, where it holds nothing. What it has by that is
+ * what any thread may have that never was under SCHED_DS. It stays on its CPU
+ * meanwhile (macrotick_stays()).
+ *
+ * Which threads are inside the kernel is not known. One that is not returns at
+ * once, waits there for its turn, and does not count as waiting meanwhile.
+ * Kernel threads never return, and are not relieved: who puts them into a group
+ * knows what they do.
+ *
+ * Since when a thread waits is kept over changes of class, priority and CPU:
+ * others of its group can make as many as they like. It counts from the last
+ * sleep, later by 65 times what it has run since.
+ */
+#include <linux/task_work.h>
+
+#include "ds.h"
+
+/* Beyond a server period, which a used-up budget is waited for. */
+#define MT_DS_STARVED_NS	(100 * NSEC_PER_MSEC)
+/* In one interrupt, and how often. */
+#define MT_DS_LOOKS		32
+#define MT_DS_RELIEFS		4
+#define MT_DS_LOOK_NS		(10 * NSEC_PER_MSEC)
+
+/* On its way to user mode, or dying. It has to wait here if it is not its turn: further on it may take locks again. */
+static void end_relief(struct callback_head *work)
+{
+	struct task_struct *p = current;
+	struct rq_flags rf;
+	struct rq *rq;
+
+	rq = task_rq_lock(p, &rf);
+	WRITE_ONCE(p->macrotick.ds.relieved, false);
+	p->macrotick.ds.waits_since = 0;
+	p->macrotick.ds.at_door = true;
+	task_rq_unlock(rq, p, &rf);
+	mt_ds_refresh(p);
+	if (need_resched())
+		schedule();
+	WRITE_ONCE(p->macrotick.ds.at_door, false);
+}
+
+/* Workers of io_uring look for such work between two pieces of theirs; those of vhost never do. */
+static bool returns(const struct task_struct *p)
+{
+	return !(p->flags & (PF_KTHREAD | PF_USER_WORKER)) || p->flags & PF_IO_WORKER;
+}
+
+/* One that waits for a lock is in that lock's order: later, if it is still here. */
+static bool may_be_relieved(const struct task_struct *p)
+{
+	return returns(p) && !p->pi_blocked_on && mt_ds_concerns(p);
+}
+
+/* It is decided anew by the CPU's irq_work. */
+static void relieve(struct mt_ds_cpu *c, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	mt_ds_watch_here(c, p, true);
+	/* What lends it a group has brought it back. */
+	if (ds->relieved)
+		return;
+	WRITE_ONCE(ds->relieved, true);
+	ds->server->reliefs++;
+	init_task_work(&ds->end_relief, end_relief);
+	/* If it fails the thread dies, and does not return any more. */
+	task_work_add(p, &ds->end_relief, TWA_RESUME | TWAF_NO_ALLOC);
+}
+
+/* The next one to look at comes last then. Whether it is relieved. */
+static bool look_at(struct mt_ds_cpu *c, struct task_struct *p, u64 now)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	list_move_tail(&ds->waits, &c->waiting);
+	if (now < ds->waits_since + MT_DS_STARVED_NS + mt_ds_period)
+		return false;
+	ds->waits_since = now;
+	if (!may_be_relieved(p))
+		return false;
+	relieve(c, p);
+	return true;
+}
+
+/**
+ * mt_ds_relieve - relieve those who have waited for too long
+ * @rq: this CPU's run queue, locked, its clock up to date
+ *
+ * Called at refills: others of the class run, or it would not wait. The caller
+ * has the CPU's irq_work decide for strays.
+ */
+void mt_ds_relieve(struct rq *rq)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	unsigned int looks = MT_DS_LOOKS, reliefs = MT_DS_RELIEFS;
+	struct task_struct *p, *last;
+	u64 now = rq_clock(rq);
+
+	if (likely(now < c->next_look || list_empty(&c->waiting)))
+		return;
+	c->next_look = now + MT_DS_LOOK_NS;
+	last = list_last_entry(&c->waiting, struct task_struct, macrotick.ds.waits);
+	do {
+		p = list_first_entry(&c->waiting, struct task_struct, macrotick.ds.waits);
+		reliefs -= look_at(c, p, now);
+	} while (p != last && --looks && reliefs);
+}

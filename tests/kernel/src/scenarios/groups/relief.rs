@@ -1,0 +1,111 @@
+//! Who holds what everybody needs, inside the kernel, while others of its group keep it from running.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+
+use super::spans::later;
+use super::{run_in, set_period, stat, PERIOD, SECOND};
+use crate::board::Board;
+use crate::check::Check;
+use crate::group::Group;
+use crate::process;
+use crate::scenarios::unit_ns;
+use crate::sys;
+use crate::{ensure, ensure_eq};
+
+/// Entries of a directory: to read them takes longer than a budget.
+const ENTRIES: usize = 4000;
+const BUDGET: u64 = 8;
+/// Who is ready for so long, and a period, and does not run is relieved (`ds_relief.c`).
+const STARVED_NS: u64 = 100_000_000;
+
+/// Words of the board.
+const READS: usize = 0;
+const DONE: usize = 1;
+
+/// A directory that goes with its entries.
+struct Directory(&'static str);
+
+impl Directory {
+    fn new(path: &'static str) -> Check<Directory> {
+        let _ = fs::remove_dir_all(path);
+        fs::create_dir(path).map_err(|error| format!("{path}: {error}"))?;
+        let directory = Directory(path);
+        (0..ENTRIES).try_for_each(|number| directory.add(&number.to_string()))?;
+        Ok(directory)
+    }
+
+    fn add(&self, name: &str) -> Check {
+        fs::write(format!("{}/{name}", self.0), "").map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.0);
+    }
+}
+
+/// Reads all entries in one system call, with the directory's lock for readers.
+fn read_directory(directory: &Directory, start: u64, board: Board) -> i32 {
+    let Ok(file) = fs::File::open(directory.0) else { return 1 };
+    let mut entries = vec![1u8; 64 * ENTRIES];
+    // It comes to the budget's CPU, and may leave that.
+    let cpus: Vec<u32> = (0..sys::nr_cpus()).collect();
+    if sys::set_affinity(0, &[0]).and_then(|()| sys::set_affinity(0, &cpus)).is_err() {
+        return 2;
+    }
+    sys::sleep_until(start);
+    board.set(READS, sys::now_ns());
+    // SAFETY: writes at most the buffer's length.
+    let length = unsafe { libc::syscall(libc::SYS_getdents64, file.as_raw_fd(), entries.as_mut_ptr(), entries.len()) };
+    board.set(DONE, sys::now_ns());
+    i32::from(length < 24 * ENTRIES as i64)
+}
+
+/// Never sleeps, and takes somebody off the run queue and puts it back from time to time, where there are several CPUs.
+fn keep_out(pid: i32) -> ! {
+    let cpus: Vec<u32> = (0..sys::nr_cpus()).collect();
+    loop {
+        for cpus in [&cpus[..1], &cpus] {
+            sys::spin(STARVED_NS / 10);
+            let _ = sys::set_affinity(pid, cpus);
+        }
+    }
+}
+
+/// Its group's budget is on one CPU. Somebody else who wants to write into the directory waits no longer than it takes to
+/// relieve it; in user mode it is in its group again.
+pub(super) fn kept_in_the_kernel() -> Check {
+    let directory = Directory::new("/tmp/read")?;
+    set_period(PERIOD * unit_ns())?;
+    let group = Group::new("a")?;
+    group.set("cpu.ds.budget", &format!("0={}", BUDGET * unit_ns() / 1000))?;
+    let board = Board::new(2);
+    let start = later();
+    let reader = run_in(&group, 1, || read_directory(&directory, start, board))?;
+    let hog = run_in(&group, 5, || {
+        let _ = sys::set_affinity(0, &[0]);
+        sys::sleep_until(start + 3 * unit_ns());
+        keep_out(reader.pid)
+    })?;
+    sys::sleep_until(start + PERIOD * unit_ns());
+    ensure!(board.get(READS) != 0 && board.get(DONE) == 0, "it is not inside the kernel: {:?}", board.words());
+    let (used, refills) = (stat(&group, "usage_usec")?, stat(&group, "refills")?);
+    let begin = sys::now_ns();
+    directory.add("new")?;
+    let took = sys::now_ns() - begin;
+    let most = STARVED_NS + 10 * PERIOD * unit_ns();
+    ensure!((STARVED_NS / 2..most).contains(&took), "{took} ns to write into a directory that is read");
+    // It is back at user mode's door, and waits for its turn.
+    sys::sleep(2 * STARVED_NS);
+    ensure_eq!(board.get(DONE), 0, "it has run in user mode");
+    ensure_eq!(stat(&group, "reliefs")?, 1, "{}", group.get("cpu.ds.stat")?);
+    ensure_eq!(process::cpu(reader.pid), Some(0), "where it is");
+    let (used, refills) = (stat(&group, "usage_usec")? - used, stat(&group, "refills")? - refills);
+    let share = used as f64 / (refills * BUDGET * unit_ns() / 1000) as f64;
+    ensure!((0.9..1.15).contains(&share), "{share} of the budget in {refills} periods");
+    hog.kill(SECOND)?;
+    reader.succeed(SECOND)?;
+    group.remove()
+}
