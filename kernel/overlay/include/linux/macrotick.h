@@ -50,7 +50,7 @@ struct macrotick_ds {
 	struct list_head	watched;	/* see mt_ds_watch_lock */
 	struct list_head	waits;		/* in its CPU's waiting */
 	u64			waits_since;	/* see ds_relief.c; zero: it sleeps */
-	u64			runs_since;
+	u64			ran_then;
 	struct callback_head	end_relief;
 	u8			prio;		/* while ready: the queue */
 	u8			rank;		/* while urgent: its place among the groups' priorities */
@@ -60,8 +60,7 @@ struct macrotick_ds {
 	bool			contending;
 	bool			is_watched;
 	bool			stray;		/* watched, and must be decided anew */
-	bool			waiting;	/* ready, does not run, and may be inside the kernel */
-	bool			relieved;	/* outside its group, until it returns to user mode (ds_relief.c) */
+	bool			relieved;	/* outside its group until it returns to user mode */
 	bool			at_door;	/* of user mode: it holds nothing */
 };
 

@@ -467,7 +467,6 @@ static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct
 static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool first)
 {
 	p->macrotick.began = true;
-	p->macrotick.ds.waits_since = 0;
 	p->se.exec_start = rq_clock_task(rq);
 }
 

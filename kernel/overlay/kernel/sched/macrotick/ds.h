@@ -77,7 +77,7 @@ struct mt_ds_cpu {
 	struct list_head	urgent;		/* threads that are served on credit, in the order of their ranks */
 	struct list_head	parked;
 	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
-	struct list_head	waiting;	/* threads that are ready and do not run */
+	struct list_head	waiting;	/* all ready threads */
 	u64			next_look;	/* when to look for starved ones among them */
 	struct mt_server	*charged;	/* whose thread runs */
 	bool			catching_up;	/* the timer is programmed then */
@@ -133,50 +133,23 @@ void mt_ds_forget(struct task_struct *p);
 /* ds_relief.c */
 void mt_ds_relieve(struct rq *rq);
 
-/* A ready thread does not run. Who was taken off the queue and put back is looked at first. */
-static inline void mt_ds_wait(struct rq *rq, struct task_struct *p, bool anew)
+static inline void mt_ds_count_anew(struct task_struct *p, u64 now)
+{
+	p->macrotick.ds.waits_since = now;
+	p->macrotick.ds.ran_then = p->se.sum_exec_runtime;
+}
+
+/* It is ready, and may not get to run. Who was taken off the queue and put back is looked at first. */
+static inline void mt_ds_wait(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
-	if (unlikely(ds->waiting || ds->at_door))
-		return;
-	ds->waiting = true;
-	if (likely(anew || !ds->waits_since))
-		list_add_tail(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
-	else
+	if (unlikely(ds->waits_since)) {
 		list_add(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
-	if (!ds->waits_since)
-		ds->waits_since = rq_clock(rq);
-}
-
-static inline void mt_ds_forget_wait(struct task_struct *p)
-{
-	struct macrotick_ds *ds = &p->macrotick.ds;
-
-	if (!ds->waiting)
 		return;
-	ds->waiting = false;
-	list_del(&ds->waits);
-}
-
-/* It is going to run. */
-static inline void mt_ds_end_wait(struct rq *rq, struct task_struct *p)
-{
-	struct macrotick_ds *ds = &p->macrotick.ds;
-
-	mt_ds_forget_wait(p);
-	ds->runs_since = rq_clock(rq);
-	if (!ds->waits_since)
-		ds->waits_since = ds->runs_since;
-}
-
-/* Who has less than 1.5 % of the time counts as waiting. */
-static inline void mt_ds_has_run(struct rq *rq, struct task_struct *p)
-{
-	struct macrotick_ds *ds = &p->macrotick.ds;
-	u64 now = rq_clock(rq);
-
-	ds->waits_since = min(now, ds->waits_since + 65 * (now - ds->runs_since));
+	}
+	mt_ds_count_anew(p, rq_clock(rq));
+	list_add_tail(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
 }
 
 /* ds_kthreads.c */

@@ -465,8 +465,9 @@ static void show_server(struct seq_file *file, unsigned int cpu, const struct mt
 	if (!server->open && server->nr_ready)
 		throttled += ktime_get() - server->closed;
 	rq_unlock_irqrestore(rq, &rf);
-	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu throttled_usec=%llu reliefs=%llu\n",
-		   cpu, div_u64(usage, NSEC_PER_USEC), refills, exhaustions, div_u64(throttled, NSEC_PER_USEC), reliefs);
+	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu ", cpu, div_u64(usage, NSEC_PER_USEC),
+		   refills, exhaustions);
+	seq_printf(file, "throttled_usec=%llu reliefs=%llu\n", div_u64(throttled, NSEC_PER_USEC), reliefs);
 }
 
 static int stat_show(struct seq_file *file, void *unused)

@@ -5,10 +5,10 @@
  * A thread that others of its group keep from running for ever, or whose group
  * has a tiny budget, may hold what everybody needs: read locks, which have no
  * priority inheritance, or a section of RCU. So who has been ready for long and
- * had hardly any time is relieved: it goes on under SCHED_NORMAL, on nobody's account,
- * until it returns to user mode, where it holds nothing. What it has by that is
- * what any thread may have that never was under SCHED_DS. It stays on its CPU
- * meanwhile (macrotick_stays()).
+ * had hardly any time is relieved: it goes on under SCHED_NORMAL, on nobody's
+ * account, until it returns to user mode, where it holds nothing. What it has by
+ * that is what any thread may have that never was under SCHED_DS. It stays on
+ * its CPU meanwhile (macrotick_stays()).
  *
  * Which threads are inside the kernel is not known. One that is not returns at
  * once, waits there for its turn, and does not count as waiting meanwhile.
@@ -17,7 +17,7 @@
  *
  * Since when a thread waits is kept over changes of class, priority and CPU:
  * others of its group can make as many as they like. It counts from the last
- * sleep, later by 65 times what it has run since.
+ * sleep, or from the last look that found it well served.
  */
 #include <linux/task_work.h>
 
@@ -25,9 +25,10 @@
 
 /* Beyond a server period, which a used-up budget is waited for. */
 #define MT_DS_STARVED_NS	(100 * NSEC_PER_MSEC)
-/* In one interrupt, and how often. */
-#define MT_DS_LOOKS		32
-#define MT_DS_RELIEFS		4
+/* Who has less than this part of the time does not run: 1.5 %. */
+#define MT_DS_STARVED_PART	65
+/* At so many threads at once, and how often. */
+#define MT_DS_LOOKS		8
 #define MT_DS_LOOK_NS		(10 * NSEC_PER_MSEC)
 
 /* On its way to user mode, or dying. It has to wait here if it is not its turn: further on it may take locks again. */
@@ -39,8 +40,8 @@ static void end_relief(struct callback_head *work)
 
 	rq = task_rq_lock(p, &rf);
 	WRITE_ONCE(p->macrotick.ds.relieved, false);
-	p->macrotick.ds.waits_since = 0;
 	p->macrotick.ds.at_door = true;
+	mt_ds_count_anew(p, 0);
 	task_rq_unlock(rq, p, &rf);
 	mt_ds_refresh(p);
 	if (need_resched())
@@ -76,32 +77,33 @@ static void relieve(struct mt_ds_cpu *c, struct task_struct *p)
 	task_work_add(p, &ds->end_relief, TWA_RESUME | TWAF_NO_ALLOC);
 }
 
-/* The next one to look at comes last then. Whether it is relieved. */
-static bool look_at(struct mt_ds_cpu *c, struct task_struct *p, u64 now)
+/* @p: it comes last then. Whether it is relieved. */
+static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
+	u64 ran = p->se.sum_exec_runtime - ds->ran_then, since = now - ds->waits_since;
 
-	list_move_tail(&ds->waits, &c->waiting);
-	if (now < ds->waits_since + MT_DS_STARVED_NS + mt_ds_period)
+	list_move_tail(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
+	if (ran * MT_DS_STARVED_PART < since && since < MT_DS_STARVED_NS + mt_ds_period)
 		return false;
-	ds->waits_since = now;
-	if (!may_be_relieved(p))
+	mt_ds_count_anew(p, now);
+	if (ran * MT_DS_STARVED_PART >= since || ds->at_door || p == rq->curr || !may_be_relieved(p))
 		return false;
-	relieve(c, p);
+	relieve(mt_ds_cpu_of(rq), p);
 	return true;
 }
 
 /**
- * mt_ds_relieve - relieve those who have waited for too long
+ * mt_ds_relieve - relieve who has waited for too long
  * @rq: this CPU's run queue, locked, its clock up to date
  *
- * Called at refills: others of the class run, or it would not wait. The caller
+ * Called at refills: others of the class run, or nobody would wait. The caller
  * has the CPU's irq_work decide for strays.
  */
 void mt_ds_relieve(struct rq *rq)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
-	unsigned int looks = MT_DS_LOOKS, reliefs = MT_DS_RELIEFS;
+	unsigned int looks = MT_DS_LOOKS;
 	struct task_struct *p, *last;
 	u64 now = rq_clock(rq);
 
@@ -109,8 +111,7 @@ void mt_ds_relieve(struct rq *rq)
 		return;
 	c->next_look = now + MT_DS_LOOK_NS;
 	last = list_last_entry(&c->waiting, struct task_struct, macrotick.ds.waits);
-	do {
+	do
 		p = list_first_entry(&c->waiting, struct task_struct, macrotick.ds.waits);
-		reliefs -= look_at(c, p, now);
-	} while (p != last && --looks && reliefs);
+	while (!look_at(rq, p, now) && p != last && --looks);
 }

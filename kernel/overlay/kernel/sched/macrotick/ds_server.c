@@ -573,7 +573,7 @@ static void mt_ds_work_fn(struct irq_work *work)
 void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, bool head)
 {
 	p->macrotick.ds.server = server;
-	mt_ds_wait(rq, p, false);
+	mt_ds_wait(rq, p);
 	if (unlikely(p->macrotick.ds.is_watched || !server->budget))
 		mt_ds_watch_here(mt_ds_cpu_of(rq), p, !server->budget || p->macrotick.ds.relieved);
 	if (likely(server->open || !p->pi_blocked_on)) {
@@ -598,7 +598,7 @@ void mt_ds_unlink(struct rq *rq, struct task_struct *p)
 		remove_ready(rq, p);
 	else
 		take_back(rq, p);
-	mt_ds_forget_wait(p);
+	list_del(&p->macrotick.ds.waits);
 	p->macrotick.ds.server = NULL;
 }
 
@@ -622,7 +622,6 @@ void mt_ds_begin(struct rq *rq, struct task_struct *p)
 	u64 now;
 
 	p->se.exec_start = rq_clock_task(rq);
-	mt_ds_end_wait(rq, p);
 	c->charged = p->macrotick.ds.server;
 	/* Without a refill in between its end has only become later. */
 	if (c->charged == READ_ONCE(c->limited) || unlikely(!c->charged))
@@ -644,10 +643,6 @@ void mt_ds_end(struct rq *rq, struct task_struct *p)
 
 	mt_ds_account(rq);
 	c->charged = NULL;
-	if (p->macrotick.ds.server) {
-		mt_ds_has_run(rq, p);
-		mt_ds_wait(rq, p, true);
-	}
 	if (unlikely(p->pi_blocked_on || p->macrotick.ds.contending))
 		note_contender(p);
 }
