@@ -8,12 +8,15 @@ use macrotick_uapi::Device;
 use crate::check::Check;
 use crate::group;
 use crate::process::{self, Child};
-use crate::scenarios::Scenario;
+use crate::scenarios::{Scenario, DELAY_US};
 use crate::sys::{self, SchedAttr};
 
 /// Runs the scenarios in order; prints a line for each. Whether all held.
 pub fn run(scenarios: &[Scenario]) -> bool {
     adopt();
+    if let Some(us) = std::env::var(DELAY_US).ok().and_then(|text| text.parse::<u64>().ok()) {
+        sys::sleep(us * 1000);
+    }
     let mut good = true;
     for scenario in scenarios {
         macrotick_lab::guest::live(scenario.name); // tells the host where a guest died

@@ -107,6 +107,9 @@ pub fn all() -> Vec<Scenario> {
     parts.concat()
 }
 
+/// Names so many microseconds that pass before the first scenario: ticks and turns of virtual CPUs lie otherwise then.
+pub const DELAY_US: &str = "MACROTICK_DELAY_US";
+
 /// The grid of the scenarios' tables, in nanoseconds: 100 us, or what `MACROTICK_UNIT_US` says for slow kernels.
 pub fn unit_ns() -> u64 {
     let text = std::env::var("MACROTICK_UNIT_US").ok();

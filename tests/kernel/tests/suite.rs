@@ -114,13 +114,24 @@ impl Suite {
             println!("{text}");
         }
         match self.verdicts {
-            Verdicts::MayRepeat if !failed.is_empty() => {
-                let again: Vec<&str> = failed.iter().filter_map(|one| Some(one.split_once(": ")?.0)).collect();
-                report(&self.run_in_one_guest(&again)?)
-            }
+            Verdicts::MayRepeat => report(&self.repeat(failed)?),
             Verdicts::ArePrinted => Ok(()),
-            Verdicts::Count | Verdicts::MayRepeat => report(&failed),
+            Verdicts::Count => report(&failed),
         }
+    }
+
+    /// What still fails when the ticks lie otherwise. A guest that only began anew would repeat itself to the bit.
+    fn repeat(&self, mut failed: Vec<String>) -> Result<Vec<String>, String> {
+        for delay_us in ["0", "330", "670"] {
+            if failed.is_empty() {
+                break;
+            }
+            let again: Vec<&str> = failed.iter().filter_map(|one| Some(one.split_once(": ")?.0)).collect();
+            let mut job = self.job(&again);
+            job.env.push((scenarios::DELAY_US.into(), delay_us.into()));
+            failed = self.play_job(&again, &job)?.0;
+        }
+        Ok(failed)
     }
 
     /// What the scenarios complain of; an error if one has no result, or if the kernel complains.
@@ -130,8 +141,15 @@ impl Suite {
 
     /// The same, and all that they print.
     fn play(&self, names: &[&str]) -> Result<(Vec<String>, String), String> {
-        let job = job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()));
-        let outcome = guest::boot(GUEST, &job);
+        self.play_job(names, &self.job(names))
+    }
+
+    fn job(&self, names: &[&str]) -> GuestJob {
+        job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()))
+    }
+
+    fn play_job(&self, names: &[&str], job: &GuestJob) -> Result<(Vec<String>, String), String> {
+        let outcome = guest::boot(GUEST, job);
         println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
         let output = outcome.stdout_text();
         let problems = problems(names, &output);
