@@ -49,8 +49,9 @@ struct macrotick_ds {
 	struct list_head	contends;	/* in the server's contenders */
 	struct list_head	watched;	/* see mt_ds_watch_lock */
 	struct list_head	waits;		/* in its CPU's waiting */
-	u64			waits_since;	/* see ds_relief.c; zero: it sleeps */
+	u64			waits_since;	/* see ds_relief.c; zero: it has not waited */
 	u64			ran_then;
+	unsigned long		slept_then;
 	struct callback_head	end_relief;
 	u8			prio;		/* while ready: the queue */
 	u8			rank;		/* while urgent: its place among the groups' priorities */

@@ -137,14 +137,18 @@ static inline void mt_ds_count_anew(struct task_struct *p, u64 now)
 {
 	p->macrotick.ds.waits_since = now;
 	p->macrotick.ds.ran_then = p->se.sum_exec_runtime;
+	p->macrotick.ds.slept_then = p->nvcsw;
 }
 
-/* It is ready, and may not get to run. Who was taken off the queue and put back is looked at first. */
+/*
+ * It is ready, and may not get to run. Who was taken off the queue and put
+ * back is looked at first; who slept, whatever its class was, waits anew.
+ */
 static inline void mt_ds_wait(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
-	if (unlikely(ds->waits_since)) {
+	if (unlikely(ds->waits_since && ds->slept_then == p->nvcsw)) {
 		list_add(&ds->waits, &mt_ds_cpu_of(rq)->waiting);
 		return;
 	}

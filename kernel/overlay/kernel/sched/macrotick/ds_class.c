@@ -20,8 +20,6 @@ static bool dequeue_task_macrotick_ds(struct rq *rq, struct task_struct *p, int 
 {
 	mt_ds_account(rq);
 	mt_ds_unlink(rq, p);
-	if (flags & DEQUEUE_SLEEP)
-		p->macrotick.ds.waits_since = 0;
 	return true;
 }
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::os::fd::AsRawFd;
 
 use super::spans::later;
-use super::{run_in, set_period, stat, PERIOD, SECOND};
+use super::{ds, run_in, set_period, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::Check;
 use crate::group::Group;
 use crate::process;
 use crate::scenarios::unit_ns;
-use crate::sys;
+use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq};
 
 /// Entries of a directory: to read them takes longer than a budget.
@@ -107,5 +107,34 @@ pub(super) fn kept_in_the_kernel() -> Check {
     ensure!((0.9..1.15).contains(&share), "{share} of the budget in {refills} periods");
     hog.kill(SECOND)?;
     reader.succeed(SECOND)?;
+    group.remove()
+}
+
+/// Who sleeps under another policy waits anew when it comes back: it is not relieved because it is kept out for a moment.
+pub(super) fn slept_elsewhere() -> Check {
+    set_period(PERIOD * unit_ns())?;
+    let group = Group::new("a")?;
+    group.set("cpu.ds.budget", &(BUDGET * unit_ns() / 1000).to_string())?;
+    let back = sys::now_ns() + 2 * SECOND;
+    let sleeper = run_in(&group, 1, || {
+        if sys::set_sched(0, SchedAttr::other()).is_err() {
+            return 1;
+        }
+        sys::sleep_until(back);
+        if sys::set_sched(0, ds(1)).is_err() {
+            return 2;
+        }
+        sys::spin_until(back + 2 * STARVED_NS);
+        0
+    })?;
+    // It is never the one that runs when the class looks for starved threads.
+    let hog = run_in(&group, 5, || {
+        sys::sleep_until(back - 2 * PERIOD * unit_ns());
+        sys::spin_until(back + STARVED_NS / 2);
+        i32::from(sys::now_ns() > back + STARVED_NS)
+    })?;
+    hog.succeed(3 * SECOND)?;
+    sleeper.succeed(2 * SECOND)?;
+    ensure_eq!(stat(&group, "reliefs")?, 0, "{}", group.get("cpu.ds.stat")?);
     group.remove()
 }
