@@ -249,14 +249,18 @@ pub fn threads_of(pid: i32) -> Vec<i32> {
 
 /// The effective priority of a process as `/proc/PID/stat` has it: 20 for a nice value of 0, -1 minus a real-time one.
 pub fn priority(pid: i32) -> Option<i64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(15)?.parse().ok()
+    stat_field(pid, 18)
 }
 
 /// Where a process runs, or ran last.
 pub fn cpu(pid: i32) -> Option<u32> {
+    stat_field(pid, 39)
+}
+
+/// A field of `/proc/PID/stat` behind the name, by its number in proc(5).
+fn stat_field<T: std::str::FromStr>(pid: i32, number: usize) -> Option<T> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(36)?.parse().ok()
+    stat.rsplit_once(") ")?.1.split(' ').nth(number - 3)?.parse().ok()
 }
 
 /// The processes below this one: process id and `/proc/PID/stat`.

@@ -5,6 +5,7 @@
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
 //! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios and golden schedules; the latter begin
 //! at other instants, too.
+//! `MACROTICK_DELAY_US=n` has scenarios begin so much later, where ticks lie otherwise.
 //! `MACROTICK_TIMERSHIELD=1` has scenarios begin with TimerShield switched on.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
@@ -56,7 +57,7 @@ fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item
     // KASAN and lockdep make every path ten times as long.
     let unit_us = if flavor.is_debug() { "1000" } else { "100" };
     job.env.push(("MACROTICK_UNIT_US".into(), unit_us.into()));
-    for name in [SEED, TIMERSHIELD] {
+    for name in [SEED, TIMERSHIELD, scenarios::DELAY_US] {
         job.env.extend(std::env::var(name).map(|value| (name.into(), value)));
     }
     job
@@ -109,7 +110,7 @@ impl Suite {
             [] => Ok(()),
             _ => Err(format!("{} of {} scenarios fail:\n{}", failed.len(), names.len(), failed.join("\n"))),
         };
-        let failed = self.run_in_one_guest(names)?;
+        let (failed, _) = self.play(names)?;
         if let (Err(text), true) = (report(&failed), self.verdicts != Verdicts::Count) {
             println!("{text}");
         }
@@ -128,18 +129,14 @@ impl Suite {
             }
             let again: Vec<&str> = failed.iter().filter_map(|one| Some(one.split_once(": ")?.0)).collect();
             let mut job = self.job(&again);
+            job.env.retain(|(name, _)| name != scenarios::DELAY_US);
             job.env.push((scenarios::DELAY_US.into(), delay_us.into()));
             failed = self.play_job(&again, &job)?.0;
         }
         Ok(failed)
     }
 
-    /// What the scenarios complain of; an error if one has no result, or if the kernel complains.
-    fn run_in_one_guest(&self, names: &[&str]) -> Result<Vec<String>, String> {
-        self.play(names).map(|(problems, _)| problems)
-    }
-
-    /// The same, and all that they print.
+    /// What the scenarios complain of, and all that they print; an error if one has no result, or if the kernel complains.
     fn play(&self, names: &[&str]) -> Result<(Vec<String>, String), String> {
         self.play_job(names, &self.job(names))
     }

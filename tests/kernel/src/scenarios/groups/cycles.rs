@@ -228,8 +228,7 @@ impl Cycles {
         }
     }
 
-    /// What fits is given, once groups that were removed have gone. That waits for readers of RCU, and some of them for their
-    /// budgets, of 10 us in each period: it has taken more than a second.
+    /// What fits is given, once groups that were removed have gone: it has taken more than a second.
     fn give(&self, group: &Group, budget: u64) -> Check {
         let mut errno = None;
         let given = || {
