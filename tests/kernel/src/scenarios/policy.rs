@@ -17,6 +17,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("policy_unprivileged", unprivileged),
     Scenario::new("policy_wait_unprivileged", wait_unprivileged),
     Scenario::new("policy_leave_and_return", leave_and_return),
+    Scenario::new("policy_leave_for_fifo", leave_for_fifo).punctual(),
     Scenario::new("policy_other_policies_bound", other_policies_bound),
     Scenario::new("policy_affinity", affinity),
     Scenario::new("policy_affinity_refused", affinity_refused).on(2),
@@ -149,6 +150,40 @@ fn leave_and_return() -> Check {
         }
         Ok(())
     })
+}
+
+/// Who leaves for SCHED_FIFO within its window has to wait for who is more important there.
+fn leave_for_fifo() -> Check {
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(2));
+    table(u).install(&device)?;
+    let child = member("t", |device| {
+        if let Err(errno) = device.wait() {
+            return errno;
+        }
+        sys::spin(2 * u);
+        if let Err(errno) = sys::set_sched(0, SchedAttr::fifo(10)) {
+            return errno;
+        }
+        board.set(0, sys::now_ns());
+        sys::spin(8 * u);
+        0
+    })?;
+    let epoch = device.start(sys::now_ns() + SECOND).explain("start")?;
+    let more = process::fork(|| {
+        sys::prefault();
+        if let Err(errno) = sys::set_affinity(0, &[0]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(50))) {
+            return errno;
+        }
+        sys::sleep_until(epoch + 3 * u);
+        sys::spin(3 * u);
+        board.set(1, sys::now_ns());
+        0
+    });
+    more.succeed(2 * SECOND)?;
+    child.succeed(SECOND)?;
+    let (left, done) = (board.get(0), board.get(1));
+    ensure!(done <= left, "who is less important goes on for {} ns", done.wrapping_sub(left));
+    Ok(())
 }
 
 /// A thread of entity `t`, with eight units in each cycle of twenty, does work in other classes.

@@ -487,6 +487,13 @@ static void task_tick_macrotick(struct rq *rq, struct task_struct *p, int queued
 		resched_curr(rq);
 }
 
+/* Nobody below has run meanwhile: whom it is to wait for there is not seen by the new class. */
+static void switched_from_macrotick(struct rq *rq, struct task_struct *p)
+{
+	if (task_current(rq, p))
+		resched_curr(rq);
+}
+
 static void switched_to_macrotick(struct rq *rq, struct task_struct *p)
 {
 	if (task_on_rq_queued(p))
@@ -516,11 +523,9 @@ static int task_is_throttled_macrotick(struct task_struct *p, int cpu)
 /*
  * Omitted: migrate_task_rq, find_lock_rq, task_woken, rq_online and rq_offline
  * (threads migrate with their windows only, CPUs with windows do not go
- * offline), task_fork and
- * task_dead (member.c does it in process context), switched_from (boost.c knows
- * leaving from lending), reweight_task and
- * get_rr_interval (no weights, no slices), yield_to_task (a window is not
- * handed on).
+ * offline), task_fork and task_dead (member.c does it in process context),
+ * reweight_task and get_rr_interval (no weights, no slices), yield_to_task (a
+ * window is not handed on).
  */
 DEFINE_SCHED_CLASS(macrotick) = {
 	.enqueue_task		= enqueue_task_macrotick,
@@ -539,6 +544,7 @@ DEFINE_SCHED_CLASS(macrotick) = {
 
 	.task_tick		= task_tick_macrotick,
 
+	.switched_from		= switched_from_macrotick,
 	.switched_to		= switched_to_macrotick,
 	.prio_changed		= prio_changed_macrotick,
 

@@ -93,6 +93,13 @@ static void resched_if_not_first(struct rq *rq, struct task_struct *p)
 		resched_curr(rq);
 }
 
+/* Nobody below has run meanwhile: whom it is to wait for there is not seen by the new class. */
+static void switched_from_macrotick_ds(struct rq *rq, struct task_struct *p)
+{
+	if (task_current(rq, p))
+		resched_curr(rq);
+}
+
 static void switched_to_macrotick_ds(struct rq *rq, struct task_struct *p)
 {
 	resched_if_not_first(rq, p);
@@ -117,8 +124,8 @@ static int task_is_throttled_macrotick_ds(struct task_struct *p, int cpu)
 
 /*
  * Omitted: migrate_task_rq, find_lock_rq, task_woken, rq_online (nobody is
- * pushed or pulled), task_fork (ds_group.c), switched_from, reweight_task,
- * get_rr_interval (no weights, no slices), yield_to_task.
+ * pushed or pulled), task_fork (ds_group.c), reweight_task, get_rr_interval
+ * (no weights, no slices), yield_to_task.
  */
 DEFINE_SCHED_CLASS(macrotick_ds) = {
 	.enqueue_task		= enqueue_task_macrotick_ds,
@@ -139,6 +146,7 @@ DEFINE_SCHED_CLASS(macrotick_ds) = {
 	.task_tick		= task_tick_macrotick_ds,
 	.task_dead		= task_dead_macrotick_ds,
 
+	.switched_from		= switched_from_macrotick_ds,
 	.switched_to		= switched_to_macrotick_ds,
 	.prio_changed		= prio_changed_macrotick_ds,
 

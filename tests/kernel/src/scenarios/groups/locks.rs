@@ -14,6 +14,7 @@ pub(super) const LOCK: usize = 0;
 const HELD: usize = 1;
 pub(super) const GOT: usize = 2;
 const FREED: usize = 3;
+const READY: usize = 4;
 
 /// The lock, taken.
 pub(super) fn taken(board: Board) -> Option<PiLock> {
@@ -264,4 +265,75 @@ pub(super) fn owner_leaves_deadline() -> Check {
         waiter.succeed(10 * SECOND)?;
     }
     hog.kill(SECOND)
+}
+
+/// An owner under SCHED_FIFO gets SCHED_OTHER while a thread as important as it was waits for it, whose group has nothing
+/// left: it lends nothing then.
+pub(super) fn owner_leaves_fifo() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 2, 1)?;
+    let board = Board::new(8);
+    let owner = process::fork(|| {
+        if sys::set_sched(0, SchedAttr::fifo(50)).is_err() {
+            return 1;
+        }
+        let Some(lock) = taken(board) else { return 1 };
+        while board.get(READY) == 0 {
+            sys::sleep(u);
+        }
+        while board.get(FREED) == 0 {
+            sys::spin(u / 10);
+        }
+        i32::from(lock.unlock().is_err())
+    });
+    ensure_held(board, owner)?;
+    let waiter = run_in(&group, 50, || waits(board))?;
+    let is_awaited = || PiLock(board.futex(LOCK)).is_contended();
+    ensure!(sys::eventually(10 * SECOND, is_awaited), "nobody waits: {}", waiter.describe());
+    board.set(READY, 1);
+    // It has used up what it is lent.
+    sys::sleep_until(next_refill() + (PERIOD + PERIOD / 2) * u);
+    sys::set_sched(owner.pid, SchedAttr::other()).explain("SCHED_OTHER for the owner")?;
+    let less = process::fork(|| {
+        if sys::set_sched(0, SchedAttr::fifo(40)).is_err() {
+            return 1;
+        }
+        sys::spin(3 * PERIOD * u);
+        0
+    });
+    less.succeed(SECOND).map_err(|reason| format!("who is less important than the owner was: {reason}"))?;
+    board.set(FREED, 1);
+    owner.succeed(SECOND)?;
+    waiter.succeed(SECOND)
+}
+
+/// Who leaves SCHED_DS for SCHED_FIFO has to wait for who is more important there.
+pub(super) fn leaves_for_fifo() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 20, 1)?;
+    let board = Board::new(2);
+    let start = later();
+    let leaver = run_in(&group, 1, || {
+        sys::sleep_until(start);
+        if sys::set_affinity(0, &[0]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(10))).is_err() {
+            return 1;
+        }
+        board.set(0, sys::now_ns());
+        sys::spin(10 * u);
+        0
+    })?;
+    let hog = process::fork(|| {
+        sys::prefault();
+        if sys::set_affinity(0, &[0]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(50))).is_err() {
+            return 1;
+        }
+        sys::sleep_until(start - u);
+        sys::spin(3 * u);
+        board.set(1, sys::now_ns());
+        0
+    });
+    hog.succeed(SECOND)?;
+    leaver.succeed(SECOND)?;
+    ensure!(board.get(1) <= board.get(0), "who is less important goes on for {} ns", board.get(1) - board.get(0));
+    Ok(())
 }
