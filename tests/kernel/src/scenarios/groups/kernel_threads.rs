@@ -33,6 +33,26 @@ fn usage_by_period(group: &Group) -> Check<u64> {
     Ok((stat(group, "usage_usec")? - before) / PERIODS)
 }
 
+/// The policies of kernel threads, which they get back however a scenario ends: the whole machine needs what they do.
+struct Policies(Vec<(i32, SchedAttr)>);
+
+impl Policies {
+    fn of(pids: &[i32]) -> Check<Policies> {
+        let one = |pid: &i32| Ok((*pid, sys::sched(*pid).explain("policy")?));
+        pids.iter().map(one).collect::<Check<_>>().map(Policies)
+    }
+}
+
+impl Drop for Policies {
+    fn drop(&mut self) {
+        for (pid, attr) in &self.0 {
+            if let Err(errno) = sys::set_sched(*pid, *attr) {
+                eprintln!("{pid} does not get its policy back: errno {errno}");
+            }
+        }
+    }
+}
+
 fn set_fifo(pid: i32) -> Check {
     sys::set_sched(pid, SchedAttr { priority: 50, ..SchedAttr::policy(libc::SCHED_FIFO as u32) }).explain("SCHED_FIFO")
 }
@@ -44,34 +64,29 @@ pub(super) fn of_a_softirq() -> Check {
     let (ample, little) = (10 * u / 1000, u / 10_000);
     let group = group("a", 10, 1)?;
     let pid = process::kernel_thread("ksoftirqd/0")?;
-    let before = sys::sched(pid).explain("policy")?;
-    let served = || -> Check {
-        group.set(FILE, &pid.to_string())?;
-        ensure_eq!(assigned(&group)?, vec![pid], "threads of the group");
-        set_fifo(pid)?;
-        group.set("cpu.ds.fifo", "1")?;
-        let board = Board::new(1);
-        let sleepers = sleepers(&board);
-        // Without PREEMPT_RT softirqs are done at the end of interrupts, on nobody's account.
-        if sys::is_preempt_rt() {
-            let free = usage_by_period(&group)?;
-            ensure!(free > 5 * little, "{free} us by period, of {ample}");
-            group.set("cpu.ds.budget", &little.to_string())?;
-            sys::sleep(2 * PERIOD * u);
-            let bounded = usage_by_period(&group)?;
-            ensure!((little / 2..=3 * little).contains(&bounded), "{bounded} us by period with a budget of {little}");
-            ensure!(stat(&group, "exhaustions")? >= 20, "{}", group.get("cpu.ds.stat")?);
-        }
-        group.set(FILE, &format!("-{pid}"))?;
-        ensure!(assigned(&group)?.is_empty(), "threads of the group afterwards: {:?}", assigned(&group)?);
-        ensure_eq!(usage_by_period(&group)?, 0, "usage without it");
-        let woken = board.get(0);
-        ensure!(sys::eventually(SECOND, || board.get(0) > woken + 1000), "nobody wakes up afterwards");
-        sleepers.iter().try_for_each(|child| child.kill(SECOND))
-    };
-    let result = served();
-    sys::set_sched(pid, before).explain("its policy of before")?;
-    result
+    let _policies = Policies::of(&[pid])?;
+    group.set(FILE, &pid.to_string())?;
+    ensure_eq!(assigned(&group)?, vec![pid], "threads of the group");
+    set_fifo(pid)?;
+    group.set("cpu.ds.fifo", "1")?;
+    let board = Board::new(1);
+    let sleepers = sleepers(&board);
+    // Without PREEMPT_RT softirqs are done at the end of interrupts, on nobody's account.
+    if sys::is_preempt_rt() {
+        let free = usage_by_period(&group)?;
+        ensure!(free > 5 * little, "{free} us by period, of {ample}");
+        group.set("cpu.ds.budget", &little.to_string())?;
+        sys::sleep(2 * PERIOD * u);
+        let bounded = usage_by_period(&group)?;
+        ensure!((little / 2..=3 * little).contains(&bounded), "{bounded} us by period with a budget of {little}");
+        ensure!(stat(&group, "exhaustions")? >= 20, "{}", group.get("cpu.ds.stat")?);
+    }
+    group.set(FILE, &format!("-{pid}"))?;
+    ensure!(assigned(&group)?.is_empty(), "threads of the group afterwards: {:?}", assigned(&group)?);
+    ensure_eq!(usage_by_period(&group)?, 0, "usage without it");
+    let woken = board.get(0);
+    ensure!(sys::eventually(SECOND, || board.get(0) > woken + 1000), "nobody wakes up afterwards");
+    sleepers.iter().try_for_each(|child| child.kill(SECOND))
 }
 
 /// Who can be in it, and that a group's end is not theirs.
@@ -108,7 +123,7 @@ pub(super) fn come_and_go() -> Check {
 
     // A served one, while it has work to do.
     let thread = pids[0];
-    let before = sys::sched(thread).explain("policy")?;
+    let policies = Policies::of(&[thread])?;
     two.set("cpu.ds.fifo", "1")?;
     set_fifo(thread)?;
     let board = Board::new(1);
@@ -117,7 +132,7 @@ pub(super) fn come_and_go() -> Check {
     let removed = two.remove().and(one.remove());
     let woken = board.get(0);
     let goes_on = sys::eventually(SECOND, || board.get(0) > woken + 1000);
-    sys::set_sched(thread, before).explain("its policy of before")?;
+    drop(policies);
     removed?;
     ensure!(goes_on, "nobody wakes up after the group's end");
     // The second time it is free.
@@ -136,7 +151,7 @@ pub(super) fn of_an_interrupt() -> Check {
     };
     set_period(PERIOD * unit_ns())?;
     let group = group("a", 5, 1)?;
-    let before = sys::sched(pid).explain("policy")?;
+    let _policies = Policies::of(&[pid])?;
     let write = || -> Check<u64> {
         let usage = stat(&group, "usage_usec")?;
         for _ in 0..20 {
@@ -145,18 +160,13 @@ pub(super) fn of_an_interrupt() -> Check {
         }
         Ok(stat(&group, "usage_usec")? - usage)
     };
-    let served = || -> Check {
-        ensure_eq!(write()?, 0, "usage before");
-        group.set(FILE, &pid.to_string())?;
-        ensure_eq!(write()?, 0, "usage under SCHED_FIFO, which does not mean SCHED_DS here");
-        sys::set_sched(pid, super::ds(50)).explain("SCHED_DS")?;
-        let used = write()?;
-        ensure!(used >= 20, "{used} us for 20 lines");
-        Ok(())
-    };
-    let result = served();
-    sys::set_sched(pid, before).explain("its policy of before")?;
-    result
+    ensure_eq!(write()?, 0, "usage before");
+    group.set(FILE, &pid.to_string())?;
+    ensure_eq!(write()?, 0, "usage under SCHED_FIFO, which does not mean SCHED_DS here");
+    sys::set_sched(pid, super::ds(50)).explain("SCHED_DS")?;
+    let used = write()?;
+    ensure!(used >= 20, "{used} us for 20 lines");
+    Ok(())
 }
 
 /// A CPU goes off line whose threads have used their budget.
@@ -168,11 +178,13 @@ pub(super) fn off_line() -> Check {
     group.set("cpu.ds.fifo", "1")?;
     let board = Board::new(1);
     let sleepers = sleepers(&board);
+    let names = ["ksoftirqd/1", "rcuc/1", "ktimers/1", "cpuhp/1"];
+    let pids: Vec<i32> = names.iter().filter_map(|name| process::kernel_thread(name).ok()).collect();
+    let _policies = Policies::of(&pids)?;
     for round in 0..2 {
-        let names = ["ksoftirqd/1", "rcuc/1", "ktimers/1", "cpuhp/1"];
-        for pid in names.iter().filter_map(|name| process::kernel_thread(name).ok()) {
+        for pid in &pids {
             group.set(FILE, &pid.to_string())?;
-            set_fifo(pid)?;
+            set_fifo(*pid)?;
         }
         for child in &sleepers {
             sys::set_affinity(child.pid, &[0, 1]).explain("affinity")?;
@@ -186,7 +198,6 @@ pub(super) fn off_line() -> Check {
     }
     for pid in assigned(&group)? {
         group.set(FILE, &format!("-{pid}"))?;
-        sys::set_sched(pid, SchedAttr::policy(libc::SCHED_OTHER as u32)).explain("SCHED_OTHER")?;
     }
     sleepers.iter().try_for_each(|child| child.kill(SECOND))
 }
