@@ -310,7 +310,7 @@ pub(super) fn owner_leaves_fifo() -> Check {
 /// Who leaves SCHED_DS for SCHED_FIFO has to wait for who is more important there.
 pub(super) fn leaves_for_fifo() -> Check {
     let u = unit_ns();
-    let group = first_group("a", 20, 1)?;
+    let group = first_group("a", 5, 1)?;
     let board = Board::new(2);
     let start = later();
     let leaver = run_in(&group, 1, || {
