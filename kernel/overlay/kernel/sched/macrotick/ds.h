@@ -133,6 +133,14 @@ void mt_ds_forget(struct task_struct *p);
 /* ds_relief.c */
 void mt_ds_relieve(struct rq *rq);
 
+/* Under the lock of the run queue, its clock up to date. */
+static inline bool mt_ds_look_is_due(struct rq *rq)
+{
+	const struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+
+	return rq_clock(rq) >= c->next_look && !list_empty(&c->waiting);
+}
+
 static inline void mt_ds_count_anew(struct task_struct *p, u64 now)
 {
 	p->macrotick.ds.waits_since = now;

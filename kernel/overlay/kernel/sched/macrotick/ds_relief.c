@@ -61,7 +61,7 @@ static bool may_be_relieved(const struct task_struct *p)
 	return returns(p) && !p->pi_blocked_on && mt_ds_concerns(p);
 }
 
-/* It is decided anew by the CPU's irq_work. */
+/* It is decided anew with other strays. */
 static void relieve(struct mt_ds_cpu *c, struct task_struct *p)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
@@ -97,8 +97,8 @@ static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
  * mt_ds_relieve - relieve who has waited for too long
  * @rq: this CPU's run queue, locked, its clock up to date
  *
- * Called at refills: others of the class run, or nobody would wait. The caller
- * has the CPU's irq_work decide for strays.
+ * Called by the irq_work that refills ask for: others of the class run, or
+ * nobody would wait. It decides for strays next.
  */
 void mt_ds_relieve(struct rq *rq)
 {
@@ -107,7 +107,7 @@ void mt_ds_relieve(struct rq *rq)
 	struct task_struct *p, *last;
 	u64 now = rq_clock(rq);
 
-	if (likely(now < c->next_look || list_empty(&c->waiting)))
+	if (!mt_ds_look_is_due(rq))
 		return;
 	c->next_look = now + MT_DS_LOOK_NS;
 	last = list_last_entry(&c->waiting, struct task_struct, macrotick.ds.waits);

@@ -363,31 +363,42 @@ static void look_at_contenders(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 	c->poll = now + c->poll_ns;
 }
 
-/* Those of one server return to it. */
-static void bring_home(struct rq *rq, struct mt_server *server, struct list_head *list)
+static void bring_list_home(struct rq *rq, struct list_head *list)
 {
 	struct task_struct *p, *next;
 
 	list_for_each_entry_safe(p, next, list, macrotick.ds.ready) {
-		if (p->macrotick.ds.server != server)
+		if (!p->macrotick.ds.server->open)
 			continue;
 		take_back(rq, p);
 		add_ready(rq, p, false);
 	}
 }
 
-static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server, u64 now)
+/* Servers have opened: their threads return to them. */
+static void bring_home(struct rq *rq, struct mt_ds_cpu *c)
+{
+	if (likely(list_empty(&c->urgent) && list_empty(&c->parked)))
+		return;
+	bring_list_home(rq, &c->urgent);
+	bring_list_home(rq, &c->parked);
+}
+
+/* How many threads are ready thereby: the caller adds them to those of the run queue, and brings others home. */
+static unsigned int begin_service(struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
 	server->open = true;
 	if (server->nr_ready) {
 		end_throttling(server, now);
-		add_nr_running(rq, server->nr_ready);
 		link_server(c, server);
 	}
-	if (unlikely(!list_empty(&c->urgent) || !list_empty(&c->parked))) {
-		bring_home(rq, server, &c->urgent);
-		bring_home(rq, server, &c->parked);
-	}
+	return server->nr_ready;
+}
+
+static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+{
+	add_nr_running(rq, begin_service(c, server, ktime_get()));
+	bring_home(rq, c);
 }
 
 static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
@@ -476,28 +487,33 @@ static void pay_debt(struct mt_server *server)
 	server->left -= paid;
 }
 
-static void refill_one(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server, u64 now)
+/* How many threads are ready thereby. */
+static unsigned int refill_one(struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
 	server->touched = false;
 	server->left = server->budget;
 	if (unlikely(server->debt))
 		pay_debt(server);
 	server->refills++;
-	if (!server->open)
-		open_server(rq, c, server, now);
+	return server->open ? 0 : begin_service(c, server, now);
 }
 
-/* What runs goes on in the new period. */
+/* What runs goes on in the new period. Whether threads starve is looked at outside of this, whose length counts. */
 static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 {
 	struct mt_server *server, *next;
+	unsigned int nr_ready = 0;
 
 	c->refill = U64_MAX;
 	list_for_each_entry_safe(server, next, &c->touched, refill)
-		refill_one(rq, c, server, now);
+		nr_ready += refill_one(c, server, now);
 	INIT_LIST_HEAD(&c->touched);
-	mt_ds_relieve(rq);
-	want_settle(c);
+	add_nr_running(rq, nr_ready);
+	bring_home(rq, c);
+	if (unlikely(mt_ds_look_is_due(rq)))
+		irq_work_queue(&c->work);
+	else
+		want_settle(c);
 	if (c->charged)
 		touch(c, c->charged, now);
 }
@@ -557,6 +573,7 @@ static void mt_ds_work_fn(struct irq_work *work)
 
 	raw_spin_rq_lock(rq);
 	catch_up(rq, c);
+	mt_ds_relieve(rq);
 	program_timer(c);
 	raw_spin_rq_unlock(rq);
 	if (mt_ds_settle(rq))
@@ -656,7 +673,7 @@ void mt_ds_offline(struct rq *rq)
 	list_for_each_entry(server, &c->servers, node) {
 		touch(c, server, ktime_get());
 		if (!server->open)
-			open_server(rq, c, server, ktime_get());
+			open_server(rq, c, server);
 		server->left = S64_MAX / 2;	/* until it is back, and refilled */
 	}
 	want_settle(c);
@@ -695,7 +712,7 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 	server->budget = budget;
 	c->limited = NULL;
 	if (server->left > 0 && !server->open)
-		open_server(rq, c, server, ktime_get());
+		open_server(rq, c, server);
 	else if (server->left <= 0 && server->open && (!budget || cpu_active(c->cpu)))
 		close_server(rq, c, server);
 	if (budget)
