@@ -90,6 +90,9 @@ pub enum CliError {
     /// A kernel lacks a function that is to be measured.
     #[error("the kernel has no function `{0}`, by which its paths are told apart")]
     NoFunction(&'static str),
+    /// What is to be measured did not happen.
+    #[error("none of the kernel's recorded paths has {0}")]
+    NoPath(&'static str),
     /// A program of the description cannot run in the lab.
     #[error("{owner}: the program `{program}` cannot run in the lab: {reason}")]
     Program {

@@ -13,7 +13,8 @@ pub const CALL: &str = "entry_SYSCALL_64";
 /// The class's answer when the scheduler core asks what to run.
 pub const PICK: &str = "pick_task_macrotick_ds";
 const HANDLER: &str = "mt_ds_timer_fn";
-const OPEN: &str = "open_server";
+/// A group that had nothing left, and has threads that are ready, is among those with a budget again.
+const LINK: &str = "link_server";
 const SCHEDULE: &str = "__schedule";
 const SWITCH: &str = "__switch_to_asm";
 const CLASSES: [&str; 7] = ["stop", "macrotick", OWN, "dl", "rt", "fair", "idle"];
@@ -41,7 +42,7 @@ pub struct Refill {
 pub struct Reader<'a> {
     symbols: &'a Symbols,
     handler: u64,
-    open: u64,
+    link: u64,
     schedule: u64,
     switch: u64,
     pick: u64,
@@ -56,7 +57,7 @@ impl<'a> Reader<'a> {
         Ok(Reader {
             symbols,
             handler: address(HANDLER)?,
-            open: address(OPEN)?,
+            link: address(LINK)?,
             schedule: address(SCHEDULE)?,
             switch: address(SWITCH)?,
             pick: address(PICK)?,
@@ -89,7 +90,7 @@ impl<'a> Reader<'a> {
         let begins = (0..path.len()).filter(|&i| path[i] == self.handler);
         let refill = |begin: usize| {
             let handler = &path[begin..return_from(self.symbols, path, begin)?];
-            let groups = handler.iter().filter(|&&at| at == self.open).count();
+            let groups = handler.iter().filter(|&&at| at == self.link).count();
             (groups > 0).then_some(Refill { length: handler.len() as i64, groups })
         };
         begins.filter_map(refill).collect()
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     const MAP: &str = "100 T asm_sysvec_apic_timer_interrupt\n200 t __run_hrtimer\n300 t mt_ds_timer_fn\n\
-        400 t open_server\n500 t __schedule\n600 t pick_task_macrotick_ds\n700 t put_prev_task_macrotick_ds\n\
+        400 t link_server\n500 t __schedule\n600 t pick_task_macrotick_ds\n700 t put_prev_task_macrotick_ds\n\
         800 t set_next_task_fair\n900 T __switch_to_asm\na00 T schedule\n";
 
     fn with<T>(read: impl Fn(&Reader) -> T) -> T {
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refill_is_the_whole_handler_that_opens_servers() {
+    fn a_refill_is_the_whole_handler_that_links_servers() {
         let path = [0x100, 0x200, 0x300, 0x301, 0x400, 0x401, 0x302, 0x400, 0x303, 0x201, 0x300, 0x301, 0x202];
         let refills = with(|reader| reader.refills(&path));
         assert_eq!(refills, [Refill { length: 7, groups: 2 }]);

@@ -58,7 +58,10 @@ impl Picks {
             let picks = paths.iter().flat_map(|path| reader.picks(path)).collect();
             rows.push(Row::new(population.title, picks, paths.iter().flat_map(|path| reader.refills(path)).collect()));
         }
-        Ok(Picks { rows })
+        match rows.iter().all(|row| row.full.is_empty()) {
+            true => Err(CliError::NoPath("a refill of six groups")),
+            false => Ok(Picks { rows }),
+        }
     }
 
     fn all(&self, of: impl Fn(&Row) -> &[i64]) -> Vec<i64> {
