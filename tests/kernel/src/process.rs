@@ -252,6 +252,11 @@ pub fn priority(pid: i32) -> Option<i64> {
     stat_field(pid, 18)
 }
 
+/// What a process does, by proc(5): `R`, `S`, `D`, `Z` and others.
+pub fn state(pid: i32) -> Option<char> {
+    stat_field(pid, 3)
+}
+
 /// Where a process runs, or ran last.
 pub fn cpu(pid: i32) -> Option<u32> {
     stat_field(pid, 39)

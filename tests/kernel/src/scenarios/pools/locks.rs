@@ -112,7 +112,8 @@ pub fn changes_while_it_waits() -> Check {
     });
     ensure!(sys::eventually(SOON, || board.get(1) == 1), "nobody has the lock");
     let waiter = inside(&stage.group, || i32::from(lock_of(board, 0).lock().is_err()))?;
-    ensure!(sys::eventually(SOON, || lock_of(board, 0).is_contended()), "nobody waits for the lock");
+    let waits = || lock_of(board, 0).is_contended() && process::state(waiter.pid) == Some('S');
+    ensure!(sys::eventually(SOON, waits), "nobody waits for the lock");
     let epoch = stage.start()?;
     for (attr, priority) in [(SchedAttr::fifo(30), -31), (SchedAttr::other(), 20), (SchedAttr::fifo(40), -41)] {
         sys::set_sched(waiter.pid, attr).explain("policy")?;
