@@ -95,6 +95,13 @@ static inline bool macrotick_decides(struct task_struct *p, struct task_struct *
 		 (donor && (READ_ONCE(donor->macrotick.ds.group) || READ_ONCE(donor->macrotick.pooled))));
 }
 
+/*
+ * Whether a thread is dequeued, or enqueued again, for a change that is none of
+ * its class, priority, group and CPU: of its affinity, within spinlocks under
+ * PREEMPT_RT. It has to be where it was. A macro: the flags come later.
+ */
+#define mt_keeps_its_place(flags)	(((flags) & (DEQUEUE_SAVE | DEQUEUE_MOVE)) == DEQUEUE_SAVE)
+
 /* Whether what serves the thread, as was decided, is not what has served it. */
 static inline bool macrotick_moves(struct task_struct *p)
 {
@@ -117,8 +124,12 @@ static inline int macrotick_normal_prio(struct task_struct *p, int prio)
 
 static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio)
 {
-	if (macrotick_policy(p->policy))
-		return __macrotick_setprio(p, donor, prio);
+	if (macrotick_policy(p->policy)) {
+		prio = __macrotick_setprio(p, donor, prio);
+		if (prio == MACROTICK_PRIO + 1)
+			macrotick_owner_changed(p);
+		return prio;
+	}
 	if (static_branch_unlikely(&macrotick_ds_used))
 		prio = macrotick_ds_setprio(p, donor, prio);
 	if (static_branch_unlikely(&macrotick_installed) && min(p->prio, prio) <= MACROTICK_PRIO + 1)

@@ -23,6 +23,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("inherit_many_windows", many_windows),
     Scenario::new("inherit_between_members", between_members),
     Scenario::new("inherit_offered_outside", offered_outside),
+    Scenario::new("inherit_handed_on", handed_on),
     Scenario::new("inherit_offered_at_start", offered_at_start),
     Scenario::new("inherit_spinner", spinner).on(2),
     Scenario::new("inherit_chain", chain),
@@ -277,6 +278,45 @@ pub(super) fn between_members_of(table: &Table) -> Check {
     ensure_eq!(sys::shown_priority(child.pid)?, -100, "the holder's priority afterwards");
     ensure_eq!(sys::shown_priority(asking.pid)?, -100, "the waiter's priority afterwards");
     Ok(())
+}
+
+/// A member is handed a lock that somebody goes on waiting for, and its window ends: it gives the lock on long before the
+/// next one.
+fn handed_on() -> Check {
+    const CYCLE: u64 = 5000;
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
+    let lock = PiLock(board.futex(LOCK));
+    Table::single(CYCLE * u, 0, 0, 8 * u).install(&device)?;
+    let first = process::fork(|| {
+        let _ = lock.lock();
+        board.set(HELD, 1);
+        while board.get(FREED) == 0 {
+            sys::sleep(u);
+        }
+        sys::sleep_until(board.get(FREED));
+        i32::from(lock.unlock().is_err())
+    });
+    ensure!(sys::eventually(SECOND, || board.get(HELD) == 1), "the lock is not held");
+    member("t", |device| {
+        if device.wait().is_err() || lock.lock().is_err() {
+            return 1;
+        }
+        sys::spin(12 * u);
+        let _ = lock.unlock();
+        while device.wait().is_ok() {}
+        2
+    })?;
+    sys::sleep(20 * u);
+    let epoch = device.start(sys::now_ns() + 100 * u).explain("start")?;
+    let second = waiter(board, SchedAttr::fifo(30), epoch + 100 * u);
+    let freed = epoch + CYCLE * u + u;
+    board.set(FREED, freed);
+    sys::sleep_until(freed - 10 * u);
+    ensure!(lock.is_contended() && board.get(ASKED) != 0, "nobody waits");
+    second.succeed(2 * SECOND)?;
+    let took = board.get(GOT).wrapping_sub(freed);
+    ensure!((11 * u..25 * u).contains(&took), "the second waiter has the lock after {took} ns");
+    first.succeed(SECOND)
 }
 
 fn offered_outside() -> Check {

@@ -147,12 +147,17 @@ void macrotick_owner_changed(struct task_struct *p)
 	resched_curr(task_rq(p));
 }
 
+static bool is_under_ds(struct task_struct *p)
+{
+	return p->sched_class == &macrotick_ds_sched_class;
+}
+
 /* Such an owner wakes up, or whoever has as good a priority: those are not to be kept from being pushed elsewhere. */
 void macrotick_owner_woken(struct task_struct *p)
 {
 	struct rq *rq = task_rq(p);
 
-	if (rt_task(p) && dl_task(rq->curr) && mt_is_owner(p))
+	if (rt_task(p) && (dl_task(rq->curr) || is_under_ds(rq->curr)) && mt_is_owner(p))
 		resched_curr(rq);
 }
 

@@ -254,6 +254,8 @@ static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 	struct mt_cpu *c = mt_cpu_of(rq);
 	struct macrotick_task *m = &p->macrotick;
 
+	if (unlikely(mt_keeps_its_place(flags)))
+		return;
 	if (likely(!c->fetching))
 		mt_advance(rq, ktime_get());
 	if (unlikely(__fatal_signal_pending(p)))
@@ -276,6 +278,8 @@ static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int fla
 {
 	struct macrotick_task *m = &p->macrotick;
 
+	if (unlikely(mt_keeps_its_place(flags)))
+		return true;
 	if (unlikely(uses_credit(p)) && p == rq->curr)
 		account_curr(rq);
 	m->queued = false;
@@ -458,7 +462,7 @@ static struct task_struct *pick_task_macrotick(struct rq *rq)
 static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct task_struct *next)
 {
 	account_curr(rq);
-	if (unlikely(p->pi_blocked_on || p->macrotick.contending))
+	if (unlikely(p->pi_blocked_on || mt_lends(p) || p->macrotick.contending))
 		mt_note_contender(p);
 	if (unlikely(p->macrotick.astray))
 		mt_want_delivery(rq);
@@ -496,6 +500,8 @@ static void switched_from_macrotick(struct rq *rq, struct task_struct *p)
 
 static void switched_to_macrotick(struct rq *rq, struct task_struct *p)
 {
+	/* A deadline task may have lent it its parameters. In this class it has none. */
+	p->dl.pi_se = &p->dl;
 	if (task_on_rq_queued(p))
 		resched_curr(rq);
 }

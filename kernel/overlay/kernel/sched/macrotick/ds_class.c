@@ -13,13 +13,16 @@ static struct mt_server *server_of(struct rq *rq, struct task_struct *p)
 
 static void enqueue_task_macrotick_ds(struct rq *rq, struct task_struct *p, int flags)
 {
+	if (unlikely(mt_keeps_its_place(flags)))
+		return;
 	mt_ds_link(rq, server_of(rq, p), p, flags & ENQUEUE_HEAD);
 }
 
 static bool dequeue_task_macrotick_ds(struct rq *rq, struct task_struct *p, int flags)
 {
 	mt_ds_account(rq);
-	mt_ds_unlink(rq, p);
+	if (likely(!mt_keeps_its_place(flags)))
+		mt_ds_unlink(rq, p);
 	return true;
 }
 

@@ -193,12 +193,18 @@ const struct sched_class *mt_ds_next_class(struct task_struct *p, const struct s
 	struct macrotick_ds *ds = &p->macrotick.ds;
 	struct mt_group *before = ds->group;
 
+	/* It forgets its group without a lock, or has done so; where its class says so. */
+	if (unlikely(READ_ONCE(p->__state) == TASK_DEAD))
+		return p->sched_class;
 	if (ds->wanted != before) {
 		if (ds->wanted && !refcount_inc_not_zero(&ds->wanted->ref))
 			ds->wanted = NULL;
 		WRITE_ONCE(ds->group, ds->wanted);
 		if (before)
 			mt_group_put(before);
+		/* Within the class nobody else compares another group with what runs. */
+		if (before && ds->group)
+			resched_curr(task_rq(p));
 	}
 	return ds->group ? &macrotick_ds_sched_class : class;
 }

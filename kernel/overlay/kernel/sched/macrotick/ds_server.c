@@ -128,6 +128,15 @@ static void forget_contender(struct task_struct *p)
 	list_del(&p->macrotick.ds.contends);
 }
 
+/*
+ * Who takes a lock that others go on waiting for owns it without a change of
+ * its priority, and was not decided. Without p->pi_lock it is a hint.
+ */
+static bool owns_unnoticed(struct task_struct *p)
+{
+	return unlikely(task_has_pi_waiters(p)) && !p->macrotick.ds.is_watched;
+}
+
 /* Ready threads that are blocked on a lock: whether one is changes while it runs. */
 static void note_contender(struct task_struct *p)
 {
@@ -591,8 +600,8 @@ void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, 
 {
 	p->macrotick.ds.server = server;
 	mt_ds_wait(rq, p);
-	if (unlikely(p->macrotick.ds.is_watched || !server->budget))
-		mt_ds_watch_here(mt_ds_cpu_of(rq), p, !server->budget || p->macrotick.ds.relieved);
+	if (unlikely(p->macrotick.ds.is_watched || !server->budget || owns_unnoticed(p)))
+		mt_ds_watch_here(mt_ds_cpu_of(rq), p, !server->budget || p->macrotick.ds.relieved || owns_unnoticed(p));
 	if (likely(server->open || !p->pi_blocked_on)) {
 		add_ready(rq, p, head);
 		return;
@@ -660,6 +669,10 @@ void mt_ds_end(struct rq *rq, struct task_struct *p)
 
 	mt_ds_account(rq);
 	c->charged = NULL;
+	if (unlikely(owns_unnoticed(p))) {
+		mt_ds_watch_here(c, p, true);
+		want_settle(c);
+	}
 	if (unlikely(p->pi_blocked_on || p->macrotick.ds.contending))
 		note_contender(p);
 }
@@ -670,6 +683,9 @@ void mt_ds_offline(struct rq *rq)
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
 	struct mt_server *server;
 
+	/* It only gets another root domain. */
+	if (cpu_active(c->cpu))
+		return;
 	list_for_each_entry(server, &c->servers, node) {
 		touch(c, server, ktime_get());
 		if (!server->open)

@@ -33,12 +33,13 @@ static void forget_contender(struct task_struct *p)
 }
 
 /*
- * Ready threads that are blocked on a lock: to be found at a window's end
- * without a look at all of them. Whether one is changes while it runs.
+ * Ready threads that are blocked on a lock, or were handed one that others go
+ * on waiting for: to be found at a window's end without a look at all of them.
+ * Whether one is changes while it runs.
  */
 void mt_note_contender(struct task_struct *p)
 {
-	bool contends = p->pi_blocked_on;
+	bool contends = p->pi_blocked_on || mt_lends(p);
 
 	if (p->macrotick.contending == contends)
 		return;
@@ -234,6 +235,8 @@ static void release_owners(struct rq *rq, struct macrotick_served *entity)
 			return;
 		if (p->pi_blocked_on && mt_may_be_urgent(p))
 			mt_add_urgent(rq, p);
+		else if (mt_lends(p))
+			want_entity_settled(mt_cpu_of(rq), entity);
 	}
 }
 

@@ -212,7 +212,8 @@ pub(super) fn handed_on() -> Check {
     let board = Board::new(WORKERS + 1);
     for i in 0..WORKERS {
         let work = if i < WORKERS / 2 { processes } else { memory };
-        run_in(&group, 99, || repeat(work, board, i, 0))?;
+        // Or the first one of these equals would keep the others waiting.
+        run_in(&group, 99, || repeat(work, board, i, u / 10))?;
     }
     let start = later();
     let victim = run_in(&other, 1, || {
@@ -335,5 +336,43 @@ pub(super) fn leaves_for_fifo() -> Check {
     hog.succeed(SECOND)?;
     leaver.succeed(SECOND)?;
     ensure!(board.get(1) <= board.get(0), "who is less important goes on for {} ns", board.get(1) - board.get(0));
+    Ok(())
+}
+
+/// Who was handed a lock that others go on waiting for goes on with their priority when its group has nothing left.
+pub(super) fn handed_on_owner() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 2, 1)?;
+    let board = Board::new(8);
+    let first = process::fork(|| {
+        let Some(lock) = taken(board) else { return 1 };
+        while board.get(READY) == 0 {
+            sys::sleep(u);
+        }
+        sys::sleep_until(board.get(READY));
+        i32::from(lock.unlock().is_err())
+    });
+    ensure_held(board, first)?;
+    let second = run_in(&group, 50, || {
+        let lock = PiLock(board.futex(LOCK));
+        if lock.lock().is_err() {
+            return 1;
+        }
+        sys::spin(10 * u);
+        i32::from(lock.unlock().is_err())
+    })?;
+    let third = process::fork(|| {
+        if sys::set_sched(0, SchedAttr::fifo(30)).is_err() {
+            return 1;
+        }
+        waits(board)
+    });
+    sys::sleep(4 * PERIOD * u);
+    let start = next_refill() + 2 * PERIOD * u;
+    board.set(READY, start);
+    [first, second, third].iter().try_for_each(|child| child.succeed(SECOND))?;
+    let took = board.get(GOT).wrapping_sub(start);
+    // By itself the second one would need five periods.
+    ensure!((10 * u..16 * u).contains(&took), "the third one has the lock after {took} ns");
     Ok(())
 }
