@@ -1,5 +1,6 @@
 //! Budgets on several CPUs.
 
+use super::locks::{holds, waits, GOT};
 use super::{budget_of, ds, first_group, run_in, set_period, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
@@ -87,4 +88,55 @@ pub(super) fn off_line() -> Check {
     }
     // The most important one first: the others have nothing to die with before.
     children.iter().rev().try_for_each(|child| child.kill(5 * SECOND))
+}
+
+/// Other CPUs that come and go give this one another root domain, and its groups no more than their budgets.
+pub(super) fn beside_hotplug() -> Check {
+    let (period, budget) = (2000 * unit_ns(), 100 * unit_ns());
+    set_period(period)?;
+    let group = Group::new("a")?;
+    group.set("cpu.ds.budget", &format!("0={}", budget / 1000))?;
+    let hog = run_in(&group, 1, || {
+        let _ = sys::set_affinity(0, &[0]);
+        sys::hog()
+    })?;
+    sys::sleep(period);
+    let (used, refills) = (stat(&group, "usage_usec")?, stat(&group, "refills")?);
+    for _ in 0..5 {
+        sys::set_online(1, false).explain("off line")?;
+        sys::set_online(1, true).explain("on line")?;
+        sys::sleep(period);
+    }
+    let (used, refills) = (stat(&group, "usage_usec")? - used, stat(&group, "refills")? - refills);
+    let most = (refills + 1) * budget / 1000;
+    ensure!(used <= most + most / 20, "{used} us in {refills} periods, with {} us in each", budget / 1000);
+    hog.kill(SECOND)
+}
+
+/// An owner without budget, on another CPU that has nothing to do, is served by its waiter's group at once, though neither
+/// its class nor its priority is another one.
+pub(super) fn lends_to_another() -> Check {
+    let u = unit_ns();
+    let period = 2000 * u;
+    set_period(period)?;
+    let (poor, rich) = (Group::new("poor")?, Group::new("rich")?);
+    poor.set("cpu.ds.budget", &format!("0={}", 20 * u / 1000))?;
+    rich.set("cpu.ds.budget", &format!("{}", 500 * u / 1000))?;
+    let board = Board::new(8);
+    let start = (sys::now_ns() / period + 3) * period;
+    let owner = run_in(&poor, 50, || {
+        let _ = sys::set_affinity(0, &[0]);
+        sys::sleep_until(start);
+        holds(board, 40 * u)
+    })?;
+    let waiter = run_in(&rich, 50, || {
+        let _ = sys::set_affinity(0, &[1]);
+        sys::sleep_until(start + 200 * u);
+        waits(board)
+    })?;
+    sys::sleep_until(start + 1000 * u);
+    let got = board.get(GOT);
+    ensure!(got != 0 && got < start + 300 * u, "the lock came after {} ns", got.wrapping_sub(start));
+    owner.succeed(SECOND)?;
+    waiter.succeed(SECOND)
 }
