@@ -198,15 +198,6 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct 
 }
 
 /*
- * Whether somebody waits for a lock that the thread owns. Without p->pi_lock
- * it is a hint, which mt_settle() follows up.
- */
-bool mt_lends(struct task_struct *p)
-{
-	return task_has_pi_waiters(p);
-}
-
-/*
  * A thread that is itself blocked on a lock is left alone: its priority is
  * part of that lock's order, and it does not run anyway. It is looked at
  * again when it is enqueued. That of a pool's thread is the same wherever it

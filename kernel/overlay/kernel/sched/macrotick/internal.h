@@ -413,8 +413,16 @@ int mt_set_policy(struct task_struct *p);
 int mt_wait(struct macrotick_wait *arg);
 
 /* boost.c */
-bool mt_lends(struct task_struct *p);
 void mt_settle(struct rq *rq);
+
+/*
+ * Whether somebody waits for a lock that the thread owns. Without p->pi_lock
+ * it is a hint, which mt_settle() follows up.
+ */
+static inline bool mt_lends(struct task_struct *p)
+{
+	return task_has_pi_waiters(p);
+}
 
 /* What the class wants a CPU to run, or NULL. Under its run queue's lock. */
 static inline struct task_struct *mt_first(const struct mt_cpu *c)
