@@ -5,6 +5,7 @@ use super::{first_group, group, run_in, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::ensure;
+use crate::group::Group;
 use crate::process::{self, Child};
 use crate::scenarios::storm::{memory, processes, repeat};
 use crate::scenarios::{is_slow, unit_ns};
@@ -46,6 +47,14 @@ pub(super) fn waits(board: Board) -> i32 {
     }
     board.set(GOT, sys::now_ns());
     i32::from(lock.unlock().is_err())
+}
+
+/// Somebody of a group waits for the lock.
+fn awaited_by(group: &Group, board: Board) -> Check<Child> {
+    let waiter = run_in(group, 50, || waits(board))?;
+    let is_awaited = || PiLock(board.futex(LOCK)).is_contended();
+    ensure!(sys::eventually(10 * SECOND, is_awaited), "nobody waits: {}", waiter.describe());
+    Ok(waiter)
 }
 
 /// Within a group the owner of a lock has its waiter's priority.
@@ -255,9 +264,7 @@ pub(super) fn owner_leaves_deadline() -> Check {
             i32::from(lock.unlock().is_err())
         });
         ensure_held(board, owner)?;
-        let waiter = run_in(&group, 50, || waits(board))?;
-        let is_awaited = || PiLock(board.futex(LOCK)).is_contended();
-        ensure!(sys::eventually(10 * SECOND, is_awaited), "nobody waits: {}", waiter.describe());
+        let waiter = awaited_by(&group, board)?;
         // Somewhere in a period, mostly without budget.
         sys::sleep_until(next_refill() + (3 + 4 * round) * u);
         sys::set_sched(owner.pid, SchedAttr::fifo(1)).explain("SCHED_FIFO for the owner")?;
@@ -288,9 +295,7 @@ pub(super) fn owner_leaves_fifo() -> Check {
         i32::from(lock.unlock().is_err())
     });
     ensure_held(board, owner)?;
-    let waiter = run_in(&group, 50, || waits(board))?;
-    let is_awaited = || PiLock(board.futex(LOCK)).is_contended();
-    ensure!(sys::eventually(10 * SECOND, is_awaited), "nobody waits: {}", waiter.describe());
+    let waiter = awaited_by(&group, board)?;
     board.set(READY, 1);
     // It has used up what it is lent.
     sys::sleep_until(next_refill() + (PERIOD + PERIOD / 2) * u);
@@ -353,14 +358,7 @@ pub(super) fn handed_on_owner() -> Check {
         i32::from(lock.unlock().is_err())
     });
     ensure_held(board, first)?;
-    let second = run_in(&group, 50, || {
-        let lock = PiLock(board.futex(LOCK));
-        if lock.lock().is_err() {
-            return 1;
-        }
-        sys::spin(10 * u);
-        i32::from(lock.unlock().is_err())
-    })?;
+    let second = run_in(&group, 50, || holds(board, 10 * u))?;
     let third = process::fork(|| {
         if sys::set_sched(0, SchedAttr::fifo(30)).is_err() {
             return 1;
