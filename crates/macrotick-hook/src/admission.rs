@@ -62,7 +62,7 @@ fn container(id: &str, declared: &Declared) -> Container {
 
 fn given(container: &Container, declared: &Declared, admission: &Admission) -> (Budget, Group) {
     let (length, priority, fifo) = (admission.budget, admission.priority, declared.fifo);
-    let budget = Budget { length, cpus: Some(admission.cpu.to_string()), priority, fifo };
+    let budget = Budget { length, cpus: Some(admission.cpu.to_string()), bind: declared.bind, priority, fifo };
     (budget, admission.group_of(container, fifo))
 }
 

@@ -39,18 +39,25 @@ impl ControlGroup {
         ControlGroup { root: root.to_owned(), path: root.join(path) }
     }
 
-    /// Enables the cpu controller on the whole way down. Runtimes and systemd mostly have done so.
-    pub fn enable_cpu(&self, undo: &mut Undo) -> Result<(), HookError> {
+    /// The CPUs that its processes may run on, as a list; `None` where this kernel does not say so.
+    pub fn cpus(&self) -> Option<String> {
+        let groups = self.path.ancestors().take_while(|path| path.starts_with(&self.root));
+        let list = groups.filter_map(|group| fs::read_to_string(group.join("cpuset.cpus.effective")).ok()).next();
+        list.map(|list| list.trim().to_owned())
+    }
+
+    /// Enables a controller on the whole way down. Runtimes and systemd mostly have done so with that of cpu.
+    pub fn enable(&self, controller: &'static str, undo: &mut Undo) -> Result<(), HookError> {
         let ancestors: Vec<&Path> =
             self.path.ancestors().skip(1).take_while(|path| path.starts_with(&self.root)).collect();
         for file in ancestors.into_iter().rev().map(|group| group.join(CONTROL)) {
             let enabled = fs::read_to_string(&file).map_err(HookError::file("read", &file))?;
-            if enabled.split_whitespace().any(|controller| controller == "cpu") {
+            if enabled.split_whitespace().any(|one| one == controller) {
                 continue;
             }
-            fs::write(&file, "+cpu").map_err(HookError::file("write +cpu to", &file))?;
+            fs::write(&file, format!("+{controller}")).map_err(HookError::file("enable a controller in", &file))?;
             // Whoever has made a group meanwhile that uses it keeps it.
-            undo.later(move || drop(fs::write(file, "-cpu")));
+            undo.later(move || drop(fs::write(file, format!("-{controller}"))));
         }
         Ok(())
     }
@@ -113,11 +120,22 @@ mod tests {
     fn the_controller_is_enabled_where_it_is_not() {
         let (root, group) = tree("enable", ["cpuset cpu io\n", "cpuset\n"]);
         let mut undo = Undo::default();
-        group.enable_cpu(&mut undo).unwrap();
+        group.enable("cpu", &mut undo).unwrap();
         let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
         assert_eq!((read(CONTROL).as_str(), read("a/cgroup.subtree_control").as_str()), ("cpuset cpu io\n", "+cpu"));
         drop(undo);
         assert_eq!(read("a/cgroup.subtree_control"), "-cpu");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn the_cpus_are_those_of_the_nearest_group_that_says_so() {
+        let (root, group) = tree("cpus", ["", ""]);
+        assert_eq!(group.cpus(), None);
+        fs::write(root.join("cpuset.cpus.effective"), "0-3\n").unwrap();
+        assert_eq!(group.cpus().as_deref(), Some("0-3"));
+        fs::write(root.join("a/cpuset.cpus.effective"), "1\n").unwrap();
+        assert_eq!(group.cpus().as_deref(), Some("1"));
         fs::remove_dir_all(root).unwrap();
     }
 

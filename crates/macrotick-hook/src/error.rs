@@ -147,9 +147,9 @@ pub enum AnnotationFault {
     /// No list of CPUs.
     #[error("it must be a list of CPUs such as `0` or `0,2-3`")]
     Cpus,
-    /// A list of CPUs that there are not.
-    #[error("this machine does not have these CPUs")]
-    NoCpu,
+    /// CPUs that there are not, or that the engine does not give it.
+    #[error("the container may run on CPU {0}, and no other")]
+    OtherCpus(String),
     /// No amount of memory.
     #[error("it must be a number of bytes, or `unlimited`")]
     Bytes,
@@ -162,6 +162,9 @@ pub enum AnnotationFault {
     /// It says something about tasks that are not there.
     #[error("it needs macrotick.tasks")]
     NeedsTasks,
+    /// It says something about CPUs that are not chosen.
+    #[error("it needs macrotick.cpus")]
+    NeedsCpus,
     /// Not the form without commas.
     #[error("`{0}` is not NAME KEY=VALUE ..., as in `control wcet=200us period=5ms priority=50`")]
     Pairs(String),

@@ -11,6 +11,7 @@
 //! | `tasks` | the tasks that a container declares |
 //! | `admission`, [`host`] | the budget with which they meet their deadlines beside what runs on this host |
 //! | `cgroup` | the container's control group, and its files |
+//! | `binding` | the CPUs that it may run on, and stays on |
 //! | `room` | why a budget does not fit |
 //! | `limits` | resource limits of the container's first process |
 //! | `undo` | what was written is written back when something fails |
@@ -20,6 +21,7 @@
 //! | [`report`] | telling the user why a container is refused |
 
 mod admission;
+mod binding;
 mod cgroup;
 mod config;
 mod error;
@@ -41,6 +43,7 @@ use macrotick_model::Duration;
 pub use error::{AnnotationFault, HookError};
 
 use admission::Turn;
+use binding::Allowed;
 use cgroup::ControlGroup;
 use limits::Limits;
 use request::{Budget, Request, Supply};
@@ -58,21 +61,24 @@ pub fn admit(state: impl Read) -> Result<(), HookError> {
 /// Checks the request against the host, then commits it.
 fn serve(state: &State, request: &Request) -> Result<(), HookError> {
     let (pid, limits) = (state.pid()?, request.limits);
+    let group = ControlGroup::of(pid)?;
     match &request.supply {
         Supply::Pool(name) => {
             check_pool(name)?;
-            commit(pid, limits, |group, undo| group.write("cpu.tt.entity", name, undo))
+            commit(&group, pid, limits, |undo| group.write("cpu.tt.entity", name, undo))
         }
         Supply::Budget(budget) => {
             check_period(budget.length)?;
-            commit(pid, limits, |group, undo| give(group, budget, undo))
+            let budget = Allowed::of(&group)?.budget(budget)?;
+            commit(&group, pid, limits, |undo| give(&group, &budget, undo))
         }
         Supply::Tasks(declared) => {
             declared.budget.map_or(Ok(()), check_period)?;
+            let declared = Allowed::of(&group)?.declared(declared)?;
             let _turn = Turn::take()?;
-            let (budget, declaration) = admission::admit(&state.id, declared)?;
-            commit(pid, limits, |group, undo| {
-                give(group, &budget, undo)?;
+            let (budget, declaration) = admission::admit(&state.id, &declared)?;
+            commit(&group, pid, limits, |undo| {
+                give(&group, &budget, undo)?;
                 group.declare(&declaration)
             })
         }
@@ -81,24 +87,26 @@ fn serve(state: &State, request: &Request) -> Result<(), HookError> {
 
 /// What `serve` writes is the last that is done.
 fn commit(
+    group: &ControlGroup,
     pid: i32,
     limits: Limits,
-    serve: impl FnOnce(&ControlGroup, &mut Undo) -> Result<(), HookError>,
+    serve: impl FnOnce(&mut Undo) -> Result<(), HookError>,
 ) -> Result<(), HookError> {
-    let group = ControlGroup::of(pid)?;
     let mut undo = Undo::default();
-    group.enable_cpu(&mut undo)?;
+    group.enable("cpu", &mut undo)?;
     limits::raise(pid, limits, &mut undo)?;
-    serve(&group, &mut undo)?;
+    serve(&mut undo)?;
     undo.forget();
     Ok(())
 }
 
-/// Whether a budget fits is the kernel's to say, so that it comes last.
+/// Whether a budget fits is the kernel's to say, so that it comes last but for the CPUs: a group in which processes are cannot be
+/// told to have those of the group above again.
 fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
     group.write("cpu.ds.priority", &budget.priority.to_string(), undo)?;
     group.write("cpu.ds.fifo", if budget.fifo { "1" } else { "0" }, undo)?;
-    room::give(group, budget, undo)
+    room::give(group, budget, undo)?;
+    binding::bind(group, budget, undo)
 }
 
 /// A budget is of every server period.

@@ -20,12 +20,13 @@ pub const CPUS: &str = "macrotick.cpus";
 pub const TASKS: &str = "macrotick.tasks";
 const CRITICALITY: &str = "macrotick.criticality";
 const PRIORITY: &str = "macrotick.priority";
+const BIND: &str = "macrotick.bind";
 const FIFO: &str = "macrotick.fifo";
 const RTPRIO: &str = "macrotick.rtprio";
 const MEMLOCK: &str = "macrotick.memlock";
-const KNOWN: [&str; 9] = [BUDGET, TASKS, CPUS, PRIORITY, CRITICALITY, FIFO, POOL, RTPRIO, MEMLOCK];
+const KNOWN: [&str; 10] = [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, POOL, RTPRIO, MEMLOCK];
 /// Those that say something about a budget, which tasks get as well.
-const OF_BUDGETS: [&str; 3] = [CPUS, PRIORITY, FIFO];
+const OF_BUDGETS: [&str; 4] = [CPUS, BIND, PRIORITY, FIFO];
 
 /// What containerd says of the container that only holds a pod's namespaces. It has the pod's annotations as well.
 const SANDBOX: (&str, &str) = ("io.kubernetes.cri.container-type", "sandbox");
@@ -64,6 +65,8 @@ pub struct Budget {
     pub length: Duration,
     /// On which CPUs, in the kernel's notation; `None`: on all.
     pub cpus: Option<String>,
+    /// Whether the container is to stay on these.
+    pub bind: bool,
     /// Of the group.
     pub priority: u32,
     /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
@@ -83,6 +86,8 @@ pub struct Declared {
     pub budget: Option<Duration>,
     /// The CPUs of which it gets one; empty: of all.
     pub cpus: Vec<u32>,
+    /// Whether the container is to stay on the one that it gets.
+    pub bind: bool,
     /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
     pub fifo: bool,
 }
@@ -149,9 +154,14 @@ impl<'a> Annotations<'a> {
     }
 
     fn budget(&self, text: &str) -> Result<Budget, HookError> {
+        let chooses = self.text(CPUS).is_some();
+        if !chooses {
+            self.refuse_any(&[BIND], AnnotationFault::NeedsCpus)?;
+        }
         Ok(Budget {
             length: length(text).map_err(|fault| HookError::annotation(BUDGET, text, fault))?,
             cpus: self.value(CPUS, None, |text| cpus(text).map(Some))?,
+            bind: self.value(BIND, chooses, truth)?,
             priority: self.value(PRIORITY, PRIORITIES.0, priority)?,
             // A thread under SCHED_FIFO would else be bounded by nothing.
             fifo: self.value(FIFO, true, truth)?,
@@ -166,6 +176,7 @@ impl<'a> Annotations<'a> {
             priority: self.value(PRIORITY, None, |text| priority(text).map(Some))?,
             budget: self.value(BUDGET, None, |text| length(text).map(Some))?,
             cpus: self.value(CPUS, Vec::new(), numbers)?,
+            bind: self.value(BIND, true, truth)?,
             fifo: self.value(FIFO, true, truth)?,
         })
     }
@@ -242,7 +253,7 @@ mod tests {
     #[test]
     fn a_budget_alone_is_enough() {
         let limits = Limits { rtprio: 99, memlock: None };
-        let budget = Budget { length: Duration::from_millis(1), cpus: None, priority: 1, fifo: true };
+        let budget = Budget { length: Duration::from_millis(1), cpus: None, bind: false, priority: 1, fifo: true };
         let request = decode(&[("macrotick.budget", "1ms"), ("other.budget", "?")]).unwrap().unwrap();
         assert_eq!(request, Request { supply: Supply::Budget(budget), limits });
     }
@@ -259,8 +270,10 @@ mod tests {
         ];
         let request = decode(&pairs).unwrap().unwrap();
         let cpus = Some("0,2-3".to_owned());
-        let budget = Budget { length: Duration::from_micros(250), cpus, priority: 40, fifo: false };
-        assert_eq!(request.supply, Supply::Budget(budget));
+        let budget = Budget { length: Duration::from_micros(250), cpus, bind: true, priority: 40, fifo: false };
+        assert_eq!(request.supply, Supply::Budget(budget.clone()));
+        let roams = decode(&[&pairs[..], &[(BIND, "false")]].concat()).unwrap().unwrap();
+        assert_eq!(roams.supply, Supply::Budget(Budget { bind: false, ..budget }));
         assert_eq!(request.limits, Limits { rtprio: 50, memlock: Some(1 << 20) });
         assert_eq!(decode(&[(POOL, "web")]).unwrap().unwrap().supply, Supply::Pool("web".into()));
     }
@@ -273,18 +286,19 @@ mod tests {
         };
         let alone = decoded(&[(TASKS, "loop wcet=200us period=5ms")]);
         assert_eq!((alone.tasks.len(), alone.tasks[0].name.as_str()), (1, "loop"));
-        let rest = (alone.criticality, alone.priority, alone.budget, &alone.cpus[..], alone.fifo);
-        assert_eq!(rest, (1, None, None, &[][..], true));
+        let rest = (alone.criticality, alone.priority, alone.budget, &alone.cpus[..], alone.bind, alone.fifo);
+        assert_eq!(rest, (1, None, None, &[][..], true, true));
         let pairs = [
             (TASKS, "loop wcet=200us period=5ms"),
             (BUDGET, "1ms"),
             (CPUS, "0,2-3"),
             (CRITICALITY, "7"),
+            (BIND, "false"),
             (FIFO, "false"),
         ];
         let all = decoded(&pairs);
-        let rest = (all.criticality, all.budget, &all.cpus[..], all.fifo);
-        assert_eq!(rest, (7, Some(Duration::from_millis(1)), &[0, 2, 3][..], false));
+        let rest = (all.criticality, all.budget, &all.cpus[..], all.bind, all.fifo);
+        assert_eq!(rest, (7, Some(Duration::from_millis(1)), &[0, 2, 3][..], false, false));
     }
 
     #[test]
@@ -309,6 +323,7 @@ mod tests {
             (&[(BUDGET, "1ms"), (FIFO, "1")], "annotation macrotick.fifo: 1: it must be `true` or `false`"),
             (&[(BUDGET, "1ms"), (CPUS, "3-2")], "annotation macrotick.cpus: 3-2: it must be a list of CPUs"),
             (&[(BUDGET, "1ms"), (CPUS, "0=1")], "it must be a list of CPUs"),
+            (&[(BUDGET, "1ms"), (BIND, "false")], "annotation macrotick.bind: false: it needs macrotick.cpus"),
             (&[(BUDGET, "1ms"), (CPUS, "")], "it must be a list of CPUs"),
             (&[(BUDGET, "1ms"), (RTPRIO, "-1")], "annotation macrotick.rtprio: -1: it must be a whole number from 0"),
             (&[(BUDGET, "1ms"), (MEMLOCK, "1G")], "annotation macrotick.memlock: 1G: it must be a number of bytes"),

@@ -6,8 +6,8 @@
 use macrotick_model::Duration;
 
 use crate::cgroup::{ControlGroup, ROOT};
-use crate::error::{AnnotationFault, HookError};
-use crate::request::{Budget, CPUS};
+use crate::error::HookError;
+use crate::request::Budget;
 use crate::undo::Undo;
 
 const FILE: &str = "cpu.ds.budget";
@@ -31,10 +31,6 @@ pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<()
         Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
             let period = macrotick_node::server_period()?;
             Err(HookError::NoRoom { budget: budget.length, period, taken: taken(budget.length, period) })
-        }
-        // All else of what was written has been checked.
-        Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
-            Err(HookError::annotation(CPUS, budget.cpus.as_deref().unwrap_or("all"), AnnotationFault::NoCpu))
         }
         other => other,
     }
@@ -77,7 +73,7 @@ mod tests {
 
     #[test]
     fn budgets_are_written_as_the_kernel_reads_them() {
-        let all = Budget { length: Duration::from_millis(1), cpus: None, priority: 1, fifo: true };
+        let all = Budget { length: Duration::from_millis(1), cpus: None, bind: false, priority: 1, fifo: true };
         assert_eq!(text_of(&all), "1000");
         assert_eq!(text_of(&Budget { cpus: Some("0,2-3".into()), ..all }), "0,2-3=1000");
     }

@@ -299,8 +299,7 @@ impl Group {
     /// Has the kernel make a partition of CPUs of it, and makes a place for processes there beside the groups to come, which
     /// have a cpu controller.
     pub fn divide(&self, cpus: &CpuSet) -> Result<(), NodeError> {
-        let list: Vec<String> = cpus.as_slice().iter().map(u32::to_string).collect();
-        self.write("cpuset.cpus", &list.join(","))?;
+        self.write("cpuset.cpus", &crate::sys::cpu_list(cpus.as_slice()))?;
         self.write(PARTITION, "root")?;
         let state = self.read(PARTITION)?.trim().to_owned();
         if state != "root" {

@@ -76,4 +76,4 @@ pub use options::{Output, Progress, RunOptions};
 pub use present::{deployed_parts, present, Present, PresentGroup, PresentTable};
 pub use run::run;
 pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
-pub use sys::{parse_cpu_list, Standing};
+pub use sys::{cpu_list, online_cpus, parse_cpu_list, Standing};

@@ -322,6 +322,11 @@ pub fn parse_cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
+/// These CPUs, as the kernel reads a list.
+pub fn cpu_list(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
 /// The CPUs that are online.
 pub fn online_cpus() -> io::Result<Vec<u32>> {
     std::fs::read_to_string("/sys/devices/system/cpu/online").map(|text| parse_cpu_list(&text))
@@ -335,6 +340,7 @@ mod tests {
     fn cpu_lists() {
         assert_eq!(parse_cpu_list("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(parse_cpu_list("0\n"), [0]);
+        assert_eq!(cpu_list(&[0, 2]), "0,2");
     }
 
     #[test]

@@ -1,0 +1,105 @@
+//! Where a container may run, and that it stays where it has a budget.
+//!
+//! Its threads are otherwise served like SCHED_OTHER on the other CPUs, and stay there for as long as they do not sleep. The set
+//! is that of the control group (`cpuset.cpus`), which no affinity that a thread asks for goes beyond.
+
+use macrotick_node::parse_cpu_list;
+
+use crate::cgroup::ControlGroup;
+use crate::error::{AnnotationFault, HookError};
+use crate::request::{Budget, Declared, CPUS};
+use crate::undo::Undo;
+
+/// The CPUs that a container's engine gives it.
+pub struct Allowed {
+    list: String,
+    /// Whether others are online.
+    few: bool,
+}
+
+impl Allowed {
+    /// Those of its control group; all of them where nobody has bound it.
+    pub fn of(group: &ControlGroup) -> Result<Allowed, HookError> {
+        let online =
+            macrotick_node::online_cpus().map_err(HookError::file("read", "/sys/devices/system/cpu/online"))?;
+        let list = group.cpus().unwrap_or_else(|| macrotick_node::cpu_list(&online));
+        let few = parse_cpu_list(&list).len() < online.len();
+        Ok(Allowed { list, few })
+    }
+
+    /// A budget on other CPUs would be had by nobody.
+    pub fn budget(&self, budget: &Budget) -> Result<Budget, HookError> {
+        match &budget.cpus {
+            Some(cpus) => self.check(&parse_cpu_list(cpus), cpus).map(|()| budget.clone()),
+            None => Ok(Budget { cpus: self.few.then(|| self.list.clone()), ..budget.clone() }),
+        }
+    }
+
+    /// The same for the CPUs of which one is chosen.
+    pub fn declared(&self, declared: &Declared) -> Result<Declared, HookError> {
+        self.check(&declared.cpus, &macrotick_node::cpu_list(&declared.cpus))?;
+        let of_all = declared.cpus.is_empty() && self.few;
+        let cpus = if of_all { parse_cpu_list(&self.list) } else { declared.cpus.clone() };
+        Ok(Declared { cpus, ..declared.clone() })
+    }
+
+    fn check(&self, cpus: &[u32], text: &str) -> Result<(), HookError> {
+        let allowed = parse_cpu_list(&self.list);
+        match cpus.iter().all(|cpu| allowed.contains(cpu)) {
+            true => Ok(()),
+            false => Err(HookError::annotation(CPUS, text, AnnotationFault::OtherCpus(self.list.clone()))),
+        }
+    }
+}
+
+/// A container stays on the CPUs that its budget is on, if it is to.
+pub fn bind(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
+    let Some(cpus) = budget.cpus.as_deref().filter(|_| budget.bind) else { return Ok(()) };
+    group.enable("cpuset", undo)?;
+    group.write("cpuset.cpus", cpus, undo)
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::Duration;
+
+    use super::*;
+
+    fn allowed(list: &str, few: bool) -> Allowed {
+        Allowed { list: list.into(), few }
+    }
+
+    fn budget(cpus: Option<&str>) -> Budget {
+        let (length, cpus) = (Duration::from_millis(1), cpus.map(str::to_owned));
+        Budget { length, bind: cpus.is_some(), cpus, priority: 1, fifo: true }
+    }
+
+    #[test]
+    fn a_budget_is_where_the_container_may_run() {
+        let cpus = |allowed: Allowed, asked| allowed.budget(&budget(asked)).map(|budget| budget.cpus).ok();
+        assert_eq!(cpus(allowed("0-3", false), None), Some(None));
+        assert_eq!(cpus(allowed("2-3", true), None), Some(Some("2-3".into())));
+        assert_eq!(cpus(allowed("0-3", false), Some("1,3")), Some(Some("1,3".into())));
+        assert_eq!(cpus(allowed("2-3", true), Some("1,3")), None);
+        let said = allowed("2-3", true).budget(&budget(Some("1,3"))).unwrap_err().to_string();
+        assert_eq!(said, "annotation macrotick.cpus: 1,3: the container may run on CPU 2-3, and no other");
+    }
+
+    #[test]
+    fn tasks_are_admitted_where_the_container_may_run() {
+        let declared = |cpus: &[u32]| Declared {
+            tasks: Vec::new(),
+            criticality: 1,
+            priority: None,
+            budget: None,
+            cpus: cpus.to_vec(),
+            bind: true,
+            fifo: true,
+        };
+        let cpus = |allowed: Allowed, asked: &[u32]| allowed.declared(&declared(asked)).map(|one| one.cpus).ok();
+        assert_eq!(cpus(allowed("0-3", false), &[]), Some(vec![]));
+        assert_eq!(cpus(allowed("2-3", true), &[]), Some(vec![2, 3]));
+        assert_eq!(cpus(allowed("2-3", true), &[3]), Some(vec![3]));
+        assert_eq!(cpus(allowed("2-3", true), &[0]), None);
+    }
+}
