@@ -36,6 +36,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_priorities", order::priorities).punctual(),
     Scenario::new("group_priorities_inside", order::priorities_inside).punctual(),
     Scenario::new("group_fifo_inside", order::fifo_inside).punctual(),
+    Scenario::new("group_preempted_inside_a_lock", order::preempted_inside),
     Scenario::new("group_precedence", order::precedence).punctual(),
     Scenario::new("group_after_windows", order::after_windows).punctual(),
     Scenario::new("group_children", membership::children).punctual(),

@@ -144,10 +144,12 @@ pub(super) fn children() -> Check {
         sys::sleep_until(later());
         for _ in 0..10 {
             process::fork(|| {
-                board.add(0, 1);
+                // Who begins before the last one is there would keep it from being made.
+                sys::eventually(u64::MAX / 2, || board.get(0) == 1);
                 sys::hog()
             });
         }
+        board.set(0, 1);
         sys::hog()
     })?;
     stage.start()?;

@@ -6,11 +6,11 @@ use super::spans::{ensure_spans, later, next_refill, Spans};
 use super::{first_group, group, run_in, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
-use crate::ensure;
 use crate::process;
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
+use crate::{ensure, ensure_eq};
 
 /// The more important group goes first, and both have their budgets.
 pub(super) fn priorities() -> Check {
@@ -84,6 +84,36 @@ pub(super) fn fifo_inside() -> Check {
     ensure!(back - yielded >= u, "back after {} ns", back - yielded);
     yielder.succeed(SECOND)?;
     other.succeed(SECOND)
+}
+
+/// Who is preempted inside a lock of the kernel goes on before its equals.
+pub(super) fn preempted_inside() -> Check {
+    let u = unit_ns();
+    let board = Board::new(2);
+    let group = first_group("a", 20, 1)?;
+    let first = run_in(&group, 10, || {
+        // SAFETY: takes no memory. Nobody reads it, so that a write waits for nobody.
+        let file = unsafe { libc::eventfd(0, 0) };
+        loop {
+            // SAFETY: reads the eight bytes of a number.
+            unsafe { libc::write(file, (&1u64 as *const u64).cast(), 8) };
+            board.add(0, 1);
+        }
+    })?;
+    let equal = run_in(&group, 10, || {
+        board.set(1, sys::now_ns());
+        sys::hog()
+    })?;
+    let begun = board.get(0);
+    let preempts = run_in(&group, 11, || {
+        (0..300).for_each(|i| sys::sleep(u / 2 + i * 37));
+        0
+    })?;
+    preempts.succeed(10 * SECOND)?;
+    ensure!(board.get(0) > begun + 1000, "{} writes", board.get(0) - begun);
+    ensure_eq!(board.get(1), 0, "when an equal went ahead of it");
+    first.kill(SECOND)?;
+    equal.kill(SECOND)
 }
 
 /// Before real-time and deadline tasks; they have what it leaves.
