@@ -256,6 +256,12 @@ pub fn set_affinity(tid: i32, cpus: &[u32]) -> Result<(), i32> {
     }
 }
 
+/// The caller runs on one CPU, under SCHED_FIFO.
+pub fn under_fifo_on(cpu: u32, priority: u32) -> Result<(), i32> {
+    set_affinity(0, &[cpu])?;
+    set_sched(0, SchedAttr::fifo(priority))
+}
+
 /// The CPUs of a thread; 0 is the caller.
 pub fn affinity(tid: i32) -> Result<Vec<u32>, i32> {
     // SAFETY: the set is plain bits.

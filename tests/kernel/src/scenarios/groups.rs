@@ -52,7 +52,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_handed_on_owner", locks::handed_on_owner),
     Scenario::new("group_owner_leaves_deadline", locks::owner_leaves_deadline),
     Scenario::new("group_owner_leaves_fifo", locks::owner_leaves_fifo),
-    Scenario::new("group_member_leaves_for_fifo", locks::leaves_for_fifo).punctual(),
+    Scenario::new("group_member_leaves_for_fifo", order::leaves_for_fifo).punctual(),
     Scenario::new("group_with_windows", mixed::has_both).punctual(),
     Scenario::new("group_wakes_between_windows", mixed::wakes_between_windows).punctual(),
     Scenario::new("group_with_windows_by_policy", mixed::changes::by_policy).punctual(),

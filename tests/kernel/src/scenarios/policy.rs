@@ -171,7 +171,7 @@ fn leave_for_fifo() -> Check {
     let epoch = device.start(sys::now_ns() + SECOND).explain("start")?;
     let more = process::fork(|| {
         sys::prefault();
-        if let Err(errno) = sys::set_affinity(0, &[0]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(50))) {
+        if let Err(errno) = sys::under_fifo_on(0, 50) {
             return errno;
         }
         sys::sleep_until(epoch + 3 * u);

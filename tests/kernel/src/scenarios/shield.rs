@@ -85,7 +85,7 @@ fn bound(cpu: u32, priority: u32, body: impl FnOnce() -> i32) -> Child {
         if sys::nr_cpus() == 1 {
             sys::prefault();
         }
-        let placed = sys::set_affinity(0, &[cpu]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(priority)));
+        let placed = sys::under_fifo_on(cpu, priority);
         placed.err().unwrap_or_else(body)
     })
 }

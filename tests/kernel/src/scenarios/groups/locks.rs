@@ -313,37 +313,6 @@ pub(super) fn owner_leaves_fifo() -> Check {
     waiter.succeed(SECOND)
 }
 
-/// Who leaves SCHED_DS for SCHED_FIFO has to wait for who is more important there.
-pub(super) fn leaves_for_fifo() -> Check {
-    let u = unit_ns();
-    let group = first_group("a", 5, 1)?;
-    let board = Board::new(2);
-    let start = later();
-    let leaver = run_in(&group, 1, || {
-        sys::sleep_until(start);
-        if sys::set_affinity(0, &[0]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(10))).is_err() {
-            return 1;
-        }
-        board.set(0, sys::now_ns());
-        sys::spin(10 * u);
-        0
-    })?;
-    let hog = process::fork(|| {
-        sys::prefault();
-        if sys::set_affinity(0, &[0]).and_then(|()| sys::set_sched(0, SchedAttr::fifo(50))).is_err() {
-            return 1;
-        }
-        sys::sleep_until(start - u);
-        sys::spin(3 * u);
-        board.set(1, sys::now_ns());
-        0
-    });
-    hog.succeed(5 * SECOND)?;
-    leaver.succeed(SECOND)?;
-    ensure!(board.get(1) <= board.get(0), "who is less important goes on for {} ns", board.get(1) - board.get(0));
-    Ok(())
-}
-
 /// Who was handed a lock that others go on waiting for goes on with their priority when its group has nothing left.
 pub(super) fn handed_on_owner() -> Check {
     let u = unit_ns();
