@@ -84,7 +84,7 @@ struct mt_ds_cpu {
 	u64			refill;		/* when; U64_MAX: nothing was touched */
 	u64			limit;		/* when the running server is exhausted at the earliest */
 	struct mt_server	*limited;	/* what that was reckoned for */
-	u64			poll;		/* when to look at urgent and parked threads */
+	u64			poll;		/* when to look at urgent, parked and starved threads; U64_MAX: none */
 	u64			poll_ns;
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;

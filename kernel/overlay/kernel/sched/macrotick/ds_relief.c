@@ -97,8 +97,8 @@ static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
  * mt_ds_relieve - relieve who has waited for too long
  * @rq: this CPU's run queue, locked, its clock up to date
  *
- * Called by the irq_work that refills ask for: others of the class run, or
- * nobody would wait. It decides for strays next.
+ * Called after refills: others of the class run, or nobody would wait. The
+ * caller has strays decided for next.
  */
 void mt_ds_relieve(struct rq *rq)
 {

@@ -81,9 +81,7 @@ struct task_struct *mt_ds_first(const struct mt_ds_cpu *c)
 
 static u64 next_event(const struct mt_ds_cpu *c)
 {
-	u64 next = min(c->refill, c->charged && c->charged->open ? c->limit : U64_MAX);
-
-	return list_empty(&c->urgent) && list_empty(&c->parked) ? next : min(next, c->poll);
+	return min3(c->refill, c->poll, c->charged && c->charged->open ? c->limit : U64_MAX);
 }
 
 /* Only earlier: else it expires in vain. On its own CPU. */
@@ -369,7 +367,14 @@ static void look_at_contenders(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 	look_at_list(rq, &c->urgent);
 	look_at_list(rq, &c->parked);
 	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_DS_POLL_MAX_NS);
-	c->poll = now + c->poll_ns;
+	c->poll = list_empty(&c->urgent) && list_empty(&c->parked) ? U64_MAX : now + c->poll_ns;
+}
+
+static void look(struct rq *rq, struct mt_ds_cpu *c, u64 now)
+{
+	look_at_contenders(rq, c, now);
+	mt_ds_relieve(rq);
+	want_settle(c);
 }
 
 static void bring_list_home(struct rq *rq, struct list_head *list)
@@ -507,22 +512,24 @@ static unsigned int refill_one(struct mt_ds_cpu *c, struct mt_server *server, u6
 	return server->open ? 0 : begin_service(c, server, now);
 }
 
-/* What runs goes on in the new period. Whether threads starve is looked at outside of this, whose length counts. */
+/*
+ * What runs goes on in the new period. Whether threads starve is looked at
+ * outside of this, whose length counts: the timer comes once more, at once.
+ */
 static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 {
-	struct mt_server *server, *next;
 	unsigned int nr_ready = 0;
+	struct mt_server *server;
 
 	c->refill = U64_MAX;
-	list_for_each_entry_safe(server, next, &c->touched, refill)
+	list_for_each_entry(server, &c->touched, refill)
 		nr_ready += refill_one(c, server, now);
 	INIT_LIST_HEAD(&c->touched);
 	add_nr_running(rq, nr_ready);
 	bring_home(rq, c);
+	want_settle(c);
 	if (unlikely(mt_ds_look_is_due(rq)))
-		irq_work_queue(&c->work);
-	else
-		want_settle(c);
+		c->poll = min(c->poll, c->armed);
 	if (c->charged)
 		touch(c, c->charged, now);
 }
@@ -545,8 +552,8 @@ static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 	now = ktime_get();
 	if (now >= c->refill)
 		refill(rq, c, now);
-	if (unlikely(!list_empty(&c->urgent) || !list_empty(&c->parked)) && now >= c->poll)
-		look_at_contenders(rq, c, now);
+	else if (unlikely(now >= c->poll))
+		look(rq, c, now);
 	set_limit(c, now);
 	c->catching_up = false;
 	resched(rq, c);
@@ -582,7 +589,6 @@ static void mt_ds_work_fn(struct irq_work *work)
 
 	raw_spin_rq_lock(rq);
 	catch_up(rq, c);
-	mt_ds_relieve(rq);
 	program_timer(c);
 	raw_spin_rq_unlock(rq);
 	if (mt_ds_settle(rq))
@@ -763,6 +769,7 @@ static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)
 	c->cpu = cpu;
 	c->refill = U64_MAX;
 	c->armed = U64_MAX;
+	c->poll = U64_MAX;
 	for (i = 0; i < MT_GROUP_PRIOS; i++)
 		INIT_LIST_HEAD(&c->order[i]);
 	INIT_LIST_HEAD(&c->servers);
