@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::source::{self, Source};
 
 /// Changes whenever this file builds a different kernel from the same inputs.
-const RECIPE: &str = "1";
+const RECIPE: &str = "2";
 /// Lines that a whole build prints, until a build has told the true number.
 const TYPICAL_LINES: u64 = 1400;
 /// Fixed, so that the same inputs give the same image.
@@ -297,7 +297,7 @@ fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn 
     let errors = log.try_clone().context("open", &log_path)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = make(&dir)?;
-    command.arg(format!("-j{jobs}")).arg(compiler()).arg("bzImage").stdin(Stdio::null());
+    command.arg(format!("-j{jobs}")).arg(compiler(layout)).arg("bzImage").stdin(Stdio::null());
     progress.begin(&format!("build the {} kernel {}", flavor.name(), source.release));
     let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().context("start", Path::new("make"))?;
     let mut lines = 0;
@@ -318,10 +318,10 @@ fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn 
 }
 
 /// Through ccache where it is installed.
-fn compiler() -> &'static str {
+fn compiler(layout: &Layout) -> String {
     match command::find("ccache", "ccache") {
-        Ok(_) => "CC=ccache gcc",
-        Err(_) => "CC=gcc",
+        Ok(_) => format!("CC={}", layout.kernel().join("cc").display()),
+        Err(_) => "CC=gcc".into(),
     }
 }
 
