@@ -70,7 +70,7 @@ struct mt_group {
 /* The servers of one CPU. */
 struct mt_ds_cpu {
 	unsigned int		cpu;
-	DECLARE_BITMAP(prios, MT_GROUP_PRIOS);	/* by MT_GROUP_MAX_PRIO - priority */
+	DECLARE_BITMAP(prios, MT_GROUP_PRIOS + 1);	/* by MT_GROUP_MAX_PRIO - priority; the last one is always set */
 	struct list_head	order[MT_GROUP_PRIOS];
 	struct list_head	servers;	/* all with a budget */
 	struct list_head	touched;
@@ -82,8 +82,10 @@ struct mt_ds_cpu {
 	struct mt_server	*charged;	/* whose thread runs */
 	bool			catching_up;	/* the timer is programmed then */
 	u64			refill;		/* when; U64_MAX: nothing was touched */
-	u64			limit;		/* when the running server is exhausted at the earliest */
-	struct mt_server	*limited;	/* what that was reckoned for */
+	u64			limit;		/* when a server is exhausted at the earliest */
+	struct mt_server	*limited;	/* which: the one that runs, or is going to */
+	u64			foreseen;	/* when that was reckoned, before it runs; else zero */
+	u64			lag;		/* how much later it runs */
 	u64			poll;		/* when to look at urgent, parked and starved threads; U64_MAX: none */
 	u64			poll_ns;
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
@@ -103,7 +105,13 @@ static inline struct mt_ds_cpu *mt_ds_cpu_of(struct rq *rq)
 /* Whether the class has something to run. */
 static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
 {
-	return !bitmap_empty(c->prios, MT_GROUP_PRIOS) || unlikely(!list_empty(&c->urgent));
+	return sched_find_first_bit(c->prios) < MT_GROUP_PRIOS || unlikely(!list_empty(&c->urgent));
+}
+
+/* Whether anybody on a CPU would have to be decided anew; a hint. */
+static inline bool mt_ds_watches(const struct mt_ds_cpu *c)
+{
+	return !list_empty(&c->watched);
 }
 
 extern u64 mt_ds_period;	/* ns; changes with no group active only */
@@ -127,7 +135,6 @@ void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, int normal_p
 void mt_ds_refresh(struct task_struct *p);
 bool mt_ds_settle(struct rq *rq);
 void mt_ds_watch_here(struct mt_ds_cpu *c, struct task_struct *p, bool stray);
-bool mt_ds_watches(const struct mt_ds_cpu *c);
 void mt_ds_forget(struct task_struct *p);
 
 /* ds_relief.c */

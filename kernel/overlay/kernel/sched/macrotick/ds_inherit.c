@@ -286,12 +286,6 @@ static struct task_struct *next_watched(struct mt_ds_cpu *c)
 	return get_task_struct(p);
 }
 
-/* Whether anybody on a CPU would have to be decided anew; a hint. */
-bool mt_ds_watches(const struct mt_ds_cpu *c)
-{
-	return !list_empty(&c->watched);
-}
-
 static unsigned int count_watched(struct mt_ds_cpu *c)
 {
 	guard(raw_spinlock)(&mt_ds_watch_lock);

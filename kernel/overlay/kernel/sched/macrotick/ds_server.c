@@ -53,7 +53,7 @@ static void unlink_server(struct mt_ds_cpu *c, struct mt_server *server)
 /* The first thread of a server with ready ones. */
 static struct task_struct *first_of(const struct mt_server *server)
 {
-	unsigned int prio = find_first_bit(server->prios, MAX_RT_PRIO);
+	unsigned int prio = sched_find_first_bit(server->prios);
 
 	return list_first_entry(&server->ready[prio], struct task_struct, macrotick.ds.ready);
 }
@@ -67,7 +67,7 @@ static struct task_struct *first_of(const struct mt_server *server)
 struct task_struct *mt_ds_first(const struct mt_ds_cpu *c)
 {
 	struct task_struct *urgent;
-	unsigned int i = find_first_bit(c->prios, MT_GROUP_PRIOS);
+	unsigned int i = sched_find_first_bit(c->prios);
 
 	if (unlikely(!list_empty(&c->urgent))) {
 		urgent = list_first_entry(&c->urgent, struct task_struct, macrotick.ds.ready);
@@ -81,7 +81,7 @@ struct task_struct *mt_ds_first(const struct mt_ds_cpu *c)
 
 static u64 next_event(const struct mt_ds_cpu *c)
 {
-	return min3(c->refill, c->poll, c->charged && c->charged->open ? c->limit : U64_MAX);
+	return min3(c->refill, c->poll, c->limited && c->limited->open ? c->limit : U64_MAX);
 }
 
 /* Only earlier: else it expires in vain. On its own CPU. */
@@ -105,13 +105,21 @@ static void rearm(struct mt_ds_cpu *c)
 		irq_work_queue_on(&c->work, c->cpu);
 }
 
+/* Whether the class has somebody to take the place of what runs. */
+static bool takes_over(struct rq *rq, const struct task_struct *first)
+{
+	return first && first != rq->curr && !sched_class_above(rq->curr->sched_class, &macrotick_ds_sched_class);
+}
+
+static void resched_for(struct rq *rq, const struct task_struct *first)
+{
+	if (first ? takes_over(rq, first) : rq->curr->sched_class == &macrotick_ds_sched_class)
+		resched_curr(rq);
+}
+
 static void resched(struct rq *rq, struct mt_ds_cpu *c)
 {
-	struct task_struct *first = mt_ds_first(c), *curr = rq->curr;
-	bool ours = curr->sched_class == &macrotick_ds_sched_class;
-
-	if (first ? first != curr && !sched_class_above(curr->sched_class, &macrotick_ds_sched_class) : ours)
-		resched_curr(rq);
+	resched_for(rq, mt_ds_first(c));
 }
 
 static void want_settle(struct mt_ds_cpu *c)
@@ -465,7 +473,8 @@ static void charge(struct rq *rq, struct mt_server *server, u64 delta)
 		return;
 	server->exhaustions++;
 	close_server(rq, mt_ds_cpu_of(rq), server);
-	resched(rq, mt_ds_cpu_of(rq));
+	if (!mt_ds_cpu_of(rq)->catching_up)
+		resched(rq, mt_ds_cpu_of(rq));
 }
 
 /**
@@ -534,16 +543,50 @@ static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 		touch(c, c->charged, now);
 }
 
-static void set_limit(struct mt_ds_cpu *c, u64 now)
+/* A server runs from an instant on. */
+static void set_limit(struct mt_ds_cpu *c, struct mt_server *server, u64 from)
 {
-	c->limited = c->charged;
-	if (c->charged)
-		c->limit = now + max_t(s64, c->charged->left, MT_DS_MIN_NS);
+	c->limited = server;
+	c->foreseen = 0;
+	if (server)
+		c->limit = from + max_t(s64, server->left, MT_DS_MIN_NS);
+}
+
+/*
+ * Whose budget is used next is known where the timer is programmed anyway. To
+ * program it once more, where the thread begins, takes longer than all the rest
+ * of a pick. It begins as much later as others did.
+ */
+static void foresee(struct rq *rq, struct mt_ds_cpu *c, const struct task_struct *first, u64 now)
+{
+	struct mt_server *next = takes_over(rq, first) ? first->macrotick.ds.server : c->charged;
+
+	if (next == c->charged) {
+		set_limit(c, next, now);
+		return;
+	}
+	touch(c, next, now);
+	set_limit(c, next, now + c->lag);
+	c->foreseen = rq_clock(rq);
+}
+
+/*
+ * The longest of late: a limit that is too near costs an interrupt, and MT_DS_MIN_NS
+ * beyond the budget. Who was delayed otherwise, by a window, tells nothing.
+ */
+static void note_lag(struct rq *rq, struct mt_ds_cpu *c)
+{
+	u64 lag = rq_clock(rq) - c->foreseen;
+
+	c->foreseen = 0;
+	if (lag < MT_DS_MIN_NS)
+		c->lag = max(lag, c->lag - c->lag / 8);
 }
 
 /* Everything that is due at an instant. The caller programs the timer. */
 static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 {
+	struct task_struct *first;
 	u64 now;
 
 	c->catching_up = true;
@@ -554,9 +597,10 @@ static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 		refill(rq, c, now);
 	else if (unlikely(now >= c->poll))
 		look(rq, c, now);
-	set_limit(c, now);
+	first = mt_ds_first(c);
+	foresee(rq, c, first, now);
 	c->catching_up = false;
-	resched(rq, c);
+	resched_for(rq, first);
 }
 
 static enum hrtimer_restart mt_ds_timer_fn(struct hrtimer *timer)
@@ -656,11 +700,16 @@ void mt_ds_begin(struct rq *rq, struct task_struct *p)
 	p->se.exec_start = rq_clock_task(rq);
 	c->charged = p->macrotick.ds.server;
 	/* Without a refill in between its end has only become later. */
-	if (c->charged == READ_ONCE(c->limited) || unlikely(!c->charged))
+	if (c->charged == READ_ONCE(c->limited)) {
+		if (c->foreseen)
+			note_lag(rq, c);
+		return;
+	}
+	if (unlikely(!c->charged))
 		return;
 	now = ktime_get();
 	touch(c, c->charged, now);
-	set_limit(c, now);
+	set_limit(c, c->charged, now);
 	rearm(c);
 }
 
@@ -772,6 +821,7 @@ static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)
 	c->poll = U64_MAX;
 	for (i = 0; i < MT_GROUP_PRIOS; i++)
 		INIT_LIST_HEAD(&c->order[i]);
+	__set_bit(MT_GROUP_PRIOS, c->prios);
 	INIT_LIST_HEAD(&c->servers);
 	INIT_LIST_HEAD(&c->touched);
 	INIT_LIST_HEAD(&c->urgent);
