@@ -53,6 +53,7 @@ struct macrotick_ds {
 	u64			ran_then;
 	unsigned long		slept_then;
 	struct callback_head	end_relief;
+	u32			led;		/* ns by which its sleep ends early; written by itself */
 	u8			prio;		/* while ready: the queue */
 	u8			rank;		/* while urgent: its place among the groups' priorities */
 	bool			linked;		/* in a queue of the server */

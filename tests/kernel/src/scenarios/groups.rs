@@ -4,6 +4,7 @@ mod budget;
 mod cpus;
 mod cycles;
 mod kernel_threads;
+mod lead;
 mod locks;
 mod membership;
 mod mixed;
@@ -70,6 +71,10 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_kept_in_the_kernel", relief::kept_in_the_kernel).punctual(),
     Scenario::new("group_kept_in_the_kernel_beside_idle_cpus", relief::kept_in_the_kernel).on(2),
     Scenario::new("group_sleeps_under_another_policy", relief::slept_elsewhere).punctual(),
+    Scenario::new("group_lead", lead::held).punctual(),
+    Scenario::new("group_lead_never_early", lead::never_early),
+    Scenario::new("group_lead_interrupted", lead::interrupted),
+    Scenario::new("group_lead_taken_away", lead::taken_away),
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),
     Scenario::new("group_beside_deadline", refused::beside_deadline).punctual(),

@@ -62,6 +62,7 @@ struct mt_group {
 	struct rcu_head		rcu;
 	refcount_t		ref;
 	unsigned int		priority;	/* 1 to MT_GROUP_MAX_PRIO */
+	u32			lead;		/* ns */
 	bool			takes_fifo;	/* SCHED_FIFO and SCHED_RR mean SCHED_DS in it */
 	unsigned int		nr_budgets;	/* CPUs with a budget; under mt_ds_mutex */
 	struct mt_server	servers[];	/* by CPU */

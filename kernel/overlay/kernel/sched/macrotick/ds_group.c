@@ -6,6 +6,7 @@
  *			"CPULIST=BUDGET ..." and none on the others
  * cpu.ds.priority	1 to 99; the greater one comes first
  * cpu.ds.fifo		1: SCHED_FIFO and SCHED_RR mean SCHED_DS in it
+ * cpu.ds.lead		microseconds by which sleeps end early, to be held
  * cpu.ds.kthreads	kernel threads in it, wherever their control group is
  * cpu.ds.stat		what became of it, by CPU
  *
@@ -16,6 +17,7 @@
  */
 #include <linux/cgroup.h>
 #include <linux/cpu.h>
+#include <linux/macrotick_sleep.h>
 #include <linux/slab.h>
 
 #include "internal.h"
@@ -28,6 +30,7 @@ static DEFINE_MUTEX(mt_ds_mutex);
 static unsigned int nr_active;	/* groups with a budget */
 
 #define MT_DS_MIN_BUDGET_US	10
+#define MT_DS_MAX_LEAD_US	1000
 
 void mt_group_put(struct mt_group *group)
 {
@@ -417,6 +420,44 @@ static u64 fifo_read(struct cgroup_subsys_state *css, struct cftype *type)
 	return group && READ_ONCE(group->takes_fifo);
 }
 
+static int set_lead(struct task_group *tg, u32 lead)
+{
+	struct mt_group *group;
+
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_ds_mutex);
+	group = group_for(tg);
+	if (!group)
+		return -ENOMEM;
+	WRITE_ONCE(group->lead, lead);
+	/* For good: who sleeps was brought forward. */
+	if (lead)
+		static_branch_enable_cpuslocked(&macrotick_leads);
+	return 0;
+}
+
+static ssize_t lead_write(struct kernfs_open_file *of, char *buf, size_t length, loff_t offset)
+{
+	unsigned int us;
+	int err;
+
+	if (!may_write(of))
+		return -EPERM;
+	if (kstrtouint(strstrip(buf), 10, &us))
+		return -EINVAL;
+	if (us > MT_DS_MAX_LEAD_US)
+		return -ERANGE;
+	err = set_lead(css_tg(of_css(of)), us * NSEC_PER_USEC);
+	return err ?: length;
+}
+
+static u64 lead_read(struct cgroup_subsys_state *css, struct cftype *type)
+{
+	const struct mt_group *group = READ_ONCE(css_tg(css)->macrotick_group);
+
+	return group ? READ_ONCE(group->lead) / NSEC_PER_USEC : 0;
+}
+
 static int assign(struct task_group *tg, pid_t tid)
 {
 	struct mt_group *group;
@@ -500,6 +541,12 @@ static struct cftype mt_ds_files[] = {
 		.flags		= CFTYPE_NOT_ON_ROOT,
 		.read_u64	= fifo_read,
 		.write		= fifo_write,
+	},
+	{
+		.name		= "ds.lead",
+		.flags		= CFTYPE_NOT_ON_ROOT,
+		.read_u64	= lead_read,
+		.write		= lead_write,
 	},
 	{
 		.name		= "ds.kthreads",

@@ -362,6 +362,8 @@ void mt_release_pinned(struct rq *rq, struct macrotick_served *entity);
 /* lead.c */
 int mt_decode_leads(struct macrotick_install *arg, struct macrotick_table *table);
 void mt_note_hold(struct task_struct *p);
+void mt_pass_door(void);
+void mt_hold_until(u64 instant);
 
 /* pool.c */
 int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrotick_entity *in,

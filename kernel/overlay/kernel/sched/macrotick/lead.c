@@ -51,6 +51,19 @@ void mt_note_hold(struct task_struct *p)
 	m->late = false;
 }
 
+/* What the switch to the caller left to be done on its way to user space (rseq): not behind the hold. */
+void mt_pass_door(void)
+{
+	if (test_thread_flag(TIF_NOTIFY_RESUME))
+		resume_user_mode_work(NULL);
+}
+
+void mt_hold_until(u64 instant)
+{
+	while (ktime_get_ns() < instant)
+		cpu_relax();
+}
+
 /**
  * mt_hold - hold the caller, whose job was released early
  *
@@ -65,14 +78,11 @@ void mt_hold(void)
 	if (likely(!READ_ONCE(m->hold)))
 		return;
 	m->hold = false;
-	/* What the switch to this thread left to be done on its way to user space (rseq). */
-	if (test_thread_flag(TIF_NOTIFY_RESUME))
-		resume_user_mode_work(NULL);
+	mt_pass_door();
 	now = ktime_get_ns();
 	m->late = now >= m->nominal;
 	if (m->late)
 		return;
 	m->held = m->nominal - now;
-	while (ktime_get_ns() < m->nominal)
-		cpu_relax();
+	mt_hold_until(m->nominal);
 }

@@ -237,7 +237,8 @@ impl Caller {
     /// Budgets are microseconds, of the 2500 of a period, on all CPUs or on one.
     fn change_budget(&mut self) -> Check {
         let group = self.group();
-        match self.random.below(11) {
+        match self.random.below(12) {
+            11 => group.set("cpu.ds.lead", self.random.pick::<&str>(&["0", "10", "200"])),
             10 => self.assign_kernel_thread(&group),
             9 => group.set("cpu.ds.fifo", self.random.pick::<&str>(&["0", "1"])),
             0 => group.set("cpu.ds.priority", &(1 + self.random.below(4)).to_string()),

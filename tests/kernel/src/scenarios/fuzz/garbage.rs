@@ -91,12 +91,13 @@ pub fn write(group: &Group, random: &mut Random) -> Check {
     let text = |random: &mut Random| -> String {
         (0..length).map(|_| *random.pick(&['a', 'b', ' ', '\0', '\n', '/', '\u{7f}', 'é'])).collect()
     };
+    const NUMBERED: [&str; 3] = ["cpu.ds.budget", "cpu.ds.priority", "cpu.ds.lead"];
     match random.below(10) {
         0..=2 => group.set("cpu.tt.entity", &text(random)),
-        8 => group.set(random.pick::<&str>(&["cpu.ds.budget", "cpu.ds.priority"]), &text(random)),
+        8 => group.set(random.pick::<&str>(&NUMBERED), &text(random)),
         9 => {
             let numbers = ["0=100 0=", "1-0=100", "0-3,=50", "=", "99999999999999999999", "0-63=200", "-1", "1=\n"];
-            group.set(random.pick::<&str>(&["cpu.ds.budget", "cpu.ds.priority"]), random.pick::<&str>(&numbers))
+            group.set(random.pick::<&str>(&NUMBERED), random.pick::<&str>(&numbers))
         }
         3..=4 => group.get("cpu.tt.entity").map(drop),
         5 => group.set("cgroup.procs", &text(random)),

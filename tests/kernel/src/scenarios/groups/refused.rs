@@ -39,6 +39,9 @@ pub(super) fn refusals() -> Check {
     for (text, errno) in [("0", libc::ERANGE), ("100", libc::ERANGE), ("x", libc::EINVAL)] {
         ensure_eq!(write_fails(&group, "cpu.ds.priority", text), Some(errno), "priority {text:?}");
     }
+    for (text, errno) in [("1001", libc::ERANGE), ("-1", libc::EINVAL), ("x", libc::EINVAL)] {
+        ensure_eq!(write_fails(&group, "cpu.ds.lead", text), Some(errno), "lead {text:?}");
+    }
     let period = fs::write("/proc/sys/kernel/sched_ds_period_us", "1000").map_err(|error| error.raw_os_error());
     ensure_eq!(period, Err(Some(libc::EBUSY)), "another period although a group has a budget");
     group.set("cpu.ds.budget", "0")?;
@@ -106,7 +109,9 @@ pub(super) fn of_another_user() -> Check {
         ensure_eq!(sys::set_sched(0, ds(21)), Err(libc::EPERM), "a priority above the limit");
         sys::set_sched(0, ds(20)).explain("SCHED_DS")?;
         ensure_eq!(sys::sched(0).explain("policy")?.policy, SCHED_DS, "policy");
-        ensure!(group.set("cpu.ds.budget", "2000").is_err(), "anybody may write a budget");
+        for file in ["budget", "priority", "fifo", "lead"] {
+            ensure!(group.set(&format!("cpu.ds.{file}"), "1").is_err(), "anybody may write cpu.ds.{file}");
+        }
         sys::set_sched(0, SchedAttr::other()).explain("SCHED_OTHER")
     })
 }

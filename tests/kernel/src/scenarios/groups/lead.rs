@@ -1,0 +1,179 @@
+//! Threads of a group with a lead wake up early, and are held until their sleep is over.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{first_group, run_in, PERIOD, SECOND};
+use crate::board::Board;
+use crate::check::Check;
+use crate::group::Group;
+use crate::process::Child;
+use crate::scenarios::{is_slow, unit_ns};
+use crate::sys;
+use crate::{ensure, ensure_eq};
+
+/// More than it takes to wake up.
+fn lead_us() -> u64 {
+    if is_slow() {
+        800
+    } else {
+        40
+    }
+}
+
+/// How late who was held goes on: a round of the loop, and the way to user space.
+fn bound_ns() -> u64 {
+    if is_slow() {
+        200_000
+    } else {
+        2000
+    }
+}
+
+fn group_with_lead() -> Check<Group> {
+    let group = first_group("a", 15, 1)?;
+    group.set("cpu.ds.lead", &lead_us().to_string())?;
+    ensure_eq!(group.get("cpu.ds.lead")?, format!("{}\n", lead_us()), "the lead, read");
+    Ok(group)
+}
+
+const TIMES: usize = 40;
+
+/// How late somebody in the group goes on who sleeps again and again, clear of refills and ticks.
+fn lateness(group: &Group, clock: libc::clockid_t, now: fn() -> u64) -> Check<Vec<u64>> {
+    let (u, board) = (unit_ns(), Board::new(TIMES));
+    let child = run_in(group, 10, || {
+        board.words().iter().for_each(|word| word.store(0, Ordering::SeqCst));
+        let offset = now().wrapping_sub(sys::now_ns());
+        let from = (sys::now_ns() / (PERIOD * u) + 2) * PERIOD * u + 7 * u + u / 3;
+        for (i, word) in board.words().iter().enumerate() {
+            let at = (from + i as u64 * PERIOD * u).wrapping_add(offset);
+            sys::sleep_until_on(clock, at);
+            // Who is early is very late.
+            word.store(now().wrapping_sub(at), Ordering::SeqCst);
+        }
+        0
+    })?;
+    child.succeed(10 * SECOND)?;
+    let mut all: Vec<u64> = (0..TIMES).map(|i| board.get(i)).collect();
+    all.sort_unstable();
+    Ok(all)
+}
+
+pub(super) fn held() -> Check {
+    let group = group_with_lead()?;
+    for (clock, now) in [
+        (libc::CLOCK_MONOTONIC, sys::now_ns as fn() -> u64),
+        (libc::CLOCK_REALTIME, sys::real_ns),
+        (libc::CLOCK_TAI, sys::tai_ns),
+    ] {
+        let with = lateness(&group, clock, now)?;
+        ensure!(with[TIMES / 2] <= bound_ns(), "clock {clock}: {} ns late with a lead", with[TIMES / 2]);
+        ensure!(with[TIMES - 1] <= lead_us() * 1000, "clock {clock}: {with:?}");
+    }
+    group.set("cpu.ds.lead", "0")?;
+    let without = lateness(&group, libc::CLOCK_MONOTONIC, sys::now_ns)?;
+    ensure!(without[0] > 2 * bound_ns(), "{} ns late without a lead", without[0]);
+    Ok(())
+}
+
+/// For so long from now on.
+fn nap(ns: u64, rest: Option<&mut libc::timespec>) -> i32 {
+    let length = sys::timespec(ns);
+    // SAFETY: reads a time, and writes one if there is a place for it.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            0,
+            &length,
+            rest.map_or(std::ptr::null_mut(), |rest| rest as *mut libc::timespec),
+        )
+    }
+}
+
+/// However short a sleep is, it is none that is shorter.
+pub(super) fn never_early() -> Check {
+    let group = group_with_lead()?;
+    let child = run_in(&group, 10, || {
+        let lead = lead_us() * 1000;
+        for ns in [0, 1, 500, lead / 2, lead - 1, lead, lead + 1, 3 * lead] {
+            for _ in 0..5 {
+                let before = sys::now_ns();
+                if nap(ns, None) != 0 || sys::now_ns() - before < ns {
+                    return 1;
+                }
+            }
+        }
+        // What is past, and the clock's zero.
+        sys::sleep_until(sys::now_ns() - 1);
+        sys::sleep_until(0);
+        0
+    })?;
+    child.succeed(10 * SECOND)
+}
+
+static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn note(_: libc::c_int) {
+    SIGNALS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A sleeper that a signal wakes up hears how much is left; one that was stopped sleeps on.
+pub(super) fn interrupted() -> Check {
+    let (u, board, group) = (unit_ns(), Board::new(1), group_with_lead()?);
+    // The way from a signal to what is done next is much shorter.
+    const LEAD_US: u64 = 1000;
+    group.set("cpu.ds.lead", &LEAD_US.to_string())?;
+    let child = run_in(&group, 10, || {
+        // SAFETY: a handler that adds to a number.
+        unsafe { libc::signal(libc::SIGUSR1, note as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+        let mut rest = sys::timespec(0);
+        let end = sys::now_ns() + 1000 * u;
+        board.set(0, 1);
+        let result = nap(1000 * u, Some(&mut rest));
+        println!("# result {result} rest {} {} now {} end {end}", rest.tv_sec, rest.tv_nsec, sys::now_ns());
+        let left = rest.tv_sec as u64 * SECOND + rest.tv_nsec as u64;
+        if result != libc::EINTR || (sys::now_ns() + left).abs_diff(end) > LEAD_US * 1000 / 2 {
+            return 1;
+        }
+        let before = sys::now_ns();
+        board.set(0, 2);
+        let result = nap(1000 * u, None);
+        i32::from(result != 0 || sys::now_ns() - before < 1000 * u)
+    })?;
+    let asleep = |stage: u64| {
+        ensure!(sys::eventually(SECOND, || board.get(0) == stage), "stage {stage}: {}", child.describe());
+        sys::sleep(100 * u);
+        Ok(())
+    };
+    asleep(1)?;
+    child.signal(libc::SIGUSR1);
+    asleep(2)?;
+    stop_and_go_on(&child);
+    child.succeed(10 * SECOND)
+}
+
+fn stop_and_go_on(child: &Child) {
+    child.signal(libc::SIGSTOP);
+    sys::sleep(10 * unit_ns());
+    child.signal(libc::SIGCONT);
+}
+
+/// Who leaves the group while it sleeps, or when the lead is taken away, does not go on early.
+pub(super) fn taken_away() -> Check {
+    let (u, group) = (unit_ns(), group_with_lead()?);
+    let sleeper = || {
+        run_in(&group, 10, || {
+            let end = sys::now_ns() + 200 * u;
+            sys::sleep_until(end);
+            i32::from(sys::now_ns() < end)
+        })
+    };
+    let moved = sleeper()?;
+    sys::sleep(100 * u);
+    Group::root().take(moved.pid)?;
+    moved.succeed(SECOND)?;
+    let without = sleeper()?;
+    sys::sleep(100 * u);
+    group.set("cpu.ds.lead", "0")?;
+    without.succeed(SECOND)
+}
