@@ -80,11 +80,12 @@ impl Group {
     /// A group of a description. Without a criticality it is among the least critical. What is left open stands at its
     /// least.
     pub fn of(group: &macrotick_model::Group) -> Group {
+        let of = |task| GroupTask::of(task, group.lead);
         let server = |&cpu: &u32| Server {
             cpu,
             budget: group.budget.unwrap_or(MIN_BUDGET),
             may_grow: group.may_grow,
-            tasks: group.tasks.iter().filter(|task| task.cpu == cpu).map(GroupTask::of).collect(),
+            tasks: group.tasks.iter().filter(|task| task.cpu == cpu).map(of).collect(),
         };
         Group {
             name: group.name.clone(),
@@ -97,11 +98,18 @@ impl Group {
 }
 
 impl GroupTask {
-    /// A task of a description. A priority that is left open stands at its least.
-    pub fn of(task: &macrotick_model::GroupTask) -> GroupTask {
+    /// A task of a description, in a group or container with this lead. A priority that is left open stands at its least.
+    ///
+    /// A job that wakes up a lead earlier and is held until its instant is one that arrives the lead earlier and needs up to
+    /// the lead more. What is computed counts from where it arrives, so that it is a bound on the time from its instant, which
+    /// is the lead less. What a bound task is held for before a refill comes from the budget of the period before; here it is
+    /// counted behind the refill.
+    pub fn of(task: &macrotick_model::GroupTask, lead: Option<Duration>) -> GroupTask {
+        // A sum beyond the range is of a time that is refused anyway.
+        let held = lead.and_then(|lead| task.wcet.checked_add(lead));
         GroupTask {
             name: task.name.clone(),
-            wcet: task.wcet,
+            wcet: held.unwrap_or(task.wcet),
             period: task.period,
             deadline: task.deadline,
             jitter: task.jitter,
@@ -137,6 +145,7 @@ impl Admission {
             cpus: vec![self.cpu],
             cgroup: None,
             fifo,
+            lead: container.lead,
             pool: None,
             kernel_threads: Vec::new(),
             tasks,
@@ -154,7 +163,7 @@ impl Container {
             cpus: container.cpus.clone(),
             budget: container.budget,
             may_grow: container.may_grow,
-            tasks: container.tasks.iter().map(GroupTask::of).collect(),
+            tasks: container.tasks.iter().map(|task| GroupTask::of(task, container.lead)).collect(),
             order: order_of(&container.tasks),
             slot: container.slot,
         }

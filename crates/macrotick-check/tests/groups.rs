@@ -1,5 +1,6 @@
 //! Groups in a description, judged beside the windows of its plan.
 
+use macrotick_check::servers::{self, Container, Host};
 use macrotick_check::{assign, check, AssignError, Verdict};
 use macrotick_model::{Plan, System};
 use macrotick_plan::Solver;
@@ -46,6 +47,51 @@ fn a_task_that_would_miss_and_a_full_cpu_are_violations() {
     // Windows of 20 % and budgets of 80 %.
     let full = judged("  - {name: g, priority: 9, budget: 1600us}\n");
     assert!(!full.is_feasible() && full.to_string().contains("are too much: budgets must sum up to"), "{full}");
+}
+
+/// Each job needs the lead more, and those below it wait for it.
+#[test]
+fn a_lead_counts_to_what_tasks_need() {
+    let group = |lead: &str, tasks: &str| {
+        judged(&format!("  - name: g\n    priority: 9\n    budget: 500us\n{lead}    tasks:\n{tasks}"))
+    };
+    let response = |verdict: &Verdict, task: &str| {
+        let analysis = verdict.groups.as_ref().unwrap().task("g", task).unwrap();
+        analysis.response.unwrap()
+    };
+    let us = macrotick_model::Duration::from_micros;
+    let alone = "      - {name: t, period: 20ms, wcet: 100us, deadline: 9ms, priority: 5}\n";
+    let (without, with) = (group("", alone), group("    lead: 50us\n", alone));
+    assert!(without.is_feasible() && with.is_feasible(), "{without}{with}");
+    assert_eq!(response(&with, "t"), response(&without, "t") + us(50));
+    let both = format!("{alone}      - {{name: u, period: 20ms, wcet: 100us, deadline: 9ms, priority: 4}}\n");
+    let (without, with) = (group("", &both), group("    lead: 50us\n", &both));
+    assert_eq!(response(&with, "u"), response(&without, "u") + us(100));
+    // What is longer than a budget has to wait for the next ones.
+    let long = group("    lead: 1ms\n", &both);
+    assert!(without.is_feasible() && !long.is_feasible(), "{long}");
+    assert!(long.to_string().contains("CPU 0: task `u` of group `g` is late by"), "{long}");
+}
+
+/// The least budget is one with room for it.
+#[test]
+fn a_budget_that_is_found_has_room_for_the_lead() {
+    let budget = |lead: &str| {
+        let open = OPEN.replace("criticality: 1\n", &format!("criticality: 1\n{lead}"));
+        assigned(&open).unwrap().system.groups[0].budget.unwrap()
+    };
+    assert!(budget("    lead: 50us\n") > budget(""));
+    let container = |lead: &str| {
+        let tasks = "tasks: [{name: t, period: 10ms, wcet: 100us}]\n";
+        let text = format!("container: c\ncriticality: 1\n{lead}{tasks}");
+        let container = macrotick_model::Container::parse(&text, "c.yaml").unwrap();
+        let host = Host::of(&planned("  - {name: g, priority: 9, budget: 20us}\n")).unwrap();
+        let admission = servers::admit(&host, &Container::of(&container)).unwrap();
+        (admission.budget, admission.group_of(&container, true).lead)
+    };
+    let ((less, none), (more, lead)) = (container(""), container("lead: 50us\n"));
+    assert!(more > less, "{more} {less}");
+    assert_eq!((none, lead), (None, Some(macrotick_model::Duration::from_micros(50))));
 }
 
 const OPEN: &str =

@@ -55,17 +55,61 @@ fn container(id: &str, declared: &Declared) -> Container {
         cpus: declared.cpus.clone(),
         budget: declared.budget,
         may_grow: false,
+        lead: declared.lead,
         tasks: declared.tasks.clone(),
         slot: None,
     }
 }
 
 fn given(container: &Container, declared: &Declared, admission: &Admission) -> (Budget, Group) {
-    let (length, priority, fifo) = (admission.budget, admission.priority, declared.fifo);
-    let budget = Budget { length, cpus: Some(admission.cpu.to_string()), bind: declared.bind, priority, fifo };
-    (budget, admission.group_of(container, fifo))
+    let &Declared { bind, fifo, lead, .. } = declared;
+    let (length, cpus, priority) = (admission.budget, Some(admission.cpu.to_string()), admission.priority);
+    (Budget { length, cpus, bind, priority, fifo, lead }, admission.group_of(container, fifo))
 }
 
 fn lines(all: &[impl ToString]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_check::servers::{Bandwidth, Cpu, Host, Phase, Refill};
+    use macrotick_model::validate::MIN_BUDGET;
+    use macrotick_model::Duration;
+
+    use super::*;
+
+    fn idle() -> Host {
+        Host {
+            server_period: Duration::from_micros(2500),
+            refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
+            granule: Host::GRANULE,
+            least: MIN_BUDGET,
+            reserve: Host::RESERVE,
+            cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+            cycle: Duration::ZERO,
+            lead: Duration::ZERO,
+            tables: Vec::new(),
+            groups: Vec::new(),
+            network: None,
+        }
+    }
+
+    #[test]
+    fn a_container_gets_its_lead_and_the_budget_for_it() {
+        let with = |lead| {
+            let tasks = crate::tasks::decode("control wcet=200us period=5ms").unwrap();
+            let (cpus, bind) = (Vec::new(), true);
+            let declared =
+                Declared { tasks, criticality: 1, priority: None, budget: None, cpus, bind, fifo: true, lead };
+            let container = container("web", &declared);
+            let admission = servers::admit(&idle(), &servers::Container::of(&container)).unwrap();
+            given(&container, &declared, &admission)
+        };
+        let us = Duration::from_micros;
+        let ((less, _), (more, group)) = (with(None), with(Some(us(20))));
+        assert_eq!((less.length, less.lead), (us(100), None));
+        assert_eq!((more.length, more.lead, group.lead), (us(110), Some(us(20)), Some(us(20))));
+        assert_eq!(group.tasks[0].wcet, us(200), "what was declared stays");
+    }
 }

@@ -71,7 +71,7 @@ mod tests {
 
     fn budget(cpus: Option<&str>) -> Budget {
         let (length, cpus) = (Duration::from_millis(1), cpus.map(str::to_owned));
-        Budget { length, bind: cpus.is_some(), cpus, priority: 1, fifo: true }
+        Budget { length, bind: cpus.is_some(), cpus, priority: 1, fifo: true, lead: None }
     }
 
     #[test]
@@ -95,6 +95,7 @@ mod tests {
             cpus: cpus.to_vec(),
             bind: true,
             fifo: true,
+            lead: None,
         };
         let cpus = |allowed: Allowed, asked: &[u32]| allowed.declared(&declared(asked)).map(|one| one.cpus).ok();
         assert_eq!(cpus(allowed("0-3", false), &[]), Some(vec![]));

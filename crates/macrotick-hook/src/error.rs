@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use macrotick_check::servers::HostError;
+use macrotick_model::validate::GROUP_LEAD_RANGE;
 use macrotick_model::Duration;
 use macrotick_node::NodeError;
 
@@ -135,6 +136,9 @@ pub enum AnnotationFault {
     /// Not what the kernel counts in, or less than it takes.
     #[error("a budget is a whole number of microseconds, and at least 10us")]
     Granule,
+    /// Not what the kernel counts in, or not what it takes.
+    #[error("a lead is a whole number of microseconds, {} to {}", GROUP_LEAD_RANGE.start(), GROUP_LEAD_RANGE.end())]
+    Lead,
     /// More than there is.
     #[error("a budget is of every server period, which is {0} (kernel.sched_ds_period_us)")]
     BeyondPeriod(Duration),

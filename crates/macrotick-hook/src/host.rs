@@ -75,6 +75,7 @@ fn cpus(present: &Present) -> Vec<Cpu> {
 /// Budgets are those that groups have; all else is what the deployment's description says.
 fn group(groups: &[&PresentGroup]) -> Group {
     let declared = groups[0].declared.as_ref();
+    let lead = declared.and_then(|group| group.lead);
     let tasks = |cpu: u32| declared.iter().flat_map(|group| &group.tasks).filter(move |task| task.cpu == cpu);
     let mut budgets: BTreeMap<u32, Duration> = BTreeMap::new();
     for &(cpu, budget) in groups.iter().flat_map(|group| &group.budgets) {
@@ -85,7 +86,7 @@ fn group(groups: &[&PresentGroup]) -> Group {
         cpu,
         budget,
         may_grow: declared.is_some_and(|group| group.may_grow),
-        tasks: tasks(cpu).map(GroupTask::of).collect(),
+        tasks: tasks(cpu).map(|task| GroupTask::of(task, lead)).collect(),
     };
     Group {
         name: name(groups),
@@ -139,6 +140,14 @@ mod tests {
         assert_eq!(vision.servers[0].tasks[0].name, "filter");
         assert_eq!((web.criticality, web.servers.len()), (0, 2));
         assert!(web.servers.iter().all(|server| server.tasks.is_empty()));
+    }
+
+    #[test]
+    fn a_lead_counts_to_what_tasks_need() {
+        let mut present = present();
+        present.groups[0].declared.as_mut().unwrap().lead = Some(Duration::from_micros(20));
+        let host = analysed(&present).unwrap();
+        assert_eq!(host.groups[0].servers[0].tasks[0].wcet, Duration::from_micros(120));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use macrotick_model::validate::GROUP_LEAD_RANGE;
 use macrotick_model::{Duration, GroupTask};
 
 use crate::error::{AnnotationFault, HookError};
@@ -22,15 +23,18 @@ const CRITICALITY: &str = "macrotick.criticality";
 const PRIORITY: &str = "macrotick.priority";
 const BIND: &str = "macrotick.bind";
 const FIFO: &str = "macrotick.fifo";
+const LEAD: &str = "macrotick.lead";
 const RTPRIO: &str = "macrotick.rtprio";
 const MEMLOCK: &str = "macrotick.memlock";
-const KNOWN: [&str; 10] = [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, POOL, RTPRIO, MEMLOCK];
+const KNOWN: [&str; 11] = [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, LEAD, POOL, RTPRIO, MEMLOCK];
 /// Those that say something about a budget, which tasks get as well.
-const OF_BUDGETS: [&str; 4] = [CPUS, BIND, PRIORITY, FIFO];
+const OF_BUDGETS: [&str; 5] = [CPUS, BIND, PRIORITY, FIFO, LEAD];
 
 /// What containerd says of the container that only holds a pod's namespaces. It has the pod's annotations as well.
 const SANDBOX: (&str, &str) = ("io.kubernetes.cri.container-type", "sandbox");
 
+/// The kernel's files count in them.
+const MICROSECOND: Duration = Duration::from_micros(1);
 /// The kernel's least budget.
 const LEAST: Duration = Duration::from_micros(10);
 /// More critical than those of which nothing is known.
@@ -71,6 +75,8 @@ pub struct Budget {
     pub priority: u32,
     /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
     pub fifo: bool,
+    /// How much earlier its threads wake up from sleep, to be held; `None`: not at all.
+    pub lead: Option<Duration>,
 }
 
 /// Tasks that are to meet their deadlines, and what is said of their group.
@@ -90,6 +96,8 @@ pub struct Declared {
     pub bind: bool,
     /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
     pub fifo: bool,
+    /// How much earlier its threads wake up from sleep, to be held, which tasks need more; `None`: not at all.
+    pub lead: Option<Duration>,
 }
 
 impl Request {
@@ -165,6 +173,7 @@ impl<'a> Annotations<'a> {
             priority: self.value(PRIORITY, PRIORITIES.0, priority)?,
             // A thread under SCHED_FIFO would else be bounded by nothing.
             fifo: self.value(FIFO, true, truth)?,
+            lead: self.lead()?,
         })
     }
 
@@ -178,7 +187,12 @@ impl<'a> Annotations<'a> {
             cpus: self.value(CPUS, Vec::new(), numbers)?,
             bind: self.value(BIND, true, truth)?,
             fifo: self.value(FIFO, true, truth)?,
+            lead: self.lead()?,
         })
+    }
+
+    fn lead(&self) -> Result<Option<Duration>, HookError> {
+        self.value(LEAD, None, |text| lead(text).map(Some))
     }
 
     fn limits(&self) -> Result<Limits, HookError> {
@@ -200,11 +214,23 @@ impl<'a> Annotations<'a> {
     }
 }
 
+fn time(text: &str) -> Result<Duration, AnnotationFault> {
+    text.parse().map_err(|error| AnnotationFault::Length(format!("{error}")))
+}
+
 fn length(text: &str) -> Result<Duration, AnnotationFault> {
-    let length: Duration = text.parse().map_err(|error| AnnotationFault::Length(format!("{error}")))?;
-    match length >= LEAST && length.is_multiple_of(Duration::from_micros(1)) {
+    let length = time(text)?;
+    match length >= LEAST && length.is_multiple_of(MICROSECOND) {
         true => Ok(length),
         false => Err(AnnotationFault::Granule),
+    }
+}
+
+fn lead(text: &str) -> Result<Duration, AnnotationFault> {
+    let lead = time(text)?;
+    match GROUP_LEAD_RANGE.contains(&lead) && lead.is_multiple_of(MICROSECOND) {
+        true => Ok(lead),
+        false => Err(AnnotationFault::Lead),
     }
 }
 
@@ -253,7 +279,8 @@ mod tests {
     #[test]
     fn a_budget_alone_is_enough() {
         let limits = Limits { rtprio: 99, memlock: None };
-        let budget = Budget { length: Duration::from_millis(1), cpus: None, bind: false, priority: 1, fifo: true };
+        let length = Duration::from_millis(1);
+        let budget = Budget { length, cpus: None, bind: false, priority: 1, fifo: true, lead: None };
         let request = decode(&[("macrotick.budget", "1ms"), ("other.budget", "?")]).unwrap().unwrap();
         assert_eq!(request, Request { supply: Supply::Budget(budget), limits });
     }
@@ -265,12 +292,14 @@ mod tests {
             (CPUS, "0,2-3"),
             (PRIORITY, "40"),
             (FIFO, "false"),
+            (LEAD, "20us"),
             (RTPRIO, "50"),
             (MEMLOCK, "1048576"),
         ];
         let request = decode(&pairs).unwrap().unwrap();
         let cpus = Some("0,2-3".to_owned());
-        let budget = Budget { length: Duration::from_micros(250), cpus, bind: true, priority: 40, fifo: false };
+        let (length, lead) = (Duration::from_micros(250), Some(Duration::from_micros(20)));
+        let budget = Budget { length, cpus, bind: true, priority: 40, fifo: false, lead };
         assert_eq!(request.supply, Supply::Budget(budget.clone()));
         let roams = decode(&[&pairs[..], &[(BIND, "false")]].concat()).unwrap().unwrap();
         assert_eq!(roams.supply, Supply::Budget(Budget { bind: false, ..budget }));
@@ -288,6 +317,7 @@ mod tests {
         assert_eq!((alone.tasks.len(), alone.tasks[0].name.as_str()), (1, "loop"));
         let rest = (alone.criticality, alone.priority, alone.budget, &alone.cpus[..], alone.bind, alone.fifo);
         assert_eq!(rest, (1, None, None, &[][..], true, true));
+        assert_eq!(alone.lead, None);
         let pairs = [
             (TASKS, "loop wcet=200us period=5ms"),
             (BUDGET, "1ms"),
@@ -295,10 +325,12 @@ mod tests {
             (CRITICALITY, "7"),
             (BIND, "false"),
             (FIFO, "false"),
+            (LEAD, "1ms"),
         ];
         let all = decoded(&pairs);
         let rest = (all.criticality, all.budget, &all.cpus[..], all.bind, all.fifo);
         assert_eq!(rest, (7, Some(Duration::from_millis(1)), &[0, 2, 3][..], false, false));
+        assert_eq!(all.lead, Some(Duration::from_millis(1)));
     }
 
     #[test]
@@ -321,6 +353,14 @@ mod tests {
                 "annotation macrotick.priority: 100: it must be a whole number from 1",
             ),
             (&[(BUDGET, "1ms"), (FIFO, "1")], "annotation macrotick.fifo: 1: it must be `true` or `false`"),
+            (
+                &[(BUDGET, "1ms"), (LEAD, "1001us")],
+                "annotation macrotick.lead: 1001us: a lead is a whole number of microseconds, 1us to 1ms",
+            ),
+            (&[(BUDGET, "1ms"), (LEAD, "1500ns")], "a lead is a whole number of microseconds"),
+            (&[(BUDGET, "1ms"), (LEAD, "0us")], "a lead is a whole number of microseconds"),
+            (&[(BUDGET, "1ms"), (LEAD, "-1us")], "a lead is a whole number of microseconds"),
+            (&[(BUDGET, "1ms"), (LEAD, "20")], "annotation macrotick.lead: 20: "),
             (&[(BUDGET, "1ms"), (CPUS, "3-2")], "annotation macrotick.cpus: 3-2: it must be a list of CPUs"),
             (&[(BUDGET, "1ms"), (CPUS, "0=1")], "it must be a list of CPUs"),
             (&[(BUDGET, "1ms"), (BIND, "false")], "annotation macrotick.bind: false: it needs macrotick.cpus"),
@@ -329,6 +369,7 @@ mod tests {
             (&[(BUDGET, "1ms"), (MEMLOCK, "1G")], "annotation macrotick.memlock: 1G: it must be a number of bytes"),
             (&[(BUDGET, "1ms"), (POOL, "web")], "a container has a pool or a budget, not both"),
             (&[(POOL, "web"), (PRIORITY, "3")], "annotation macrotick.priority: 3: it needs macrotick.budget"),
+            (&[(POOL, "web"), (LEAD, "20us")], "annotation macrotick.lead: 20us: it needs macrotick.budget"),
             (&[(TASKS, "a"), (POOL, "web")], "a container has a pool or a budget, not both"),
             (&[(TASKS, "a wcet=1ms")], "annotation macrotick.tasks: a wcet=1ms: they are not understood:\nerror: "),
             (&[(BUDGET, "1ms"), (CRITICALITY, "3")], "annotation macrotick.criticality: 3: it needs macrotick.tasks"),

@@ -7,6 +7,7 @@ use macrotick_model::Duration;
 
 use crate::cgroup::{ControlGroup, ROOT};
 use crate::error::HookError;
+use crate::microseconds;
 use crate::request::Budget;
 use crate::undo::Undo;
 
@@ -38,9 +39,9 @@ pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<()
 
 /// As the kernel reads it: microseconds, with the CPUs where it is not all of them.
 fn text_of(budget: &Budget) -> String {
-    let microseconds = budget.length.as_nanos() / 1000;
+    let microseconds = microseconds(budget.length);
     match &budget.cpus {
-        None => microseconds.to_string(),
+        None => microseconds,
         Some(cpus) => format!("{cpus}={microseconds}"),
     }
 }
@@ -73,7 +74,8 @@ mod tests {
 
     #[test]
     fn budgets_are_written_as_the_kernel_reads_them() {
-        let all = Budget { length: Duration::from_millis(1), cpus: None, bind: false, priority: 1, fifo: true };
+        let length = Duration::from_millis(1);
+        let all = Budget { length, cpus: None, bind: false, priority: 1, fifo: true, lead: None };
         assert_eq!(text_of(&all), "1000");
         assert_eq!(text_of(&Budget { cpus: Some("0,2-3".into()), ..all }), "0,2-3=1000");
     }

@@ -18,6 +18,8 @@ pub struct Container {
     pub budget: Option<Duration>,
     /// Whether it may get more budget when others are admitted above it.
     pub may_grow: bool,
+    /// How much earlier its threads wake up from sleep, to be held until the instant at which it ends. `None`: none.
+    pub lead: Option<Duration>,
     /// Its tasks. Their CPU is the container's, so that it says nothing before it is admitted.
     pub tasks: Vec<GroupTask>,
     /// The slot that it needs in each cycle of a network whose time is divided.

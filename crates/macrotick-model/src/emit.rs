@@ -166,6 +166,7 @@ fn group(group: &Group) -> String {
         ("may-grow", group.may_grow.then(|| "true".into())),
         ("cpus", Some(format!("[{}]", cpus.join(", ")))),
         ("fifo", Some(group.fifo.to_string())),
+        ("lead", group.lead.map(|lead| lead.to_string())),
         ("cgroup", group.cgroup.as_deref().map(scalar)),
         ("pool", group.pool.as_deref().map(scalar)),
         ("kernel-threads", kernel_threads(group.kernel_threads.iter().map(GroupThread::name))),

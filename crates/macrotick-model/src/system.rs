@@ -475,6 +475,9 @@ pub struct Group {
     /// Threads under `SCHED_FIFO` and `SCHED_RR` in it are served like those under `SCHED_DS`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fifo: bool,
+    /// How much earlier its threads wake up from sleep, to be held until the instant at which it ends. `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<Duration>,
     /// The pool whose windows serve its threads, too; they are not charged to the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,

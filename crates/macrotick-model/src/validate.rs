@@ -43,6 +43,8 @@ pub const SLICE_RANGE: RangeInclusive<Duration> = Duration::from_micros(10)..=Du
 pub const SERVER_PERIOD_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(1);
 /// See [`SERVER_PERIOD_RANGE`].
 pub const MIN_BUDGET: Duration = Duration::from_micros(10);
+/// Shortest and longest lead of a group, of the kernel.
+pub const GROUP_LEAD_RANGE: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_millis(1);
 /// Shortest and longest period of a reservation (`sched_deadline_period_min_us`, `sched_deadline_period_max_us`).
 pub const RESERVATION_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_micros(1 << 22);
 /// What the kernel calls the threads of interrupts.

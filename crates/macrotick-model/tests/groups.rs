@@ -41,6 +41,7 @@ fn what_is_left_out_has_its_default() {
         cpus: vec![1],
         cgroup: None,
         fifo: false,
+        lead: None,
         pool: None,
         kernel_threads: Vec::new(),
         tasks: vec![task],
@@ -90,6 +91,21 @@ fn findings_of_others_have_their_place() {
     // What was left out is told at what is around it.
     assert_eq!(places, [(6, 5), (6, 39)]);
     assert!(told.to_string().contains("error: no good\n --> s.yaml:6:39\n"), "{told}");
+}
+
+#[test]
+fn a_group_has_a_lead() {
+    let group = |lead: &str| parse(&format!("groups:\n  - {{name: g, priority: 7, budget: 500us{lead}}}\n"));
+    for (text, lead) in [(", lead: 1us", 1), (", lead: 20us", 20), (", lead: 1ms", 1000)] {
+        let system = group(text).unwrap();
+        assert_eq!(system.groups[0].lead, Some(Duration::from_micros(lead)));
+        assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
+        let json = serde_json::to_string(&system.groups[0]).unwrap();
+        assert_eq!(serde_json::from_str::<Group>(&json).unwrap(), system.groups[0]);
+    }
+    let without = group("").unwrap();
+    assert!(without.groups[0].lead.is_none() && !without.to_yaml().contains("lead"));
+    assert!(!serde_json::to_string(&without.groups[0]).unwrap().contains("lead"));
 }
 
 #[test]
@@ -212,6 +228,12 @@ fn mistakes_are_told_at_their_place() {
         ("priority: 7, budget: 5us", "budget 5us is shorter than 10us"),
         ("priority: 7, budget: 1500ns", "budget 1500ns is shorter than 10us"),
         ("priority: 7, budget: 100500ns", "budget 100500ns is no whole number of microseconds"),
+        ("priority: 7, budget: 1ms, lead: 0us", "lead 0ns is out of range: 1us to 1ms"),
+        ("priority: 7, budget: 1ms, lead: 500ns", "lead 500ns is out of range: 1us to 1ms"),
+        ("priority: 7, budget: 1ms, lead: 1001us", "lead 1001us is out of range: 1us to 1ms"),
+        ("priority: 7, budget: 1ms, lead: -20us", "lead -20us is out of range: 1us to 1ms"),
+        ("priority: 7, budget: 1ms, lead: 1500ns", "lead 1500ns is no whole number of microseconds"),
+        ("priority: 7, budget: 1ms, lead: 20", "s.yaml:6"),
         ("priority: 7, budget: 1ms, kernel-threads: [ksoftirq]", "unknown kernel thread `ksoftirq`\n"),
         ("priority: 7, budget: 1ms, kernel-threads: [eth0]", "`backlog_napi`, `irq/NUMBER-NAME`"),
         ("priority: 7, budget: 1ms, kernel-threads: [irq/eth0]", "`irq/eth0` is not the name of an interrupt's thread"),

@@ -153,6 +153,7 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
         cpus: if pool.is_some() || random.below(2) == 0 { vec![1] } else { vec![0, 1] },
         cgroup: random.maybe(|_| format!("/sys/fs/cgroup/group-{index}")),
         fifo: true,
+        lead: random.maybe(|random| random.micros(1, 1000)),
         pool: pool.map(|pool| pool.name.clone()),
         kernel_threads: random
             .maybe(|_| GroupThread::Interrupt(format!("irq/{index}-a b")))

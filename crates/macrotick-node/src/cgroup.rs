@@ -163,7 +163,7 @@ impl Owner {
     fn files(&self) -> &'static [&'static str] {
         match self {
             Owner::Pool(_) => &[ENTITY],
-            Owner::Group(_) => &["cpu.ds.budget", "cpu.ds.priority", "cpu.ds.fifo", ENTITY],
+            Owner::Group(_) => &["cpu.ds.budget", "cpu.ds.priority", "cpu.ds.fifo", "cpu.ds.lead", ENTITY],
             Owner::Domain(_) => &[PARTITION],
         }
     }

@@ -110,6 +110,7 @@ fn give(group: &Group, wanted: &macrotick_model::Group) -> Result<(), NodeError>
     };
     group.write("cpu.ds.priority", &priority.to_string())?;
     group.write("cpu.ds.fifo", if wanted.fifo { "1" } else { "0" })?;
+    group.write("cpu.ds.lead", &microseconds(wanted.lead.unwrap_or(Duration::ZERO)))?;
     let text = format!("{}={}", crate::sys::cpu_list(&wanted.cpus), microseconds(budget));
     match group.write("cpu.ds.budget", &text) {
         Err(NodeError::GroupFile { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {

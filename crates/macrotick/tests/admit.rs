@@ -76,6 +76,19 @@ logger: admitted on CPU 1, budget 50us of every 2500us, priority 49
     );
 }
 
+/// The container's tasks need the lead more, and so does the group that it becomes.
+#[test]
+fn a_lead_is_part_of_what_a_container_needs() {
+    let led = CONTAINER.replace("cpus: [1]\n", "cpus: [1]\nlead: 30us\n");
+    let folder = folder("admit-lead", &[("s.yaml", SYSTEM), ("c.yaml", &led)]);
+    let (code, output, errors) = admit(&folder, &["c.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    // 180 in three budgets.
+    assert!(output.contains("logger: admitted on CPU 1, budget 60us of every 2500us, priority 49\n"), "{output}");
+    assert!(output.contains("    fifo: false\n    lead: 30us\n    tasks:\n"), "{output}");
+    assert!(output.contains("{name: sample, period: 10ms, wcet: 150us,"), "{output}");
+}
+
 /// What is printed for the description does in it what was answered, beside what was found for the others.
 #[test]
 fn what_is_printed_can_be_written_into_the_description() {

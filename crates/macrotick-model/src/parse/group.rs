@@ -7,7 +7,7 @@ use crate::system::{Group, GroupTask, GroupThread};
 use crate::time::Duration;
 use crate::validate::{CPU_RANGE, CRITICALITY_RANGE, INTERRUPT_FORM, INTERRUPT_PREFIX, PRIORITY_RANGE};
 
-const GROUP_KEYS: [&str; 11] = [
+const GROUP_KEYS: [&str; 12] = [
     "name",
     "criticality",
     "priority",
@@ -16,6 +16,7 @@ const GROUP_KEYS: [&str; 11] = [
     "cpus",
     "cgroup",
     "fifo",
+    "lead",
     "pool",
     "kernel-threads",
     "tasks",
@@ -40,6 +41,7 @@ impl Context {
             cpus,
             cgroup: self.optional_text(&fields, "cgroup"),
             fifo: self.flag(&fields, "fifo"),
+            lead: self.optional_duration(&fields, "lead"),
             pool: self.optional_text(&fields, "pool"),
             kernel_threads: self.optional_items(&fields, "kernel-threads", Self::group_thread),
             tasks: self.optional_items(&fields, "tasks", Self::group_task),
@@ -131,6 +133,7 @@ fn unread_group() -> Group {
         cpus: Vec::new(),
         cgroup: None,
         fifo: false,
+        lead: None,
         pool: None,
         kernel_threads: Vec::new(),
         tasks: Vec::new(),

@@ -29,6 +29,9 @@ pub(crate) fn problems(container: &Container) -> Vec<Problem> {
         }
         None => {}
     }
+    if let Some(lead) = container.lead {
+        found.group_lead("lead", lead);
+    }
     found.tasks("tasks", &container.tasks, "the container");
     if let Some(slot) = container.slot {
         found.positive("", "slot", slot);

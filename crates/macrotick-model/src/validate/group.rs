@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Found, Rules, CPUS, GROUP_NAMES, INTERRUPT_FORM, INTERRUPT_PREFIX, MIN_BUDGET, POOL_NAMES, PRIORITY_RANGE,
-    SERVER_PERIOD_RANGE,
+    Found, Rules, CPUS, GROUP_LEAD_RANGE, GROUP_NAMES, INTERRUPT_FORM, INTERRUPT_PREFIX, MIN_BUDGET, POOL_NAMES,
+    PRIORITY_RANGE, SERVER_PERIOD_RANGE,
 };
 use crate::parse::nearest_name;
 use crate::system::{Background, Group, GroupTask, GroupThread, Policy, Pool, PoolOrder};
@@ -18,6 +18,16 @@ impl Found {
     pub(super) fn in_microseconds(&mut self, path: &str, key: &str, length: Duration) {
         if !length.is_multiple_of(MICROSECOND) {
             self.add(path, &[], format!("{key} {length} is no whole number of microseconds"));
+        }
+    }
+
+    /// The lead of one group or container.
+    pub(super) fn group_lead(&mut self, path: &str, lead: Duration) {
+        if !GROUP_LEAD_RANGE.contains(&lead) {
+            let (least, most) = (GROUP_LEAD_RANGE.start(), GROUP_LEAD_RANGE.end());
+            self.add(path, &[], format!("lead {lead} is out of range: {least} to {most}"));
+        } else {
+            self.in_microseconds(path, "lead", lead);
         }
     }
 
@@ -133,6 +143,13 @@ impl Rules<'_> {
         }
         if let Some(cgroup) = &group.cgroup {
             self.cgroup(&at("cgroup"), cgroup);
+        }
+        if let Some(lead) = group.lead {
+            self.found.group_lead(&at("lead"), lead);
+            if GROUP_LEAD_RANGE.contains(&lead) && lead >= self.system.server_period {
+                let text = format!("lead {lead} is not shorter than the server period, {}", self.system.server_period);
+                self.add(at("lead"), &[SERVER_PERIOD], text);
+            }
         }
         if let Some(pool) = &group.pool {
             self.windows(&at("pool"), group, pool);

@@ -342,7 +342,7 @@ fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::{CpuTable, ExecutionTime, Load, Policy, PoolOrder, SyncWindow};
+    use macrotick_model::{CpuTable, ExecutionTime, Group, Load, Policy, PoolOrder, SyncWindow};
 
     use super::*;
     use crate::deployment::tests::{plan, task, window};
@@ -380,6 +380,23 @@ mod tests {
             slack: false,
             cgroup: None,
             kernel_threads: Vec::new(),
+        }
+    }
+
+    fn group() -> Group {
+        Group {
+            name: "g".into(),
+            criticality: None,
+            priority: Some(1),
+            budget: Some(us(100)),
+            may_grow: false,
+            cpus: vec![0],
+            cgroup: None,
+            fifo: false,
+            lead: None,
+            pool: None,
+            kernel_threads: Vec::new(),
+            tasks: Vec::new(),
         }
     }
 
@@ -541,6 +558,14 @@ mod tests {
         let mut slower = two();
         slower.system.server_period = MS;
         assert_eq!(between(&two(), &slower), Err(ChangeFault::Groups));
+
+        let mut led = two();
+        led.system.groups = vec![group()];
+        assert!(between(&led, &led).is_ok());
+        let running = led.clone();
+        led.system.groups[0].lead = Some(us(20));
+        assert_eq!(between(&running, &led), Err(ChangeFault::Groups));
+        assert_eq!(between(&led, &running), Err(ChangeFault::Groups));
 
         let mut pooled = two();
         pooled.system.tasks.remove(1);

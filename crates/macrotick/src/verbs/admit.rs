@@ -181,6 +181,9 @@ fn commands(text: &mut String, directories: &[(String, Vec<PathBuf>)], place: &P
     }
     let _ = writeln!(text, "  in its control group:");
     let _ = writeln!(text, "    echo {} > cpu.ds.priority", place.priority);
+    if let Some(lead) = place.group.lead {
+        let _ = writeln!(text, "    echo {} > cpu.ds.lead", lead.as_nanos() / 1000);
+    }
     let _ = writeln!(text, "    echo {}={} > cpu.ds.budget", place.cpu, place.budget.as_nanos() / 1000);
 }
 
