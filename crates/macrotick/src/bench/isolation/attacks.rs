@@ -29,9 +29,9 @@ impl Attacks {
         let mut rows = Vec::new();
         for rival in [NOTHING].into_iter().chain(ATTACKS) {
             let [off, on] = VARIANTS.map(|variant| {
-                let policy = Policy::Ds;
-                Request { policy, variant, period_us: PERIOD_US, work_us: WORK_US, seconds: SECONDS, rival }
-                    .measure(bench)
+                let (policy, lead_us, work_us, seconds) = (Policy::Ds, 0, WORK_US, SECONDS);
+                let (period_ns, phase_ns) = (PERIOD_US * 1000, 0);
+                Request { policy, lead_us, variant, period_ns, phase_ns, work_us, seconds, rival }.measure(bench)
             });
             rows.push((rival, [off?, on?]));
         }

@@ -22,10 +22,14 @@ const LEAST_US: u64 = 100_000;
 pub struct Request {
     /// Of the task.
     pub policy: Policy,
+    /// Of its group; zero: none.
+    pub lead_us: u32,
     /// The kernel, and TimerShield's switch.
     pub variant: Variant,
     /// Of the task.
-    pub period_us: u32,
+    pub period_ns: u32,
+    /// By which the first release is later than time zero, and with it beyond the tick.
+    pub phase_ns: u32,
     /// What a job takes.
     pub work_us: u64,
     /// How long.
@@ -50,11 +54,13 @@ pub struct Reading {
 }
 
 impl Request {
-    fn words(&self) -> [String; 6] {
+    fn words(&self) -> [String; 8] {
         [
             self.policy.name().into(),
+            self.lead_us.to_string(),
             self.variant.name().into(),
-            self.period_us.to_string(),
+            self.period_ns.to_string(),
+            self.phase_ns.to_string(),
             self.work_us.to_string(),
             self.seconds.to_string(),
             self.rival.word(),
@@ -63,11 +69,15 @@ impl Request {
 
     /// What a command line asks for.
     pub fn from_words(words: &[&str]) -> Result<Request, String> {
-        let &[policy, variant, period, work, seconds, rival] = words else { return Err("six words".into()) };
+        let &[policy, lead, variant, period, phase, work, seconds, rival] = words else {
+            return Err("eight words".into());
+        };
         Ok(Request {
             policy: Policy::from_name(policy)?,
+            lead_us: process::number(lead)?,
             variant: Variant::from_name(variant).ok_or_else(|| format!("no variant `{variant}`"))?,
-            period_us: process::number(period)?,
+            period_ns: process::number(period)?,
+            phase_ns: process::number(phase)?,
             work_us: process::number(work)?,
             seconds: process::number(seconds)?,
             rival: Rival::from_word(rival)?,
@@ -128,12 +138,13 @@ mod tests {
     #[test]
     fn a_command_line_is_read_as_it_was_written() {
         for rival in Rival::all() {
-            let request =
-                Request { policy: Policy::Ds, variant: Variant::On, period_us: 100, work_us: 0, seconds: 5, rival };
+            let (policy, variant, lead_us) = (Policy::Ds, Variant::On, 9);
+            let (period_ns, phase_ns) = (100_100, 70);
+            let request = Request { policy, lead_us, variant, period_ns, phase_ns, work_us: 0, seconds: 5, rival };
             let words = request.words();
             assert_eq!(Request::from_words(&words.each_ref().map(String::as_str)), Ok(request));
         }
-        assert!(Request::from_words(&["ds", "on", "1", "1", "1", "meteor"]).is_err());
+        assert!(Request::from_words(&["ds", "0", "on", "1", "1", "1", "1", "meteor"]).is_err());
     }
 
     #[test]

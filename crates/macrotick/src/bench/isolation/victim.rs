@@ -54,6 +54,7 @@ fn make_groups(request: &Request) -> Result<(), String> {
     if request.policy == Policy::Ds {
         group::set_period(2500)?;
         group::make(VICTIM, BUDGETS_US.0, 2)?;
+        write(&format!("{ROOT}/{VICTIM}/cpu.ds.lead"), &request.lead_us.to_string())?;
     }
     let confined = request.rival.confined;
     write(&format!("{ROOT}/cgroup.subtree_control"), if confined { "+cpu +memory +pids" } else { "+cpu" })?;
@@ -73,9 +74,9 @@ fn be(request: &Request, rounds: u64, board: &Board) -> Result<(), String> {
         Policy::Fifo => process::set_policy(libc::SCHED_FIFO as u32, PRIORITY)?,
     }
     let [jobs, latency, sum, response, ..] = &board.samples;
-    let zero = board.join() + HEAD_START_NS;
+    let zero = board.join() + HEAD_START_NS + u64::from(request.phase_ns);
     let life = request.seconds * 1_000_000_000;
-    for release in (zero..zero + life).step_by(request.period_us as usize * 1000) {
+    for release in (zero..zero + life).step_by(request.period_ns as usize) {
         sleep_until(release);
         let late = now_ns() - release;
         (0..rounds).for_each(|_| round());
