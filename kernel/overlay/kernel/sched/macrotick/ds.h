@@ -71,7 +71,7 @@ struct mt_group {
 /* The servers of one CPU. */
 struct mt_ds_cpu {
 	unsigned int		cpu;
-	DECLARE_BITMAP(prios, MT_GROUP_PRIOS + 1);	/* by MT_GROUP_MAX_PRIO - priority; the last one is always set */
+	DECLARE_BITMAP(prios, MT_GROUP_PRIOS + 1);	/* by MT_GROUP_MAX_PRIO - priority; the last is always set */
 	struct list_head	order[MT_GROUP_PRIOS];
 	struct list_head	servers;	/* all with a budget */
 	struct list_head	touched;
