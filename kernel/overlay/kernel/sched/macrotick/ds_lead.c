@@ -30,8 +30,10 @@ static u32 lead_of(struct task_struct *p)
  */
 void mt_ds_sleep(struct hrtimer *timer)
 {
+	s64 soft = hrtimer_get_softexpires_tv64(timer);
+
 	/* Nothing is before zero: a relative time would overflow. */
-	current->macrotick.ds.led = min_t(s64, lead_of(current), max_t(s64, hrtimer_get_expires_tv64(timer), 0));
+	current->macrotick.ds.led = min_t(s64, lead_of(current), max_t(s64, soft, 0));
 	hrtimer_add_expires_ns(timer, -(s64)current->macrotick.ds.led);
 }
 
@@ -50,6 +52,7 @@ void mt_ds_slept(struct hrtimer *timer, bool is_over)
 	if (!led)
 		return;
 	current->macrotick.ds.led = 0;
+	/* No overflow: it was taken off, and a sum with the clock ends at KTIME_SEC_MAX. */
 	hrtimer_add_expires_ns(timer, led);
 	if (!is_over)
 		return;

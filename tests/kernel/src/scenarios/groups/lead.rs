@@ -130,7 +130,6 @@ pub(super) fn interrupted() -> Check {
         let end = sys::now_ns() + 1000 * u;
         board.set(0, 1);
         let result = nap(1000 * u, Some(&mut rest));
-        println!("# result {result} rest {} {} now {} end {end}", rest.tv_sec, rest.tv_nsec, sys::now_ns());
         let left = rest.tv_sec as u64 * SECOND + rest.tv_nsec as u64;
         if result != libc::EINTR || (sys::now_ns() + left).abs_diff(end) > LEAD_US * 1000 / 2 {
             return 1;
@@ -138,7 +137,12 @@ pub(super) fn interrupted() -> Check {
         let before = sys::now_ns();
         board.set(0, 2);
         let result = nap(1000 * u, None);
-        i32::from(result != 0 || sys::now_ns() - before < 1000 * u)
+        if result != 0 || sys::now_ns() - before < 1000 * u {
+            return 2;
+        }
+        // What never ends on its own does not end by being stopped either.
+        board.set(0, 3);
+        3 + i32::from(nap(u64::MAX, None) == libc::EINTR)
     })?;
     let asleep = |stage: u64| {
         ensure!(sys::eventually(SECOND, || board.get(0) == stage), "stage {stage}: {}", child.describe());
@@ -149,7 +153,11 @@ pub(super) fn interrupted() -> Check {
     child.signal(libc::SIGUSR1);
     asleep(2)?;
     stop_and_go_on(&child);
-    child.succeed(10 * SECOND)
+    asleep(3)?;
+    stop_and_go_on(&child);
+    sys::sleep(100 * u);
+    ensure!(child.poll().is_none(), "a sleep without end has ended: {}", child.describe());
+    child.kill(SECOND)
 }
 
 fn stop_and_go_on(child: &Child) {
