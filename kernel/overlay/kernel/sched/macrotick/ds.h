@@ -84,7 +84,7 @@ struct mt_ds_cpu {
 	bool			catching_up;	/* the timer is programmed then */
 	u64			refill;		/* when; U64_MAX: nothing was touched */
 	u64			limit;		/* when a server is exhausted at the earliest */
-	struct mt_server	*limited;	/* which: the one that runs, or is going to */
+	struct mt_server	*limited;	/* which: an open one, that runs or is going to; or NULL */
 	u64			foreseen;	/* when that was reckoned, before it runs; else zero */
 	u64			lag;		/* how much later it runs */
 	u64			poll;		/* when to look at urgent, parked and starved threads; U64_MAX: none */
@@ -124,6 +124,7 @@ void mt_ds_unlink(struct rq *rq, struct task_struct *p);
 void mt_ds_requeue(struct task_struct *p);
 void mt_ds_rank_again(struct rq *rq);
 void mt_ds_begin(struct rq *rq, struct task_struct *p);
+void mt_ds_go_on(struct rq *rq);
 void mt_ds_end(struct rq *rq, struct task_struct *p);
 void mt_ds_account(struct rq *rq);
 void mt_ds_offline(struct rq *rq);

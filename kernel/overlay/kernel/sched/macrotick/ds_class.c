@@ -42,12 +42,21 @@ static int balance_macrotick_ds(struct rq *rq, struct task_struct *prev, struct 
 	return mt_ds_is_ready(mt_ds_cpu_of(rq));
 }
 
-/* Who sleeps now may wait for a lock that somebody was offered who is less important. */
+/*
+ * Who sleeps now may wait for a lock that somebody was offered who is less
+ * important. Who is picked once more does not begin.
+ */
 static struct task_struct *pick_task_macrotick_ds(struct rq *rq)
 {
-	if (unlikely(!list_empty(&mt_ds_cpu_of(rq)->urgent) && rq->curr->pi_blocked_on))
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	struct task_struct *first;
+
+	if (unlikely(!list_empty(&c->urgent) && rq->curr->pi_blocked_on))
 		mt_ds_rank_again(rq);
-	return mt_ds_first(mt_ds_cpu_of(rq));
+	first = mt_ds_first(c);
+	if (first == rq->curr && unlikely(c->foreseen))
+		mt_ds_go_on(rq);
+	return first;
 }
 
 static void put_prev_task_macrotick_ds(struct rq *rq, struct task_struct *p, struct task_struct *next)

@@ -429,10 +429,10 @@ static int set_lead(struct task_group *tg, u32 lead)
 	group = group_for(tg);
 	if (!group)
 		return -ENOMEM;
-	WRITE_ONCE(group->lead, lead);
-	/* For good: who sleeps was brought forward. */
+	/* Before anybody leads, who would have to be held; and for good. */
 	if (lead)
 		static_branch_enable_cpuslocked(&macrotick_leads);
+	WRITE_ONCE(group->lead, lead);
 	return 0;
 }
 

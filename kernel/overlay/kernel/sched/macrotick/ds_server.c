@@ -3,9 +3,9 @@
  * Macrotick: deferrable servers.
  *
  * One pinned hard hrtimer per CPU stands at the next refill of something that
- * was used, or at the instant at which the server that runs has used its
- * budget, whichever is first. It may expire early, where what it stood for is
- * over: then it looks, and is programmed anew.
+ * was used, or at the instant at which the server that runs, or is going to,
+ * has used its budget, whichever is first. It may expire early, where what it
+ * stood for is over: then it looks, and is programmed anew.
  *
  * A refill first charges what runs for the time until then, and lets whatever
  * was used in excess go: it never charges the old period to the new budget.
@@ -81,7 +81,7 @@ struct task_struct *mt_ds_first(const struct mt_ds_cpu *c)
 
 static u64 next_event(const struct mt_ds_cpu *c)
 {
-	return min3(c->refill, c->poll, c->limited && c->limited->open ? c->limit : U64_MAX);
+	return min3(c->refill, c->poll, READ_ONCE(c->limited) ? c->limit : U64_MAX);
 }
 
 /* Only earlier: else it expires in vain. On its own CPU. */
@@ -435,6 +435,8 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 		server->closed = ktime_get();
 	}
 	server->open = false;
+	if (c->limited == server)
+		WRITE_ONCE(c->limited, NULL);
 	list_for_each_entry_safe(p, next, &server->contenders, macrotick.ds.contends) {
 		remove_ready(rq, p);
 		place_contender(rq, p);
@@ -543,10 +545,12 @@ static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 		touch(c, c->charged, now);
 }
 
-/* A server runs from an instant on. */
+/* A server runs from an instant on. What runs on credit has no limit. */
 static void set_limit(struct mt_ds_cpu *c, struct mt_server *server, u64 from)
 {
-	c->limited = server;
+	if (server && !server->open)
+		server = NULL;
+	WRITE_ONCE(c->limited, server);
 	c->foreseen = 0;
 	if (server)
 		c->limit = from + max_t(s64, server->left, MT_DS_MIN_NS);
@@ -555,14 +559,15 @@ static void set_limit(struct mt_ds_cpu *c, struct mt_server *server, u64 from)
 /*
  * Whose budget is used next is known where the timer is programmed anyway. To
  * program it once more, where the thread begins, takes longer than all the rest
- * of a pick. It begins as much later as others did.
+ * of a pick. It begins as much later as others did. If it has not begun by its
+ * limit, where preemption is off, it gets another one when it does.
  */
 static void foresee(struct rq *rq, struct mt_ds_cpu *c, const struct task_struct *first, u64 now)
 {
 	struct mt_server *next = takes_over(rq, first) ? first->macrotick.ds.server : c->charged;
 
-	if (next == c->charged) {
-		set_limit(c, next, now);
+	if (next == c->charged || unlikely(c->foreseen && c->limited == next)) {
+		set_limit(c, c->charged, now);
 		return;
 	}
 	touch(c, next, now);
@@ -687,30 +692,47 @@ void mt_ds_requeue(struct task_struct *p)
 		list_move_tail(&ds->ready, &ds->server->ready[ds->prio]);
 }
 
+/* The server that runs is the one that is bounded. */
+static void limit_charged(struct mt_ds_cpu *c)
+{
+	u64 now = ktime_get();
+
+	touch(c, c->charged, now);
+	set_limit(c, c->charged, now);
+	rearm(c);
+}
+
+/**
+ * mt_ds_go_on - what runs has not been taken over from, though that was foreseen
+ * @rq: this CPU's run queue, locked
+ */
+void mt_ds_go_on(struct rq *rq)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+
+	if (c->charged)
+		limit_charged(c);
+}
+
 /**
  * mt_ds_begin - a thread is going to run
- * @rq: this CPU's run queue, locked
+ * @rq: its CPU's run queue, locked
  * @p: the thread, queued
  */
 void mt_ds_begin(struct rq *rq, struct task_struct *p)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
-	u64 now;
 
 	p->se.exec_start = rq_clock_task(rq);
 	c->charged = p->macrotick.ds.server;
-	/* Without a refill in between its end has only become later. */
+	/* Without a refill in between its end has only become later, or it is what was foreseen. */
 	if (c->charged == READ_ONCE(c->limited)) {
 		if (c->foreseen)
 			note_lag(rq, c);
 		return;
 	}
-	if (unlikely(!c->charged))
-		return;
-	now = ktime_get();
-	touch(c, c->charged, now);
-	set_limit(c, c->charged, now);
-	rearm(c);
+	if (likely(c->charged))
+		limit_charged(c);
 }
 
 /**

@@ -60,8 +60,10 @@ void mt_pass_door(void)
 
 void mt_hold_until(u64 instant)
 {
-	while (ktime_get_ns() < instant)
+	while (ktime_get_ns() < instant) {
 		cpu_relax();
+		cond_resched();
+	}
 }
 
 /**
