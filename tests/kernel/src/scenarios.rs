@@ -109,6 +109,8 @@ pub fn all() -> Vec<Scenario> {
 
 /// Names so many microseconds that pass before the first scenario: ticks and turns of virtual CPUs lie otherwise then.
 pub const DELAY_US: &str = "MACROTICK_DELAY_US";
+/// How many groups come and go in `full_group_cycles`.
+pub const CYCLES: &str = "MACROTICK_CYCLES";
 
 /// The grid of the scenarios' tables, in nanoseconds: 100 us, or what `MACROTICK_UNIT_US` says for slow kernels.
 pub fn unit_ns() -> u64 {

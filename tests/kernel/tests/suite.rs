@@ -6,6 +6,7 @@
 //! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios and golden schedules; the latter begin
 //! at other instants, too.
 //! `MACROTICK_DELAY_US=n` has scenarios begin so much later, where ticks lie otherwise.
+//! `MACROTICK_CYCLES=n` has `full_group_cycles` make so many groups, on slow kernels too.
 //! `MACROTICK_TIMERSHIELD=1` has scenarios begin with TimerShield switched on.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
@@ -57,7 +58,7 @@ fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item
     // KASAN and lockdep make every path ten times as long.
     let unit_us = if flavor.is_debug() { "1000" } else { "100" };
     job.env.push(("MACROTICK_UNIT_US".into(), unit_us.into()));
-    for name in [SEED, TIMERSHIELD, scenarios::DELAY_US] {
+    for name in [SEED, TIMERSHIELD, scenarios::DELAY_US, scenarios::CYCLES] {
         job.env.extend(std::env::var(name).map(|value| (name.into(), value)));
     }
     job

@@ -10,7 +10,7 @@ use crate::check::Check;
 use crate::group::Group;
 use crate::process;
 use crate::random::{variation, Random};
-use crate::scenarios::{fuzz, is_slow, unit_ns};
+use crate::scenarios::{fuzz, is_slow, unit_ns, CYCLES};
 use crate::slab::Slabs;
 use crate::sys;
 use crate::{ensure, ensure_eq};
@@ -45,9 +45,11 @@ fn last_us() -> u64 {
     500 * scale()
 }
 
-/// A thousand on slow kernels, where ten thousand take an hour.
+/// A thousand on slow kernels, where ten thousand take an hour, or as many as [`CYCLES`] says.
 pub(super) fn many_cycles() -> Check {
-    cycles(if is_slow() { 1000 } else { 10_000 })
+    let asked = std::env::var(CYCLES).ok().map(|text| text.parse());
+    let count = asked.transpose().map_err(|error| format!("{CYCLES}: {error}"))?;
+    cycles(count.unwrap_or(if is_slow() { 1000 } else { 10_000 }))
 }
 
 /// So many groups are made, get a random budget and threads, and are ended and removed.
