@@ -68,7 +68,7 @@ pub(super) fn held() -> Check {
     ] {
         let all = lateness(&group, clock, now)?;
         with = all[TIMES / 2];
-        ensure!(with <= bound_ns(), "clock {clock}: {with} ns late with a lead");
+        ensure!(with <= bound_ns(), "clock {clock}: {with} ns late with a lead: {all:?}");
         // Who is early is very late.
         ensure!(all[TIMES - 1] <= lead_us() * 1000, "clock {clock}: {all:?}");
     }
