@@ -106,14 +106,9 @@ fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), Ho
     group.write("cpu.ds.priority", &budget.priority.to_string(), undo)?;
     group.write("cpu.ds.fifo", if budget.fifo { "1" } else { "0" }, undo)?;
     let lead = budget.lead.unwrap_or(Duration::ZERO);
-    group.write("cpu.ds.lead", &microseconds(lead), undo)?;
+    group.write("cpu.ds.lead", &macrotick_node::microseconds(lead), undo)?;
     room::give(group, budget, undo)?;
     binding::bind(group, budget, undo)
-}
-
-/// What the kernel's files count in.
-fn microseconds(length: Duration) -> String {
-    (length.as_nanos() / 1000).to_string()
 }
 
 /// A budget is of every server period.

@@ -7,7 +7,6 @@ use macrotick_model::Duration;
 
 use crate::cgroup::{ControlGroup, ROOT};
 use crate::error::HookError;
-use crate::microseconds;
 use crate::request::Budget;
 use crate::undo::Undo;
 
@@ -39,7 +38,7 @@ pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<()
 
 /// As the kernel reads it: microseconds, with the CPUs where it is not all of them.
 fn text_of(budget: &Budget) -> String {
-    let microseconds = microseconds(budget.length);
+    let microseconds = macrotick_node::microseconds(budget.length);
     match &budget.cpus {
         None => microseconds,
         Some(cpus) => format!("{cpus}={microseconds}"),

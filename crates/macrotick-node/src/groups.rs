@@ -100,7 +100,8 @@ fn set_period(wanted: Duration) -> Result<(), NodeError> {
     }
 }
 
-fn microseconds(length: Duration) -> String {
+/// What the files of groups count in.
+pub fn microseconds(length: Duration) -> String {
     (length.as_nanos() / 1000).to_string()
 }
 

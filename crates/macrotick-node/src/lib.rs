@@ -67,6 +67,7 @@ pub use budgets::{budgets, declare, server_period};
 pub use cgroup::GroupFault;
 pub use environment::environment;
 pub use error::NodeError;
+pub use groups::microseconds;
 pub use kernel::Refusal;
 pub use live::{
     change, stop, supervise, ChangeFault, Changes, Coming, Deployed, Event, Fate, Item, Kind, Service, Stopped, Switch,
