@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use macrotick_model::{Duration, Group};
+use macrotick_model::{Duration, Group, Instant};
 
 use crate::cgroup::ROOT;
 use crate::error::NodeError;
@@ -14,6 +14,8 @@ use crate::sys;
 
 /// The file of the server period, in microseconds.
 pub(crate) const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
+/// The file of how far refills are behind the multiples of the server period, in nanoseconds.
+const PHASE: &str = "/proc/sys/kernel/sched_ds_phase_ns";
 /// A group's file of its budget.
 const BUDGET: &str = "cpu.ds.budget";
 /// Of a control group's directory, with what runs in it, as JSON: it goes with the group.
@@ -27,6 +29,24 @@ pub fn server_period() -> Result<Duration, NodeError> {
     })?;
     let period = text.trim().parse().map_err(io::Error::other);
     period.map(Duration::from_micros).map_err(NodeError::system("reading kernel.sched_ds_period_us"))
+}
+
+/// How far the refills of this host are behind the multiples of the server period on `CLOCK_MONOTONIC`.
+pub(crate) fn refill_phase() -> Result<Duration, NodeError> {
+    let phase = fs::read_to_string(PHASE).and_then(|text| text.trim().parse().map_err(io::Error::other));
+    phase.map(Duration::from_nanos).map_err(NodeError::system("reading kernel.sched_ds_phase_ns"))
+}
+
+/// The first refill of this host at or after an instant of `CLOCK_MONOTONIC`.
+pub fn next_refill(at: Instant) -> Result<Instant, NodeError> {
+    let wait = until_refill(Duration::from_nanos(at.as_nanos()), server_period()?, refill_phase()?);
+    Ok(Instant::from_nanos(at.as_nanos() + wait.as_nanos()))
+}
+
+/// From an instant, as time since zero, to the first refill.
+pub(crate) fn until_refill(at: Duration, period: Duration, phase: Duration) -> Duration {
+    let since = (at.as_nanos() - phase.as_nanos()).rem_euclid(period.as_nanos());
+    Duration::from_nanos((period.as_nanos() - since) % period.as_nanos())
 }
 
 /// The control groups with a budget, parents before children, with what their files say: `BUDGET`, or `CPULIST=BUDGET ...`, in
@@ -83,4 +103,16 @@ pub fn declaration(path: &Path) -> Option<Group> {
         return None;
     }
     serde_json::from_slice(&sys::attribute(path, DECLARATION)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refills_are_a_phase_behind_the_multiples_of_the_period() {
+        let us = Duration::from_micros;
+        let wait = |at| until_refill(us(at), us(2500), us(250));
+        assert_eq!([0, 250, 251, 10_000, 11_000].map(wait), [250, 0, 2499, 250, 1750].map(us));
+    }
 }

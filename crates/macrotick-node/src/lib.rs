@@ -63,7 +63,7 @@ mod sys;
 pub mod task;
 mod trace;
 
-pub use budgets::{budgets, declare, server_period};
+pub use budgets::{budgets, declare, next_refill, server_period};
 pub use cgroup::GroupFault;
 pub use environment::environment;
 pub use error::NodeError;

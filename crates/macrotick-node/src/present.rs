@@ -70,7 +70,8 @@ pub struct PresentGroup {
 
 /// Reads what has been promised on this host.
 pub fn present() -> Result<Present, NodeError> {
-    let server_period = budgets::server_period()?;
+    let (server_period, phase) = (budgets::server_period()?, budgets::refill_phase()?);
+    let until_refill = |epoch| budgets::until_refill(epoch, server_period, phase);
     let cpus = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
     let deployed = deployed();
     let declared = deployed.as_ref().map_or(&[][..], |deployed| &deployed.groups);
@@ -78,7 +79,7 @@ pub fn present() -> Result<Present, NodeError> {
     let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, &cpus, declared).transpose());
     Ok(Present {
         server_period,
-        table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, server_period)),
+        table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, until_refill)),
         groups: groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
         deadline: deadline_parts(&cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
@@ -102,7 +103,7 @@ fn table(
     get: &uapi::Get,
     entities: &[uapi::Entity],
     windows: &[uapi::Window],
-    server_period: Duration,
+    until_refill: impl Fn(Duration) -> Duration,
 ) -> PresentTable {
     let length = |ns: u64| Duration::from_nanos(ns as i64);
     let steady = get.state == uapi::state::RUNNING && get.clockid == libc::CLOCK_MONOTONIC as u32;
@@ -123,16 +124,8 @@ fn table(
     PresentTable {
         cycle: length(get.cycle_ns),
         lead: length(get.lead_ns),
-        refill: steady.then(|| until_refill(length(get.epoch_ns), server_period)),
+        refill: steady.then(|| until_refill(length(get.epoch_ns))),
         tables,
-    }
-}
-
-/// Refills are at the multiples of the server period.
-fn until_refill(epoch: Duration, server_period: Duration) -> Duration {
-    match epoch % server_period {
-        Duration::ZERO => Duration::ZERO,
-        since => server_period - since,
     }
 }
 
@@ -236,12 +229,6 @@ mod tests {
     }
 
     #[test]
-    fn a_refill_is_at_the_multiples_of_the_period() {
-        assert_eq!(until_refill(us(10_000), us(2500)), Duration::ZERO);
-        assert_eq!(until_refill(us(11_000), us(2500)), us(1500));
-    }
-
-    #[test]
     fn windows_are_read_without_those_of_synchronisation() {
         let window = |cpu, entity, flags, offset_ns| uapi::Window {
             cpu,
@@ -261,7 +248,7 @@ mod tests {
             epoch_ns: 7_000_000,
             ..Default::default()
         };
-        let read = table(&get, &entities, &windows, us(2500));
+        let read = table(&get, &entities, &windows, |epoch| us(7500) - epoch);
         assert_eq!((read.cycle, read.refill), (us(1000), Some(us(500))));
         let told: Vec<(u32, &str, bool)> = read
             .tables
@@ -270,7 +257,7 @@ mod tests {
             .collect();
         assert_eq!(told, [(0, "b", true), (2, "a", false)]);
         get.clockid = libc::CLOCK_TAI as u32;
-        assert_eq!(table(&get, &entities, &windows, us(2500)).refill, None);
+        assert_eq!(table(&get, &entities, &windows, |epoch| epoch).refill, None);
     }
 
     #[test]

@@ -17,13 +17,12 @@ use std::fs::File;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use macrotick_model::{
-    Backend, Background, CpuSet, Duration, Instant, LeadInForce, Load, Observation, Plan, System, Workload,
-};
+use macrotick_model::{Backend, Background, CpuSet, Duration, Instant, LeadInForce, Load, Observation, Plan, Workload};
 
 use crate::abi;
 use crate::background::{self, process_name, BackgroundSpec};
 use crate::block::{Block, BlockSpec};
+use crate::budgets::next_refill;
 use crate::calibration::Calibration;
 use crate::cgroup;
 use crate::child::{await_phase, Child, Launch, SELF};
@@ -135,15 +134,6 @@ pub struct Run<'a> {
     /// If a task is to be begun anew when its process ends.
     pub supervisor: Option<Supervisor>,
     calibration: Calibration,
-}
-
-/// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
-fn at_refill(system: &System, epoch: Instant) -> Instant {
-    if system.groups.is_empty() {
-        return epoch;
-    }
-    let (at, period) = (epoch.as_nanos(), system.server_period.as_nanos());
-    Instant::from_nanos((at + period - 1) / period * period)
 }
 
 impl<'a> Run<'a> {
@@ -309,12 +299,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
+    fn at_refill(&self, epoch: Instant) -> Result<Instant, NodeError> {
+        self.groups.as_ref().map_or(Ok(epoch), |_| next_refill(epoch))
+    }
+
     /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
     pub fn start(&mut self, signals: &Signals) -> Result<Instant, NodeError> {
         let delay = self.options.start_delay;
         let mut epoch = match self.discipline {
             Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
-            None => at_refill(&self.deployment.plan.system, choose_epoch(sys::now(), delay)),
+            None => self.at_refill(choose_epoch(sys::now(), delay))?,
         };
         self.place_tasks()?;
         if let Some(table) = &self.table {

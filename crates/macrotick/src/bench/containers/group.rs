@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use macrotick_model::Instant;
 use macrotick_uapi::SCHED_DS;
 
 use crate::bench::process::set_policy;
@@ -14,6 +15,12 @@ const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
 pub fn set_period(us: u32) -> Result<(), String> {
     write(PERIOD, &us.to_string())?;
     write(&format!("{ROOT}/cgroup.subtree_control"), "+cpu")
+}
+
+/// The first refill at or after an instant, in nanoseconds.
+pub fn next_refill(at: u64) -> Result<u64, String> {
+    let refill = macrotick_node::next_refill(Instant::from_nanos(at as i64));
+    refill.map(|refill| refill.as_nanos() as u64).map_err(|error| error.to_string())
 }
 
 /// Makes a group with a budget on all CPUs, in microseconds per period.

@@ -116,7 +116,7 @@ fn count(request: &Request) -> Result<(), String> {
     });
     let counters = counters.collect::<Result<Vec<i32>, String>>()?;
     // From one refill to another.
-    let zero = gather(board, (counters.len() + loads.len()) as u32).next_multiple_of(u64::from(period_us) * 1000);
+    let zero = group::next_refill(gather(board, (counters.len() + loads.len()) as u32))?;
     release(board, zero);
     counters.into_iter().try_for_each(process::wait)?;
     loads.into_iter().for_each(process::kill);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::play::{Play, PERIOD_NS};
+use super::play::Play;
 use super::sets::{above_name, above_priority, task_priority, GROUP, SERVER_PERIOD_US};
 use crate::bench::containers::group;
 use crate::bench::isolation::guest::{round, round_ps};
@@ -46,7 +46,7 @@ fn take_turn(play: &Play, round_ps: u64) -> Result<Vec<u64>, String> {
     }
     let child = process::fork(|| be(play, measured, round_ps, board))?;
     let zero = gather(board, others.len() as u32 + 1);
-    release(board, zero.next_multiple_of(PERIOD_NS));
+    release(board, group::next_refill(zero)?);
     process::wait(child)?;
     others.into_iter().try_for_each(process::end)?;
     (0..set.above_us.len()).try_for_each(|index| group::remove(&above_name(index)))?;

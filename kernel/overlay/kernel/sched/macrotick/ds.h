@@ -10,8 +10,8 @@
  * ds_relief.c  threads that their group keeps inside the kernel
  *
  * A control group with a budget is a group here, and has a server on each CPU.
- * All budgets are refilled at the same instants, the multiples of one period
- * on CLOCK_MONOTONIC. A server is open while it has budget left: then the
+ * All budgets are refilled at the same instants, a phase behind the multiples of
+ * one period on CLOCK_MONOTONIC. A server is open while it has budget left: then the
  * priority of its group decides against the others, and its first thread runs.
  * A closed server's threads stay on the run queue and do not count as runnable.
  * It is the servers that are taken up and put down, never single threads.
@@ -115,7 +115,9 @@ static inline bool mt_ds_watches(const struct mt_ds_cpu *c)
 	return !list_empty(&c->watched);
 }
 
-extern u64 mt_ds_period;	/* ns; changes with no group active only */
+/* ns; change with no group active only. */
+extern u64 mt_ds_period;
+extern unsigned int mt_ds_phase;
 
 /* ds_server.c */
 struct task_struct *mt_ds_first(const struct mt_ds_cpu *c);

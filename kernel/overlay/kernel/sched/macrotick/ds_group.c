@@ -17,6 +17,7 @@
  */
 #include <linux/cgroup.h>
 #include <linux/cpu.h>
+#include <linux/gcd.h>
 #include <linux/macrotick_sleep.h>
 #include <linux/slab.h>
 
@@ -565,6 +566,17 @@ static struct cftype mt_ds_files[] = {
 #define MT_DS_MIN_PERIOD_US	100
 #define MT_DS_MAX_PERIOD_US	1000000
 
+/*
+ * Refills are as far from the ticks as they can be, which are the multiples of
+ * TICK_NSEC: the interrupts of both at one instant would delay whoever is
+ * released at it by both.
+ */
+static void set_period(u64 period)
+{
+	WRITE_ONCE(mt_ds_period, period);
+	mt_ds_phase = gcd(period, TICK_NSEC) / 2;
+}
+
 /* While no group has a budget. */
 static int period_handler(const struct ctl_table *table, int write, void *buffer, size_t *length, loff_t *pos)
 {
@@ -579,7 +591,7 @@ static int period_handler(const struct ctl_table *table, int write, void *buffer
 		return err;
 	if (nr_active)
 		return -EBUSY;
-	WRITE_ONCE(mt_ds_period, (u64)us * NSEC_PER_USEC);
+	set_period((u64)us * NSEC_PER_USEC);
 	return 0;
 }
 
@@ -589,10 +601,18 @@ static struct ctl_table mt_ds_sysctls[] = {
 		.mode		= 0644,
 		.proc_handler	= period_handler,
 	},
+	{
+		.procname	= "sched_ds_phase_ns",
+		.data		= &mt_ds_phase,
+		.maxlen		= sizeof(mt_ds_phase),
+		.mode		= 0444,
+		.proc_handler	= proc_douintvec,
+	},
 };
 
 static int __init mt_ds_group_init(void)
 {
+	set_period(mt_ds_period);
 	register_sysctl_init("kernel", mt_ds_sysctls);
 	return cgroup_add_dfl_cftypes(&cpu_cgrp_subsys, mt_ds_files);
 }

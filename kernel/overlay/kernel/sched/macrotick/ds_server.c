@@ -21,6 +21,7 @@
 
 DEFINE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
 u64 mt_ds_period = 2500 * NSEC_PER_USEC;
+unsigned int mt_ds_phase;
 
 /* How long who was offered a lock goes on before it is looked at, and how much less often then. */
 #define MT_DS_POLL_NS		(50 * NSEC_PER_USEC)
@@ -449,7 +450,7 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 /* The first instant of a refill after another one. */
 static u64 refill_after(u64 now)
 {
-	return (div64_u64(now, mt_ds_period) + 1) * mt_ds_period;
+	return (div64_u64(now - mt_ds_phase, mt_ds_period) + 1) * mt_ds_period + mt_ds_phase;
 }
 
 /* Something of its budget is going to be used: it is refilled next time. */

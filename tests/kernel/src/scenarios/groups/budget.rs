@@ -1,7 +1,7 @@
 //! What a group's budget is worth.
 
-use super::spans::{ensure_spans, later, next_refill, Spans};
-use super::{budget_of, first_group, run_in, stat, PERIOD, SECOND};
+use super::spans::{ensure_spans, later, next_refill, phase_ns, Spans};
+use super::{budget_of, first_group, run_in, set_period, stat, PERIOD, SECOND};
 use crate::check::Check;
 use crate::scenarios::unit_ns;
 use crate::sys;
@@ -36,6 +36,15 @@ pub(super) fn refilled_on_the_grid() -> Check {
     let seen = spans.since(from - unit_ns());
     ensure!(seen.len() >= 49, "{} spans in 50 periods", seen.len());
     ensure_spans(&seen, 0, 5)
+}
+
+/// Refills are as far from the tick as they can be, which comes each millisecond.
+pub(super) fn refilled_beside_the_tick() -> Check {
+    for (period_us, phase) in [(2500, 250_000), (10_000, 500_000), (1100, 50_000), (333, 500)] {
+        set_period(period_us * 1000)?;
+        ensure_eq!(phase_ns(), phase, "the phase of refills every {period_us} us");
+    }
+    Ok(())
 }
 
 /// What is not used remains until the next refill, and no longer.

@@ -1,6 +1,7 @@
 //! Budgets on several CPUs.
 
 use super::locks::{holds, waits, GOT};
+use super::spans::phase_ns;
 use super::{budget_of, ds, first_group, run_in, set_period, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
@@ -123,7 +124,7 @@ pub(super) fn lends_to_another() -> Check {
     poor.set("cpu.ds.budget", &format!("0={}", 20 * u / 1000))?;
     rich.set("cpu.ds.budget", &format!("{}", 500 * u / 1000))?;
     let board = Board::new(8);
-    let start = (sys::now_ns() / period + 3) * period;
+    let start = (sys::now_ns() / period + 3) * period + phase_ns();
     let owner = run_in(&poor, 50, || {
         let _ = sys::set_affinity(0, &[0]);
         sys::sleep_until(start);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::spans::next_refill;
 use super::{first_group, run_in, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::Check;
@@ -44,7 +45,7 @@ fn lateness(group: &Group, clock: libc::clockid_t, now: fn() -> u64) -> Check<Ve
     let child = run_in(group, 10, || {
         board.words().iter().for_each(|word| word.store(0, Ordering::SeqCst));
         let offset = now().wrapping_sub(sys::now_ns());
-        let from = (sys::now_ns() / (PERIOD * u) + 2) * PERIOD * u + 7 * u + u / 3;
+        let from = next_refill() + 6 * u + u / 3;
         for (i, word) in board.words().iter().enumerate() {
             let at = (from + i as u64 * PERIOD * u).wrapping_add(offset);
             sys::sleep_until_on(clock, at);

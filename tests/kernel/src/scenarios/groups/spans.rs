@@ -76,7 +76,13 @@ impl Spans {
 /// A refill by which those that were started have begun.
 pub(super) fn next_refill() -> u64 {
     let period = PERIOD * unit_ns();
-    (sys::now_ns() / period + 4) * period
+    (sys::now_ns() / period + 4) * period + phase_ns()
+}
+
+/// How far refills are behind the multiples of the period.
+pub(super) fn phase_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/sched_ds_phase_ns").expect("the phase of refills");
+    text.trim().parse().expect("a number")
 }
 
 /// A refill by which whoever is going to wait for it does.
@@ -86,16 +92,16 @@ pub(super) fn later() -> u64 {
 
 /// Each span begins so many units after a refill, and lasts as long as it should, within three fifths of a unit.
 pub(super) fn ensure_spans(spans: &[(u64, u64)], after: u64, length: u64) -> Check {
-    let (u, period) = (unit_ns(), PERIOD * unit_ns());
+    let (u, period, offset) = (unit_ns(), PERIOD * unit_ns(), phase_ns());
     let shown = || {
         let in_units = |&(begin, end): &(u64, u64)| {
-            let phase = (begin % period) as f64 / u as f64;
+            let phase = ((begin - offset) % period) as f64 / u as f64;
             format!("{phase:.2}+{:.2}", (end - begin) as f64 / u as f64)
         };
         spans.iter().take(12).map(in_units).collect::<Vec<_>>().join(" ")
     };
     for &(begin, end) in spans {
-        let (phase, long) = (begin % period, end - begin);
+        let (phase, long) = ((begin - offset) % period, end - begin);
         let is_there = phase.abs_diff(after * u) <= 3 * u / 5;
         ensure!(is_there && long.abs_diff(length * u) <= 3 * u / 5, "{} instead of {after}+{length} units", shown());
     }
