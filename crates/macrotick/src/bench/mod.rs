@@ -4,6 +4,7 @@
 pub mod containers;
 pub mod cost;
 pub mod deadline;
+pub mod disk;
 mod draw;
 pub mod e2e;
 pub mod isolation;

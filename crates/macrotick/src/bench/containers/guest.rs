@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::group;
 use super::population::{Population, Thread};
 use super::yields::{Load, Policy, Request};
+use crate::bench::disk;
 use crate::bench::process;
 use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, sleep_until, switch, Board};
 use crate::bench::timershield::hostile;
@@ -165,7 +166,10 @@ pub fn begin(load: Load, board: &'static Board) -> Result<Vec<i32>, String> {
             board.join();
             spin()
         })?]),
-        Load::Io => Ok(vec![begun(write_files)?]),
+        Load::Io => {
+            disk::mount()?;
+            Ok(vec![begun(write_files)?])
+        }
         Load::Network => {
             let (one, other) = (socket()?, socket()?);
             let to = one.local_addr().map_err(|error| error.to_string())?;
@@ -201,12 +205,13 @@ fn receive(socket: &UdpSocket, board: &Board) -> Result<(), String> {
 fn write_files(board: &'static Board) -> Result<(), String> {
     use std::io::Write;
     let failed = |error: std::io::Error| format!("a file: {error}");
+    let path = format!("{}/load", disk::PATH);
     board.join();
     loop {
-        let mut file = std::fs::File::create("/tmp/load").map_err(failed)?;
+        let mut file = std::fs::File::create(&path).map_err(failed)?;
         file.write_all(&[1; 64 << 10]).and_then(|()| file.sync_all()).map_err(failed)?;
         // SAFETY: takes nothing.
         unsafe { libc::sync() };
-        std::fs::remove_file("/tmp/load").map_err(failed)?;
+        std::fs::remove_file(&path).map_err(failed)?;
     }
 }

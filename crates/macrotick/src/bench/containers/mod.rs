@@ -34,7 +34,7 @@ was used up. Nothing is traced in the guest, and its clock does not notice.
 **Overhead** (figure 6). Twelve threads count and yield to each other after 0.1, 1 or 10 ms of counting, for three seconds \
 from one refill to another: under SCHED_FIFO, and in a group with 40 % of the CPU. The overhead is what the latter lack of \
 40 % of the former's count. With a load beside them they are compared with SCHED_FIFO without one: a process that never \
-sleeps; one that writes a file, synchronises, and removes it (in memory: the lab has no disk yet); two that send each \
+sleeps; one that writes a file, synchronises, and removes it (ext4 on a disk in memory); two that send each \
 other datagrams; an unprivileged one with 100 timers of 1 ms.";
 
 /// Runs it.

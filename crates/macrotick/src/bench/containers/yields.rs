@@ -10,8 +10,8 @@ use macrotick_report::Figure;
 use super::aims::Aim;
 use super::guest;
 use crate::args::LabOptions;
-use crate::bench::process;
 use crate::bench::timershield::Variant;
+use crate::bench::{disk, process};
 use crate::error::CliError;
 use crate::guest as lab;
 
@@ -133,17 +133,20 @@ impl Request {
         })
     }
 
-    fn job(&self) -> GuestJob {
+    fn job(&self) -> Result<GuestJob, CliError> {
         let words = ["/bin/macrotick", guest::COUNT].map(String::from).into_iter().chain(self.words());
         let options = LabOptions { shift: 0, smp: None, dry_run: false };
         let mut job = lab::job(Flavor::Patched, words.collect(), &options, 1);
         job.wall_limit = Duration::from_secs(900);
-        job
+        if self.load == Load::Io {
+            disk::add(&mut job)?;
+        }
+        Ok(job)
     }
 
     /// How many rounds there were.
     fn measure(&self) -> Result<u64, CliError> {
-        let job = self.job();
+        let job = self.job()?;
         let output = lab::run(&job)?.stdout_text();
         parse(&output).ok_or_else(|| CliError::GuestOutput { command: job.argv.join(" "), expected: "rounds", output })
     }

@@ -13,8 +13,9 @@ use crate::error::CliError;
 
 /// Releases that pass over the tick and the refills, a microsecond farther with each tick.
 const PASSING: Releases = Releases { period_ns: 100_100, phase_ns: 0 };
-/// Releases that are never near one, as the planner places windows.
-const CLEAR: Releases = Releases { period_ns: 100_000, phase_ns: 50_000 };
+/// Releases that are never near one, as the planner places windows: the ticks are on the multiples of 1 ms, the refills on those of
+/// 500 us and 250 us more.
+const CLEAR: Releases = Releases { period_ns: 100_000, phase_ns: 25_000 };
 const SECONDS: u64 = 5;
 /// Beside these the aim is for.
 const HARD: [&str; 2] = ["hdd", "udp"];
@@ -64,8 +65,8 @@ const COLUMNS: [Column; 8] = [
     Column::new("FIFO, pristine, clear", Policy::Fifo, Variant::Pristine).clear(),
     Column::new("DS, TimerShield, lead, clear", Policy::Ds, Variant::On).leading().clear(),
 ];
-/// The columns that are compared with the first one.
-const JUDGED: [usize; 3] = [4, 5, 7];
+/// The columns that are compared, and with which.
+const JUDGED: [(usize, usize); 3] = [(4, 0), (5, 0), (7, 6)];
 
 /// By load, in the order of the columns.
 pub struct Latencies {
@@ -91,16 +92,16 @@ impl Latencies {
     /// What shall hold.
     pub fn aims(&self) -> Vec<Aim> {
         let hard = || self.rows.iter().filter(|(rival, _)| HARD.contains(&rival.name));
-        let aim = |column: usize, (rival, readings): &(Rival, [Reading; COLUMNS.len()])| Aim {
+        let aim = |(column, other): (usize, usize), (rival, readings): &(Rival, [Reading; COLUMNS.len()])| Aim {
             what: format!(
-                "most latency ({}) beside {}, of that of FIFO on the pristine kernel",
-                COLUMNS[column].title, rival.name
+                "most latency beside {}, {}, of that of {}",
+                rival.name, COLUMNS[column].title, COLUMNS[other].title
             ),
             unit: "ratio",
-            value: readings[column].latency_ns as f64 / readings[0].latency_ns as f64,
+            value: readings[column].latency_ns as f64 / readings[other].latency_ns as f64,
             limit: AIM,
         };
-        JUDGED.iter().flat_map(|&column| hard().map(move |row| aim(column, row))).collect()
+        JUDGED.iter().flat_map(|&pair| hard().map(move |row| aim(pair, row))).collect()
     }
 
     /// The table.
@@ -141,7 +142,7 @@ impl Latencies {
     /// The most of the judged columns, over all loads, in microseconds.
     pub fn most_us(&self) -> [f64; 3] {
         let most = |column: usize| self.rows.iter().map(|(_, readings)| readings[column].latency_ns).max();
-        JUDGED.map(|column| most(column).unwrap_or(0) as f64 / 1e3)
+        JUDGED.map(|(column, _)| most(column).unwrap_or(0) as f64 / 1e3)
     }
 }
 

@@ -30,14 +30,14 @@ by period, at least 30 us a job. Budgets are the least with which `macrotick che
 group and the interrupt that ends its turn; sets that take more than 90 % of the CPU are drawn \
 anew. All tasks are released together. \
 Each set plays for 30 s twice: once the tasks of the high container take 1.8 times what they say, and once everybody keeps to \
-what he says, beside one of four loads in turn (a process that never sleeps; one that writes files, in memory, and has them \
+what he says, beside one of four loads in turn (a process that never sleeps; one that writes files, on ext4 on a disk in memory, and has them \
 written out; datagrams; 100 timers of an unprivileged process). Jobs execute a number of instructions, which do nothing; a job not done at \
 the end, though it was due, is a miss. At 4 ns per instruction: what the kernel does costs four times as much as \
 elsewhere.
 
 **Latencies** (table 2). A task with a period of 100 us (100.1 us, so that its releases pass over the tick and the refills; \
-100 us where they are kept clear of both by 50 us) sees how late its jobs begin, 50 000 of them: under SCHED_FIFO 90 on the pristine \
-kernel and on ours, and in a group with 40 % of the CPU, beside stress-ng's cpu, io, hdd (in memory: the lab has no disk), \
+100 us where they are kept clear of both by 25 us) sees how late its jobs begin, 50 000 of them: under SCHED_FIFO 90 on the pristine \
+kernel and on ours, and in a group with 40 % of the CPU, beside stress-ng's cpu, io, hdd (ext4 on a disk in memory), \
 netdev and udp stressors under SCHED_OTHER. 1 ns per instruction. With a lead of 15 us (`cpu.ds.lead`) it is woken up so much earlier, \
 and held until the instant, on its own budget.
 

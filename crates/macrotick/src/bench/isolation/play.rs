@@ -10,6 +10,7 @@ use super::guest;
 use super::sets::TaskSet;
 use crate::args::LabOptions;
 use crate::bench::containers::yields::Load;
+use crate::bench::disk;
 use crate::error::CliError;
 use crate::guest as lab;
 
@@ -115,6 +116,7 @@ fn job(turns: &[Turn]) -> Result<GuestJob, CliError> {
     let mut job = lab::job(Flavor::Patched, words, &options, 1);
     let text = serde_json::to_vec(turns).expect("turns are plain data");
     job.files.push((SETS.into(), text));
+    disk::add(&mut job)?;
     job.wall_limit = Duration::from_secs(3600);
     Ok(job)
 }

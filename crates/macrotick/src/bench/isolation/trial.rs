@@ -8,11 +8,11 @@ use super::rivals::{Rival, NOTHING};
 use super::victim::STRESS;
 use crate::args::LabOptions;
 use crate::bench::containers::yields::Policy;
+use crate::bench::disk;
 use crate::bench::process;
 use crate::bench::timershield::Variant;
 use crate::error::CliError;
 use crate::guest as lab;
-use crate::guest_files::GuestFiles;
 
 /// Rivals that have had less in all of a trial have not run.
 const LEAST_US: u64 = 100_000;
@@ -90,10 +90,8 @@ impl Request {
         let mut job = lab::job(self.variant.flavor(), words.collect(), &options, 1);
         job.wall_limit = Duration::from_secs(1800);
         if self.rival != NOTHING {
-            let mut files = GuestFiles::new()?;
-            let failed = |reason| CliError::GuestFile { pattern: STRESS.into(), reason: Box::new(reason) };
-            files.add_program(STRESS).map_err(failed)?;
-            job.files.extend(files.into_files());
+            disk::take_along(STRESS, &mut job)?;
+            disk::add(&mut job)?;
         }
         Ok(job)
     }

@@ -9,6 +9,7 @@ use super::rivals::Rival;
 use super::trial::Request;
 use crate::bench::containers::group::{self, write, ROOT};
 use crate::bench::containers::yields::Policy;
+use crate::bench::disk;
 use crate::bench::process::{self, last_error};
 use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, sleep_until, switch, Board};
 
@@ -31,6 +32,9 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     let request = Request::from_words(words)?;
     switch(request.variant)?;
     make_groups(&request)?;
+    if is_load(&request.rival) {
+        disk::mount()?;
+    }
     // SAFETY: atomic words.
     let board: &'static Board = unsafe { process::share()? };
     let rounds = request.work_us * 1_000_000 / round_ps();
@@ -92,6 +96,11 @@ fn count(jobs: &AtomicU64, latency: &AtomicU64, sum: &AtomicU64, late: u64) {
     sum.fetch_add(late, Ordering::Relaxed);
 }
 
+/// Loads write to a disk; containers have their memory.
+fn is_load(rival: &Rival) -> bool {
+    !rival.confined && !rival.stressors.is_empty()
+}
+
 fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
     write(&format!("{ROOT}/{RIVAL}/cgroup.procs"), "0")?;
     // SAFETY: reads a string.
@@ -102,7 +111,9 @@ fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
         confine()?;
     }
     board.join();
-    let words = [STRESS, "--no-rand-seed", "--temp-path", "/tmp", "--quiet"].iter().chain(rival.stressors);
+    let files = if is_load(rival) { disk::PATH } else { "/tmp" };
+    let words = [STRESS, "--no-rand-seed", "--temp-path", files, "--quiet"];
+    let words = words.iter().chain(rival.stressors);
     let words: Vec<CString> = words.map(|word| CString::new(*word).expect("no zero byte")).collect();
     let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());

@@ -1,0 +1,56 @@
+//! A disk in the guest's memory, for loads that write: a block device with ext4, whose journal and writeback run in the kernel's
+//! threads. It has no interrupts, and its runs repeat.
+
+use std::ffi::CString;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use macrotick_lab::GuestJob;
+
+use super::process::last_error;
+use crate::error::CliError;
+use crate::guest_files::GuestFiles;
+
+/// Where it is mounted in the guest.
+pub const PATH: &str = "/disk";
+const DEVICE: &str = "/dev/ram0";
+const MAKER: &str = "/sbin/mke2fs";
+/// Or they would be drawn at random.
+const IDENTITY: &str = "6d616372-6f74-4963-8b6b-000000000001";
+
+/// A program that the guest has to have, and what it needs itself.
+pub fn take_along(program: &str, job: &mut GuestJob) -> Result<(), CliError> {
+    let mut files = GuestFiles::new()?;
+    let failed = |reason| CliError::GuestFile { pattern: program.into(), reason: Box::new(reason) };
+    files.add_program(program).map_err(failed)?;
+    let known = |path: &String| job.files.iter().any(|(other, _)| other == path);
+    let new: Vec<_> = files.into_files().into_iter().filter(|(path, _)| !known(path)).collect();
+    job.files.extend(new);
+    Ok(())
+}
+
+/// What [`mount`] needs in the guest.
+pub fn add(job: &mut GuestJob) -> Result<(), CliError> {
+    take_along(MAKER, job)
+}
+
+/// In the guest: makes a file system and mounts it, unless that is done.
+pub fn mount() -> Result<(), String> {
+    if fs::exists(PATH).map_err(|error| format!("{PATH}: {error}"))? {
+        return Ok(());
+    }
+    let identity = ["-U", IDENTITY, "-E", &format!("hash_seed={IDENTITY}")].map(String::from);
+    let mut maker = Command::new(MAKER);
+    maker.args(["-q", "-t", "ext4"]).args(identity).arg(DEVICE).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = maker.status().map_err(|error| format!("{MAKER}: {error}"))?;
+    if !status.success() {
+        return Err(format!("{MAKER} {DEVICE}: {status}"));
+    }
+    fs::create_dir(PATH).map_err(|error| format!("{PATH}: {error}"))?;
+    let [device, path] = [DEVICE, PATH].map(|text| CString::new(text).expect("no zero byte"));
+    // SAFETY: strings; there are no options.
+    match unsafe { libc::mount(device.as_ptr(), path.as_ptr(), c"ext4".as_ptr(), 0, std::ptr::null()) } {
+        0 => Ok(()),
+        _ => Err(last_error("mounting the disk")),
+    }
+}
