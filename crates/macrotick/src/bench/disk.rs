@@ -14,7 +14,8 @@ use crate::guest_files::GuestFiles;
 /// Where it is mounted in the guest.
 pub const PATH: &str = "/disk";
 const DEVICE: &str = "/dev/ram0";
-const MAKER: &str = "/sbin/mke2fs";
+/// Under this name it is not busybox's, which has no ext4.
+const MAKER: &str = "/sbin/mkfs.ext4";
 /// Or they would be drawn at random.
 const IDENTITY: &str = "6d616372-6f74-4963-8b6b-000000000001";
 
@@ -41,7 +42,7 @@ pub fn mount() -> Result<(), String> {
     }
     let identity = ["-U", IDENTITY, "-E", &format!("hash_seed={IDENTITY}")].map(String::from);
     let mut maker = Command::new(MAKER);
-    maker.args(["-q", "-t", "ext4"]).args(identity).arg(DEVICE).stdin(Stdio::null()).stdout(Stdio::null());
+    maker.arg("-q").args(identity).arg(DEVICE).stdin(Stdio::null()).stdout(Stdio::null());
     let status = maker.status().map_err(|error| format!("{MAKER}: {error}"))?;
     if !status.success() {
         return Err(format!("{MAKER} {DEVICE}: {status}"));
