@@ -54,7 +54,7 @@ fn lateness(group: &Group, clock: libc::clockid_t, now: fn() -> u64) -> Check<Ve
         0
     })?;
     // Who looks whether it has ended has timers, which without PREEMPT_RT expire in the interrupt, while it is held.
-    sys::sleep((TIMES as u64 + 3) * PERIOD * u);
+    sys::sleep((TIMES as u64 + 5) * PERIOD * u);
     child.succeed(10 * SECOND)?;
     let mut all: Vec<u64> = (0..TIMES).map(|i| board.get(i)).collect();
     all.sort_unstable();
