@@ -5,35 +5,15 @@ use std::ffi::CString;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use macrotick_lab::GuestJob;
-
 use super::process::last_error;
-use crate::error::CliError;
-use crate::guest_files::GuestFiles;
 
 /// Where it is mounted in the guest.
 pub const PATH: &str = "/disk";
 const DEVICE: &str = "/dev/ram0";
-/// Under this name it is not busybox's, which has no ext4.
-const MAKER: &str = "/sbin/mkfs.ext4";
+/// A program that [`mount`] needs in the guest. Under this name it is not busybox's, which has no ext4.
+pub const MAKER: &str = "/sbin/mkfs.ext4";
 /// Or they would be drawn at random.
 const IDENTITY: &str = "6d616372-6f74-4963-8b6b-000000000001";
-
-/// A program that the guest has to have, and what it needs itself.
-pub fn take_along(program: &str, job: &mut GuestJob) -> Result<(), CliError> {
-    let mut files = GuestFiles::new()?;
-    let failed = |reason| CliError::GuestFile { pattern: program.into(), reason: Box::new(reason) };
-    files.add_program(program).map_err(failed)?;
-    let known = |path: &String| job.files.iter().any(|(other, _)| other == path);
-    let new: Vec<_> = files.into_files().into_iter().filter(|(path, _)| !known(path)).collect();
-    job.files.extend(new);
-    Ok(())
-}
-
-/// What [`mount`] needs in the guest.
-pub fn add(job: &mut GuestJob) -> Result<(), CliError> {
-    take_along(MAKER, job)
-}
 
 /// In the guest: makes a file system and mounts it, unless that is done.
 pub fn mount() -> Result<(), String> {

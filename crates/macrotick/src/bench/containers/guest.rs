@@ -7,10 +7,9 @@ use std::sync::atomic::Ordering;
 use super::group;
 use super::population::{Population, Thread};
 use super::yields::{Load, Policy, Request};
-use crate::bench::disk;
-use crate::bench::process;
 use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, sleep_until, switch, Board};
 use crate::bench::timershield::hostile;
+use crate::bench::{disk, process};
 
 /// Hidden verbs of this program.
 pub const LOAD: &str = "containers-load";

@@ -14,6 +14,7 @@ use crate::bench::timershield::Variant;
 use crate::bench::{disk, process};
 use crate::error::CliError;
 use crate::guest as lab;
+use crate::programs;
 
 /// Per cent of the CPU that the group has.
 pub const SHARE: u32 = 40;
@@ -139,7 +140,7 @@ impl Request {
         let mut job = lab::job(Flavor::Patched, words.collect(), &options, 1);
         job.wall_limit = Duration::from_secs(900);
         if self.load == Load::Io {
-            disk::add(&mut job)?;
+            job.files.extend(programs::taken_along(&[disk::MAKER.into()])?);
         }
         Ok(job)
     }

@@ -13,6 +13,7 @@ use crate::bench::containers::yields::Load;
 use crate::bench::disk;
 use crate::error::CliError;
 use crate::guest as lab;
+use crate::programs;
 
 /// How long each set plays.
 pub const SECONDS: u64 = 30;
@@ -116,7 +117,7 @@ fn job(turns: &[Turn]) -> Result<GuestJob, CliError> {
     let mut job = lab::job(Flavor::Patched, words, &options, 1);
     let text = serde_json::to_vec(turns).expect("turns are plain data");
     job.files.push((SETS.into(), text));
-    disk::add(&mut job)?;
+    job.files.extend(programs::taken_along(&[disk::MAKER.into()])?);
     job.wall_limit = Duration::from_secs(3600);
     Ok(job)
 }

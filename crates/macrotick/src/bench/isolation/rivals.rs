@@ -55,6 +55,11 @@ impl Rival {
         Rival::all().find(|one| one.word() == word).ok_or_else(|| format!("no rival `{word}`"))
     }
 
+    /// Whether it writes to a disk. Nothing does not, and containers have their memory.
+    pub fn is_load(&self) -> bool {
+        LOADS.contains(self)
+    }
+
     /// Its name without spaces.
     pub fn word(&self) -> String {
         self.name.replace(' ', "-")

@@ -8,11 +8,11 @@ use super::rivals::{Rival, NOTHING};
 use super::victim::STRESS;
 use crate::args::LabOptions;
 use crate::bench::containers::yields::Policy;
-use crate::bench::disk;
-use crate::bench::process;
 use crate::bench::timershield::Variant;
+use crate::bench::{disk, process};
 use crate::error::CliError;
 use crate::guest as lab;
+use crate::programs;
 
 /// Rivals that have had less in all of a trial have not run.
 const LEAST_US: u64 = 100_000;
@@ -89,10 +89,10 @@ impl Request {
         let options = LabOptions { shift: 0, smp: None, dry_run: false };
         let mut job = lab::job(self.variant.flavor(), words.collect(), &options, 1);
         job.wall_limit = Duration::from_secs(1800);
-        if self.rival != NOTHING {
-            disk::take_along(STRESS, &mut job)?;
-            disk::add(&mut job)?;
-        }
+        let stress = (self.rival != NOTHING).then_some(STRESS);
+        let maker = self.rival.is_load().then_some(disk::MAKER);
+        let needed: Vec<String> = stress.into_iter().chain(maker).map(String::from).collect();
+        job.files.extend(programs::taken_along(&needed)?);
         Ok(job)
     }
 

@@ -32,7 +32,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     let request = Request::from_words(words)?;
     switch(request.variant)?;
     make_groups(&request)?;
-    if is_load(&request.rival) {
+    if request.rival.is_load() {
         disk::mount()?;
     }
     // SAFETY: atomic words.
@@ -96,11 +96,6 @@ fn count(jobs: &AtomicU64, latency: &AtomicU64, sum: &AtomicU64, late: u64) {
     sum.fetch_add(late, Ordering::Relaxed);
 }
 
-/// Loads write to a disk; containers have their memory.
-fn is_load(rival: &Rival) -> bool {
-    !rival.confined && !rival.stressors.is_empty()
-}
-
 fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
     write(&format!("{ROOT}/{RIVAL}/cgroup.procs"), "0")?;
     // SAFETY: reads a string.
@@ -111,7 +106,7 @@ fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
         confine()?;
     }
     board.join();
-    let files = if is_load(rival) { disk::PATH } else { "/tmp" };
+    let files = if rival.is_load() { disk::PATH } else { "/tmp" };
     let words = [STRESS, "--no-rand-seed", "--temp-path", files, "--quiet"];
     let words = words.iter().chain(rival.stressors);
     let words: Vec<CString> = words.map(|word| CString::new(*word).expect("no zero byte")).collect();
