@@ -46,7 +46,7 @@ use crate::sys::{self, SchedAttr, Standing, Tid};
 use crate::task::{self, TaskSpec};
 use crate::trace::Trace;
 
-/// Every epoch is a whole multiple of this, and so of the kernel's tick.
+/// Every epoch is a whole multiple of this, and so of the kernel's tick; with groups, the first refill from one on.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
 /// So long before the epoch begins what pools and groups receive to count.
 const POOL_MARGIN: Duration = Duration::from_millis(5);

@@ -5,6 +5,9 @@ use macrotick_model::{Duration, Pool, System, Task};
 use crate::error::{Kind, PlanError};
 use crate::MIN_WINDOW;
 
+/// Of the kernel: 1000 Hz, or a divisor of it.
+const TICK: Duration = Duration::from_millis(1);
+
 /// A task as the solver sees it; all lengths are multiples of the macrotick.
 ///
 /// A pool asks for its budget as a task would for its jobs' wcet, from the start of each period to its end, but without
@@ -23,6 +26,8 @@ pub(crate) struct Demand {
     /// How long the CPU must be free of windows before each start: the system's lead, rounded up to the macrotick; zero
     /// for a pool.
     pub lead: Duration,
+    /// Other timers expire on multiples of this, see [`common_grid`].
+    pub common_grid: Duration,
     pub cpu: Option<u32>,
     /// Where it fits on no CPU, it may be split over several.
     pub migrate: bool,
@@ -89,6 +94,17 @@ pub(crate) fn lead(system: &System) -> Duration {
     system.lead.map_or(Duration::ZERO, |lead| round_up(lead.reserved(), system.macrotick))
 }
 
+/// What the kernel's tick and most applications' timers expire on multiples of, in a table's time.
+///
+/// With groups, a table begins with a refill of their budgets unless it follows a common clock, and refills lie halfway
+/// between the ticks (`mt_ds_phase` in ds_group.c): both are on multiples of half of what their periods have in common.
+fn common_grid(system: &System) -> Duration {
+    if system.groups.is_empty() || system.sync.is_some() {
+        return TICK;
+    }
+    Duration::from_nanos(system.server_period.gcd(TICK).as_nanos() / 2)
+}
+
 /// The tasks with windows in the order of the system, then the pools.
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
     let tasks = system.windowed().map(|task| of_task(task, system));
@@ -106,6 +122,7 @@ fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
         offset: task.offset,
         jitter: task.jitter.map(|jitter| jitter - jitter % grid),
         lead: lead(system),
+        common_grid: common_grid(system),
         cpu: task.cpu,
         migrate: task.migrate,
     })
@@ -122,6 +139,7 @@ fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
         offset: None,
         jitter: None,
         lead: Duration::ZERO,
+        common_grid: common_grid(system),
         cpu: pool.cpu,
         migrate: false,
     })

@@ -178,6 +178,7 @@ mod tests {
             offset: None,
             jitter: None,
             lead: us(lead),
+            common_grid: us(1000),
             cpu: None,
             migrate: true,
         }

@@ -5,8 +5,6 @@ use macrotick_model::Duration;
 use crate::demand::{round_up, Demand};
 use crate::occupancy::Occupancy;
 
-/// Other timers expire on multiples of this: the kernel's tick (1000 Hz or a divisor) and most applications' periods.
-const COMMON_GRID: Duration = Duration::from_millis(1);
 /// How far behind the common grid a job starts if it can: longer than the interrupts that expire on it take.
 const GUARD: Duration = Duration::from_micros(20);
 
@@ -31,15 +29,16 @@ pub(crate) struct Search<'a> {
 /// the common grid anyway.
 pub(crate) fn behind_guard(start: Duration, demand: &Demand, macrotick: Duration) -> Option<Duration> {
     let guard = GUARD + demand.lead;
-    let phase = start % COMMON_GRID;
-    if !demand.period.is_multiple_of(COMMON_GRID) {
+    let grid = demand.common_grid;
+    let phase = start % grid;
+    if !demand.period.is_multiple_of(grid) {
         return None;
     }
     if phase >= guard {
         return Some(start);
     }
     let moved = round_up(start - phase + guard, macrotick);
-    (moved % COMMON_GRID >= guard).then_some(moved)
+    (moved % grid >= guard).then_some(moved)
 }
 
 impl Search<'_> {
