@@ -31,6 +31,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_has_its_budget", budget::has_its_budget).punctual(),
     Scenario::new("group_refilled_on_the_grid", budget::refilled_on_the_grid).punctual(),
     Scenario::new("group_refilled_beside_the_tick", budget::refilled_beside_the_tick),
+    Scenario::new("group_refilled_after_another_period", budget::refilled_after_another_period),
     Scenario::new("group_keeps_its_budget", budget::keeps_its_budget).punctual(),
     Scenario::new("group_budget_changes", budget::budget_changes).punctual(),
     Scenario::new("group_killed_while_throttled", budget::killed_while_throttled),

@@ -568,13 +568,14 @@ static struct cftype mt_ds_files[] = {
 
 /*
  * Refills are as far from the ticks as they can be, which are the multiples of
- * TICK_NSEC: the interrupts of both at one instant would delay whoever is
- * released at it by both.
+ * TICK_NSEC (without skew_tick=1): the interrupts of both at one instant would
+ * delay whoever is released at it by both. A tick of no whole microseconds, of
+ * 300 Hz, passes over them.
  */
 static void set_period(u64 period)
 {
 	WRITE_ONCE(mt_ds_period, period);
-	mt_ds_phase = gcd(period, TICK_NSEC) / 2;
+	WRITE_ONCE(mt_ds_phase, gcd(period, TICK_NSEC) / 2);
 }
 
 /* While no group has a budget. */

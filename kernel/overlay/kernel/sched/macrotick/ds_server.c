@@ -496,12 +496,15 @@ void mt_ds_account(struct rq *rq)
 		charge(rq, c->charged, delta);
 }
 
-static void forget_refill(struct mt_server *server)
+static void forget_refill(struct mt_ds_cpu *c, struct mt_server *server)
 {
 	if (!server->touched)
 		return;
 	server->touched = false;
 	list_del(&server->refill);
+	/* The period may be another one when something is to be refilled again. */
+	if (list_empty(&c->touched))
+		c->refill = U64_MAX;
 }
 
 /* Something is always left: it opens at every refill. */
@@ -812,7 +815,7 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 	if (budget)
 		touch(c, server, ktime_get());
 	else
-		forget_refill(server);
+		forget_refill(c, server);
 	if (!budget)
 		make_strays(c, server);
 	/* The limit of what runs may be another one. */

@@ -1,7 +1,7 @@
 //! What a group's budget is worth.
 
 use super::spans::{ensure_spans, later, next_refill, phase_ns, Spans};
-use super::{budget_of, first_group, run_in, set_period, stat, PERIOD, SECOND};
+use super::{budget_of, first_group, group, run_in, set_period, stat, PERIOD, SECOND};
 use crate::check::Check;
 use crate::scenarios::unit_ns;
 use crate::sys;
@@ -45,6 +45,20 @@ pub(super) fn refilled_beside_the_tick() -> Check {
         ensure_eq!(phase_ns(), phase, "the phase of refills every {period_us} us");
     }
     Ok(())
+}
+
+/// The refill that another period's group was waiting for when it went is nobody's.
+pub(super) fn refilled_after_another_period() -> Check {
+    let u = unit_ns();
+    set_period(SECOND)?;
+    // It is to be refilled from its budget on.
+    group("a", 5, 1)?.remove()?;
+    let group = first_group("b", 5, 1)?;
+    let child = run_in(&group, 10, || sys::hog())?;
+    sys::sleep(10 * PERIOD * u);
+    let times = stat(&group, "refills")?;
+    ensure!(times >= 9, "{times} refills in ten periods");
+    child.kill(SECOND)
 }
 
 /// What is not used remains until the next refill, and no longer.
