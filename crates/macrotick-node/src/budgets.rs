@@ -23,18 +23,20 @@ const DECLARATION: &std::ffi::CStr = c"user.macrotick";
 
 /// The server period of this host.
 pub fn server_period() -> Result<Duration, NodeError> {
-    let text = fs::read_to_string(PERIOD).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NodeError::NoBudgets,
-        _ => NodeError::system("reading kernel.sched_ds_period_us")(error),
-    })?;
-    let period = text.trim().parse().map_err(io::Error::other);
-    period.map(Duration::from_micros).map_err(NodeError::system("reading kernel.sched_ds_period_us"))
+    number_of(PERIOD, "reading kernel.sched_ds_period_us").map(Duration::from_micros)
 }
 
 /// How far the refills of this host are behind the multiples of the server period on `CLOCK_MONOTONIC`.
 pub(crate) fn refill_phase() -> Result<Duration, NodeError> {
-    let phase = fs::read_to_string(PHASE).and_then(|text| text.trim().parse().map_err(io::Error::other));
-    phase.map(Duration::from_nanos).map_err(NodeError::system("reading kernel.sched_ds_phase_ns"))
+    number_of(PHASE, "reading kernel.sched_ds_phase_ns").map(Duration::from_nanos)
+}
+
+fn number_of(path: &'static str, reading: &'static str) -> Result<i64, NodeError> {
+    let number = fs::read_to_string(path).and_then(|text| text.trim().parse().map_err(io::Error::other));
+    number.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NodeError::NoBudgets(path),
+        _ => NodeError::system(reading)(error),
+    })
 }
 
 /// The first refill of this host at or after an instant of `CLOCK_MONOTONIC`.

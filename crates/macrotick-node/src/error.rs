@@ -108,10 +108,10 @@ pub enum NodeError {
     NoKernelClass,
     /// The kernel knows no groups with a budget.
     #[error(
-        "this kernel has no groups with a budget (no kernel.sched_ds_period_us): boot one with SCHED_DS (`make kernel` builds \
+        "this kernel has no groups with a budget as this release knows them (no {0}): boot one with SCHED_DS (`make kernel` builds \
          one), or ask against a description, on any kernel: `macrotick admit --system FILE`"
     )]
-    NoBudgets,
+    NoBudgets(&'static str),
     /// The device is there, but cannot be opened.
     #[error("cannot open {device}", device = macrotick_uapi::DEVICE)]
     Device(#[source] io::Error),

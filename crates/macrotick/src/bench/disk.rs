@@ -17,7 +17,8 @@ const IDENTITY: &str = "6d616372-6f74-4963-8b6b-000000000001";
 
 /// In the guest: makes a file system and mounts it, unless that is done.
 pub fn mount() -> Result<(), String> {
-    if fs::exists(PATH).map_err(|error| format!("{PATH}: {error}"))? {
+    let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| format!("/proc/self/mounts: {error}"))?;
+    if mounts.lines().any(|mount| mount.split(' ').nth(1) == Some(PATH)) {
         return Ok(());
     }
     let identity = ["-U", IDENTITY, "-E", &format!("hash_seed={IDENTITY}")].map(String::from);
@@ -27,7 +28,7 @@ pub fn mount() -> Result<(), String> {
     if !status.success() {
         return Err(format!("{MAKER} {DEVICE}: {status}"));
     }
-    fs::create_dir(PATH).map_err(|error| format!("{PATH}: {error}"))?;
+    fs::create_dir_all(PATH).map_err(|error| format!("{PATH}: {error}"))?;
     let [device, path] = [DEVICE, PATH].map(|text| CString::new(text).expect("no zero byte"));
     // SAFETY: strings; there are no options.
     match unsafe { libc::mount(device.as_ptr(), path.as_ptr(), c"ext4".as_ptr(), 0, std::ptr::null()) } {
