@@ -4,6 +4,7 @@ mod attacks;
 pub mod guest;
 mod latencies;
 mod misses;
+mod offers;
 mod papers;
 mod play;
 mod rivals;
@@ -42,8 +43,8 @@ netdev and udp stressors under SCHED_OTHER. 1 ns per instruction. With a lead of
 and held until the instant, on its own budget.
 
 **Attacks**. The critical container has 40 % of the CPU and a job of 100 us every 1001 us, 10 s long. The hostile one has 30 %, a lower priority, 64 MiB, \
-100 processes; it is an ordinary user who may ask for any real-time priority, and runs stress-ng under SCHED_FIFO 99. How much \
-longer is the longest response?";
+1000 threads; it is an ordinary user who may ask for any real-time priority, and runs stress-ng under SCHED_FIFO 99, or 400 threads that \
+are offered locks (PI futexes) right before the budget is used up. How much longer is the longest response?";
 
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, CliError> {

@@ -1,26 +1,38 @@
-//! What disturbs a task: stressors of stress-ng, beside it as loads, or as attacks from inside a container.
+//! What disturbs a task: stressors of stress-ng and one of our own, beside it as loads, or as attacks from inside a
+//! container.
+
+/// What a rival executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Nothing runs.
+    Nothing,
+    /// Stressors of stress-ng.
+    Stress(&'static [&'static str]),
+    /// Threads that are offered locks, see [`super::offers`].
+    Offers,
+}
 
 /// Programs that run beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rival {
     /// What a table calls it.
     pub name: &'static str,
-    /// Of stress-ng; none: nothing runs.
-    pub stressors: &'static [&'static str],
+    /// What it executes.
+    pub program: Program,
     /// In a container with a budget, memory and processes of its own, as an ordinary user, under SCHED_FIFO 99.
     pub confined: bool,
 }
 
 const fn load(name: &'static str, stressors: &'static [&'static str]) -> Rival {
-    Rival { name, stressors, confined: false }
+    Rival { name, program: Program::Stress(stressors), confined: false }
 }
 
 const fn attack(name: &'static str, stressors: &'static [&'static str]) -> Rival {
-    Rival { name, stressors, confined: true }
+    Rival { name, program: Program::Stress(stressors), confined: true }
 }
 
 /// Nothing.
-pub const NOTHING: Rival = load("nothing", &[]);
+pub const NOTHING: Rival = Rival { name: "nothing", program: Program::Nothing, confined: false };
 
 /// Those of the paper (section 5.2), as root under SCHED_OTHER.
 pub const LOADS: [Rival; 5] = [
@@ -32,7 +44,7 @@ pub const LOADS: [Rival; 5] = [
 ];
 
 /// What a hostile container may try.
-pub const ATTACKS: [Rival; 9] = [
+pub const ATTACKS: [Rival; 10] = [
     attack("a hog", &["--cpu", "2"]),
     attack("fork bomb", &["--fork", "4", "--fork-max", "16"]),
     attack("affinity", &["--affinity", "4"]),
@@ -42,6 +54,7 @@ pub const ATTACKS: [Rival; 9] = [
     attack("memory pressure", &["--vm", "2", "--vm-bytes", "48m"]),
     attack("network flood", &["--udp", "2"]),
     attack("switches", &["--switch", "2", "--pipe", "1"]),
+    Rival { name: "lock offers", program: Program::Offers, confined: true },
 ];
 
 impl Rival {

@@ -4,7 +4,7 @@ use macrotick_lab::GuestJob;
 use macrotick_model::Duration;
 
 use super::guest::VICTIM;
-use super::rivals::{Rival, NOTHING};
+use super::rivals::{Program, Rival, NOTHING};
 use super::victim::STRESS;
 use crate::args::LabOptions;
 use crate::bench::containers::yields::Policy;
@@ -89,7 +89,7 @@ impl Request {
         let options = LabOptions { shift: 0, smp: None, dry_run: false };
         let mut job = lab::job(self.variant.flavor(), words.collect(), &options, 1);
         job.wall_limit = Duration::from_secs(1800);
-        let stress = (self.rival != NOTHING).then_some(STRESS);
+        let stress = matches!(self.rival.program, Program::Stress(_)).then_some(STRESS);
         let maker = self.rival.is_load().then_some(disk::MAKER);
         let needed: Vec<String> = stress.into_iter().chain(maker).map(String::from).collect();
         job.files.extend(programs::taken_along(&needed)?);

@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::guest::{round, round_ps};
-use super::rivals::Rival;
+use super::offers;
+use super::rivals::{Program, Rival};
 use super::trial::Request;
 use crate::bench::containers::group::{self, write, ROOT};
 use crate::bench::containers::yields::Policy;
@@ -25,7 +26,7 @@ const HEAD_START_NS: u64 = 500_000_000;
 /// Nobody in particular.
 const USER: u32 = 65_534;
 /// A container's memory and processes.
-const LIMITS: [(&str, &str); 2] = [("memory.max", "67108864"), ("pids.max", "100")];
+const LIMITS: [(&str, &str); 2] = [("memory.max", "67108864"), ("pids.max", "1000")];
 
 /// Prints what [`super::trial::Reading`] reads.
 pub fn run(words: &[&str]) -> Result<(), String> {
@@ -39,8 +40,8 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     let board: &'static Board = unsafe { process::share()? };
     let rounds = request.work_us * 1_000_000 / round_ps();
     let victim = process::fork(|| be(&request, rounds, board))?;
-    let rival = match request.rival.stressors {
-        [] => None,
+    let rival = match request.rival.program {
+        Program::Nothing => None,
         _ => Some(process::fork(|| become_rival(&request.rival, board))?),
     };
     let zero = gather(board, 1 + u32::from(rival.is_some()));
@@ -107,8 +108,16 @@ fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
     }
     board.join();
     let files = if rival.is_load() { disk::PATH } else { "/tmp" };
+    match rival.program {
+        Program::Nothing => Ok(()),
+        Program::Offers => offers::run(),
+        Program::Stress(stressors) => stress(files, stressors),
+    }
+}
+
+fn stress(files: &str, stressors: &[&str]) -> Result<(), String> {
     let words = [STRESS, "--no-rand-seed", "--temp-path", files, "--quiet"];
-    let words = words.iter().chain(rival.stressors);
+    let words = words.iter().chain(stressors);
     let words: Vec<CString> = words.map(|word| CString::new(*word).expect("no zero byte")).collect();
     let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
@@ -133,7 +142,7 @@ fn is_alive(child: i32) -> Result<(), String> {
     // SAFETY: writes one number.
     match unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } {
         0 => Ok(()),
-        _ => Err(format!("{STRESS} ended with status {status:#x}")),
+        _ => Err(format!("the rival ended with status {status:#x}")),
     }
 }
 

@@ -47,6 +47,7 @@ struct mt_server {
 	struct list_head	refill;		/* in its CPU's touched */
 	struct list_head	node;		/* in its CPU's servers */
 	struct list_head	contenders;	/* ready threads that may be blocked on a lock */
+	unsigned int		nr_aside;	/* of its threads in its CPU's urgent and parked */
 	DECLARE_BITMAP(prios, MAX_RT_PRIO);	/* queues that have threads */
 	struct list_head	ready[MAX_RT_PRIO];
 	u64			closed;		/* since when, on CLOCK_MONOTONIC */
@@ -77,6 +78,7 @@ struct mt_ds_cpu {
 	struct list_head	touched;
 	struct list_head	urgent;		/* threads that are served on credit, in the order of their ranks */
 	struct list_head	parked;
+	bool			has_more;	/* contenders of closed servers that are neither */
 	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
 	struct list_head	waiting;	/* all ready threads */
 	u64			next_look;	/* when to look for starved ones among them */

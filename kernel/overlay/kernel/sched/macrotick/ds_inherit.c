@@ -288,8 +288,15 @@ static struct task_struct *next_watched(struct mt_ds_cpu *c)
 
 static unsigned int count_watched(struct mt_ds_cpu *c)
 {
+	struct list_head *at;
+	unsigned int n = 0;
+
 	guard(raw_spinlock)(&mt_ds_watch_lock);
-	return min_t(size_t, list_count_nodes(&c->watched), MT_DS_SETTLE_MAX);
+	list_for_each(at, &c->watched) {
+		if (++n == MT_DS_SETTLE_MAX)
+			break;
+	}
+	return n;
 }
 
 static bool has_strays(struct mt_ds_cpu *c)

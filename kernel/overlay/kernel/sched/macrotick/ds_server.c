@@ -23,9 +23,17 @@ DEFINE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
 u64 mt_ds_period = 2500 * NSEC_PER_USEC;
 unsigned int mt_ds_phase;
 
-/* How long who was offered a lock goes on before it is looked at, and how much less often then. */
+/*
+ * How long who was offered a lock goes on before it is looked at, and how much
+ * less often then, and while it does not run.
+ */
 #define MT_DS_POLL_NS		(50 * NSEC_PER_USEC)
 #define MT_DS_POLL_MAX_NS	NSEC_PER_MSEC
+/*
+ * So many of a server's threads are served on credit at a time, or parked: what
+ * threads do with locks must not make interrupts long.
+ */
+#define MT_DS_ASIDE_MAX		2
 /* The limit of a server is no nearer: the interrupt must let it run before it comes again. */
 #define MT_DS_MIN_NS		(10 * NSEC_PER_USEC)
 
@@ -231,7 +239,7 @@ static unsigned int rank_of_waiter(struct task_struct *p)
  * The lock's own lock comes before the run queue's: if it is taken, the next
  * look will do.
  */
-static unsigned int rank_of(struct mt_server *server, struct task_struct *p)
+static unsigned int rank_of(const struct mt_server *server, struct task_struct *p)
 {
 	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
 	unsigned int n = 0, rank = server->priority;
@@ -268,6 +276,7 @@ static void set_aside(struct rq *rq, struct task_struct *p, unsigned int rank)
 	ds->urgent = rank;
 	ds->parked = !rank;
 	ds->rank = rank;
+	ds->server->nr_aside++;
 	if (rank) {
 		add_urgent(c, p);
 		add_nr_running(rq, 1);
@@ -281,6 +290,7 @@ static void take_back(struct rq *rq, struct task_struct *p)
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
 	list_del(&ds->ready);
+	ds->server->nr_aside--;
 	if (ds->urgent)
 		sub_nr_running(rq, 1);
 	ds->urgent = false;
@@ -315,6 +325,20 @@ static void place_contender(struct rq *rq, struct task_struct *p)
 		set_aside(rq, p, rt_mutex_owner(waiter->lock) ? 0 : rank_of(p->macrotick.ds.server, p));
 }
 
+/* Somebody more important than its group waits for the lock that it was offered. On the thread's own CPU, as above. */
+static bool is_awaited_above(struct rq *rq, struct task_struct *p)
+{
+	const struct mt_server *server = p->macrotick.ds.server;
+
+	return cpu_of(rq) == smp_processor_id() && rank_of(server, p) > server->priority;
+}
+
+/* It gives no more credit than it can pay out of a budget. */
+static bool gives_credit(const struct mt_server *server)
+{
+	return server->nr_aside < MT_DS_ASIDE_MAX && (server->debt < server->budget || !server->budget);
+}
+
 /* What runs on credit here has taken its lock: its time is over. */
 static void end_credit(struct rq *rq)
 {
@@ -327,16 +351,17 @@ static void end_credit(struct rq *rq)
 	resched_curr(rq);
 }
 
-static void poll_soon(struct mt_ds_cpu *c)
+/* Those who were offered locks, or are parked, are looked at after so long at the latest. */
+static void poll_within(struct mt_ds_cpu *c, u64 ns)
 {
 	u64 now = ktime_get();
 
 	if (list_empty(&c->urgent) && list_empty(&c->parked))
 		return;
-	c->poll_ns = MT_DS_POLL_NS;
+	c->poll_ns = ns;
 	/* One that is due soon is not put off: this may come more often. */
-	if (c->poll <= now || c->poll > now + MT_DS_POLL_NS)
-		c->poll = now + MT_DS_POLL_NS;
+	if (c->poll <= now || c->poll > now + ns)
+		c->poll = now + ns;
 }
 
 static void look_at_list(struct rq *rq, struct list_head *list)
@@ -349,6 +374,40 @@ static void look_at_list(struct rq *rq, struct list_head *list)
 		take_back(rq, p);
 		place_contender(rq, p);
 	}
+}
+
+/* One of a CPU's contenders that waits for a lock, and so was offered it, if it is among the lock's first waiters. */
+static struct task_struct *offered(struct rq *rq, struct rt_mutex_base *lock)
+{
+	struct task_struct *p, *found = NULL;
+	struct rb_node *node;
+	unsigned int n = 0;
+
+	if (!raw_spin_trylock(&lock->wait_lock))
+		return NULL;
+	for (node = rb_first_cached(&lock->waiters); node && n < MT_DS_WAITERS_MAX; node = rb_next(node), n++) {
+		p = rb_entry(node, struct rt_mutex_waiter, tree.entry)->task;
+		if (task_cpu(p) != cpu_of(rq) || !p->macrotick.ds.contending || p->macrotick.ds.server->open)
+			continue;
+		found = p;
+		break;
+	}
+	raw_spin_unlock(&lock->wait_lock);
+	return found;
+}
+
+/* Who was offered this lock, and found no place, gets one: it is for the sake of others. */
+static void place_offered(struct rq *rq, struct mt_ds_cpu *c, struct rt_mutex_base *lock)
+{
+	struct task_struct *p = offered(rq, lock);
+
+	if (!p)
+		return;
+	mt_ds_account(rq);
+	remove_ready(rq, p);
+	place_contender(rq, p);
+	poll_within(c, MT_DS_POLL_MAX_NS);
+	rearm(c);
 }
 
 /**
@@ -368,6 +427,37 @@ void mt_ds_rank_again(struct rq *rq)
 		look_at_list(rq, &c->urgent);
 		return;
 	}
+	if (unlikely(c->has_more))
+		place_offered(rq, c, lock);
+}
+
+/* Of a closed server; as many as there are places for. */
+static void place_contenders(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+{
+	struct task_struct *p, *next;
+	unsigned int n = 0;
+
+	list_for_each_entry_safe(p, next, &server->contenders, macrotick.ds.contends) {
+		if (n == MT_DS_ASIDE_MAX || !gives_credit(server)) {
+			c->has_more = true;
+			return;
+		}
+		n++;
+		remove_ready(rq, p);
+		place_contender(rq, p);
+	}
+}
+
+/* Those that there were no places for. */
+static void place_more(struct rq *rq, struct mt_ds_cpu *c)
+{
+	struct mt_server *server;
+
+	c->has_more = false;
+	list_for_each_entry(server, &c->servers, node) {
+		if (!server->open)
+			place_contenders(rq, c, server);
+	}
 }
 
 /* Lock's offers that were taken, or withdrawn, count no longer. */
@@ -375,7 +465,9 @@ static void look_at_contenders(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 {
 	look_at_list(rq, &c->urgent);
 	look_at_list(rq, &c->parked);
-	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_DS_POLL_MAX_NS);
+	if (unlikely(c->has_more))
+		place_more(rq, c);
+	c->poll_ns = rq->curr->macrotick.ds.urgent ? min_t(u64, 2 * c->poll_ns, MT_DS_POLL_MAX_NS) : MT_DS_POLL_MAX_NS;
 	c->poll = list_empty(&c->urgent) && list_empty(&c->parked) ? U64_MAX : now + c->poll_ns;
 }
 
@@ -426,8 +518,6 @@ static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *se
 
 static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
 {
-	struct task_struct *p, *next;
-
 	if (rq->curr->macrotick.ds.linked && rq->curr->macrotick.ds.server == server)
 		note_contender(rq->curr);
 	if (server->nr_ready) {
@@ -438,11 +528,8 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 	server->open = false;
 	if (c->limited == server)
 		WRITE_ONCE(c->limited, NULL);
-	list_for_each_entry_safe(p, next, &server->contenders, macrotick.ds.contends) {
-		remove_ready(rq, p);
-		place_contender(rq, p);
-	}
-	poll_soon(c);
+	place_contenders(rq, c, server);
+	poll_within(c, MT_DS_POLL_MAX_NS);
 	want_settle(c);
 	rearm(c);
 }
@@ -667,8 +754,13 @@ void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, 
 	}
 	mt_ds_account(rq);
 	end_credit(rq);
+	if (unlikely(!gives_credit(server) && !is_awaited_above(rq, p))) {
+		mt_ds_cpu_of(rq)->has_more = true;
+		add_ready(rq, p, head);
+		return;
+	}
 	place_contender(rq, p);
-	poll_soon(mt_ds_cpu_of(rq));
+	poll_within(mt_ds_cpu_of(rq), MT_DS_POLL_MAX_NS);
 	rearm(mt_ds_cpu_of(rq));
 }
 
@@ -735,6 +827,8 @@ void mt_ds_begin(struct rq *rq, struct task_struct *p)
 			note_lag(rq, c);
 		return;
 	}
+	if (unlikely(p->macrotick.ds.urgent))
+		poll_within(c, MT_DS_POLL_NS);
 	if (likely(c->charged))
 		limit_charged(c);
 }
