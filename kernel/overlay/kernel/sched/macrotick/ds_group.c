@@ -66,6 +66,7 @@ static void init_server(struct mt_server *server, unsigned int priority)
 	server->priority = priority;
 	INIT_LIST_HEAD(&server->order);
 	INIT_LIST_HEAD(&server->contenders);
+	INIT_LIST_HEAD(&server->crowd);
 	for (i = 0; i < MAX_RT_PRIO; i++)
 		INIT_LIST_HEAD(&server->ready[i]);
 }

@@ -30,10 +30,14 @@ unsigned int mt_ds_phase;
 #define MT_DS_POLL_NS		(50 * NSEC_PER_USEC)
 #define MT_DS_POLL_MAX_NS	NSEC_PER_MSEC
 /*
- * So many of a server's threads are served on credit at a time, or parked: what
- * threads do with locks must not make interrupts long.
+ * So many of a server's threads are served on credit at a time; so many if more
+ * important ones wait for their locks, who may be of the same container where
+ * that has a pool, too; and so many contenders are looked at. What threads do
+ * with locks must not make interrupts long.
  */
-#define MT_DS_ASIDE_MAX		2
+#define MT_DS_URGENT_MAX	2
+#define MT_DS_AWAITED_MAX	16
+#define MT_DS_LOOK_MAX		8
 /* The limit of a server is no nearer: the interrupt must let it run before it comes again. */
 #define MT_DS_MIN_NS		(10 * NSEC_PER_USEC)
 
@@ -139,8 +143,12 @@ static void want_settle(struct mt_ds_cpu *c)
 
 static void forget_contender(struct task_struct *p)
 {
+	struct mt_server *server = p->macrotick.ds.server;
+
 	p->macrotick.ds.contending = false;
 	list_del(&p->macrotick.ds.contends);
+	if (list_empty(&server->contenders))
+		list_del_init(&server->crowd);
 }
 
 /*
@@ -267,22 +275,15 @@ static void add_urgent(struct mt_ds_cpu *c, struct task_struct *p)
 	list_add_tail(&p->macrotick.ds.ready, place);
 }
 
-/* @rank: of an urgent one; zero: it is parked. */
 static void set_aside(struct rq *rq, struct task_struct *p, unsigned int rank)
 {
-	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
 	ds->urgent = rank;
-	ds->parked = !rank;
 	ds->rank = rank;
-	ds->server->nr_aside++;
-	if (rank) {
-		add_urgent(c, p);
-		add_nr_running(rq, 1);
-	} else {
-		list_add_tail(&ds->ready, &c->parked);
-	}
+	ds->server->nr_urgent++;
+	add_urgent(mt_ds_cpu_of(rq), p);
+	add_nr_running(rq, 1);
 }
 
 static void take_back(struct rq *rq, struct task_struct *p)
@@ -290,11 +291,9 @@ static void take_back(struct rq *rq, struct task_struct *p)
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
 	list_del(&ds->ready);
-	ds->server->nr_aside--;
-	if (ds->urgent)
-		sub_nr_running(rq, 1);
+	ds->server->nr_urgent--;
+	sub_nr_running(rq, 1);
 	ds->urgent = false;
-	ds->parked = false;
 }
 
 /*
@@ -308,35 +307,58 @@ static void add_without_credit(struct rq *rq, struct task_struct *p)
 	add_ready(rq, p, false);
 }
 
-/*
- * Who was offered a lock is urgent. It must not use that time to spin for a
- * lock that somebody owns. That is seen on the thread's own CPU only, where it
- * does not run meanwhile, and what it waits on stays.
- */
-static void place_contender(struct rq *rq, struct task_struct *p)
-{
-	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
-
-	if (!waiter)
-		add_without_credit(rq, p);
-	else if (cpu_of(rq) != smp_processor_id())
-		set_aside(rq, p, p->macrotick.ds.server->priority);
-	else
-		set_aside(rq, p, rt_mutex_owner(waiter->lock) ? 0 : rank_of(p->macrotick.ds.server, p));
-}
-
-/* Somebody more important than its group waits for the lock that it was offered. On the thread's own CPU, as above. */
-static bool is_awaited_above(struct rq *rq, struct task_struct *p)
-{
-	const struct mt_server *server = p->macrotick.ds.server;
-
-	return cpu_of(rq) == smp_processor_id() && rank_of(server, p) > server->priority;
-}
-
 /* It gives no more credit than it can pay out of a budget. */
 static bool gives_credit(const struct mt_server *server)
 {
-	return server->nr_aside < MT_DS_ASIDE_MAX && (server->debt < server->budget || !server->budget);
+	return server->nr_urgent < MT_DS_URGENT_MAX && (server->debt < server->budget || !server->budget);
+}
+
+/*
+ * The rank of one that is to be served on credit; zero: it is not. Who was
+ * offered a lock is, as far as there is credit, or if somebody more important
+ * waits for it. It must not use that time to spin for a lock that somebody owns.
+ * That is seen on the thread's own CPU only, where it does not run meanwhile,
+ * and what it waits on stays.
+ */
+static unsigned int rank_on_credit(struct rq *rq, struct task_struct *p)
+{
+	const struct mt_server *server = p->macrotick.ds.server;
+	unsigned int rank;
+
+	if (cpu_of(rq) != smp_processor_id())
+		return gives_credit(server) ? server->priority : 0;
+	if (server->nr_urgent >= MT_DS_AWAITED_MAX || rt_mutex_owner(p->pi_blocked_on->lock))
+		return 0;
+	rank = rank_of(server, p);
+	return rank > server->priority || gives_credit(server) ? rank : 0;
+}
+
+/* A closed server has contenders that are not served. */
+static void note_crowd(struct rq *rq, struct mt_server *server)
+{
+	if (list_empty(&server->crowd))
+		list_add_tail(&server->crowd, &mt_ds_cpu_of(rq)->crowded);
+}
+
+/* Of a closed server, and in none of its lists. One that comes from another CPU is looked at here first. */
+static void place_contender(struct rq *rq, struct task_struct *p)
+{
+	struct mt_server *server = p->macrotick.ds.server;
+	unsigned int rank;
+
+	if (!p->pi_blocked_on) {
+		add_without_credit(rq, p);
+		return;
+	}
+	rank = rank_on_credit(rq, p);
+	if (rank) {
+		set_aside(rq, p, rank);
+		return;
+	}
+	add_ready(rq, p, false);
+	note_crowd(rq, server);
+	if (cpu_of(rq) != smp_processor_id())
+		list_move(&p->macrotick.ds.contends, &server->contenders);
 }
 
 /* What runs on credit here has taken its lock: its time is over. */
@@ -351,25 +373,36 @@ static void end_credit(struct rq *rq)
 	resched_curr(rq);
 }
 
-/* Those who were offered locks, or are parked, are looked at after so long at the latest. */
-static void poll_within(struct mt_ds_cpu *c, u64 ns)
+/* Whether there are contenders of closed servers to look at. */
+static bool has_contenders(const struct mt_ds_cpu *c)
 {
-	u64 now = ktime_get();
-
-	if (list_empty(&c->urgent) && list_empty(&c->parked))
-		return;
-	c->poll_ns = ns;
-	/* One that is due soon is not put off: this may come more often. */
-	if (c->poll <= now || c->poll > now + ns)
-		c->poll = now + ns;
+	return !list_empty(&c->urgent) || !list_empty(&c->crowded);
 }
 
-static void look_at_list(struct rq *rq, struct list_head *list)
+/* They are looked at after so long at the latest: sooner while one of them runs. */
+static void poll_within(struct mt_ds_cpu *c, u64 ns)
+{
+	u64 now;
+
+	if (likely(!has_contenders(c)))
+		return;
+	now = ktime_get();
+	c->poll_ns = ns;
+	/* One that is due soon is not put off: this may come more often. */
+	c->poll = min(c->poll, now + ns);
+}
+
+static void poll_contenders(struct rq *rq, struct mt_ds_cpu *c)
+{
+	poll_within(c, rq->curr->macrotick.ds.urgent ? MT_DS_POLL_NS : MT_DS_POLL_MAX_NS);
+}
+
+static void look_at_urgent(struct rq *rq, struct mt_ds_cpu *c)
 {
 	struct task_struct *p, *next;
 	LIST_HEAD(all);
 
-	list_splice_init(list, &all);
+	list_splice_init(&c->urgent, &all);
 	list_for_each_entry_safe(p, next, &all, macrotick.ds.ready) {
 		take_back(rq, p);
 		place_contender(rq, p);
@@ -396,17 +429,18 @@ static struct task_struct *offered(struct rq *rq, struct rt_mutex_base *lock)
 	return found;
 }
 
-/* Who was offered this lock, and found no place, gets one: it is for the sake of others. */
+/* Who was offered this lock, and is not served, may have to be for the sake of who waits now. */
 static void place_offered(struct rq *rq, struct mt_ds_cpu *c, struct rt_mutex_base *lock)
 {
 	struct task_struct *p = offered(rq, lock);
+	unsigned int rank = p && p->pi_blocked_on ? rank_on_credit(rq, p) : 0;
 
-	if (!p)
+	if (!rank)
 		return;
 	mt_ds_account(rq);
 	remove_ready(rq, p);
-	place_contender(rq, p);
-	poll_within(c, MT_DS_POLL_MAX_NS);
+	set_aside(rq, p, rank);
+	poll_contenders(rq, c);
 	rearm(c);
 }
 
@@ -424,51 +458,57 @@ void mt_ds_rank_again(struct rq *rq)
 		if (!p->pi_blocked_on || p->pi_blocked_on->lock != lock)
 			continue;
 		mt_ds_account(rq);
-		look_at_list(rq, &c->urgent);
+		look_at_urgent(rq, c);
 		return;
 	}
-	if (unlikely(c->has_more))
+	if (!list_empty(&c->crowded))
 		place_offered(rq, c, lock);
 }
 
-/* Of a closed server; as many as there are places for. */
-static void place_contenders(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
+/* Some of those of a closed server. The others are the first ones the next time. */
+static void place_contenders(struct rq *rq, struct mt_server *server)
 {
-	struct task_struct *p, *next;
-	unsigned int n = 0;
+	struct task_struct *p, *next, *passed = NULL;
+	unsigned int n = 0, rank;
 
 	list_for_each_entry_safe(p, next, &server->contenders, macrotick.ds.contends) {
-		if (n == MT_DS_ASIDE_MAX || !gives_credit(server)) {
-			c->has_more = true;
-			return;
+		if (p == passed || n++ == MT_DS_LOOK_MAX)
+			break;
+		rank = p->pi_blocked_on ? rank_on_credit(rq, p) : 0;
+		if (p->pi_blocked_on && !rank) {
+			list_move_tail(&p->macrotick.ds.contends, &server->contenders);
+			passed = passed ?: p;
+			continue;
 		}
-		n++;
 		remove_ready(rq, p);
-		place_contender(rq, p);
+		if (rank)
+			set_aside(rq, p, rank);
+		else
+			add_without_credit(rq, p);
 	}
+	if (!list_empty(&server->contenders))
+		note_crowd(rq, server);
 }
 
-/* Those that there were no places for. */
-static void place_more(struct rq *rq, struct mt_ds_cpu *c)
+static void look_at_crowded(struct rq *rq, struct mt_ds_cpu *c)
 {
-	struct mt_server *server;
+	struct mt_server *server, *next;
+	LIST_HEAD(all);
 
-	c->has_more = false;
-	list_for_each_entry(server, &c->servers, node) {
-		if (!server->open)
-			place_contenders(rq, c, server);
+	list_splice_init(&c->crowded, &all);
+	list_for_each_entry_safe(server, next, &all, crowd) {
+		list_del_init(&server->crowd);
+		place_contenders(rq, server);
 	}
 }
 
 /* Lock's offers that were taken, or withdrawn, count no longer. */
 static void look_at_contenders(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 {
-	look_at_list(rq, &c->urgent);
-	look_at_list(rq, &c->parked);
-	if (unlikely(c->has_more))
-		place_more(rq, c);
+	look_at_urgent(rq, c);
+	look_at_crowded(rq, c);
 	c->poll_ns = rq->curr->macrotick.ds.urgent ? min_t(u64, 2 * c->poll_ns, MT_DS_POLL_MAX_NS) : MT_DS_POLL_MAX_NS;
-	c->poll = list_empty(&c->urgent) && list_empty(&c->parked) ? U64_MAX : now + c->poll_ns;
+	c->poll = has_contenders(c) ? now + c->poll_ns : U64_MAX;
 }
 
 static void look(struct rq *rq, struct mt_ds_cpu *c, u64 now)
@@ -478,11 +518,12 @@ static void look(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 	want_settle(c);
 }
 
-static void bring_list_home(struct rq *rq, struct list_head *list)
+/* Servers have opened: their threads return to them. */
+static void bring_home(struct rq *rq, struct mt_ds_cpu *c)
 {
 	struct task_struct *p, *next;
 
-	list_for_each_entry_safe(p, next, list, macrotick.ds.ready) {
+	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ds.ready) {
 		if (!p->macrotick.ds.server->open)
 			continue;
 		take_back(rq, p);
@@ -490,19 +531,11 @@ static void bring_list_home(struct rq *rq, struct list_head *list)
 	}
 }
 
-/* Servers have opened: their threads return to them. */
-static void bring_home(struct rq *rq, struct mt_ds_cpu *c)
-{
-	if (likely(list_empty(&c->urgent) && list_empty(&c->parked)))
-		return;
-	bring_list_home(rq, &c->urgent);
-	bring_list_home(rq, &c->parked);
-}
-
 /* How many threads are ready thereby: the caller adds them to those of the run queue, and brings others home. */
 static unsigned int begin_service(struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
 	server->open = true;
+	list_del_init(&server->crowd);
 	if (server->nr_ready) {
 		end_throttling(server, now);
 		link_server(c, server);
@@ -528,8 +561,8 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 	server->open = false;
 	if (c->limited == server)
 		WRITE_ONCE(c->limited, NULL);
-	place_contenders(rq, c, server);
-	poll_within(c, MT_DS_POLL_MAX_NS);
+	place_contenders(rq, server);
+	poll_contenders(rq, c);
 	want_settle(c);
 	rearm(c);
 }
@@ -601,6 +634,9 @@ static void pay_debt(struct mt_server *server)
 
 	server->debt -= paid;
 	server->left -= paid;
+	/* So little pays nothing, and there would be no credit ever after. */
+	if (server->budget < 2 * MT_DS_MIN_NS)
+		server->debt = 0;
 }
 
 /* How many threads are ready thereby. */
@@ -754,13 +790,11 @@ void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, 
 	}
 	mt_ds_account(rq);
 	end_credit(rq);
-	if (unlikely(!gives_credit(server) && !is_awaited_above(rq, p))) {
-		mt_ds_cpu_of(rq)->has_more = true;
-		add_ready(rq, p, head);
-		return;
-	}
 	place_contender(rq, p);
-	poll_within(mt_ds_cpu_of(rq), MT_DS_POLL_MAX_NS);
+	if (cpu_of(rq) == smp_processor_id())
+		poll_contenders(rq, mt_ds_cpu_of(rq));
+	else
+		poll_within(mt_ds_cpu_of(rq), MT_DS_POLL_NS);
 	rearm(mt_ds_cpu_of(rq));
 }
 
@@ -945,7 +979,7 @@ static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)
 	INIT_LIST_HEAD(&c->servers);
 	INIT_LIST_HEAD(&c->touched);
 	INIT_LIST_HEAD(&c->urgent);
-	INIT_LIST_HEAD(&c->parked);
+	INIT_LIST_HEAD(&c->crowded);
 	INIT_LIST_HEAD(&c->watched);
 	INIT_LIST_HEAD(&c->waiting);
 	hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
