@@ -83,6 +83,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_beside_windows", refused::beside_windows),
     Scenario::new("group_beside_deadline", refused::beside_deadline).punctual(),
     Scenario::new("group_of_another_user", refused::of_another_user),
+    Scenario::new("group_delegated", refused::delegated),
     Scenario::new("group_on_two_cpus", cpus::on_two_cpus).on(2),
     Scenario::new("group_nothing_here", cpus::nothing_here).on(2),
     Scenario::new("group_lends_to_another_cpu", cpus::lends_to_another).on(2),

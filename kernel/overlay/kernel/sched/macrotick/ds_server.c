@@ -160,8 +160,61 @@ static bool owns_unnoticed(struct task_struct *p)
 	return unlikely(task_has_pi_waiters(p)) && !p->macrotick.ds.is_watched;
 }
 
+/* A waiter's place among the groups: those of windows are before all, those of other classes behind. */
+static unsigned int rank_of_waiter(struct task_struct *p)
+{
+	struct mt_group *group = READ_ONCE(p->macrotick.ds.group);
+
+	if (group)
+		return READ_ONCE(group->priority);
+	return sched_class_above(p->sched_class, &macrotick_ds_sched_class) ? MT_GROUP_MAX_PRIO : 0;
+}
+
+/* So many waiters are looked at, the first ones. */
+#define MT_DS_WAITERS_MAX	8
+
+/*
+ * The most important one that waits for a lock that a server's thread was
+ * offered. The lock's own lock comes before the run queue's: if it is taken, the
+ * next look will do.
+ */
+static unsigned int rank_of(const struct mt_server *server, struct rt_mutex_base *lock)
+{
+	unsigned int n = 0, rank = server->priority;
+	struct rb_node *node;
+
+	if (!raw_spin_trylock(&lock->wait_lock))
+		return rank;
+	for (node = rb_first_cached(&lock->waiters); node && n < MT_DS_WAITERS_MAX; node = rb_next(node), n++)
+		rank = max(rank, rank_of_waiter(rb_entry(node, struct rt_mutex_waiter, tree.entry)->task));
+	raw_spin_unlock(&lock->wait_lock);
+	return rank;
+}
+
+/*
+ * The lock that a ready thread is blocked on, if that can be told: it stays
+ * while the thread does not run.
+ */
+static struct rt_mutex_base *lock_of(struct rq *rq, struct task_struct *p)
+{
+	struct rt_mutex_waiter *waiter = READ_ONCE(p->pi_blocked_on);
+
+	if (!waiter || (task_current(rq, p) && cpu_of(rq) != smp_processor_id()))
+		return NULL;
+	return waiter->lock;
+}
+
+/* Somebody more important than its group waits for the lock that it was offered. */
+static bool is_awaited_above(struct rq *rq, struct task_struct *p)
+{
+	const struct mt_server *server = p->macrotick.ds.server;
+	struct rt_mutex_base *lock = lock_of(rq, p);
+
+	return lock && !rt_mutex_owner(lock) && rank_of(server, lock) > server->priority;
+}
+
 /* Ready threads that are blocked on a lock: whether one is changes while it runs. */
-static void note_contender(struct task_struct *p)
+static void note_contender(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 	bool contends = p->pi_blocked_on;
@@ -172,7 +225,11 @@ static void note_contender(struct task_struct *p)
 		forget_contender(p);
 	} else if (ds->linked) {
 		ds->contending = true;
-		list_add_tail(&ds->contends, &ds->server->contenders);
+		/* Few of them are looked at when the budget ends. */
+		if (is_awaited_above(rq, p))
+			list_add(&ds->contends, &ds->server->contenders);
+		else
+			list_add_tail(&ds->contends, &ds->server->contenders);
 	}
 }
 
@@ -189,7 +246,7 @@ static void add_ready(struct rq *rq, struct task_struct *p, bool head)
 		list_add_tail(&ds->ready, &server->ready[ds->prio]);
 	__set_bit(ds->prio, server->prios);
 	if (unlikely(p->pi_blocked_on))
-		note_contender(p);
+		note_contender(rq, p);
 	if (!server->nr_ready++) {
 		if (server->open)
 			link_server(mt_ds_cpu_of(rq), server);
@@ -227,40 +284,6 @@ static void remove_ready(struct rq *rq, struct task_struct *p)
 	}
 	if (server->open)
 		sub_nr_running(rq, 1);
-}
-
-/* A waiter's place among the groups: those of windows are before all, those of other classes behind. */
-static unsigned int rank_of_waiter(struct task_struct *p)
-{
-	struct mt_group *group = READ_ONCE(p->macrotick.ds.group);
-
-	if (group)
-		return READ_ONCE(group->priority);
-	return sched_class_above(p->sched_class, &macrotick_ds_sched_class) ? MT_GROUP_MAX_PRIO : 0;
-}
-
-/* So many waiters are looked at, the first ones. */
-#define MT_DS_WAITERS_MAX	16
-
-/*
- * The most important one that waits for the lock that a thread was offered.
- * The lock's own lock comes before the run queue's: if it is taken, the next
- * look will do.
- */
-static unsigned int rank_of(const struct mt_server *server, struct task_struct *p)
-{
-	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
-	unsigned int n = 0, rank = server->priority;
-	struct rt_mutex_base *lock;
-	struct rb_node *node;
-
-	lock = waiter ? waiter->lock : NULL;
-	if (!lock || !raw_spin_trylock(&lock->wait_lock))
-		return rank;
-	for (node = rb_first_cached(&lock->waiters); node && n < MT_DS_WAITERS_MAX; node = rb_next(node), n++)
-		rank = max(rank, rank_of_waiter(rb_entry(node, struct rt_mutex_waiter, tree.entry)->task));
-	raw_spin_unlock(&lock->wait_lock);
-	return rank;
 }
 
 /* Behind those of its rank. */
@@ -317,19 +340,18 @@ static bool gives_credit(const struct mt_server *server)
  * The rank of one that is to be served on credit; zero: it is not. Who was
  * offered a lock is, as far as there is credit, or if somebody more important
  * waits for it. It must not use that time to spin for a lock that somebody owns.
- * That is seen on the thread's own CPU only, where it does not run meanwhile,
- * and what it waits on stays.
  */
 static unsigned int rank_on_credit(struct rq *rq, struct task_struct *p)
 {
 	const struct mt_server *server = p->macrotick.ds.server;
+	struct rt_mutex_base *lock = lock_of(rq, p);
 	unsigned int rank;
 
-	if (cpu_of(rq) != smp_processor_id())
+	if (!lock)
 		return gives_credit(server) ? server->priority : 0;
-	if (server->nr_urgent >= MT_DS_AWAITED_MAX || rt_mutex_owner(p->pi_blocked_on->lock))
+	if (server->nr_urgent >= MT_DS_AWAITED_MAX || rt_mutex_owner(lock))
 		return 0;
-	rank = rank_of(server, p);
+	rank = rank_of(server, lock);
 	return rank > server->priority || gives_credit(server) ? rank : 0;
 }
 
@@ -340,7 +362,7 @@ static void note_crowd(struct rq *rq, struct mt_server *server)
 		list_add_tail(&server->crowd, &mt_ds_cpu_of(rq)->crowded);
 }
 
-/* Of a closed server, and in none of its lists. One that comes from another CPU is looked at here first. */
+/* Of a closed server, and in none of its lists. */
 static void place_contender(struct rq *rq, struct task_struct *p)
 {
 	struct mt_server *server = p->macrotick.ds.server;
@@ -357,8 +379,6 @@ static void place_contender(struct rq *rq, struct task_struct *p)
 	}
 	add_ready(rq, p, false);
 	note_crowd(rq, server);
-	if (cpu_of(rq) != smp_processor_id())
-		list_move(&p->macrotick.ds.contends, &server->contenders);
 }
 
 /* What runs on credit here has taken its lock: its time is over. */
@@ -409,6 +429,18 @@ static void look_at_urgent(struct rq *rq, struct mt_ds_cpu *c)
 	}
 }
 
+/*
+ * Whether a thread, of any CPU, is a contender of a closed server of this one.
+ * If it is in one of this CPU's servers it is under the lock that is held.
+ */
+static bool is_crowded_here(struct rq *rq, struct task_struct *p)
+{
+	struct mt_group *group = READ_ONCE(p->macrotick.ds.group);
+	struct mt_server *server = READ_ONCE(p->macrotick.ds.server);
+
+	return group && server == &group->servers[cpu_of(rq)] && p->macrotick.ds.contending && !server->open;
+}
+
 /* One of a CPU's contenders that waits for a lock, and so was offered it, if it is among the lock's first waiters. */
 static struct task_struct *offered(struct rq *rq, struct rt_mutex_base *lock)
 {
@@ -420,10 +452,10 @@ static struct task_struct *offered(struct rq *rq, struct rt_mutex_base *lock)
 		return NULL;
 	for (node = rb_first_cached(&lock->waiters); node && n < MT_DS_WAITERS_MAX; node = rb_next(node), n++) {
 		p = rb_entry(node, struct rt_mutex_waiter, tree.entry)->task;
-		if (task_cpu(p) != cpu_of(rq) || !p->macrotick.ds.contending || p->macrotick.ds.server->open)
-			continue;
-		found = p;
-		break;
+		if (is_crowded_here(rq, p)) {
+			found = p;
+			break;
+		}
 	}
 	raw_spin_unlock(&lock->wait_lock);
 	return found;
@@ -433,7 +465,7 @@ static struct task_struct *offered(struct rq *rq, struct rt_mutex_base *lock)
 static void place_offered(struct rq *rq, struct mt_ds_cpu *c, struct rt_mutex_base *lock)
 {
 	struct task_struct *p = offered(rq, lock);
-	unsigned int rank = p && p->pi_blocked_on ? rank_on_credit(rq, p) : 0;
+	unsigned int rank = p ? rank_on_credit(rq, p) : 0;
 
 	if (!rank)
 		return;
@@ -505,9 +537,11 @@ static void look_at_crowded(struct rq *rq, struct mt_ds_cpu *c)
 /* Lock's offers that were taken, or withdrawn, count no longer. */
 static void look_at_contenders(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 {
+	u64 ns = rq->curr->macrotick.ds.urgent ? 2 * c->poll_ns : MT_DS_POLL_MAX_NS;
+
 	look_at_urgent(rq, c);
 	look_at_crowded(rq, c);
-	c->poll_ns = rq->curr->macrotick.ds.urgent ? min_t(u64, 2 * c->poll_ns, MT_DS_POLL_MAX_NS) : MT_DS_POLL_MAX_NS;
+	c->poll_ns = min_t(u64, ns, MT_DS_POLL_MAX_NS);
 	c->poll = has_contenders(c) ? now + c->poll_ns : U64_MAX;
 }
 
@@ -552,7 +586,7 @@ static void open_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *se
 static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server)
 {
 	if (rq->curr->macrotick.ds.linked && rq->curr->macrotick.ds.server == server)
-		note_contender(rq->curr);
+		note_contender(rq, rq->curr);
 	if (server->nr_ready) {
 		sub_nr_running(rq, server->nr_ready);
 		unlink_server(c, server);
@@ -588,9 +622,9 @@ static void charge(struct rq *rq, struct mt_server *server, u64 delta)
 {
 	server->usage += delta;
 	server->left -= delta;
-	/* No more than a period is paid for: its group may hold locks. */
+	/* There is a bound to what is paid for: its group may hold locks. */
 	if (unlikely(rq->curr->macrotick.ds.urgent))
-		server->debt = min(server->debt + delta, server->budget);
+		server->debt = min(server->debt + delta, server->budget + MT_DS_AWAITED_MAX * MT_DS_POLL_NS);
 	/* A CPU that goes off line must be rid of everybody. */
 	if (server->left > 0 || !server->open || unlikely(!cpu_active(cpu_of(rq))))
 		return;
@@ -630,13 +664,11 @@ static void forget_refill(struct mt_ds_cpu *c, struct mt_server *server)
 /* Something is always left: it opens at every refill. */
 static void pay_debt(struct mt_server *server)
 {
-	u64 paid = min_t(u64, server->debt, server->budget - min_t(u64, server->budget, MT_DS_MIN_NS));
+	u64 most = max(server->budget - min_t(u64, server->budget, MT_DS_MIN_NS), server->budget / 2);
+	u64 paid = min(server->debt, most);
 
 	server->debt -= paid;
 	server->left -= paid;
-	/* So little pays nothing, and there would be no credit ever after. */
-	if (server->budget < 2 * MT_DS_MIN_NS)
-		server->debt = 0;
 }
 
 /* How many threads are ready thereby. */
@@ -791,10 +823,7 @@ void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, 
 	mt_ds_account(rq);
 	end_credit(rq);
 	place_contender(rq, p);
-	if (cpu_of(rq) == smp_processor_id())
-		poll_contenders(rq, mt_ds_cpu_of(rq));
-	else
-		poll_within(mt_ds_cpu_of(rq), MT_DS_POLL_NS);
+	poll_contenders(rq, mt_ds_cpu_of(rq));
 	rearm(mt_ds_cpu_of(rq));
 }
 
@@ -867,6 +896,17 @@ void mt_ds_begin(struct rq *rq, struct task_struct *p)
 		limit_charged(c);
 }
 
+/* Its server may have closed before it was blocked. */
+static void contend(struct rq *rq, struct mt_ds_cpu *c, struct task_struct *p)
+{
+	note_contender(rq, p);
+	if (!p->macrotick.ds.contending || p->macrotick.ds.server->open)
+		return;
+	note_crowd(rq, p->macrotick.ds.server);
+	poll_within(c, MT_DS_POLL_MAX_NS);
+	rearm(c);
+}
+
 /**
  * mt_ds_end - a thread has run
  * @rq: the run queue, locked
@@ -883,7 +923,7 @@ void mt_ds_end(struct rq *rq, struct task_struct *p)
 		want_settle(c);
 	}
 	if (unlikely(p->pi_blocked_on || p->macrotick.ds.contending))
-		note_contender(p);
+		contend(rq, c, p);
 }
 
 /* A CPU goes off line: whatever it has must be taken from it, budget or not. Its run queue is locked. */

@@ -1,11 +1,13 @@
 //! What is refused, and to whom.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 
 use macrotick_uapi::{error, Device, SCHED_DS};
 
 use super::{budget_of, ds, first_group, set_period, write_fails, PERIOD, SECOND};
 use crate::check::{Check, Explain};
+use crate::group::Group;
 use crate::process;
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
@@ -114,4 +116,54 @@ pub(super) fn of_another_user() -> Check {
         }
         sys::set_sched(0, SchedAttr::other()).explain("SCHED_OTHER")
     })
+}
+
+const NOBODY: u32 = 65_534;
+/// Behind `cpu.ds.`, with something to write.
+const FILES: [(&str, &str); 5] = [("budget", "0"), ("priority", "9"), ("fifo", "1"), ("lead", "1"), ("kthreads", "2")];
+
+fn opened(group: &Group) -> Check<Vec<File>> {
+    let open = |(file, _): &(&str, &str)| {
+        let path = format!("{}/cpu.ds.{file}", group.path());
+        File::options().write(true).open(&path).map_err(|error| format!("{path}: {error}"))
+    };
+    FILES.iter().map(open).collect()
+}
+
+fn ensure_nothing_is_taken(files: &[File], whose: &str) -> Check {
+    for (mut file, (name, text)) in files.iter().zip(FILES) {
+        let errno = file.write(text.as_bytes()).err().and_then(|error| error.raw_os_error());
+        ensure_eq!(errno, Some(libc::EPERM), "cpu.ds.{name}, {whose}");
+    }
+    Ok(())
+}
+
+/// To whom its files were given, and who is root in a user namespace, changes nothing by them: neither does who writes what a
+/// privileged process has opened, nor the other way round.
+pub(super) fn delegated() -> Check {
+    let u = unit_ns();
+    let group = first_group("a", 5, 1)?;
+    for (file, _) in FILES {
+        let path = format!("{}/cpu.ds.{file}", group.path());
+        std::os::unix::fs::chown(&path, Some(NOBODY), None).map_err(|error| format!("{path}: {error}"))?;
+    }
+    // SAFETY: take numbers.
+    let (become_user, end) = (|uid| unsafe { libc::seteuid(uid) }, |uid| unsafe { libc::setuid(uid) });
+    process::check_in_child(5 * SECOND, || {
+        let by_root = opened(&group)?;
+        ensure_eq!(become_user(NOBODY), 0, "becoming somebody else");
+        let by_user = opened(&group)?;
+        ensure_nothing_is_taken(&by_root, "opened by root, written by its owner")?;
+        ensure_nothing_is_taken(&by_user, "opened and written by its owner")?;
+        ensure_eq!(become_user(0), 0, "becoming root again");
+        ensure_nothing_is_taken(&by_user, "opened by its owner, written by root")?;
+        ensure_eq!(end(NOBODY), 0, "becoming somebody else for good");
+        // SAFETY: takes a number.
+        sys::done(unsafe { libc::unshare(libc::CLONE_NEWUSER) }).explain("a user namespace")?;
+        ensure_nothing_is_taken(&opened(&group)?, "by root of a user namespace")
+    })?;
+    ensure_eq!(budget_of(&group)?, (5 * u / 1000).to_string(), "the budget after that");
+    // What was refused is allowed to whom it should be.
+    ensure!(opened(&group)?[0].write(b"0").is_ok(), "root cannot write the budget");
+    Ok(())
 }
