@@ -47,7 +47,7 @@ struct mt_server {
 	struct list_head	refill;		/* in its CPU's touched */
 	struct list_head	node;		/* in its CPU's servers */
 	struct list_head	contenders;	/* ready threads that may be blocked on a lock */
-	struct list_head	crowd;		/* closed, with contenders that are not served: in its CPU's crowded */
+	struct list_head	crowd;		/* in its CPU's crowded: closed, with contenders */
 	unsigned int		nr_urgent;	/* of its threads in its CPU's urgent */
 	DECLARE_BITMAP(prios, MAX_RT_PRIO);	/* queues that have threads */
 	struct list_head	ready[MAX_RT_PRIO];
@@ -77,7 +77,7 @@ struct mt_ds_cpu {
 	struct list_head	order[MT_GROUP_PRIOS];
 	struct list_head	servers;	/* all with a budget */
 	struct list_head	touched;
-	struct list_head	urgent;		/* threads that are served on credit, in the order of their ranks */
+	struct list_head	urgent;		/* threads served on credit, by rank */
 	struct list_head	crowded;	/* servers, see there */
 	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
 	struct list_head	waiting;	/* all ready threads */
@@ -89,7 +89,7 @@ struct mt_ds_cpu {
 	struct mt_server	*limited;	/* which: an open one, that runs or is going to; or NULL */
 	u64			foreseen;	/* when that was reckoned, before it runs; else zero */
 	u64			lag;		/* how much later it runs */
-	u64			poll;		/* when to look at urgent threads, contenders and starved ones; U64_MAX: none */
+	u64			poll;		/* when to look at contenders and starved ones; U64_MAX: never */
 	u64			poll_ns;
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;

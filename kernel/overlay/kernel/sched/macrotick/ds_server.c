@@ -347,6 +347,9 @@ static unsigned int rank_on_credit(struct rq *rq, struct task_struct *p)
 	struct rt_mutex_base *lock = lock_of(rq, p);
 	unsigned int rank;
 
+	/* Whoever is on a CPU that goes off line has to leave it. */
+	if (unlikely(!cpu_active(cpu_of(rq))))
+		return server->priority;
 	if (!lock)
 		return gives_credit(server) ? server->priority : 0;
 	if (server->nr_urgent >= MT_DS_AWAITED_MAX || rt_mutex_owner(lock))
@@ -483,11 +486,13 @@ static void place_offered(struct rq *rq, struct mt_ds_cpu *c, struct rt_mutex_ba
 void mt_ds_rank_again(struct rq *rq)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
-	struct rt_mutex_base *lock = rq->curr->pi_blocked_on->lock;
+	struct rt_mutex_base *lock = lock_of(rq, rq->curr);
 	struct task_struct *p;
 
+	if (!lock)
+		return;
 	list_for_each_entry(p, &c->urgent, macrotick.ds.ready) {
-		if (!p->pi_blocked_on || p->pi_blocked_on->lock != lock)
+		if (lock_of(rq, p) != lock)
 			continue;
 		mt_ds_account(rq);
 		look_at_urgent(rq, c);
@@ -500,11 +505,11 @@ void mt_ds_rank_again(struct rq *rq)
 /* Some of those of a closed server. The others are the first ones the next time. */
 static void place_contenders(struct rq *rq, struct mt_server *server)
 {
+	unsigned int n = 0, rank, most = likely(cpu_active(cpu_of(rq))) ? MT_DS_LOOK_MAX : UINT_MAX;
 	struct task_struct *p, *next, *passed = NULL;
-	unsigned int n = 0, rank;
 
 	list_for_each_entry_safe(p, next, &server->contenders, macrotick.ds.contends) {
-		if (p == passed || n++ == MT_DS_LOOK_MAX)
+		if (p == passed || n++ == most)
 			break;
 		rank = p->pi_blocked_on ? rank_on_credit(rq, p) : 0;
 		if (p->pi_blocked_on && !rank) {
@@ -941,6 +946,7 @@ void mt_ds_offline(struct rq *rq)
 			open_server(rq, c, server);
 		server->left = S64_MAX / 2;	/* until it is back, and refilled */
 	}
+	look_at_crowded(rq, c);
 	want_settle(c);
 }
 
