@@ -125,5 +125,7 @@ fn waiter(board: Board, i: usize, begin: u64) -> i32 {
             return 2;
         }
     }
+    // Its end would take what others need.
+    sys::sleep(60 * SECOND);
     0
 }
