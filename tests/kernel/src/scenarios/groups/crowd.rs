@@ -10,7 +10,7 @@ use crate::sys::{self, PiLock};
 
 /// Each is a process, which takes long on a slow kernel.
 const WAITERS: usize = 200;
-const WAITERS_OF_SLOW: usize = 50;
+const WAITERS_OF_SLOW: usize = 30;
 /// In units.
 const PERIOD: u64 = 400;
 const BUDGET: u64 = 200;
