@@ -45,7 +45,7 @@ struct macrotick_ds {
 	struct mt_group		*assigned;	/* of a kernel thread, with a reference: see ds_kthreads.c */
 	struct mt_group		*wanted;	/* what it is to be, within one change; no reference */
 	struct mt_server	*server;	/* while queued */
-	struct list_head	ready;		/* in the server's queue of its priority, or parked, or urgent */
+	struct list_head	ready;		/* in the server's queue of its priority, or urgent */
 	struct list_head	contends;	/* in the server's contenders */
 	struct list_head	watched;	/* see mt_ds_watch_lock */
 	struct list_head	waits;		/* in its CPU's waiting */
@@ -58,7 +58,6 @@ struct macrotick_ds {
 	u8			rank;		/* while urgent: its place among the groups' priorities */
 	bool			linked;		/* in a queue of the server */
 	bool			urgent;		/* served on credit: it was offered a lock */
-	bool			parked;		/* to be urgent, once its lock is free */
 	bool			contending;
 	bool			is_watched;
 	bool			stray;		/* watched, and must be decided anew */

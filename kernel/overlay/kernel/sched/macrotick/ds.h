@@ -111,6 +111,12 @@ static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
 	return sched_find_first_bit(c->prios) < MT_GROUP_PRIOS || unlikely(!list_empty(&c->urgent));
 }
 
+/* Whether contenders of closed servers have to be looked at. */
+static inline bool mt_ds_has_contenders(const struct mt_ds_cpu *c)
+{
+	return !list_empty(&c->urgent) || !list_empty(&c->crowded);
+}
+
 /* Whether anybody on a CPU would have to be decided anew; a hint. */
 static inline bool mt_ds_watches(const struct mt_ds_cpu *c)
 {

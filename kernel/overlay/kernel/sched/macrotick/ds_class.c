@@ -51,7 +51,7 @@ static struct task_struct *pick_task_macrotick_ds(struct rq *rq)
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
 	struct task_struct *first;
 
-	if (unlikely((!list_empty(&c->urgent) || !list_empty(&c->crowded)) && rq->curr->pi_blocked_on))
+	if (unlikely(mt_ds_has_contenders(c) && rq->curr->pi_blocked_on))
 		mt_ds_rank_again(rq);
 	first = mt_ds_first(c);
 	if (first == rq->curr && unlikely(c->foreseen))

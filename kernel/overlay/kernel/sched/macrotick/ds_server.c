@@ -368,7 +368,6 @@ static void note_crowd(struct rq *rq, struct mt_server *server)
 /* Of a closed server, and in none of its lists. */
 static void place_contender(struct rq *rq, struct task_struct *p)
 {
-	struct mt_server *server = p->macrotick.ds.server;
 	unsigned int rank;
 
 	if (!p->pi_blocked_on) {
@@ -381,7 +380,7 @@ static void place_contender(struct rq *rq, struct task_struct *p)
 		return;
 	}
 	add_ready(rq, p, false);
-	note_crowd(rq, server);
+	note_crowd(rq, p->macrotick.ds.server);
 }
 
 /* What runs on credit here has taken its lock: its time is over. */
@@ -396,18 +395,12 @@ static void end_credit(struct rq *rq)
 	resched_curr(rq);
 }
 
-/* Whether there are contenders of closed servers to look at. */
-static bool has_contenders(const struct mt_ds_cpu *c)
-{
-	return !list_empty(&c->urgent) || !list_empty(&c->crowded);
-}
-
-/* They are looked at after so long at the latest: sooner while one of them runs. */
+/* Contenders of closed servers are looked at after so long at the latest: sooner while one of them runs. */
 static void poll_within(struct mt_ds_cpu *c, u64 ns)
 {
 	u64 now;
 
-	if (likely(!has_contenders(c)))
+	if (likely(!mt_ds_has_contenders(c)))
 		return;
 	now = ktime_get();
 	c->poll_ns = ns;
@@ -547,7 +540,7 @@ static void look_at_contenders(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 	look_at_urgent(rq, c);
 	look_at_crowded(rq, c);
 	c->poll_ns = min_t(u64, ns, MT_DS_POLL_MAX_NS);
-	c->poll = has_contenders(c) ? now + c->poll_ns : U64_MAX;
+	c->poll = mt_ds_has_contenders(c) ? now + c->poll_ns : U64_MAX;
 }
 
 static void look(struct rq *rq, struct mt_ds_cpu *c, u64 now)
