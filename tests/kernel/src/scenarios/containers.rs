@@ -34,7 +34,7 @@ fn running() -> Check<(u64, u64)> {
     Ok((device.start(0).explain("start")?, u))
 }
 
-fn unshare(namespaces: i32) -> Check {
+pub(super) fn unshare(namespaces: i32) -> Check {
     // SAFETY: takes a number.
     sys::done(unsafe { libc::unshare(namespaces) }).explain("unshare").map(drop)
 }

@@ -53,7 +53,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_throttled_owner", locks::throttled_owner).punctual(),
     Scenario::new("group_offered_while_throttled", locks::offered_while_throttled).punctual(),
     Scenario::new("group_hands_on_its_locks", locks::handed_on).punctual(),
-    Scenario::new("group_crowd_is_offered_locks", crowd::are_offered_locks).punctual().within(60_000),
+    Scenario::new("group_storm_of_offered_locks", crowd::are_offered_locks).punctual().within(60_000),
     Scenario::new("group_handed_on_owner", locks::handed_on_owner),
     Scenario::new("group_owner_leaves_deadline", locks::owner_leaves_deadline),
     Scenario::new("group_owner_leaves_fifo", locks::owner_leaves_fifo),

@@ -9,10 +9,13 @@ use super::{budget_of, ds, first_group, set_period, write_fails, PERIOD, SECOND}
 use crate::check::{Check, Explain};
 use crate::group::Group;
 use crate::process;
+use crate::scenarios::containers::unshare;
 use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::table::{Refusal, Table};
 use crate::{ensure, ensure_eq};
+
+const NOBODY: u32 = 65_534;
 
 pub(super) fn refusals() -> Check {
     let u = unit_ns();
@@ -106,7 +109,7 @@ pub(super) fn of_another_user() -> Check {
         let limit = libc::rlimit { rlim_cur: 20, rlim_max: 20 };
         // SAFETY: reads the limits; takes numbers.
         let changed =
-            unsafe { libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) | libc::setgid(65534) | libc::setuid(65534) };
+            unsafe { libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) | libc::setgid(NOBODY) | libc::setuid(NOBODY) };
         ensure_eq!(changed, 0, "becoming somebody else");
         ensure_eq!(sys::set_sched(0, ds(21)), Err(libc::EPERM), "a priority above the limit");
         sys::set_sched(0, ds(20)).explain("SCHED_DS")?;
@@ -118,16 +121,16 @@ pub(super) fn of_another_user() -> Check {
     })
 }
 
-const NOBODY: u32 = 65_534;
 /// Behind `cpu.ds.`, with something to write.
 const FILES: [(&str, &str); 5] = [("budget", "0"), ("priority", "9"), ("fifo", "1"), ("lead", "1"), ("kthreads", "2")];
 
+fn paths(group: &Group) -> impl Iterator<Item = String> + '_ {
+    FILES.iter().map(|(file, _)| format!("{}/cpu.ds.{file}", group.path()))
+}
+
 fn opened(group: &Group) -> Check<Vec<File>> {
-    let open = |(file, _): &(&str, &str)| {
-        let path = format!("{}/cpu.ds.{file}", group.path());
-        File::options().write(true).open(&path).map_err(|error| format!("{path}: {error}"))
-    };
-    FILES.iter().map(open).collect()
+    let open = |path| File::options().write(true).open(&path).map_err(|error| format!("{path}: {error}"));
+    paths(group).map(open).collect()
 }
 
 fn ensure_nothing_is_taken(files: &[File], whose: &str) -> Check {
@@ -143,8 +146,7 @@ fn ensure_nothing_is_taken(files: &[File], whose: &str) -> Check {
 pub(super) fn delegated() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
-    for (file, _) in FILES {
-        let path = format!("{}/cpu.ds.{file}", group.path());
+    for path in paths(&group) {
         std::os::unix::fs::chown(&path, Some(NOBODY), None).map_err(|error| format!("{path}: {error}"))?;
     }
     // SAFETY: take numbers.
@@ -158,8 +160,7 @@ pub(super) fn delegated() -> Check {
         ensure_eq!(become_user(0), 0, "becoming root again");
         ensure_nothing_is_taken(&by_user, "opened by its owner, written by root")?;
         ensure_eq!(end(NOBODY), 0, "becoming somebody else for good");
-        // SAFETY: takes a number.
-        sys::done(unsafe { libc::unshare(libc::CLONE_NEWUSER) }).explain("a user namespace")?;
+        unshare(libc::CLONE_NEWUSER)?;
         ensure_nothing_is_taken(&opened(&group)?, "by root of a user namespace")
     })?;
     ensure_eq!(budget_of(&group)?, (5 * u / 1000).to_string(), "the budget after that");
