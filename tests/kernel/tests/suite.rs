@@ -39,6 +39,16 @@ enum Verdicts {
     ArePrinted,
 }
 
+/// Which scenarios, of those that a number of CPUs allows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    All,
+    /// Those that need more than one CPU.
+    Several,
+    /// The same, and storms. Slow guests with many CPUs, one of which executes at a time, play no others.
+    SeveralAndStorms,
+}
+
 /// Where and how a suite runs.
 #[derive(Clone, Copy)]
 struct Suite {
@@ -47,8 +57,7 @@ struct Suite {
     long: bool,
     /// The scenarios that suspend the machine, and no others.
     suspends: bool,
-    /// Only the scenarios that need more than one CPU.
-    several: bool,
+    chosen: Chosen,
     verdicts: Verdicts,
 }
 
@@ -75,15 +84,24 @@ fn complaints(outcome: &GuestOutcome) -> String {
     outcome.complaints.iter().map(|finding| format!("{:?}: {}\n", finding.kind, finding.excerpt)).collect()
 }
 
+/// Whether it gets a guest of its own.
+fn is_storm(name: &str) -> bool {
+    let storms = ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm", "full_group_cycles"];
+    storms.iter().any(|part| name.contains(part))
+}
+
 impl Suite {
     fn scenarios(&self) -> Vec<Scenario> {
         let only = std::env::var(ONLY).ok();
         let named = |one: &Scenario| only.as_ref().is_none_or(|only| only.split(',').any(|name| name == one.name));
-        let fits = |one: &Scenario| {
-            one.cpus <= self.cpus && (self.cpus == 1 || !one.punctual) && (!self.several || one.cpus > 1)
+        let fits = |one: &Scenario| one.cpus <= self.cpus && (self.cpus == 1 || !one.punctual);
+        let chosen = |one: &Scenario| match self.chosen {
+            Chosen::All => true,
+            Chosen::Several => one.cpus > 1,
+            Chosen::SeveralAndStorms => one.cpus > 1 || is_storm(one.name),
         };
-        let wanted =
-            |one: &Scenario| fits(one) && one.is_long() == self.long && one.suspends() == self.suspends && named(one);
+        let kind = |one: &Scenario| one.is_long() == self.long && one.suspends() == self.suspends;
+        let wanted = |one: &Scenario| fits(one) && chosen(one) && kind(one) && named(one);
         let mut all: Vec<Scenario> = scenarios::all().into_iter().filter(wanted).collect();
         if let Ok(seed) = std::env::var(SEED) {
             all.sort_by_cached_key(|one| hash(&(&seed, one.name)));
@@ -93,11 +111,6 @@ impl Suite {
 
     /// Storms get a guest each, the others share one.
     fn run(&self) {
-        let is_storm = |name: &str| {
-            ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm", "full_group_cycles"]
-                .iter()
-                .any(|part| name.contains(part))
-        };
         let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
         assert!(!names.is_empty(), "none of these scenarios is called what {ONLY} says");
         let (storms, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| is_storm(name));
@@ -233,8 +246,14 @@ fn golden(flavor: Flavor, cpus: u32) {
     assert!(differences.is_empty() && complaints.is_empty(), "{differences}{complaints}{}", outcome.stderr_text());
 }
 
-const SHORT: Suite =
-    Suite { flavor: Flavor::Patched, cpus: 1, long: false, suspends: false, several: false, verdicts: Verdicts::Count };
+const SHORT: Suite = Suite {
+    flavor: Flavor::Patched,
+    cpus: 1,
+    long: false,
+    suspends: false,
+    chosen: Chosen::All,
+    verdicts: Verdicts::Count,
+};
 
 #[test]
 #[ignore = "needs the lab"]
@@ -245,7 +264,7 @@ fn scenarios_on_one_cpu() {
 #[test]
 #[ignore = "needs the lab"]
 fn scenarios_on_two_cpus() {
-    Suite { cpus: 2, several: true, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
+    Suite { cpus: 2, chosen: Chosen::Several, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
 }
 
 #[test]
@@ -293,13 +312,15 @@ fn full_debug_on_two_cpus() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_four_cpus() {
-    Suite { flavor: Flavor::Debug, cpus: 4, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
+    let chosen = Chosen::SeveralAndStorms;
+    Suite { flavor: Flavor::Debug, cpus: 4, chosen, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_six_cpus() {
-    Suite { flavor: Flavor::Debug, cpus: 6, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
+    let chosen = Chosen::Several;
+    Suite { flavor: Flavor::Debug, cpus: 6, chosen, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
 /// Calls of the device and of control groups' files that the debug kernel must survive in one go.
