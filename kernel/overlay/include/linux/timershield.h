@@ -7,10 +7,12 @@
  *
  *	  0		SCHED_OTHER and below
  *	  2 .. 100	SCHED_FIFO and SCHED_RR, priorities 1 to 99
- *	101		SCHED_DEADLINE and SCHED_DS: these tasks do not shield
- *			themselves from each other's timers
- *	102		a thread of SCHED_TT in the window of a pool
- *	103		one in another window, whose job not even the tick disturbs
+ *	101		SCHED_DEADLINE: these tasks do not shield themselves from
+ *			each other's timers
+ *	102 .. 200	SCHED_DS, groups of the priorities 1 to 99: those of equal
+ *			priority do not either
+ *	201		a thread of SCHED_TT in the window of a pool
+ *	202		one in another window, whose job not even the tick disturbs
  *
  * What counts is the effective priority, inherited ones included.
  */
@@ -25,8 +27,10 @@ struct sched_class;
 
 #define TS_LEVEL_NORMAL		0
 #define TS_LEVEL_DEADLINE	101
-#define TS_LEVEL_POOL		102
-#define TS_LEVEL_WINDOW		103
+/* Of SCHED_DS, for a group's priority. */
+#define TS_LEVEL_GROUP(priority)	(TS_LEVEL_DEADLINE + (priority))
+#define TS_LEVEL_POOL		201
+#define TS_LEVEL_WINDOW		202
 
 /*
  * Embedded in task_struct: the timer of its sleep, while it has a level. Both

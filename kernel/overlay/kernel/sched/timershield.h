@@ -9,6 +9,8 @@
 
 DECLARE_STATIC_KEY_FALSE(timershield_on);
 
+unsigned int macrotick_group_priority(const struct task_struct *p);
+
 void __timershield_run(struct task_struct *next);
 void __timershield_expect(struct task_struct *next);
 void __timershield_prio_changed(struct task_struct *p, bool running);

@@ -12,6 +12,7 @@ mod mixed;
 mod order;
 mod refused;
 mod relief;
+mod sleeps;
 mod spans;
 mod storm;
 
@@ -79,6 +80,12 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_lead_never_early", lead::never_early),
     Scenario::new("group_lead_interrupted", lead::interrupted),
     Scenario::new("group_lead_taken_away", lead::taken_away),
+    Scenario::new("group_sleeps_are_masked", sleeps::masked).punctual(),
+    Scenario::new("group_sleeps_raised", sleeps::raised).punctual(),
+    Scenario::new("group_sleeps_lowered", sleeps::lowered).punctual(),
+    Scenario::new("group_sleeps_lowers_itself", sleeps::lowers_itself).punctual(),
+    Scenario::new("group_sleeps_boosted", sleeps::boosted).punctual(),
+    Scenario::new("group_sleeps_leaves", sleeps::leaves).punctual(),
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),
     Scenario::new("group_beside_deadline", refused::beside_deadline).punctual(),

@@ -49,23 +49,23 @@ const SWITCH: &str = "/proc/sys/kernel/timershield";
 const TICK_DELAY: &str = "/proc/sys/kernel/timershield_tick_delay_us";
 
 /// Words of the board: one per process.
-const LOCK: usize = 60;
+pub(super) const LOCK: usize = 60;
 const STOP: usize = 61;
 
-fn set(on: bool) -> Check {
+pub(super) fn set(on: bool) -> Check {
     sys::set_timershield(on).explain("switch")
 }
 
 /// Counters, summed over the CPUs.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stats {
+pub(super) struct Stats {
     pending: u64,
     served: u64,
-    deferred: u64,
+    pub(super) deferred: u64,
     moved: u64,
 }
 
-fn stats() -> Check<Stats> {
+pub(super) fn stats() -> Check<Stats> {
     let text = std::fs::read_to_string("/sys/kernel/debug/timershield").map_err(|error| error.to_string())?;
     let mut sum = Stats::default();
     for line in text.lines().skip(1) {
@@ -112,18 +112,18 @@ fn busy(priority: u32, from_ns: u64, to_ns: u64, first: impl FnOnce()) -> Child 
 
 /// When so many processes will have taken their page faults, and sleep. Whole units after it no tick comes: it would
 /// fall between a wake-up and the look at the clock.
-fn soon(children: u64) -> u64 {
+pub(super) fn soon(children: u64) -> u64 {
     let unit = unit_ns();
     (sys::now_ns() + (500 + 200 * children) * unit).next_multiple_of(10 * unit) + unit / 2
 }
 
-fn succeed(children: impl IntoIterator<Item = Child>) -> Check {
+pub(super) fn succeed(children: impl IntoIterator<Item = Child>) -> Check {
     children.into_iter().try_for_each(|child| child.succeed(5 * SECOND))
 }
 
 /// A process woke up right at an instant: it has half a unit for it. Where the kernel's paths are ten times as long it
 /// has three, which is still far from when it would have been served otherwise.
-fn ensure_at(woke_ns: u64, at_ns: u64, what: &str) -> Check {
+pub(super) fn ensure_at(woke_ns: u64, at_ns: u64, what: &str) -> Check {
     let late = woke_ns as i64 - at_ns as i64;
     let limit = if is_slow() { 3 * unit_ns() } else { unit_ns() / 2 };
     ensure!((0..limit as i64).contains(&late), "{what} {late} ns after its instant");
@@ -152,7 +152,7 @@ fn switch() -> Check {
 }
 
 /// Interrupts of CPU 0's timer so far.
-fn timer_interrupts() -> u64 {
+pub(super) fn timer_interrupts() -> u64 {
     let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let line = text.lines().find(|line| line.trim_start().starts_with("LOC:"));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)

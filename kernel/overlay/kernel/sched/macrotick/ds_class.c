@@ -94,6 +94,21 @@ static void task_tick_macrotick_ds(struct rq *rq, struct task_struct *p, int que
 	mt_ds_account(rq);
 }
 
+/**
+ * macrotick_group_priority - what TimerShield goes by
+ * @p: a thread of the class; interrupts are off
+ *
+ * One that is on its way into the class or out of it has its level found anew.
+ *
+ * Return: the priority of the group that serves it, 1 to MT_GROUP_MAX_PRIO.
+ */
+unsigned int macrotick_group_priority(const struct task_struct *p)
+{
+	const struct mt_group *group = READ_ONCE(p->macrotick.ds.group);
+
+	return group ? READ_ONCE(group->priority) : 1;
+}
+
 static void task_dead_macrotick_ds(struct task_struct *p)
 {
 	mt_ds_forget(p);

@@ -343,6 +343,24 @@ static int budget_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
+/* Sleeps of those whom it serves, owners of locks among them, matter as much as it does: see time/timershield. */
+static void follow_priority(const struct mt_group *group)
+{
+	struct task_struct *process, *p;
+
+	guard(rcu)();
+	for_each_process_thread(process, p) {
+		struct rq_flags rf;
+		struct rq *rq;
+
+		if (READ_ONCE(p->macrotick.ds.group) != group)
+			continue;
+		rq = task_rq_lock(p, &rf);
+		timershield_prio_changed(p, task_current(rq, p));
+		task_rq_unlock(rq, p, &rf);
+	}
+}
+
 static int set_priority(struct task_group *tg, unsigned int priority)
 {
 	struct mt_group *group;
@@ -361,6 +379,7 @@ static int set_priority(struct task_group *tg, unsigned int priority)
 		mt_ds_set_priority(rq, &group->servers[cpu], priority);
 		rq_unlock_irqrestore(rq, &rf);
 	}
+	follow_priority(group);
 	return 0;
 }
 

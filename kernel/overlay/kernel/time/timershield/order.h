@@ -23,7 +23,7 @@
 #include <linux/string.h>
 #include <linux/timerqueue.h>
 
-#define TS_LEVELS	104	/* see include/linux/timershield.h */
+#define TS_LEVELS	208	/* at least those of include/linux/timershield.h, whole groups */
 #define TS_FAN		8
 #define TS_GROUPS	(TS_LEVELS / TS_FAN)
 #define TS_CLOCKS	4

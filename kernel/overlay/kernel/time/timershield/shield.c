@@ -72,7 +72,7 @@ static int ts_level_of(const struct task_struct *p)
 		return TS_LEVEL_DEADLINE;
 #ifdef CONFIG_MACROTICK
 	if (READ_ONCE(p->sched_class) == &macrotick_ds_sched_class)
-		return TS_LEVEL_DEADLINE;
+		return TS_LEVEL_GROUP(macrotick_group_priority(p));
 	if (READ_ONCE(p->sched_class) == &macrotick_sched_class)
 		return READ_ONCE(p->macrotick.pooled) ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
 #endif
@@ -81,10 +81,11 @@ static int ts_level_of(const struct task_struct *p)
 
 /*
  * The owner of a lock that a thread of SCHED_TT waits for has the priority of
- * SCHED_FIFO 99 or 98 and comes before deadline tasks (sched/macrotick/class.c).
- * They do not mask its sleep, and while it runs it does not mask theirs.
+ * SCHED_FIFO 99 or 98 and comes before SCHED_DS and deadline tasks
+ * (sched/macrotick/class.c). They do not mask its sleep, and while it runs it
+ * does not mask theirs.
  */
-#define TS_LEVEL_OWNER	102
+#define TS_LEVEL_OWNER	TS_LEVEL_POOL
 
 static int ts_level_of_sleep(const struct task_struct *p)
 {

@@ -1,0 +1,144 @@
+//! TimerShield and groups: sleeps in a group end without an interrupt while a more important one runs.
+
+use super::{group, run_in, set_period, unit_ns};
+use crate::board::Board;
+use crate::check::Check;
+use crate::ensure;
+use crate::group::Group;
+use crate::process::Child;
+use crate::scenarios::shield::{ensure_at, set, soon, stats, succeed, timer_interrupts, LOCK};
+use crate::sys::{self, PiLock};
+
+/// Groups with a budget for all that happens here, by their priorities.
+fn groups<const N: usize>(priorities: [u32; N]) -> Check<[Group; N]> {
+    set_period(1000 * unit_ns())?;
+    let made: Check<Vec<Group>> = priorities
+        .iter()
+        .enumerate()
+        .map(|(i, &priority)| group(&format!("g{i}"), if i == 0 { 500 } else { 200 }, priority))
+        .collect();
+    Ok(made?.try_into().expect("as many groups as priorities"))
+}
+
+fn sleeper(group: &Group, at_ns: u64, board: Board, word: usize) -> Check<Child> {
+    run_in(group, 80, move || {
+        sys::sleep_until(at_ns);
+        board.set(word, sys::now_ns());
+        0
+    })
+}
+
+/// One that is busy from one instant to another, after it has done something. It ends later, which takes long.
+fn busy(group: &Group, from_ns: u64, to_ns: u64, first: impl FnOnce() -> Check) -> Check<Child> {
+    run_in(group, 10, move || {
+        sys::sleep_until(from_ns);
+        let done = first();
+        sys::spin_until(to_ns);
+        sys::sleep(30 * unit_ns());
+        i32::from(done.is_err())
+    })
+}
+
+/// How many interrupts of the timer a busy thread of a group gets while ten sleeps in another one end.
+fn interrupts(on: bool, busy: &Group, others: &Group) -> Check<u64> {
+    set(on)?;
+    let (u, board, t) = (unit_ns(), Board::new(64), soon(11));
+    let counting = run_in(busy, 10, move || {
+        sys::sleep_until(t);
+        timer_interrupts();
+        sys::spin_until(t + 50 * u);
+        let before = timer_interrupts();
+        sys::spin_until(t + 100 * u);
+        board.set(0, timer_interrupts() - before);
+        0
+    })?;
+    let one = |i: u64| sleeper(others, t + 55 * u + 3 * u * i, board, 1 + i as usize);
+    let sleepers: Vec<Child> = (0..10).map(one).collect::<Check<_>>()?;
+    sys::sleep_until(t + 110 * u);
+    succeed(sleepers.into_iter().chain([counting]))?;
+    Ok(board.get(0))
+}
+
+/// Inside their group sleepers have the greater priority: it is the groups' that counts.
+pub(super) fn masked() -> Check {
+    let [high, low, equal] = groups([5, 4, 5])?;
+    // A tick each millisecond, and a refill.
+    let others = 50 * unit_ns() / 1_000_000 + 2;
+    let before = stats()?;
+    let (without, with) = (interrupts(false, &high, &low)?, interrupts(true, &high, &low)?);
+    let beside_equal = interrupts(true, &high, &equal)?;
+    println!("# {without} interrupts, with TimerShield {with}, beside a group of equal priority {beside_equal}");
+    ensure!(without >= others + 5, "{without} interrupts without TimerShield");
+    ensure!(with <= others, "{with} interrupts with TimerShield");
+    ensure!(beside_equal >= others + 5, "{beside_equal} interrupts beside a group of equal priority");
+    let after = stats()?;
+    ensure!(after.deferred >= before.deferred + 10, "{before:?}, {after:?}");
+    Ok(())
+}
+
+/// When a sleep ends during which a busy group changes the priority of the sleeper's group, or its own.
+fn changed(busy_priority: u32, sleepers_priority: u32, to: u32, changes_own: bool) -> Check<(u64, u64)> {
+    let [busy_group, other] = groups([busy_priority, sleepers_priority])?;
+    set(true)?;
+    let (u, board, t) = (unit_ns(), Board::new(1), soon(2));
+    let child = sleeper(&other, t + 30 * u, board, 0)?;
+    let changed = if changes_own { busy_group.clone() } else { other };
+    let hog = busy(&busy_group, t, t + 80 * u, || changed.set("cpu.ds.priority", &to.to_string()))?;
+    sys::sleep_until(t + 90 * u);
+    succeed([child, hog])?;
+    Ok((t, board.get(0)))
+}
+
+pub(super) fn raised() -> Check {
+    let (t, woke) = changed(5, 2, 9, false)?;
+    ensure_at(woke, t + 30 * unit_ns(), "in a group that was raised a sleep ended")
+}
+
+pub(super) fn lowered() -> Check {
+    let (t, woke) = changed(5, 9, 2, false)?;
+    ensure_at(woke, t + 80 * unit_ns(), "in a group that was lowered a sleep ended")
+}
+
+/// The group that runs becomes less important than the sleeper's.
+pub(super) fn lowers_itself() -> Check {
+    let (t, woke) = changed(5, 3, 2, true)?;
+    ensure_at(woke, t + 30 * unit_ns(), "in a group that another one has put itself below a sleep ended")
+}
+
+/// The owner of a lock sleeps with it in the least important group; somebody of the most important one waits.
+pub(super) fn boosted() -> Check {
+    let [middle, low, high] = groups([5, 2, 9])?;
+    set(true)?;
+    let (u, board, t) = (unit_ns(), Board::new(64), soon(3));
+    let lock = PiLock(board.futex(LOCK));
+    let owner = run_in(&low, 10, move || {
+        let locked = lock.lock();
+        sys::sleep_until(t + 30 * u);
+        i32::from(locked.is_err() || lock.unlock().is_err())
+    })?;
+    let waiter = run_in(&high, 10, move || {
+        sys::sleep_until(t + 5 * u);
+        let locked = lock.lock();
+        board.set(0, sys::now_ns());
+        i32::from(locked.is_err() || lock.unlock().is_err())
+    })?;
+    let hog = busy(&middle, t + 10 * u, t + 80 * u, || Ok(()))?;
+    sys::sleep_until(t + 90 * u);
+    succeed([owner, waiter, hog])?;
+    ensure_at(board.get(0), t + 30 * u, "the waiter had the lock")
+}
+
+/// Its sleep is as important as its group, whatever SCHED_FIFO is: also once it leaves SCHED_DS.
+pub(super) fn leaves() -> Check {
+    let [busy_group, other] = groups([5, 9])?;
+    set(true)?;
+    let (u, board, t) = (unit_ns(), Board::new(1), soon(2));
+    let child = sleeper(&other, t + 30 * u, board, 0)?;
+    let pid = child.pid;
+    let hog = busy(&busy_group, t, t + 80 * u, move || {
+        sys::set_sched(pid, sys::SchedAttr::fifo(99)).map_err(|error| format!("SCHED_FIFO: {error}"))
+    })?;
+    sys::sleep_until(t + 90 * u);
+    succeed([child, hog])?;
+    ensure_at(board.get(0), t + 80 * u, "the sleep of one that left for SCHED_FIFO ended")
+}
