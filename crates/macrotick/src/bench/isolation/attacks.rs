@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use macrotick_report::Figure;
 
-use super::rivals::{Rival, ATTACKS, NOTHING};
+use super::rivals::{Program, Rival, ATTACKS, NOTHING};
 use super::trial::{Reading, Request};
 use crate::bench::containers::aims::Aim;
 use crate::bench::containers::yields::Policy;
@@ -43,19 +43,24 @@ impl Attacks {
         (readings[variant].response_ns as f64 - self.rows[0].1[variant].response_ns as f64) / 1e3
     }
 
-    /// What shall hold.
+    /// What shall hold. Against sleeps that end by the hundred there is TimerShield.
     pub fn aims(&self) -> Vec<Aim> {
-        [0, 1]
-            .map(|variant| Aim {
-                what: format!(
-                    "worst response of the critical container, under any attack beyond that without, TimerShield {}",
-                    VARIANTS[variant].name()
-                ),
-                unit: "us",
-                value: self.rows.iter().map(|(_, each)| self.moved_us(each, variant)).fold(f64::NEG_INFINITY, f64::max),
-                limit: AIM_US,
-            })
-            .to_vec()
+        let aim = |attacks: &str, variant: usize, counts: fn(&Rival) -> bool| Aim {
+            what: format!(
+                "worst response of the critical container, under {attacks} beyond that without, TimerShield {}",
+                VARIANTS[variant].name()
+            ),
+            unit: "us",
+            value: self
+                .rows
+                .iter()
+                .filter(|(rival, _)| counts(rival))
+                .map(|(_, each)| self.moved_us(each, variant))
+                .fold(f64::NEG_INFINITY, f64::max),
+            limit: AIM_US,
+        };
+        let is_stress = |rival: &Rival| matches!(rival.program, Program::Stress(_));
+        vec![aim("any attack of stress-ng", 0, is_stress), aim("any attack", 1, |_| true)]
     }
 
     /// The table.
@@ -102,8 +107,11 @@ mod tests {
     fn what_an_attack_moves_is_beyond_none() {
         let reading = |response_ns| Reading { jobs: 1, latency_ns: 0, sum_ns: 0, response_ns, rival_us: 100_000 };
         let pair = |off, on| [reading(off), reading(on)];
-        let rows = vec![(NOTHING, pair(100_000, 90_000)), (ATTACKS[0], pair(105_000, 95_001))];
+        let own = ATTACKS[ATTACKS.len() - 1];
+        let rows =
+            vec![(NOTHING, pair(100_000, 90_000)), (ATTACKS[0], pair(105_000, 95_001)), (own, pair(200_000, 95_002))];
         let attacks = Attacks { rows };
+        assert_eq!(attacks.aims().iter().map(|aim| (aim.value * 1e3).round()).collect::<Vec<_>>(), [5000.0, 5002.0]);
         assert_eq!(attacks.aims().iter().map(Aim::is_met).collect::<Vec<_>>(), [true, false]);
         let text = attacks.markdown();
         assert!(text.contains("| a hog | 1.0 % | 105.000 | +5.000 | 95.001 | +5.001 |"), "{text}");

@@ -1,5 +1,6 @@
 //! Groups with a budget: whether one container can hurt another (figure 7 and table 2 of the paper, and attacks).
 
+mod alarms;
 mod attacks;
 pub mod guest;
 mod latencies;
@@ -44,7 +45,7 @@ and held until the instant, on its own budget.
 
 **Attacks**. The critical container has 40 % of the CPU and a job of 100 us every 1001 us, 10 s long. The hostile one has 30 %, a lower priority, 64 MiB, \
 1000 threads; it is an ordinary user who may ask for any real-time priority, and runs stress-ng under SCHED_FIFO 99, or 400 threads that \
-are offered locks (PI futexes) right before the budget is used up. How much longer is the longest response?";
+are offered locks (PI futexes) right before the budget is used up, or 200 whose sleeps end at the same instants. How much longer is the longest response?";
 
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, CliError> {

@@ -1,4 +1,4 @@
-//! What disturbs a task: stressors of stress-ng and one of our own, beside it as loads, or as attacks from inside a
+//! What disturbs a task: stressors of stress-ng and some of our own, beside it as loads, or as attacks from inside a
 //! container.
 
 /// What a rival executes.
@@ -10,6 +10,8 @@ pub enum Program {
     Stress(&'static [&'static str]),
     /// Threads that are offered locks, see [`super::offers`].
     Offers,
+    /// Threads whose sleeps end at the same instants, see [`super::alarms`].
+    Alarms,
 }
 
 /// Programs that run beside.
@@ -44,7 +46,7 @@ pub const LOADS: [Rival; 5] = [
 ];
 
 /// What a hostile container may try.
-pub const ATTACKS: [Rival; 10] = [
+pub const ATTACKS: [Rival; 11] = [
     attack("a hog", &["--cpu", "2"]),
     attack("fork bomb", &["--fork", "4", "--fork-max", "16"]),
     attack("affinity", &["--affinity", "4"]),
@@ -55,6 +57,7 @@ pub const ATTACKS: [Rival; 10] = [
     attack("network flood", &["--udp", "2"]),
     attack("switches", &["--switch", "2", "--pipe", "1"]),
     Rival { name: "lock offers", program: Program::Offers, confined: true },
+    Rival { name: "alarms", program: Program::Alarms, confined: true },
 ];
 
 impl Rival {

@@ -5,9 +5,9 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::guest::{round, round_ps};
-use super::offers;
 use super::rivals::{Program, Rival};
 use super::trial::Request;
+use super::{alarms, offers};
 use crate::bench::containers::group::{self, write, ROOT};
 use crate::bench::containers::yields::Policy;
 use crate::bench::disk;
@@ -111,6 +111,7 @@ fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
     match rival.program {
         Program::Nothing => Ok(()),
         Program::Offers => offers::run(),
+        Program::Alarms => alarms::run(),
         Program::Stress(stressors) => stress(files, stressors),
     }
 }
