@@ -5,7 +5,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
-KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines
+KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines \
+	kernel-debug-engines
 
 .PHONY: help setup demo test test-full $(KERNELS) tasks man lint clean
 
@@ -15,7 +16,7 @@ help:
 	@echo "make test-full        the same, then the slow ones (at most 80 minutes)"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt,"
-	@echo "                      kernel-debug-nonrt, kernel-engines)"
+	@echo "                      kernel-debug-nonrt, kernel-engines, kernel-debug-engines)"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
 	@echo "make lint             format, clippy, checkpatch"

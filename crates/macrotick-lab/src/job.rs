@@ -64,10 +64,12 @@ pub struct GuestJob {
 
 impl GuestJob {
     /// A job on one virtual CPU with the exact clock, as much memory as the image needs, and ten minutes of wall time. The
-    /// kernel [`Flavor::Engines`] comes with its image.
+    /// kernels [`Flavor::Engines`] and [`Flavor::DebugEngines`] come with their image.
     pub fn new<S: Into<String>>(flavor: Flavor, argv: impl IntoIterator<Item = S>) -> GuestJob {
         let (image, memory_mib) = match flavor {
             Flavor::Engines => (ImageKind::Engines, 2048),
+            // KASAN's shadow is an eighth of it.
+            Flavor::DebugEngines => (ImageKind::Engines, 3072),
             _ => (ImageKind::Small, 512),
         };
         GuestJob {

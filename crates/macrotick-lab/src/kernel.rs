@@ -40,12 +40,21 @@ pub enum Flavor {
     DebugNonRt,
     /// Patched, with what systemd and container engines need besides: for [`crate::engines`].
     Engines,
+    /// The same with the checks of the debug kernel.
+    DebugEngines,
 }
 
 impl Flavor {
     /// All flavours.
-    pub const ALL: [Flavor; 6] =
-        [Flavor::Patched, Flavor::Pristine, Flavor::Debug, Flavor::NonRt, Flavor::DebugNonRt, Flavor::Engines];
+    pub const ALL: [Flavor; 7] = [
+        Flavor::Patched,
+        Flavor::Pristine,
+        Flavor::Debug,
+        Flavor::NonRt,
+        Flavor::DebugNonRt,
+        Flavor::Engines,
+        Flavor::DebugEngines,
+    ];
 
     /// The name used on the command line.
     pub fn name(self) -> &'static str {
@@ -56,6 +65,7 @@ impl Flavor {
             Flavor::NonRt => "nonrt",
             Flavor::DebugNonRt => "debug-nonrt",
             Flavor::Engines => "engines",
+            Flavor::DebugEngines => "debug-engines",
         }
     }
 
@@ -73,6 +83,7 @@ impl Flavor {
             Flavor::NonRt => "kernel-nonrt",
             Flavor::DebugNonRt => "kernel-debug-nonrt",
             Flavor::Engines => "kernel-engines",
+            Flavor::DebugEngines => "kernel-debug-engines",
         }
     }
 
@@ -85,6 +96,7 @@ impl Flavor {
             Flavor::NonRt => "-macrotick-nonrt",
             Flavor::DebugNonRt => "-macrotick-debug-nonrt",
             Flavor::Engines => "-macrotick-engines",
+            Flavor::DebugEngines => "-macrotick-debug-engines",
         }
     }
 
@@ -97,12 +109,13 @@ impl Flavor {
             Flavor::NonRt => &["base", "macrotick", "non-rt"],
             Flavor::DebugNonRt => &["base", "macrotick", "debug", "non-rt"],
             Flavor::Engines => &["base", "macrotick", "engines"],
+            Flavor::DebugEngines => &["base", "macrotick", "debug", "engines"],
         }
     }
 
     /// Whether it checks locks and memory, which makes its paths ten times as long.
     pub fn is_debug(self) -> bool {
-        matches!(self, Flavor::Debug | Flavor::DebugNonRt)
+        matches!(self, Flavor::Debug | Flavor::DebugNonRt | Flavor::DebugEngines)
     }
 
     fn is_patched(self) -> bool {

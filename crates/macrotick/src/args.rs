@@ -240,6 +240,9 @@ pub enum LabVerb {
         /// A file, directory or pattern of this host that the guest gets under the same path; may be repeated
         #[arg(long = "file", value_name = "PATH")]
         files: Vec<String>,
+        /// Stop the guest after so much of this host's time
+        #[arg(long, value_name = "DURATION", default_value = "600s")]
+        wall_limit: Duration,
         /// The command and its arguments
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<String>,
@@ -396,6 +399,8 @@ pub enum FlavorName {
     DebugNonRt,
     /// With Macrotick, and with what systemd and container engines need besides
     Engines,
+    /// The same with the checks of the debug kernel
+    DebugEngines,
 }
 
 impl From<FlavorName> for macrotick_lab::Flavor {
@@ -408,6 +413,7 @@ impl From<FlavorName> for macrotick_lab::Flavor {
             FlavorName::NonRt => Flavor::NonRt,
             FlavorName::DebugNonRt => Flavor::DebugNonRt,
             FlavorName::Engines => Flavor::Engines,
+            FlavorName::DebugEngines => Flavor::DebugEngines,
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use macrotick_lab::progress::Terminal;
-use macrotick_lab::{Flavor, Lab};
+use macrotick_lab::{Flavor, GuestJob, Lab};
 
-use crate::args::{FlavorName, LabArgs, LabOptions, LabVerb};
+use crate::args::{LabArgs, LabVerb};
 use crate::error::CliError;
 use crate::Outcome;
 use crate::{guest, programs};
@@ -14,7 +14,12 @@ use crate::{guest, programs};
 pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {
     match &args.verb {
         LabVerb::Kernel { flavor } => build((*flavor).into()),
-        LabVerb::Exec { flavor, options, files, command } => exec(*flavor, options, files, command),
+        LabVerb::Exec { flavor, options, files, wall_limit, command } => {
+            let mut job = guest::job((*flavor).into(), command.clone(), options, 1);
+            job.files.extend(programs::taken_along(files)?);
+            job.wall_limit = *wall_limit;
+            exec(&job, options.dry_run)
+        }
     }
 }
 
@@ -24,19 +29,17 @@ fn build(flavor: Flavor) -> Result<Outcome, CliError> {
     Ok(Outcome::Done)
 }
 
-fn exec(flavor: FlavorName, options: &LabOptions, files: &[String], command: &[String]) -> Result<Outcome, CliError> {
-    let mut job = guest::job(flavor.into(), command.to_vec(), options, 1);
-    job.files.extend(programs::taken_along(files)?);
-    if options.dry_run {
-        guest::dry_run(&job)?;
+fn exec(job: &GuestJob, is_dry_run: bool) -> Result<Outcome, CliError> {
+    if is_dry_run {
+        guest::dry_run(job)?;
         return Ok(Outcome::Done);
     }
-    let outcome = Lab::new()?.run(&job, &mut Terminal::new(), &mut |_| {})?;
+    let outcome = Lab::new()?.run(job, &mut Terminal::new(), &mut |_| {})?;
     // A closed pipe on our side is no failure of the command.
     let _ = std::io::stdout().write_all(&outcome.stdout);
     let _ = std::io::stderr().write_all(&outcome.stderr);
     if outcome.status.success() {
         return Ok(Outcome::Done);
     }
-    Err(CliError::Guest { command: command.join(" "), status: outcome.status.to_string(), output: String::new() })
+    Err(CliError::Guest { command: job.argv.join(" "), status: outcome.status.to_string(), output: String::new() })
 }
