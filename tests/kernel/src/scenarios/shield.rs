@@ -62,7 +62,7 @@ pub(super) struct Stats {
     pending: u64,
     served: u64,
     pub(super) deferred: u64,
-    moved: u64,
+    pub(super) moved: u64,
 }
 
 pub(super) fn stats() -> Check<Stats> {

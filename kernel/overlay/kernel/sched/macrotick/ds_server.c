@@ -126,8 +126,12 @@ static bool takes_over(struct rq *rq, const struct task_struct *first)
 
 static void resched_for(struct rq *rq, const struct task_struct *first)
 {
-	if (first ? takes_over(rq, first) : rq->curr->sched_class == &macrotick_ds_sched_class)
-		resched_curr(rq);
+	if (first ? !takes_over(rq, first) : rq->curr->sched_class != &macrotick_ds_sched_class)
+		return;
+	/* The sleeps of others that end at a refill wait for whom it lets run. */
+	if (first)
+		timershield_expect(first);
+	resched_curr(rq);
 }
 
 static void resched(struct rq *rq, struct mt_ds_cpu *c)
@@ -1002,6 +1006,8 @@ void mt_ds_set_priority(struct rq *rq, struct mt_server *server, unsigned int pr
 	if (linked)
 		link_server(c, server);
 	resched(rq, c);
+	/* Another group may be the one to serve the owner of a lock. */
+	want_settle(c);
 }
 
 static void __init init_cpu(struct mt_ds_cpu *c, unsigned int cpu)

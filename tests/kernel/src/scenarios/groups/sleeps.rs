@@ -1,6 +1,7 @@
 //! TimerShield and groups: sleeps in a group end without an interrupt while a more important one runs.
 
-use super::{group, run_in, set_period, unit_ns};
+use super::spans::later;
+use super::{first_group, group, run_in, set_period, unit_ns, PERIOD};
 use crate::board::Board;
 use crate::check::Check;
 use crate::ensure;
@@ -84,8 +85,10 @@ fn changed(busy_priority: u32, sleepers_priority: u32, to: u32, changes_own: boo
     let child = sleeper(&other, t + 30 * u, board, 0)?;
     let changed = if changes_own { busy_group.clone() } else { other };
     let hog = busy(&busy_group, t, t + 80 * u, || changed.set("cpu.ds.priority", &to.to_string()))?;
+    let before = stats()?;
     sys::sleep_until(t + 90 * u);
     succeed([child, hog])?;
+    ensure!(changes_own || stats()?.moved > before.moved, "no timer was moved");
     Ok((t, board.get(0)))
 }
 
@@ -103,6 +106,31 @@ pub(super) fn lowered() -> Check {
 pub(super) fn lowers_itself() -> Check {
     let (t, woke) = changed(5, 3, 2, true)?;
     ensure_at(woke, t + 30 * unit_ns(), "in a group that another one has put itself below a sleep ended")
+}
+
+/// How late a group whose budget was used up goes on at a refill, at which so many sleeps of a less important one end.
+fn late_at_a_refill(busy: &Group, others: &Group, sleeps: usize) -> Check<u64> {
+    let (u, board, refill) = (unit_ns(), Board::new(64), later());
+    let hog = run_in(busy, 10, move || {
+        sys::sleep_until(refill - PERIOD * u + u);
+        sys::spin_until(refill);
+        board.set(0, sys::now_ns() - refill);
+        0
+    })?;
+    let sleepers: Vec<Child> = (1..=sleeps).map(|word| sleeper(others, refill, board, word)).collect::<Check<_>>()?;
+    sys::sleep_until(refill + 20 * PERIOD * u);
+    succeed(sleepers.into_iter().chain([hog]))?;
+    Ok(board.get(0))
+}
+
+pub(super) fn at_a_refill() -> Check {
+    let (high, low) = (first_group("high", 5, 9)?, group("low", 5, 5)?);
+    set(true)?;
+    let [alone, among_many] = [0, 30].map(|sleeps| late_at_a_refill(&high, &low, sleeps));
+    let (alone, among_many) = (alone?, among_many?);
+    println!("# {alone} ns after the refill, where 30 sleeps end {among_many} ns");
+    ensure!(among_many < alone + unit_ns() / 10, "{alone} ns after the refill, where 30 sleeps end {among_many} ns");
+    Ok(())
 }
 
 /// The owner of a lock sleeps with it in the least important group; somebody of the most important one waits.
@@ -138,7 +166,9 @@ pub(super) fn leaves() -> Check {
     let hog = busy(&busy_group, t, t + 80 * u, move || {
         sys::set_sched(pid, sys::SchedAttr::fifo(99)).map_err(|error| format!("SCHED_FIFO: {error}"))
     })?;
+    let before = stats()?;
     sys::sleep_until(t + 90 * u);
     succeed([child, hog])?;
+    ensure!(stats()?.moved > before.moved, "no timer was moved");
     ensure_at(board.get(0), t + 80 * u, "the sleep of one that left for SCHED_FIFO ended")
 }
