@@ -71,7 +71,11 @@ fn install(path: &Path, content: &[u8]) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    fs::write(path, content)?;
+    // Not in place: what runs from the image may have it mapped, a library say.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => fs::write(path, content)?,
+    }
     let program = content.starts_with(b"#!") || content.starts_with(b"\x7fELF");
     fs::set_permissions(path, fs::Permissions::from_mode(if program { 0o755 } else { 0o644 }))
 }
