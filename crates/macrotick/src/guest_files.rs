@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 use macrotick_lab::program::{Foreign, Interpreter, Needs};
-use macrotick_lab::{guest, image, libraries, program, LabError};
+use macrotick_lab::{guest, image, libraries, program, ImageKind, LabError};
 
 /// Why a file cannot be taken along.
 #[derive(Debug, thiserror::Error)]
@@ -69,9 +69,12 @@ pub struct GuestFiles {
 }
 
 impl GuestFiles {
-    /// None yet.
-    pub fn new() -> Result<GuestFiles, LabError> {
-        Ok(GuestFiles::beside(image::programs()?))
+    /// None yet. Of the image with engines nobody knows what it has: files take the place of its own.
+    pub fn for_image(kind: ImageKind) -> Result<GuestFiles, LabError> {
+        Ok(GuestFiles::beside(match kind {
+            ImageKind::Small => image::programs()?,
+            ImageKind::Engines => BTreeSet::new(),
+        }))
     }
 
     fn beside(image: BTreeSet<String>) -> GuestFiles {

@@ -2,6 +2,7 @@
 //!
 //! A program without a slash is looked up in the guest's `PATH`; a path names a file of the host.
 
+use macrotick_lab::ImageKind;
 use macrotick_model::{Load, Plan, Workload};
 
 use crate::error::CliError;
@@ -13,7 +14,7 @@ pub fn files(plan: &Plan) -> Result<Vec<(String, Vec<u8>)>, CliError> {
     if programs.is_empty() && plan.system.files.is_empty() {
         return Ok(Vec::new());
     }
-    let mut files = GuestFiles::new()?;
+    let mut files = GuestFiles::for_image(ImageKind::Small)?;
     for (owner, program) in programs {
         let failed = |reason| CliError::Program { owner, program: program.into(), reason: Box::new(reason) };
         files.add_program(program).map_err(failed)?;
@@ -22,12 +23,12 @@ pub fn files(plan: &Plan) -> Result<Vec<(String, Vec<u8>)>, CliError> {
     Ok(files.into_files())
 }
 
-/// Files for the guest that no plan names: absolute path and content.
-pub fn taken_along(patterns: &[String]) -> Result<Vec<(String, Vec<u8>)>, CliError> {
+/// Files for a guest with an image that no plan names: absolute path and content.
+pub fn taken_along(patterns: &[String], image: ImageKind) -> Result<Vec<(String, Vec<u8>)>, CliError> {
     if patterns.is_empty() {
         return Ok(Vec::new());
     }
-    let mut files = GuestFiles::new()?;
+    let mut files = GuestFiles::for_image(image)?;
     add(&mut files, patterns)?;
     Ok(files.into_files())
 }

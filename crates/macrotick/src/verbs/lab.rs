@@ -16,7 +16,7 @@ pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {
         LabVerb::Kernel { flavor } => build((*flavor).into()),
         LabVerb::Exec { flavor, options, files, wall_limit, command } => {
             let mut job = guest::job((*flavor).into(), command.clone(), options, 1);
-            job.files.extend(programs::taken_along(files)?);
+            job.files.extend(programs::taken_along(files, job.image)?);
             job.wall_limit = *wall_limit;
             exec(&job, options.dry_run)
         }

@@ -140,7 +140,7 @@ impl Request {
         let mut job = lab::job(Flavor::Patched, words.collect(), &options, 1);
         job.wall_limit = Duration::from_secs(900);
         if self.load == Load::Io {
-            job.files.extend(programs::taken_along(&[disk::MAKER.into()])?);
+            job.files.extend(programs::taken_along(&[disk::MAKER.into()], job.image)?);
         }
         Ok(job)
     }

@@ -117,7 +117,7 @@ fn job(turns: &[Turn]) -> Result<GuestJob, CliError> {
     let mut job = lab::job(Flavor::Patched, words, &options, 1);
     let text = serde_json::to_vec(turns).expect("turns are plain data");
     job.files.push((SETS.into(), text));
-    job.files.extend(programs::taken_along(&[disk::MAKER.into()])?);
+    job.files.extend(programs::taken_along(&[disk::MAKER.into()], job.image)?);
     job.wall_limit = Duration::from_secs(3600);
     Ok(job)
 }

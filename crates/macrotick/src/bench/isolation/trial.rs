@@ -92,7 +92,7 @@ impl Request {
         let stress = matches!(self.rival.program, Program::Stress(_)).then_some(STRESS);
         let maker = self.rival.is_load().then_some(disk::MAKER);
         let needed: Vec<String> = stress.into_iter().chain(maker).map(String::from).collect();
-        job.files.extend(programs::taken_along(&needed)?);
+        job.files.extend(programs::taken_along(&needed, job.image)?);
         Ok(job)
     }
 
