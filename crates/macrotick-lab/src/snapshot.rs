@@ -21,8 +21,8 @@ use crate::progress::Progress;
 use crate::qemu::{Machine, Process, Start};
 use crate::qmp::{Qmp, QmpError};
 
-/// Longest boot, in wall time.
-const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// Longest boot, in wall time. That of the debug kernel with container engines takes minutes.
+const BOOT_LIMIT: Duration = Duration::from_secs(1200);
 
 /// What the states of an image's machines are called, and how many are kept. One of the small image takes some tens of MiB,
 /// one with engines some hundreds.
