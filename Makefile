@@ -5,10 +5,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
-KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines \
-	kernel-debug-engines
+KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines
+# What make test-full does without.
+OTHERS := kernel-debug-engines
 
-.PHONY: help setup demo test test-full $(KERNELS) tasks man lint clean
+.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) tasks man lint clean
 
 help:
 	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -29,7 +30,7 @@ setup:
 kernel: setup
 	@$(LAB) kernel patched
 
-$(filter kernel-%,$(KERNELS)): kernel-%: setup
+$(filter kernel-%,$(KERNELS)) $(OTHERS): kernel-%: setup
 	@$(LAB) kernel $*
 
 demo: setup

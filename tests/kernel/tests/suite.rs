@@ -306,7 +306,8 @@ fn full_debug_on_one_cpu() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_two_cpus() {
-    Suite { flavor: Flavor::Debug, cpus: 2, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
+    let chosen = Chosen::SeveralAndStorms;
+    Suite { flavor: Flavor::Debug, cpus: 2, chosen, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
 #[test]
