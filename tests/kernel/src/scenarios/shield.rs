@@ -152,7 +152,7 @@ fn switch() -> Check {
 }
 
 /// Interrupts of CPU 0's timer so far.
-pub(super) fn timer_interrupts() -> u64 {
+fn timer_interrupts() -> u64 {
     let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let line = text.lines().find(|line| line.trim_start().starts_with("LOC:"));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
@@ -174,16 +174,19 @@ fn interrupts(on: bool) -> Check<u64> {
 }
 
 fn busy_counting(t: u64, board: Board) -> Child {
+    bound(0, 50, move || count_interrupts(t, board))
+}
+
+/// Is busy for a while, and notes how many interrupts of the timer come in its second half.
+pub(super) fn count_interrupts(t: u64, board: Board) -> i32 {
     let u = unit_ns();
-    bound(0, 50, move || {
-        sys::sleep_until(t);
-        timer_interrupts();
-        sys::spin_until(t + 50 * u);
-        let before = timer_interrupts();
-        sys::spin_until(t + 100 * u);
-        board.set(0, timer_interrupts() - before);
-        0
-    })
+    sys::sleep_until(t);
+    timer_interrupts();
+    sys::spin_until(t + 50 * u);
+    let before = timer_interrupts();
+    sys::spin_until(t + 100 * u);
+    board.set(0, timer_interrupts() - before);
+    0
 }
 
 fn masks() -> Check {

@@ -7,7 +7,8 @@ use crate::check::Check;
 use crate::ensure;
 use crate::group::Group;
 use crate::process::Child;
-use crate::scenarios::shield::{ensure_at, set, soon, stats, succeed, timer_interrupts, LOCK};
+use crate::scenarios::is_slow;
+use crate::scenarios::shield::{count_interrupts, ensure_at, set, soon, stats, succeed, LOCK};
 use crate::sys::{self, PiLock};
 
 /// Groups with a budget for all that happens here, by their priorities.
@@ -44,15 +45,7 @@ fn busy(group: &Group, from_ns: u64, to_ns: u64, first: impl FnOnce() -> Check) 
 fn interrupts(on: bool, busy: &Group, others: &Group) -> Check<u64> {
     set(on)?;
     let (u, board, t) = (unit_ns(), Board::new(64), soon(11));
-    let counting = run_in(busy, 10, move || {
-        sys::sleep_until(t);
-        timer_interrupts();
-        sys::spin_until(t + 50 * u);
-        let before = timer_interrupts();
-        sys::spin_until(t + 100 * u);
-        board.set(0, timer_interrupts() - before);
-        0
-    })?;
+    let counting = run_in(busy, 10, move || count_interrupts(t, board))?;
     let one = |i: u64| sleeper(others, t + 55 * u + 3 * u * i, board, 1 + i as usize);
     let sleepers: Vec<Child> = (0..10).map(one).collect::<Check<_>>()?;
     sys::sleep_until(t + 110 * u);
@@ -73,7 +66,9 @@ pub(super) fn masked() -> Check {
     ensure!(with <= others, "{with} interrupts with TimerShield");
     ensure!(beside_equal >= others + 5, "{beside_equal} interrupts beside a group of equal priority");
     let after = stats()?;
-    ensure!(after.deferred > before.deferred, "{before:?}, {after:?}");
+    // On a slow kernel some of the ten end in another interrupt.
+    let least = if is_slow() { 1 } else { 10 };
+    ensure!(after.deferred >= before.deferred + least, "{before:?}, {after:?}");
     Ok(())
 }
 
