@@ -211,9 +211,6 @@ fn full_a_container_of_every_newer_engine_has_its_budget_and_no_more() {
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_program_in_a_container_preloads_the_library() {
     let script = r#"library=$(macrotick rt-lib); both="macrotick.budget=1ms macrotick.fifo=false"
-        host=(/usr /lib /lib64); mkdir -p "${host[@]/#//srv/busybox}"
-        share() { sed "s|\"mounts\": \[|& $(for one in "${host[@]}"; do
-            printf '{"destination":"%s","source":"%s","type":"bind","options":["rbind","ro"]},' $one $one; done)|"; }
         configure "$both" "exec /usr/bin/chrt -f 50 sh -c '$spin'"
         share < config.json | macrotick hook add --rt-lib "$library" > new.json || exit 1
         mv new.json config.json
@@ -242,9 +239,7 @@ fn full_a_program_in_a_container_preloads_the_library() {
 fn full_cyclictest_and_rt_app_run_in_a_container() {
     let load = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rt_lib/hog.json");
     let script = format!(
-        r#"host=(/usr /lib /lib64); mkdir -p "${{host[@]/#//srv/busybox}}"; cp {load} /srv/busybox/load.json
-        share() {{ sed "s|\"mounts\": \[|& $(for one in "${{host[@]}}"; do
-            printf '{{"destination":"%s","source":"%s","type":"bind","options":["rbind","ro"]}},' $one $one; done)|"; }}
+        r#"cp {load} /srv/busybox/load.json
         run() {{
             configure "macrotick.budget=1ms macrotick.priority=7" "exec $3"; share < config.json > new.json; mv new.json config.json
             $1 --systemd-cgroup run --detach $2 < /dev/null > /tmp/$2.log 2>&1 || cat /tmp/$2.log; sleep 0.5; group=$(served)
@@ -475,7 +470,7 @@ fn full_containers_come_and_go_and_budgets_sum_right() {
     // systemd, or what it did in a group, keeps one or the other a little longer.
     let dying: i64 = dying.parse().unwrap();
     assert!(dying <= 5, "{dying} groups of {cycles} are still there");
-    assert!(counts[0] >= cycles * 2 / 5 && counts[1] >= cycles / 10, "{counts:?} admitted and refused");
+    assert!(counts[0] >= cycles * 45 / 100 && counts[1] >= cycles * 15 / 100, "{counts:?} admitted and refused");
 }
 
 /// The groups of an observation: what they have had, in microseconds, and how often budgets were refilled.

@@ -12,6 +12,14 @@ configure() {
     sed "s,^\([[:space:]]*\)\"sh\"\$,\1\"sh\"\, \"-c\"\, \"$2\"," plain.json | macrotick hook add "${options[@]}" > config.json
 }
 
+# share: an OCI configuration, with the host's programs and libraries read-only in the container.
+host=(/usr /lib /lib64)
+mkdir -p "${host[@]/#//srv/busybox}"
+share() {
+    sed "s|\"mounts\": \[|& $(for one in "${host[@]}"; do
+        printf '{"destination":"%s","source":"%s","type":"bind","options":["rbind","ro"]},' $one $one; done)|"
+}
+
 # start ENGINE NAME ANNOTATIONS PROGRAM
 start() {
     local options=(--network none); for one in $3; do options+=(--annotation "$one"); done
