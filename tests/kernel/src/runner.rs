@@ -43,6 +43,7 @@ pub fn run(scenarios: &[Scenario]) -> bool {
 /// What scenarios leave behind becomes a child of this process, so that it can be reaped, however busy it is.
 pub fn adopt() {
     process::adopt();
+    sys::are_several_cpus();
     begin();
 }
 

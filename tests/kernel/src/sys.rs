@@ -119,12 +119,18 @@ pub fn sleep(ns: u64) {
 /// Uses a moment. With several CPUs QEMU ends a CPU's turn at a `pause`, which is what others wait for; with one it only
 /// costs wall time.
 fn busy() {
-    static SEVERAL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    if *SEVERAL.get_or_init(|| nr_cpus() > 1) {
+    if are_several_cpus() {
         std::hint::spin_loop();
     } else {
         std::hint::black_box(());
     }
+}
+
+/// What the machine has begun with. The first look reads a file, which takes the debug kernel milliseconds: a process
+/// looks before it forks those whose time counts.
+pub fn are_several_cpus() -> bool {
+    static SEVERAL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *SEVERAL.get_or_init(|| nr_cpus() > 1)
 }
 
 /// Uses processor time.
