@@ -60,9 +60,7 @@ fn awaited_by(group: &Group, board: Board) -> Check<Child> {
 /// Within a group the owner of a lock has its waiter's priority.
 pub(super) fn inherits_inside() -> Check {
     let u = unit_ns();
-    // The debug kernel needs some milliseconds more now and then, wherever it allocates memory.
-    let budget = if is_slow() { 16 } else { 8 };
-    let group = first_group("a", budget, 1)?;
+    let group = first_group("a", 8, 1)?;
     let board = Board::new(8);
     let start = later();
     let owner = run_in(&group, 1, || {
@@ -80,7 +78,7 @@ pub(super) fn inherits_inside() -> Check {
     sys::sleep_until(start + PERIOD * u);
     let got = board.get(GOT);
     // Else the hog would use all of the budget, of this period and of those to come.
-    ensure!((start + 3 * u..start + budget * u).contains(&got), "the lock came after {} ns", got.wrapping_sub(start));
+    ensure!((start + 3 * u..start + 8 * u).contains(&got), "the lock came after {} ns", got.wrapping_sub(start));
     hog.kill(SECOND)?;
     owner.succeed(SECOND)?;
     waiter.succeed(SECOND)
