@@ -7,13 +7,13 @@ use macrotick_model::Observation;
 
 /// Runs a script in the lab.
 fn lab(flavor: &str, shell: &str, script: &str) -> Output {
-    command(flavor, 1, shell, script).output().unwrap()
+    command(&["--flavor", flavor], shell, script).output().unwrap()
 }
 
-fn command(flavor: &str, cpus: u32, shell: &str, script: &str) -> Command {
+fn command(options: &[&str], shell: &str, script: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    command.args(["lab", "exec", "--smp", &cpus.to_string(), "--flavor", flavor, "--", shell, "-c", script]);
+    command.args(["lab", "exec"]).args(options).args(["--", shell, "-c", script]);
     command
 }
 
@@ -29,7 +29,7 @@ fn with_engines(script: &str) -> (String, String) {
 
 /// The same with the engines of the stable release, where the host's is an older one.
 fn with_newer_engines(script: &str) -> (String, String) {
-    let mut command = command("engines", 1, "/bin/bash", &behind_engines(script));
+    let mut command = command(&["--flavor", "engines"], "/bin/bash", &behind_engines(script));
     texts(&command.env("MACROTICK_DEBIAN", "trixie").output().unwrap())
 }
 
@@ -94,7 +94,7 @@ fn a_container_stays_on_the_cpus_of_its_budget() {
         mkdir $g/half; echo 1 > $g/half/cpuset.cpus; hook half/all "$budget"; hook half/tasks '"macrotick.tasks":"control wcet=200us period=5ms"'
         hook half/other "$budget,\"macrotick.cpus\":\"0-1\""
         hook much '"macrotick.budget":"2ms","macrotick.cpus":"0"'; echo "[$(cat $g/much/cpuset.cpus)]""#;
-    let (output, errors) = texts(&command("patched", 2, "/bin/sh", script).output().unwrap());
+    let (output, errors) = texts(&command(&["--smp", "2"], "/bin/sh", script).output().unwrap());
     let expected = "bound/one 0: 1, 1=500\ntwo 0: 0-1, 1=500\nall 0: 0-1, 500\ntasks 0: 0, 0=100\n\
                     half/all 0: 1, 1=500\nhalf/tasks 0: 1, 1=100\nhalf/other 1: 1, 0\nmuch 1: 0-1, 0\n[]\n";
     assert_eq!(output, expected, "{errors}");
@@ -250,10 +250,9 @@ fn full_cyclictest_and_rt_app_run_in_a_container() {
         run crun cyclic "/usr/bin/cyclictest -q -m -p 80 -t 2 -i 2500 -l 400"; sleep 0.5; cat /tmp/cyclic.log; remove crun cyclic
         run runc app "/usr/bin/rt-app /load.json"; remove runc app; budgets"#
     );
-    let files = ["/usr/bin/cyclictest", "/usr/bin/rt-app", load].into_iter().flat_map(|file| ["--file", file]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
-    command.args(["lab", "exec", "--flavor", "engines"]).args(files).args(["--", "/bin/bash", "-c"]);
-    let (output, errors) = texts(&command.arg(behind_engines(&script)).output().unwrap());
+    let files = ["--file", "/usr/bin/cyclictest", "--file", "/usr/bin/rt-app", "--file", load];
+    let options = [&["--flavor", "engines"][..], &files].concat();
+    let (output, errors) = texts(&command(&options, "/bin/bash", &behind_engines(&script)).output().unwrap());
     let lines: Vec<&str> = output.lines().filter(|line| !line.is_empty() && !line.starts_with("WARN")).collect();
     // SCHED_FIFO is what they are told that they have; CAP_SYS_NICE is none of their capabilities.
     let ["1", "0 0", "80 1", rights, before, after, first, second, ref rest @ ..] = lines[..] else {
@@ -454,10 +453,9 @@ fn full_containers_come_and_go_and_budgets_sum_right() {
         probe $((whole + 1)) && echo "more than there is"; probe $whole && echo whole; probe 0; rmdir $groups/probe
         for ((i = 0; i < 20; i++)); do (($(dying) <= begun)) && break; sleep 0.5; done; echo "$(($(dying) - begun))"; exit 0"#;
     let script = behind_engines(&script.replace("CYCLES", &cycles.to_string()).replace("SEED", &seed));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
-    command.args(["lab", "exec", "--wall-limit", &format!("{}s", 600 + 10 * cycles), "--flavor", &flavor, "--"]);
+    let options = ["--wall-limit", &format!("{}s", 600 + 10 * cycles), "--flavor", &flavor];
     let begin = Instant::now();
-    let (output, errors) = texts(&command.args(["/bin/bash", "-c", &script]).output().unwrap());
+    let (output, errors) = texts(&command(&options, "/bin/bash", &script).output().unwrap());
     println!("{cycles} containers in {:.0?}:\n{output}", begin.elapsed());
     let lines: Vec<&str> = output.lines().collect();
     let [whole, before, after, counts, "0", "whole", dying] = lines[..] else { panic!("{output}{errors}") };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -35,6 +36,19 @@ pub fn fork(run: impl FnOnce() -> Result<(), String>) -> Result<i32, String> {
         }
         child => Ok(child),
     }
+}
+
+/// Begins one of many threads, with a small stack. Its failure ends the process: that of an attack without part of it would
+/// tell too little.
+pub fn spawn(run: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), String> {
+    const STACK: usize = 32 << 10;
+    let run = || {
+        if let Err(reason) = run() {
+            eprintln!("{reason}");
+            std::process::exit(1);
+        }
+    };
+    thread::Builder::new().stack_size(STACK).spawn(run).map(drop).map_err(|error| format!("a thread: {error}"))
 }
 
 /// Ends a child that was not reaped.

@@ -1,12 +1,9 @@
 //! An attack of our own: the sleeps of many threads end at the same instants, each in the timer's interrupt.
 
-use std::thread;
-
-use crate::bench::process::set_policy;
+use crate::bench::process::{set_policy, spawn};
 use crate::bench::timershield::guest::{now_ns, sleep_until};
 
 const THREADS: u64 = 200;
-const STACK: usize = 32 << 10;
 const PRIORITY: u32 = 98;
 /// Not in step with the victim's jobs. They all get to sleep again within it.
 const PERIOD_NS: u64 = 20_300_000;
@@ -14,8 +11,7 @@ const PERIOD_NS: u64 = 20_300_000;
 /// For ever.
 pub fn run() -> Result<(), String> {
     for _ in 1..THREADS {
-        let sleeper = thread::Builder::new().stack_size(STACK).spawn(sleep);
-        sleeper.map_err(|error| format!("a thread: {error}"))?;
+        spawn(sleep)?;
     }
     sleep()
 }

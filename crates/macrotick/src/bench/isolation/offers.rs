@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::bench::process::{last_error, set_policy};
+use crate::bench::process::{last_error, set_policy, spawn};
 use crate::bench::timershield::guest::now_ns;
 
 /// As many as can be offered in some periods.
 const LOCKS: usize = 400;
-const STACK: usize = 32 << 10;
 /// Of who gives the locks away, and of those who wait: they do not run before it has used up the budget.
 const PRIORITIES: (u32, u32) = (98, 10);
 /// Those who had their locks wait for them again after so long, and all do after the longer one.
@@ -23,8 +22,7 @@ static WORDS: [AtomicU32; LOCKS] = [const { AtomicU32::new(0) }; LOCKS];
 /// For ever.
 pub fn run() -> Result<(), String> {
     for word in &WORDS {
-        let waiter = thread::Builder::new().stack_size(STACK).spawn(|| be_offered(word));
-        waiter.map_err(|error| format!("a thread: {error}"))?;
+        spawn(|| be_offered(word))?;
     }
     give_away()
 }

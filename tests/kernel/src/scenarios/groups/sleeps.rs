@@ -72,35 +72,44 @@ pub(super) fn masked() -> Check {
     Ok(())
 }
 
-/// When a sleep ends during which a busy group changes the priority of the sleeper's group, or its own.
-fn changed(busy_priority: u32, sleepers_priority: u32, to: u32, changes_own: bool) -> Check<(u64, u64)> {
-    let [busy_group, other] = groups([busy_priority, sleepers_priority])?;
+/// What somebody of a busy group changes while somebody of the other one sleeps: the groups, and the sleeper.
+type Change = fn(&Group, &Group, i32) -> Check;
+
+/// A sleep of a group with this priority ends when a busy one of priority 5, which makes a change meanwhile, has run for
+/// so many units.
+fn ensure_ends(sleepers_priority: u32, change: Change, after: u64, what: &str) -> Check {
+    let [busy_group, other] = groups([5, sleepers_priority])?;
     set(true)?;
     let (u, board, t) = (unit_ns(), Board::new(1), soon(2));
     let child = sleeper(&other, t + 30 * u, board, 0)?;
-    let changed = if changes_own { busy_group.clone() } else { other };
-    let hog = busy(&busy_group, t, t + 80 * u, || changed.set("cpu.ds.priority", &to.to_string()))?;
-    let before = stats()?;
+    let hog = busy(&busy_group, t, t + 80 * u, || change(&busy_group, &other, child.pid))?;
     sys::sleep_until(t + 90 * u);
     succeed([child, hog])?;
-    ensure!(changes_own || stats()?.moved > before.moved, "no timer was moved");
-    Ok((t, board.get(0)))
+    ensure_at(board.get(0), t + after * u, what)
 }
 
 pub(super) fn raised() -> Check {
-    let (t, woke) = changed(5, 2, 9, false)?;
-    ensure_at(woke, t + 30 * unit_ns(), "in a group that was raised a sleep ended")
+    let raise: Change = |_, other, _| other.set("cpu.ds.priority", "9");
+    ensure_ends(2, raise, 30, "in a group that was raised a sleep ended")
 }
 
 pub(super) fn lowered() -> Check {
-    let (t, woke) = changed(5, 9, 2, false)?;
-    ensure_at(woke, t + 80 * unit_ns(), "in a group that was lowered a sleep ended")
+    let lower: Change = |_, other, _| other.set("cpu.ds.priority", "2");
+    ensure_ends(9, lower, 80, "in a group that was lowered a sleep ended")
 }
 
 /// The group that runs becomes less important than the sleeper's.
 pub(super) fn lowers_itself() -> Check {
-    let (t, woke) = changed(5, 3, 2, true)?;
-    ensure_at(woke, t + 30 * unit_ns(), "in a group that another one has put itself below a sleep ended")
+    let lower: Change = |busy, _, _| busy.set("cpu.ds.priority", "2");
+    ensure_ends(3, lower, 30, "in a group that another one has put itself below a sleep ended")
+}
+
+/// Its sleep is as important as its group, whatever SCHED_FIFO is: also once it leaves SCHED_DS.
+pub(super) fn leaves() -> Check {
+    let leave: Change = |_, _, sleeper| {
+        sys::set_sched(sleeper, sys::SchedAttr::fifo(99)).map_err(|error| format!("SCHED_FIFO: {error}"))
+    };
+    ensure_ends(9, leave, 80, "the sleep of one that left for SCHED_FIFO ended")
 }
 
 /// How late a group whose budget was used up goes on at a refill, at which so many sleeps of a less important one end.
@@ -149,21 +158,4 @@ pub(super) fn boosted() -> Check {
     sys::sleep_until(t + 90 * u);
     succeed([owner, waiter, hog])?;
     ensure_at(board.get(0), t + 30 * u, "the waiter had the lock")
-}
-
-/// Its sleep is as important as its group, whatever SCHED_FIFO is: also once it leaves SCHED_DS.
-pub(super) fn leaves() -> Check {
-    let [busy_group, other] = groups([5, 9])?;
-    set(true)?;
-    let (u, board, t) = (unit_ns(), Board::new(1), soon(2));
-    let child = sleeper(&other, t + 30 * u, board, 0)?;
-    let pid = child.pid;
-    let hog = busy(&busy_group, t, t + 80 * u, move || {
-        sys::set_sched(pid, sys::SchedAttr::fifo(99)).map_err(|error| format!("SCHED_FIFO: {error}"))
-    })?;
-    let before = stats()?;
-    sys::sleep_until(t + 90 * u);
-    succeed([child, hog])?;
-    ensure!(stats()?.moved > before.moved, "no timer was moved");
-    ensure_at(board.get(0), t + 80 * u, "the sleep of one that left for SCHED_FIFO ended")
 }

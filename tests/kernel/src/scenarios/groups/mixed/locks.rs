@@ -7,7 +7,7 @@ use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::scenarios::groups::locks::{ensure_held, ensure_lends_outside, holds, taken, waits, GOT, LOCK};
 use crate::scenarios::groups::spans::{later, Spans};
-use crate::scenarios::groups::{stat, PERIOD, SECOND};
+use crate::scenarios::groups::{PERIOD, SECOND};
 use crate::sys::{self, PiLock, SchedAttr};
 use crate::{ensure, process};
 
