@@ -33,6 +33,8 @@ pub struct Bench {
     pub root: PathBuf,
     /// Where its files go.
     pub folder: PathBuf,
+    /// The source that it is made from, as it was at the start: some experiments take longer than what comes next.
+    source: String,
 }
 
 /// What an experiment has to say to a reader.
@@ -52,6 +54,11 @@ pub struct Results {
 }
 
 impl Bench {
+    /// An experiment of a repository that is going to run.
+    pub fn new(name: &'static str, root: &Path, folder: PathBuf) -> Bench {
+        Bench { name, root: root.into(), folder, source: provenance::source(root) }
+    }
+
     /// Renews `docs/results/NAME.md` and the plots beside it; returns the page.
     pub fn publish(&self, results: &Results) -> Result<PathBuf, CliError> {
         let docs = self.root.join("docs/results");
@@ -84,7 +91,7 @@ impl Bench {
     /// The versions of what took part, as a table.
     fn parts(&self, results: &Results) -> Result<String, CliError> {
         let mut parts = vec![
-            ("macrotick", provenance::source(&self.root)),
+            ("macrotick", self.source.clone()),
             ("kernels", distinct(results.kernels.iter().map(describe))?),
             ("their compiler", distinct(results.kernels.iter().map(Kernel::compiler))?),
             ("QEMU", provenance::qemu()),
@@ -142,7 +149,7 @@ mod tests {
             packages: &["no-such-package-here"],
             plots: vec![("plot.svg".into(), "Caption".into())],
         };
-        let page = Bench { name: "overhead", root: root.clone(), folder: root.clone() }.page(&results).unwrap();
+        let page = Bench::new("overhead", &root, root.clone()).page(&results).unwrap();
         for line in [
             "# Title",
             "![Caption](overhead/plot.svg)",

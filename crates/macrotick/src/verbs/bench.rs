@@ -26,7 +26,7 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
         BenchName::Jitter => bench::jitter::run,
         BenchName::Timershield => bench::timershield::run,
     };
-    let bench = Bench { name, root: layout.root().to_path_buf(), folder };
+    let bench = Bench::new(name, layout.root(), folder);
     let results = run(&bench)?;
     println!("\nfigures: {}", bench.folder.join("figures.json").display());
     if args.publish {
