@@ -84,6 +84,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_sleeps_raised", sleeps::raised).punctual(),
     Scenario::new("group_sleeps_lowered", sleeps::lowered).punctual(),
     Scenario::new("group_sleeps_lowers_itself", sleeps::lowers_itself).punctual(),
+    Scenario::new("group_sleeps_raised_by_another_cpu", sleeps::raised_by_another_cpu).on(2),
+    Scenario::new("group_sleeps_lowered_by_another_cpu", sleeps::lowered_by_another_cpu).on(2),
     Scenario::new("group_sleeps_end_at_a_refill", sleeps::at_a_refill).punctual(),
     Scenario::new("group_sleeps_boosted", sleeps::boosted).punctual(),
     Scenario::new("group_sleeps_leaves", sleeps::leaves).punctual(),

@@ -3,7 +3,7 @@
 use super::spans::later;
 use super::{first_group, group, run_in, set_period, unit_ns, PERIOD};
 use crate::board::Board;
-use crate::check::Check;
+use crate::check::{Check, Explain};
 use crate::ensure;
 use crate::group::Group;
 use crate::process::Child;
@@ -102,6 +102,35 @@ pub(super) fn lowered() -> Check {
 pub(super) fn lowers_itself() -> Check {
     let lower: Change = |busy, _, _| busy.set("cpu.ds.priority", "2");
     ensure_ends(3, lower, 30, "in a group that another one has put itself below a sleep ended")
+}
+
+/// A sleep on one CPU, in a group whose priority is changed on another one, ends so many units after the busy one began.
+fn ensure_ends_by_another_cpu(sleepers_priority: u32, to: u32, after: u64) -> Check {
+    let [busy_group, other] = groups([5, sleepers_priority])?;
+    set(true)?;
+    sys::set_affinity(0, &[0]).explain("affinity")?;
+    let (u, board, t) = (unit_ns(), Board::new(1), soon(2));
+    let child = sleeper(&other, t + 30 * u, board, 0)?;
+    let hog = busy(&busy_group, t, t + 80 * u, || Ok(()))?;
+    for one in [child, hog] {
+        sys::set_affinity(one.pid, &[1]).explain("affinity")?;
+    }
+    sys::sleep_until(t + 10 * u);
+    other.set("cpu.ds.priority", &to.to_string())?;
+    sys::sleep_until(t + 90 * u);
+    succeed([child, hog])?;
+    let units = (board.get(0) - t) / u;
+    // Several virtual CPUs take turns.
+    ensure!((after..after + 20).contains(&units), "the sleep ended after {units} units, not {after}");
+    Ok(())
+}
+
+pub(super) fn raised_by_another_cpu() -> Check {
+    ensure_ends_by_another_cpu(2, 9, 30)
+}
+
+pub(super) fn lowered_by_another_cpu() -> Check {
+    ensure_ends_by_another_cpu(9, 2, 80)
 }
 
 /// Its sleep is as important as its group, whatever SCHED_FIFO is: also once it leaves SCHED_DS.
