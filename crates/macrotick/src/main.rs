@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Verb};
+use crate::bench::isolation::guest as isolation;
 use crate::error::CliError;
 
 /// The result of a verb that ran to its end.
@@ -54,9 +55,7 @@ fn hidden_verb() -> Option<ExitCode> {
         verb @ (bench::containers::guest::LOAD | bench::containers::guest::COUNT) => {
             Some(bench::containers::guest::main(verb))
         }
-        verb @ (bench::isolation::guest::PLAY | bench::isolation::guest::VICTIM) => {
-            Some(bench::isolation::guest::main(verb))
-        }
+        verb @ (isolation::PLAY | isolation::VICTIM | isolation::ATTACK) => Some(isolation::main(verb)),
         bench::deadline::guest::PLAY => Some(bench::deadline::guest::main()),
         bench::jitter::guest::RUN => Some(bench::jitter::guest::main()),
         bench::timershield::guest::RUN => Some(bench::timershield::guest::main()),

@@ -11,9 +11,12 @@ use crate::bench::process::set_policy;
 pub const ROOT: &str = "/sys/fs/cgroup";
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
 
-/// Sets the server period, while no group has a budget.
+/// Sets the server period, which cannot become another one while a group has a budget.
 pub fn set_period(us: u32) -> Result<(), String> {
-    write(PERIOD, &us.to_string())?;
+    let is = fs::read_to_string(PERIOD).map_err(|error| format!("{PERIOD}: {error}"))?;
+    if is.trim() != us.to_string() {
+        write(PERIOD, &us.to_string())?;
+    }
     write(&format!("{ROOT}/cgroup.subtree_control"), "+cpu")
 }
 

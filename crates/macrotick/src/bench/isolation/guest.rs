@@ -15,6 +15,9 @@ pub const PLAY: &str = "isolation-play";
 /// Another one: a task that is disturbed.
 pub const VICTIM: &str = "isolation-victim";
 
+/// And one that attacks, from inside of a container.
+pub const ATTACK: &str = "isolation-attack";
+
 const MS: u64 = 1_000_000;
 /// Rounds by which the length of one is found.
 const TRIAL: u64 = 500;
@@ -27,6 +30,7 @@ pub fn main(verb: &str) -> ExitCode {
     process::main(|words| match (verb, words) {
         (PLAY, [path]) => play(path),
         (VICTIM, words) => victim::run(words),
+        (ATTACK, [name]) => victim::attack(name),
         _ => Err("these verbs belong to `macrotick bench isolation`".into()),
     })
 }

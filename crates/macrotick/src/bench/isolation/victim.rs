@@ -23,6 +23,8 @@ const BUDGETS_US: (u32, u32) = (1000, 750);
 const PRIORITY: u32 = 90;
 /// The rivals' files, and the victim's first release: they have begun by then.
 const HEAD_START_NS: u64 = 500_000_000;
+/// Where containers have theirs.
+const FILES: &str = "/tmp";
 /// Nobody in particular.
 const USER: u32 = 65_534;
 /// A container's memory and processes.
@@ -107,8 +109,19 @@ fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
         confine()?;
     }
     board.join();
-    let files = if rival.is_load() { disk::PATH } else { "/tmp" };
-    match rival.program {
+    execute(&rival.program, if rival.is_load() { disk::PATH } else { FILES })
+}
+
+/// An attack from inside of a container that somebody else has made.
+pub fn attack(word: &str) -> Result<(), String> {
+    let rival = Rival::from_word(word)?;
+    process::set_policy(libc::SCHED_FIFO as u32, 99)?;
+    execute(&rival.program, FILES)
+}
+
+/// Returns where there is nothing to do, only.
+fn execute(program: &Program, files: &str) -> Result<(), String> {
+    match program {
         Program::Nothing => Ok(()),
         Program::Offers => offers::run(),
         Program::Alarms => alarms::run(),
