@@ -139,7 +139,8 @@ static void resched(struct rq *rq, struct mt_ds_cpu *c)
 	resched_for(rq, mt_ds_first(c));
 }
 
-static void want_settle(struct mt_ds_cpu *c)
+/* A part of each refill, whose length counts, and nearly always nothing. */
+static __always_inline void want_settle(struct mt_ds_cpu *c)
 {
 	if (unlikely(mt_ds_watches(c)) && cpu_online(c->cpu))
 		irq_work_queue_on(&c->work, c->cpu);
@@ -554,11 +555,16 @@ static void look(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 	want_settle(c);
 }
 
-/* Servers have opened: their threads return to them. */
-static void bring_home(struct rq *rq, struct mt_ds_cpu *c)
+/* Open servers are no crowded ones, and their threads return from credit. */
+static void leave_contention(struct rq *rq, struct mt_ds_cpu *c)
 {
+	struct mt_server *server, *next_server;
 	struct task_struct *p, *next;
 
+	list_for_each_entry_safe(server, next_server, &c->crowded, crowd) {
+		if (server->open)
+			list_del_init(&server->crowd);
+	}
 	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ds.ready) {
 		if (!p->macrotick.ds.server->open)
 			continue;
@@ -567,11 +573,17 @@ static void bring_home(struct rq *rq, struct mt_ds_cpu *c)
 	}
 }
 
+/* Servers have opened. Once for all of them: the length of a refill counts. */
+static __always_inline void bring_home(struct rq *rq, struct mt_ds_cpu *c)
+{
+	if (unlikely(mt_ds_has_contenders(c)))
+		leave_contention(rq, c);
+}
+
 /* How many threads are ready thereby: the caller adds them to those of the run queue, and brings others home. */
 static unsigned int begin_service(struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
 	server->open = true;
-	list_del_init(&server->crowd);
 	if (server->nr_ready) {
 		end_throttling(server, now);
 		link_server(c, server);
