@@ -76,32 +76,39 @@ pub(super) fn masked() -> Check {
 type Change = fn(&Group, &Group, i32) -> Check;
 
 /// A sleep of a group with this priority ends when a busy one of priority 5, which makes a change meanwhile, has run for
-/// so many units.
-fn ensure_ends(sleepers_priority: u32, change: Change, after: u64, what: &str) -> Check {
+/// so many units. Returns how many timers were moved.
+fn ensure_ends(sleepers_priority: u32, change: Change, after: u64, what: &str) -> Check<u64> {
     let [busy_group, other] = groups([5, sleepers_priority])?;
     set(true)?;
     let (u, board, t) = (unit_ns(), Board::new(1), soon(2));
     let child = sleeper(&other, t + 30 * u, board, 0)?;
     let hog = busy(&busy_group, t, t + 80 * u, || change(&busy_group, &other, child.pid))?;
+    let before = stats()?;
     sys::sleep_until(t + 90 * u);
     succeed([child, hog])?;
-    ensure_at(board.get(0), t + after * u, what)
+    ensure_at(board.get(0), t + after * u, what)?;
+    Ok(stats()?.moved - before.moved)
+}
+
+fn ensure_moves(sleepers_priority: u32, change: Change, after: u64, what: &str) -> Check {
+    ensure!(ensure_ends(sleepers_priority, change, after, what)? > 0, "no timer was moved");
+    Ok(())
 }
 
 pub(super) fn raised() -> Check {
     let raise: Change = |_, other, _| other.set("cpu.ds.priority", "9");
-    ensure_ends(2, raise, 30, "in a group that was raised a sleep ended")
+    ensure_moves(2, raise, 30, "in a group that was raised a sleep ended")
 }
 
 pub(super) fn lowered() -> Check {
     let lower: Change = |_, other, _| other.set("cpu.ds.priority", "2");
-    ensure_ends(9, lower, 80, "in a group that was lowered a sleep ended")
+    ensure_moves(9, lower, 80, "in a group that was lowered a sleep ended")
 }
 
 /// The group that runs becomes less important than the sleeper's.
 pub(super) fn lowers_itself() -> Check {
     let lower: Change = |busy, _, _| busy.set("cpu.ds.priority", "2");
-    ensure_ends(3, lower, 30, "in a group that another one has put itself below a sleep ended")
+    ensure_ends(3, lower, 30, "in a group that another one has put itself below a sleep ended").map(drop)
 }
 
 /// A sleep on one CPU, in a group whose priority is changed on another one, ends so many units after the busy one began.
@@ -138,7 +145,7 @@ pub(super) fn leaves() -> Check {
     let leave: Change = |_, _, sleeper| {
         sys::set_sched(sleeper, sys::SchedAttr::fifo(99)).map_err(|error| format!("SCHED_FIFO: {error}"))
     };
-    ensure_ends(9, leave, 80, "the sleep of one that left for SCHED_FIFO ended")
+    ensure_moves(9, leave, 80, "the sleep of one that left for SCHED_FIFO ended")
 }
 
 /// How late a group whose budget was used up goes on at a refill, at which so many sleeps of a less important one end.
