@@ -18,7 +18,7 @@ mod storm;
 
 use std::fs;
 
-use macrotick_uapi::SCHED_DS;
+use macrotick_uapi::{SCHED_DS, SCHED_TT};
 
 use super::storm::{files, memory, network, pipes, processes, shared_memory};
 use super::{unit_ns, Scenario};
@@ -144,12 +144,13 @@ fn first_group(name: &str, budget: u64, priority: u32) -> Check<Group> {
     group(name, budget, priority)
 }
 
-/// A process in a group under SCHED_DS, which it gets from here. It has taken its page faults by then.
+/// A process in a group under SCHED_DS, which it gets from here. It has taken its page faults by then. It may be in a
+/// pool before it looks, which has made that SCHED_TT.
 fn run_in(group: &Group, priority: u32, body: impl FnOnce() -> i32) -> Check<Child> {
     let ready = Board::new(1);
     let child = process::fork(|| {
         sys::prefault();
-        while sys::sched(0).map(|attr| attr.policy) != Ok(SCHED_DS) {
+        while !sys::sched(0).is_ok_and(|attr| [SCHED_DS, SCHED_TT].contains(&attr.policy)) {
             ready.set(0, 1);
         }
         body()

@@ -26,8 +26,9 @@ struct Stage {
 impl Stage {
     fn new(flags: u32) -> Check<Stage> {
         let (u, device) = (unit_ns(), Device::open()?);
-        Table::new(PERIOD * u).window("p", 0, 10 * u, 4 * u, 0).pool(flags, 0).install(&device)?;
+        // Only when a group that was removed before, and its budget, are gone.
         let group = first_group("a", 5, 1)?;
+        Table::new(PERIOD * u).window("p", 0, 10 * u, 4 * u, 0).pool(flags, 0).install(&device)?;
         Ok(Stage { device, group, u })
     }
 

@@ -90,6 +90,7 @@ pub(super) fn fifo_inside() -> Check {
 pub(super) fn preempted_inside() -> Check {
     let u = unit_ns();
     let board = Board::new(2);
+    sys::set_affinity(0, &[0]).explain("pin all of them")?;
     let group = first_group("a", 20, 1)?;
     let first = run_in(&group, 10, || {
         // SAFETY: takes no memory. Nobody reads it, so that a write waits for nobody.
