@@ -3,6 +3,7 @@
 mod admission;
 mod clock;
 mod containers;
+mod control;
 mod death;
 mod forking;
 mod fuzz;
@@ -87,6 +88,7 @@ pub fn all() -> Vec<Scenario> {
         swap::ALL,
         clock::ALL,
         members::ALL,
+        control::ALL,
         policy::ALL,
         admission::ALL,
         migrate::ALL,

@@ -77,6 +77,9 @@ struct macrotick_task {
 	struct callback_head	look;
 	bool			poked;
 
+	/* Changes the table: it does not enter the class meanwhile (run.c) */
+	bool			controls;
+
 	struct macrotick_served	*entity;	/* NULL: not bound */
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
 	struct list_head	member;		/* in entity->threads */

@@ -180,7 +180,7 @@ int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct 
 {
 	struct task_struct *donor = rt_mutex_get_top_task(p);
 	struct macrotick_served *entity = p->macrotick.entity;
-	bool member = macrotick_policy(policy) && mt_is_active(entity);
+	bool member = macrotick_policy(policy) && mt_may_enter(p);
 
 	p->macrotick.ds.wanted = NULL;
 	if (macrotick_policy(policy))

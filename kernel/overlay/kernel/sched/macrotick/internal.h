@@ -497,6 +497,12 @@ static inline bool mt_is_active(const struct macrotick_served *entity)
 	return READ_ONCE(mt_running) && !READ_ONCE(entity->stopped);
 }
 
+/* Whether a bound thread with the policy SCHED_TT is to be in the class. */
+static inline bool mt_may_enter(const struct task_struct *p)
+{
+	return mt_is_active(p->macrotick.entity) && !p->macrotick.controls;
+}
+
 /* Of a thread with the policy SCHED_TT, as a member of the class or outside it. */
 static inline int mt_normal_prio(struct task_struct *p, bool member)
 {

@@ -36,7 +36,7 @@ int macrotick_check_setscheduler(struct task_struct *p, int policy)
 bool macrotick_membership_changed(struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
-	bool active = entity && mt_is_active(entity);
+	bool active = entity && mt_may_enter(p);
 
 	if (!macrotick_policy(p->policy) || (p->macrotick.unbinding && active))
 		return false;

@@ -260,14 +260,53 @@ u64 mt_wind_forward(u64 epoch, s64 offset, const struct macrotick_table *table)
 	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, table->cycle) * table->cycle;
 }
 
+/*
+ * Whoever halts the table must not be in the class: it would be frozen with
+ * mt_control in its hands, and nobody could start the table again. While it
+ * waited for that it may have got the policy; what it gets from now on takes
+ * effect in end_control().
+ */
+static int begin_control(void)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(current, &rf);
+	bool controls = !mt_would_freeze_itself();
+
+	current->macrotick.controls = controls;
+	task_rq_unlock(rq, current, &rf);
+	return controls ? 0 : -EDEADLK;
+}
+
+/* With no lock of ours: it may be frozen. */
+static void end_control(void)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(current, &rf);
+	bool enters;
+
+	current->macrotick.controls = false;
+	enters = macrotick_membership_changed(current);
+	task_rq_unlock(rq, current, &rf);
+	if (unlikely(enters))
+		mt_set_policy(current);
+}
+
 /* Changes the installed table with no CPU coming or going. */
 static int change_table(int (*change)(struct macrotick_table *table, void *arg), void *arg)
 {
+	int err;
+
 	if (mt_would_freeze_itself())
 		return -EDEADLK;
-	guard(cpus_read_lock)();
-	guard(mutex)(&mt_control);
-	return mt_table ? change(mt_table, arg) : -ENOENT;
+	cpus_read_lock();
+	mutex_lock(&mt_control);
+	err = begin_control();
+	if (!err)
+		err = mt_table ? change(mt_table, arg) : -ENOENT;
+	mutex_unlock(&mt_control);
+	cpus_read_unlock();
+	end_control();
+	return err;
 }
 
 /* No CPU dispatches the table. */

@@ -676,6 +676,8 @@ void mt_halt(struct rq *rq)
 	c->table = NULL;
 	c->schedule = NULL;
 	c->wanted = NULL;
+	if (unlikely(c->settle))
+		mt_kick(c);
 	program_timer(c);
 	mt_resched(rq, c);
 }

@@ -1,0 +1,137 @@
+//! Who changes the table while somebody gives it the policy of the class, in which it would be frozen.
+
+use macrotick_uapi::{Device, SCHED_TT};
+
+use super::{is_slow, unit_ns, Scenario};
+use crate::board::Board;
+use crate::check::{Check, Explain};
+use crate::process::{self, member, Child, Ended};
+use crate::sys::{self, SchedAttr};
+use crate::table::Table;
+use crate::{ensure, ensure_eq};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("control_enters_while_it_stops", || enters(false)).punctual().within(60_000),
+    Scenario::new("control_enters_while_it_waits", || enters(true)).punctual().within(60_000),
+];
+
+const SECOND: u64 = 1_000_000_000;
+/// They make a start or a stop take long.
+const OTHERS: usize = 40;
+const ROUNDS: u64 = 60;
+/// The same where every path takes long.
+const OTHERS_IF_SLOW: usize = 8;
+const ROUNDS_IF_SLOW: u64 = 15;
+
+/// Words of the board.
+const CALLS: usize = 0;
+const DONE: usize = 1;
+const AT: usize = 2;
+
+/// The cycle, in units.
+const CYCLE: u64 = 100;
+/// The stopper's window in it.
+const WINDOW: u64 = 3;
+
+/// Calls the device so long before the instant that the board tells, with a priority of SCHED_FIFO.
+fn caller(priority: u32, board: Board, before: u64, call: impl FnOnce(&Device) -> i32) -> Check<Child> {
+    let ready = Board::new(1);
+    let child = process::fork(|| {
+        let Ok(device) = Device::open() else { return 100 };
+        sys::prefault();
+        if device.bind(-1, "t").is_err() || sys::under_fifo_on(0, priority).is_err() {
+            return 101;
+        }
+        ready.set(0, 1);
+        while board.get(AT) == 0 {
+            sys::sleep(unit_ns());
+        }
+        sys::sleep_until(board.get(AT) - before);
+        call(&device)
+    });
+    ensure!(sys::eventually(SECOND, || ready.get(0) == 1), "it is not ready: {}", child.describe());
+    Ok(child)
+}
+
+/// Stops the table, and is busy until it is killed.
+fn stopper(board: Board) -> Check<Child> {
+    caller(60, board, 0, |device| {
+        board.set(CALLS, 1);
+        let code = device.stop().err().unwrap_or(0);
+        board.set(DONE, 1 + code as u64);
+        sys::hog()
+    })
+}
+
+fn starter(board: Board, before: u64) -> Check<Child> {
+    caller(50, board, before, |device| device.start(0).err().unwrap_or(0))
+}
+
+/// The stopper gets the policy so long after it has called; with somebody who has begun to start the table so long before,
+/// it waits for that first. Whether it was inside its call, and what that returned.
+fn round(device: &Device, after: u64, started: Option<u64>) -> Check<(bool, i32)> {
+    let (u, board) = (unit_ns(), Board::new(3));
+    let starter = started.map(|before| starter(board, before)).transpose()?;
+    if starter.is_none() {
+        device.start(0).explain("start")?;
+    }
+    let stopper = stopper(board)?;
+    let at = sys::now_ns() + 10 * u;
+    board.set(AT, at);
+    sys::sleep_until(at);
+    let calls = (0..1000).any(|_| {
+        sys::sleep(u / 10);
+        board.get(CALLS) == 1
+    });
+    ensure!(calls, "it does not call: {}", stopper.describe());
+    sys::sleep(after);
+    let inside = board.get(DONE) == 0;
+    sys::set_sched(stopper.pid, SchedAttr::policy(SCHED_TT)).explain("SCHED_TT")?;
+    let is_done = || board.get(DONE) != 0;
+    ensure!(sys::eventually(SECOND, is_done), "frozen in its call, {after} ns after it: {}", stopper.describe());
+    if let Some(starter) = starter {
+        ensure_eq!(starter.wait(SECOND)?, Ended::Exited(0), "the start");
+    }
+    goes_on_as_member(device)?;
+    stopper.kill(SECOND)?;
+    Ok((inside, board.get(DONE) as i32 - 1))
+}
+
+/// The policy that it got takes effect afterwards. The table is stopped again.
+fn goes_on_as_member(device: &Device) -> Check {
+    let u = unit_ns();
+    match device.start(0) {
+        Ok(_) | Err(libc::EBUSY) => {}
+        Err(errno) => return Err(format!("start: errno {errno}")),
+    }
+    let before = device.stats(0).explain("stats")?.runtime_ns;
+    // A start may be a cycle away.
+    sys::sleep(3 * CYCLE * u);
+    let served = device.stats(0).explain("stats")?.runtime_ns - before;
+    ensure!(served >= 2 * WINDOW * u * 9 / 10, "{served} ns in two windows of {WINDOW} units");
+    device.stop().explain("stop")
+}
+
+fn enters(waits: bool) -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let table = Table::new(CYCLE * u).window("t", 0, 90 * u, WINDOW * u, 0);
+    table.window("others", 0, 95 * u, u, 0).pool(0, 0).install(&device)?;
+    let (others, rounds) = if is_slow() { (OTHERS_IF_SLOW, ROUNDS_IF_SLOW) } else { (OTHERS, ROUNDS) };
+    for _ in 0..others {
+        member("others", |_| loop {
+            sys::sleep(SECOND);
+        })?;
+    }
+    let (mut stopped, mut refused) = (0, 0);
+    for number in 0..rounds {
+        match round(&device, number * u / 50, waits.then_some((number % 5) * u / 20))? {
+            (true, 0) => stopped += 1,
+            (true, libc::EDEADLK) => refused += 1,
+            (true, errno) => return Err(format!("stop: errno {errno}")),
+            (false, _) => {}
+        }
+    }
+    let seen = if waits { refused } else { stopped };
+    ensure!(seen > 0, "never in time: {stopped} times it stops the table, {refused} times it is refused");
+    Ok(())
+}
