@@ -75,10 +75,10 @@ struct macrotick_task {
 
 	/* A look at the thread's group is due (pool.c) */
 	struct callback_head	look;
-	bool			poked;
 
-	/* Changes the table: it does not enter the class meanwhile (run.c) */
+	/* Has, or waits for, mt_control: it does not enter the class meanwhile (run.c) */
 	bool			controls;
+	bool			poked;		/* the last one: see unlink_member() */
 
 	struct macrotick_served	*entity;	/* NULL: not bound */
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */

@@ -283,9 +283,10 @@ static int ioctl_unbind(void __user *user)
 	p = get_thread(arg.pidfd);
 	if (IS_ERR(p))
 		return PTR_ERR(p);
-	mutex_lock(&mt_control);
-	err = mt_unbind(p);
-	mutex_unlock(&mt_control);
+	mt_begin_control();
+	scoped_guard(mutex, &mt_control)
+		err = mt_unbind(p);
+	mt_end_control();
 	put_task_struct(p);
 	return err;
 }

@@ -254,21 +254,14 @@ extern struct macrotick_table *mt_table;
 extern bool mt_running;				/* the table, not stopped */
 extern struct wait_queue_head mt_start_wait;	/* for mt_running, or no membership */
 
-/*
- * A thread of the class would lose its window, or enter the class, with
- * mt_control held.
- */
-static inline bool mt_would_freeze_itself(void)
-{
-	return macrotick_policy(current->policy);
-}
-
 /* The first cycle begins this much later at the earliest. */
 #define MT_START_MARGIN_NS	(100 * NSEC_PER_USEC)
 
 void mt_publish(struct macrotick_table *table, struct macrotick_table *staged);
 struct macrotick_table *mt_installed_table(void);
 struct macrotick_table *mt_latest_table(void);
+int mt_begin_control(void);
+void mt_end_control(void);
 int mt_install(struct macrotick_install *arg);
 int mt_start(struct macrotick_start *arg);
 int mt_stop(void);

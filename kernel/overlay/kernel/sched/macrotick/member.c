@@ -342,13 +342,13 @@ int mt_bind(struct task_struct *p, const char *name)
 	const struct mt_slot *slot;
 	int err;
 
+	mt_begin_control();
 	scoped_guard(mutex, &mt_control) {
 		/* Where a swap is under way, what it leaves behind gets no more threads. */
 		slot = mt_find_slot(mt_staged ?: mt_table, name);
-		if (!slot)
-			return -ENOENT;
-		err = bind_to(p, slot->entity);
+		err = slot ? bind_to(p, slot->entity) : -ENOENT;
 	}
+	mt_end_control();
 	/* Now that it holds no lock of ours it may be frozen. */
 	if (!err && READ_ONCE(p->macrotick.pooled))
 		mt_set_policy(p);

@@ -190,11 +190,13 @@ int mt_notify(struct macrotick_notify *arg)
 		notify = eventfd_ctx_fdget(arg->eventfd);
 	if (IS_ERR(notify))
 		return PTR_ERR(notify);
+	mt_begin_control();
 	scoped_guard(mutex, &mt_control) {
 		slot = notify_slot(arg->entity);
 		if (slot)
 			swap(*slot, notify);
 	}
+	mt_end_control();
 	mt_put_notify(notify);
 	return slot ? 0 : -ENOENT;
 }

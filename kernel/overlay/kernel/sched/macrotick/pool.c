@@ -497,7 +497,7 @@ static ssize_t entity_write(struct kernfs_open_file *of, char *buf, size_t lengt
 	/* Who opened the file may not be who writes it. */
 	if (!capable(CAP_SYS_NICE) || !file_ns_capable(of->file, &init_user_ns, CAP_SYS_NICE))
 		return -EPERM;
-	if (mt_would_freeze_itself())
+	if (macrotick_policy(current->policy))
 		return -EDEADLK;
 	if (strlen(name) >= MACROTICK_NAME_LEN)
 		return -ENAMETOOLONG;

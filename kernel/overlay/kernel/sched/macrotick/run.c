@@ -19,6 +19,45 @@ DECLARE_WAIT_QUEUE_HEAD(mt_start_wait);
 /* While a table is installed the scheduler core asks the class at all. */
 DEFINE_STATIC_KEY_FALSE(macrotick_installed);
 
+/**
+ * mt_begin_control - the caller is about to take mt_control
+ *
+ * A thread of the class could be frozen with it in its hands: until its next
+ * window, or for ever where it halts the table. Whoever is given the policy
+ * from here on enters the class in mt_end_control(). A thread that has it
+ * already goes on only where it takes nobody's windows.
+ *
+ * Return: 0, -EDEADLK if the caller has the policy already.
+ */
+int mt_begin_control(void)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(current, &rf);
+	bool may = !macrotick_policy(current->policy);
+
+	current->macrotick.controls = may;
+	task_rq_unlock(rq, current, &rf);
+	return may ? 0 : -EDEADLK;
+}
+
+/**
+ * mt_end_control - the caller has released mt_control
+ *
+ * It must hold no lock of ours: it may be frozen in here.
+ */
+void mt_end_control(void)
+{
+	struct rq_flags rf;
+	struct rq *rq = task_rq_lock(current, &rf);
+	bool enters;
+
+	current->macrotick.controls = false;
+	enters = macrotick_membership_changed(current);
+	task_rq_unlock(rq, current, &rf);
+	if (unlikely(enters))
+		mt_set_policy(current);
+}
+
 /* Under mt_control. */
 void mt_publish(struct macrotick_table *table, struct macrotick_table *staged)
 {
@@ -94,15 +133,16 @@ int mt_install(struct macrotick_install *arg)
 
 	if (IS_ERR(table))
 		return PTR_ERR(table);
-	if (arg->flags & MACROTICK_INSTALL_SWAP && mt_would_freeze_itself()) {
+	err = mt_begin_control();
+	if (err && arg->flags & MACROTICK_INSTALL_SWAP) {
 		mt_table_put(table);
-		return -EDEADLK;
+		return err;
 	}
-	cpus_read_lock();
-	mutex_lock(&mt_control);
-	err = install(arg, table);
-	mutex_unlock(&mt_control);
-	cpus_read_unlock();
+	scoped_guard(cpus_read_lock) {
+		guard(mutex)(&mt_control);
+		err = install(arg, table);
+	}
+	mt_end_control();
 	if (err)
 		mt_table_put(table);
 	else
@@ -260,52 +300,18 @@ u64 mt_wind_forward(u64 epoch, s64 offset, const struct macrotick_table *table)
 	return epoch + DIV64_U64_ROUND_UP(earliest - epoch, table->cycle) * table->cycle;
 }
 
-/*
- * Whoever halts the table must not be in the class: it would be frozen with
- * mt_control in its hands, and nobody could start the table again. While it
- * waited for that it may have got the policy; what it gets from now on takes
- * effect in end_control().
- */
-static int begin_control(void)
-{
-	struct rq_flags rf;
-	struct rq *rq = task_rq_lock(current, &rf);
-	bool controls = !mt_would_freeze_itself();
-
-	current->macrotick.controls = controls;
-	task_rq_unlock(rq, current, &rf);
-	return controls ? 0 : -EDEADLK;
-}
-
-/* With no lock of ours: it may be frozen. */
-static void end_control(void)
-{
-	struct rq_flags rf;
-	struct rq *rq = task_rq_lock(current, &rf);
-	bool enters;
-
-	current->macrotick.controls = false;
-	enters = macrotick_membership_changed(current);
-	task_rq_unlock(rq, current, &rf);
-	if (unlikely(enters))
-		mt_set_policy(current);
-}
-
 /* Changes the installed table with no CPU coming or going. */
 static int change_table(int (*change)(struct macrotick_table *table, void *arg), void *arg)
 {
-	int err;
+	int err = mt_begin_control();
 
-	if (mt_would_freeze_itself())
-		return -EDEADLK;
-	cpus_read_lock();
-	mutex_lock(&mt_control);
-	err = begin_control();
-	if (!err)
+	if (err)
+		return err;
+	scoped_guard(cpus_read_lock) {
+		guard(mutex)(&mt_control);
 		err = mt_table ? change(mt_table, arg) : -ENOENT;
-	mutex_unlock(&mt_control);
-	cpus_read_unlock();
-	end_control();
+	}
+	mt_end_control();
 	return err;
 }
 
