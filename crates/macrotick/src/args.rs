@@ -394,8 +394,10 @@ pub enum FlavorName {
     /// With Macrotick, lockdep, KASAN and the other checks
     Debug,
     /// With Macrotick, without PREEMPT_RT
+    #[value(name = "nonrt")]
     NonRt,
     /// The same with the checks of the debug kernel
+    #[value(name = "debug-nonrt")]
     DebugNonRt,
     /// With Macrotick, and with what systemd and container engines need besides
     Engines,

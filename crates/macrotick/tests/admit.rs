@@ -69,7 +69,7 @@ logger: admitted on CPU 1, budget 50us of every 2500us, priority 49
     priority: 49
     budget: 50us
     cpus: [1]
-    fifo: false
+    fifo: true
     tasks:
       - {name: sample, period: 10ms, wcet: 150us, deadline: 8ms, jitter: 0ns, priority: 1, cpu: 1, bound: false}
 "
@@ -85,7 +85,7 @@ fn a_lead_is_part_of_what_a_container_needs() {
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     // 180 in three budgets.
     assert!(output.contains("logger: admitted on CPU 1, budget 60us of every 2500us, priority 49\n"), "{output}");
-    assert!(output.contains("    fifo: false\n    lead: 30us\n    tasks:\n"), "{output}");
+    assert!(output.contains("    fifo: true\n    lead: 30us\n    tasks:\n"), "{output}");
     assert!(output.contains("{name: sample, period: 10ms, wcet: 150us,"), "{output}");
 }
 

@@ -88,7 +88,8 @@ struct Reason {
 fn answer(host: &mut Host, path: &Path, container: &Container) -> Result<Answer, CliError> {
     let verdict = match servers::admit(host, &servers::Container::of(container)) {
         Ok(admission) => {
-            let group = admission.group_of(container, false);
+            // As for the hook's containers: a thread under SCHED_FIFO would else be bounded by nothing.
+            let group = admission.group_of(container, true);
             let Admission { cpu, priority, budget, tasks, changes, host: with } = admission;
             *host = with.clone();
             Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, changes, host: with, group }))
@@ -181,6 +182,7 @@ fn commands(text: &mut String, directories: &[(String, Vec<PathBuf>)], place: &P
     }
     let _ = writeln!(text, "  in its control group:");
     let _ = writeln!(text, "    echo {} > cpu.ds.priority", place.priority);
+    let _ = writeln!(text, "    echo {} > cpu.ds.fifo", u8::from(place.group.fifo));
     if let Some(lead) = place.group.lead {
         let _ = writeln!(text, "    echo {} > cpu.ds.lead", lead.as_nanos() / 1000);
     }

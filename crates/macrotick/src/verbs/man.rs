@@ -16,7 +16,7 @@ use crate::Outcome;
 const SECTION: &str = "1";
 
 /// What a verb reads or writes without being told its path, beside what its options name.
-const FILES: [(&str, &str, &str); 24] = [
+const FILES: [(&str, &str, &str); 26] = [
     ("macrotick-run", "build/run/SYSTEM-BACKEND/plan.json", "The timetable."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/observation.json", "The raw records of every job."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/report.json", "The statistics and the verdict."),
@@ -35,7 +35,9 @@ const FILES: [(&str, &str, &str); 24] = [
     ("macrotick-admit", "/dev/macrotick", "The installed table."),
     ("macrotick-admit", "/run/macrotick/deployment.json", "The groups of a deployment, with their tasks."),
     ("macrotick-stop", "/dev/macrotick", "The scheduling class."),
-    ("macrotick-hook-run", "/sys/fs/cgroup/", "The container's control group."),
+    ("macrotick-hook-run", "/sys/fs/cgroup/", "The container's control group, and for its tasks all others."),
+    ("macrotick-hook-run", "/dev/macrotick", "The installed table."),
+    ("macrotick-hook-run", "/run/macrotick/deployment.json", "The groups of a deployment, with their tasks."),
     ("macrotick-hook-install", "/usr/share/containers/oci/hooks.d/macrotick.json", "Tells podman of the hook."),
     ("macrotick-rt-lib", "/usr/local/lib/libmacrotick-rt.so", "The library, for LD_PRELOAD."),
     ("macrotick-compare", "build/compare/SYSTEM.html", "The page."),
