@@ -398,6 +398,10 @@ fn ensure_accounted(ticks: &Ticks) -> Check {
     Ok(())
 }
 
+/// The server of the fair class has a timer (`inactive_task_timer()`), which may be due in a job: once in its period of a
+/// second, and the jobs take a second.
+const OF_THE_SERVER: u64 = 2;
+
 /// A job that is shorter than the tick may be late has no interrupt; the time is accounted afterwards.
 fn tick() -> Check {
     if !applies(!is_slow(), "jobs are longer than the tick may be late") {
@@ -405,7 +409,7 @@ fn tick() -> Check {
     }
     let (without, with) = (ticks_in_jobs(false, 25)?, ticks_in_jobs(true, 25)?);
     ensure!(without.interrupts >= 200, "without: {without:?}");
-    ensure_eq!(with.interrupts, 0, "interrupts of the timer");
+    ensure!(with.interrupts <= OF_THE_SERVER, "with: {with:?}");
     ensure_accounted(&with)
 }
 
@@ -426,7 +430,8 @@ fn tick_in_long_windows() -> Check {
     let always = ticks_in_jobs(true, 70);
     set_delay("4000")?;
     let (never, always) = (never?, always?);
-    ensure!(never.interrupts == 0 && always.interrupts >= 600, "late by 20 ms: {never:?}, by nothing: {always:?}");
+    ensure!(never.interrupts <= OF_THE_SERVER, "late by 20 ms: {never:?}");
+    ensure!(always.interrupts >= 600, "late by nothing: {always:?}");
     ensure_accounted(&never)
 }
 
