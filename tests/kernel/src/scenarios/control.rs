@@ -31,7 +31,7 @@ const AT: usize = 2;
 
 /// The cycle, in units.
 const CYCLE: u64 = 100;
-/// The stopper's window in it.
+/// The caller's window in it.
 const WINDOW: u64 = 3;
 
 /// Calls the device so long before the instant that the board tells, with a priority of SCHED_FIFO.
@@ -55,7 +55,7 @@ fn caller(priority: u32, board: Board, before: u64, call: impl FnOnce(&Device) -
 }
 
 /// What somebody does with the table when the policy comes.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Call {
     Start,
     Stop,
