@@ -124,7 +124,8 @@ fn tasks_get_the_budget_that_they_need_or_are_refused() {
     let expected = "one 0\n100 50 1 \nslow 1\n1\n0 1 0 \nlittle 1\nabove 1\ntwo 0\n10 49 1 \n\
                     this host: 1 CPU, no windows, 2 groups with budgets of 2500us\n\n\
                     c: admitted on CPU 0, budget 100us of every 2500us, priority 24\n  in its control group:\n    \
-                    echo 24 > cpu.ds.priority\n    echo 0=100 > cpu.ds.budget\n\nabove 0\n2000 74 1 \nodd 1\n";
+                    echo 24 > cpu.ds.priority\n    echo 1 > cpu.ds.fifo\n    \
+                    echo 0=100 > cpu.ds.budget\n\nabove 0\n2000 74 1 \nodd 1\n";
     assert_eq!(output, expected, "{errors}");
     let refused = |container: &str| {
         format!("container `{container}` is refused: macrotick.tasks: not all deadlines would be met: ")
