@@ -7,6 +7,7 @@
  * ds_inherit.c which group's budget serves a thread
  * ds_group.c   the files of the cpu controller, admission
  * ds_kthreads.c kernel threads in a group
+ * ds_lead.c    threads of a group that are woken up early, and held
  * ds_relief.c  threads that their group keeps inside the kernel
  *
  * A control group with a budget is a group here, and has a server on each CPU.
