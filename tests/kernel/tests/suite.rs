@@ -45,9 +45,7 @@ enum Chosen {
     All,
     /// Those that need more than one CPU.
     Several,
-    /// The storms among these.
-    StormsOfSeveral,
-    /// Those that need more than one CPU, and all storms. Slow guests with many CPUs, one of which executes at a time, play no others.
+    /// The same, and storms. Slow guests with many CPUs, one of which executes at a time, play no others.
     SeveralAndStorms,
 }
 
@@ -100,7 +98,6 @@ impl Suite {
         let chosen = |one: &Scenario| match self.chosen {
             Chosen::All => true,
             Chosen::Several => one.cpus > 1,
-            Chosen::StormsOfSeveral => one.cpus > 1 && is_storm(one.name),
             Chosen::SeveralAndStorms => one.cpus > 1 || is_storm(one.name),
         };
         let kind = |one: &Scenario| one.is_long() == self.long && one.suspends() == self.suspends;
@@ -323,7 +320,7 @@ fn full_debug_on_four_cpus() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_on_six_cpus() {
-    let chosen = Chosen::StormsOfSeveral;
+    let chosen = Chosen::Several;
     Suite { flavor: Flavor::Debug, cpus: 6, chosen, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
