@@ -146,11 +146,16 @@ pub fn spin(ns: u64) {
 pub fn prefault() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (range, rest) in maps.lines().filter_map(|line| line.split_once(' ')) {
-        let advice = if rest.starts_with("rw") { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
         let bound = |text: &str| usize::from_str_radix(text, 16).unwrap_or(0);
         let (from, to) = range.split_once('-').map_or((0, 0), |(from, to)| (bound(from), bound(to)));
-        // SAFETY: changes no contents. Special mappings refuse.
-        unsafe { libc::madvise(from as *mut libc::c_void, to.saturating_sub(from), advice) };
+        if rest.starts_with("rw") {
+            // SAFETY: changes no contents.
+            unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_POPULATE_WRITE) };
+        } else if rest.starts_with('r') && rest.contains('/') {
+            // A fault brings the pages of a file around it along, which MADV_POPULATE_READ looks up one by one.
+            // SAFETY: this process may read them, and the program's file has them.
+            (from..to).step_by(4096).for_each(|page| _ = unsafe { (page as *const u8).read_volatile() });
+        }
     }
     spin(1000);
 }
@@ -169,8 +174,8 @@ pub fn hog() -> ! {
     }
 }
 
-/// Looks again and again, until something holds or the limit is over. Sleeps twice as long as a look took, so that who
-/// looks, which may be above those that it looks at, leaves them time.
+/// Looks again and again, until something holds or the limit is over. Sleeps twice as long as a look took, and at least a
+/// unit, so that who looks, which may be above those that it looks at, leaves them time.
 pub fn eventually(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
     let end = now_ns() + limit_ns;
     loop {
@@ -182,7 +187,7 @@ pub fn eventually(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
         if ended > end {
             return false;
         }
-        sleep((2 * (ended - began)).max(100_000));
+        sleep((2 * (ended - began)).max(crate::scenarios::unit_ns()));
     }
 }
 
