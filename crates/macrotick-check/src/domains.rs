@@ -86,11 +86,8 @@ fn alone(plan: &Plan, cpu: u32, names: &[String], tasks: &[Task], violations: &m
     let system = &plan.system;
     let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let table = plan.tables.iter().find(|table| table.cpu == cpu);
-    let result = match Left::new(plan.cycle, lead, table, system.server_period, budgets(plan, cpu)) {
-        Some(left) => demand(tasks, &left),
-        None => Err(DeadlineError::Overload { given: Duration::ZERO, period: plan.cycle }),
-    };
-    match result {
+    let left = Left::new(plan.cycle, lead, table, system.server_period, budgets(plan, cpu));
+    match left.and_then(|left| demand(tasks, &left)) {
         Ok(()) => Deadlines::Met,
         Err(error) => {
             let (tasks, error) = (names.to_vec(), error.to_string());

@@ -4,8 +4,8 @@ use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Plan, System};
 
 use crate::servers::{
-    self, Admission, Arrival, Bandwidth, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Server,
-    TaskOrder,
+    self, Admission, Arrival, Bandwidth, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Reserved,
+    Server, TaskOrder,
 };
 use crate::violation::Violation;
 use crate::Verdict;
@@ -60,6 +60,7 @@ impl Host {
             lead: system.lead.map_or(Duration::ZERO, |lead| lead.reserved()),
             tables: plan.tables.clone(),
             groups: system.groups.iter().map(Group::of).collect(),
+            reserved: Reserved::of(&system.tasks),
             network: None,
         }
     }

@@ -91,6 +91,7 @@ mod tests {
             lead: Duration::ZERO,
             tables: Vec::new(),
             groups: Vec::new(),
+            reserved: Vec::new(),
             network: None,
         }
     }

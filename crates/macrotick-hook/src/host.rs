@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_check::servers::{Bandwidth, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Server};
+use macrotick_check::servers::{Bandwidth, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server};
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::Duration;
 use macrotick_node::{Present, PresentGroup};
@@ -60,6 +60,7 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
         lead: table.map_or(Duration::ZERO, |table| table.lead),
         tables: table.map_or(Vec::new(), |table| table.tables.clone()),
         groups: groups.iter().map(|groups| group(groups)).collect(),
+        reserved: Reserved::of(&present.reserved),
         network: None,
     };
     host.validate().map_err(HostFault)?;
@@ -122,6 +123,7 @@ mod tests {
                 group("vision", 20, &[(0, 500)], Some(declared)),
                 group("/web", 7, &[(0, 300), (1, 300)], None),
             ],
+            reserved: Vec::new(),
             system: Some("s".into()),
             changes: true,
         }

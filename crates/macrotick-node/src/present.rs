@@ -29,6 +29,8 @@ pub struct Present {
     pub cpus: Vec<u32>,
     /// What SCHED_DEADLINE has admitted on each CPU, in the order of these, in its parts of 2^20 of one CPU.
     pub deadline: Vec<u64>,
+    /// The deployment's tasks of SCHED_DEADLINE, as its plan has them.
+    pub reserved: Vec<Task>,
     /// The installed table.
     pub table: Option<PresentTable>,
     /// The control groups with a budget, parents before children.
@@ -83,6 +85,7 @@ pub fn present() -> Result<Present, NodeError> {
         groups: groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
         deadline: deadline_parts(&cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
+        reserved: deployed.as_ref().map_or(Vec::new(), |deployed| deployed.reserved.clone()),
         system: deployed.map(|deployed| deployed.system),
         cpus,
     })

@@ -114,6 +114,7 @@ mod tests {
                 group("vision", 20, &[(0, 500)], Some(declared)),
                 group("/web", 7, &[(0, 300), (1, 300)], None),
             ],
+            reserved: Vec::new(),
             system: Some("s".into()),
             changes: true,
         }

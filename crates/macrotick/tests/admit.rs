@@ -130,6 +130,30 @@ large: refused
     );
 }
 
+/// There is time enough for all; but not at once, and groups come first.
+#[test]
+fn a_container_leaves_tasks_of_sched_deadline_in_time() {
+    let camera =
+        "  - {name: camera, period: 100ms, wcet: 1ms, runtime: 2ms, deadline: 5ms, supply: deadline, cpu: 1}\n";
+    let system =
+        SYSTEM.replace("groups:\n", &format!("{camera}groups:\n")).replace("budget: 750us", "budget: 750us, cpus: [1]");
+    let with = |budget| format!("container: large\ncriticality: 2\nbudget: {budget}\ncpus: [1]\n");
+    let files = [("s.yaml", system.as_str()), ("small.yaml", &with("100us")), ("large.yaml", &with("1ms"))];
+    let folder = folder("admit-deadline", &files);
+    let (code, output, errors) = admit(&folder, &["small.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{output}");
+    let (code, output, errors) = admit(&folder, &["large.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(1), ""), "{output}");
+    let (_, answer) = timeless(&output).split_once("\n\n").unwrap();
+    assert_eq!(
+        answer,
+        "large: refused
+  CPU 1: behind windows and budgets of 1750us per 2500us, of SCHED_DEADLINE's `camera`: in 5ms the tasks may need 2ms, \
+         and are sure to get 750us
+"
+    );
+}
+
 /// The second one finds no room beside the first.
 #[test]
 fn containers_are_answered_one_beside_the_other() {

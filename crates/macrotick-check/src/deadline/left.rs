@@ -2,7 +2,7 @@
 
 use macrotick_model::{CpuTable, Duration};
 
-use super::{Rate, Supply};
+use super::{DeadlineError, Rate, Supply};
 use crate::servers::Taken;
 
 /// A CPU behind the windows of its table and the budgets of its groups.
@@ -22,17 +22,24 @@ pub struct Left {
 
 impl Left {
     /// Of a CPU with a table that makes sense, `lead` before its ACTIVATE windows, and budgets that sum up to `budgets` in each
-    /// server period. `None`: nothing is left in the long run.
+    /// server period.
+    ///
+    /// # Errors
+    ///
+    /// [`DeadlineError::Overload`]: nothing is left in the long run.
     pub fn new(
         cycle: Duration,
         lead: Duration,
         table: Option<&CpuTable>,
         server_period: Duration,
         budgets: Duration,
-    ) -> Option<Left> {
+    ) -> Result<Left, DeadlineError> {
         let windows = Taken::new(cycle, lead, table);
         let left = Left { cycle, windows, server_period, budgets };
-        (left.rate().given > Duration::ZERO).then_some(left)
+        match left.rate().given > Duration::ZERO {
+            true => Ok(left),
+            false => Err(DeadlineError::Overload { given: Duration::ZERO, period: left.repetition() }),
+        }
     }
 
     /// The most that windows and groups take of an interval.
@@ -136,7 +143,7 @@ mod tests {
         let least: Vec<i64> = (0..=12).map(|t| left.least(ns(t)).as_nanos()).collect();
         // From 0: 3 taken, 2 left, 1 taken, 6 left.
         assert_eq!(least, [0, 0, 0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8]);
-        assert!(Left::new(ns(12), ns(0), Some(&table(&[(0, 8)])), ns(6), ns(2)).is_none());
+        assert!(Left::new(ns(12), ns(0), Some(&table(&[(0, 8)])), ns(6), ns(2)).is_err());
     }
 
     /// Each instant of the cycle, and each way to spend budgets that begins with an interval: late in one server period, at

@@ -12,8 +12,8 @@ use super::analysis::{analyse_server, budgets_above, names_above};
 use super::budget::{no_budget, set, Place};
 use super::supply::CpuTime;
 use super::{
-    order, sums, unless_refused, validate, Group, GroupTask, Host, HostError, Refusal, Server, ServersError, Slot,
-    TaskAnalysis, TaskOrder,
+    order, reserved, sums, unless_refused, validate, Group, GroupTask, Host, HostError, Refusal, Server, ServersError,
+    Slot, TaskAnalysis, TaskOrder,
 };
 
 /// A container that asks to be admitted.
@@ -87,7 +87,7 @@ impl fmt::Display for Change {
 /// # Errors
 ///
 /// A host or container that makes no sense; or why it is refused: for each CPU that was tried the tasks that would miss
-/// (its own or those of groups below) or the sum that would be exceeded; or the network's sum.
+/// (its own, those of groups below or those of SCHED_DEADLINE) or the sum that would be exceeded; or the network's sum.
 pub fn admit(host: &Host, container: &Container) -> Result<Admission, ServersError> {
     validate::host(host)?;
     validate_container(host, container)?;
@@ -192,6 +192,7 @@ fn on_cpu(mut host: Host, container: &Container, cpu: u32) -> Result<Admission, 
     let changes = make_room_below(&mut host, time, priority)?;
     let mut refusals = Vec::new();
     sums::cpu(&host, time, &mut refusals);
+    reserved::check(&host, cpu, &mut refusals);
     if !refusals.is_empty() {
         return Err(refusals);
     }

@@ -6,6 +6,7 @@ use macrotick_model::{CpuTable, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{validate, HostError};
+use crate::deadline;
 
 /// One host: everything that competes for its CPUs, and for its network where that is divided by time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,8 @@ pub struct Host {
     pub tables: Vec<CpuTable>,
     /// The groups, in any order; their priorities order them.
     pub groups: Vec<Group>,
+    /// The tasks of SCHED_DEADLINE that are known, and stay on one CPU: windows and budgets come before them.
+    pub reserved: Vec<Reserved>,
     /// The network, where its time is divided into slots.
     pub network: Option<Network>,
 }
@@ -41,6 +44,30 @@ pub struct Cpu {
     pub cpu: u32,
     /// What SCHED_DEADLINE has admitted there.
     pub deadline: Bandwidth,
+}
+
+/// A task of SCHED_DEADLINE that stays on one CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// Its name.
+    pub name: String,
+    /// Its CPU.
+    pub cpu: u32,
+    /// What it is promised, its runtime as the WCET: it is taken to use all of it.
+    pub task: deadline::Task,
+}
+
+impl Reserved {
+    /// Those of a description; not those that migrate, which no test is for beside windows or budgets.
+    pub fn of(tasks: &[macrotick_model::Task]) -> Vec<Reserved> {
+        let of = |task: &macrotick_model::Task| {
+            let reservation = task.reservation()?;
+            let &[cpu] = reservation.cpus.as_slice() else { return None };
+            let promised = deadline::Task { wcet: reservation.runtime, period: task.period, deadline: task.deadline };
+            Some(Reserved { name: task.name.clone(), cpu, task: promised })
+        };
+        tasks.iter().filter_map(of).collect()
+    }
 }
 
 /// A share of a CPU in thousandths.

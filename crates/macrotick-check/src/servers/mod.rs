@@ -21,6 +21,7 @@ mod complete;
 mod host;
 mod order;
 mod refusal;
+mod reserved;
 mod response;
 mod sums;
 mod supply;
@@ -32,7 +33,8 @@ pub use analysis::{analyse, Accuracy, Analysis, GroupAnalysis, ServerAnalysis, T
 pub use budget::{least_budgets, TaskOrder};
 pub use complete::{complete, Open, Unassigned};
 pub use host::{
-    Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Network, Permille, Phase, Refill, Server, Slot, PRIORITIES,
+    Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Network, Permille, Phase, Refill, Reserved, Server, Slot,
+    PRIORITIES,
 };
 pub use order::{assign_groups, assign_tasks, by_criticality};
 pub use refusal::Refusal;

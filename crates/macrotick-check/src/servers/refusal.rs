@@ -53,6 +53,12 @@ pub enum Refusal {
         reserve: Permille,
         over: Duration,
     },
+    /// Tasks of SCHED_DEADLINE, which come after windows and budgets, of which one may miss its deadline.
+    #[error(
+        "CPU {cpu}: behind windows and budgets of {budgets} per {server_period}, of SCHED_DEADLINE's {}: {error}",
+        list("", .tasks)
+    )]
+    Demand { cpu: u32, tasks: Vec<String>, budgets: Duration, server_period: Duration, error: String },
     /// More slots than fit into the network's cycle.
     #[error("network: slots of {} exceed the cycle of {cycle} by {over}", amounts(.slots))]
     NetworkFull { cycle: Duration, slots: Vec<(String, Duration)>, over: Duration },

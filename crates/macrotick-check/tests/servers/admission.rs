@@ -141,6 +141,24 @@ fn the_cpu_is_the_one_that_costs_least() {
     assert_eq!(refused.len(), 2, "one reason for each CPU: {refused:?}");
 }
 
+/// Groups come before SCHED_DEADLINE: of 5 units a budget of 2 in each 10 takes 4, of 6 no more.
+#[test]
+fn a_task_of_sched_deadline_that_would_miss_is_named() {
+    use macrotick_check::deadline;
+    let with = |deadline| {
+        let task = deadline::Task { wcet: ns(2), period: ns(100), deadline: ns(deadline) };
+        let reserved = vec![Reserved { name: "camera".into(), cpu: 0, task }];
+        let new = Container { budget: Some(ns(2)), ..container("new", 1, vec![]) };
+        admit(&Host { reserved, ..host(vec![], 0, &[]) }, &new)
+    };
+    assert_eq!(with(6).map(|admission| admission.budget), Ok(ns(2)));
+    assert_eq!(
+        refusals(with(5))[0].to_string(),
+        "CPU 0: behind windows and budgets of 2ns per 10ns, of SCHED_DEADLINE's `camera`: in 5ns the tasks may need 2ns, \
+         and are sure to get 1ns"
+    );
+}
+
 #[test]
 fn sums_name_what_conflicts() {
     let present = host(vec![group("high", 40, 4, vec![])], 20, &[(0, 5), (10, 5)]);
@@ -291,6 +309,7 @@ fn large(cycle: Duration, phase: Phase) -> Host {
         lead: Duration::ZERO,
         tables: (0..4).map(|cpu| CpuTable { cpu, windows: windows.clone() }).collect(),
         groups: (1..=5).map(group).collect(),
+        reserved: Vec::new(),
         network: None,
     }
 }

@@ -48,6 +48,7 @@ pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
         lead: Duration::ZERO,
         tables: vec![CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }],
         groups,
+        reserved: Vec::new(),
         network: None,
     }
 }

@@ -58,6 +58,7 @@ pub fn host(seed: u64, form: Form) -> Host {
         lead: ns(lead),
         tables: vec![CpuTable { cpu: 0, windows }],
         groups,
+        reserved: Vec::new(),
         network: None,
     }
 }

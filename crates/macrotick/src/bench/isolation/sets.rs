@@ -145,6 +145,7 @@ impl TaskSet {
             lead: Duration::ZERO,
             tables: Vec::new(),
             groups: self.containers.iter().map(group).collect(),
+            reserved: Vec::new(),
             network: None,
         }
     }

@@ -117,6 +117,7 @@ impl Set {
             lead: Duration::ZERO,
             tables: Vec::new(),
             groups: above.chain([group(GROUP.into(), 1, self.budget_us, tasks)]).collect(),
+            reserved: Vec::new(),
             network: None,
         }
     }
