@@ -177,7 +177,7 @@ pub fn hog() -> ! {
 /// Looks again and again, until something holds or the limit is over. Sleeps twice as long as a look took, and at least a
 /// unit, so that who looks, which may be above those that it looks at, leaves them time.
 pub fn eventually(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
-    let end = now_ns() + limit_ns;
+    let (end, least) = (now_ns() + limit_ns, crate::scenarios::unit_ns());
     loop {
         let began = now_ns();
         if holds() {
@@ -187,7 +187,7 @@ pub fn eventually(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
         if ended > end {
             return false;
         }
-        sleep((2 * (ended - began)).max(crate::scenarios::unit_ns()));
+        sleep((2 * (ended - began)).max(least));
     }
 }
 

@@ -18,6 +18,7 @@ use macrotick_kernel_tests::golden::{Case, SEPARATOR};
 use macrotick_kernel_tests::guest;
 use macrotick_kernel_tests::scenarios::{self, Scenario, CALLS_OF};
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus};
+use macrotick_model::Duration;
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const ONLY: &str = "MACROTICK_ONLY";
@@ -70,6 +71,9 @@ fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item
     for name in [SEED, TIMERSHIELD, scenarios::DELAY_US, scenarios::CYCLES] {
         job.env.extend(std::env::var(name).map(|value| (name.into(), value)));
     }
+    // A cycle takes a third of a second on the debug kernel.
+    let cycles = std::env::var(scenarios::CYCLES).ok().and_then(|text| text.parse().ok());
+    job.wall_limit = job.wall_limit.max(Duration::from_secs(cycles.unwrap_or(0)));
     job
 }
 

@@ -38,12 +38,13 @@ the end, though it was due, is a miss. At 4 ns per instruction: what the kernel 
 elsewhere.
 
 **Latencies** (table 2). A task with a period of 100 us (100.1 us, so that its releases pass over the tick and the refills; \
-100 us where they are kept clear of both by 25 us) sees how late its jobs begin, 50 000 of them: under SCHED_FIFO 90 on the pristine \
+100 us where they are kept clear of both by 25 us) sees how late its jobs begin, 50 000 of them: under SCHED_FIFO 90, outside of all groups, on the pristine \
 kernel and on ours, and in a group with 40 % of the CPU, beside stress-ng's cpu, io, hdd (ext4 on a disk in memory), \
 netdev and udp stressors under SCHED_OTHER. 1 ns per instruction. With a lead of 15 us (`cpu.ds.lead`) it is woken up so much earlier, \
 and held until the instant, on its own budget.
 
-**Attacks**. The critical container has 40 % of the CPU and a job of 100 us every 1001 us, 10 s long. The hostile one has 30 %, a lower priority, 64 MiB, \
+**Attacks**. Containers are control groups here, without an engine. \
+The critical one has 40 % of the CPU and a job of 100 us every 1001 us, 10 s long. The hostile one has 30 %, a lower priority, 64 MiB, \
 1000 threads; it is an ordinary user who may ask for any real-time priority, and runs stress-ng under SCHED_FIFO 99, or 400 threads that \
 are offered locks (PI futexes) right before the budget is used up, or 200 whose sleeps end at the same instants. How much longer is the longest response?";
 
