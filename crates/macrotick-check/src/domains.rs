@@ -4,7 +4,7 @@
 //! What is promised to each is its runtime, and each is taken to use all of it: whether one task misses does not depend on
 //! what another declares. They come after windows and groups.
 
-use macrotick_model::{CpuSet, Duration, Plan, Reservation};
+use macrotick_model::{CpuSet, Duration, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
@@ -63,14 +63,7 @@ fn judge(plan: &Plan, cpus: &CpuSet, violations: &mut Vec<Violation>) -> DomainV
             capacity: percent(room.capacity.max(0)),
         });
     }
-    let tasks: Vec<Task> = of
-        .iter()
-        .map(|(task, Reservation { runtime, .. })| Task {
-            wcet: *runtime,
-            period: task.period,
-            deadline: task.deadline,
-        })
-        .collect();
+    let tasks: Vec<Task> = of.iter().map(|(task, reservation)| Task::promised(task, reservation)).collect();
     let names: Vec<String> = of.iter().map(|(task, _)| task.name.clone()).collect();
     let deadlines = match cpus.as_slice() {
         &[cpu] => alone(plan, cpu, &names, &tasks, violations),

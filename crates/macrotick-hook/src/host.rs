@@ -172,6 +172,18 @@ mod tests {
     }
 
     #[test]
+    fn tasks_of_sched_deadline_that_stay_on_a_cpu_are_told() {
+        let declared = "system: s\ncpus: [0, 1, 2]\ntasks:\n  \
+                        - {name: a, period: 1ms, wcet: 1us, cpu: 0}\n  \
+                        - {name: camera, period: 10ms, wcet: 1ms, runtime: 2ms, deadline: 5ms, supply: deadline, cpu: 1}\n  \
+                        - {name: roams, period: 10ms, wcet: 1ms, supply: deadline, cpus: [0, 2]}\n";
+        let declared = macrotick_model::System::parse(declared, "s.yaml").unwrap().tasks;
+        let host = analysed(&Present { reserved: declared, ..present() }).unwrap();
+        let told: Vec<_> = host.reserved.iter().map(|one| (one.name.as_str(), one.cpu, one.task.wcet)).collect();
+        assert_eq!(told, [("camera", 1, Duration::from_millis(2))]);
+    }
+
+    #[test]
     fn each_cpu_has_its_part_of_what_deadline_tasks_were_promised() {
         let cpus = analysed(&present()).unwrap().cpus;
         assert_eq!(cpus.iter().map(|cpu| cpu.deadline.0).collect::<Vec<_>>(), [(1 << 19) + 1, 1 << 18]);

@@ -41,6 +41,11 @@ impl Task {
     pub fn implicit(wcet: Duration, period: Duration) -> Task {
         Task { wcet, period, deadline: period }
     }
+
+    /// What a task of SCHED_DEADLINE is promised: it is taken to use all of its runtime.
+    pub fn promised(task: &macrotick_model::Task, reservation: &macrotick_model::Reservation) -> Task {
+        Task { wcet: reservation.runtime, period: task.period, deadline: task.deadline }
+    }
 }
 
 /// Why the tasks are not known to meet their deadlines.

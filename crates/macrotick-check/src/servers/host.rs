@@ -63,8 +63,7 @@ impl Reserved {
         let of = |task: &macrotick_model::Task| {
             let reservation = task.reservation()?;
             let &[cpu] = reservation.cpus.as_slice() else { return None };
-            let promised = deadline::Task { wcet: reservation.runtime, period: task.period, deadline: task.deadline };
-            Some(Reserved { name: task.name.clone(), cpu, task: promised })
+            Some(Reserved { name: task.name.clone(), cpu, task: deadline::Task::promised(task, reservation) })
         };
         tasks.iter().filter_map(of).collect()
     }
