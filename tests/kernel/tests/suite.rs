@@ -1,7 +1,7 @@
 //! The scenarios and the golden schedules in the lab.
 //!
 //! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
-//! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2, 4 and 6 CPUs, the kernel
+//! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
 //! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios and golden schedules; the latter begin
 //! at other instants, too.
@@ -319,13 +319,6 @@ fn full_debug_on_two_cpus() {
 fn full_debug_on_four_cpus() {
     let chosen = Chosen::SeveralAndStorms;
     Suite { flavor: Flavor::Debug, cpus: 4, chosen, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
-}
-
-#[test]
-#[ignore = "needs the lab, takes long"]
-fn full_debug_on_six_cpus() {
-    let chosen = Chosen::Several;
-    Suite { flavor: Flavor::Debug, cpus: 6, chosen, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
 /// Calls of the device and of control groups' files that the debug kernel must survive in one go.
