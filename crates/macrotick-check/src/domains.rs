@@ -8,6 +8,7 @@ use macrotick_model::{CpuSet, Duration, Plan};
 use serde::{Deserialize, Serialize};
 
 use crate::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
+use crate::kernel::{self, WHOLE};
 use crate::servers::Taken;
 use crate::{Verdict, Violation};
 
@@ -122,16 +123,6 @@ fn busy(plan: &Plan, cpu: u32) -> Duration {
     Taken::new(plan.cycle, lead, plan.tables.iter().find(|table| table.cpu == cpu)).per_cycle()
 }
 
-/// What SCHED_DEADLINE counts in: parts of one CPU (`BW_SHIFT`).
-const WHOLE: i128 = 1 << 20;
-/// What windows and budgets are counted in (`SCHED_CAPACITY_SCALE`).
-const CAPACITY: i128 = 1 << 10;
-/// Of what they leave, deadline tasks and the servers of the fair class may have this much: `sched_rt_runtime_us` of
-/// `sched_rt_period_us`, as they are at first.
-const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
-/// The server of the fair class on each CPU: 50 ms of every second (`dl_server_start()`).
-const FAIR_SERVER: i128 = WHOLE / 20;
-
 /// What the kernel's admission compares (`__dl_overflow()`, `macrotick_dl_capacity()`).
 struct Room {
     promised: i128,
@@ -140,18 +131,15 @@ struct Room {
 
 impl Room {
     fn new(plan: &Plan, cpus: &CpuSet, promised: impl Iterator<Item = (Duration, Duration)>) -> Room {
-        let up = |part: Duration, whole: Duration, scale: i128| {
-            let (part, whole) = (i128::from(part.as_nanos()), i128::from(whole.as_nanos()));
-            (part * scale + whole - 1) / whole.max(1)
-        };
         let taken = |cpu: &u32| {
-            up(busy(plan, *cpu), plan.cycle, CAPACITY) + up(budgets(plan, *cpu), plan.system.server_period, CAPACITY)
+            let budgets = kernel::round_up(budgets(plan, *cpu), plan.system.server_period, kernel::PARTS);
+            kernel::round_up(busy(plan, *cpu), plan.cycle, kernel::PARTS) + budgets
         };
-        let count = cpus.as_slice().len() as i128;
-        let left = count * CAPACITY - cpus.as_slice().iter().map(taken).sum::<i128>();
+        let count = cpus.as_slice().len();
+        let left = count as i128 * kernel::PARTS - cpus.as_slice().iter().map(taken).sum::<i128>();
         Room {
-            promised: promised.map(|(runtime, period)| up(runtime, period, WHOLE)).sum(),
-            capacity: LIMIT * left / CAPACITY - count * FAIR_SERVER,
+            promised: promised.map(|(runtime, period)| kernel::round_up(runtime, period, WHOLE)).sum(),
+            capacity: kernel::for_deadline(count, left),
         }
     }
 }

@@ -4,8 +4,8 @@ use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Plan, System};
 
 use crate::servers::{
-    self, Admission, Arrival, Bandwidth, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Reserved,
-    Server, TaskOrder,
+    self, Admission, Arrival, Bandwidth, Capacity, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill,
+    Reserved, Server, TaskOrder,
 };
 use crate::violation::Violation;
 use crate::Verdict;
@@ -54,7 +54,7 @@ impl Host {
             refill: Refill::Lockstep(if meets { Phase::At(Duration::ZERO) } else { Phase::Any }),
             granule: Host::GRANULE,
             least: MIN_BUDGET,
-            reserve: Host::RESERVE,
+            capacity: Capacity::Kernel,
             cpus: system.cpus.iter().map(|&cpu| Cpu { cpu, deadline: promised(system, cpu) }).collect(),
             cycle: plan.cycle,
             lead: system.lead.map_or(Duration::ZERO, |lead| lead.reserved()),

@@ -13,6 +13,7 @@ pub mod deadline;
 mod domains;
 mod groups;
 mod jobs;
+mod kernel;
 mod parallel;
 mod pools;
 pub mod servers;

@@ -38,7 +38,7 @@ fn tasks_of_groups_are_analysed_beside_windows() {
 }
 
 #[test]
-fn a_task_that_would_miss_and_a_full_cpu_are_violations() {
+fn a_task_that_would_miss_and_a_cpu_that_is_full_are_violations() {
     let late = judged(
         "  - name: g\n    priority: 9\n    budget: 100us\n    tasks:\n      \
          - {name: t, period: 20ms, wcet: 400us, deadline: 3ms, priority: 5}\n",

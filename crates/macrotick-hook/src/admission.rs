@@ -73,7 +73,7 @@ fn lines(all: &[impl ToString]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_check::servers::{Bandwidth, Cpu, Host, Phase, Refill};
+    use macrotick_check::servers::{Bandwidth, Capacity, Cpu, Host, Phase, Refill};
     use macrotick_model::validate::MIN_BUDGET;
     use macrotick_model::Duration;
 
@@ -85,7 +85,7 @@ mod tests {
             refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
             granule: Host::GRANULE,
             least: MIN_BUDGET,
-            reserve: Host::RESERVE,
+            capacity: Capacity::Kernel,
             cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
             cycle: Duration::ZERO,
             lead: Duration::ZERO,

@@ -64,8 +64,8 @@ pub enum HookError {
     },
     /// The kernel's own admission.
     #[error(
-        "macrotick.budget: {budget} of every {period} does not fit beside what others have: windows, groups and \
-         SCHED_DEADLINE together may take 95 % of a CPU. {taken}"
+        "macrotick.budget: {budget} of every {period} does not fit beside what others have: windows and groups \
+         together may take 95 % of a CPU, and must leave what SCHED_DEADLINE was promised. {taken}"
     )]
     NoRoom {
         /// What was asked for.

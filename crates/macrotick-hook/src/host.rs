@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_check::servers::{Bandwidth, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server};
+use macrotick_check::servers::{
+    Bandwidth, Capacity, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server,
+};
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::Duration;
 use macrotick_node::{Present, PresentGroup};
@@ -54,7 +56,7 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
         refill: Refill::Lockstep(phase),
         granule: Host::GRANULE,
         least: MIN_BUDGET,
-        reserve: Host::RESERVE,
+        capacity: Capacity::Kernel,
         cpus: cpus(present),
         cycle: table.map_or(Duration::ZERO, |table| table.cycle),
         lead: table.map_or(Duration::ZERO, |table| table.lead),

@@ -229,7 +229,8 @@ pub enum NodeError {
     },
     /// No budget for a group.
     #[error(
-        "{owner}: no room for a budget of {budget}: windows, budgets and what SCHED_DEADLINE was promised may take 95 % of a CPU"
+        "{owner}: no room for a budget of {budget}: windows and budgets may take 95 % of a CPU, and must leave what SCHED_DEADLINE \
+         was promised"
     )]
     NoRoom {
         /// The group.

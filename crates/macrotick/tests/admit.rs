@@ -119,13 +119,13 @@ fn a_refusal_has_its_numbers() {
     assert_eq!(
         answers,
         "logger: refused
-  CPU 1: task `sample` of group `logger` is late by 500us with a budget of 1625us, its deadline is 8ms
+  CPU 1: task `sample` of group `logger` is late by 508us with a budget of 1623us, its deadline is 8ms
 
 large: refused
   CPU 0: windows of 1ms per 10ms, budgets of 126us (`vision`) + 2ms (`large`) + 750us (`guests`) per 2500us and a reserve of \
-         5.0 % are too much: budgets must sum up to 751us less
+         5.0 % are too much: budgets must sum up to 755us less
   CPU 1: budgets of 2ms (`large`) + 750us (`guests`) per 2500us and a reserve of 5.0 % are too \
-         much: budgets must sum up to 375us less
+         much: budgets must sum up to 377us less
 "
     );
 }
@@ -276,8 +276,8 @@ fn what_cannot_be_found_is_told_at_its_place() {
         assert_eq!(code, Some(2), "{errors}");
         assert_eq!(
             errors,
-            "error: no budget is enough for group `vision`: CPU 0: task `filter` of group `vision` is late by 1275us with a \
-             budget of 2125us, its deadline is 1ms
+            "error: no budget is enough for group `vision`: CPU 0: task `filter` of group `vision` is late by 1279us with a \
+             budget of 2121us, its deadline is 1ms
   --> s.yaml:10:16
    |
 10 |       - {name: filter, period: 20ms, wcet: 900us, deadline: 1ms}

@@ -83,7 +83,8 @@ impl Place<'_> {
     }
 }
 
-fn ceil(length: Duration, granule: Duration) -> i64 {
+/// How many granules it takes, at least one.
+pub(super) fn ceil(length: Duration, granule: Duration) -> i64 {
     super::supply::ceil_div(length, granule).max(1)
 }
 

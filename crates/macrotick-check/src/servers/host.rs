@@ -19,8 +19,8 @@ pub struct Host {
     pub granule: Duration,
     /// The smallest budget there can be.
     pub least: Duration,
-    /// The share of each CPU that windows, budgets and SCHED_DEADLINE leave to the rest of the system.
-    pub reserve: Permille,
+    /// What of each CPU windows, budgets and SCHED_DEADLINE may have together.
+    pub capacity: Capacity,
     /// The CPUs, each once.
     pub cpus: Vec<Cpu>,
     /// The cycle of all tables; of no meaning without windows.
@@ -66,6 +66,27 @@ impl Reserved {
             Some(Reserved { name: task.name.clone(), cpu, task: deadline::Task::promised(task, reservation) })
         };
         tasks.iter().filter_map(of).collect()
+    }
+}
+
+/// What may be promised of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capacity {
+    /// What the kernel admits, as it counts (`kernel/sched/macrotick/admit.c`): windows and budgets are rounded up to parts of
+    /// 1024 and leave 5 %; deadline tasks with the server of the fair class have 95 % of what they leave.
+    Kernel,
+    /// All but this, in exact fractions.
+    AllBut(Permille),
+}
+
+impl Capacity {
+    /// What windows and budgets leave at least.
+    pub fn reserve(self) -> Permille {
+        match self {
+            Capacity::Kernel => Permille(50),
+            Capacity::AllBut(reserve) => reserve,
+        }
     }
 }
 
@@ -186,8 +207,6 @@ pub struct Slot {
 }
 
 impl Host {
-    /// What the kernel keeps of each CPU from windows and budgets (`MACROTICK_CAP_PERMILLE`).
-    pub const RESERVE: Permille = Permille(50);
     /// The kernel's files count in microseconds.
     pub const GRANULE: Duration = Duration::from_micros(1);
 

@@ -33,8 +33,8 @@ pub use analysis::{analyse, Accuracy, Analysis, GroupAnalysis, ServerAnalysis, T
 pub use budget::{least_budgets, TaskOrder};
 pub use complete::{complete, Open, Unassigned};
 pub use host::{
-    Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Network, Permille, Phase, Refill, Reserved, Server, Slot,
-    PRIORITIES,
+    Arrival, Bandwidth, Capacity, Cpu, Group, GroupTask, Host, Network, Permille, Phase, Refill, Reserved, Server,
+    Slot, PRIORITIES,
 };
 pub use order::{assign_groups, assign_tasks, by_criticality};
 pub use refusal::Refusal;

@@ -5,7 +5,7 @@ use std::fmt;
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::{Bandwidth, Permille, Server};
+use super::{Bandwidth, Capacity, Permille, Server};
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -39,9 +39,9 @@ pub enum Refusal {
     NoGroupOrder { groups: Vec<String> },
     /// More is promised of a CPU than there is.
     #[error(
-        "CPU {cpu}: {}{}budgets of {} per {server_period} and a reserve of {reserve} are \
+        "CPU {cpu}: {}{}budgets of {} per {server_period} and a reserve of {} are \
          too much: budgets must sum up to {over} less",
-        taken(.windows, .cycle), bandwidth(.deadline), amounts(.budgets)
+        taken(.windows, .cycle), bandwidth(.deadline, .capacity), amounts(.budgets), .capacity.reserve()
     )]
     CpuFull {
         cpu: u32,
@@ -50,7 +50,7 @@ pub enum Refusal {
         deadline: Bandwidth,
         budgets: Vec<(String, Duration)>,
         server_period: Duration,
-        reserve: Permille,
+        capacity: Capacity,
         over: Duration,
     },
     /// Tasks of SCHED_DEADLINE, which come after windows and budgets, of which one may miss its deadline.
@@ -133,9 +133,13 @@ fn taken(windows: &Duration, cycle: &Duration) -> String {
     }
 }
 
-fn bandwidth(deadline: &Bandwidth) -> String {
+fn bandwidth(deadline: &Bandwidth, capacity: &Capacity) -> String {
+    let rule = match capacity {
+        Capacity::Kernel => " (which with the 5 % of the fair class may take 95 % of what the rest leaves)",
+        Capacity::AllBut(_) => "",
+    };
     match deadline {
         Bandwidth(0) => String::new(),
-        Bandwidth(parts) => format!("SCHED_DEADLINE's {parts}/{}, ", Bandwidth::WHOLE.0),
+        Bandwidth(parts) => format!("SCHED_DEADLINE's {parts}/{}{rule}, ", Bandwidth::WHOLE.0),
     }
 }

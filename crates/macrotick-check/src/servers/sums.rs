@@ -1,13 +1,15 @@
 //! Sums: what is promised of a CPU, and of a network's cycle.
 //!
-//! Every share is an exact fraction. That a sum fits says that nobody is promised more than there is in the long run;
+//! Every share is an exact fraction, or counted as the kernel does ([`Capacity::Kernel`]). That a sum fits says that nobody is promised more than there is in the long run;
 //! whether it comes in time is the business of response times.
 
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
+use super::budget::ceil;
 use super::supply::CpuTime;
-use super::{Bandwidth, Host, Network, Refusal, Slot};
+use super::{Bandwidth, Capacity, Host, Network, Refusal, Slot};
+use crate::kernel;
 
 /// How full a CPU is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +24,7 @@ pub struct CpuSum {
     pub deadline: Bandwidth,
     /// All of them as a share of the CPU, 0 to 1; rounded, for the eye.
     pub promised: f64,
-    /// What may be promised: 1 less the reserve.
+    /// What may be promised where windows and SCHED_DEADLINE have what they have; rounded, too.
     pub capacity: f64,
 }
 
@@ -61,13 +63,6 @@ impl Share {
     }
 }
 
-/// What may be promised less windows and SCHED_DEADLINE.
-fn for_groups(host: &Host, time: &CpuTime, deadline: Bandwidth) -> Share {
-    let capacity = Share { part: 1000 - i128::from(host.reserve.0), whole: 1000 };
-    let deadline = Share { part: deadline.0.into(), whole: Bandwidth::WHOLE.0.into() };
-    capacity.minus(deadline).minus(windows(host, time))
-}
-
 fn windows(host: &Host, time: &CpuTime) -> Share {
     match time.taken_per_cycle() {
         Duration::ZERO => Share { part: 0, whole: 1 },
@@ -79,9 +74,25 @@ fn deadline(host: &Host, cpu: u32) -> Bandwidth {
     host.cpus.iter().find(|other| other.cpu == cpu).map_or(Bandwidth(0), |cpu| cpu.deadline)
 }
 
+/// What is there for budgets, beside windows and SCHED_DEADLINE.
+fn for_groups(host: &Host, time: &CpuTime) -> Share {
+    let deadline = deadline(host, time.cpu);
+    match host.capacity {
+        Capacity::Kernel => {
+            let windows = kernel::round_up(time.taken_per_cycle(), host.cycle, kernel::PARTS);
+            Share { part: kernel::for_budgets(windows, deadline), whole: kernel::PARTS }
+        }
+        Capacity::AllBut(reserve) => {
+            let capacity = Share { part: 1000 - i128::from(reserve.0), whole: 1000 };
+            let deadline = Share { part: deadline.0.into(), whole: Bandwidth::WHOLE.0.into() };
+            capacity.minus(deadline).minus(windows(host, time))
+        }
+    }
+}
+
 /// The most that the budgets on a CPU may sum up to, negative where the rest is already too much.
 pub(super) fn most_budgets(host: &Host, time: &CpuTime) -> Duration {
-    let share = for_groups(host, time, deadline(host, time.cpu));
+    let share = for_groups(host, time);
     let most = (i128::from(host.server_period.as_nanos()) * share.part).div_euclid(share.whole);
     Duration::from_nanos(i64::try_from(most).unwrap_or(i64::MIN))
 }
@@ -96,20 +107,22 @@ pub(super) fn budgets(host: &Host, cpu: u32) -> Vec<(String, Duration)> {
 pub(super) fn cpu(host: &Host, time: &CpuTime, refusals: &mut Vec<Refusal>) -> CpuSum {
     let each = budgets(host, time.cpu);
     let budgets: Duration = each.iter().map(|&(_, budget)| budget).sum();
-    let (windows, deadline) = (windows(host, time), deadline(host, time.cpu));
-    if budgets > most_budgets(host, time) {
+    // Where there are none the kernel has admitted the rest.
+    let counts = !each.is_empty() || host.capacity != Capacity::Kernel;
+    if counts && budgets > most_budgets(host, time) {
         refusals.push(full(host, time, each));
     }
-    let promised = windows.as_f64()
-        + Share::of(budgets, host.server_period).as_f64()
-        + f64::from(deadline.0) / f64::from(Bandwidth::WHOLE.0);
-    let capacity = 1.0 - f64::from(host.reserve.0) / 1000.0;
+    let deadline = deadline(host, time.cpu);
+    let others = windows(host, time).as_f64() + f64::from(deadline.0) / f64::from(Bandwidth::WHOLE.0);
+    let promised = others + Share::of(budgets, host.server_period).as_f64();
+    let capacity = others + for_groups(host, time).as_f64();
     CpuSum { cpu: time.cpu, windows: time.taken_per_cycle(), budgets, deadline, promised, capacity }
 }
 
 /// That these budgets are too much for a CPU.
 pub(super) fn full(host: &Host, time: &CpuTime, budgets: Vec<(String, Duration)>) -> Refusal {
     let sum: Duration = budgets.iter().map(|&(_, budget)| budget).sum();
+    let over = sum - most_budgets(host, time);
     Refusal::CpuFull {
         cpu: time.cpu,
         windows: time.taken_per_cycle(),
@@ -117,8 +130,8 @@ pub(super) fn full(host: &Host, time: &CpuTime, budgets: Vec<(String, Duration)>
         deadline: deadline(host, time.cpu),
         budgets,
         server_period: host.server_period,
-        reserve: host.reserve,
-        over: sum - most_budgets(host, time),
+        capacity: host.capacity,
+        over: host.granule * ceil(over, host.granule),
     }
 }
 

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_full_cycle_and_all_of_an_empty_one() {
+    fn nothing_is_left_of_a_cycle_that_is_full_and_all_of_an_empty_one() {
         let full = Taken::new(ns(10), ns(0), Some(&CpuTable { cpu: 0, windows: vec![window(0, 10, true)] }));
         assert_eq!((full.until_left(ns(3), ns(1)), full.until_left_at_worst(ns(1))), (None, None));
         let empty = Taken::new(ns(0), ns(0), None);

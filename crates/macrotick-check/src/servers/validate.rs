@@ -65,8 +65,9 @@ pub(super) fn host(host: &Host) -> Result<(), HostError> {
     if let Refill::Lockstep(Phase::At(phase)) = host.refill {
         not_negative("the phase of refills", phase)?;
     }
-    if host.reserve.0 > 1000 {
-        return Err(HostError::Reserve { permille: host.reserve.0 });
+    let reserve = host.capacity.reserve();
+    if reserve.0 > 1000 {
+        return Err(HostError::Reserve { permille: reserve.0 });
     }
     for (index, cpu) in host.cpus.iter().enumerate() {
         self::cpu(cpu, &host.cpus[..index])?;

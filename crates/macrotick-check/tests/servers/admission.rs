@@ -85,7 +85,7 @@ fn a_group_below_grows_if_it_may() {
     let grown = Change::Budget { group: "low".into(), cpu: 0, from: ns(4), to: ns(6) };
     assert_eq!((admission.budget, &admission.changes[..]), (ns(2), &[grown][..]));
     // Where the CPU has no room for that, it does not.
-    let full = Host { reserve: Permille(300), ..host(vec![low], 0, &[]) };
+    let full = Host { capacity: Capacity::AllBut(Permille(300)), ..host(vec![low], 0, &[]) };
     assert!(matches!(&refusals(admit(&full, &new))[..], [Refusal::Misses { .. }]));
 }
 
@@ -303,7 +303,7 @@ fn large(cycle: Duration, phase: Phase) -> Host {
         refill: Refill::Lockstep(phase),
         granule: us(1),
         least: us(10),
-        reserve: Permille(50),
+        capacity: Capacity::AllBut(Permille(50)),
         cpus: (0..4).map(|cpu| Cpu { cpu, deadline: Bandwidth(0) }).collect(),
         cycle,
         lead: Duration::ZERO,

@@ -42,7 +42,7 @@ pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
         refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
         granule: ns(1),
         least: ns(1),
-        reserve: Permille(0),
+        capacity: Capacity::AllBut(Permille(0)),
         cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
         cycle: ns(cycle),
         lead: Duration::ZERO,
@@ -298,7 +298,7 @@ fn sums_are_exact_to_the_last_nanosecond() {
     let base = host(vec![group("g", 1, 3, vec![])], 30, &[(0, 10)]);
     let mut full = Host {
         server_period: ns(12),
-        reserve: Permille(100),
+        capacity: Capacity::AllBut(Permille(100)),
         cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(1 << 18) }],
         ..base
     };
@@ -311,8 +311,36 @@ fn sums_are_exact_to_the_last_nanosecond() {
     assert_eq!((*windows, budgets.as_slice(), *over), (ns(10), &[("g".to_string(), ns(4))][..], ns(1)));
     // Exactly full is not too much: 5 of 15, 2 of 10 twice, and a reserve of 26.6 %.
     let thirds = host(vec![group("g", 1, 2, vec![]), group("h", 2, 2, vec![])], 15, &[(0, 5)]);
-    assert!(analyse(&Host { reserve: Permille(266), ..thirds.clone() }).unwrap().is_feasible());
-    assert!(!analyse(&Host { reserve: Permille(267), ..thirds }).unwrap().is_feasible());
+    assert!(analyse(&Host { capacity: Capacity::AllBut(Permille(266)), ..thirds.clone() }).unwrap().is_feasible());
+    assert!(!analyse(&Host { capacity: Capacity::AllBut(Permille(267)), ..thirds }).unwrap().is_feasible());
+}
+
+#[test]
+fn sums_are_the_kernels_where_it_admits() {
+    let over = |budget, deadline| {
+        let mut host = Host {
+            server_period: Duration::from_micros(2500),
+            capacity: Capacity::Kernel,
+            cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(deadline) }],
+            ..host(vec![group("g", 1, 1, vec![])], 0, &[])
+        };
+        host.groups[0].servers[0].budget = Duration::from_micros(budget);
+        match &analyse(&host).unwrap().refusals[..] {
+            [] => None,
+            [full @ Refusal::CpuFull { over, .. }] => Some((over.as_nanos(), full.to_string())),
+            other => panic!("{other:?}"),
+        }
+    };
+    // 95 % are 972.8 of 1024 parts: 2373.05 us.
+    assert_eq!((over(2373, 0), over(2374, 0).unwrap().0), (None, 954));
+    // 40 % and the fair class's 5 % are 95 % of 486 parts in 1024: 538 are left, 1313.5 us.
+    let (ns, told) = over(1350, (1 << 20) * 2 / 5).unwrap();
+    assert_eq!((over(1313, (1 << 20) * 2 / 5), ns), (None, 36_524));
+    assert_eq!(
+        told,
+        "CPU 0: SCHED_DEADLINE's 419430/1048576 (which with the 5 % of the fair class may take 95 % of what the rest leaves), \
+         budgets of 1350us (`g`) per 2500us and a reserve of 5.0 % are too much: budgets must sum up to 36524ns less"
+    );
 }
 
 #[test]

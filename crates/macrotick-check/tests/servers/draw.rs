@@ -52,7 +52,7 @@ pub fn host(seed: u64, form: Form) -> Host {
         refill,
         granule: ns(1),
         least: ns(1),
-        reserve: Permille(0),
+        capacity: Capacity::AllBut(Permille(0)),
         cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
         cycle: ns(cycle),
         lead: ns(lead),

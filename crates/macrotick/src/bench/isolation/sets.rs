@@ -1,7 +1,7 @@
 //! Random task sets of two containers, with budgets from the checker (section 5.3 of the paper).
 
 use macrotick_check::servers::{
-    analyse, least_budgets, Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Permille, Phase, Refill, Server,
+    analyse, least_budgets, Arrival, Bandwidth, Capacity, Cpu, Group, GroupTask, Host, Phase, Refill, Server,
     ServersError, TaskOrder,
 };
 use macrotick_model::{Duration, SplitMix64};
@@ -139,7 +139,7 @@ impl TaskSet {
             refill: Refill::Lockstep(Phase::Any),
             granule: Duration::from_micros(1),
             least: Duration::from_micros(10),
-            reserve: Permille(50),
+            capacity: Capacity::Kernel,
             cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
             cycle: Duration::ZERO,
             lead: Duration::ZERO,

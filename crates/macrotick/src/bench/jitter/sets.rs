@@ -1,7 +1,7 @@
 //! The sets of tasks, and what the checker says of them.
 
 use macrotick_check::servers::{
-    analyse, Accuracy, Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Phase, Refill, Server,
+    analyse, Accuracy, Arrival, Bandwidth, Capacity, Cpu, Group, GroupTask, Host, Phase, Refill, Server,
 };
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ impl Set {
             refill: Refill::Lockstep(Phase::Any),
             granule: Host::GRANULE,
             least: Duration::from_micros(10),
-            reserve: Host::RESERVE,
+            capacity: Capacity::Kernel,
             cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
             cycle: Duration::ZERO,
             lead: Duration::ZERO,
