@@ -132,13 +132,31 @@ fn tasks_get_the_budget_that_they_need_or_are_refused() {
     };
     for text in [
         refused("slow")
-            + "CPU 0: task `slow` of group `slow` waits for ever longer with a budget of 2275us, its deadline is 5ms",
+            + "CPU 0: task `slow` of group `slow` waits for ever longer with a budget of 2273us, its deadline is 5ms",
         refused("little") + "CPU 0: task `late` of group `little` waits for ever longer with a budget of 50us",
         refused("above") + "CPU 0: task `control` of group `/one` is late by 2ms with a budget of 100us",
         "error: task `b` has no `wcet`\n --> macrotick.tasks:2:3\n".into(),
     ] {
         assert!(errors.contains(&text), "no `{text}` in\n{errors}");
     }
+}
+
+/// Around the most that there is, with and without tasks of SCHED_DEADLINE beside.
+#[test]
+#[ignore = "needs the lab"]
+fn what_is_admitted_is_what_the_kernel_gives() {
+    let script = r#"g=/sys/fs/cgroup; echo +cpu > $g/cgroup.subtree_control; mkdir $g/probe
+        given() { echo $1 > $g/probe/cpu.ds.budget && echo 0 > $g/probe/cpu.ds.budget; }
+        admitted() { printf '%s\n' 'container: c' 'criticality: 0' "budget: $1us" > /tmp/c.yaml; macrotick admit /tmp/c.yaml > /dev/null; }
+        look() { for budget in $*; do
+            given $budget 2> /dev/null; echo "$budget $? $(admitted $budget; echo $?)"; done; }
+        look 2372 2373 2374 2375
+        chrt -d -T 4000000 -D 10000000 -P 10000000 0 sleep 99 & sleep 0.1
+        look 1312 1313 1314 1315"#;
+    let options = ["--flavor", "patched", "--file", "/usr/bin/chrt"];
+    let (output, errors) = texts(&command(&options, "/bin/sh", script).output().unwrap());
+    let expected = "2372 0 0\n2373 0 0\n2374 1 1\n2375 1 1\n1312 0 0\n1313 0 0\n1314 1 1\n1315 1 1\n";
+    assert_eq!(output, expected, "{errors}");
 }
 
 /// systemd has started all there is, the engines are there, and two runs are alike to the nanosecond.
