@@ -14,7 +14,7 @@ OTHERS := kernel-debug-engines
 help:
 	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
 	@echo "make test             set-up and the tests but the slow ones (at most 30 minutes from nothing)"
-	@echo "make test-full        the same, then the slow ones (some 90 minutes, and 20 more to build their kernels)"
+	@echo "make test-full        the same, then the slow ones (some 80 minutes, the kernels included)"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt,"
 	@echo "                      kernel-debug-nonrt, kernel-engines, kernel-debug-engines)"

@@ -138,7 +138,7 @@ impl Room {
         let count = cpus.as_slice().len();
         let left = count as i128 * kernel::PARTS - cpus.as_slice().iter().map(taken).sum::<i128>();
         Room {
-            promised: promised.map(|(runtime, period)| kernel::round_up(runtime, period, WHOLE)).sum(),
+            promised: promised.map(|(runtime, period)| kernel::bandwidth(runtime, period)).sum(),
             capacity: kernel::for_deadline(count, left),
         }
     }

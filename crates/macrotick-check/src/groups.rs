@@ -3,6 +3,7 @@
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Plan, System};
 
+use crate::kernel;
 use crate::servers::{
     self, Admission, Arrival, Bandwidth, Capacity, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill,
     Reserved, Server, TaskOrder,
@@ -56,6 +57,7 @@ impl Host {
             least: MIN_BUDGET,
             capacity: Capacity::Kernel,
             cpus: system.cpus.iter().map(|&cpu| Cpu { cpu, deadline: promised(system, cpu) }).collect(),
+            domains: system.domains(),
             cycle: plan.cycle,
             lead: system.lead.map_or(Duration::ZERO, |lead| lead.reserved()),
             tables: plan.tables.clone(),
@@ -70,9 +72,8 @@ impl Host {
 fn promised(system: &System, cpu: u32) -> Bandwidth {
     let here = system.reserved().filter(|(_, reservation)| reservation.cpus.contains(cpu));
     let parts = here.map(|(task, reservation)| {
-        let whole = i128::from(task.period.as_nanos().max(1)) * reservation.cpus.as_slice().len() as i128;
-        let runtime = i128::from(reservation.runtime.as_nanos()) * i128::from(Bandwidth::WHOLE.0);
-        (runtime + whole - 1) / whole
+        let cpus = reservation.cpus.as_slice().len() as i128;
+        (kernel::bandwidth(reservation.runtime, task.period) + cpus - 1) / cpus
     });
     Bandwidth(u32::try_from(parts.sum::<i128>()).unwrap_or(u32::MAX).min(Bandwidth::WHOLE.0))
 }

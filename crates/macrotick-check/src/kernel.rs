@@ -23,19 +23,35 @@ pub(crate) fn round_up(part: Duration, whole: Duration, scale: i128) -> i128 {
     (part * scale + whole - 1) / whole
 }
 
+/// A bandwidth of SCHED_DEADLINE, which is rounded down.
+pub(crate) fn bandwidth(runtime: Duration, period: Duration) -> i128 {
+    i128::from(runtime.as_nanos()) * WHOLE / i128::from(period.as_nanos()).max(1)
+}
+
 /// What deadline tasks may be promised of so many CPUs of which windows and budgets leave so many [`PARTS`].
 pub(crate) fn for_deadline(cpus: usize, left: i128) -> i128 {
     LIMIT * left / PARTS - cpus as i128 * FAIR_SERVER
 }
 
-/// How many [`PARTS`] of a CPU are there for budgets, where windows take so many and deadline tasks were promised this: negative
-/// where they have too much already.
-pub(crate) fn for_budgets(windows: i128, deadline: Bandwidth) -> i128 {
-    let kept = match deadline {
-        Bandwidth(0) => PARTS - MOST,
-        Bandwidth(parts) => ((i128::from(parts) + FAIR_SERVER) * PARTS + LIMIT - 1) / LIMIT,
-    };
-    PARTS - windows - kept.max(PARTS - MOST)
+/// What deadline tasks were promised of a domain (`promised()` in `admit.c`), and what else is taken of it.
+pub(crate) struct Promised {
+    /// How many CPUs it has.
+    pub cpus: usize,
+    /// To all tasks, in parts of [`WHOLE`].
+    pub tasks: i128,
+    /// What windows and budgets of the other CPUs take, in [`PARTS`].
+    pub elsewhere: i128,
+}
+
+/// How many [`PARTS`] of a CPU are there for budgets, where windows take so many: negative where the rest has too much already.
+pub(crate) fn for_budgets(windows: i128, promised: &Promised) -> i128 {
+    let cpus = promised.cpus as i128;
+    let kept = ((promised.tasks + cpus * FAIR_SERVER) * PARTS + LIMIT - 1) / LIMIT;
+    let most = MOST - windows;
+    match promised.tasks {
+        0 => most,
+        _ => most.min(cpus * PARTS - windows - promised.elsewhere - kept),
+    }
 }
 
 #[cfg(test)]
@@ -44,17 +60,19 @@ mod tests {
 
     #[test]
     fn what_is_there_for_budgets_leaves_deadline_tasks_what_they_were_promised() {
-        for windows in [0, 1, 300] {
-            for parts in (1..1 << 19).step_by(977) {
-                let most = for_budgets(windows, Bandwidth(parts));
-                let fits = |budgets: i128| for_deadline(1, PARTS - windows - budgets) >= i128::from(parts);
-                assert!(fits(most), "{windows} {parts}");
-                assert!(most == MOST - windows || !fits(most + 1), "{windows} {parts}");
+        for (cpus, windows, elsewhere) in [(1, 0, 0), (1, 1, 0), (1, 300, 0), (2, 0, 615), (4, 200, 0)] {
+            for tasks in (1..1 << 19).step_by(977) {
+                let most = for_budgets(windows, &Promised { cpus, tasks, elsewhere });
+                let all = cpus as i128 * PARTS;
+                let fits = |budgets: i128| for_deadline(cpus, all - windows - elsewhere - budgets) >= tasks;
+                assert!(fits(most), "{cpus} {windows} {tasks}");
+                assert!(most == MOST - windows || !fits(most + 1), "{cpus} {windows} {tasks}");
             }
         }
         let ms = Duration::from_millis;
         assert_eq!([ms(0), ms(1), ms(3)].map(|part| round_up(part, ms(3), PARTS)), [0, 342, 1024]);
         assert_eq!(round_up(ms(0), ms(0), PARTS), 0);
-        assert_eq!((for_budgets(0, Bandwidth(0)), for_budgets(972, Bandwidth(0))), (972, 0));
+        let nothing = Promised { cpus: 2, tasks: 0, elsewhere: 2000 };
+        assert_eq!((for_budgets(0, &nothing), for_budgets(972, &nothing)), (972, 0));
     }
 }

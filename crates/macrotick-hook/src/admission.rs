@@ -87,6 +87,7 @@ mod tests {
             least: MIN_BUDGET,
             capacity: Capacity::Kernel,
             cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+            domains: Vec::new(),
             cycle: Duration::ZERO,
             lead: Duration::ZERO,
             tables: Vec::new(),

@@ -58,6 +58,7 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
         least: MIN_BUDGET,
         capacity: Capacity::Kernel,
         cpus: cpus(present),
+        domains: present.domains.clone(),
         cycle: table.map_or(Duration::ZERO, |table| table.cycle),
         lead: table.map_or(Duration::ZERO, |table| table.lead),
         tables: table.map_or(Vec::new(), |table| table.tables.clone()),
@@ -120,6 +121,7 @@ mod tests {
             server_period: Duration::from_micros(2500),
             cpus: vec![0, 1],
             deadline: vec![(1 << 19) + 1, 1 << 18],
+            domains: Vec::new(),
             table: None,
             groups: vec![
                 group("vision", 20, &[(0, 500)], Some(declared)),

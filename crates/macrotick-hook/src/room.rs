@@ -45,12 +45,12 @@ fn text_of(budget: &Budget) -> String {
     }
 }
 
-/// The part of each CPU that windows, budgets and SCHED_DEADLINE may take together, in percent.
-const MOST: i64 = 95;
+/// What windows and budgets may take of a CPU together, in the parts of 1024 in which the kernel counts.
+const MOST: i64 = 1024 * 95 / 100;
 
 /// All groups with a budget, in words.
 fn taken(budget: Duration, period: Duration) -> String {
-    if budget * 100 > period * MOST {
+    if budget * 1024 > period * MOST {
         return "It is more than that by itself.".into();
     }
     let mut budgets = macrotick_node::budgets().unwrap_or_default();

@@ -29,6 +29,8 @@ pub struct Present {
     pub cpus: Vec<u32>,
     /// What SCHED_DEADLINE has admitted on each CPU, in the order of these, in its parts of 2^20 of one CPU.
     pub deadline: Vec<u64>,
+    /// The sets of CPUs between which its tasks migrate; no CPU is in two of them.
+    pub domains: Vec<CpuSet>,
     /// The deployment's tasks of SCHED_DEADLINE, as its plan has them.
     pub reserved: Vec<Task>,
     /// The installed table.
@@ -79,11 +81,13 @@ pub fn present() -> Result<Present, NodeError> {
     let declared = deployed.as_ref().map_or(&[][..], |deployed| &deployed.groups);
     let groups = budgets::budgets()?.into_iter();
     let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, &cpus, declared).transpose());
+    let (deadline, domains) = shared(reservations(), &cpus);
     Ok(Present {
         server_period,
         table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, until_refill)),
         groups: groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
-        deadline: deadline_parts(&cpus),
+        deadline,
+        domains,
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
         reserved: deployed.as_ref().map_or(Vec::new(), |deployed| deployed.reserved.clone()),
         system: deployed.map(|deployed| deployed.system),
@@ -178,28 +182,37 @@ fn name_of(path: &Path) -> String {
 }
 
 /// The reservations of all threads. One that ends meanwhile counts no more.
-fn deadline_parts(online: &[u32]) -> Vec<u64> {
+fn reservations() -> impl Iterator<Item = (u64, CpuSet)> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = processes.filter(|entry| entry.file_name().to_str().is_some_and(is_number));
     let threads =
         processes.flat_map(|process| fs::read_dir(process.path().join("task")).into_iter().flatten().flatten());
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<sys::Tid>().ok());
-    let reservations = numbers.filter_map(|thread| {
+    numbers.filter_map(|thread| {
         let bandwidth = sys::sched_attr(thread).ok()?.bandwidth()?;
         Some((bandwidth, sys::affinity(thread).ok()?))
-    });
-    shared(reservations, online)
+    })
 }
 
 /// A thread moves between the CPUs of its root domain, which are those that it may run on, and the kernel keeps one account for
-/// all of these: each CPU has its part.
-fn shared(reservations: impl Iterator<Item = (u64, CpuSet)>, online: &[u32]) -> Vec<u64> {
-    let mut parts = vec![0; online.len()];
+/// all of these: each CPU has its part. The sets are the domains.
+fn shared(reservations: impl Iterator<Item = (u64, CpuSet)>, online: &[u32]) -> (Vec<u64>, Vec<CpuSet>) {
+    let (mut parts, mut domains) = (vec![0; online.len()], Vec::new());
     for (bandwidth, cpus) in reservations {
         let own: Vec<usize> = (0..online.len()).filter(|&place| cpus.contains(online[place])).collect();
         own.iter().for_each(|&place| parts[place] += bandwidth.div_ceil(own.len() as u64));
+        join(&mut domains, own.iter().map(|&place| online[place]).collect());
     }
-    parts
+    (parts, domains)
+}
+
+/// Adds a set, as one with those that it has a CPU in common with.
+fn join(domains: &mut Vec<CpuSet>, more: CpuSet) {
+    let meets = |domain: &CpuSet| domain.as_slice().iter().any(|&cpu| more.contains(cpu));
+    let (met, others): (Vec<CpuSet>, Vec<CpuSet>) = std::mem::take(domains).into_iter().partition(meets);
+    let all = met.iter().chain([&more]).flat_map(|set| set.as_slice()).copied().collect::<CpuSet>();
+    *domains = others;
+    domains.extend((!all.is_empty()).then_some(all));
 }
 
 fn is_number(name: &str) -> bool {
@@ -217,8 +230,9 @@ mod tests {
     #[test]
     fn a_reservation_is_shared_by_the_cpus_of_its_thread() {
         let set = |cpus: &[u32]| cpus.iter().copied().collect::<CpuSet>();
-        let reservations = [(101, set(&[0, 1])), (30, set(&[3])), (7, set(&[9]))];
-        assert_eq!(shared(reservations.into_iter(), &[0, 1, 3]), [51, 51, 30]);
+        let reservations = [(101, set(&[0, 1])), (30, set(&[3])), (7, set(&[9])), (8, set(&[0, 1, 9]))];
+        let (parts, domains) = shared(reservations.into_iter(), &[0, 1, 3]);
+        assert_eq!((parts, domains), (vec![55, 55, 30], vec![set(&[3]), set(&[0, 1])]));
     }
 
     #[test]

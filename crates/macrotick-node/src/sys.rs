@@ -207,11 +207,11 @@ impl SchedAttr {
         u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
     }
 
-    /// What SCHED_DEADLINE has promised, rounded up; `None` under another policy.
+    /// What SCHED_DEADLINE has promised, rounded down as by the kernel (`to_ratio()`); `None` under another policy.
     pub fn bandwidth(&self) -> Option<u64> {
         let counts = self.policy == SCHED_DEADLINE && self.flags & UNCOUNTED == 0;
         let period = if self.period > 0 { self.period } else { self.deadline };
-        counts.then(|| (u128::from(self.runtime) << BANDWIDTH_SHIFT).div_ceil(u128::from(period.max(1))) as u64)
+        counts.then(|| ((u128::from(self.runtime) << BANDWIDTH_SHIFT) / u128::from(period.max(1))) as u64)
     }
 }
 
@@ -348,7 +348,7 @@ mod tests {
         let ms = Duration::from_millis;
         let deadline = Standing::Deadline { runtime: ms(1), deadline: ms(2), period: ms(3) };
         let attr = SchedAttr::new(deadline, false);
-        assert_eq!(attr.bandwidth(), Some((1 << 20) / 3 + 1));
+        assert_eq!(attr.bandwidth(), Some((1 << 20) / 3));
         // Without a period it is the deadline.
         assert_eq!(SchedAttr { period: 0, ..attr }.bandwidth(), Some(1 << 19));
         assert_eq!(SchedAttr { flags: UNCOUNTED, ..attr }.bandwidth(), None);

@@ -98,7 +98,10 @@ fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128
 
 fn bandwidth(system: &System, task: usize) -> i128 {
     let task = &system.tasks[task];
-    task.reservation().map_or(0, |reservation| share(reservation.runtime, task.period))
+    task.reservation().map_or(0, |reservation| {
+        // Rounded down, as by `to_ratio()`.
+        i128::from(reservation.runtime.as_nanos()) * WHOLE / i128::from(task.period.as_nanos())
+    })
 }
 
 fn share(part: Duration, whole: Duration) -> i128 {

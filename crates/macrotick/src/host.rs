@@ -109,6 +109,7 @@ mod tests {
             server_period: Duration::from_micros(2500),
             cpus: vec![0, 1],
             deadline: vec![(1 << 19) + 1, 1 << 18],
+            domains: Vec::new(),
             table: None,
             groups: vec![
                 group("vision", 20, &[(0, 500)], Some(declared)),

@@ -141,22 +141,30 @@ fn tasks_get_the_budget_that_they_need_or_are_refused() {
     }
 }
 
-/// Around the most that there is, with and without tasks of SCHED_DEADLINE beside.
+/// Around the most that there is, with and without tasks of SCHED_DEADLINE beside, which stay on a CPU or migrate.
 #[test]
 #[ignore = "needs the lab"]
 fn what_is_admitted_is_what_the_kernel_gives() {
-    let script = r#"g=/sys/fs/cgroup; echo +cpu > $g/cgroup.subtree_control; mkdir $g/probe
-        given() { echo $1 > $g/probe/cpu.ds.budget && echo 0 > $g/probe/cpu.ds.budget; }
-        admitted() { printf '%s\n' 'container: c' 'criticality: 0' "budget: $1us" > /tmp/c.yaml; macrotick admit /tmp/c.yaml > /dev/null; }
+    let script = r#"g=/sys/fs/cgroup; echo +cpu > $g/cgroup.subtree_control; mkdir $g/probe $g/other
+        given() { echo $cpu=$1 > $g/probe/cpu.ds.budget && echo 0 > $g/probe/cpu.ds.budget; }
+        admitted() { printf '%s\n' 'container: c' 'criticality: 0' "cpus: [$cpu]" "budget: $1us" > /tmp/c.yaml
+            macrotick admit /tmp/c.yaml > /dev/null; }
         look() { for budget in $*; do
             given $budget 2> /dev/null; echo "$budget $? $(admitted $budget; echo $?)"; done; }
-        look 2372 2373 2374 2375
-        chrt -d -T 4000000 -D 10000000 -P 10000000 0 sleep 99 & sleep 0.1
-        look 1312 1313 1314 1315"#;
-    let options = ["--flavor", "patched", "--file", "/usr/bin/chrt"];
-    let (output, errors) = texts(&command(&options, "/bin/sh", script).output().unwrap());
+        deadline() { chrt -d -T 4000000 -D 10000000 -P 10000000 0 sleep 99 & sleep 0.1; }
+        "#;
+    let look = |cpus: &str, looks: &str| {
+        let options = ["--flavor", "patched", "--smp", cpus, "--file", "/usr/bin/chrt"];
+        let (output, errors) = texts(&command(&options, "/bin/sh", &format!("{script}{looks}")).output().unwrap());
+        println!("{errors}");
+        output
+    };
+    let alone = "cpu=0; look 2372 2373 2374 2375; deadline; look 1312 1313 1314 1315";
     let expected = "2372 0 0\n2373 0 0\n2374 1 1\n2375 1 1\n1312 0 0\n1313 0 0\n1314 1 1\n1315 1 1\n";
-    assert_eq!(output, expected, "{errors}");
+    assert_eq!(look("1", alone), expected);
+    // The two migrate, and what CPU 0 lacks of their half they have on CPU 1.
+    let two = "cpu=1; echo 0=1500 > $g/other/cpu.ds.budget; deadline; deadline; look 1126 1127 1128 1129";
+    assert_eq!(look("2", two), "1126 0 0\n1127 0 0\n1128 1 1\n1129 1 1\n");
 }
 
 /// systemd has started all there is, the engines are there, and two runs are alike to the nanosecond.

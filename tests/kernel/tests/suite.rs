@@ -30,7 +30,7 @@ const TIMERSHIELD: &str = "MACROTICK_TIMERSHIELD";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdicts {
     Count,
-    /// A failure must not repeat in a second guest. For the debug kernel: now and then KASAN empties its quarantine for
+    /// A failure must not repeat in any of three further guests. For the debug kernel: now and then KASAN empties its quarantine for
     /// some milliseconds in whatever thread allocates. For several CPUs: one of them executes at a time, and what a
     /// scenario finds depends on those before it. For the kernel without PREEMPT_RT: a softirq of whatever was before
     /// may fall into a window.

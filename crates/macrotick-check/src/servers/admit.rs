@@ -210,7 +210,10 @@ fn own_server(
     let place = Place { time, above, order: container.order };
     let (cpu, may_grow, tasks) = (time.cpu, container.may_grow, container.tasks.clone());
     let mut server = Server { cpu, budget: Duration::ZERO, may_grow, tasks };
-    let refused = |server: &Server, most| Err(no_budget(host, &place, &container.name, priority, server, most));
+    let refused = |server: &Server, most| match most < host.least {
+        true => Err(vec![sums::full(host, time, with(sums::budgets(host, cpu), &container.name, host.least))]),
+        false => Err(no_budget(host, &place, &container.name, priority, server, most)),
+    };
     let budget = match container.budget {
         Some(budget) => budget,
         None => {
@@ -229,6 +232,11 @@ fn own_server(
         }
         None => Err(place.reasons(&container.name, &server, &names_above(host, priority, cpu))),
     }
+}
+
+fn with(mut budgets: Vec<(String, Duration)>, name: &str, budget: Duration) -> Vec<(String, Duration)> {
+    budgets.push((name.into(), budget));
+    budgets
 }
 
 /// What is left for budgets on a CPU.

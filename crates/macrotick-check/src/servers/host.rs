@@ -2,7 +2,7 @@
 //!
 //! The names are those of the glossary; `docs/feasibility.md` has the model.
 
-use macrotick_model::{CpuTable, Duration};
+use macrotick_model::{CpuSet, CpuTable, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{validate, HostError};
@@ -23,6 +23,9 @@ pub struct Host {
     pub capacity: Capacity,
     /// The CPUs, each once.
     pub cpus: Vec<Cpu>,
+    /// The sets of CPUs between which tasks of SCHED_DEADLINE migrate: the kernel has one account for each (root domains). A
+    /// CPU that is in none is by itself.
+    pub domains: Vec<CpuSet>,
     /// The cycle of all tables; of no meaning without windows.
     pub cycle: Duration,
     /// The lead before each ACTIVATE window, in which the CPU is as taken as in the window; zero without.
@@ -74,7 +77,7 @@ impl Reserved {
 #[serde(rename_all = "kebab-case")]
 pub enum Capacity {
     /// What the kernel admits, as it counts (`kernel/sched/macrotick/admit.c`): windows and budgets are rounded up to parts of
-    /// 1024 and leave 5 %; deadline tasks with the server of the fair class have 95 % of what they leave.
+    /// 1024 and leave 5 %; deadline tasks with the servers of the fair class have 95 % of what they leave of a domain.
     Kernel,
     /// All but this, in exact fractions.
     AllBut(Permille),

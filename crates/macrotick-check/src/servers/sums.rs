@@ -1,14 +1,14 @@
 //! Sums: what is promised of a CPU, and of a network's cycle.
 //!
-//! Every share is an exact fraction, or counted as the kernel does ([`Capacity::Kernel`]). That a sum fits says that nobody is promised more than there is in the long run;
-//! whether it comes in time is the business of response times.
+//! Every share is an exact fraction, or counted as the kernel does ([`Capacity::Kernel`]). That a sum fits says that nobody
+//! is promised more than there is in the long run; whether it comes in time is the business of response times.
 
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::budget::ceil;
 use super::supply::CpuTime;
-use super::{Bandwidth, Capacity, Host, Network, Refusal, Slot};
+use super::{Bandwidth, Capacity, Cpu, Host, Network, Refusal, Slot};
 use crate::kernel;
 
 /// How full a CPU is.
@@ -24,7 +24,8 @@ pub struct CpuSum {
     pub deadline: Bandwidth,
     /// All of them as a share of the CPU, 0 to 1; rounded, for the eye.
     pub promised: f64,
-    /// What may be promised where windows and SCHED_DEADLINE have what they have; rounded, too.
+    /// What may be promised where windows and SCHED_DEADLINE have what they have; rounded, too. Nobody is held to it where
+    /// there are no budgets and the kernel counts.
     pub capacity: f64,
 }
 
@@ -79,8 +80,8 @@ fn for_groups(host: &Host, time: &CpuTime) -> Share {
     let deadline = deadline(host, time.cpu);
     match host.capacity {
         Capacity::Kernel => {
-            let windows = kernel::round_up(time.taken_per_cycle(), host.cycle, kernel::PARTS);
-            Share { part: kernel::for_budgets(windows, deadline), whole: kernel::PARTS }
+            let part = kernel::for_budgets(parts_of_windows(host, time), &promised(host, time.cpu));
+            Share { part, whole: kernel::PARTS }
         }
         Capacity::AllBut(reserve) => {
             let capacity = Share { part: 1000 - i128::from(reserve.0), whole: 1000 };
@@ -88,6 +89,26 @@ fn for_groups(host: &Host, time: &CpuTime) -> Share {
             capacity.minus(deadline).minus(windows(host, time))
         }
     }
+}
+
+fn parts_of_windows(host: &Host, time: &CpuTime) -> i128 {
+    kernel::round_up(time.taken_per_cycle(), host.cycle, kernel::PARTS)
+}
+
+/// What the kernel has promised to deadline tasks of a CPU's domain, and what else the others of its CPUs have.
+fn promised(host: &Host, cpu: u32) -> kernel::Promised {
+    let domain = host.domains.iter().find(|domain| domain.contains(cpu));
+    let is_here = |other: &Cpu| other.cpu == cpu || domain.is_some_and(|domain| domain.contains(other.cpu));
+    let cpus: Vec<Cpu> = host.cpus.iter().copied().filter(is_here).collect();
+    let tasks: i128 = cpus.iter().map(|cpu| i128::from(cpu.deadline.0)).sum();
+    let taken = |other: &Cpu| {
+        let budgets: Duration = budgets(host, other.cpu).into_iter().map(|(_, budget)| budget).sum();
+        let windows = parts_of_windows(host, &CpuTime::new(host, other.cpu));
+        windows + kernel::round_up(budgets, host.server_period, kernel::PARTS)
+    };
+    // Where nothing was promised nobody asks for it.
+    let others = cpus.iter().filter(|other| other.cpu != cpu && tasks > 0);
+    kernel::Promised { cpus: cpus.len(), tasks, elsewhere: others.map(taken).sum() }
 }
 
 /// The most that the budgets on a CPU may sum up to, negative where the rest is already too much.

@@ -30,6 +30,15 @@ fn refusals(answer: Result<Admission, ServersError>) -> Vec<Refusal> {
 }
 
 #[test]
+fn who_leaves_nothing_is_named() {
+    let full = Host { groups: vec![group("low", 9, 10, vec![])], ..host(vec![], 0, &[]) };
+    let refused = refusals(admit(&full, &container("new", 20, vec![bound("t", 1, 10, 1)])));
+    let told = "CPU 0: budgets of 10ns (`low`) + 1ns (`new`) per 10ns and a reserve of 0.0 % are too much: budgets must sum up to \
+                1ns less";
+    assert_eq!(refused[0].to_string(), told);
+}
+
+#[test]
 fn a_container_gets_the_least_budget_and_a_priority_between() {
     // Criticalities 20 and 40 are there. 3 units within 9 of any arrival: (10 - C) + 2 + 3 = 9 for C = 6.
     let present = vec![group("low", 20, 1, vec![]), group("high", 40, 2, vec![])];
@@ -305,6 +314,7 @@ fn large(cycle: Duration, phase: Phase) -> Host {
         least: us(10),
         capacity: Capacity::AllBut(Permille(50)),
         cpus: (0..4).map(|cpu| Cpu { cpu, deadline: Bandwidth(0) }).collect(),
+        domains: Vec::new(),
         cycle,
         lead: Duration::ZERO,
         tables: (0..4).map(|cpu| CpuTable { cpu, windows: windows.clone() }).collect(),

@@ -1,7 +1,7 @@
 //! Examples small enough to be computed by hand, at least one for each term. The server period is 10 unless said.
 
 use macrotick_check::servers::*;
-use macrotick_model::{CpuTable, Duration, Window};
+use macrotick_model::{CpuSet, CpuTable, Duration, Window};
 
 use crate::draw::ns;
 
@@ -44,6 +44,7 @@ pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
         least: ns(1),
         capacity: Capacity::AllBut(Permille(0)),
         cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+        domains: Vec::new(),
         cycle: ns(cycle),
         lead: Duration::ZERO,
         tables: vec![CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }],
@@ -341,6 +342,28 @@ fn sums_are_the_kernels_where_it_admits() {
         "CPU 0: SCHED_DEADLINE's 419430/1048576 (which with the 5 % of the fair class may take 95 % of what the rest leaves), \
          budgets of 1350us (`g`) per 2500us and a reserve of 5.0 % are too much: budgets must sum up to 36524ns less"
     );
+}
+
+#[test]
+fn a_domain_of_sched_deadline_has_one_account() {
+    // Two roaming tasks of 40 % each, and windows of 60 % on CPU 0: of CPU 1's half 538 of 1024 parts would be left for budgets.
+    // Both CPUs together leave 2048 - 615 - 971 parts, 1127.9 us.
+    let on_cpu_1 = |budget, domains: &[CpuSet]| {
+        let deadline = Bandwidth(419_430);
+        let mut host = Host {
+            server_period: Duration::from_micros(2500),
+            capacity: Capacity::Kernel,
+            cpus: [0, 1].map(|cpu| Cpu { cpu, deadline }).to_vec(),
+            domains: domains.to_vec(),
+            ..host(vec![group("g", 1, 1, vec![])], 10, &[(0, 6)])
+        };
+        host.groups[0].servers[0].budget = Duration::from_micros(budget);
+        host.groups[0].servers[0].cpu = 1;
+        analyse(&host).unwrap().is_feasible()
+    };
+    let both = [CpuSet::from_iter([0, 1])];
+    assert_eq!([1127, 1128].map(|budget| on_cpu_1(budget, &both)), [true, false]);
+    assert_eq!([1313, 1314].map(|budget| on_cpu_1(budget, &[])), [true, false]);
 }
 
 #[test]

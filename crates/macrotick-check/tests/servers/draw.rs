@@ -54,6 +54,7 @@ pub fn host(seed: u64, form: Form) -> Host {
         least: ns(1),
         capacity: Capacity::AllBut(Permille(0)),
         cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+        domains: Vec::new(),
         cycle: ns(cycle),
         lead: ns(lead),
         tables: vec![CpuTable { cpu: 0, windows }],

@@ -141,6 +141,7 @@ impl TaskSet {
             least: Duration::from_micros(10),
             capacity: Capacity::Kernel,
             cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+            domains: Vec::new(),
             cycle: Duration::ZERO,
             lead: Duration::ZERO,
             tables: Vec::new(),
