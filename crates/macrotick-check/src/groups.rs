@@ -1,12 +1,12 @@
 //! Groups beside the windows of a plan: whether their tasks meet their deadlines, and whether there is room.
 
 use macrotick_model::validate::MIN_BUDGET;
-use macrotick_model::{Duration, Plan, System};
+use macrotick_model::{CpuSet, Duration, Plan, System};
 
 use crate::kernel;
 use crate::servers::{
-    self, Admission, Arrival, Bandwidth, Capacity, Container, Cpu, Group, GroupTask, Host, HostError, Phase, Refill,
-    Reserved, Server, TaskOrder,
+    self, Admission, Arrival, Capacity, Container, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved,
+    Server, TaskOrder,
 };
 use crate::violation::Violation;
 use crate::Verdict;
@@ -56,8 +56,8 @@ impl Host {
             granule: Host::GRANULE,
             least: MIN_BUDGET,
             capacity: Capacity::Kernel,
-            cpus: system.cpus.iter().map(|&cpu| Cpu { cpu, deadline: promised(system, cpu) }).collect(),
-            domains: system.domains(),
+            cpus: system.cpus.clone(),
+            domains: system.domains().into_iter().map(|cpus| Domain::of(system, cpus)).collect(),
             cycle: plan.cycle,
             lead: system.lead.map_or(Duration::ZERO, |lead| lead.reserved()),
             tables: plan.tables.clone(),
@@ -68,14 +68,13 @@ impl Host {
     }
 }
 
-/// What tasks of SCHED_DEADLINE are promised of a CPU: of those that migrate each of their CPUs has its part.
-fn promised(system: &System, cpu: u32) -> Bandwidth {
-    let here = system.reserved().filter(|(_, reservation)| reservation.cpus.contains(cpu));
-    let parts = here.map(|(task, reservation)| {
-        let cpus = reservation.cpus.as_slice().len() as i128;
-        (kernel::bandwidth(reservation.runtime, task.period) + cpus - 1) / cpus
-    });
-    Bandwidth(u32::try_from(parts.sum::<i128>()).unwrap_or(u32::MAX).min(Bandwidth::WHOLE.0))
+impl Domain {
+    /// What the tasks of a description that have these CPUs are promised.
+    fn of(system: &System, cpus: CpuSet) -> Domain {
+        let here = system.reserved().filter(|(_, reservation)| reservation.cpus == cpus);
+        let parts = here.map(|(task, reservation)| kernel::bandwidth(reservation.runtime, task.period)).sum();
+        Domain::new(cpus, parts)
+    }
 }
 
 impl Group {

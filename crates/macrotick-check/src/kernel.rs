@@ -60,18 +60,24 @@ mod tests {
 
     #[test]
     fn what_is_there_for_budgets_leaves_deadline_tasks_what_they_were_promised() {
-        for (cpus, windows, elsewhere) in [(1, 0, 0), (1, 1, 0), (1, 300, 0), (2, 0, 615), (4, 200, 0)] {
+        for (cpus, windows, elsewhere) in [(1, 0, 0), (1, 1, 0), (1, 300, 0), (2, 0, 615), (3, 100, 1100), (4, 200, 0)]
+        {
             for tasks in (1..1 << 19).step_by(977) {
-                let most = for_budgets(windows, &Promised { cpus, tasks, elsewhere });
                 let all = cpus as i128 * PARTS;
-                let fits = |budgets: i128| for_deadline(cpus, all - windows - elsewhere - budgets) >= tasks;
-                assert!(fits(most), "{cpus} {windows} {tasks}");
-                assert!(most == MOST - windows || !fits(most + 1), "{cpus} {windows} {tasks}");
+                let leaves = |budgets| for_deadline(cpus, all - windows - elsewhere - budgets) >= tasks;
+                let fits = |budgets: &i128| windows + budgets <= MOST && leaves(*budgets);
+                let most = (-all..=PARTS).rev().find(fits);
+                assert_eq!(
+                    Some(for_budgets(windows, &Promised { cpus, tasks, elsewhere })),
+                    most,
+                    "{cpus} {windows} {tasks}"
+                );
             }
         }
         let ms = Duration::from_millis;
         assert_eq!([ms(0), ms(1), ms(3)].map(|part| round_up(part, ms(3), PARTS)), [0, 342, 1024]);
         assert_eq!(round_up(ms(0), ms(0), PARTS), 0);
+        assert_eq!(bandwidth(ms(1), ms(3)), 349_525);
         let nothing = Promised { cpus: 2, tasks: 0, elsewhere: 2000 };
         assert_eq!((for_budgets(0, &nothing), for_budgets(972, &nothing)), (972, 0));
     }

@@ -122,8 +122,10 @@ fn capacity(cycle: Duration, shortening: i128, lead: Duration, table: &CpuTable,
     let leads = i128::from(lead.as_nanos()) * activations as i128;
     let (together, busy, leads) = (busy + leads, length(busy), length(leads));
     let shortest = i128::from(cycle.as_nanos()) - shortening;
-    if together * 1000 > shortest * CAP_PERMILLE {
-        let capacity = length(shortest * CAP_PERMILLE / 1000);
+    // The kernel counts in whole thousandths of a cycle (`decode_capacity()` in `table.c`).
+    let capacity = shortest / 1000 * CAP_PERMILLE;
+    if together > capacity {
+        let capacity = length(capacity);
         verdict.violations.push(Violation::Capacity { cpu: table.cpu, busy, leads, capacity });
     }
     let share = |length: Duration| length.as_secs_f64() / cycle.as_secs_f64();

@@ -1,5 +1,6 @@
 //! Tasks of SCHED_DEADLINE beside windows and groups, as the judge sees them.
 
+use macrotick_check::servers::{Bandwidth, Domain, Host};
 use macrotick_check::{check, Deadlines, Verdict};
 use macrotick_model::{Duration, Plan, System};
 use macrotick_plan::Solver;
@@ -67,6 +68,17 @@ fn more_than_the_kernel_admits_is_told() {
         ["CPU 0: SCHED_DEADLINE would promise 61.5 % of one CPU, the kernel lets it have 61.4 % beside windows, budgets and \
           its own reserve"]
     );
+}
+
+/// As the kernel counts, rounded down, and for the groups on these CPUs, too.
+#[test]
+fn a_third_is_349525_parts() {
+    let third = |name: &str, cpus: &str| task(name, &format!("period: 3ms, wcet: 100us, runtime: 1ms, cpus: {cpus}"));
+    let plan = planned(&(third("one", "[0]") + &third("two", "[1, 2]") + &third("three", "[1, 2]")), "");
+    let promised: Vec<f64> = check(&plan).domains.iter().map(|domain| domain.promised * 1_048_576.0).collect();
+    assert_eq!(promised, [349_525.0, 699_050.0]);
+    let domain = |cpus: &[u32], parts| Domain { cpus: cpus.iter().copied().collect(), promised: Bandwidth(parts) };
+    assert_eq!(Host::of(&plan).unwrap().domains, [domain(&[0], 349_525), domain(&[1, 2], 699_050)]);
 }
 
 #[test]

@@ -47,6 +47,23 @@ fn at(plan: &mut Plan, table: usize, window: usize) -> &mut Window {
     &mut plan.tables[table].windows[window]
 }
 
+/// The kernel keeps 50 of 1000 parts of a whole number of nanoseconds: of a cycle of 1000999 ns windows may have 950000.
+#[test]
+fn windows_have_what_the_kernel_lets_them_have() {
+    let planned = |wcet: &str| {
+        let task = format!("{{name: t, period: 1000999ns, wcet: {wcet}}}");
+        let source = format!("system: s\nmacrotick: 1ns\ntasks: [{task}]\n");
+        plan(&System::parse(&source, "s.yaml").unwrap(), Solver::FoldedOccupancy)
+    };
+    let mut full = planned("950000ns").unwrap();
+    assert!(check(&full).is_feasible());
+    assert!(planned("950001ns").is_err());
+    at(&mut full, 0, 0).length += Duration::from_nanos(1);
+    let capacity = Duration::from_nanos(950_000);
+    let told = check(&full).violations;
+    assert!(matches!(told[..], [Violation::Capacity { capacity: most, .. }] if most == capacity), "{told:?}");
+}
+
 #[test]
 fn a_shorter_window_starves_its_job() {
     // Every window of these plans is needed: the solver gives no more than the wcet.

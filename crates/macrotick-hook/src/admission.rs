@@ -73,7 +73,7 @@ fn lines(all: &[impl ToString]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_check::servers::{Bandwidth, Capacity, Cpu, Host, Phase, Refill};
+    use macrotick_check::servers::{Capacity, Host, Phase, Refill};
     use macrotick_model::validate::MIN_BUDGET;
     use macrotick_model::Duration;
 
@@ -86,7 +86,7 @@ mod tests {
             granule: Host::GRANULE,
             least: MIN_BUDGET,
             capacity: Capacity::Kernel,
-            cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+            cpus: vec![0],
             domains: Vec::new(),
             cycle: Duration::ZERO,
             lead: Duration::ZERO,

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_check::servers::{
-    Bandwidth, Capacity, Cpu, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server,
-};
+use macrotick_check::servers::{Capacity, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server};
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::Duration;
 use macrotick_node::{Present, PresentGroup};
@@ -51,14 +49,15 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
         Some(table) => table.refill.map_or(Phase::Any, Phase::At),
         None => Phase::At(Duration::ZERO),
     };
+    let domains = present.domains.iter();
     let host = Host {
         server_period: present.server_period,
         refill: Refill::Lockstep(phase),
         granule: Host::GRANULE,
         least: MIN_BUDGET,
         capacity: Capacity::Kernel,
-        cpus: cpus(present),
-        domains: present.domains.clone(),
+        cpus: present.cpus.clone(),
+        domains: domains.map(|domain| Domain::new(domain.cpus.clone(), domain.promised.into())).collect(),
         cycle: table.map_or(Duration::ZERO, |table| table.cycle),
         lead: table.map_or(Duration::ZERO, |table| table.lead),
         tables: table.map_or(Vec::new(), |table| table.tables.clone()),
@@ -68,12 +67,6 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
     };
     host.validate().map_err(HostFault)?;
     Ok(host)
-}
-
-fn cpus(present: &Present) -> Vec<Cpu> {
-    let bandwidth = |parts: u64| Bandwidth(u32::try_from(parts).unwrap_or(u32::MAX).min(Bandwidth::WHOLE.0));
-    let each = present.cpus.iter().zip(&present.deadline);
-    each.map(|(&cpu, &parts)| Cpu { cpu, deadline: bandwidth(parts) }).collect()
 }
 
 /// Budgets are those that groups have; all else is what the deployment's description says.
@@ -104,6 +97,7 @@ fn group(groups: &[&PresentGroup]) -> Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use macrotick_node::PresentDomain;
 
     fn present() -> Present {
         let declared = "system: s\ntasks:\n  - {name: a, period: 1ms, wcet: 1us}\ngroups:\n  - name: vision\n    \
@@ -120,7 +114,6 @@ mod tests {
         Present {
             server_period: Duration::from_micros(2500),
             cpus: vec![0, 1],
-            deadline: vec![(1 << 19) + 1, 1 << 18],
             domains: Vec::new(),
             table: None,
             groups: vec![
@@ -188,8 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn each_cpu_has_its_part_of_what_deadline_tasks_were_promised() {
-        let cpus = analysed(&present()).unwrap().cpus;
-        assert_eq!(cpus.iter().map(|cpu| cpu.deadline.0).collect::<Vec<_>>(), [(1 << 19) + 1, 1 << 18]);
+    fn deadline_tasks_have_what_they_were_promised_and_at_most_all() {
+        let domain = |cpus: &[u32], promised| PresentDomain { cpus: cpus.iter().copied().collect(), promised };
+        let domains = |domains| analysed(&Present { domains, ..present() }).unwrap().domains;
+        let promised = |domains: &[Domain]| domains.iter().map(|domain| domain.promised.0).collect::<Vec<_>>();
+        assert_eq!(promised(&domains(vec![domain(&[0], 3), domain(&[1], 1 << 40)])), [3, 1 << 20]);
+        let both = domains(vec![domain(&[0, 1], 1_500_001)]);
+        assert_eq!((promised(&both), both[0].cpus.as_slice()), (vec![1_500_001], &[0, 1][..]));
     }
 }

@@ -48,9 +48,14 @@ fn text_of(budget: &Budget) -> String {
 /// What windows and budgets may take of a CPU together, in the parts of 1024 in which the kernel counts.
 const MOST: i64 = 1024 * 95 / 100;
 
+/// Whether no CPU can have room for a budget.
+fn is_too_much(budget: Duration, period: Duration) -> bool {
+    budget * 1024 > period * MOST
+}
+
 /// All groups with a budget, in words.
 fn taken(budget: Duration, period: Duration) -> String {
-    if budget * 1024 > period * MOST {
+    if is_too_much(budget, period) {
         return "It is more than that by itself.".into();
     }
     let mut budgets = macrotick_node::budgets().unwrap_or_default();
@@ -70,6 +75,12 @@ fn taken(budget: Duration, period: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpu_has_972_of_1024_parts() {
+        let period = Duration::from_micros(2500);
+        assert_eq!([2373, 2374].map(|budget| is_too_much(Duration::from_micros(budget), period)), [false, true]);
+    }
 
     #[test]
     fn budgets_are_written_as_the_kernel_reads_them() {

@@ -74,7 +74,7 @@ pub use live::{
 };
 pub use network::NetworkFault;
 pub use options::{Output, Progress, RunOptions};
-pub use present::{deployed_parts, present, Present, PresentGroup, PresentTable};
+pub use present::{deployed_parts, present, Present, PresentDomain, PresentGroup, PresentTable};
 pub use run::run;
 pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
 pub use sys::{cpu_list, online_cpus, parse_cpu_list, Standing};

@@ -27,10 +27,8 @@ pub struct Present {
     pub server_period: Duration,
     /// The CPUs that are online.
     pub cpus: Vec<u32>,
-    /// What SCHED_DEADLINE has admitted on each CPU, in the order of these, in its parts of 2^20 of one CPU.
-    pub deadline: Vec<u64>,
-    /// The sets of CPUs between which its tasks migrate; no CPU is in two of them.
-    pub domains: Vec<CpuSet>,
+    /// What SCHED_DEADLINE has admitted; no CPU is in two of them.
+    pub domains: Vec<PresentDomain>,
     /// The deployment's tasks of SCHED_DEADLINE, as its plan has them.
     pub reserved: Vec<Task>,
     /// The installed table.
@@ -41,6 +39,15 @@ pub struct Present {
     pub system: Option<String>,
     /// Whether the deployment is about to change to another one.
     pub changes: bool,
+}
+
+/// CPUs between which tasks of SCHED_DEADLINE migrate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PresentDomain {
+    /// Those that are online.
+    pub cpus: CpuSet,
+    /// What all of these tasks are promised, in parts of 2^20 of one CPU.
+    pub promised: u64,
 }
 
 /// The windows of the installed table.
@@ -81,13 +88,11 @@ pub fn present() -> Result<Present, NodeError> {
     let declared = deployed.as_ref().map_or(&[][..], |deployed| &deployed.groups);
     let groups = budgets::budgets()?.into_iter();
     let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, &cpus, declared).transpose());
-    let (deadline, domains) = shared(reservations(), &cpus);
     Ok(Present {
         server_period,
         table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, until_refill)),
         groups: groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
-        deadline,
-        domains,
+        domains: domains(reservations(), &cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
         reserved: deployed.as_ref().map_or(Vec::new(), |deployed| deployed.reserved.clone()),
         system: deployed.map(|deployed| deployed.system),
@@ -194,25 +199,33 @@ fn reservations() -> impl Iterator<Item = (u64, CpuSet)> {
     })
 }
 
-/// A thread moves between the CPUs of its root domain, which are those that it may run on, and the kernel keeps one account for
-/// all of these: each CPU has its part. The sets are the domains.
-fn shared(reservations: impl Iterator<Item = (u64, CpuSet)>, online: &[u32]) -> (Vec<u64>, Vec<CpuSet>) {
-    let (mut parts, mut domains) = (vec![0; online.len()], Vec::new());
-    for (bandwidth, cpus) in reservations {
-        let own: Vec<usize> = (0..online.len()).filter(|&place| cpus.contains(online[place])).collect();
-        own.iter().for_each(|&place| parts[place] += bandwidth.div_ceil(own.len() as u64));
-        join(&mut domains, own.iter().map(|&place| online[place]).collect());
+/// A thread moves between the CPUs of its root domain, for which the kernel has one account. It is taken to be those that it may
+/// run on: without all of the domain the kernel does not let it have SCHED_DEADLINE.
+fn domains(reservations: impl Iterator<Item = (u64, CpuSet)>, online: &[u32]) -> Vec<PresentDomain> {
+    let mut domains = Vec::new();
+    for (promised, cpus) in reservations {
+        let cpus: CpuSet = online.iter().copied().filter(|&cpu| cpus.contains(cpu)).collect();
+        if !cpus.is_empty() {
+            join(&mut domains, PresentDomain { cpus, promised });
+        }
     }
-    (parts, domains)
+    domains
 }
 
-/// Adds a set, as one with those that it has a CPU in common with.
-fn join(domains: &mut Vec<CpuSet>, more: CpuSet) {
-    let meets = |domain: &CpuSet| domain.as_slice().iter().any(|&cpu| more.contains(cpu));
-    let (met, others): (Vec<CpuSet>, Vec<CpuSet>) = std::mem::take(domains).into_iter().partition(meets);
-    let all = met.iter().chain([&more]).flat_map(|set| set.as_slice()).copied().collect::<CpuSet>();
+/// Adds one, as one with those that it has a CPU in common with.
+fn join(domains: &mut Vec<PresentDomain>, mut more: PresentDomain) {
+    let mut others = Vec::new();
+    for domain in domains.drain(..) {
+        match domain.cpus.as_slice().iter().any(|&cpu| more.cpus.contains(cpu)) {
+            true => {
+                more.cpus = more.cpus.as_slice().iter().chain(domain.cpus.as_slice()).copied().collect();
+                more.promised += domain.promised;
+            }
+            false => others.push(domain),
+        }
+    }
+    others.push(more);
     *domains = others;
-    domains.extend((!all.is_empty()).then_some(all));
 }
 
 fn is_number(name: &str) -> bool {
@@ -228,11 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_is_shared_by_the_cpus_of_its_thread() {
+    fn tasks_that_share_a_cpu_share_an_account() {
         let set = |cpus: &[u32]| cpus.iter().copied().collect::<CpuSet>();
-        let reservations = [(101, set(&[0, 1])), (30, set(&[3])), (7, set(&[9])), (8, set(&[0, 1, 9]))];
-        let (parts, domains) = shared(reservations.into_iter(), &[0, 1, 3]);
-        assert_eq!((parts, domains), (vec![55, 55, 30], vec![set(&[3]), set(&[0, 1])]));
+        let reservations = [(101, set(&[0, 1])), (30, set(&[3])), (7, set(&[9])), (8, set(&[1, 2, 9])), (1, set(&[4]))];
+        let told: Vec<(CpuSet, u64)> = domains(reservations.into_iter(), &[0, 1, 2, 3, 4])
+            .into_iter()
+            .map(|domain| (domain.cpus, domain.promised))
+            .collect();
+        assert_eq!(told, [(set(&[3]), 30), (set(&[0, 1, 2]), 109), (set(&[4]), 1)]);
     }
 
     #[test]

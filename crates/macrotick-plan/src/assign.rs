@@ -161,12 +161,11 @@ impl Assignment {
     }
 }
 
-/// A share of the cycle where all its sync windows are at their shortest, and no part of these.
+/// The kernel's share of the cycle where all its sync windows are at their shortest, and no part of these.
 fn capacity(sync: Option<SyncWindow>, cycle: Duration) -> Duration {
     let all = |of: fn(&SyncWindow) -> Duration| {
         sync.map_or(Duration::ZERO, |sync| of(&sync) * sync.starts(cycle).count() as i64)
     };
     let shortest = cycle - all(|sync| sync.bound);
-    let share = i128::from(shortest.as_nanos()) * i128::from(CAP_PERMILLE) / 1000;
-    Duration::from_nanos(share as i64).min(cycle - all(|sync| sync.length))
+    Duration::from_nanos(shortest.as_nanos() / 1000 * CAP_PERMILLE).min(cycle - all(|sync| sync.length))
 }

@@ -9,10 +9,14 @@ use std::cmp::Reverse;
 use macrotick_model::{CpuSet, CpuTable, Duration, Supply, System};
 
 use crate::error::PlanError;
-use crate::CAP_PERMILLE;
 
-/// Parts of a CPU in which shares are counted: 2 to the power of the kernel's `BW_SHIFT`.
+/// Parts of a CPU in which bandwidths are counted: 2 to the power of the kernel's `BW_SHIFT`.
 const WHOLE: i128 = 1 << 20;
+/// Parts of a CPU in which windows and budgets are counted: the kernel's `SCHED_CAPACITY_SCALE`.
+const PARTS: i128 = 1 << 10;
+/// What deadline tasks may have of what windows and budgets leave: `sched_rt_runtime_us` of `sched_rt_period_us` as they are at
+/// first.
+const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
 /// What the kernel keeps on each CPU for the server of its fair class, of what deadline tasks may have: 50 ms of every second
 /// (`dl_server_start()` in `kernel/sched/deadline.c`).
 const FAIR_SERVER: i128 = WHOLE / 20;
@@ -83,17 +87,20 @@ fn bins(system: &System, tables: &[CpuTable], cycle: Duration) -> Vec<Bin> {
     system.cpus.iter().filter(alone).map(|&cpu| Bin { cpu, free: free(system, tables, cycle, cpu) }).collect()
 }
 
-/// What windows, budgets and given reservations leave to deadline tasks: the kernel lets them have 95 % of what the former leave
-/// (`macrotick_dl_capacity()`). A budget that is still to be found counts nothing.
+/// What windows with their leads, budgets and given reservations leave to deadline tasks, as the kernel counts: windows and budgets
+/// are rounded up to parts of 1024, and of what they leave 95 % are there (`macrotick_dl_capacity()`, `__dl_overflow()`). A budget
+/// that is still to be found counts nothing.
 fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128 {
+    let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let windows = tables.iter().filter(|table| table.cpu == cpu).flat_map(|table| &table.windows);
-    let busy: Duration = windows.map(|window| window.length).sum();
+    let busy: Duration =
+        windows.map(|window| window.length + if window.activate { lead } else { Duration::ZERO }).sum();
     let groups = system.groups.iter().filter(|group| group.cpus.contains(&cpu));
     let budgets: Duration = groups.filter_map(|group| group.budget).sum();
-    let before = share(busy, cycle) + share(budgets, system.server_period);
+    let left = PARTS - parts(busy, cycle) - parts(budgets, system.server_period);
     let here = |task: &usize| system.tasks[*task].reservation().is_some_and(|one| one.cpus.contains(cpu));
     let given: i128 = (0..system.tasks.len()).filter(here).map(|task| bandwidth(system, task)).sum();
-    (WHOLE - before) * i128::from(CAP_PERMILLE) / 1000 - FAIR_SERVER - given
+    LIMIT * left / PARTS - FAIR_SERVER - given
 }
 
 fn bandwidth(system: &System, task: usize) -> i128 {
@@ -104,8 +111,8 @@ fn bandwidth(system: &System, task: usize) -> i128 {
     })
 }
 
-fn share(part: Duration, whole: Duration) -> i128 {
-    (i128::from(part.as_nanos()) * WHOLE + i128::from(whole.as_nanos()) - 1) / i128::from(whole.as_nanos())
+fn parts(part: Duration, whole: Duration) -> i128 {
+    (i128::from(part.as_nanos()) * PARTS + i128::from(whole.as_nanos()) - 1) / i128::from(whole.as_nanos())
 }
 
 #[cfg(test)]
@@ -143,6 +150,14 @@ mod tests {
         assert_eq!(cpus_of(&tasks, "").unwrap(), ["a 0", "b 0", "c 1", "d 1", "e 1"]);
         let error = cpus_of(&(tasks + &task("f", 9, "")), "").unwrap_err().to_string();
         assert!(error.starts_with("task `f` needs 9 % of a CPU for SCHED_DEADLINE"), "{error}");
+    }
+
+    #[test]
+    fn leads_count_as_windows_do() {
+        // Windows and budget leave CPU 1 more than CPU 0's window of 10 % does, but for the lead that this has: 10 % more.
+        let groups = "groups:\n  - {name: g, priority: 1, budget: 375us, cpus: [1]}\n";
+        assert_eq!(cpus_of(&task("one", 72, ""), &format!("lead: 1ms\n{groups}")).unwrap(), ["one 1"]);
+        assert_eq!(cpus_of(&task("one", 72, ""), groups).unwrap(), ["one 0"]);
     }
 
     #[test]

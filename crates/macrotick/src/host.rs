@@ -108,7 +108,6 @@ mod tests {
         Present {
             server_period: Duration::from_micros(2500),
             cpus: vec![0, 1],
-            deadline: vec![(1 << 19) + 1, 1 << 18],
             domains: Vec::new(),
             table: None,
             groups: vec![

@@ -151,7 +151,7 @@ fn what_is_admitted_is_what_the_kernel_gives() {
             macrotick admit /tmp/c.yaml > /dev/null; }
         look() { for budget in $*; do
             given $budget 2> /dev/null; echo "$budget $? $(admitted $budget; echo $?)"; done; }
-        deadline() { chrt -d -T 4000000 -D 10000000 -P 10000000 0 sleep 99 & sleep 0.1; }
+        deadline() { chrt -d -T $1 -D 10000000 -P 10000000 0 sleep 99 & sleep 0.1; }
         "#;
     let look = |cpus: &str, looks: &str| {
         let options = ["--flavor", "patched", "--smp", cpus, "--file", "/usr/bin/chrt"];
@@ -159,12 +159,12 @@ fn what_is_admitted_is_what_the_kernel_gives() {
         println!("{errors}");
         output
     };
-    let alone = "cpu=0; look 2372 2373 2374 2375; deadline; look 1312 1313 1314 1315";
+    let alone = "cpu=0; look 2372 2373 2374 2375; deadline 4000000; look 1312 1313 1314 1315";
     let expected = "2372 0 0\n2373 0 0\n2374 1 1\n2375 1 1\n1312 0 0\n1313 0 0\n1314 1 1\n1315 1 1\n";
     assert_eq!(look("1", alone), expected);
-    // The two migrate, and what CPU 0 lacks of their half they have on CPU 1.
-    let two = "cpu=1; echo 0=1500 > $g/other/cpu.ds.budget; deadline; deadline; look 1126 1127 1128 1129";
-    assert_eq!(look("2", two), "1126 0 0\n1127 0 0\n1128 1 1\n1129 1 1\n");
+    // It migrates: CPU 0 could not keep its half. It has an odd number of parts, one less than what costs a part of 1024 more.
+    let two = "cpu=1; echo 0=1500 > $g/other/cpu.ds.budget; deadline 7999030; look 1129 1130 1131 1132";
+    assert_eq!(look("2", two), "1129 0 0\n1130 0 0\n1131 1 1\n1132 1 1\n");
 }
 
 /// systemd has started all there is, the engines are there, and two runs are alike to the nanosecond.

@@ -94,7 +94,7 @@ pub fn admit(host: &Host, container: &Container) -> Result<Admission, ServersErr
     let mut host = host.clone();
     take_slot(&mut host, container)?;
     let renumbered = insert(&mut host, container)?;
-    let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.cpu).filter(|&cpu| may_use(container, cpu)).collect();
+    let cpus: Vec<u32> = host.cpus.iter().copied().filter(|&cpu| may_use(container, cpu)).collect();
     let mut refusals = Vec::new();
     let mut best: Option<(Duration, Admission)> = None;
     for cpu in cpus {

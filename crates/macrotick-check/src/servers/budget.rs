@@ -99,6 +99,8 @@ pub(super) fn ceil(length: Duration, granule: Duration) -> i64 {
 pub fn least_budgets(host: &Host, order: TaskOrder) -> Result<Host, ServersError> {
     validate::host(host)?;
     let mut host = host.clone();
+    let open = host.groups.iter_mut().flat_map(|group| &mut group.servers).filter(|server| !server.tasks.is_empty());
+    open.for_each(not_found);
     let times = CpuTime::of_all(&host);
     let mut groups: Vec<usize> = (0..host.groups.len()).collect();
     groups.sort_by_key(|&index| std::cmp::Reverse(host.groups[index].priority));
@@ -139,6 +141,11 @@ fn set_least(
         }
         None => Err(no_budget(host, &place, &name, priority, server, most)),
     }
+}
+
+/// A budget that is still to be found takes nothing of the CPUs between which deadline tasks migrate.
+pub(super) fn not_found(server: &mut Server) {
+    server.budget = Duration::ZERO;
 }
 
 /// Gives a server its budget, and its tasks their priorities.

@@ -5,7 +5,7 @@
 //! smallest one, the highest first, gives each the smallest that any feasible assignment gives it.
 
 use super::analysis::{budgets_above, names_above};
-use super::budget::{no_budget, set, Place};
+use super::budget::{no_budget, not_found, set, Place};
 use super::supply::CpuTime;
 use super::{sums, validate, Host, HostError, Refusal, TaskOrder};
 use macrotick_model::Duration;
@@ -45,6 +45,8 @@ pub enum Unassigned {
 pub fn complete(host: &Host, open: &[Open]) -> Result<Host, Unassigned> {
     validate::host(host)?;
     let mut host = host.clone();
+    let budgets = host.groups.iter_mut().zip(open).filter(|(_, open)| open.budget);
+    budgets.for_each(|(group, _)| group.servers.iter_mut().for_each(not_found));
     let times = CpuTime::of_all(&host);
     let mut groups: Vec<usize> = (0..host.groups.len()).collect();
     groups.sort_by_key(|&index| std::cmp::Reverse(host.groups[index].priority));

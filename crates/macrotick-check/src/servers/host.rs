@@ -22,10 +22,9 @@ pub struct Host {
     /// What of each CPU windows, budgets and SCHED_DEADLINE may have together.
     pub capacity: Capacity,
     /// The CPUs, each once.
-    pub cpus: Vec<Cpu>,
-    /// The sets of CPUs between which tasks of SCHED_DEADLINE migrate: the kernel has one account for each (root domains). A
-    /// CPU that is in none is by itself.
-    pub domains: Vec<CpuSet>,
+    pub cpus: Vec<u32>,
+    /// What SCHED_DEADLINE has admitted. No CPU is in two of them; one that is in none has nothing of it.
+    pub domains: Vec<Domain>,
     /// The cycle of all tables; of no meaning without windows.
     pub cycle: Duration,
     /// The lead before each ACTIVATE window, in which the CPU is as taken as in the window; zero without.
@@ -40,13 +39,34 @@ pub struct Host {
     pub network: Option<Network>,
 }
 
-/// A CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cpu {
-    /// Its number.
-    pub cpu: u32,
-    /// What SCHED_DEADLINE has admitted there.
-    pub deadline: Bandwidth,
+/// CPUs for which SCHED_DEADLINE has one account (a root domain of the kernel): its tasks there migrate between them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Domain {
+    /// The CPUs, at least one.
+    pub cpus: CpuSet,
+    /// What it has admitted on all of them together.
+    pub promised: Bandwidth,
+}
+
+impl Domain {
+    /// With so many parts of 2^20 of one CPU, or all there is: more may be promised where nothing is refused
+    /// (`sched_rt_runtime_us` of -1).
+    pub fn new(cpus: CpuSet, parts: i128) -> Domain {
+        let none = Domain { cpus, promised: Bandwidth(0) };
+        let promised = u32::try_from(parts.max(0)).map_or(none.whole(), |parts| Bandwidth(parts).min(none.whole()));
+        Domain { promised, ..none }
+    }
+
+    /// The whole of its CPUs.
+    pub fn whole(&self) -> Bandwidth {
+        let cpus = u32::try_from(self.cpus.as_slice().len()).unwrap_or(u32::MAX);
+        Bandwidth(Bandwidth::WHOLE.0.saturating_mul(cpus))
+    }
+
+    /// The part that each of its CPUs has in what was promised, rounded up.
+    pub fn each(&self) -> Bandwidth {
+        Bandwidth(self.promised.0.div_ceil(self.cpus.as_slice().len().max(1) as u32))
+    }
 }
 
 /// A task of SCHED_DEADLINE that stays on one CPU.
@@ -98,7 +118,7 @@ impl Capacity {
 #[serde(transparent)]
 pub struct Permille(pub u16);
 
-/// A bandwidth as SCHED_DEADLINE counts it: in parts of 2^20 of one CPU. Who computes it rounds up.
+/// A bandwidth as SCHED_DEADLINE counts it: in parts of 2^20 of one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bandwidth(pub u32);

@@ -33,11 +33,11 @@ pub use analysis::{analyse, Accuracy, Analysis, GroupAnalysis, ServerAnalysis, T
 pub use budget::{least_budgets, TaskOrder};
 pub use complete::{complete, Open, Unassigned};
 pub use host::{
-    Arrival, Bandwidth, Capacity, Cpu, Group, GroupTask, Host, Network, Permille, Phase, Refill, Reserved, Server,
+    Arrival, Bandwidth, Capacity, Domain, Group, GroupTask, Host, Network, Permille, Phase, Refill, Reserved, Server,
     Slot, PRIORITIES,
 };
 pub use order::{assign_groups, assign_tasks, by_criticality};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, Shared};
 pub use sums::{CpuSum, NetworkSum};
 pub(crate) use taken::Taken;
 pub use validate::{HostError, LONGEST};

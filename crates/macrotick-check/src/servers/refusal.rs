@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use macrotick_model::Duration;
+use macrotick_model::{CpuSet, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{Bandwidth, Capacity, Permille, Server};
+use crate::kernel::PARTS;
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -41,13 +42,14 @@ pub enum Refusal {
     #[error(
         "CPU {cpu}: {}{}budgets of {} per {server_period} and a reserve of {} are \
          too much: budgets must sum up to {over} less",
-        taken(.windows, .cycle), bandwidth(.deadline, .capacity), amounts(.budgets), .capacity.reserve()
+        taken(.windows, .cycle), bandwidth(.deadline, .shared, .capacity), amounts(.budgets), .capacity.reserve()
     )]
     CpuFull {
         cpu: u32,
         windows: Duration,
         cycle: Duration,
         deadline: Bandwidth,
+        shared: Option<Shared>,
         budgets: Vec<(String, Duration)>,
         server_period: Duration,
         capacity: Capacity,
@@ -68,6 +70,17 @@ pub enum Refusal {
     /// More groups or tasks than there are priorities.
     #[error("{count} of `{what}` need one priority each, there are {priorities}")]
     NoPriority { what: String, count: usize, priorities: u32 },
+}
+
+/// An account of SCHED_DEADLINE for several CPUs, as one of them sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// The CPUs.
+    pub cpus: CpuSet,
+    /// What was promised on all of them together.
+    pub promised: Bandwidth,
+    /// What windows, leads and budgets have of the other CPUs, in parts of 1024 of one.
+    pub elsewhere: i64,
 }
 
 impl Refusal {
@@ -133,13 +146,18 @@ fn taken(windows: &Duration, cycle: &Duration) -> String {
     }
 }
 
-fn bandwidth(deadline: &Bandwidth, capacity: &Capacity) -> String {
-    let rule = match capacity {
-        Capacity::Kernel => " (which with the 5 % of the fair class may take 95 % of what the rest leaves)",
-        Capacity::AllBut(_) => "",
-    };
-    match deadline {
-        Bandwidth(0) => String::new(),
-        Bandwidth(parts) => format!("SCHED_DEADLINE's {parts}/{}{rule}, ", Bandwidth::WHOLE.0),
+fn bandwidth(deadline: &Bandwidth, shared: &Option<Shared>, capacity: &Capacity) -> String {
+    let whole = Bandwidth::WHOLE.0;
+    match (deadline, shared, capacity) {
+        (Bandwidth(0), ..) => String::new(),
+        (_, Some(Shared { cpus, promised, elsewhere }), _) => format!(
+            "SCHED_DEADLINE's {}/{whole} on CPUs {cpus} (which with the 5 % of the fair class on each may take 95 % of what the rest \
+             leaves of all), windows and budgets of {elsewhere}/{PARTS} on the others of these, ",
+            promised.0
+        ),
+        (Bandwidth(parts), None, Capacity::Kernel) => format!(
+            "SCHED_DEADLINE's {parts}/{whole} (which with the 5 % of the fair class may take 95 % of what the rest leaves), "
+        ),
+        (Bandwidth(parts), None, Capacity::AllBut(_)) => format!("SCHED_DEADLINE's {parts}/{whole}, "),
     }
 }

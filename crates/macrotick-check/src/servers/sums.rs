@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::ceil;
 use super::supply::CpuTime;
-use super::{Bandwidth, Capacity, Cpu, Host, Network, Refusal, Slot};
+use super::{Bandwidth, Capacity, Domain, Host, Network, Refusal, Shared, Slot};
 use crate::kernel;
 
 /// How full a CPU is.
@@ -20,11 +20,11 @@ pub struct CpuSum {
     pub windows: Duration,
     /// The budgets of all groups together, of each server period.
     pub budgets: Duration,
-    /// What SCHED_DEADLINE has admitted.
+    /// The CPU's part in what SCHED_DEADLINE has admitted.
     pub deadline: Bandwidth,
-    /// All of them as a share of the CPU, 0 to 1; rounded, for the eye.
+    /// Windows, leads and budgets as a share of the CPU, 0 to 1; rounded, for the eye.
     pub promised: f64,
-    /// What may be promised where windows and SCHED_DEADLINE have what they have; rounded, too. Nobody is held to it where
+    /// What these may be beside SCHED_DEADLINE where the windows stay as they are; rounded, too. Nobody is held to it where
     /// there are no budgets and the kernel counts.
     pub capacity: f64,
 }
@@ -71,13 +71,17 @@ fn windows(host: &Host, time: &CpuTime) -> Share {
     }
 }
 
+/// The domain that a CPU is in, if something was promised there.
+fn domain(host: &Host, cpu: u32) -> Option<&Domain> {
+    host.domains.iter().find(|domain| domain.cpus.contains(cpu) && domain.promised > Bandwidth(0))
+}
+
 fn deadline(host: &Host, cpu: u32) -> Bandwidth {
-    host.cpus.iter().find(|other| other.cpu == cpu).map_or(Bandwidth(0), |cpu| cpu.deadline)
+    domain(host, cpu).map_or(Bandwidth(0), Domain::each)
 }
 
 /// What is there for budgets, beside windows and SCHED_DEADLINE.
 fn for_groups(host: &Host, time: &CpuTime) -> Share {
-    let deadline = deadline(host, time.cpu);
     match host.capacity {
         Capacity::Kernel => {
             let part = kernel::for_budgets(parts_of_windows(host, time), &promised(host, time.cpu));
@@ -85,7 +89,7 @@ fn for_groups(host: &Host, time: &CpuTime) -> Share {
         }
         Capacity::AllBut(reserve) => {
             let capacity = Share { part: 1000 - i128::from(reserve.0), whole: 1000 };
-            let deadline = Share { part: deadline.0.into(), whole: Bandwidth::WHOLE.0.into() };
+            let deadline = Share { part: deadline(host, time.cpu).0.into(), whole: Bandwidth::WHOLE.0.into() };
             capacity.minus(deadline).minus(windows(host, time))
         }
     }
@@ -97,18 +101,22 @@ fn parts_of_windows(host: &Host, time: &CpuTime) -> i128 {
 
 /// What the kernel has promised to deadline tasks of a CPU's domain, and what else the others of its CPUs have.
 fn promised(host: &Host, cpu: u32) -> kernel::Promised {
-    let domain = host.domains.iter().find(|domain| domain.contains(cpu));
-    let is_here = |other: &Cpu| other.cpu == cpu || domain.is_some_and(|domain| domain.contains(other.cpu));
-    let cpus: Vec<Cpu> = host.cpus.iter().copied().filter(is_here).collect();
-    let tasks: i128 = cpus.iter().map(|cpu| i128::from(cpu.deadline.0)).sum();
-    let taken = |other: &Cpu| {
-        let budgets: Duration = budgets(host, other.cpu).into_iter().map(|(_, budget)| budget).sum();
-        let windows = parts_of_windows(host, &CpuTime::new(host, other.cpu));
+    let Some(domain) = domain(host, cpu) else { return kernel::Promised { cpus: 1, tasks: 0, elsewhere: 0 } };
+    let taken = |&other: &u32| {
+        let budgets: Duration = budgets(host, other).into_iter().map(|(_, budget)| budget).sum();
+        let windows = parts_of_windows(host, &CpuTime::new(host, other));
         windows + kernel::round_up(budgets, host.server_period, kernel::PARTS)
     };
-    // Where nothing was promised nobody asks for it.
-    let others = cpus.iter().filter(|other| other.cpu != cpu && tasks > 0);
-    kernel::Promised { cpus: cpus.len(), tasks, elsewhere: others.map(taken).sum() }
+    let cpus = domain.cpus.as_slice();
+    let elsewhere = cpus.iter().filter(|&&other| other != cpu).map(taken).sum();
+    kernel::Promised { cpus: cpus.len(), tasks: domain.promised.0.into(), elsewhere }
+}
+
+/// With whom a CPU has what was promised in common, where the kernel counts.
+fn shared(host: &Host, cpu: u32) -> Option<Shared> {
+    let domain = domain(host, cpu).filter(|domain| domain.cpus.is_several() && host.capacity == Capacity::Kernel)?;
+    let elsewhere = i64::try_from(promised(host, cpu).elsewhere).unwrap_or(i64::MAX);
+    Some(Shared { cpus: domain.cpus.clone(), promised: domain.promised, elsewhere })
 }
 
 /// The most that the budgets on a CPU may sum up to, negative where the rest is already too much.
@@ -133,10 +141,9 @@ pub(super) fn cpu(host: &Host, time: &CpuTime, refusals: &mut Vec<Refusal>) -> C
     if counts && budgets > most_budgets(host, time) {
         refusals.push(full(host, time, each));
     }
-    let deadline = deadline(host, time.cpu);
-    let others = windows(host, time).as_f64() + f64::from(deadline.0) / f64::from(Bandwidth::WHOLE.0);
-    let promised = others + Share::of(budgets, host.server_period).as_f64();
-    let capacity = others + for_groups(host, time).as_f64();
+    let (deadline, windows) = (deadline(host, time.cpu), windows(host, time));
+    let promised = windows.plus(Share::of(budgets, host.server_period)).as_f64();
+    let capacity = windows.plus(for_groups(host, time)).as_f64();
     CpuSum { cpu: time.cpu, windows: time.taken_per_cycle(), budgets, deadline, promised, capacity }
 }
 
@@ -149,6 +156,7 @@ pub(super) fn full(host: &Host, time: &CpuTime, budgets: Vec<(String, Duration)>
         windows: time.taken_per_cycle(),
         cycle: host.cycle,
         deadline: deadline(host, time.cpu),
+        shared: shared(host, time.cpu),
         budgets,
         server_period: host.server_period,
         capacity: host.capacity,

@@ -70,7 +70,7 @@ enum Alignment {
 impl CpuTime {
     /// The time of each CPU of a valid host.
     pub fn of_all(host: &Host) -> Vec<CpuTime> {
-        host.cpus.iter().map(|cpu| CpuTime::new(host, cpu.cpu)).collect()
+        host.cpus.iter().map(|&cpu| CpuTime::new(host, cpu)).collect()
     }
 
     /// That of the CPU of a server, which the host has.

@@ -1,8 +1,8 @@
 //! What makes no sense is refused before anything is computed.
 
-use macrotick_model::{CpuTable, Duration, Window};
+use macrotick_model::{CpuSet, CpuTable, Duration, Window};
 
-use super::{Arrival, Bandwidth, Cpu, Group, GroupTask, Host, Network, Phase, Refill, Server, Slot, PRIORITIES};
+use super::{Arrival, Bandwidth, Domain, Group, GroupTask, Host, Network, Phase, Refill, Server, Slot, PRIORITIES};
 
 /// The longest time that is taken: with it no sum leaves the range of its type.
 pub const LONGEST: Duration = Duration::from_secs(1000);
@@ -23,9 +23,12 @@ pub enum HostError {
     /// A reserve of more than everything.
     #[error("a reserve of {permille} thousandths is more than all")]
     Reserve { permille: u16 },
-    /// A bandwidth of more than the CPU.
-    #[error("CPU {cpu}: SCHED_DEADLINE has {parts} parts of {}", Bandwidth::WHOLE.0)]
-    Bandwidth { cpu: u32, parts: u32 },
+    /// A bandwidth of more than its CPUs.
+    #[error("CPU {cpus}: SCHED_DEADLINE has {parts} parts of {} each", Bandwidth::WHOLE.0)]
+    Bandwidth { cpus: CpuSet, parts: u32 },
+    /// Something for CPUs that names none.
+    #[error("{what} has no CPU")]
+    NoCpus { what: String },
     /// Two of what must be unique.
     #[error("there are two {what}")]
     Twice { what: String },
@@ -69,8 +72,11 @@ pub(super) fn host(host: &Host) -> Result<(), HostError> {
     if reserve.0 > 1000 {
         return Err(HostError::Reserve { permille: reserve.0 });
     }
-    for (index, cpu) in host.cpus.iter().enumerate() {
-        self::cpu(cpu, &host.cpus[..index])?;
+    if let Some((_, cpu)) = host.cpus.iter().enumerate().find(|(index, cpu)| host.cpus[..*index].contains(cpu)) {
+        return Err(HostError::Twice { what: format!("CPUs {cpu}") });
+    }
+    for (index, domain) in host.domains.iter().enumerate() {
+        self::domain(host, domain, &host.domains[..index])?;
     }
     for (index, table) in host.tables.iter().enumerate() {
         self::table(host, table, &host.tables[..index])?;
@@ -81,14 +87,21 @@ pub(super) fn host(host: &Host) -> Result<(), HostError> {
     host.network.as_ref().map_or(Ok(()), network)
 }
 
-fn cpu(cpu: &Cpu, before: &[Cpu]) -> Result<(), HostError> {
-    if before.iter().any(|other| other.cpu == cpu.cpu) {
-        return Err(HostError::Twice { what: format!("CPUs {}", cpu.cpu) });
+fn domain(host: &Host, domain: &Domain, before: &[Domain]) -> Result<(), HostError> {
+    let what = "a domain of SCHED_DEADLINE";
+    if domain.cpus.is_empty() {
+        return Err(HostError::NoCpus { what: what.into() });
     }
-    if cpu.deadline > Bandwidth::WHOLE {
-        return Err(HostError::Bandwidth { cpu: cpu.cpu, parts: cpu.deadline.0 });
+    for &cpu in domain.cpus.as_slice() {
+        known(host, what, cpu)?;
+        if before.iter().any(|other| other.cpus.contains(cpu)) {
+            return Err(HostError::Twice { what: format!("domains of SCHED_DEADLINE with CPU {cpu}") });
+        }
     }
-    Ok(())
+    match domain.promised > domain.whole() {
+        true => Err(HostError::Bandwidth { cpus: domain.cpus.clone(), parts: domain.promised.0 }),
+        false => Ok(()),
+    }
 }
 
 fn table(host: &Host, table: &CpuTable, before: &[CpuTable]) -> Result<(), HostError> {
@@ -183,7 +196,7 @@ pub(super) fn slot(slot: &Slot) -> Result<(), HostError> {
 
 /// Whether the host has this CPU.
 pub(super) fn known(host: &Host, what: &str, cpu: u32) -> Result<(), HostError> {
-    match host.cpus.iter().any(|other| other.cpu == cpu) {
+    match host.cpus.contains(&cpu) {
         true => Ok(()),
         false => Err(HostError::UnknownCpu { what: what.into(), cpu }),
     }

@@ -101,7 +101,7 @@ fn a_group_below_grows_if_it_may() {
 #[test]
 fn no_budget_is_below_the_least_and_no_cpu_beside_those_asked_for() {
     let mut present = Host { least: ns(4), ..host(vec![], 0, &[]) };
-    present.cpus.extend([1, 2].map(|cpu| Cpu { cpu, deadline: Bandwidth(0) }));
+    present.cpus.extend([1, 2]);
     let tasks = vec![bound("t", 1, 10, 1)];
     let wanted = Container { cpus: vec![2, 1], ..container("a", 1, tasks) };
     let admission = admit(&present, &wanted).unwrap();
@@ -134,7 +134,7 @@ fn tasks_without_an_order_are_told_with_their_lateness() {
 fn the_cpu_is_the_one_that_costs_least() {
     let tasks = vec![bound("t", 3, 10, 1)];
     let mut present = host(vec![], 20, &[(0, 6), (10, 6)]);
-    present.cpus.push(Cpu { cpu: 3, deadline: Bandwidth(0) });
+    present.cpus.push(3);
     let first = admit(&present, &container("a", 1, tasks.clone())).unwrap();
     assert_eq!((first.cpu, first.budget), (0, ns(3)));
     let wanted = Container { cpus: vec![3], ..container("a", 1, tasks.clone()) };
@@ -313,7 +313,7 @@ fn large(cycle: Duration, phase: Phase) -> Host {
         granule: us(1),
         least: us(10),
         capacity: Capacity::AllBut(Permille(50)),
-        cpus: (0..4).map(|cpu| Cpu { cpu, deadline: Bandwidth(0) }).collect(),
+        cpus: (0..4).collect(),
         domains: Vec::new(),
         cycle,
         lead: Duration::ZERO,

@@ -29,6 +29,11 @@ pub fn group(name: &str, priority: u32, budget: i64, tasks: Vec<GroupTask>) -> G
 }
 
 /// Windows as `(offset, length)`.
+/// An account of SCHED_DEADLINE.
+pub fn of_cpus(cpus: &[u32], promised: u32) -> Domain {
+    Domain { cpus: CpuSet::from_iter(cpus.iter().copied()), promised: Bandwidth(promised) }
+}
+
 pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
     let window = |&(offset, length)| Window {
         offset: ns(offset),
@@ -43,7 +48,7 @@ pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
         granule: ns(1),
         least: ns(1),
         capacity: Capacity::AllBut(Permille(0)),
-        cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+        cpus: vec![0],
         domains: Vec::new(),
         cycle: ns(cycle),
         lead: Duration::ZERO,
@@ -286,7 +291,11 @@ fn what_makes_no_sense_is_refused_by_name() {
         (with(&|host| host.tables[0].windows[0].length = ns(9)), "[12ns, 21ns) is not within the cycle of 20ns"),
         (with(&|host| host.groups[0].servers[0].tasks[0].deadline = ns(-1)), "the deadline of task `t` of `g`"),
         (with(&|host| host.groups[0].servers[0].tasks = vec![bound("t", 1, 25, 1)]), "period 25ns is no multiple"),
-        (with(&|host| host.cpus[0].deadline = Bandwidth(1 << 21)), "CPU 0: SCHED_DEADLINE has 2097152"),
+        (with(&|host| host.cpus.push(0)), "there are two CPUs 0"),
+        (with(&|host| host.domains = vec![of_cpus(&[0], (1 << 20) + 1)]), "CPU 0: SCHED_DEADLINE has 1048577"),
+        (with(&|host| host.domains = vec![of_cpus(&[1], 1)]), "a domain of SCHED_DEADLINE: there is no CPU 1"),
+        (with(&|host| host.domains = vec![of_cpus(&[], 0)]), "a domain of SCHED_DEADLINE has no CPU"),
+        (with(&|host| host.domains = vec![of_cpus(&[0], 1); 2]), "there are two domains of SCHED_DEADLINE with CPU 0"),
         (with(&|host| host.cycle = Duration::from_secs(2000)), "the cycle is 2000s"),
     ] {
         assert!(refused.contains(part), "{refused}");
@@ -300,7 +309,7 @@ fn sums_are_exact_to_the_last_nanosecond() {
     let mut full = Host {
         server_period: ns(12),
         capacity: Capacity::AllBut(Permille(100)),
-        cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(1 << 18) }],
+        domains: vec![of_cpus(&[0], 1 << 18)],
         ..base
     };
     assert!(analyse(&full).unwrap().is_feasible());
@@ -322,7 +331,7 @@ fn sums_are_the_kernels_where_it_admits() {
         let mut host = Host {
             server_period: Duration::from_micros(2500),
             capacity: Capacity::Kernel,
-            cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(deadline) }],
+            domains: vec![of_cpus(&[0], deadline)],
             ..host(vec![group("g", 1, 1, vec![])], 0, &[])
         };
         host.groups[0].servers[0].budget = Duration::from_micros(budget);
@@ -344,26 +353,75 @@ fn sums_are_the_kernels_where_it_admits() {
     );
 }
 
+/// Two CPUs with a server period of 2.5 ms, the first with 60 % of windows, each with a group's budget in microseconds.
+fn two_cpus(domains: Vec<Domain>, budgets: [i64; 2]) -> Host {
+    let named = |cpu: usize, name| {
+        let mut group = group(name, cpu as u32 + 1, 1, vec![]);
+        group.servers[0] =
+            Server { cpu: cpu as u32, budget: Duration::from_micros(budgets[cpu]), ..group.servers[0].clone() };
+        group
+    };
+    Host {
+        server_period: Duration::from_micros(2500),
+        capacity: Capacity::Kernel,
+        cpus: vec![0, 1],
+        domains,
+        ..host(vec![named(0, "g"), named(1, "h")], 10, &[(0, 6)])
+    }
+}
+
 #[test]
 fn a_domain_of_sched_deadline_has_one_account() {
-    // Two roaming tasks of 40 % each, and windows of 60 % on CPU 0: of CPU 1's half 538 of 1024 parts would be left for budgets.
-    // Both CPUs together leave 2048 - 615 - 971 parts, 1127.9 us.
-    let on_cpu_1 = |budget, domains: &[CpuSet]| {
-        let deadline = Bandwidth(419_430);
-        let mut host = Host {
-            server_period: Duration::from_micros(2500),
-            capacity: Capacity::Kernel,
-            cpus: [0, 1].map(|cpu| Cpu { cpu, deadline }).to_vec(),
-            domains: domains.to_vec(),
-            ..host(vec![group("g", 1, 1, vec![])], 10, &[(0, 6)])
-        };
-        host.groups[0].servers[0].budget = Duration::from_micros(budget);
-        host.groups[0].servers[0].cpu = 1;
-        analyse(&host).unwrap().is_feasible()
+    // Two roaming tasks of 40 % each: 971 parts are to be kept, and both CPUs together leave 2048 - 615 - 41 - 971 = 421 beside
+    // a budget of 100 us on CPU 0: 1027.8 us.
+    let fits = |domains: &[Domain], budget| analyse(&two_cpus(domains.to_vec(), [100, budget])).unwrap().is_feasible();
+    let both = [of_cpus(&[0, 1], 838_860)];
+    assert_eq!([1027, 1028].map(|budget| fits(&both, budget)), [true, false]);
+    // If each has its half for itself, CPU 0 has no room for it, but 538 parts are left of CPU 1, 1313.5 us.
+    let mut apart = two_cpus(vec![of_cpus(&[0], 419_430), of_cpus(&[1], 419_430)], [100, 1313]);
+    let cpus_of = |host: &Host| {
+        let refusals = analyse(host).unwrap().refusals;
+        refusals.iter().map(|one| matches!(one, Refusal::CpuFull { cpu: 1, .. })).collect::<Vec<_>>()
     };
-    let both = [CpuSet::from_iter([0, 1])];
-    assert_eq!([1127, 1128].map(|budget| on_cpu_1(budget, &both)), [true, false]);
-    assert_eq!([1313, 1314].map(|budget| on_cpu_1(budget, &[])), [true, false]);
+    assert_eq!(cpus_of(&apart), [false]);
+    apart.groups[1].servers[0].budget = Duration::from_micros(1314);
+    assert_eq!(cpus_of(&apart), [false, true]);
+    let refusals = analyse(&two_cpus(both.to_vec(), [100, 1028])).unwrap().refusals;
+    let told = "CPU 1: SCHED_DEADLINE's 838860/1048576 on CPUs 0, 1 (which with the 5 % of the fair class on each may take 95 % of what \
+                the rest leaves of all), windows and budgets of 656/1024 on the others of these, budgets of 1028us (`h`) per 2500us \
+                and a reserve of 5.0 % are too much: budgets must sum up to 168ns less";
+    assert_eq!(refusals[1].to_string(), told);
+}
+
+#[test]
+fn an_account_counts_what_was_promised_to_the_last_part() {
+    // Kept are ceil((tasks + 2 * 52428) * 1024 / 996147) parts of 2048 - 615: with an odd number of parts, too.
+    let most = |tasks| {
+        let host = two_cpus(vec![of_cpus(&[0, 1], tasks)], [0, 0]);
+        let fits = |budget| {
+            let mut host = host.clone();
+            host.groups.remove(0);
+            host.groups[0].servers[0].budget = Duration::from_micros(budget);
+            analyse(&host).unwrap().is_feasible()
+        };
+        (1..2500).rev().find(|&budget| fits(budget)).unwrap()
+    };
+    // 975 parts, then 976: 458 and 457 of 1024 are left of 2.5 ms.
+    assert_eq!([843_623, 843_624].map(most), [1118, 1115]);
+}
+
+#[test]
+fn budgets_that_are_to_be_found_take_nothing_of_a_domain() {
+    let mut host = two_cpus(vec![of_cpus(&[0, 1], 838_860)], [2000, 2000]);
+    for group in &mut host.groups {
+        group.servers[0].tasks = vec![bound("t", 1000, 10_000_000, 1)];
+    }
+    assert_eq!(analyse(&host).unwrap().refusals.len(), 2);
+    let least = least_budgets(&host, TaskOrder::Given).unwrap();
+    let open = vec![Open { budget: true, order: TaskOrder::Given }; 2];
+    for found in [least, complete(&host, &open).unwrap()] {
+        assert_eq!(analyse(&found).unwrap().refusals, []);
+    }
 }
 
 #[test]
@@ -396,7 +454,7 @@ fn windows_of_one_cpu_are_nothing_to_another() {
     let soon = GroupTask { deadline: ns(5), ..bound("u", 3, 100, 1) };
     g.servers.push(Server { cpu: 1, budget: ns(4), may_grow: false, tasks: vec![soon] });
     let mut host = host(vec![g], 10, &[(0, 4)]);
-    host.cpus.push(Cpu { cpu: 1, deadline: Bandwidth(0) });
+    host.cpus.push(1);
     assert_eq!((found(&host, "g", "t").0, found(&host, "g", "u").0), (7, 3));
     assert!(assign_tasks(&host).is_ok() && assign_groups(&host).is_ok());
     let least = least_budgets(&host, TaskOrder::Given).unwrap();

@@ -53,7 +53,7 @@ pub fn host(seed: u64, form: Form) -> Host {
         granule: ns(1),
         least: ns(1),
         capacity: Capacity::AllBut(Permille(0)),
-        cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+        cpus: vec![0],
         domains: Vec::new(),
         cycle: ns(cycle),
         lead: ns(lead),

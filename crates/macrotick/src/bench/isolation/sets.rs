@@ -1,8 +1,7 @@
 //! Random task sets of two containers, with budgets from the checker (section 5.3 of the paper).
 
 use macrotick_check::servers::{
-    analyse, least_budgets, Arrival, Bandwidth, Capacity, Cpu, Group, GroupTask, Host, Phase, Refill, Server,
-    ServersError, TaskOrder,
+    analyse, least_budgets, Arrival, Capacity, Group, GroupTask, Host, Phase, Refill, Server, ServersError, TaskOrder,
 };
 use macrotick_model::{Duration, SplitMix64};
 use serde::{Deserialize, Serialize};
@@ -140,7 +139,7 @@ impl TaskSet {
             granule: Duration::from_micros(1),
             least: Duration::from_micros(10),
             capacity: Capacity::Kernel,
-            cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+            cpus: vec![0],
             domains: Vec::new(),
             cycle: Duration::ZERO,
             lead: Duration::ZERO,

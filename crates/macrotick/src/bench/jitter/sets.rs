@@ -1,8 +1,6 @@
 //! The sets of tasks, and what the checker says of them.
 
-use macrotick_check::servers::{
-    analyse, Accuracy, Arrival, Bandwidth, Capacity, Cpu, Group, GroupTask, Host, Phase, Refill, Server,
-};
+use macrotick_check::servers::{analyse, Accuracy, Arrival, Capacity, Group, GroupTask, Host, Phase, Refill, Server};
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +110,7 @@ impl Set {
             granule: Host::GRANULE,
             least: Duration::from_micros(10),
             capacity: Capacity::Kernel,
-            cpus: vec![Cpu { cpu: 0, deadline: Bandwidth(0) }],
+            cpus: vec![0],
             domains: Vec::new(),
             cycle: Duration::ZERO,
             lead: Duration::ZERO,
