@@ -111,7 +111,7 @@ fn together(plan: &Plan, cpus: &CpuSet, tasks: &[Task]) -> Deadlines {
     }
 }
 
-/// The budgets on a CPU in a server period; the least that there can be for one that is left open.
+/// The budgets on a CPU in a server period; nothing for one that is left open.
 fn budgets(plan: &Plan, cpu: u32) -> Duration {
     let here = plan.system.groups.iter().filter(|group| group.cpus.contains(&cpu));
     here.filter_map(|group| group.budget).sum()

@@ -214,8 +214,8 @@ pub enum PlanError {
         task: String,
         /// Its bandwidth in per cent of a CPU, rounded up.
         need: i64,
-        /// What is left on the emptiest CPU that it may have alone, rounded down; zero or less: there is none.
-        free: i64,
+        /// What is left on the emptiest CPU that it may have alone, rounded down and at least 0; `None`: there is none.
+        free: Option<i64>,
     },
     /// More windows than a table can hold.
     #[error("the tables need {windows} windows, at most {limit} are possible")]
@@ -253,10 +253,10 @@ fn with_lead(lead: &Duration) -> String {
     }
 }
 
-fn room(free: i64) -> String {
+fn room(free: Option<i64>) -> String {
     match free {
-        1.. => format!("the emptiest has {free} % left beside windows, budgets and other tasks of it"),
-        _ => "there is none that it could have alone".into(),
+        Some(free) => format!("the emptiest has {free} % left beside windows, leads, budgets and other tasks of it"),
+        None => "there is none that it could have alone".into(),
     }
 }
 

@@ -56,9 +56,9 @@ fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Resul
     let mut found = Vec::new();
     for &task in order {
         let need = bandwidth(system, task);
-        let emptiest = bins.iter().map(|bin| bin.free).max().unwrap_or(0);
+        let emptiest = bins.iter().map(|bin| bin.free).max();
         let takes = |bin: &&mut Bin| match fit {
-            Fit::Worst => bin.free == emptiest && bin.free >= need,
+            Fit::Worst => Some(bin.free) == emptiest && bin.free >= need,
             Fit::First => bin.free >= need,
         };
         let Some(bin) = bins.iter_mut().find(takes) else {
@@ -67,7 +67,7 @@ fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Resul
             return Err(PlanError::NoBandwidth {
                 task,
                 need: percent(need + WHOLE / 100 - 1),
-                free: percent(emptiest),
+                free: emptiest.map(|parts| percent(parts.max(0))),
             });
         };
         bin.free -= need;
@@ -158,6 +158,25 @@ mod tests {
         let groups = "groups:\n  - {name: g, priority: 1, budget: 375us, cpus: [1]}\n";
         assert_eq!(cpus_of(&task("one", 72, ""), &format!("lead: 1ms\n{groups}")).unwrap(), ["one 1"]);
         assert_eq!(cpus_of(&task("one", 72, ""), groups).unwrap(), ["one 0"]);
+    }
+
+    /// 103 of 1024 parts are the window's. Of 996147 * 921 / 1024 parts of 2^20, rounded down, the fair class has 52428.
+    #[test]
+    fn what_is_left_is_counted_as_the_kernel_does() {
+        let of = |runtime: &str| {
+            let keys = format!("period: 100ms, wcet: 1ms, runtime: {runtime}, supply: deadline");
+            cpus_of(&format!("{}  - {{name: one, {keys}}}\n", task("given", 85, ", cpu: 1")), "")
+        };
+        // 843520 parts and one more.
+        assert_eq!(of("80444336ns").unwrap(), ["given 1", "one 0"]);
+        let told = of("80444432ns").unwrap_err().to_string();
+        assert!(
+            told.starts_with("task `one` needs 81 % of a CPU for SCHED_DEADLINE, and the emptiest has 80 % left"),
+            "{told}"
+        );
+        let full = task("given", 85, ", cpu: 0") + &task("other", 90, ", cpu: 1") + &task("one", 1, "");
+        let told = cpus_of(&full, "").unwrap_err().to_string();
+        assert!(told.contains("the emptiest has 0 % left"), "{told}");
     }
 
     #[test]

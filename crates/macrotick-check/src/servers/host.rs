@@ -99,7 +99,7 @@ pub enum Capacity {
     /// What the kernel admits, as it counts (`kernel/sched/macrotick/admit.c`): windows and budgets are rounded up to parts of
     /// 1024 and leave 5 %; deadline tasks with the servers of the fair class have 95 % of what they leave of a domain.
     Kernel,
-    /// All but this, in exact fractions.
+    /// All but this, in exact fractions; of a domain of several CPUs each has its equal part in what was promised.
     AllBut(Permille),
 }
 

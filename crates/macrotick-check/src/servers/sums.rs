@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::ceil;
 use super::supply::CpuTime;
-use super::{Bandwidth, Capacity, Domain, Host, Network, Refusal, Shared, Slot};
+use super::{Bandwidth, Capacity, Domain, Host, Network, Refusal, Shared, Slot, Taken};
 use crate::kernel;
 
 /// How full a CPU is.
@@ -20,12 +20,13 @@ pub struct CpuSum {
     pub windows: Duration,
     /// The budgets of all groups together, of each server period.
     pub budgets: Duration,
-    /// The CPU's part in what SCHED_DEADLINE has admitted.
+    /// What SCHED_DEADLINE has admitted: of a domain of several CPUs an equal part, rounded up.
     pub deadline: Bandwidth,
     /// Windows, leads and budgets as a share of the CPU, 0 to 1; rounded, for the eye.
     pub promised: f64,
-    /// What these may be beside SCHED_DEADLINE where the windows stay as they are; rounded, too. Nobody is held to it where
-    /// there are no budgets and the kernel counts.
+    /// What these may be beside SCHED_DEADLINE, where windows and the other CPUs of its domain stay as they are; rounded, too, and
+    /// less than the windows where these are too long already. Nobody is held to it where there are no budgets and the kernel
+    /// counts.
     pub capacity: f64,
 }
 
@@ -84,7 +85,7 @@ fn deadline(host: &Host, cpu: u32) -> Bandwidth {
 fn for_groups(host: &Host, time: &CpuTime) -> Share {
     match host.capacity {
         Capacity::Kernel => {
-            let part = kernel::for_budgets(parts_of_windows(host, time), &promised(host, time.cpu));
+            let part = kernel::for_budgets(parts_of_windows(host, time.cpu), &promised(host, time.cpu));
             Share { part, whole: kernel::PARTS }
         }
         Capacity::AllBut(reserve) => {
@@ -95,8 +96,9 @@ fn for_groups(host: &Host, time: &CpuTime) -> Share {
     }
 }
 
-fn parts_of_windows(host: &Host, time: &CpuTime) -> i128 {
-    kernel::round_up(time.taken_per_cycle(), host.cycle, kernel::PARTS)
+fn parts_of_windows(host: &Host, cpu: u32) -> i128 {
+    let taken = Taken::new(host.cycle, host.lead, host.tables.iter().find(|table| table.cpu == cpu));
+    kernel::round_up(taken.per_cycle(), host.cycle, kernel::PARTS)
 }
 
 /// What the kernel has promised to deadline tasks of a CPU's domain, and what else the others of its CPUs have.
@@ -104,7 +106,7 @@ fn promised(host: &Host, cpu: u32) -> kernel::Promised {
     let Some(domain) = domain(host, cpu) else { return kernel::Promised { cpus: 1, tasks: 0, elsewhere: 0 } };
     let taken = |&other: &u32| {
         let budgets: Duration = budgets(host, other).into_iter().map(|(_, budget)| budget).sum();
-        let windows = parts_of_windows(host, &CpuTime::new(host, other));
+        let windows = parts_of_windows(host, other);
         windows + kernel::round_up(budgets, host.server_period, kernel::PARTS)
     };
     let cpus = domain.cpus.as_slice();

@@ -24,9 +24,9 @@ pub enum HostError {
     #[error("a reserve of {permille} thousandths is more than all")]
     Reserve { permille: u16 },
     /// A bandwidth of more than its CPUs.
-    #[error("CPU {cpus}: SCHED_DEADLINE has {parts} parts of {} each", Bandwidth::WHOLE.0)]
+    #[error("SCHED_DEADLINE has {parts}/{} of CPU {cpus}, more than there is", Bandwidth::WHOLE.0)]
     Bandwidth { cpus: CpuSet, parts: u32 },
-    /// Something for CPUs that names none.
+    /// A set of CPUs without any.
     #[error("{what} has no CPU")]
     NoCpus { what: String },
     /// Two of what must be unique.

@@ -28,12 +28,12 @@ pub fn group(name: &str, priority: u32, budget: i64, tasks: Vec<GroupTask>) -> G
     Group { name: name.into(), criticality: priority, priority, servers, windows: None }
 }
 
-/// Windows as `(offset, length)`.
 /// An account of SCHED_DEADLINE.
 pub fn of_cpus(cpus: &[u32], promised: u32) -> Domain {
     Domain { cpus: CpuSet::from_iter(cpus.iter().copied()), promised: Bandwidth(promised) }
 }
 
+/// Windows as `(offset, length)`.
 pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
     let window = |&(offset, length)| Window {
         offset: ns(offset),
@@ -292,7 +292,10 @@ fn what_makes_no_sense_is_refused_by_name() {
         (with(&|host| host.groups[0].servers[0].tasks[0].deadline = ns(-1)), "the deadline of task `t` of `g`"),
         (with(&|host| host.groups[0].servers[0].tasks = vec![bound("t", 1, 25, 1)]), "period 25ns is no multiple"),
         (with(&|host| host.cpus.push(0)), "there are two CPUs 0"),
-        (with(&|host| host.domains = vec![of_cpus(&[0], (1 << 20) + 1)]), "CPU 0: SCHED_DEADLINE has 1048577"),
+        (
+            with(&|host| host.domains = vec![of_cpus(&[0], (1 << 20) + 1)]),
+            "SCHED_DEADLINE has 1048577/1048576 of CPU 0",
+        ),
         (with(&|host| host.domains = vec![of_cpus(&[1], 1)]), "a domain of SCHED_DEADLINE: there is no CPU 1"),
         (with(&|host| host.domains = vec![of_cpus(&[], 0)]), "a domain of SCHED_DEADLINE has no CPU"),
         (with(&|host| host.domains = vec![of_cpus(&[0], 1); 2]), "there are two domains of SCHED_DEADLINE with CPU 0"),
@@ -320,9 +323,19 @@ fn sums_are_exact_to_the_last_nanosecond() {
     };
     assert_eq!((*windows, budgets.as_slice(), *over), (ns(10), &[("g".to_string(), ns(4))][..], ns(1)));
     // Exactly full is not too much: 5 of 15, 2 of 10 twice, and a reserve of 26.6 %.
-    let thirds = host(vec![group("g", 1, 2, vec![]), group("h", 2, 2, vec![])], 15, &[(0, 5)]);
+    let mut thirds = host(vec![group("g", 1, 2, vec![]), group("h", 2, 2, vec![])], 15, &[(0, 5)]);
+    thirds.cpus.push(1);
     assert!(analyse(&Host { capacity: Capacity::AllBut(Permille(266)), ..thirds.clone() }).unwrap().is_feasible());
-    assert!(!analyse(&Host { capacity: Capacity::AllBut(Permille(267)), ..thirds }).unwrap().is_feasible());
+    assert!(!analyse(&Host { capacity: Capacity::AllBut(Permille(267)), ..thirds.clone() }).unwrap().is_feasible());
+    // Of what migrates each CPU has its half, rounded up: of a sixteenth a 32nd, of a part more than that one more.
+    let beside = |promised| Host {
+        capacity: Capacity::AllBut(Permille(235)),
+        domains: vec![of_cpus(&[0, 1], promised)],
+        ..thirds.clone()
+    };
+    assert!(analyse(&beside(1 << 16)).unwrap().is_feasible());
+    assert_eq!(analyse(&beside((1 << 16) + 1)).unwrap().cpus[1].deadline, Bandwidth((1 << 15) + 1));
+    assert!(!analyse(&beside(1 << 17)).unwrap().is_feasible());
 }
 
 #[test]
@@ -377,6 +390,8 @@ fn a_domain_of_sched_deadline_has_one_account() {
     let fits = |domains: &[Domain], budget| analyse(&two_cpus(domains.to_vec(), [100, budget])).unwrap().is_feasible();
     let both = [of_cpus(&[0, 1], 838_860)];
     assert_eq!([1027, 1028].map(|budget| fits(&both, budget)), [true, false]);
+    let sum = analyse(&two_cpus(both.to_vec(), [100, 1027])).unwrap().cpus.remove(1);
+    assert_eq!((sum.deadline, sum.promised, sum.capacity), (Bandwidth(419_430), 1027.0 / 2500.0, 421.0 / 1024.0));
     // If each has its half for itself, CPU 0 has no room for it, but 538 parts are left of CPU 1, 1313.5 us.
     let mut apart = two_cpus(vec![of_cpus(&[0], 419_430), of_cpus(&[1], 419_430)], [100, 1313]);
     let cpus_of = |host: &Host| {
