@@ -85,7 +85,7 @@ fn deadline(host: &Host, cpu: u32) -> Bandwidth {
 fn for_groups(host: &Host, time: &CpuTime) -> Share {
     match host.capacity {
         Capacity::Kernel => {
-            let part = kernel::for_budgets(parts_of_windows(host, time.cpu), &promised(host, time.cpu));
+            let part = kernel::for_budgets(parts_of_windows(host, time.taken_per_cycle()), &promised(host, time.cpu));
             Share { part, whole: kernel::PARTS }
         }
         Capacity::AllBut(reserve) => {
@@ -96,9 +96,8 @@ fn for_groups(host: &Host, time: &CpuTime) -> Share {
     }
 }
 
-fn parts_of_windows(host: &Host, cpu: u32) -> i128 {
-    let taken = Taken::new(host.cycle, host.lead, host.tables.iter().find(|table| table.cpu == cpu));
-    kernel::round_up(taken.per_cycle(), host.cycle, kernel::PARTS)
+fn parts_of_windows(host: &Host, per_cycle: Duration) -> i128 {
+    kernel::round_up(per_cycle, host.cycle, kernel::PARTS)
 }
 
 /// What the kernel has promised to deadline tasks of a CPU's domain, and what else the others of its CPUs have.
@@ -106,8 +105,9 @@ fn promised(host: &Host, cpu: u32) -> kernel::Promised {
     let Some(domain) = domain(host, cpu) else { return kernel::Promised { cpus: 1, tasks: 0, elsewhere: 0 } };
     let taken = |&other: &u32| {
         let budgets: Duration = budgets(host, other).into_iter().map(|(_, budget)| budget).sum();
-        let windows = parts_of_windows(host, other);
-        windows + kernel::round_up(budgets, host.server_period, kernel::PARTS)
+        let table = host.tables.iter().find(|table| table.cpu == other);
+        let windows = Taken::new(host.cycle, host.lead, table).per_cycle();
+        parts_of_windows(host, windows) + kernel::round_up(budgets, host.server_period, kernel::PARTS)
     };
     let cpus = domain.cpus.as_slice();
     let elsewhere = cpus.iter().filter(|&&other| other != cpu).map(taken).sum();
