@@ -330,12 +330,9 @@ fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn 
     Ok(())
 }
 
-/// Through ccache where it is installed.
+/// Through ccache where it is installed; a warning in our code fails the build.
 fn compiler(layout: &Layout) -> String {
-    match command::find("ccache", "ccache") {
-        Ok(_) => format!("CC={}", layout.kernel().join("cc").display()),
-        Err(_) => "CC=gcc".into(),
-    }
+    format!("CC={}", layout.kernel().join("cc").display())
 }
 
 /// The lines of a build log that say what is wrong, else its end: a parallel build buries its error.

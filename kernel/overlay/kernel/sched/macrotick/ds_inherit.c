@@ -26,6 +26,7 @@
  *
  * Who is relieved (ds_relief.c) has no group of its own meanwhile.
  */
+#include "internal.h"
 #include "ds.h"
 
 /* All lists of watched threads; inside the run queues' locks. */

@@ -124,7 +124,7 @@ static bool takes_over(struct rq *rq, const struct task_struct *first)
 	return first && first != rq->curr && !sched_class_above(rq->curr->sched_class, &macrotick_ds_sched_class);
 }
 
-static void resched_for(struct rq *rq, const struct task_struct *first)
+static void resched_for(struct rq *rq, struct task_struct *first)
 {
 	if (first ? !takes_over(rq, first) : rq->curr->sched_class != &macrotick_ds_sched_class)
 		return;

@@ -420,7 +420,7 @@ static inline bool mt_lends(struct task_struct *p)
 }
 
 /* What the class wants a CPU to run, or NULL. Under its run queue's lock. */
-static inline struct task_struct *mt_first(const struct mt_cpu *c)
+static inline struct task_struct *mt_first(struct mt_cpu *c)
 {
 	if (c->served && !list_empty(&c->served->ready))
 		return list_first_entry(&c->served->ready, struct task_struct, macrotick.ready);
