@@ -262,6 +262,16 @@ pub fn cpu(pid: i32) -> Option<u32> {
     stat_field(pid, 39)
 }
 
+/// The processor time of all threads of a process, in nanoseconds.
+pub fn cpu_ns(pid: i32) -> Check<u64> {
+    let mut clock = 0;
+    // SAFETY: writes a clock's number.
+    match unsafe { libc::clock_getcpuclockid(pid, &mut clock) } {
+        0 => Ok(sys::read_clock(clock)),
+        errno => Err(format!("the processor time of process {pid}: errno {errno}")),
+    }
+}
+
 /// A field of `/proc/PID/stat` behind the name, by its number in proc(5).
 fn stat_field<T: std::str::FromStr>(pid: i32, number: usize) -> Option<T> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

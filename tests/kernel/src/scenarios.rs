@@ -1,6 +1,7 @@
 //! All scenarios.
 
 mod admission;
+mod bounded;
 mod clock;
 mod containers;
 mod control;
@@ -95,6 +96,7 @@ pub fn all() -> Vec<Scenario> {
         containers::ALL,
         pools::ALL,
         groups::ALL,
+        bounded::ALL,
         kernel_threads::ALL,
         partitions::ALL,
         death::ALL,

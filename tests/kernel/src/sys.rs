@@ -18,7 +18,8 @@ pub fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-fn read_clock(clock: libc::clockid_t) -> u64 {
+/// The instant on a clock, in nanoseconds.
+pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec.
     unsafe { libc::clock_gettime(clock, &mut time) };

@@ -36,32 +36,46 @@ enum macrotick_thread_state {
 	MACROTICK_WAITING,
 };
 
+/* What a group's servers owe a thread (sched/macrotick/ds_claim.c). */
+struct mt_claim {
+	struct mt_group		*group;		/* with a reference; NULL: there is none */
+	struct mt_server	*server;	/* while the thread is on its run queue: of that CPU */
+	struct task_struct	*task;
+	struct list_head	ready;		/* in a queue of the server */
+	u8			prio;		/* as of SCHED_FIFO, 0 to 98 */
+	u8			queue;		/* in which it is */
+};
+
+/* The claim of who waits for a lock that a thread was offered. Protected by its pi_lock. */
+struct mt_offer {
+	struct mt_group		*group;		/* with a reference, or NULL */
+	u8			prio;
+};
+
 /*
- * What serves a thread under SCHED_DS, or one that such a thread waits for
- * (sched/macrotick/ds_inherit.c). Protected by the lock of its run queue.
+ * What serves a thread by budgets. Protected by the lock of its run queue; what
+ * was decided within one change of the thread by its pi_lock, too.
  */
 struct macrotick_ds {
-	struct mt_group		*group;		/* with a reference; NULL: it is not in the class */
+	struct mt_claim		own;		/* on its control group */
+	struct mt_claim		lent;		/* on that of who waits for a lock of it */
+	struct mt_offer		offer;
 	struct mt_group		*assigned;	/* of a kernel thread, with a reference: see ds_kthreads.c */
-	struct mt_group		*wanted;	/* what it is to be, within one change; no reference */
-	struct mt_server	*server;	/* while queued */
-	struct list_head	ready;		/* in the server's queue of its priority, or urgent */
-	struct list_head	contends;	/* in the server's contenders */
-	struct list_head	watched;	/* see mt_ds_watch_lock */
-	struct list_head	waits;		/* in its CPU's waiting */
+	struct mt_group		*wanted_own;	/* decided, without references */
+	struct mt_group		*wanted_lent;
+	struct list_head	offers;		/* in the server's offered, while it contends */
+	struct list_head	waits;		/* in its CPU's waiting, while queued with a claim of its own */
 	u64			waits_since;	/* see ds_relief.c; zero: it has not waited */
 	u64			ran_then;
 	unsigned long		slept_then;
 	struct callback_head	end_relief;
 	u32			led;		/* ns by which its sleep ends early; written by itself */
-	u8			prio;		/* while ready: the queue */
-	u8			rank;		/* while urgent: its place among the groups' priorities */
-	bool			linked;		/* in a queue of the server */
-	bool			urgent;		/* served on credit: it was offered a lock */
-	bool			contending;
-	bool			is_watched;
-	bool			stray;		/* watched, and must be decided anew */
-	bool			relieved;	/* outside its group until it returns to user mode */
+	u8			own_prio;	/* decided */
+	u8			lent_prio;
+	bool			outside;	/* it has a place outside of servers: a waiter's, or it dies */
+	bool			contends;	/* ready, but blocked on a lock */
+	bool			relays;		/* blocked, and lends something else from now on */
+	bool			relieved;	/* without its claim until it returns to user mode */
 	bool			at_door;	/* of user mode: it holds nothing */
 };
 
@@ -72,6 +86,10 @@ struct macrotick_ds {
 struct macrotick_task {
 	/* Not of one membership */
 	struct macrotick_ds	ds;
+	struct list_head	lends;		/* in lent_to->lent */
+	struct macrotick_served	*lent_by;	/* with a reference: an entity that lends its windows (claim.c) */
+	struct macrotick_served	*lent_to;	/* the same, while the thread is on its run queue */
+	struct macrotick_served	*wanted_by;	/* decided, without a reference */
 
 	/* A look at the thread's group is due (pool.c) */
 	struct callback_head	look;
@@ -83,7 +101,7 @@ struct macrotick_task {
 	struct macrotick_served	*entity;	/* NULL: not bound */
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
 	struct list_head	member;		/* in entity->threads */
-	struct list_head	ready;		/* in entity->ready, or urgent or parked */
+	struct list_head	ready;		/* in entity->ready, or pinned */
 	struct list_head	contends;	/* in entity->contenders, or those of its CPU that are astray */
 	struct rb_node		turn;		/* in entity->turns */
 	u64			turn_key;	/* its place there, among those of its rank */
@@ -100,9 +118,7 @@ struct macrotick_task {
 	bool			linked;	/* in entity->ready */
 	bool			ordered;	/* in entity->turns */
 	bool			contending;	/* in entity->contenders */
-	bool			urgent;		/* served outside windows */
-	bool			parked;		/* urgent, but the lock is not free */
-	bool			doomed;	/* a fatal signal is on its way */
+	bool			pinned;		/* served outside windows until it may migrate */
 	bool			periodic;	/* has waited at least once */
 	bool			has_job;	/* released and not complete */
 	bool			has_pending;
@@ -111,13 +127,12 @@ struct macrotick_task {
 	bool			late;		/* the lead was too short, not yet accounted */
 	bool			missed;		/* its job is a miss */
 	bool			to_tell;	/* it must be told so */
-	bool			boosted;	/* has a donor */
 	bool			in_wait;	/* in the device's wait call */
 	bool			unbinding;	/* leaves the class and the entity: no way back */
 	bool			at_rest;	/* WAITING, and has nothing to do before its job */
 	bool			pooled;		/* the entity is a pool */
 	bool			grouped;	/* came with its control group */
-	bool			changed;	/* in a pool: it has another policy, and is to be decided anew */
+	bool			outside;	/* it has a place outside windows, unless it is at rest: see place.c */
 	u8			own_policy;	/* of a pooled thread, outside the class */
 	u8			own_priority;	/* SCHED_FIFO and SCHED_RR; else zero */
 	u8			lent;		/* in a pool: the priority of who waits for a lock of it, or MAX_PRIO */
@@ -147,6 +162,7 @@ static inline int macrotick_priority(int policy, int limit)
 void macrotick_exit_task(struct task_struct *p);
 void __macrotick_fatal_signal(struct task_struct *p);
 void mt_hold(void);
+void mt_yielded(void);
 bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx);
 bool macrotick_bound(struct task_struct *p);
 
@@ -154,7 +170,7 @@ bool macrotick_bound(struct task_struct *p);
 #define macrotick_yielded()						\
 do {									\
 	if (unlikely(current->policy == SCHED_TT))			\
-		mt_hold();						\
+		mt_yielded();						\
 } while (0)
 
 #define macrotick_fatal_signal(p, state)				\

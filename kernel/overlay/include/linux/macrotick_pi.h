@@ -6,18 +6,94 @@
 #ifndef _LINUX_MACROTICK_PI_H
 #define _LINUX_MACROTICK_PI_H
 
+#include <linux/jump_label.h>
 #include <linux/sched.h>
 
 #ifdef CONFIG_MACROTICK
+DECLARE_STATIC_KEY_FALSE(macrotick_used);
+
+struct rt_mutex_base;
+
 int mt_own_prio(struct task_struct *p);
+void __macrotick_unblocked(struct task_struct *p);
+void __macrotick_takes(struct task_struct *p);
+void __macrotick_offered(struct rt_mutex_base *lock);
 
 /* A pool's thread lends what it has by itself or is lent, not what its windows give it. */
 static inline int macrotick_lent_prio(struct task_struct *p)
 {
-	return unlikely(p->macrotick.pooled) ? min_t(int, mt_own_prio(p), READ_ONCE(p->macrotick.lent)) : p->prio;
+	if (likely(!p->macrotick.pooled))
+		return p->prio;
+	return min_t(int, mt_own_prio(p), READ_ONCE(p->macrotick.lent));
+}
+
+/* Its place among those who wait for a lock: that of its claims or windows, if they are better. */
+static inline int macrotick_waiter_prio(struct task_struct *p)
+{
+	int prio = macrotick_lent_prio(p);
+
+	if (!static_branch_unlikely(&macrotick_used))
+		return prio;
+	if (p->macrotick.lent_by || (macrotick_policy(p->policy) && !p->macrotick.pooled))
+		prio = min(prio, p->macrotick.lent_by ? 0 : p->normal_prio);
+	if (p->macrotick.ds.own.group)
+		prio = min_t(int, prio, p->macrotick.ds.own.prio);
+	if (p->macrotick.ds.lent.group)
+		prio = min_t(int, prio, p->macrotick.ds.lent.prio);
+	return prio;
+}
+
+/* Whether it lends something else from now on, though its place is the same. */
+static inline bool macrotick_relays(struct task_struct *p)
+{
+	return static_branch_unlikely(&macrotick_used) && p->macrotick.ds.relays;
+}
+
+/* Whoever it waits for is going to be told. */
+static inline void macrotick_relayed(struct task_struct *p)
+{
+	if (static_branch_unlikely(&macrotick_used))
+		p->macrotick.ds.relays = false;
+}
+
+/* Whether it may not spin for a lock: its window may be over, or its group's budget used up. */
+static inline bool macrotick_contends(struct task_struct *p)
+{
+	return static_branch_unlikely(&macrotick_used) &&
+		(READ_ONCE(p->macrotick.ds.contends) || READ_ONCE(p->macrotick.contending) ||
+		 READ_ONCE(p->macrotick.pinned));
+}
+
+/* It is blocked no longer, without the lock. Its pi_lock is locked. */
+static inline void macrotick_unblocked(struct task_struct *p)
+{
+	if (static_branch_unlikely(&macrotick_used) &&
+	    unlikely(p->macrotick.ds.contends || p->macrotick.contending || p->macrotick.ds.offer.group))
+		__macrotick_unblocked(p);
+}
+
+/* It owns a lock that others may go on waiting for. Its pi_lock is locked. */
+static inline void macrotick_takes(struct task_struct *p)
+{
+	if (static_branch_unlikely(&macrotick_used))
+		__macrotick_takes(p);
+}
+
+/* The lock has no owner, and its first waiter was woken up for it. */
+static inline void macrotick_offered(struct rt_mutex_base *lock)
+{
+	if (static_branch_unlikely(&macrotick_used))
+		__macrotick_offered(lock);
 }
 #else
 static inline int macrotick_lent_prio(struct task_struct *p) { return p->prio; }
+static inline int macrotick_waiter_prio(struct task_struct *p) { return p->prio; }
+static inline bool macrotick_relays(struct task_struct *p) { return false; }
+static inline void macrotick_relayed(struct task_struct *p) { }
+static inline bool macrotick_contends(struct task_struct *p) { return false; }
+static inline void macrotick_unblocked(struct task_struct *p) { }
+static inline void macrotick_takes(struct task_struct *p) { }
+#define macrotick_offered(lock) do { } while (0)
 #endif
 
 #endif /* _LINUX_MACROTICK_PI_H */

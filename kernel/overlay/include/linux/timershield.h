@@ -19,6 +19,7 @@
 #ifndef _LINUX_TIMERSHIELD_H
 #define _LINUX_TIMERSHIELD_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 struct hrtimer;

@@ -13,7 +13,7 @@
  * Effective priority of a thread in the class. It equals that of SCHED_FIFO
  * 99, so that lock owners boosted by such a thread run above everything else
  * (above deadline tasks, because the class picks them itself); a member never
- * gets it from a donor (see boost.c), which makes policy and priority together
+ * gets it from a donor (see place.c), which makes policy and priority together
  * tell the class.
  */
 #define MACROTICK_PRIO	0
@@ -56,14 +56,19 @@ int macrotick_check_setscheduler(struct task_struct *p, int policy);
 int mt_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy);
 bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr);
 bool macrotick_membership_changed(struct task_struct *p);
-int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr, int prio);
-int __macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio);
-void macrotick_owner_changed(struct task_struct *p);
-int macrotick_ds_setprio(struct task_struct *p, struct task_struct *donor, int prio);
-const struct sched_class *mt_ds_next_class(struct task_struct *p, const struct sched_class *class);
+int __macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr);
+int __macrotick_setprio(struct task_struct *p);
+const struct sched_class *mt_next_class(struct task_struct *p, const struct sched_class *class);
+bool mt_moves(struct task_struct *p);
+void mt_refresh(struct task_struct *p);
+void mt_tick(struct rq *rq);
 void macrotick_group_released(struct task_group *tg);
 void macrotick_ds_init(void);
-void macrotick_owner_woken(struct task_struct *p);
+void __macrotick_arrive(struct rq *rq, struct task_struct *p);
+void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head);
+void __macrotick_dequeue(struct rq *rq, struct task_struct *p);
+void __macrotick_run(struct rq *rq, struct task_struct *next);
+void __macrotick_dead(struct task_struct *p);
 
 /* Whether a thread with a policy may be served by its group. */
 static inline bool mt_ds_may_serve(int policy)
@@ -79,20 +84,30 @@ static inline bool mt_ds_concerns(const struct task_struct *p)
 		(READ_ONCE(p->macrotick.pooled) && mt_ds_may_serve(READ_ONCE(p->macrotick.own_policy)));
 }
 
-/* Whether a thread stays on its CPU, whatever the balance: its group may have no budget on others. */
+/*
+ * Whether a thread stays on its CPU, whatever the balance: its group, or who waits
+ * for it, may have nothing on others.
+ */
 static inline bool macrotick_stays(const struct task_struct *p)
 {
-	return static_branch_unlikely(&macrotick_ds_used) && READ_ONCE(p->macrotick.ds.relieved);
+	return static_branch_unlikely(&macrotick_used) &&
+		(READ_ONCE(p->macrotick.ds.relieved) || READ_ONCE(p->macrotick.ds.lent.group) ||
+		 READ_ONCE(p->macrotick.lent_by));
+}
+
+/* Whether a waiter has something to lend besides its priority. */
+static inline bool mt_lends_more(const struct task_struct *donor)
+{
+	return macrotick_policy(donor->policy) || READ_ONCE(donor->macrotick.lent_by) ||
+		READ_ONCE(donor->macrotick.ds.own.group) || READ_ONCE(donor->macrotick.ds.lent.group);
 }
 
 /* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
 {
-	if (macrotick_policy(p->policy))
-		return true;
-	return static_branch_unlikely(&macrotick_ds_used) &&
-		(mt_ds_may_serve(p->policy) || p->macrotick.ds.is_watched || p->macrotick.ds.group ||
-		 (donor && (READ_ONCE(donor->macrotick.ds.group) || READ_ONCE(donor->macrotick.pooled))));
+	return static_branch_unlikely(&macrotick_used) &&
+		(mt_lends_more(p) || mt_ds_may_serve(p->policy) || p->macrotick.ds.offer.group ||
+		 (donor && mt_lends_more(donor)));
 }
 
 /*
@@ -105,15 +120,62 @@ static inline bool macrotick_decides(struct task_struct *p, struct task_struct *
 /* Whether what serves the thread, as was decided, is not what has served it. */
 static inline bool macrotick_moves(struct task_struct *p)
 {
-	return p->macrotick.ds.wanted != p->macrotick.ds.group;
+	return static_branch_unlikely(&macrotick_used) && mt_moves(p);
+}
+
+/* Whether windows or servers may serve a thread, or do so while it is on a run queue. */
+static inline bool mt_is_concerned_with(const struct task_struct *p)
+{
+	return static_branch_unlikely(&macrotick_used) &&
+		(p->macrotick.entity || p->macrotick.ds.own.group || p->macrotick.ds.lent.group ||
+		 p->macrotick.lent_by || p->macrotick.ds.own.server || p->macrotick.ds.lent.server ||
+		 p->macrotick.lent_to);
+}
+
+/* Hooks of enqueue_task() and dequeue_task(). Macros: the flags come later. */
+#define macrotick_arrive(rq, p, flags)							\
+do {											\
+	if (mt_is_concerned_with(p) && !((flags) & (ENQUEUE_RESTORE | ENQUEUE_DELAYED)))	\
+		__macrotick_arrive(rq, p);						\
+} while (0)
+
+#define macrotick_enqueued(rq, p, flags)						\
+do {											\
+	if (mt_is_concerned_with(p) && !mt_keeps_its_place(flags))			\
+		__macrotick_enqueued(rq, p, (flags) & ENQUEUE_HEAD);			\
+} while (0)
+
+#define macrotick_dequeue(rq, p, flags)							\
+do {											\
+	if (mt_is_concerned_with(p) && !mt_keeps_its_place(flags))			\
+		__macrotick_dequeue(rq, p);						\
+} while (0)
+
+/* Hook of __schedule(): @next has been picked, though it may be what ran before. */
+static inline void macrotick_run(struct rq *rq, struct task_struct *next)
+{
+	if (static_branch_unlikely(&macrotick_used))
+		__macrotick_run(rq, next);
+}
+
+/* Hook of the tick. */
+static inline void macrotick_tick(struct rq *rq)
+{
+	if (static_branch_unlikely(&macrotick_installed))
+		mt_tick(rq);
+}
+
+/* Hook of finish_task_switch(), for a thread that does not come back. */
+static inline void macrotick_dead(struct task_struct *p)
+{
+	if (static_branch_unlikely(&macrotick_used))
+		__macrotick_dead(p);
 }
 
 /* The class of a thread whose class would be @class otherwise. */
 static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class)
 {
-	if (static_branch_unlikely(&macrotick_ds_used))
-		return mt_ds_next_class(p, class);
-	return class;
+	return static_branch_unlikely(&macrotick_used) ? mt_next_class(p, class) : class;
 }
 
 /* Decided by macrotick_setscheduler_prio() already, in the same change. */
@@ -122,29 +184,19 @@ static inline int macrotick_normal_prio(struct task_struct *p, int prio)
 	return macrotick_policy(p->policy) ? p->normal_prio : prio;
 }
 
-static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio)
+/* Hook of rt_mutex_setprio(): what the thread's priority is, which would be @prio otherwise. */
+static inline int macrotick_setprio(struct task_struct *p, int prio)
 {
-	if (macrotick_policy(p->policy)) {
-		prio = __macrotick_setprio(p, donor, prio);
-		if (prio == MACROTICK_PRIO + 1)
-			macrotick_owner_changed(p);
-		return prio;
-	}
-	if (static_branch_unlikely(&macrotick_ds_used))
-		prio = macrotick_ds_setprio(p, donor, prio);
-	if (static_branch_unlikely(&macrotick_installed) && min(p->prio, prio) <= MACROTICK_PRIO + 1)
-		macrotick_owner_changed(p);
-	return prio;
+	return static_branch_unlikely(&macrotick_used) ? __macrotick_setprio(p) : prio;
 }
 
-/*
- * Hook of wakeup_preempt(): an owner that the class may pick before deadline
- * tasks (class.c) wakes up beside one, whose class does not know of that.
- */
-static inline void macrotick_wakeup_preempt(struct task_struct *p)
+/* Hook of __sched_setscheduler(), where other parameters are to be set: likewise. */
+static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy,
+					      const struct sched_attr *attr, int prio)
 {
-	if (static_branch_unlikely(&macrotick_installed) && unlikely(p->prio <= MACROTICK_PRIO + 1))
-		macrotick_owner_woken(p);
+	if (static_branch_unlikely(&macrotick_used))
+		return __macrotick_setscheduler_prio(p, policy, attr);
+	return prio;
 }
 
 /*
@@ -170,11 +222,14 @@ static inline bool macrotick_keeps(struct task_struct *p, const struct sched_att
 	return unlikely(user && macrotick_policy(p->policy)) && __macrotick_keeps(p, attr);
 }
 
-/* After a change that was only taken note of, with nothing locked: its place among those who wait for a lock. */
+/*
+ * After a change that was only taken note of, with nothing locked: something else
+ * may serve the thread outside of its windows.
+ */
 static inline void macrotick_kept(struct task_struct *p, bool pi)
 {
 	if (unlikely(p->macrotick.pooled) && pi)
-		rt_mutex_adjust_pi(p);
+		mt_refresh(p);
 }
 
 void macrotick_group_fork(struct task_struct *p);
@@ -209,9 +264,9 @@ static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy,
 	return prio;
 }
 static inline int macrotick_normal_prio(struct task_struct *p, int prio) { return prio; }
-static inline int macrotick_setprio(struct task_struct *p, struct task_struct *donor, int prio) { return prio; }
+static inline int macrotick_setprio(struct task_struct *p, int prio) { return prio; }
+static inline void macrotick_tick(struct rq *rq) { }
 static inline bool macrotick_dl_task(struct task_struct *p, int policy) { return dl_task(p); }
-static inline void macrotick_wakeup_preempt(struct task_struct *p) { }
 static inline bool macrotick_stays(const struct task_struct *p) { return false; }
 #define macrotick_group_fork		NULL
 static inline void macrotick_group_attach(struct cgroup_taskset *tset) { }
@@ -223,6 +278,11 @@ static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacit
 static inline bool macrotick_dl_promised(int cpu) { return false; }
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor) { return false; }
 static inline bool macrotick_moves(struct task_struct *p) { return false; }
+#define macrotick_arrive(rq, p, flags) do { } while (0)
+#define macrotick_enqueued(rq, p, flags) do { } while (0)
+#define macrotick_dequeue(rq, p, flags) do { } while (0)
+static inline void macrotick_run(struct rq *rq, struct task_struct *next) { }
+static inline void macrotick_dead(struct task_struct *p) { }
 static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class)
 {
 	return class;

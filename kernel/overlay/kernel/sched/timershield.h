@@ -9,7 +9,8 @@
 
 DECLARE_STATIC_KEY_FALSE(timershield_on);
 
-unsigned int macrotick_group_priority(const struct task_struct *p);
+int macrotick_level(const struct task_struct *p);
+int macrotick_running_level(unsigned int cpu);
 
 void __timershield_run(struct task_struct *next);
 void __timershield_expect(struct task_struct *next);

@@ -111,15 +111,15 @@ pub const ALL: &[Scenario] = &[
         .within(600_000),
 ];
 
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 /// The server period, in units.
-const PERIOD: u64 = 25;
+pub(super) const PERIOD: u64 = 25;
 
-fn ds(priority: u32) -> SchedAttr {
+pub(super) fn ds(priority: u32) -> SchedAttr {
     SchedAttr { priority, ..SchedAttr::policy(SCHED_DS) }
 }
 
-fn set_period(ns: u64) -> Check {
+pub(super) fn set_period(ns: u64) -> Check {
     let us = (ns / 1000).to_string();
     // A group that was removed is gone a little later.
     let set = || fs::write("/proc/sys/kernel/sched_ds_period_us", &us).is_ok();
@@ -132,7 +132,7 @@ fn write_fails(group: &Group, file: &str, value: &str) -> Option<i32> {
 }
 
 /// A group with so many units of budget.
-fn group(name: &str, budget: u64, priority: u32) -> Check<Group> {
+pub(super) fn group(name: &str, budget: u64, priority: u32) -> Check<Group> {
     let group = Group::new(name)?;
     group.set("cpu.ds.priority", &priority.to_string())?;
     group.set("cpu.ds.budget", &(budget * unit_ns() / 1000).to_string())?;
@@ -146,7 +146,7 @@ fn first_group(name: &str, budget: u64, priority: u32) -> Check<Group> {
 
 /// A process in a group under SCHED_DS, which it gets from here. It has taken its page faults by then. It may be in a
 /// pool before it looks, which has made that SCHED_TT.
-fn run_in(group: &Group, priority: u32, body: impl FnOnce() -> i32) -> Check<Child> {
+pub(super) fn run_in(group: &Group, priority: u32, body: impl FnOnce() -> i32) -> Check<Child> {
     let ready = Board::new(1);
     let child = process::fork(|| {
         sys::prefault();
@@ -166,7 +166,7 @@ fn budget_of(group: &Group) -> Check<String> {
 }
 
 /// A number of `cpu.ds.stat`.
-fn stat(group: &Group, key: &str) -> Check<u64> {
+pub(super) fn stat(group: &Group, key: &str) -> Check<u64> {
     let text = group.get("cpu.ds.stat")?;
     let value = text.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("no {key} in {text:?}"))

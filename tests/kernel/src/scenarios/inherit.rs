@@ -42,6 +42,7 @@ const ASKED: usize = 2;
 pub(super) const GOT: usize = 3;
 pub(super) const FREED: usize = 4;
 const BACK: usize = 5;
+const SECOND_GOT: usize = 6;
 
 /// A hog on CPU 0.
 fn pinned_hog(attr: SchedAttr) -> Check<Child> {
@@ -363,8 +364,8 @@ pub(super) fn offered_outside_of(table: &Table) -> Check {
     second.succeed(SECOND)
 }
 
-/// A member that was just offered a lock comes into the class before anything dispatches. It must not keep the
-/// processor from whoever starts the table.
+/// A member that was just offered a lock comes into the class before anything dispatches. It is served until it has it,
+/// and must not keep the processor from whoever starts the table.
 fn offered_at_start() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
@@ -373,7 +374,7 @@ fn offered_at_start() -> Check {
     sys::set_sched(0, SchedAttr::fifo(50)).explain("FIFO")?;
     lock.lock().explain("lock")?;
     member("t", |_| {
-        sys::prefault(); // it is looked at after 50 us
+        sys::prefault();
         if sys::set_sched(0, SchedAttr::policy(SCHED_TT)).is_err() || lock.lock().is_err() {
             return 1;
         }
@@ -386,13 +387,14 @@ fn offered_at_start() -> Check {
     lock.unlock().explain("unlock")?;
     device.start(before).explain("start")?;
     let took = sys::now_ns() - before;
-    ensure!(board.get(GOT) > before, "the member did not take the lock while the table was started");
     ensure!(took < 10 * u, "starting the table took {took} ns");
+    ensure_eq!(board.get(GOT), 0, "when the member went on outside its window");
+    ensure!(sys::eventually(SECOND, || board.get(GOT) > before + 800 * u), "the member does not have the lock");
     device.remove().explain("remove")
 }
 
-/// A member spins for a lock whose owner runs on another CPU, and its window ends: it must not spin on outside, but get
-/// the lock long before its next window once it is free.
+/// A member spins for a lock whose owner runs on another CPU, and its window ends: it must not spin on outside, but take
+/// the lock, and give it on to whoever waits behind it, long before its next window once it is free.
 fn spinner() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
@@ -431,10 +433,23 @@ fn spinner() -> Check {
     let rounds = board.get(BACK) - before;
     ensure!(rounds > 100, "{rounds} rounds of a process below the class in 1000 units");
     ensure_eq!(board.get(GOT), 0, "when the member got a lock that was not free");
+    let second = process::fork(|| {
+        let _ = sys::set_affinity(0, &[0]);
+        let locked = lock.lock();
+        board.set(SECOND_GOT, sys::now_ns());
+        i32::from(locked.is_err() || lock.unlock().is_err())
+    });
+    sys::sleep(100 * u);
     let freed = sys::now_ns();
     board.set(FREED, 1);
-    ensure!(sys::eventually(cycle / 2, || board.get(GOT) > 0), "no lock for the member until its next window");
-    let took = board.get(GOT) - freed;
+    let has_got = || board.get(SECOND_GOT) > 0;
+    ensure!(
+        sys::eventually(cycle / 2, has_got),
+        "no lock behind the member until its next window: {}",
+        second.describe()
+    );
+    ensure!(board.get(GOT) > 0, "the member did not have the lock");
+    let took = board.get(SECOND_GOT) - freed;
     // A CPU of the lab waits for its turn for up to 100 ms.
     ensure!(took < 2000 * u, "the member got the lock {took} ns after it was free");
     Ok(())

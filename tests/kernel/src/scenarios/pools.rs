@@ -554,25 +554,35 @@ fn run_in_threads(count: u32, body: fn() -> i32) -> i32 {
 fn crowd() -> Check {
     let few = latest_beside(1, abi::RR | abi::SLACK, || sys::hog())?;
     let many = latest_beside(300, abi::RR | abi::SLACK, || sys::hog())?;
-    // What two threads on their way in or out take (MT_SETTLE_ROUNDS), which one interrupt does in one go.
+    // Other phases of the tick and of the pool's turns.
     ensure!(many <= few + unit_ns() / 5, "the witness was up to {many} ns late beside 300 threads, {few} beside one");
     Ok(())
 }
 
-/// A thread of a pool dies as what it is by itself, and not in the class.
+/// A thread of a pool dies as what it is by itself, and not in the class: beside a hog of SCHED_FIFO it does not get to its
+/// end, unless that is when the fair class has the 50 ms of each second that are its own.
 fn dies_outside() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
-    let child = stage.watcher(0, SchedAttr::other())?;
     let hog = hog_above_all()?;
     let epoch = stage.start()?;
-    sys::sleep_until(epoch + 10 * 20 * stage.u + 16 * stage.u);
-    child.signal(libc::SIGKILL);
-    sys::sleep(10 * 20 * stage.u);
-    ensure_eq!(child.poll(), None, "the end of a killed thread of SCHED_OTHER beside a hog of SCHED_FIFO");
-    hog.kill(SOON)?;
-    ensure_eq!(child.wait(SOON)?, process::Ended::Signaled(libc::SIGKILL), "its end without the hog");
-    stage.await_threads(0)?;
-    stage.ensure_undisturbed(epoch)
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        hog.signal(libc::SIGSTOP);
+        let child = stage.watcher(0, SchedAttr::other())?;
+        hog.signal(libc::SIGCONT);
+        sys::sleep(10 * 20 * stage.u);
+        child.signal(libc::SIGKILL);
+        sys::sleep(10 * 20 * stage.u);
+        ends.push(child.poll());
+        if ends.ends_with(&[None]) {
+            hog.kill(SOON)?;
+            ensure_eq!(child.wait(SOON)?, process::Ended::Signaled(libc::SIGKILL), "its end without the hog");
+            stage.await_threads(0)?;
+            return stage.ensure_undisturbed(epoch);
+        }
+        sys::sleep(50_000_000);
+    }
+    Err(format!("a killed thread of SCHED_OTHER ends beside a hog of SCHED_FIFO: {ends:?}"))
 }
 
 fn refusals() -> Check {

@@ -31,8 +31,8 @@ pub const ALL: &[Scenario] = &[
 pub(super) type Work = fn(u64) -> bool;
 
 /// After so many cycles for each kind of work everybody must have done something: a member has 5 % of a CPU, all
-/// SCHED_OTHER threads share what is left, and a round of the longest work takes some 4 ms with an instruction of 4 ns.
-const SLICE_CYCLES: u64 = 100;
+/// SCHED_OTHER threads share what is left, and a round of the longest work takes some 8 ms with an instruction of 4 ns.
+const SLICE_CYCLES: u64 = 200;
 
 fn storm(works: &[Work], slices: u64) -> Check {
     storm_between(0, works, slices)

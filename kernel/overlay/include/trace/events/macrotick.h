@@ -73,21 +73,6 @@ DEFINE_EVENT(macrotick_job, macrotick_complete,
 	TP_PROTO(struct task_struct *p, const char *entity, u64 job, u64 nominal),
 	TP_ARGS(p, entity, job, nominal));
 
-/* A thread that lost its window and holds a contended lock changed class. */
-TRACE_EVENT(macrotick_boost,
-	TP_PROTO(struct task_struct *p, int prio),
-	TP_ARGS(p, prio),
-	TP_STRUCT__entry(
-		__field(pid_t, pid)
-		__field(int, prio)
-	),
-	TP_fast_assign(
-		__entry->pid = p->pid;
-		__entry->prio = prio;
-	),
-	TP_printk("pid=%d prio=%d", __entry->pid, __entry->prio)
-);
-
 /* A SYNC window that begins at the instant became longer by the correction. */
 TRACE_EVENT(macrotick_sync,
 	TP_PROTO(int cpu, u64 instant, s64 correction, s64 rest),

@@ -2,299 +2,275 @@
 /*
  * Macrotick: the scheduling class, between stop and deadline.
  *
- * A thread of the class that has no open window, or that waits for its next
- * job, stays on the run queue and does not count as runnable, like a
- * throttled deadline task. Time that the class does not use falls through.
+ * What it picks is whatever thread the open window's entity has, of any class: a
+ * ready one of its own, or the owner of a lock that one of those waits for. A
+ * thread of the class itself is one that nothing but windows serves: outside of
+ * them, and while it waits for its next job, it stays on the run queue and does
+ * not count as runnable, like a throttled deadline task. What a thread is outside
+ * of its windows is decided in place.c; its place among the ready ones of its
+ * entity does not depend on that. Time that the class does not use falls through.
  *
- * Three kinds of threads are served outside their windows, after the threads of
- * the open one: those with a fatal signal, but for a pool's, until they leave
- * the class in macrotick_exit_task() right at the beginning of their exit,
- * those that were offered a lock, until they have taken it (boost.c), and those
- * that their entity left behind on a CPU, until they may follow (migrate.c).
- * None may use that time to spin for a lock that somebody else owns: they are
- * parked.
+ * Two kinds of threads are served outside their windows, after the threads of the
+ * open one: those that their entity left behind on a CPU, until they may follow
+ * (migrate.c), and those that were offered a lock, until they have taken it. None
+ * may use that time to spin for a lock that somebody else owns
+ * (macrotick_contends()).
  */
 #include "internal.h"
 
 #include <trace/events/macrotick.h>
 
 /*
- * How long an urgent thread goes on before it is looked at, and how often it
- * is looked at then: less and less often, as others pay for it.
- */
-#define MT_URGENT_POLL_NS	(50 * NSEC_PER_USEC)
-#define MT_URGENT_POLL_MAX_NS	NSEC_PER_MSEC
-
-/*
  * A thread that must not migrate for now may do so soon, and its window is open
  * elsewhere. Only where it was preempted meanwhile there is a call when it may
- * (macrotick_pins()): others are looked at more often.
+ * (macrotick_pins()): others are looked at.
  */
 #define MT_PINNED_POLL_NS	(4 * NSEC_PER_USEC)
+#define MT_PINNED_POLL_MAX_NS	(50 * NSEC_PER_USEC)
 
-/* Serves a queued thread outside its windows. */
-void mt_add_urgent(struct rq *rq, struct task_struct *p)
+/**
+ * mt_first - what the class wants a CPU to run
+ * @c: the CPU's position, under its run queue's lock
+ * @entity: filled in with whose time that is
+ *
+ * Return: the thread, or NULL.
+ */
+struct task_struct *mt_first(const struct mt_cpu *c, struct macrotick_served **entity)
 {
-	struct mt_cpu *c = mt_cpu_of(rq);
-	u64 poll = ktime_get() + MT_URGENT_POLL_NS;
+	struct macrotick_served *served = c->served;
+	struct task_struct *p;
 
-	if (p->macrotick.linked)
-		mt_unlink_ready(rq, p);
-	list_add_tail(&p->macrotick.ready, &c->urgent);
-	p->macrotick.urgent = true;
-	add_nr_running(rq, 1);
-	c->poll_ns = MT_URGENT_POLL_NS;
-	if (!c->nr_urgent++ || c->poll > poll)
-		c->poll = poll;
-	mt_want_settle(rq);	/* which programs the timer, wherever this is called */
+	if (served && !list_empty(&served->ready)) {
+		*entity = served;
+		return list_first_entry(&served->ready, struct task_struct, macrotick.ready);
+	}
+	if (served && unlikely(!list_empty(&served->lent))) {
+		*entity = served;
+		return list_first_entry(&served->lent, struct task_struct, macrotick.lends);
+	}
+	if (unlikely(!list_empty(&c->pinned))) {
+		p = list_first_entry(&c->pinned, struct task_struct, macrotick.ready);
+		*entity = p->macrotick.entity;
+		return p;
+	}
+	if (likely(list_empty(&c->creditors)))
+		return NULL;
+	*entity = list_first_entry(&c->creditors, struct macrotick_served, credits);
+	return list_first_entry(&(*entity)->contenders, struct task_struct, macrotick.contends);
 }
 
-/* Serves a queued thread that must not migrate until it may, unless a window does. */
+/**
+ * mt_update_credit - an entity's window has begun or ended, or its threads are blocked on other locks
+ * @rq: the run queue where it is, locked
+ * @entity: the entity
+ *
+ * Outside of its windows it serves who was offered a lock. A pool has little
+ * time for that: its threads could have it without end by handing a lock to each
+ * other.
+ */
+void mt_update_credit(struct rq *rq, struct macrotick_served *entity)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	bool serves = !list_empty(&entity->contenders) && c->served != entity &&
+		(!entity->pool || entity->credit > 0);
+
+	lockdep_assert_rq_held(rq);
+	if (likely(serves == !list_empty(&entity->credits)))
+		return;
+	if (serves) {
+		list_add_tail(&entity->credits, &c->creditors);
+		add_nr_running(rq, 1);
+	} else {
+		list_del_init(&entity->credits);
+		sub_nr_running(rq, 1);
+	}
+}
+
+/*
+ * A ready thread is blocked on a lock: it was offered it, or is on its way to
+ * sleep. Only who has no other place outside its windows needs to be served there.
+ */
+void mt_note_contender(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_task *m = &p->macrotick;
+
+	if (!m->linked || m->contending || p->sched_class != &macrotick_sched_class)
+		return;
+	WRITE_ONCE(m->contending, true);
+	list_add_tail(&m->contends, &m->entity->contenders);
+	mt_update_credit(rq, m->entity);
+}
+
+void mt_forget_contender(struct rq *rq, struct task_struct *p)
+{
+	WRITE_ONCE(p->macrotick.contending, false);
+	list_del(&p->macrotick.contends);
+	mt_update_credit(rq, p->macrotick.entity);
+}
+
+/* A queued thread that nothing serves yet, where its entity is. */
+void mt_link_home(struct rq *rq, struct task_struct *p)
+{
+	if (p->macrotick.state == MACROTICK_READY)
+		mt_link_ready(rq, p);
+}
+
+/* Serves a queued thread that must not migrate until it may. */
 void mt_add_pinned(struct rq *rq, struct task_struct *p)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 	u64 poll = ktime_get() + MT_PINNED_POLL_NS;
 
-	mt_add_urgent(rq, p);
+	if (p->macrotick.linked)
+		mt_unlink_ready(rq, p);
+	list_add_tail(&p->macrotick.ready, &c->pinned);
+	WRITE_ONCE(p->macrotick.pinned, true);
+	add_nr_running(rq, 1);
 	c->poll_ns = MT_PINNED_POLL_NS;
-	c->poll = min(c->poll, poll);
+	if (!c->nr_pinned++ || c->poll > poll)
+		c->poll = poll;
+	mt_kick(c);	/* it programs the timer, wherever this is called */
 }
 
-/* Where its entity is: only there its threads are looked at. */
-void mt_want_settle_of(struct task_struct *p)
+static void remove_pinned(struct rq *rq, struct task_struct *p)
 {
-	mt_unsettle(p);
-	mt_want_settle(cpu_rq(READ_ONCE(p->macrotick.entity->cpu)));
-}
-
-static void remove_urgent(struct rq *rq, struct task_struct *p)
-{
-	struct macrotick_task *m = &p->macrotick;
-
-	list_del(&m->ready);
-	if (!m->parked)
-		sub_nr_running(rq, 1);
-	m->urgent = false;
-	m->parked = false;
-	mt_cpu_of(rq)->nr_urgent--;
-	if (unlikely(m->entity->stopped))
-		mt_want_settle_of(p);	/* no window will serve it */
-}
-
-static void set_parked(struct rq *rq, struct task_struct *p, bool parked)
-{
-	struct mt_cpu *c = mt_cpu_of(rq);
-
-	if (p->macrotick.parked == parked)
-		return;
-	p->macrotick.parked = parked;
-	list_move_tail(&p->macrotick.ready, parked ? &c->parked : &c->urgent);
-	if (parked)
-		sub_nr_running(rq, 1);
-	else
-		add_nr_running(rq, 1);
-}
-
-/* A queued thread that nothing serves yet, where its entity is: it belongs in the windows, unless it dies. */
-void mt_link_home(struct rq *rq, struct task_struct *p)
-{
-	if (unlikely(mt_dies_in_class(p)))
-		mt_add_urgent(rq, p);
-	else if (p->macrotick.state == MACROTICK_READY)
-		mt_link_ready(rq, p);
-}
-
-static void note_doomed(struct task_struct *p)
-{
-	p->macrotick.entity->nr_doomed += p->macrotick.pooled && !p->macrotick.doomed;
-	p->macrotick.doomed = true;
-}
-
-/*
- * A fatal signal: served outside the windows from now on. A pool's thread
- * leaves the class for that, for it can take as long as it likes to die.
- */
-void mt_doom(struct rq *rq, struct task_struct *p)
-{
-	struct macrotick_task *m = &p->macrotick;
-
-	note_doomed(p);
-	if (unlikely(m->pooled))
-		mt_want_slack(rq, p);
-	else if (m->queued && !m->urgent)
-		mt_add_urgent(rq, p);
+	list_del(&p->macrotick.ready);
+	WRITE_ONCE(p->macrotick.pinned, false);
+	sub_nr_running(rq, 1);
+	mt_cpu_of(rq)->nr_pinned--;
 }
 
 static void return_to_windows(struct rq *rq, struct task_struct *p)
 {
-	remove_urgent(rq, p);
+	remove_pinned(rq, p);
 	if (unlikely(p->macrotick.astray))
 		mt_want_delivery(rq);
-	else if (p->macrotick.state == MACROTICK_READY)
-		mt_link_ready(rq, p);
-	if (mt_lends(p))
-		mt_want_settle_of(p);
-	if (mt_goes_out(p))
-		mt_want_slack(rq, p);
+	else
+		mt_link_home(rq, p);
 }
 
 /* The thread may migrate again: what it was served for is over. On its own CPU, where it runs. */
-void mt_end_urgency(struct rq *rq, struct task_struct *p)
+void mt_end_pinning(struct rq *rq, struct task_struct *p)
 {
-	if (p->pi_blocked_on || mt_dies_in_class(p) || mt_is_served(rq, p))
+	if (mt_is_served(rq, p))
 		return;
 	return_to_windows(rq, p);
 	mt_resched(rq, mt_cpu_of(rq));
 }
 
-/* Whether the thread's entity is, or may be, about to leave it behind. */
-static bool must_stay(struct rq *rq, struct task_struct *p)
-{
-	return p->macrotick.entity->roaming && is_migration_disabled(p) && !mt_is_served(rq, p);
-}
-
-static bool uses_credit(const struct task_struct *p)
-{
-	return p->macrotick.pooled && p->macrotick.urgent;
-}
-
-static void account_curr(struct rq *rq)
-{
-	struct macrotick_served *entity = rq->curr->macrotick.entity;
-	s64 delta = update_curr_common(rq);
-
-	if (!entity || delta <= 0)
-		return;
-	mt_lock_entity(entity);
-	entity->runtime += delta;
-	mt_unlock_entity(entity);
-	if (unlikely(entity->slice))
-		mt_pool_account(rq->curr, delta);
-	if (unlikely(uses_credit(rq->curr)))
-		entity->credit -= delta;
-}
-
-/*
- * A thread that spins for a lock, or is about to sleep for it, is no different
- * from one that was offered it but for the lock's owner. On the thread's own
- * CPU only: as it does not run meanwhile, what it waits on stays.
- */
-static void look_at_urgent_one(struct rq *rq, struct task_struct *p)
-{
-	struct rt_mutex_waiter *waiter = p->pi_blocked_on;
-
-	if (waiter && mt_may_be_urgent(p))
-		set_parked(rq, p, rt_mutex_owner(waiter->lock));
-	else if (mt_dies_in_class(p) || must_stay(rq, p))
-		set_parked(rq, p, false);
-	else
-		return_to_windows(rq, p);
-}
-
 /**
- * mt_look_at_urgent - end what urgent threads have no right to any longer
+ * mt_look_at_pinned - end what threads have no right to any longer
  * @rq: this CPU's run queue, locked
  * @c: this CPU's position
  * @now: the instant
- *
- * Threads that have taken the lock they were offered go back to their
- * windows, those whose lock was taken by another wait until it is free.
  */
-void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now)
+void mt_look_at_pinned(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	struct task_struct *p, *next;
-	u64 longest = MT_URGENT_POLL_MAX_NS;
 
-	if (unlikely(uses_credit(rq->curr))) {
-		update_rq_clock(rq);
-		account_curr(rq);
+	list_for_each_entry_safe(p, next, &c->pinned, macrotick.ready) {
+		if (!is_migration_disabled(p) || mt_is_served(rq, p))
+			return_to_windows(rq, p);
 	}
-	list_for_each_entry_safe(p, next, &c->parked, macrotick.ready)
-		look_at_urgent_one(rq, p);
-	list_for_each_entry_safe(p, next, &c->urgent, macrotick.ready) {
-		if (must_stay(rq, p))
-			longest = MT_URGENT_POLL_NS;
-		look_at_urgent_one(rq, p);
-	}
-	c->poll_ns = min_t(u64, 2 * c->poll_ns, longest);
+	c->poll_ns = min_t(u64, 2 * c->poll_ns, MT_PINNED_POLL_MAX_NS);
 	c->poll = now + c->poll_ns;
-	mt_if_idle_grant_slack(rq, c);
 	mt_resched(rq, c);
 }
 
-/* The window of parked threads opens: inside it they may spin. */
-void mt_serve_parked(struct rq *rq, struct mt_cpu *c)
+/* The owner of a lock that a thread of an entity here waits for. */
+static void link_lent(struct rq *rq, struct task_struct *p)
 {
-	struct task_struct *p, *next;
+	struct macrotick_served *entity = p->macrotick.lent_by;
 
-	list_for_each_entry_safe(p, next, &c->parked, macrotick.ready) {
-		if (p->macrotick.entity != c->served)
-			continue;
-		remove_urgent(rq, p);
-		mt_link_home(rq, p);
-	}
+	if (entity->cpu != cpu_of(rq) || dl_prio(p->prio))
+		return;
+	p->macrotick.lent_to = entity;
+	list_add_tail(&p->macrotick.lends, &entity->lent);
+	entity->nr_lent++;
+	if (mt_cpu_of(rq)->served == entity)
+		add_nr_running(rq, 1);
 }
 
-static bool is_offered_lock(struct rq *rq, struct task_struct *p)
+static void unlink_lent(struct rq *rq, struct task_struct *p)
 {
-	return p->pi_blocked_on && !mt_is_served(rq, p);
+	struct macrotick_served *entity = p->macrotick.lent_to;
+
+	p->macrotick.lent_to = NULL;
+	list_del(&p->macrotick.lends);
+	entity->nr_lent--;
+	if (mt_cpu_of(rq)->served == entity)
+		sub_nr_running(rq, 1);
 }
 
-static void enqueue_home(struct rq *rq, struct task_struct *p)
-{
-	p->macrotick.queued = true;
-	if (unlikely(is_offered_lock(rq, p) && mt_may_be_urgent(p)))
-		mt_add_urgent(rq, p);
-	else
-		mt_link_home(rq, p);
-}
-
-static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+/**
+ * mt_enqueued - a thread that windows may serve is on a run queue
+ * @rq: the run queue, locked
+ * @p: the thread, of any class
+ */
+void mt_enqueued(struct rq *rq, struct task_struct *p)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 	struct macrotick_task *m = &p->macrotick;
 
-	if (unlikely(mt_keeps_its_place(flags)))
-		return;
-	if (likely(!c->fetching))
-		mt_advance(rq, ktime_get());
-	if (unlikely(__fatal_signal_pending(p)))
-		note_doomed(p);
-	if (mt_is_elsewhere(c, m->entity))
-		mt_enqueue_astray(rq, p);
-	else
-		enqueue_home(rq, p);
-	if (unlikely(mt_lends(p) || m->entity->stopped))
-		mt_want_settle_of(p);
-	if (unlikely(mt_goes_out(p) && (m->doomed || !mt_is_served(rq, p))))
-		mt_want_slack(rq, p);
+	lockdep_assert_rq_held(rq);
+	if (m->entity && mt_is_member(p)) {
+		if (likely(!c->fetching))
+			mt_advance(rq, ktime_get());
+		if (mt_is_elsewhere(c, m->entity)) {
+			mt_enqueue_astray(rq, p);
+		} else {
+			m->queued = true;
+			mt_link_home(rq, p);
+		}
+	}
+	if (unlikely(m->lent_by))
+		link_lent(rq, p);
 	mt_resched(rq, c);
 	/* Whoever fetches is the timer itself, or programs it. */
 	if (likely(!c->fetching))
 		mt_rearm(rq);
 }
 
-static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+/**
+ * mt_dequeue - such a thread is taken off a run queue
+ * @rq: the run queue, locked
+ * @p: the thread
+ */
+void mt_dequeue(struct rq *rq, struct task_struct *p)
 {
+	struct mt_cpu *c = mt_cpu_of(rq);
 	struct macrotick_task *m = &p->macrotick;
 
-	if (unlikely(mt_keeps_its_place(flags)))
-		return true;
-	if (unlikely(uses_credit(p)) && p == rq->curr)
-		account_curr(rq);
+	lockdep_assert_rq_held(rq);
+	if (p == c->running) {
+		mt_account(rq);
+		c->running = NULL;
+		c->charged = NULL;
+	}
 	m->queued = false;
 	if (unlikely(m->astray))
 		mt_dequeue_astray(p);
-	if (m->urgent)
-		remove_urgent(rq, p);
+	if (unlikely(m->pinned))
+		remove_pinned(rq, p);
 	else if (m->linked)
 		mt_unlink_ready(rq, p);
-	mt_if_idle_grant_slack(rq, mt_cpu_of(rq));
+	if (unlikely(m->lent_to))
+		unlink_lent(rq, p);
 	mt_rearm(rq);
+}
+
+static void enqueue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+{
+}
+
+static bool dequeue_task_macrotick(struct rq *rq, struct task_struct *p, int flags)
+{
+	if (p == rq->curr)
+		update_curr_common(rq);
 	return true;
 }
 
-/* It is no longer urgent, and must not go on here: its entity is elsewhere. */
+/* It is not to go on here: its entity is elsewhere. */
 static void stop_astray(struct rq *rq, struct task_struct *p)
 {
 	if (unlikely(p->macrotick.astray))
@@ -322,8 +298,6 @@ static void complete_job(struct rq *rq, struct task_struct *p)
 	}
 	if (m->linked)
 		mt_unlink_ready(rq, p);
-	else if (m->urgent && !m->doomed)
-		remove_urgent(rq, p);	/* whoever waits for a job has the lock it was offered */
 	m->state = MACROTICK_WAITING;
 	if (m->has_pending) {
 		m->has_pending = false;
@@ -335,7 +309,7 @@ static void complete_job(struct rq *rq, struct task_struct *p)
 		m->entity->nr_jobs++;
 		m->job = m->pending_job;
 		m->nominal = m->pending_nominal;
-		if (m->queued && !m->urgent)
+		if (m->queued && !m->pinned)
 			mt_link_ready(rq, p);
 	}
 }
@@ -357,14 +331,6 @@ void mt_complete_job(struct rq *rq, struct task_struct *p)
 	mt_unlock_entity(entity);
 	stop_astray(rq, p);
 	mt_rearm(rq);
-}
-
-/* The thread has nothing to do before its next job. */
-void mt_rest(struct rq *rq, struct task_struct *p)
-{
-	p->macrotick.at_rest = true;
-	if (unlikely(p->sched_class != &macrotick_sched_class && mt_is_member(p)))
-		mt_want_settle_of(p);
 }
 
 /* The thread leaves the class for good: its job, and a wait by sched_yield(2), are forgotten. */
@@ -392,7 +358,7 @@ void mt_end_wait(struct rq *rq, struct task_struct *p)
 	m->in_wait = false;
 	if (m->state == MACROTICK_WAITING) {
 		m->state = MACROTICK_READY;
-		if (m->queued && !m->linked && !m->urgent)
+		if (m->queued && !m->linked && !m->pinned)
 			mt_link_ready(rq, p);
 	}
 	mt_unlock_entity(m->entity);
@@ -407,71 +373,99 @@ static void yield_task_macrotick(struct rq *rq)
 		return;
 	}
 	mt_complete_job(rq, rq->curr);
-	mt_rest(rq, rq->curr);
+	rq->curr->macrotick.at_rest = true;
 }
 
+/* Whoever a window may serve has been seen when it was queued. */
 static void wakeup_preempt_macrotick(struct rq *rq, struct task_struct *p, int flags)
 {
-	if (mt_first(mt_cpu_of(rq)) != rq->curr)
-		resched_curr(rq);
 }
 
 static int balance_macrotick(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
 {
-	struct mt_cpu *c = mt_cpu_of(rq);
+	struct macrotick_served *entity;
 
-	if (mt_first(c))
-		return true;
-	mt_if_idle_grant_slack(rq, c);
-	return false;
-}
-
-/* Whether a thread of the class waits for a lock that the thread owns, itself or for others. */
-bool mt_is_owner(struct task_struct *p)
-{
-	struct task_struct *waiter = rt_mutex_get_top_task(p);
-
-	/* Not for a waiter with SCHED_FIFO 99 of its own. In a chain the next one is boosted. */
-	if (!waiter || !(macrotick_policy(waiter->policy) || waiter->normal_prio > MACROTICK_PRIO))
-		return false;
-	return macrotick_lent_prio(waiter) == MACROTICK_PRIO;
-}
-
-/*
- * The owner of a lock that a thread of the class waits for runs in the class
- * of SCHED_FIFO, which deadline tasks precede, and the server of the fair
- * class with them: 50 ms of theirs would pass before it gave the lock back.
- * In place of the waiter it comes before them. As a member outside its
- * windows its priority is one below MACROTICK_PRIO.
- */
-static struct task_struct *pick_owner(struct rq *rq)
-{
-	struct task_struct *p;
-
-	if (likely(rq->rt.highest_prio.curr > MACROTICK_PRIO + 1))
-		return NULL;
-	p = rt_sched_class.pick_task(rq);
-	return p && mt_is_owner(p) ? p : NULL;
+	return mt_first(mt_cpu_of(rq), &entity) != NULL;
 }
 
 static struct task_struct *pick_task_macrotick(struct rq *rq)
 {
-	return mt_first(mt_cpu_of(rq)) ?: pick_owner(rq);
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	c->picked = mt_first(c, &c->picked_for);
+	return c->picked;
 }
 
 static void put_prev_task_macrotick(struct rq *rq, struct task_struct *p, struct task_struct *next)
 {
-	account_curr(rq);
-	if (unlikely(p->pi_blocked_on || mt_lends(p) || p->macrotick.contending))
-		mt_note_contender(p);
-	if (unlikely(p->macrotick.astray))
-		mt_want_delivery(rq);
+	update_curr_common(rq);
 }
 
 static void set_next_task_macrotick(struct rq *rq, struct task_struct *p, bool first)
 {
-	p->macrotick.began = true;
 	p->se.exec_start = rq_clock_task(rq);
+}
+
+/**
+ * mt_account - charge the entity that runs
+ * @rq: the run queue, locked, its clock up to date
+ */
+void mt_account(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	struct macrotick_served *entity = c->charged;
+	s64 delta = rq_clock_task(rq) - c->since;
+
+	lockdep_assert_rq_held(rq);
+	if (!entity || delta <= 0)
+		return;
+	c->since = rq_clock_task(rq);
+	mt_lock_entity(entity);
+	entity->runtime += delta;
+	mt_unlock_entity(entity);
+	if (unlikely(entity->slice))
+		mt_pool_account(c->running, delta);
+	if (unlikely(entity->pool && c->served != entity)) {
+		entity->credit -= delta;
+		mt_update_credit(rq, entity);
+	}
+}
+
+/**
+ * mt_run - a CPU is going to run a thread
+ * @rq: its run queue, locked, its clock up to date
+ * @next: the thread, which may have run before, and be picked for something else
+ */
+void mt_run(struct rq *rq, struct task_struct *next)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+	struct task_struct *prev = rq->curr, *picked = c->picked == next ? next : NULL;
+
+	c->picked = NULL;
+	if (unlikely(prev->pi_blocked_on))
+		mt_note_contender(rq, prev);
+	if (unlikely(prev->macrotick.astray))
+		mt_want_delivery(rq);
+	if (picked == c->running && (!picked || c->picked_for == c->charged))
+		return;
+	mt_account(rq);
+	c->running = picked;
+	c->charged = picked ? c->picked_for : NULL;
+	c->since = rq_clock_task(rq);
+	if (picked)
+		picked->macrotick.began = true;
+}
+
+/* Hook of the tick: turns may end. */
+void mt_tick(struct rq *rq)
+{
+	struct mt_cpu *c = mt_cpu_of(rq);
+
+	if (likely(!c->charged || !c->charged->slice))
+		return;
+	mt_account(rq);
+	mt_pool_turn(c->charged);
+	mt_resched(rq, c);
 }
 
 static int select_task_rq_macrotick(struct task_struct *p, int cpu, int flags)
@@ -481,14 +475,7 @@ static int select_task_rq_macrotick(struct task_struct *p, int cpu, int flags)
 
 static void task_tick_macrotick(struct rq *rq, struct task_struct *p, int queued)
 {
-	struct macrotick_served *entity = p->macrotick.entity;
-
-	account_curr(rq);
-	if (likely(!entity || !entity->slice))
-		return;
-	mt_pool_turn(entity);
-	if (mt_first(mt_cpu_of(rq)) != p)
-		resched_curr(rq);
+	update_curr_common(rq);
 }
 
 /* Nobody below has run meanwhile: whom it is to wait for there is not seen by the new class. */
@@ -513,7 +500,7 @@ static void prio_changed_macrotick(struct rq *rq, struct task_struct *p, int old
 
 static void update_curr_macrotick(struct rq *rq)
 {
-	account_curr(rq);
+	update_curr_common(rq);
 }
 
 #ifdef CONFIG_SCHED_CORE
@@ -521,8 +508,7 @@ static int task_is_throttled_macrotick(struct task_struct *p, int cpu)
 {
 	if (p->macrotick.entity->roaming && READ_ONCE(p->macrotick.entity->cpu) != cpu)
 		return true;
-	return (!p->macrotick.urgent || p->macrotick.parked) &&
-		!(p->macrotick.linked && mt_is_served(cpu_rq(cpu), p));
+	return !p->macrotick.pinned && !(p->macrotick.linked && mt_is_served(cpu_rq(cpu), p));
 }
 #endif
 

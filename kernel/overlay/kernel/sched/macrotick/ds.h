@@ -2,23 +2,27 @@
 /*
  * Macrotick: SCHED_DS, groups served by deferrable servers.
  *
- * ds_server.c  budgets: what runs is charged, servers close and are refilled
- * ds_class.c   the scheduling class, between that of windows and deadline
- * ds_inherit.c which group's budget serves a thread
- * ds_group.c   the files of the cpu controller, admission
+ * ds_order.c	which server of a CPU is next, and which of its threads
+ * ds_server.c	budgets: what runs is charged, servers close and are refilled
+ * ds_class.c	the scheduling class of threads that nothing but servers serves
+ * ds_group.c	the files of the cpu controller, admission
  * ds_kthreads.c kernel threads in a group
- * ds_lead.c    threads of a group that are woken up early, and held
- * ds_relief.c  threads that their group keeps inside the kernel
+ * ds_lead.c	threads of a group that are woken up early, and held
+ * ds_relief.c	threads that their group keeps inside the kernel
  *
  * A control group with a budget is a group here, and has a server on each CPU.
  * All budgets are refilled at the same instants, a phase behind the multiples of
- * one period on CLOCK_MONOTONIC. A server is open while it has budget left: then the
- * priority of its group decides against the others, and its first thread runs.
- * A closed server's threads stay on the run queue and do not count as runnable.
- * It is the servers that are taken up and put down, never single threads.
+ * one period on CLOCK_MONOTONIC. A server is open while it has budget left: then
+ * the priority of its group decides against the others, and its first thread runs.
  *
- * Lock order: mt_ds_mutex > p->pi_lock > rq lock > mt_ds_watch_lock. Everything
- * of a server is protected by its CPU's run queue's lock.
+ * What a thread is served by are claims (claim.c): one on its group's servers, and
+ * one on those that a waiter for a lock of it lends. A claim is in the queue of its CPU's
+ * server while the thread is on the run queue, whatever class the thread has.
+ * A server that closes or opens, or gets another budget, changes no thread: its
+ * claims stay where they are.
+ *
+ * Lock order: mt_ds_mutex > p->pi_lock > rq lock. Everything of a server is
+ * protected by its CPU's run queue's lock, claims by that of the thread's.
  */
 #ifndef _KERNEL_SCHED_MACROTICK_DS_H
 #define _KERNEL_SCHED_MACROTICK_DS_H
@@ -26,6 +30,7 @@
 #include <linux/cgroup.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
+#include <linux/kthread.h>
 #include <linux/mmu_context.h>
 #include <linux/refcount.h>
 
@@ -39,20 +44,19 @@
 struct mt_server {
 	unsigned int		priority;	/* its group's */
 	u64			budget;		/* ns per period; zero: it serves nobody */
-	s64			left;
+	bool			leaves;		/* its threads are being told that it ends */
+	s64			left;		/* of the period that it was looked at last */
 	u64			debt;		/* used on credit, and not yet paid */
-	bool			open;		/* something is left */
-	bool			touched;	/* it must be refilled: in its CPU's touched */
+	u64			seen;		/* number of that period */
+	u64			closed_in;	/* number of the period whose budget is used up */
+	u64			closed;		/* since when, while it has ready threads; else zero */
+	bool			used;		/* something of its budget, since @seen */
+	bool			credit;		/* closed, but serves threads that were offered a lock */
 	unsigned int		nr_ready;
-	struct list_head	order;		/* open, with ready threads: among those of its priority */
-	struct list_head	refill;		/* in its CPU's touched */
-	struct list_head	node;		/* in its CPU's servers */
-	struct list_head	contenders;	/* ready threads that may be blocked on a lock */
-	struct list_head	crowd;		/* in its CPU's crowded: closed, with contenders */
-	unsigned int		nr_urgent;	/* of its threads in its CPU's urgent */
-	DECLARE_BITMAP(prios, MAX_RT_PRIO);	/* queues that have threads */
+	struct list_head	order;		/* with a budget and ready threads: in a queue of its CPU */
+	struct list_head	offered;	/* its ready threads that are blocked on a lock */
+	DECLARE_BITMAP(prios, MAX_RT_PRIO);	/* queues that have claims */
 	struct list_head	ready[MAX_RT_PRIO];
-	u64			closed;		/* since when, on CLOCK_MONOTONIC */
 	u64			usage;
 	u64			throttled;	/* closed with ready threads */
 	u64			refills;
@@ -60,38 +64,50 @@ struct mt_server {
 	u64			reliefs;
 };
 
-/* It lives as long as its control group, or a thread that it serves. */
+/* It lives as long as its control group, or a claim on it. */
 struct mt_group {
 	struct rcu_head		rcu;
 	refcount_t		ref;
 	unsigned int		priority;	/* 1 to MT_GROUP_MAX_PRIO */
 	u32			lead;		/* ns */
 	bool			takes_fifo;	/* SCHED_FIFO and SCHED_RR mean SCHED_DS in it */
-	unsigned int		nr_budgets;	/* CPUs with a budget; under mt_ds_mutex */
+	unsigned int		nr_budgets;	/* CPUs with a budget that does not leave; under mt_ds_mutex */
+	bool			active;		/* there is any budget; likewise */
 	struct mt_server	servers[];	/* by CPU */
+};
+
+/* The servers of one priority of a CPU that have ready threads. */
+struct mt_ds_queue {
+	struct list_head	open;		/* or on credit */
+	struct list_head	closed;		/* in the period closed_in: open in any later one */
+	u64			closed_in;
 };
 
 /* The servers of one CPU. */
 struct mt_ds_cpu {
 	unsigned int		cpu;
-	DECLARE_BITMAP(prios, MT_GROUP_PRIOS + 1);	/* by MT_GROUP_MAX_PRIO - priority; the last is always set */
-	struct list_head	order[MT_GROUP_PRIOS];
-	struct list_head	servers;	/* all with a budget */
-	struct list_head	touched;
-	struct list_head	urgent;		/* threads served on credit, by rank */
-	struct list_head	crowded;	/* servers, see there */
-	struct list_head	watched;	/* threads, under mt_ds_watch_lock */
-	struct list_head	waiting;	/* all ready threads */
+	/* By MT_GROUP_MAX_PRIO - priority; the last is always set */
+	DECLARE_BITMAP(open, MT_GROUP_PRIOS + 1);
+	DECLARE_BITMAP(ready, MT_GROUP_PRIOS + 1);	/* the same, closed ones included */
+	struct mt_ds_queue	queue[MT_GROUP_PRIOS];
+	unsigned int		nr_closed;	/* ready threads that do not count as runnable before the refill */
+	unsigned int		nr_budgets;	/* servers with a budget */
+	u64			period;		/* number of the server period, from 1 */
+	struct list_head	waiting;	/* ready threads, see ds_relief.c */
 	u64			next_look;	/* when to look for starved ones among them */
+	struct task_struct	*relieving;	/* with a reference: one that was found */
+	struct kthread_work	relief;
+	struct mt_server	*picked;	/* whose thread is going to run */
+	struct task_struct	*picked_task;
 	struct mt_server	*charged;	/* whose thread runs */
+	u64			since;		/* when it was charged last, in the run queue's task time */
 	bool			catching_up;	/* the timer is programmed then */
-	u64			refill;		/* when; U64_MAX: nothing was touched */
+	u64			refill;		/* when; U64_MAX: nothing was used */
 	u64			limit;		/* when a server is exhausted at the earliest */
 	struct mt_server	*limited;	/* which: an open one, that runs or is going to; or NULL */
 	u64			foreseen;	/* when that was reckoned, before it runs; else zero */
 	u64			lag;		/* how much later it runs */
-	u64			poll;		/* when to look at contenders and starved ones; U64_MAX: never */
-	u64			poll_ns;
+	u64			poll;		/* when to look for starved threads; U64_MAX: never */
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
@@ -106,52 +122,50 @@ static inline struct mt_ds_cpu *mt_ds_cpu_of(struct rq *rq)
 	return per_cpu_ptr(&mt_ds_cpus, cpu_of(rq));
 }
 
-/* Whether the class has something to run. */
+/* Whether a server serves its threads. */
+static inline bool mt_ds_is_open(const struct mt_ds_cpu *c, const struct mt_server *server)
+{
+	return server->closed_in != c->period && server->budget;
+}
+
+/* Whether some server of a CPU has a thread to run. */
 static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
 {
-	return sched_find_first_bit(c->prios) < MT_GROUP_PRIOS || unlikely(!list_empty(&c->urgent));
-}
-
-/* Whether contenders of closed servers have to be looked at. */
-static inline bool mt_ds_has_contenders(const struct mt_ds_cpu *c)
-{
-	return !list_empty(&c->urgent) || !list_empty(&c->crowded);
-}
-
-/* Whether anybody on a CPU would have to be decided anew; a hint. */
-static inline bool mt_ds_watches(const struct mt_ds_cpu *c)
-{
-	return !list_empty(&c->watched);
+	return sched_find_first_bit(c->open) < MT_GROUP_PRIOS;
 }
 
 /* ns; change with no group active only. */
 extern u64 mt_ds_period;
 extern unsigned int mt_ds_phase;
 
+/* ds_order.c */
+struct mt_claim *mt_ds_first(struct mt_ds_cpu *c, struct mt_server **server);
+void mt_ds_link(struct rq *rq, struct mt_claim *claim, struct mt_server *server, bool head);
+void mt_ds_unlink(struct rq *rq, struct mt_claim *claim);
+void mt_ds_requeue(struct mt_claim *claim);
+void mt_ds_take_out(struct rq *rq, struct mt_server *server);
+void mt_ds_put_in(struct rq *rq, struct mt_server *server);
+void mt_ds_open_all(struct rq *rq, u64 period);
+void mt_ds_note_offered(struct rq *rq, struct task_struct *p);
+void mt_ds_forget_offered(struct rq *rq, struct task_struct *p);
+void mt_ds_update_credit(struct rq *rq, struct mt_server *server);
+void __init mt_ds_order_init(struct mt_ds_cpu *c);
+
 /* ds_server.c */
-struct task_struct *mt_ds_first(const struct mt_ds_cpu *c);
-void mt_ds_link(struct rq *rq, struct mt_server *server, struct task_struct *p, bool head);
-void mt_ds_unlink(struct rq *rq, struct task_struct *p);
-void mt_ds_requeue(struct task_struct *p);
-void mt_ds_rank_again(struct rq *rq);
-void mt_ds_begin(struct rq *rq, struct task_struct *p);
-void mt_ds_go_on(struct rq *rq);
-void mt_ds_end(struct rq *rq, struct task_struct *p);
+u64 mt_ds_refill_after(u64 now);
+u64 mt_ds_throttled(struct mt_ds_cpu *c, const struct mt_server *server);
+void mt_ds_look(struct mt_ds_cpu *c, struct mt_server *server);
 void mt_ds_account(struct rq *rq);
+void mt_ds_resched(struct rq *rq);
+void mt_ds_run(struct rq *rq, struct task_struct *next);
 void mt_ds_offline(struct rq *rq);
 void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget);
 void mt_ds_set_priority(struct rq *rq, struct mt_server *server, unsigned int priority);
 
-/* ds_inherit.c */
-void mt_ds_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio, struct task_struct *donor,
-		  int *prio);
-void mt_ds_refresh(struct task_struct *p);
-bool mt_ds_settle(struct rq *rq);
-void mt_ds_watch_here(struct mt_ds_cpu *c, struct task_struct *p, bool stray);
-void mt_ds_forget(struct task_struct *p);
-
 /* ds_relief.c */
 void mt_ds_relieve(struct rq *rq);
+void mt_ds_relieve_found(struct mt_ds_cpu *c);
+void __init mt_ds_relief_init(struct mt_ds_cpu *c);
 
 /* Under the lock of the run queue, its clock up to date. */
 static inline bool mt_ds_look_is_due(struct rq *rq)
@@ -192,7 +206,7 @@ void mt_ds_exit(struct task_struct *p);
 void mt_ds_show_assigned(struct seq_file *file, const struct mt_group *group);
 
 /* ds_group.c */
-struct mt_group *mt_ds_group_of(struct task_struct *p);
+struct mt_group *mt_ds_group_of(struct task_struct *p, bool *takes_fifo);
 void mt_ds_attach(struct cgroup_taskset *tset);
 void mt_group_put(struct mt_group *group);
 

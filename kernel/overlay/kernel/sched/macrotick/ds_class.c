@@ -1,40 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Macrotick: the scheduling class of SCHED_DS, between that of windows and
- * deadline. Which threads are in it, and whose budget they use, is decided in
- * ds_inherit.c; a thread stays where it is until it sleeps.
+ * deadline.
+ *
+ * What it picks is whatever thread the first open server has (ds_order.c), of any
+ * class: one of its own, or the owner of a lock that one of those waits for. The
+ * threads of the class itself are those that nothing but their group serves.
+ * They are queued as claims (claim.c), so that there is nothing to do here.
  */
 #include "ds.h"
 
-static struct mt_server *server_of(struct rq *rq, struct task_struct *p)
-{
-	return &p->macrotick.ds.group->servers[cpu_of(rq)];
-}
-
 static void enqueue_task_macrotick_ds(struct rq *rq, struct task_struct *p, int flags)
 {
-	if (unlikely(mt_keeps_its_place(flags)))
-		return;
-	mt_ds_link(rq, server_of(rq, p), p, flags & ENQUEUE_HEAD);
 }
 
 static bool dequeue_task_macrotick_ds(struct rq *rq, struct task_struct *p, int flags)
 {
-	mt_ds_account(rq);
-	if (likely(!mt_keeps_its_place(flags)))
-		mt_ds_unlink(rq, p);
+	if (p == rq->curr)
+		update_curr_common(rq);
 	return true;
 }
 
 static void yield_task_macrotick_ds(struct rq *rq)
 {
-	mt_ds_requeue(rq->curr);
+	mt_ds_requeue(&rq->curr->macrotick.ds.own);
 }
 
+/* Whoever has a claim has been seen when it was queued. */
 static void wakeup_preempt_macrotick_ds(struct rq *rq, struct task_struct *p, int flags)
 {
-	if (mt_ds_first(mt_ds_cpu_of(rq)) != rq->curr)
-		resched_curr(rq);
 }
 
 static int balance_macrotick_ds(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
@@ -42,37 +36,31 @@ static int balance_macrotick_ds(struct rq *rq, struct task_struct *prev, struct 
 	return mt_ds_is_ready(mt_ds_cpu_of(rq));
 }
 
-/*
- * Who sleeps now may wait for a lock that somebody was offered who is less
- * important. Who is picked once more does not begin.
- */
 static struct task_struct *pick_task_macrotick_ds(struct rq *rq)
 {
 	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
-	struct task_struct *first;
+	struct mt_claim *first = mt_ds_first(c, &c->picked);
 
-	if (unlikely(mt_ds_has_contenders(c) && rq->curr->pi_blocked_on))
-		mt_ds_rank_again(rq);
-	first = mt_ds_first(c);
-	if (first == rq->curr && unlikely(c->foreseen))
-		mt_ds_go_on(rq);
-	return first;
+	if (!first)
+		return NULL;
+	c->picked_task = first->task;
+	return first->task;
 }
 
 static void put_prev_task_macrotick_ds(struct rq *rq, struct task_struct *p, struct task_struct *next)
 {
-	mt_ds_end(rq, p);
+	update_curr_common(rq);
 }
 
 static void set_next_task_macrotick_ds(struct rq *rq, struct task_struct *p, bool first)
 {
-	mt_ds_begin(rq, p);
+	p->se.exec_start = rq_clock_task(rq);
 }
 
 /* Where its group has a budget; of several CPUs, for a new thread, that with the fewest ready ones. */
 static int select_task_rq_macrotick_ds(struct task_struct *p, int cpu, int flags)
 {
-	const struct mt_server *servers = p->macrotick.ds.group->servers;
+	const struct mt_server *servers = p->macrotick.ds.own.group->servers;
 	int i, best = -1;
 
 	if (servers[cpu].budget && !(flags & WF_FORK) && cpumask_test_cpu(cpu, p->cpus_ptr))
@@ -91,33 +79,7 @@ static void rq_offline_macrotick_ds(struct rq *rq)
 
 static void task_tick_macrotick_ds(struct rq *rq, struct task_struct *p, int queued)
 {
-	mt_ds_account(rq);
-}
-
-/**
- * macrotick_group_priority - what TimerShield goes by
- * @p: a thread of the class; interrupts are off
- *
- * One that is on its way into the class or out of it has its level found anew.
- *
- * Return: the priority of the group that serves it, 1 to MT_GROUP_MAX_PRIO.
- */
-unsigned int macrotick_group_priority(const struct task_struct *p)
-{
-	const struct mt_group *group = READ_ONCE(p->macrotick.ds.group);
-
-	return group ? READ_ONCE(group->priority) : 1;
-}
-
-static void task_dead_macrotick_ds(struct task_struct *p)
-{
-	mt_ds_forget(p);
-}
-
-static void resched_if_not_first(struct rq *rq, struct task_struct *p)
-{
-	if (task_on_rq_queued(p) && mt_ds_first(mt_ds_cpu_of(rq)) != rq->curr)
-		resched_curr(rq);
+	update_curr_common(rq);
 }
 
 /* Nobody below has run meanwhile: whom it is to wait for there is not seen by the new class. */
@@ -129,29 +91,30 @@ static void switched_from_macrotick_ds(struct rq *rq, struct task_struct *p)
 
 static void switched_to_macrotick_ds(struct rq *rq, struct task_struct *p)
 {
-	resched_if_not_first(rq, p);
+	if (task_current(rq, p))
+		resched_curr(rq);
 }
 
 static void prio_changed_macrotick_ds(struct rq *rq, struct task_struct *p, int oldprio)
 {
-	resched_if_not_first(rq, p);
+	/* Its claims have been queued anew. */
 }
 
 static void update_curr_macrotick_ds(struct rq *rq)
 {
-	mt_ds_account(rq);
+	update_curr_common(rq);
 }
 
 #ifdef CONFIG_SCHED_CORE
 static int task_is_throttled_macrotick_ds(struct task_struct *p, int cpu)
 {
-	return !p->macrotick.ds.urgent && !p->macrotick.ds.group->servers[cpu].open;
+	return !mt_ds_is_open(per_cpu_ptr(&mt_ds_cpus, cpu), &p->macrotick.ds.own.group->servers[cpu]);
 }
 #endif
 
 /*
  * Omitted: migrate_task_rq, find_lock_rq, task_woken, rq_online (nobody is
- * pushed or pulled), task_fork (ds_group.c), reweight_task, get_rr_interval
+ * pushed or pulled), task_fork and task_dead (ds_group.c, claim.c), reweight_task, get_rr_interval
  * (no weights, no slices), yield_to_task.
  */
 DEFINE_SCHED_CLASS(macrotick_ds) = {
@@ -171,7 +134,6 @@ DEFINE_SCHED_CLASS(macrotick_ds) = {
 	.rq_offline		= rq_offline_macrotick_ds,
 
 	.task_tick		= task_tick_macrotick_ds,
-	.task_dead		= task_dead_macrotick_ds,
 
 	.switched_from		= switched_from_macrotick_ds,
 	.switched_to		= switched_to_macrotick_ds,

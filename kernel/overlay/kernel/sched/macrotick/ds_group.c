@@ -33,27 +33,45 @@ static unsigned int nr_active;	/* groups with a budget */
 #define MT_DS_MIN_BUDGET_US	10
 #define MT_DS_MAX_LEAD_US	1000
 
+/* For good. */
+static void use_servers(void)
+{
+	static_branch_enable_cpuslocked(&macrotick_used);
+	static_branch_enable_cpuslocked(&macrotick_ds_used);
+}
+
 void mt_group_put(struct mt_group *group)
 {
 	if (refcount_dec_and_test(&group->ref))
 		kvfree_rcu(group, rcu);
 }
 
-/*
- * The group whose budget a thread has, or NULL. Under its run queue's lock or
- * p->pi_lock; with interrupts off at least, when it may soon be another one.
+/**
+ * mt_ds_group_of - the group whose budget a thread has
+ * @p: the thread; its run queue or its pi_lock is locked, or at least interrupts
+ *	are off, when it may soon be another one
+ * @takes_fifo: filled in with whether SCHED_FIFO means SCHED_DS there, or in a
+ *	group on the way
+ *
+ * Return: the group, or NULL.
  */
-struct mt_group *mt_ds_group_of(struct task_struct *p)
+struct mt_group *mt_ds_group_of(struct task_struct *p, bool *takes_fifo)
 {
 	struct mt_group *assigned = READ_ONCE(p->macrotick.ds.assigned);
 	struct task_group *tg;
 
-	if (unlikely(assigned))
+	*takes_fifo = false;
+	if (unlikely(assigned)) {
+		*takes_fifo = READ_ONCE(assigned->takes_fifo) && READ_ONCE(assigned->nr_budgets);
 		return READ_ONCE(assigned->nr_budgets) ? assigned : NULL;
+	}
 	for (tg = task_group(p); tg; tg = tg->parent) {
 		struct mt_group *group = READ_ONCE(tg->macrotick_group);
 
-		if (group && READ_ONCE(group->nr_budgets))
+		if (!group)
+			continue;
+		*takes_fifo |= READ_ONCE(group->takes_fifo);
+		if (READ_ONCE(group->nr_budgets))
 			return group;
 	}
 	return NULL;
@@ -65,8 +83,7 @@ static void init_server(struct mt_server *server, unsigned int priority)
 
 	server->priority = priority;
 	INIT_LIST_HEAD(&server->order);
-	INIT_LIST_HEAD(&server->contenders);
-	INIT_LIST_HEAD(&server->crowd);
+	INIT_LIST_HEAD(&server->offered);
 	for (i = 0; i < MAX_RT_PRIO; i++)
 		INIT_LIST_HEAD(&server->ready[i]);
 }
@@ -134,20 +151,52 @@ static void set_budget(struct mt_group *group, unsigned int cpu, u64 budget)
 }
 
 /* Under mt_ds_mutex. */
-static void apply(struct mt_group *group, const u64 *budgets)
+static void count_budgets(struct mt_group *group)
 {
-	unsigned int cpu, before = group->nr_budgets, n = 0;
+	unsigned int cpu, n = 0;
+	bool active = false;
 
 	for_each_possible_cpu(cpu) {
-		set_budget(group, cpu, budgets ? budgets[cpu] : 0);
-		n += !!group->servers[cpu].budget;
+		n += group->servers[cpu].budget && !group->servers[cpu].leaves;
+		active |= group->servers[cpu].budget;
 	}
 	WRITE_ONCE(group->nr_budgets, n);
-	nr_active += !!n - !!before;
+	nr_active += active - group->active;
+	group->active = active;
 	set_shares();
+}
+
+/*
+ * Under mt_ds_mutex. A budget that goes remains until the group's threads have
+ * been told: else they would be frozen, and he who writes may be one of them.
+ */
+static void apply(struct mt_group *group, const u64 *budgets)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		WRITE_ONCE(group->servers[cpu].leaves, !budgets[cpu]);
+		if (budgets[cpu])
+			set_budget(group, cpu, budgets[cpu]);
+	}
+	count_budgets(group);
 	/* For good: some of its threads may be in the class until they have been refreshed. */
-	if (n)
-		static_branch_enable_cpuslocked(&macrotick_ds_used);
+	if (group->nr_budgets)
+		use_servers();
+}
+
+/* Nobody is served by what leaves any longer. Somebody else may have given it again meanwhile. */
+static void end_budgets(struct mt_group *group)
+{
+	unsigned int cpu;
+
+	guard(cpus_read_lock)();
+	guard(mutex)(&mt_ds_mutex);
+	for_each_possible_cpu(cpu) {
+		if (group->servers[cpu].leaves)
+			set_budget(group, cpu, 0);
+	}
+	count_budgets(group);
 }
 
 static int install(struct task_group *tg, const u64 *budgets)
@@ -180,7 +229,7 @@ static void refresh_threads(struct cgroup_subsys_state *css)
 	css_task_iter_start(css, 0, &it);
 	while ((p = css_task_iter_next(&it))) {
 		if (mt_ds_concerns(p))
-			mt_ds_refresh(p);
+			mt_refresh(p);
 	}
 	css_task_iter_end(&it);
 }
@@ -210,7 +259,7 @@ void mt_ds_attach(struct cgroup_taskset *tset)
 
 	cgroup_taskset_for_each(p, css, tset) {
 		if (mt_ds_concerns(p))
-			mt_ds_refresh(p);
+			mt_refresh(p);
 	}
 }
 
@@ -218,13 +267,17 @@ void mt_ds_attach(struct cgroup_taskset *tset)
 void macrotick_group_released(struct task_group *tg)
 {
 	struct mt_group *group = tg->macrotick_group;
+	unsigned int cpu;
 
 	if (!group)
 		return;
 	scoped_guard(cpus_read_lock) {
 		guard(mutex)(&mt_ds_mutex);
-		apply(group, NULL);
+		for_each_possible_cpu(cpu)
+			group->servers[cpu].leaves = true;
+		count_budgets(group);
 	}
+	end_budgets(group);
 	tg->macrotick_group = NULL;
 	mt_ds_dismiss(group);
 	mt_group_put(group);
@@ -295,12 +348,13 @@ static ssize_t budget_write(struct kernfs_open_file *of, char *buf, size_t lengt
 		return err;
 	refresh_subtree(of_css(of));
 	mt_ds_refresh_assigned(css_tg(of_css(of))->macrotick_group);
+	end_budgets(css_tg(of_css(of))->macrotick_group);
 	return length;
 }
 
 static u64 budget_on(const struct mt_group *group, unsigned int cpu)
 {
-	return group ? group->servers[cpu].budget : 0;
+	return group && !group->servers[cpu].leaves ? group->servers[cpu].budget : 0;
 }
 
 static void add_same_budget(const struct mt_group *group, unsigned int cpu, struct cpumask *cpus)
@@ -353,7 +407,7 @@ static void follow_priority(const struct mt_group *group)
 		struct rq_flags rf;
 		struct rq *rq;
 
-		if (READ_ONCE(p->macrotick.ds.group) != group)
+		if (READ_ONCE(p->macrotick.ds.own.group) != group && READ_ONCE(p->macrotick.ds.lent.group) != group)
 			continue;
 		rq = task_rq_lock(p, &rf);
 		timershield_prio_changed(p, task_current(rq, p));
@@ -376,6 +430,7 @@ static int set_priority(struct task_group *tg, unsigned int priority)
 		struct rq_flags rf;
 
 		rq_lock_irqsave(rq, &rf);
+		update_rq_clock(rq);
 		mt_ds_set_priority(rq, &group->servers[cpu], priority);
 		rq_unlock_irqrestore(rq, &rf);
 	}
@@ -409,10 +464,14 @@ static int set_fifo(struct task_group *tg, bool takes_fifo)
 {
 	struct mt_group *group;
 
+	guard(cpus_read_lock)();
 	guard(mutex)(&mt_ds_mutex);
 	group = group_for(tg);
 	if (!group)
 		return -ENOMEM;
+	/* Without a budget, too, SCHED_FIFO is not what it says. */
+	if (takes_fifo)
+		use_servers();
 	WRITE_ONCE(group->takes_fifo, takes_fifo);
 	return 0;
 }
@@ -489,7 +548,7 @@ static int assign(struct task_group *tg, pid_t tid)
 	if (!group)
 		return -ENOMEM;
 	/* It may end before there is a budget. */
-	static_branch_enable_cpuslocked(&macrotick_ds_used);
+	use_servers();
 	return mt_ds_assign(group, tid);
 }
 
@@ -512,20 +571,22 @@ static int kthreads_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
-static void show_server(struct seq_file *file, unsigned int cpu, const struct mt_server *server)
+static void show_server(struct seq_file *file, unsigned int cpu, struct mt_server *server)
 {
 	u64 usage, throttled, refills, exhaustions, reliefs;
+	struct mt_ds_cpu *c = per_cpu_ptr(&mt_ds_cpus, cpu);
 	struct rq *rq = cpu_rq(cpu);
 	struct rq_flags rf;
 
 	rq_lock_irqsave(rq, &rf);
+	update_rq_clock(rq);
+	mt_ds_account(rq);
 	usage = server->usage;
-	refills = server->refills;
+	/* A refill that it has not noticed counts. */
+	refills = server->refills + (server->used && server->seen != c->period);
 	exhaustions = server->exhaustions;
 	reliefs = server->reliefs;
-	throttled = server->throttled;
-	if (!server->open && server->nr_ready)
-		throttled += ktime_get() - server->closed;
+	throttled = mt_ds_throttled(c, server);
 	rq_unlock_irqrestore(rq, &rf);
 	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu ", cpu, div_u64(usage, NSEC_PER_USEC),
 		   refills, exhaustions);
@@ -534,7 +595,7 @@ static void show_server(struct seq_file *file, unsigned int cpu, const struct mt
 
 static int stat_show(struct seq_file *file, void *unused)
 {
-	const struct mt_group *group = READ_ONCE(css_tg(seq_css(file))->macrotick_group);
+	struct mt_group *group = READ_ONCE(css_tg(seq_css(file))->macrotick_group);
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {

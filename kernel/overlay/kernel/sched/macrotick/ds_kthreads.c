@@ -24,7 +24,7 @@ static bool may_be_assigned(struct task_struct *p)
 	return p->flags & PF_KTHREAD && !is_idle_task(p) && p->sched_class != &stop_sched_class;
 }
 
-/* What was assigned before is the caller's to put, after mt_ds_refresh(). */
+/* What was assigned before is the caller's to put, after mt_refresh(). */
 static int assign(struct task_struct *p, struct mt_group *group, struct mt_group **before)
 {
 	struct rq_flags rf;
@@ -50,7 +50,7 @@ static int move_to(struct task_struct *p, struct mt_group *group)
 	refcount_inc(&group->ref);
 	err = assign(p, group, &unused);
 	if (!err)
-		mt_ds_refresh(p);
+		mt_refresh(p);
 	if (unused)
 		mt_group_put(unused);
 	return err;
@@ -71,7 +71,7 @@ static bool release(struct task_struct *p, struct mt_group *group)
 	task_rq_unlock(rq, p, &rf);
 	if (!before)
 		return false;
-	mt_ds_refresh(p);
+	mt_refresh(p);
 	mt_group_put(before);
 	return true;
 }
@@ -130,15 +130,20 @@ void mt_ds_refresh_assigned(const struct mt_group *group)
 	guard(rcu)();
 	for_each_process_thread(process, p) {
 		if (READ_ONCE(p->macrotick.ds.assigned) == group)
-			mt_ds_refresh(p);
+			mt_refresh(p);
 	}
 }
 
-/* A thread ends. Whoever assigns it is either done or, after release() had its lock, sees PF_EXITING. */
+/*
+ * A thread ends. Whoever assigns it is either done or, after release() had its lock, sees PF_EXITING; and so does
+ * whoever decides what serves it.
+ */
 void mt_ds_exit(struct task_struct *p)
 {
 	if (unlikely(p->flags & PF_KTHREAD))
 		release(p, NULL);
+	if (mt_ds_concerns(p))
+		mt_refresh(p);
 }
 
 /* Those of a group, by line. */

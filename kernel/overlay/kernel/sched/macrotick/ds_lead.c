@@ -20,7 +20,7 @@ static u32 lead_of(struct task_struct *p)
 	struct mt_group *group;
 
 	guard(rcu)();
-	group = READ_ONCE(p->macrotick.ds.group);
+	group = READ_ONCE(p->macrotick.ds.own.group);
 	return group ? READ_ONCE(group->lead) : 0;
 }
 

@@ -21,6 +21,7 @@
  */
 #include <linux/task_work.h>
 
+#include "internal.h"
 #include "ds.h"
 
 /* Beyond a server period, which a used-up budget is waited for. */
@@ -43,7 +44,7 @@ static void end_relief(struct callback_head *work)
 	p->macrotick.ds.at_door = true;
 	mt_ds_count_anew(p, 0);
 	task_rq_unlock(rq, p, &rf);
-	mt_ds_refresh(p);
+	mt_refresh(p);
 	if (need_resched())
 		schedule();
 	WRITE_ONCE(p->macrotick.ds.at_door, false);
@@ -61,20 +62,48 @@ static bool may_be_relieved(const struct task_struct *p)
 	return returns(p) && !p->pi_blocked_on && mt_ds_concerns(p);
 }
 
-/* It is decided anew with other strays. */
+/*
+ * Its claim is taken from it where that may be done: by a thread of ours, as the
+ * one that is found here does not get to run.
+ */
 static void relieve(struct mt_ds_cpu *c, struct task_struct *p)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
-	mt_ds_watch_here(c, p, true);
-	/* What lends it a group has brought it back. */
-	if (ds->relieved)
+	if (c->relieving || ds->relieved)
 		return;
 	WRITE_ONCE(ds->relieved, true);
-	ds->server->reliefs++;
+	ds->own.server->reliefs++;
+	c->relieving = get_task_struct(p);
 	init_task_work(&ds->end_relief, end_relief);
 	/* If it fails the thread dies, and does not return any more. */
 	task_work_add(p, &ds->end_relief, TWA_RESUME | TWAF_NO_ALLOC);
+}
+
+static void end_claim(struct kthread_work *work)
+{
+	struct mt_ds_cpu *c = container_of(work, struct mt_ds_cpu, relief);
+	struct task_struct *p = READ_ONCE(c->relieving);
+
+	/* Queued once more while it was being done. */
+	if (!p)
+		return;
+	mt_refresh(p);
+	put_task_struct(p);
+	/* The next one may be found. */
+	WRITE_ONCE(c->relieving, NULL);
+}
+
+/* A thread was found, and no run queue is locked. */
+void mt_ds_relieve_found(struct mt_ds_cpu *c)
+{
+	if (unlikely(READ_ONCE(c->relieving)))
+		mt_queue_work(&c->relief);
+}
+
+void __init mt_ds_relief_init(struct mt_ds_cpu *c)
+{
+	kthread_init_work(&c->relief, end_claim);
 }
 
 /* @p: it comes last then. Whether it is relieved. */
@@ -98,7 +127,7 @@ static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
  * @rq: this CPU's run queue, locked, its clock up to date
  *
  * Called after refills: others of the class run, or nobody would wait. The
- * caller has strays decided for next.
+ * caller has it done (mt_ds_relieve_found()) once it has unlocked the run queue.
  */
 void mt_ds_relieve(struct rq *rq)
 {

@@ -9,9 +9,10 @@
  * window.c  walks a CPU's windows: the interrupt path
  * route.c   entities with windows on several CPUs: which window is next
  * migrate.c their threads move to the CPU of the window that opens
- * class.c   the scheduling class
+ * class.c   the scheduling class: whom windows serve
  * member.c  threads join, fork, exit
- * boost.c   threads that hold contended locks outside their windows
+ * place.c   what threads are outside their windows
+ * claim.c   what threads that wait for locks lend
  * lead.c    jobs are dispatched early and held until their nominal instant
  * sync.c    tables that follow CLOCK_TAI
  * pool.c    threads that know nothing of jobs, and their control groups
@@ -38,6 +39,7 @@
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kref.h>
+#include <linux/kthread.h>
 #include <linux/mmu_context.h>
 #include <linux/wait.h>
 
@@ -60,7 +62,8 @@ struct mt_roaming {
 
 /* An entity: an ordered set of threads. It can outlive the table that made it. */
 struct macrotick_served {
-	struct kref		ref;		/* one per table, one per bound thread */
+	struct kref		ref;		/* one per table, per bound thread and per thread that it lends to */
+	struct rcu_head		rcu;
 	int			cpu;		/* of a roaming one: where it is */
 	struct mt_roaming	*roaming;	/* NULL: all windows are on one CPU */
 	bool			removed;	/* no table has it any longer */
@@ -68,23 +71,23 @@ struct macrotick_served {
 	struct list_head	threads;	/* bound; in order of joining, but for a pool's */
 	struct list_head	ready;		/* in the order in which they are served */
 	struct rb_root_cached	turns;		/* of a pool that is not FIFO: the same, for whoever comes */
-	struct list_head	contenders;	/* those of them that may be blocked on a lock */
+	struct list_head	contenders;	/* those of them that are blocked on a lock, and frozen outside */
+	struct list_head	credits;	/* in its CPU's creditors */
+	struct list_head	lent;		/* owners of locks that its threads wait for, on its CPU */
+	unsigned int		nr_lent;
 	unsigned int		nr_threads;
 	unsigned int		nr_ready;
 	unsigned int		nr_jobs;	/* threads with an incomplete job */
-	unsigned int		nr_boosted;
-	unsigned int		nr_doomed;	/* threads with a fatal signal */
-	unsigned int		nr_unsettled;	/* of a pool: its first threads, for mt_settle() to look at */
 	char			name[MACROTICK_NAME_LEN];
 	bool			pool;
 	bool			by_priority;
 	bool			slack;
-	bool			mixed;		/* of a pool: budgets serve threads outside its windows */
-	s64			credit;		/* of a pool: see mt_may_be_urgent() */
+	s64			credit;		/* of a pool: see mt_update_credit() */
 	u64			slice;		/* of threads that take turns; zero: FIFO */
 	u64			vtime;		/* of whose turn it is */
 	u32			misses_in_row;
-	bool			stopped;	/* its threads are outside the class */
+	bool			stopped;	/* its threads are outside the class, or going to be */
+	bool			expels;		/* they are to be told so */
 	bool			leaves;		/* mt_staged does not have it */
 	struct list_head	node;		/* in its mt_cpu's entities */
 	bool			missed;		/* since somebody was told */
@@ -181,12 +184,15 @@ struct mt_cpu {
 	s64			shift;		/* the part of it that is the grid's */
 	unsigned int		pos;		/* the open window, else the next one */
 	bool			open;		/* windows[pos] has begun */
-	bool			settle;		/* mt_settle() has something to do */
-	bool			slack;		/* threads are to leave the class, once it is idle */
-	bool			tell;		/* somebody must be told of a miss */
+	bool			tell;		/* the thread of miss.c has something to do */
 	bool			fetching;	/* threads of the wanted entity arrive */
 	struct macrotick_served	*served;	/* of the open window */
 	struct macrotick_served	*wanted;	/* is elsewhere, and its window here is to open */
+	struct task_struct	*picked;	/* is going to run */
+	struct macrotick_served	*picked_for;	/* on whose time */
+	struct task_struct	*running;	/* was picked by the class, and runs */
+	struct macrotick_served	*charged;	/* on whose time */
+	u64			since;		/* when that was charged last, in the run queue's task time */
 	struct list_head	astray;		/* threads in the class whose entity is elsewhere */
 	unsigned int		cpu;
 	atomic_t		nr_roaming;	/* roaming entities with threads and windows here */
@@ -196,9 +202,9 @@ struct mt_cpu {
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
-	struct list_head	urgent;		/* threads served outside windows */
-	struct list_head	parked;		/* to be, once their lock is free */
-	unsigned int		nr_urgent;	/* in both lists */
+	struct list_head	creditors;	/* entities that serve, outside of windows, who was offered a lock */
+	struct list_head	pinned;		/* threads served outside of windows until they may migrate */
+	unsigned int		nr_pinned;
 	u64			poll;		/* when to look at them again */
 	u64			poll_ns;	/* how much later than last time */
 };
@@ -298,7 +304,6 @@ void mt_resume(struct rq *rq);
 void mt_advance(struct rq *rq, u64 now);
 void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now);
 void mt_rearm(struct rq *rq);
-void mt_want_settle(struct rq *rq);
 void mt_end_service(struct rq *rq);
 void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 nominal, bool hold);
 void mt_resched(struct rq *rq, struct mt_cpu *c);
@@ -306,7 +311,6 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table);
 void mt_halt(struct rq *rq);
 void mt_stage(struct rq *rq, struct macrotick_table *table);
 void mt_begin_swap(struct rq *rq, struct macrotick_table *table);
-void mt_note_contender(struct task_struct *p);
 void mt_link_ready(struct rq *rq, struct task_struct *p);
 void mt_unlink_ready(struct rq *rq, struct task_struct *p);
 
@@ -362,17 +366,12 @@ void mt_hold_until(u64 instant);
 int mt_decode_pool(struct macrotick_install *arg, u32 index, const struct macrotick_entity *in,
 		   struct macrotick_served *entity);
 void mt_pool_enter(struct task_struct *p, int policy, int priority);
-void mt_note_budget(struct task_struct *p);
 void mt_pool_link(struct task_struct *p);
 void mt_pool_unlink(struct task_struct *p);
 void mt_pool_account(struct task_struct *p, u64 delta);
 void mt_pool_turn(struct macrotick_served *entity);
 void mt_pool_yield(struct task_struct *p);
-void mt_unsettle(struct task_struct *p);
-void mt_unsettle_all(struct macrotick_served *entity);
-void mt_want_slack(struct rq *rq, struct task_struct *p);
 void mt_weigh(struct task_struct *p);
-void mt_grant_slack(struct rq *rq, struct mt_cpu *c);
 void mt_poke(struct task_struct *p);
 void mt_poke_groups(void);
 
@@ -381,51 +380,38 @@ void mt_check_deadline(struct mt_cpu *c, const struct mt_window *w, u64 end);
 void mt_meet(struct task_struct *p);
 void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity);
 void mt_restart(struct macrotick_served *entity);
+void mt_queue_work(struct kthread_work *work);
 void mt_tell(void);
 int mt_notify(struct macrotick_notify *arg);
 void mt_put_notify(struct eventfd_ctx *notify);
 void mt_forget_notify_all(void);
 
 /* class.c */
-bool mt_is_owner(struct task_struct *p);
+struct task_struct *mt_first(const struct mt_cpu *c, struct macrotick_served **entity);
+void mt_update_credit(struct rq *rq, struct macrotick_served *entity);
+void mt_note_contender(struct rq *rq, struct task_struct *p);
+void mt_forget_contender(struct rq *rq, struct task_struct *p);
+void mt_enqueued(struct rq *rq, struct task_struct *p);
+void mt_dequeue(struct rq *rq, struct task_struct *p);
+void mt_run(struct rq *rq, struct task_struct *next);
+void mt_account(struct rq *rq);
 void mt_complete_job(struct rq *rq, struct task_struct *p);
-void mt_rest(struct rq *rq, struct task_struct *p);
 void mt_leave(struct task_struct *p);
 void mt_end_wait(struct rq *rq, struct task_struct *p);
-void mt_add_urgent(struct rq *rq, struct task_struct *p);
 void mt_add_pinned(struct rq *rq, struct task_struct *p);
+void mt_end_pinning(struct rq *rq, struct task_struct *p);
+void mt_look_at_pinned(struct rq *rq, struct mt_cpu *c, u64 now);
 void mt_link_home(struct rq *rq, struct task_struct *p);
-void mt_end_urgency(struct rq *rq, struct task_struct *p);
-void mt_want_settle_of(struct task_struct *p);
-void mt_doom(struct rq *rq, struct task_struct *p);
-void mt_look_at_urgent(struct rq *rq, struct mt_cpu *c, u64 now);
-void mt_serve_parked(struct rq *rq, struct mt_cpu *c);
+
+/* claim.c */
+void mt_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio, int *prio);
+void mt_redecide(struct task_struct *p);
 
 /* member.c */
 int mt_bind(struct task_struct *p, const char *name);
 int mt_unbind(struct task_struct *p);
 int mt_set_policy(struct task_struct *p);
 int mt_wait(struct macrotick_wait *arg);
-
-/* boost.c */
-void mt_settle(struct rq *rq);
-
-/*
- * Whether somebody waits for a lock that the thread owns. Without p->pi_lock
- * it is a hint, which mt_settle() follows up.
- */
-static inline bool mt_lends(struct task_struct *p)
-{
-	return task_has_pi_waiters(p);
-}
-
-/* What the class wants a CPU to run, or NULL. Under its run queue's lock. */
-static inline struct task_struct *mt_first(struct mt_cpu *c)
-{
-	if (c->served && !list_empty(&c->served->ready))
-		return list_first_entry(&c->served->ready, struct task_struct, macrotick.ready);
-	return list_first_entry_or_null(&c->urgent, struct task_struct, macrotick.ready);
-}
 
 /* Membership and jobs of a roaming entity's threads; others have their run queue's lock for it. */
 static inline void mt_lock_entity(struct macrotick_served *entity)
@@ -452,13 +438,6 @@ static inline bool mt_is_elsewhere(const struct mt_cpu *c, const struct macrotic
 	return unlikely(entity->roaming) && READ_ONCE(entity->cpu) != c->cpu;
 }
 
-/* Threads that are to leave the class do so once it has nothing to run. */
-static inline void mt_if_idle_grant_slack(struct rq *rq, struct mt_cpu *c)
-{
-	if (unlikely(c->slack) && !mt_first(c))
-		mt_grant_slack(rq, c);
-}
-
 /*
  * When a window opens: with a lead before its offset, if all jobs of its
  * entity are done. One that is elsewhere is fetched so early in any case.
@@ -479,10 +458,6 @@ static inline void mt_note_release(struct macrotick_served *entity, u64 nominal,
 	if (late > (s64)entity->late_max && entity->nr_threads)
 		entity->late_max = late;
 }
-
-/* ds_inherit.c */
-bool mt_ds_has_budget(struct task_struct *p);
-void mt_ds_stay_out(struct task_struct *p);
 
 /* Whether the entity's threads belong in the class. */
 static inline bool mt_is_active(const struct macrotick_served *entity)
@@ -508,30 +483,6 @@ static inline int mt_normal_prio(struct task_struct *p, bool member)
 static inline bool mt_is_member(struct task_struct *p)
 {
 	return macrotick_class(p->policy, p->normal_prio);
-}
-
-/* Whether the thread may be served outside windows until it is gone: not a pool's, which leaves the class. */
-static inline bool mt_dies_in_class(struct task_struct *p)
-{
-	return p->macrotick.doomed && !p->macrotick.pooled;
-}
-
-/* Whether the thread's place outside its windows is outside the class. */
-static inline bool mt_goes_out(struct task_struct *p)
-{
-	const struct macrotick_task *m = &p->macrotick;
-
-	return m->pooled && (m->entity->slack || m->doomed || (unlikely(m->entity->mixed) && mt_ds_has_budget(p)));
-}
-
-/*
- * Whether a thread that is offered a lock outside its windows is served until
- * it has it. A pool's could have time without end by handing a lock to each
- * other. Who has a place outside takes it there.
- */
-static inline bool mt_may_be_urgent(struct task_struct *p)
-{
-	return likely(!p->macrotick.pooled) || (p->macrotick.entity->credit > 0 && !mt_goes_out(p));
 }
 
 /* Whether a window of the entity is open, wherever; of a roaming one a hint. */

@@ -18,10 +18,12 @@
 /* Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no bandwidth but the pool's. */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
+	bool takes_fifo;
+
 	if (macrotick_policy(policy) && !p->macrotick.entity)
 		return -ENOTCONN;
 	/* Who leaves a pool is what it was there. */
-	if (policy == SCHED_DS && !mt_ds_group_of(p) && !p->macrotick.unbinding)
+	if (policy == SCHED_DS && !mt_ds_group_of(p, &takes_fifo) && !p->macrotick.unbinding)
 		return -ENOTCONN;
 	/* Jobs are windows' only. */
 	if (policy == SCHED_DS && p->macrotick.entity && !p->macrotick.pooled)
@@ -60,8 +62,8 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 	if (likely(!entity))
 		return false;
 	if (ctx->flags & SCA_MIGRATE_ENABLE) {
-		if (unlikely(p->macrotick.urgent && entity->roaming))
-			mt_end_urgency(task_rq(p), p);
+		if (unlikely(p->macrotick.pinned))
+			mt_end_pinning(task_rq(p), p);
 	} else if (p->macrotick.pooled) {
 		ctx->new_mask = mt_cpus_of(entity);
 	}
@@ -133,7 +135,6 @@ static bool link_member(struct rq *rq, struct task_struct *p, struct macrotick_s
 static void unlink_roaming(struct task_struct *p, struct macrotick_served *entity)
 {
 	guard(raw_spinlock)(&entity->roaming->lock);
-	entity->nr_boosted -= p->macrotick.boosted;
 	list_del(&p->macrotick.member);
 	if (!--entity->nr_threads)
 		count_roaming(entity, -1);
@@ -141,14 +142,9 @@ static void unlink_roaming(struct task_struct *p, struct macrotick_served *entit
 
 static void unlink_one(struct rq *rq, struct task_struct *p, struct macrotick_served *entity)
 {
-	entity->nr_boosted -= p->macrotick.boosted;
-	entity->nr_doomed -= p->macrotick.pooled && p->macrotick.doomed;
 	list_del(&p->macrotick.member);
-	if (!--entity->nr_threads) {
+	if (!--entity->nr_threads)
 		list_del(&entity->node);
-		entity->mixed = false;
-	}
-	entity->nr_unsettled = min(entity->nr_unsettled, entity->nr_threads);
 	mt_cpu_of(rq)->nr_threads--;
 }
 
@@ -458,17 +454,11 @@ void macrotick_exit_task(struct task_struct *p)
 		mt_unbind(p);
 }
 
-/* Hook of signal_wake_up_state(), under the siglock. */
+/* Hook of signal_wake_up_state(), under the siglock: whoever dies has a place outside its windows. */
 void __macrotick_fatal_signal(struct task_struct *p)
 {
-	struct rq_flags rf;
-	struct rq *rq = task_rq_lock(p, &rf);
-
-	if (p->macrotick.entity && !p->macrotick.doomed) {
-		mt_doom(rq, p);
-		mt_resched(rq, mt_cpu_of(rq));
-	}
-	task_rq_unlock(rq, p, &rf);
+	guard(raw_spinlock_irqsave)(&p->pi_lock);
+	mt_redecide(p);
 }
 
 static void leave_at_fork(struct task_struct *p)
@@ -549,7 +539,7 @@ void macrotick_post_fork(struct task_struct *p)
 	struct rq *rq;
 
 	if (unlikely(mt_ds_may_serve(p->policy)))
-		mt_ds_refresh(p);
+		mt_refresh(p);
 	if (likely(!entity))
 		return;
 	rq = task_rq_lock(p, &rf);
@@ -581,6 +571,12 @@ static bool take_job(struct macrotick_wait *arg)
 	arg->lost = xchg(&m->lost, 0);
 	m->in_wait = false;
 	return true;
+}
+
+static void redecide_current(void)
+{
+	guard(raw_spinlock_irqsave)(&current->pi_lock);
+	mt_redecide(current);
 }
 
 enum wait_step { WAIT_GONE, WAIT_DONE, WAIT_STOPPED, WAIT_OUTSIDE, WAIT_INSIDE };
@@ -617,11 +613,35 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 	} else if (!mt_is_member(current)) {
 		step = WAIT_OUTSIDE;
 	} else {
-		mt_rest(rq, current);
+		m->at_rest = true;
 	}
 out:
 	task_rq_unlock(rq, current, &rf);
+	/* It has no place outside its windows while it rests, and has it again afterwards. */
+	if (unlikely(m->outside))
+		redecide_current();
 	return step;
+}
+
+/* Behind the switch of sched_yield(2); not of yield(), whose callers may hold locks. */
+void mt_yielded(void)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	/* In another class, for the sake of who waits for a lock, it has only let its equals go first. */
+	if (unlikely(current->macrotick.outside && !current->macrotick.pooled)) {
+		rq = task_rq_lock(current, &rf);
+		if (current->macrotick.entity && mt_is_member(current)) {
+			mt_complete_job(rq, current);
+			current->macrotick.at_rest = true;
+		}
+		task_rq_unlock(rq, current, &rf);
+		redecide_current();
+		schedule();
+		redecide_current();
+	}
+	mt_hold();
 }
 
 /* Whether the table and the caller's entity go on with it, or it has none any longer. */
@@ -694,8 +714,11 @@ int mt_wait(struct macrotick_wait *arg)
 			break;
 		case WAIT_INSIDE:
 			schedule();
-			if (likely(take_job(arg)))
+			if (likely(take_job(arg))) {
+				if (unlikely(current->macrotick.outside))
+					redecide_current();
 				return 0;
+			}
 			break;
 		}
 		if (err)

@@ -109,7 +109,7 @@ static void leave_behind(struct rq *rq, struct task_struct *p)
 		mt_unlink_ready(rq, p);
 	m->queued = false;
 	note_astray(mt_cpu_of(rq), p);
-	if (is_migration_disabled(p) && !m->urgent)
+	if (is_migration_disabled(p) && !m->pinned)
 		mt_add_pinned(rq, p);
 }
 
@@ -140,7 +140,7 @@ static void take_home(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 			continue;
 		mt_dequeue_astray(p);
 		p->macrotick.queued = true;
-		if (!p->macrotick.urgent)
+		if (!p->macrotick.pinned)
 			mt_link_home(rq, p);
 	}
 }
@@ -201,7 +201,7 @@ static struct rq *find_destination(struct rq *rq, struct mt_cpu *c)
 
 		if (can_move(rq, p, dst))
 			return dst;
-		if (is_migration_disabled(p) && !task_on_cpu(rq, p) && !p->macrotick.urgent)
+		if (is_migration_disabled(p) && !task_on_cpu(rq, p) && !p->macrotick.pinned)
 			mt_add_pinned(rq, p);
 	}
 	return NULL;

@@ -4,7 +4,8 @@
  *
  * They are found at the end of a window, in an interrupt with the run queue
  * locked. Signals and eventfds need sleeping locks on PREEMPT_RT: a thread of
- * ours sends them. It also finishes a swap.
+ * ours sends them. It also finishes a swap, and takes the threads of entities
+ * that were stopped out of the class.
  */
 #include <linux/eventfd.h>
 #include <linux/kthread.h>
@@ -81,12 +82,12 @@ void mt_meet(struct task_struct *p)
 		entity->misses_in_row = 0;
 }
 
-/* Its threads leave the class in mt_settle(), in the next interrupt. */
+/* Its threads leave the class in tell(). */
 void mt_stop_entity(struct mt_cpu *c, struct macrotick_served *entity)
 {
 	entity->stopped = true;
-	c->settle = true;
-	mt_unsettle_all(entity);
+	WRITE_ONCE(entity->expels, true);
+	c->tell = true;
 }
 
 /*
@@ -128,6 +129,10 @@ static void tell_table(void)
 
 	for (i = 0; mt_table && i < mt_table->nr_entities; i++) {
 		entity = mt_table->slots[i].entity;
+		if (READ_ONCE(entity->expels)) {
+			WRITE_ONCE(entity->expels, false);
+			mt_follow(entity);
+		}
 		if (!READ_ONCE(entity->missed))
 			continue;
 		WRITE_ONCE(entity->missed, false);
@@ -151,11 +156,16 @@ static void tell(struct kthread_work *work)
 
 static DEFINE_KTHREAD_WORK(mt_tell_work, tell);
 
-/* From an interrupt, with no run queue locked. */
-void mt_tell(void)
+/* For what must not be done in an interrupt: from one, with no run queue locked. */
+void mt_queue_work(struct kthread_work *work)
 {
 	if (mt_worker)
-		kthread_queue_work(mt_worker, &mt_tell_work);
+		kthread_queue_work(mt_worker, work);
+}
+
+void mt_tell(void)
+{
+	mt_queue_work(&mt_tell_work);
 }
 
 static struct eventfd_ctx **notify_slot(u32 entity)

@@ -9,7 +9,7 @@
  * their group.
  *
  * Outside its windows a thread is what it would be without the pool, if that
- * has slack, or if its group's budget serves it (ds_inherit.c); else it waits.
+ * has slack, or if its group's budget serves it (claim.c); else it waits.
  *
  * A thread follows its group by itself, on its way back to user space
  * (follow_group()): there it holds no lock, nothing else happens to it, and it
@@ -180,63 +180,6 @@ void mt_pool_yield(struct task_struct *p)
 	link_again(p);
 }
 
-/* mt_settle() shall look at a thread. */
-void mt_unsettle(struct task_struct *p)
-{
-	struct macrotick_served *entity = p->macrotick.entity;
-
-	if (!entity->pool)
-		return;
-	list_move(&p->macrotick.member, &entity->threads);
-	entity->nr_unsettled = min(entity->nr_unsettled + 1, entity->nr_threads);
-}
-
-/* The same for all threads of an entity. */
-void mt_unsettle_all(struct macrotick_served *entity)
-{
-	if (entity->pool)
-		entity->nr_unsettled = entity->nr_threads;
-}
-
-/*
- * With slack, threads outside their windows leave the class, one by one, in an
- * interrupt (mt_settle()). That must take no time from what the class serves
- * then: they wait until it has nothing to do. When their window opens they
- * come back at once, on their own account.
- */
-void mt_want_slack(struct rq *rq, struct task_struct *p)
-{
-	struct mt_cpu *c = mt_cpu_of(rq);
-
-	mt_unsettle(p);
-	c->slack = true;
-	mt_if_idle_grant_slack(rq, c);
-}
-
-/* The class has nothing to do. */
-void mt_grant_slack(struct rq *rq, struct mt_cpu *c)
-{
-	c->slack = false;
-	mt_want_settle(rq);
-}
-
-/**
- * mt_note_budget - a thread may have a place outside its pool's windows
- * @p: the thread, in a pool, under its run queue's lock
- *
- * Its group's budget serves it there. The pool's windows look for such threads
- * when they begin and end, from now on until nobody is in the pool.
- */
-void mt_note_budget(struct task_struct *p)
-{
-	struct macrotick_served *entity = p->macrotick.entity;
-
-	if (!static_branch_unlikely(&macrotick_ds_used) || entity->mixed || !mt_ds_has_budget(p))
-		return;
-	entity->mixed = true;
-	mt_rearm(task_rq(p));	/* boundaries matter that have not */
-}
-
 /* A member has come to a pool. Under its run queue's lock. */
 void mt_pool_enter(struct task_struct *p, int policy, int priority)
 {
@@ -244,7 +187,6 @@ void mt_pool_enter(struct task_struct *p, int policy, int priority)
 	p->macrotick.pooled = true;
 	p->macrotick.own_policy = policy;
 	p->macrotick.own_priority = priority;
-	mt_note_budget(p);
 }
 
 /*
@@ -307,9 +249,6 @@ bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 	if (m->linked)
 		link_again(p);
 	mt_resched(task_rq(p), mt_cpu_of(task_rq(p)));
-	/* Outside its windows it may be served by something else, wherever it is now. */
-	m->changed = true;
-	mt_want_settle_of(p);
 	return true;
 }
 
@@ -388,7 +327,7 @@ static void follow_group(struct callback_head *work)
 	if (current->flags & PF_EXITING)
 		return;
 	if (current->macrotick.pooled || mt_ds_may_serve(current->policy))
-		mt_ds_refresh(current);
+		mt_refresh(current);
 	wanted = wanted_pool();
 	if (current->macrotick.grouped && current->macrotick.entity != wanted)
 		mt_unbind(current);

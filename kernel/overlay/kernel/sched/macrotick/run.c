@@ -122,6 +122,7 @@ static int install(struct macrotick_install *arg, struct macrotick_table *table)
 	if (err)
 		return err;
 	mt_publish(table, NULL);
+	static_branch_enable_cpuslocked(&macrotick_used);
 	static_branch_inc_cpuslocked(&macrotick_installed);
 	return 0;
 }
@@ -205,10 +206,8 @@ struct task_struct *mt_find_member(struct macrotick_served *entity,
 			break;
 		}
 	}
-	if (found && entity->pool) {
+	if (found && entity->pool)
 		list_rotate_to_front(&found->macrotick.member, &entity->threads);
-		mt_unsettle_all(entity);	/* whose place it loses */
-	}
 	raw_spin_rq_unlock(rq);
 	local_irq_restore(flags);
 	return found;

@@ -13,8 +13,8 @@
  * entities that it does not have.
  *
  * A thread must not stay in the class without windows, with locks of the
- * kernel in its hands: those of entities that leave are moved out of it in
- * the interrupt already (mt_settle()).
+ * kernel in its hands: those of entities that leave are moved out of it by the
+ * same thread at once.
  *
  * A job that began under the old table has its deadlines there and is no
  * miss under the new one (miss.c).

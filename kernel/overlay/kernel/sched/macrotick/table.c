@@ -47,6 +47,8 @@ static struct macrotick_served *alloc_entity(const char *name)
 	INIT_LIST_HEAD(&entity->threads);
 	INIT_LIST_HEAD(&entity->ready);
 	INIT_LIST_HEAD(&entity->contenders);
+	INIT_LIST_HEAD(&entity->credits);
+	INIT_LIST_HEAD(&entity->lent);
 	entity->turns = RB_ROOT_CACHED;
 	return entity;
 }
@@ -263,13 +265,22 @@ struct mt_slot *mt_find_slot(const struct macrotick_table *table, const char *na
 	return NULL;
 }
 
-static void release_entity(struct kref *ref)
+static void free_entity(struct rcu_head *rcu)
 {
-	struct macrotick_served *entity = container_of(ref, struct macrotick_served, ref);
+	struct macrotick_served *entity = container_of(rcu, struct macrotick_served, rcu);
 
 	mt_put_notify(entity->notify);
 	mt_free_roaming(entity);
 	kfree(entity);
+}
+
+/*
+ * Whoever was lent its windows may put it with run queues locked, and others look
+ * at it without a reference (claim.c).
+ */
+static void release_entity(struct kref *ref)
+{
+	call_rcu(&container_of(ref, struct macrotick_served, ref)->rcu, free_entity);
 }
 
 void mt_entity_put(struct macrotick_served *entity)

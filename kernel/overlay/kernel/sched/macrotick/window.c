@@ -26,57 +26,34 @@ static const struct mt_window *current_window(const struct mt_cpu *c)
 	return &c->schedule->windows[c->pos];
 }
 
-static void forget_contender(struct task_struct *p)
-{
-	p->macrotick.contending = false;
-	list_del(&p->macrotick.contends);
-}
-
-/*
- * Ready threads that are blocked on a lock, or were handed one that others go
- * on waiting for: to be found at a window's end without a look at all of them.
- * Whether one is changes while it runs.
- */
-void mt_note_contender(struct task_struct *p)
-{
-	bool contends = p->pi_blocked_on || mt_lends(p);
-
-	if (p->macrotick.contending == contends)
-		return;
-	if (!contends) {
-		forget_contender(p);
-	} else if (p->macrotick.linked) {
-		p->macrotick.contending = true;
-		list_add_tail(&p->macrotick.contends, &p->macrotick.entity->contenders);
-	}
-}
-
-/* Threads of the open window's entity count as runnable; others do not. */
+/* Threads of the open window's entity count as runnable on that account; others do not. */
 void mt_link_ready(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
+	lockdep_assert_rq_held(rq);
 	if (unlikely(entity->pool))
 		mt_pool_link(p);
 	else
 		list_add_tail(&p->macrotick.ready, &entity->ready);
 	p->macrotick.linked = true;
-	if (unlikely(p->pi_blocked_on))
-		mt_note_contender(p);
 	entity->nr_ready++;
 	if (mt_cpu_of(rq)->served == entity)
 		add_nr_running(rq, 1);
+	if (unlikely(p->pi_blocked_on))
+		mt_note_contender(rq, p);
 }
 
 void mt_unlink_ready(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
+	lockdep_assert_rq_held(rq);
+	if (unlikely(p->macrotick.contending))
+		mt_forget_contender(rq, p);
 	list_del(&p->macrotick.ready);
 	if (unlikely(p->macrotick.ordered))
 		mt_pool_unlink(p);
-	if (unlikely(p->macrotick.contending))
-		forget_contender(p);
 	p->macrotick.linked = false;
 	entity->nr_ready--;
 	if (mt_cpu_of(rq)->served == entity)
@@ -96,7 +73,7 @@ static void begin_job(struct rq *rq, struct task_struct *p, u64 job, u64 nominal
 	m->entity->nr_jobs++;
 	/* Pairs with take_job(). */
 	smp_store_release(&m->has_job, true);
-	if (m->queued && !m->linked && !m->urgent)
+	if (m->queued && !m->linked && !m->pinned)
 		mt_link_ready(rq, p);
 	trace_macrotick_release(p, m->entity->name, job, nominal);
 }
@@ -151,12 +128,6 @@ void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 nominal, bo
 	mt_unlock_entity(entity);
 }
 
-static void want_entity_settled(struct mt_cpu *c, struct macrotick_served *entity)
-{
-	c->settle = true;
-	mt_unsettle_all(entity);
-}
-
 /* Whether the window is to serve its entity, which has other CPUs besides; and whether it releases a job. */
 static bool open_roaming(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, bool *begins)
 {
@@ -194,17 +165,12 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 		mt_activate(rq, entity, c->base + w->offset, w->lead);
 	}
 	c->served = entity;
-	if (unlikely(entity->roaming))
-		smp_mb();	/* before nr_boosted; pairs with note_boost() */
 	if (unlikely(entity->pool))
 		entity->credit = MT_POOL_CREDIT_NS;
 	if (unlikely(entity->slice))
 		mt_pool_turn(entity);
-	add_nr_running(rq, entity->nr_ready);
-	if (unlikely(!list_empty(&c->parked)))
-		mt_serve_parked(rq, c);
-	if (unlikely(entity->nr_boosted || entity->slack || entity->mixed))
-		want_entity_settled(c, entity);
+	add_nr_running(rq, entity->nr_ready + entity->nr_lent);
+	mt_update_credit(rq, entity);
 	trace_macrotick_window_begin(entity->name, cpu_of(rq), c->base + w->offset);
 }
 
@@ -217,29 +183,6 @@ static void next_position(struct mt_cpu *c)
 	c->cycle++;
 }
 
-/* At a window's end so many threads of a pool at most are released, or it could delay the next window. */
-#define MT_RELEASE_MAX	32
-
-/* Threads that lose their window and must not be frozen, for the sake of others. */
-static void release_owners(struct rq *rq, struct macrotick_served *entity)
-{
-	struct task_struct *p, *next;
-	unsigned int n = 0;
-
-	if (unlikely(entity->roaming))
-		mt_release_pinned(rq, entity);
-	if (rq->curr->macrotick.linked)
-		mt_note_contender(rq->curr);
-	list_for_each_entry_safe(p, next, &entity->contenders, macrotick.contends) {
-		if (entity->pool && n++ == MT_RELEASE_MAX)
-			return;
-		if (p->pi_blocked_on && mt_may_be_urgent(p))
-			mt_add_urgent(rq, p);
-		else if (mt_lends(p))
-			want_entity_settled(mt_cpu_of(rq), entity);
-	}
-}
-
 static void unserve(struct rq *rq, struct mt_cpu *c)
 {
 	struct macrotick_served *entity = c->served;
@@ -247,17 +190,15 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 	c->open = false;
 	if (unlikely(!entity))
 		return;
+	if (unlikely(rq->curr->pi_blocked_on))
+		mt_note_contender(rq, rq->curr);
 	c->served = NULL;
-	if (unlikely(entity->nr_boosted))
-		want_entity_settled(c, entity);
-	if (likely(!entity->nr_ready))
+	if (likely(!entity->nr_ready && !entity->nr_lent))
 		return;
-	sub_nr_running(rq, entity->nr_ready);
-	if (unlikely(entity->slack || entity->mixed || entity->nr_doomed)) {
-		c->slack = true;
-		mt_unsettle_all(entity);
-	}
-	release_owners(rq, entity);
+	sub_nr_running(rq, entity->nr_ready + entity->nr_lent);
+	if (unlikely(entity->roaming))
+		mt_release_pinned(rq, entity);
+	mt_update_credit(rq, entity);
 }
 
 /* What a window here had for its entity ends; the window itself remains. */
@@ -316,25 +257,17 @@ static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 /* Whether the processor runs what the class wants it to run. */
 void mt_resched(struct rq *rq, struct mt_cpu *c)
 {
-	struct task_struct *first = mt_first(c), *curr = rq->curr;
-	bool ours = curr->sched_class == &macrotick_sched_class;
+	struct macrotick_served *entity = NULL;
+	struct task_struct *first = mt_first(c, &entity), *curr = rq->curr;
 
-	if (first ? first == curr : !ours)
+	lockdep_assert_rq_held(rq);
+	if (first == c->running && entity == c->charged)
 		return;
-	if (ours && curr->macrotick.linked && !test_tsk_need_resched(curr))
+	if (c->running && curr->macrotick.linked && !test_tsk_need_resched(curr))
 		curr->macrotick.entity->preemptions++;
 	if (first)
 		timershield_expect(first);
 	resched_curr(rq);
-}
-
-/* Has lock owners moved to where they belong, as soon as no run queue is locked. */
-void mt_want_settle(struct rq *rq)
-{
-	struct mt_cpu *c = mt_cpu_of(rq);
-
-	c->settle = true;
-	mt_kick(c);
 }
 
 static void begin_table(struct mt_cpu *c, unsigned int cpu, struct macrotick_table *table)
@@ -368,7 +301,6 @@ static void swap_table(struct rq *rq, struct mt_cpu *c)
 	mt_swap_routes(rq, c);
 	begin_table(c, cpu_of(rq), c->staged);
 	c->staged = NULL;
-	c->settle = true;
 	c->tell |= mt_swapped();
 }
 
@@ -417,8 +349,7 @@ void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 	if (!c->table)
 		return;
 	advance(rq, c, now);
-	mt_if_idle_grant_slack(rq, c);
-	if (unlikely(c->settle || c->tell))
+	if (unlikely(c->tell))
 		mt_kick(c);
 	mt_resched(rq, c);
 }
@@ -443,7 +374,7 @@ void mt_advance(struct rq *rq, u64 now)
 
 static bool end_matters(const struct mt_window *w)
 {
-	return w->entity->nr_ready ||
+	return w->entity->nr_ready || w->entity->nr_lent ||
 		((w->flags & MACROTICK_WINDOW_DEADLINE) && w->entity->nr_jobs);
 }
 
@@ -453,7 +384,7 @@ static bool begin_matters(const struct mt_window *w)
 		return w->flags & MACROTICK_WINDOW_SYNC;
 	if (unlikely(w->entity->roaming))
 		return READ_ONCE(w->entity->nr_threads);
-	return w->entity->nr_ready || w->entity->nr_boosted || w->entity->slack || w->entity->mixed ||
+	return w->entity->nr_ready || w->entity->nr_lent ||
 		((w->flags & MACROTICK_WINDOW_ACTIVATE) && w->entity->nr_threads);
 }
 
@@ -481,17 +412,12 @@ static u64 next_boundary(const struct mt_cpu *c)
 	}
 }
 
-/*
- * Urgent threads are looked at without a table, too: one that comes into the
- * class before its CPU dispatches would keep whoever starts the table from
- * the processor.
- */
 static u64 next_event(const struct mt_cpu *c)
 {
 	bool used = c->nr_threads || c->staged || unlikely(atomic_read(&c->nr_roaming));
 	u64 next = c->table && used ? next_boundary(c) : U64_MAX;
 
-	return unlikely(c->nr_urgent) ? min(next, c->poll) : next;
+	return unlikely(c->nr_pinned) ? min(next, c->poll) : next;
 }
 
 /* What the timer and the irq_work have in common. */
@@ -500,8 +426,8 @@ static void catch_up(struct rq *rq, struct mt_cpu *c)
 	u64 now = ktime_get();
 
 	mt_bring_up(rq, c, now);
-	if (unlikely(c->nr_urgent) && now >= c->poll)
-		mt_look_at_urgent(rq, c, now);
+	if (unlikely(c->nr_pinned) && now >= c->poll)
+		mt_look_at_pinned(rq, c, now);
 }
 
 /* In one interrupt; the next one follows at once. */
@@ -560,7 +486,6 @@ static void mt_work_fn(struct irq_work *work)
 	bool tell, astray;
 
 	raw_spin_rq_lock(rq);
-	c->settle = false;
 	catch_up_and_fetch(rq, c);
 	program_timer(c);
 	tell = c->tell;
@@ -569,7 +494,6 @@ static void mt_work_fn(struct irq_work *work)
 	raw_spin_rq_unlock(rq);
 	if (unlikely(astray))
 		mt_deliver(rq);
-	mt_settle(rq);
 	if (unlikely(tell))
 		mt_tell();
 }
@@ -623,7 +547,6 @@ void mt_dispatch(struct rq *rq, struct macrotick_table *table)
 	begin_table(c, cpu_of(rq), table);
 	c->open = false;
 	c->served = NULL;
-	c->settle = false;
 	program_timer(c);
 }
 
@@ -676,8 +599,6 @@ void mt_halt(struct rq *rq)
 	c->table = NULL;
 	c->schedule = NULL;
 	c->wanted = NULL;
-	if (unlikely(c->settle))
-		mt_kick(c);
 	program_timer(c);
 	mt_resched(rq, c);
 }
@@ -691,6 +612,6 @@ void mt_cpu_init(struct mt_cpu *c, unsigned int cpu)
 	c->armed = U64_MAX;
 	INIT_LIST_HEAD(&c->entities);
 	INIT_LIST_HEAD(&c->astray);
-	INIT_LIST_HEAD(&c->urgent);
-	INIT_LIST_HEAD(&c->parked);
+	INIT_LIST_HEAD(&c->creditors);
+	INIT_LIST_HEAD(&c->pinned);
 }

@@ -62,38 +62,27 @@ static struct ts_cpu *ts_cpu_of(const struct hrtimer_cpu_base *cpu_base)
 	return per_cpu_ptr(&ts_cpus, cpu_base->cpu);
 }
 
+/* By its effective priority, unless windows or servers make it more important. */
 static int ts_level_of(const struct task_struct *p)
 {
-	int prio = READ_ONCE(p->prio);
+	int prio = READ_ONCE(p->prio), level = MAX_RT_PRIO - prio;
 
 	if (prio >= MAX_RT_PRIO)
-		return TS_LEVEL_NORMAL;
-	if (prio < 0)
-		return TS_LEVEL_DEADLINE;
-#ifdef CONFIG_MACROTICK
-	if (READ_ONCE(p->sched_class) == &macrotick_ds_sched_class)
-		return TS_LEVEL_GROUP(macrotick_group_priority(p));
-	if (READ_ONCE(p->sched_class) == &macrotick_sched_class)
-		return READ_ONCE(p->macrotick.pooled) ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
-#endif
-	return MAX_RT_PRIO - prio;
+		level = TS_LEVEL_NORMAL;
+	else if (prio < 0)
+		level = TS_LEVEL_DEADLINE;
+	return IS_ENABLED(CONFIG_MACROTICK) ? max(level, macrotick_level(p)) : level;
 }
 
-/*
- * The owner of a lock that a thread of SCHED_TT waits for has the priority of
- * SCHED_FIFO 99 or 98 and comes before SCHED_DS and deadline tasks
- * (sched/macrotick/class.c). They do not mask its sleep, and while it runs it
- * does not mask theirs.
- */
-#define TS_LEVEL_OWNER	TS_LEVEL_POOL
-
-static int ts_level_of_sleep(const struct task_struct *p)
+/* Of what a CPU runs: what it was picked for decides, whatever class it has. */
+static int ts_level_of_running(const struct task_struct *p)
 {
-	int level = ts_level_of(p);
+	int prio = READ_ONCE(p->prio), level;
 
-	if (IS_ENABLED(CONFIG_MACROTICK) && p->prio != p->normal_prio && (level == 99 || level == 100))
-		return TS_LEVEL_OWNER;
-	return level;
+	level = IS_ENABLED(CONFIG_MACROTICK) ? macrotick_running_level(task_cpu(p)) : TS_LEVEL_NORMAL;
+	if (level != TS_LEVEL_NORMAL || prio >= MAX_RT_PRIO)
+		return level;
+	return prio < 0 ? TS_LEVEL_DEADLINE : MAX_RT_PRIO - prio;
 }
 
 static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
@@ -165,7 +154,7 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
-	level = ts_level_of_sleep(p);
+	level = ts_level_of(p);
 	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) || !ts_is_bound(p, cpu_base->cpu)) {
 		WRITE_ONCE(p->timershield.base, NULL);
 		return false;
@@ -408,7 +397,7 @@ static __always_inline void ts_set_level(int level)
 void __timershield_run(struct task_struct *next)
 {
 	/* Amid the switch, too: an empty order has nothing to mask. */
-	ts_set_level(ts_level_of(next));
+	ts_set_level(ts_level_of_running(next));
 }
 
 /**
@@ -438,7 +427,7 @@ static void ts_trace_deferred(struct ts_cpu *ts, ktime_t now)
 static void ts_refresh_level(struct ts_cpu *ts)
 {
 	ts->held |= ts->level == TS_LEVEL_WINDOW;
-	WRITE_ONCE(ts->level, ts->on ? ts_level_of(current) : TS_LEVEL_NORMAL);
+	WRITE_ONCE(ts->level, ts->on ? ts_level_of_running(current) : TS_LEVEL_NORMAL);
 }
 
 /* Timers have been let through, or something was changed from another CPU. */
@@ -482,7 +471,7 @@ static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *bas
 {
 	const struct task_struct *p = ts_sleeper(timer, base);
 
-	return timer->shield == 1 + ts_level_of_sleep(p) && ts_is_bound(p, base->cpu_base->cpu);
+	return timer->shield == 1 + ts_level_of(p) && ts_is_bound(p, base->cpu_base->cpu);
 }
 
 /*
@@ -527,7 +516,7 @@ static void ts_follow(struct task_struct *p)
  */
 void __timershield_prio_changed(struct task_struct *p, bool running)
 {
-	int cpu = task_cpu(p), level = ts_level_of(p);
+	int cpu = task_cpu(p), level = running ? ts_level_of_running(p) : ts_level_of(p);
 	struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
 
 	if (running && ts->on && level != READ_ONCE(ts->level)) {

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: what serves a thread besides its class: its group's servers, and
+ * windows and servers that it is lent.
+ *
+ * A thread that waits for a lock stays where it is, asleep, and lends what
+ * serves it: the owner runs when the waiter would, in the waiter's windows, or on
+ * the budget of its group, and is charged to that, whatever policy the owner has.
+ * What is lent to one who waits itself is handed on. So nobody gets time outside
+ * of windows and budgets by having his own threads wait for each other, and
+ * lending is bounded by what the waiter could itself be served.
+ *
+ * A thread under SCHED_DS has a claim on its group's servers, and may be lent one
+ * on another group's (struct mt_claim). Windows are lent as a place among the lent
+ * ones of an entity.
+ *
+ * What a thread has besides that is a class and a priority. One with a claim of
+ * its own has none while its group has a budget on its CPU: it is in the class of
+ * ds_class.c, which never picks by itself. It has those of
+ *   - SCHED_OTHER where its group has no budget: it fails closed,
+ *   - a waiter that is served otherwise: whoever waits pays for it.
+ * Whoever waits on windows or servers lends no priority outside of these. For
+ * threads of SCHED_TT see place.c.
+ *
+ * So a window or a server that opens or closes changes nothing here. Class and
+ * claims are decided where the priority of a thread is, in the context of whoever
+ * changes that (rt_mutex_setprio(), __sched_setscheduler()), and the class alone
+ * when it comes to another CPU (arrive()).
+ *
+ * Who is relieved (ds_relief.c) has no claim of its own. Who dies goes on under
+ * SCHED_OTHER where its claim does not serve it: nobody who takes a budget away
+ * finds it any longer.
+ */
+#include <linux/timershield.h>
+
+#include "internal.h"
+#include "ds.h"
+
+/* So many of those who wait for a thread, or for a lock, are looked at, the first ones. */
+#define MT_DS_DONORS_MAX	8
+
+/*
+ * For hooks in the hot paths of the scheduler and of locks. For good: what is lent
+ * may outlive a table or a budget.
+ */
+DEFINE_STATIC_KEY_FALSE(macrotick_used);
+
+/* What can be lent, without references. */
+struct mt_loan {
+	struct mt_group		*group;
+	int			prio;
+	struct macrotick_served	*entity;
+};
+
+static bool has_budget(const struct mt_group *group, int cpu)
+{
+	return group && READ_ONCE(group->servers[cpu].budget) && !READ_ONCE(group->servers[cpu].leaves);
+}
+
+/*
+ * The group that is to serve a thread with a policy, or NULL. Whether the policy
+ * means SCHED_DS: in a group where SCHED_FIFO does, it does without a budget as
+ * well, or nothing would bound the thread any longer.
+ */
+static struct mt_group *serving_group(struct task_struct *p, int policy, bool *means_ds)
+{
+	struct mt_group *group;
+
+	*means_ds = false;
+	if (!rt_policy(policy))
+		return NULL;
+	group = mt_ds_group_of(p, means_ds);
+	*means_ds |= policy == SCHED_DS;
+	return *means_ds ? group : NULL;
+}
+
+static void take_better(struct mt_loan *best, struct mt_group *group, int prio, int cpu)
+{
+	unsigned int priority;
+
+	if (!has_budget(group, cpu))
+		return;
+	priority = READ_ONCE(group->priority);
+	if (best->group && (priority < READ_ONCE(best->group->priority) ||
+			    (priority == READ_ONCE(best->group->priority) && prio >= best->prio)))
+		return;
+	best->group = group;
+	best->prio = prio;
+}
+
+/*
+ * Whether a thread has windows on a CPU, and nowhere else, that it can lend: not
+ * a pool's, which are for anybody.
+ */
+static bool has_windows(struct task_struct *p, int cpu)
+{
+	struct macrotick_served *entity = READ_ONCE(p->macrotick.entity);
+
+	return entity && !READ_ONCE(p->macrotick.pooled) && mt_is_member(p) &&
+		!entity->roaming && entity->cpu == cpu;
+}
+
+/* What a waiter lends on a CPU, unless it is a claim on a group. */
+static void take_from(struct mt_loan *best, struct task_struct *donor, int cpu,
+		      const struct mt_group *except)
+{
+	struct macrotick_ds *ds = &donor->macrotick.ds;
+	struct mt_group *own = READ_ONCE(ds->own.group), *lent = READ_ONCE(ds->lent.group);
+	struct macrotick_served *entity = READ_ONCE(donor->macrotick.lent_by);
+
+	if (has_windows(donor, cpu))
+		best->entity = READ_ONCE(donor->macrotick.entity);
+	else if (unlikely(entity && entity->cpu == cpu))
+		best->entity = entity;
+	if (own != except)
+		take_better(best, own, READ_ONCE(ds->own.prio), cpu);
+	if (lent != except)
+		take_better(best, lent, READ_ONCE(ds->lent.prio), cpu);
+}
+
+/*
+ * A pool's thread lends what it is outside of it: a priority of SCHED_DS counts
+ * among its group's threads only.
+ */
+static int prio_from_pooled(struct task_struct *donor)
+{
+	bool means_ds;
+
+	if (serving_group(donor, READ_ONCE(donor->macrotick.own_policy), &means_ds))
+		return MAX_PRIO;
+	if (means_ds)
+		return min_t(int, donor->static_prio, READ_ONCE(donor->macrotick.lent));
+	return macrotick_lent_prio(donor);
+}
+
+/* What a waiter lends besides, on a CPU: MAX_PRIO is nothing. */
+static int prio_from(struct task_struct *donor, int cpu)
+{
+	if (donor->sched_class == &macrotick_ds_sched_class)
+		return MAX_PRIO;
+	if (unlikely(READ_ONCE(donor->macrotick.pooled)))
+		return prio_from_pooled(donor);
+	if (donor->sched_class == &macrotick_sched_class && has_windows(donor, cpu))
+		return MAX_PRIO;
+	return donor->prio;
+}
+
+/* What those who wait for a thread lend it. */
+static int borrow(struct task_struct *p, int cpu, const struct mt_group *except,
+		  struct mt_loan *best)
+{
+	struct mt_offer *offer = &p->macrotick.ds.offer;
+	int n, prio = MAX_PRIO;
+	struct rb_node *node = rb_first_cached(&p->pi_waiters);
+
+	if (unlikely(offer->group && offer->group != except))
+		take_better(best, offer->group, offer->prio, cpu);
+	for (n = 0; node && n < MT_DS_DONORS_MAX; node = rb_next(node), n++) {
+		struct task_struct *donor;
+
+		donor = rb_entry(node, struct rt_mutex_waiter, pi_tree.entry)->task;
+		take_from(best, donor, cpu, except);
+		prio = min(prio, prio_from(donor, cpu));
+	}
+	return prio;
+}
+
+/**
+ * mt_decide - find out what is to serve a thread
+ * @rq: its run queue, locked, as is its pi_lock
+ * @p: the thread
+ * @policy: its policy, perhaps a new one; SCHED_TT for a member of that class
+ * @normal_prio: its priority by itself, likewise
+ * @prio: filled in with its priority outside of servers; that of a member with
+ *	what it is lent outside of its windows, MAX_PRIO for nothing
+ *
+ * The caller takes the thread to where it belongs then (mt_next_class()).
+ * What the donors have may change meanwhile: their groups remain until a grace
+ * period of RCU after this.
+ */
+void mt_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio, int *prio)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+	struct mt_loan loan = { };
+	struct mt_group *own;
+	bool means_ds;
+	int lent;
+
+	lockdep_assert_held(&p->pi_lock);
+	lockdep_assert_rq_held(rq);
+	own = serving_group(p, policy, &means_ds);
+	/* Its own group's threads would take it back to where it is kept. */
+	lent = borrow(p, cpu_of(rq), unlikely(ds->relieved) ? own : NULL, &loan);
+	if (unlikely(ds->relieved))
+		own = NULL;
+	ds->outside = lent < MAX_PRIO || p->flags & PF_EXITING ||
+		(unlikely(p->macrotick.pooled) && __fatal_signal_pending(p));
+	ds->wanted_own = own;
+	ds->own_prio = clamp(normal_prio, 0, MAX_RT_PRIO - 1);
+	ds->wanted_lent = loan.group;
+	p->macrotick.wanted_by = loan.entity;
+	ds->lent_prio = clamp(loan.prio, 0, MAX_RT_PRIO - 1);
+	if (macrotick_policy(policy))
+		*prio = lent;
+	else if (has_budget(own, cpu_of(rq)) && !ds->outside)
+		*prio = normal_prio;
+	else
+		*prio = min(means_ds ? p->static_prio : normal_prio, lent);
+}
+
+/* Whether claims are to be others, as was decided. */
+bool mt_moves(struct task_struct *p)
+{
+	const struct macrotick_ds *ds = &p->macrotick.ds;
+
+	return p->macrotick.wanted_by != p->macrotick.lent_by ||
+		ds->wanted_own != ds->own.group || ds->wanted_lent != ds->lent.group ||
+		(ds->wanted_own && ds->own_prio != ds->own.prio) ||
+		(ds->wanted_lent && ds->lent_prio != ds->lent.prio) ||
+		(p->sched_class == &macrotick_ds_sched_class) !=
+		(has_budget(ds->wanted_own, task_cpu(p)) && !ds->outside);
+}
+
+static void settle(struct task_struct *p, struct mt_claim *claim, struct mt_group *wanted, u8 prio)
+{
+	struct mt_group *before = claim->group;
+
+	claim->task = p;
+	WRITE_ONCE(claim->prio, prio);
+	if (before == wanted)
+		return;
+	if (wanted && !refcount_inc_not_zero(&wanted->ref))
+		wanted = NULL;
+	WRITE_ONCE(claim->group, wanted);
+	if (before)
+		mt_group_put(before);
+}
+
+static void settle_windows(struct task_struct *p, struct macrotick_served *wanted)
+{
+	struct macrotick_served *before = p->macrotick.lent_by;
+
+	if (likely(before == wanted))
+		return;
+	if (wanted && !kref_get_unless_zero(&wanted->ref))
+		wanted = NULL;
+	WRITE_ONCE(p->macrotick.lent_by, wanted);
+	if (before)
+		mt_entity_put(before);
+}
+
+/**
+ * mt_next_class - a thread gets the claims that were decided
+ * @p: the thread; its run queue is locked, and it is about to be taken off that, if it is there
+ * @class: its class otherwise
+ *
+ * Returns: its class.
+ */
+const struct sched_class *mt_next_class(struct task_struct *p, const struct sched_class *class)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	/* It forgets its group without a lock, or has done so; where its class says so. */
+	if (unlikely(READ_ONCE(p->__state) == TASK_DEAD))
+		return p->sched_class;
+	/* Who waits for a lock hands on what it lends: see macrotick_relays(). */
+	if (unlikely(p->pi_blocked_on && mt_moves(p)))
+		ds->relays = true;
+	settle(p, &ds->own, ds->wanted_own, ds->own_prio);
+	settle(p, &ds->lent, ds->wanted_lent, ds->lent_prio);
+	settle_windows(p, p->macrotick.wanted_by);
+	if (has_budget(ds->own.group, task_cpu(p)) && !ds->outside)
+		return &macrotick_ds_sched_class;
+	return class;
+}
+
+/*
+ * Where its group has no budget a thread goes on under SCHED_OTHER, and where it
+ * has one it is served by that alone.
+ */
+static void arrive(struct rq *rq, struct task_struct *p)
+{
+	bool wanted = has_budget(p->macrotick.ds.own.group, cpu_of(rq)) && !p->macrotick.ds.outside;
+	const struct sched_class *before = p->sched_class;
+	int oldprio = p->prio;
+
+	if (likely(wanted == (before == &macrotick_ds_sched_class)))
+		return;
+	p->prio = wanted ? p->normal_prio : p->static_prio;
+	p->sched_class = wanted ? &macrotick_ds_sched_class :
+		__setscheduler_class(SCHED_NORMAL, p->prio);
+	check_class_changing(rq, p, before);
+	check_class_changed(rq, p, before, oldprio);
+}
+
+/**
+ * __macrotick_arrive - a thread is about to be put on a run queue, perhaps of another CPU
+ * @rq: the run queue, locked
+ * @p: the thread, on none
+ *
+ * Hook of enqueue_task().
+ */
+void __macrotick_arrive(struct rq *rq, struct task_struct *p)
+{
+	if (p->macrotick.ds.own.group)
+		arrive(rq, p);
+}
+
+/**
+ * __macrotick_enqueued - a thread with claims or windows is on a run queue
+ * @rq: the run queue, locked
+ * @p: the thread
+ * @head: before its equals
+ *
+ * Hook of enqueue_task().
+ */
+void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	/* It sleeps, and is only kept on the run queue by the fair class. */
+	if (unlikely(p->se.sched_delayed))
+		return;
+	if (p->macrotick.entity || p->macrotick.lent_by)
+		mt_enqueued(rq, p);
+	if (ds->own.group) {
+		mt_ds_link(rq, &ds->own, &ds->own.group->servers[cpu_of(rq)], head);
+		mt_ds_wait(rq, p);
+		if (unlikely(p->pi_blocked_on))
+			mt_ds_note_offered(rq, p);
+	}
+	/* Deadline tasks have time of their own, and no place in any queue when that is used up. */
+	if (unlikely(ds->lent.group) && !dl_prio(p->prio))
+		mt_ds_link(rq, &ds->lent, &ds->lent.group->servers[cpu_of(rq)], head);
+	if (ds->own.group || ds->lent.group)
+		mt_ds_resched(rq);
+}
+
+/**
+ * __macrotick_dequeue - a thread with claims or windows is taken off a run queue
+ * @rq: the run queue, locked
+ * @p: the thread
+ *
+ * Hook of dequeue_task().
+ */
+void __macrotick_dequeue(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	if (p->macrotick.entity || p->macrotick.lent_to)
+		mt_dequeue(rq, p);
+	if (!ds->own.server && !ds->lent.server)
+		return;
+	if (p == rq->curr)
+		mt_ds_account(rq);
+	if (unlikely(ds->contends))
+		mt_ds_forget_offered(rq, p);
+	if (likely(ds->own.server)) {
+		list_del(&ds->waits);
+		mt_ds_unlink(rq, &ds->own);
+	}
+	if (unlikely(ds->lent.server))
+		mt_ds_unlink(rq, &ds->lent);
+}
+
+/**
+ * __macrotick_run - a CPU is going to run a thread
+ * @rq: its run queue, locked, its clock up to date
+ * @next: the thread, which may have run before, and be picked for something else
+ *
+ * Hook of __schedule().
+ */
+void __macrotick_run(struct rq *rq, struct task_struct *next)
+{
+	mt_run(rq, next);
+	mt_ds_run(rq, next);
+}
+
+/* What TimerShield goes by: the level of a server's priority. */
+static int level_of_group(const struct mt_group *group)
+{
+	return TS_LEVEL_GROUP((int)READ_ONCE(group->priority));
+}
+
+/**
+ * macrotick_level - how important a thread is that sleeps, for TimerShield
+ * @p: the thread; interrupts are off
+ *
+ * One whose class or claims change has its level found anew.
+ *
+ * Return: the level of what may serve it, or TS_LEVEL_NORMAL.
+ */
+int macrotick_level(const struct task_struct *p)
+{
+	const struct mt_group *own = READ_ONCE(p->macrotick.ds.own.group);
+	const struct mt_group *lent = READ_ONCE(p->macrotick.ds.lent.group);
+	int level = TS_LEVEL_NORMAL;
+
+	if (READ_ONCE(p->policy) == SCHED_TT && READ_ONCE(p->normal_prio) == MACROTICK_PRIO)
+		return READ_ONCE(p->macrotick.pooled) ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
+	if (unlikely(READ_ONCE(p->macrotick.lent_by)))
+		return TS_LEVEL_POOL;
+	if (own && p->sched_class == &macrotick_ds_sched_class)
+		level = level_of_group(own);
+	return unlikely(lent) ? max(level, level_of_group(lent)) : level;
+}
+
+/* The same of what a CPU runs on the time of a window or a server. */
+int macrotick_running_level(unsigned int cpu)
+{
+	const struct macrotick_served *entity = READ_ONCE(per_cpu(mt_cpus, cpu).charged);
+	const struct mt_server *server = READ_ONCE(per_cpu(mt_ds_cpus, cpu).charged);
+
+	if (entity)
+		return entity->pool ? TS_LEVEL_POOL : TS_LEVEL_WINDOW;
+	return server ? TS_LEVEL_GROUP((int)READ_ONCE(server->priority)) : TS_LEVEL_NORMAL;
+}
+
+static void put_offer(struct task_struct *p)
+{
+	struct mt_group *group = p->macrotick.ds.offer.group;
+
+	p->macrotick.ds.offer.group = NULL;
+	if (group)
+		mt_group_put(group);
+}
+
+/* Hook of finish_task_switch(): a thread is dead, and off its run queue. */
+void __macrotick_dead(struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	settle(p, &ds->own, NULL, 0);
+	settle(p, &ds->lent, NULL, 0);
+	settle_windows(p, NULL);
+	put_offer(p);
+}
+
+/* Its pi_lock is locked. */
+void mt_redecide(struct task_struct *p)
+{
+	rt_mutex_setprio(p, task_has_pi_waiters(p) ? task_top_pi_waiter(p)->task : NULL);
+}
+
+/**
+ * mt_refresh - a thread's group, or its group's budget, is another one
+ * @p: the thread, unlocked
+ */
+void mt_refresh(struct task_struct *p)
+{
+	scoped_guard(raw_spinlock_irqsave, &p->pi_lock) {
+		/* Nobody would drop the reference to its group. */
+		if (READ_ONCE(p->__state) == TASK_DEAD)
+			return;
+		mt_redecide(p);
+	}
+	/* It may wait for a lock, in an order of priorities. */
+	rt_mutex_adjust_pi(p);
+}
+
+/**
+ * __macrotick_unblocked - a thread has got the lock that it was blocked on, or has given up
+ * @p: the thread, its pi_lock locked
+ *
+ * Hook of the rtmutex code. Those who go on waiting for the lock have boosted
+ * nobody while it was only offered.
+ */
+void __macrotick_unblocked(struct task_struct *p)
+{
+	if (p->macrotick.ds.contends || p->macrotick.contending) {
+		struct rq_flags rf;
+		struct rq *rq = __task_rq_lock(p, &rf);
+
+		if (p->macrotick.ds.contends) {
+			mt_ds_forget_offered(rq, p);
+			mt_ds_resched(rq);
+		}
+		if (p->macrotick.contending) {
+			mt_forget_contender(rq, p);
+			mt_resched(rq, mt_cpu_of(rq));
+		}
+		__task_rq_unlock(rq, &rf);
+	}
+	put_offer(p);
+	mt_redecide(p);
+}
+
+/**
+ * __macrotick_takes - a thread owns a lock that others go on waiting for, or that it was offered
+ * @p: the thread, its pi_lock locked
+ *
+ * Hook of the rtmutex code, where nobody else is told.
+ */
+void __macrotick_takes(struct task_struct *p)
+{
+	if (p->macrotick.ds.contends || p->macrotick.contending || p->macrotick.ds.offer.group)
+		__macrotick_unblocked(p);
+	else if (task_has_pi_waiters(p) &&
+		 (mt_lends_more(p) || mt_lends_more(task_top_pi_waiter(p)->task)))
+		mt_redecide(p);
+}
+
+/**
+ * __macrotick_offered - others wait for a lock that its first waiter was offered
+ * @lock: the lock, without an owner, its wait_lock locked
+ *
+ * Until it has taken it the first one is as good as the owner.
+ */
+void __macrotick_offered(struct rt_mutex_base *lock)
+{
+	struct rb_node *node = rb_first_cached(&lock->waiters);
+	struct rt_mutex_waiter *waiter;
+	struct mt_loan best = { };
+	struct task_struct *first;
+	int cpu, n = 0;
+
+	if (!node || !rb_next(node))
+		return;
+	first = rb_entry(node, struct rt_mutex_waiter, tree.entry)->task;
+	guard(raw_spinlock)(&first->pi_lock);
+	cpu = task_cpu(first);
+	while ((node = rb_next(node)) && n++ < MT_DS_DONORS_MAX) {
+		waiter = rb_entry(node, struct rt_mutex_waiter, tree.entry);
+		take_from(&best, waiter->task, cpu, NULL);
+	}
+	if (!best.group || best.group == first->macrotick.ds.own.group ||
+	    !refcount_inc_not_zero(&best.group->ref))
+		return;
+	put_offer(first);
+	first->macrotick.ds.offer.group = best.group;
+	first->macrotick.ds.offer.prio = best.prio;
+	mt_redecide(first);
+}

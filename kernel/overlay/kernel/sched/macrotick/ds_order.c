@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: the order of a CPU's servers, and of the claims in each.
+ *
+ * For each priority there is a queue of servers that have ready threads. Those
+ * that have used their budget are apart, and in a later period they are open
+ * again: whoever looks at the queue then finds that out (queue_of()). So a refill
+ * copies a bitmap, however many servers it opens, and a server that closes takes
+ * all of its threads with it at once.
+ *
+ * A closed server still serves, on credit, who was offered a lock: an owner of a
+ * lock hands it to the first waiter, who becomes the owner when it runs, and
+ * keeps all others from it until then. That takes it a few hundred instructions,
+ * for it may not spin meanwhile (macrotick_contends()), and it is at the end of
+ * them that it is served no longer (macrotick_unblocked()).
+ */
+#include "ds.h"
+
+static unsigned int order_of(const struct mt_server *server)
+{
+	return MT_GROUP_MAX_PRIO - server->priority;
+}
+
+/* Those that were closed in an earlier period are open. */
+static struct mt_ds_queue *queue_at(struct mt_ds_cpu *c, unsigned int i)
+{
+	struct mt_ds_queue *queue = &c->queue[i];
+
+	if (unlikely(queue->closed_in != c->period && !list_empty(&queue->closed)))
+		list_splice_tail_init(&queue->closed, &queue->open);
+	return queue;
+}
+
+/* Of its ready threads those that count as runnable on the run queue. */
+static unsigned int nr_runnable(const struct mt_ds_cpu *c, const struct mt_server *server)
+{
+	return mt_ds_is_open(c, server) ? server->nr_ready : server->credit;
+}
+
+static void begin_throttling(const struct mt_ds_cpu *c, struct mt_server *server)
+{
+	if (!mt_ds_is_open(c, server))
+		server->closed = ktime_get();
+}
+
+/*
+ * For how long its ready threads have had to wait since it closed. A refill may
+ * have opened it unnoticed.
+ */
+static u64 throttled_since(const struct mt_ds_cpu *c, const struct mt_server *server)
+{
+	u64 until;
+
+	if (likely(!server->closed))
+		return 0;
+	until = ktime_get();
+	if (mt_ds_is_open(c, server))
+		until = min(until, mt_ds_refill_after(server->closed));
+	return until - server->closed;
+}
+
+static void end_throttling(const struct mt_ds_cpu *c, struct mt_server *server)
+{
+	server->throttled += throttled_since(c, server);
+	server->closed = 0;
+}
+
+/* ns, up to now. */
+u64 mt_ds_throttled(struct mt_ds_cpu *c, const struct mt_server *server)
+{
+	return server->throttled + throttled_since(c, server);
+}
+
+/**
+ * mt_ds_put_in - a server with ready threads takes its place among the others
+ * @rq: its CPU's run queue, locked
+ * @server: the server, out of order; without a budget, or a ready thread, it stays so
+ */
+void mt_ds_put_in(struct rq *rq, struct mt_server *server)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	unsigned int i = order_of(server), n = nr_runnable(c, server);
+	struct mt_ds_queue *queue = queue_at(c, i);
+
+	lockdep_assert_rq_held(rq);
+	if (!server->nr_ready || !server->budget)
+		return;
+	begin_throttling(c, server);
+	if (n) {
+		list_add_tail(&server->order, &queue->open);
+		__set_bit(i, c->open);
+		add_nr_running(rq, n);
+	} else {
+		list_add_tail(&server->order, &queue->closed);
+		queue->closed_in = c->period;
+	}
+	__set_bit(i, c->ready);
+	c->nr_closed += server->nr_ready - n;
+}
+
+/**
+ * mt_ds_take_out - a server is about to change, or has nothing to serve
+ * @rq: its CPU's run queue, locked
+ * @server: the server
+ */
+void mt_ds_take_out(struct rq *rq, struct mt_server *server)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	unsigned int i = order_of(server), n = nr_runnable(c, server);
+	struct mt_ds_queue *queue = queue_at(c, i);
+
+	lockdep_assert_rq_held(rq);
+	if (list_empty(&server->order))
+		return;
+	end_throttling(c, server);
+	list_del_init(&server->order);
+	if (list_empty(&queue->open)) {
+		__clear_bit(i, c->open);
+		if (list_empty(&queue->closed))
+			__clear_bit(i, c->ready);
+	}
+	if (n)
+		sub_nr_running(rq, n);
+	c->nr_closed -= server->nr_ready - n;
+}
+
+/**
+ * mt_ds_open_all - a server period begins: all servers are open
+ * @rq: the CPU's run queue, locked
+ * @period: its number
+ */
+void mt_ds_open_all(struct rq *rq, u64 period)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+
+	c->period = period;
+	bitmap_copy(c->open, c->ready, MT_GROUP_PRIOS + 1);
+	add_nr_running(rq, c->nr_closed);
+	c->nr_closed = 0;
+}
+
+/**
+ * mt_ds_first - what the servers want a CPU to run
+ * @c: the CPU's servers, under its run queue's lock
+ * @server: filled in with what serves it
+ *
+ * Returns: the claim of the thread, or NULL.
+ */
+struct mt_claim *mt_ds_first(struct mt_ds_cpu *c, struct mt_server **server)
+{
+	unsigned int i = sched_find_first_bit(c->open);
+	struct task_struct *offered;
+	struct list_head *ready;
+	struct mt_server *first;
+
+	if (i == MT_GROUP_PRIOS)
+		return NULL;
+	first = list_first_entry(&queue_at(c, i)->open, struct mt_server, order);
+	*server = first;
+	if (unlikely(!mt_ds_is_open(c, first))) {
+		offered = list_first_entry(&first->offered, struct task_struct,
+					   macrotick.ds.offers);
+		return &offered->macrotick.ds.own;
+	}
+	ready = &first->ready[sched_find_first_bit(first->prios)];
+	return list_first_entry(ready, struct mt_claim, ready);
+}
+
+/* One more thread is ready, or one less. */
+static void count(struct rq *rq, struct mt_server *server, int by)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+
+	server->nr_ready += by;
+	if (unlikely(list_empty(&server->order)))
+		return;
+	if (unlikely(!mt_ds_is_open(c, server)))
+		c->nr_closed += by;
+	else if (by > 0)
+		add_nr_running(rq, 1);
+	else
+		sub_nr_running(rq, 1);
+}
+
+/**
+ * mt_ds_link - a thread with a claim is ready
+ * @rq: its run queue, locked
+ * @claim: the claim, in no queue
+ * @server: what it is a claim on
+ * @head: before its equals
+ */
+void mt_ds_link(struct rq *rq, struct mt_claim *claim, struct mt_server *server, bool head)
+{
+	lockdep_assert_rq_held(rq);
+	claim->server = server;
+	claim->queue = claim->prio;
+	if (head)
+		list_add(&claim->ready, &server->ready[claim->queue]);
+	else
+		list_add_tail(&claim->ready, &server->ready[claim->queue]);
+	__set_bit(claim->queue, server->prios);
+	count(rq, server, 1);
+	if (server->nr_ready == 1)
+		mt_ds_put_in(rq, server);
+}
+
+/**
+ * mt_ds_unlink - the thread is not ready any longer
+ * @rq: its run queue, locked
+ * @claim: its claim, in a queue
+ */
+void mt_ds_unlink(struct rq *rq, struct mt_claim *claim)
+{
+	struct mt_server *server = claim->server;
+
+	lockdep_assert_rq_held(rq);
+	if (server->nr_ready == 1)
+		mt_ds_take_out(rq, server);
+	list_del(&claim->ready);
+	if (list_empty(&server->ready[claim->queue]))
+		__clear_bit(claim->queue, server->prios);
+	claim->server = NULL;
+	count(rq, server, -1);
+}
+
+/* Behind its equals. */
+void mt_ds_requeue(struct mt_claim *claim)
+{
+	if (claim->server)
+		list_move_tail(&claim->ready, &claim->server->ready[claim->queue]);
+}
+
+/**
+ * mt_ds_update_credit - a server has closed, or other threads of it were offered locks
+ * @rq: its CPU's run queue, locked
+ * @server: the server
+ *
+ * It gives no more credit than it can pay out of a budget.
+ */
+void mt_ds_update_credit(struct rq *rq, struct mt_server *server)
+{
+	bool credit = !list_empty(&server->offered) && server->debt < server->budget;
+
+	if (mt_ds_is_open(mt_ds_cpu_of(rq), server) || server->credit == credit)
+		return;
+	mt_ds_take_out(rq, server);
+	server->credit = credit;
+	mt_ds_put_in(rq, server);
+}
+
+/**
+ * mt_ds_note_offered - a ready thread is blocked on a lock
+ * @rq: its run queue, locked
+ * @p: the thread, which its group serves
+ *
+ * It was offered the lock, or is on its way to sleep.
+ */
+void mt_ds_note_offered(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	lockdep_assert_rq_held(rq);
+	if (!ds->own.server || ds->contends)
+		return;
+	WRITE_ONCE(ds->contends, true);
+	list_add_tail(&ds->offers, &ds->own.server->offered);
+	mt_ds_update_credit(rq, ds->own.server);
+}
+
+/**
+ * mt_ds_forget_offered - a thread is not blocked any longer, or not ready
+ * @rq: its run queue, locked
+ * @p: the thread, with its claim still in its queue
+ */
+void mt_ds_forget_offered(struct rq *rq, struct task_struct *p)
+{
+	struct macrotick_ds *ds = &p->macrotick.ds;
+
+	lockdep_assert_rq_held(rq);
+	WRITE_ONCE(ds->contends, false);
+	list_del(&ds->offers);
+	mt_ds_update_credit(rq, ds->own.server);
+}
+
+void __init mt_ds_order_init(struct mt_ds_cpu *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < MT_GROUP_PRIOS; i++) {
+		INIT_LIST_HEAD(&c->queue[i].open);
+		INIT_LIST_HEAD(&c->queue[i].closed);
+	}
+	__set_bit(MT_GROUP_PRIOS, c->open);
+	__set_bit(MT_GROUP_PRIOS, c->ready);
+	c->period = 1;
+}
