@@ -12,6 +12,7 @@ mod groups;
 mod inherit;
 mod jobs;
 mod kernel_threads;
+mod large;
 mod late;
 mod lead;
 mod members;
@@ -84,6 +85,7 @@ pub fn all() -> Vec<Scenario> {
         refusals::ALL,
         jobs::ALL,
         late::ALL,
+        large::ALL,
         lead::ALL,
         misses::ALL,
         swap::ALL,

@@ -116,6 +116,7 @@ struct mt_route {
 /* An entity as a table has it. */
 struct mt_slot {
 	struct macrotick_served	*entity;
+	struct mt_slot		*next_name;	/* in its bucket of table->names */
 	u32			flags;
 	u32			max_misses;
 	struct mt_route		route;		/* of a roaming entity */
@@ -168,6 +169,8 @@ struct macrotick_table {
 	unsigned int		nr_windows;
 	unsigned int		nr_roaming;
 	struct mt_slot		*slots;		/* nr_entities, and one for sync windows */
+	struct mt_slot		**names;	/* 1 << names_bits buckets of slots, by the hash of their names */
+	unsigned int		names_bits;
 	struct mt_slot		**roaming;	/* those of roaming entities */
 	struct mt_window	**stops;	/* all windows of those */
 	struct mt_window	*windows;	/* sorted by CPU and offset */

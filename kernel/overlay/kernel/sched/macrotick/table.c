@@ -5,7 +5,10 @@
  * Everything that user space says is checked here, before anything is
  * changed; run.c commits what this file built and cannot fail half-way.
  */
+#include <linux/hash.h>
+#include <linux/log2.h>
 #include <linux/slab.h>
+#include <linux/stringhash.h>
 
 #include "internal.h"
 
@@ -60,28 +63,56 @@ static bool are_flags(u32 flags)
 	return !flags || flags == MACROTICK_ENTITY_MISS_SIGNAL || flags == MACROTICK_ENTITY_MISS_KILL;
 }
 
+/* Where an entity's slot is, if there is one. The address keeps buckets from being chosen by names. */
+static struct mt_slot **bucket_of(const struct macrotick_table *table, const char *name)
+{
+	return &table->names[hash_32(full_name_hash(table, name, strlen(name)), table->names_bits)];
+}
+
+/* The slot of an entity; NULL without one, or without a table. */
+struct mt_slot *mt_find_slot(const struct macrotick_table *table, const char *name)
+{
+	struct mt_slot *slot;
+
+	if (!table)
+		return NULL;
+	for (slot = *bucket_of(table, name); slot; slot = slot->next_name) {
+		if (!strcmp(slot->entity->name, name))
+			return slot;
+	}
+	return NULL;
+}
+
+static void hash_name(struct macrotick_table *table, struct mt_slot *slot)
+{
+	struct mt_slot **bucket = bucket_of(table, slot->entity->name);
+
+	slot->next_name = *bucket;
+	*bucket = slot;
+}
+
 static int decode_entities(struct macrotick_install *arg,
 			   const struct macrotick_entity *entities,
 			   struct macrotick_table *table)
 {
-	u32 i, k;
+	u32 i;
 	int err;
 
 	for (i = 0; i < arg->nr_entities; i++) {
 		const struct macrotick_entity *in = &entities[i];
-		struct mt_slot *slot = &table->slots[i];
+		struct mt_slot *same, *slot = &table->slots[i];
 
 		if (!in->name[0] || strnlen(in->name, sizeof(in->name)) == sizeof(in->name))
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_NAME, i, 0);
 		if (!(in->flags & MACROTICK_ENTITY_POOL) && !are_flags(in->flags))
 			return mt_refuse(arg, MACROTICK_ERR_ENTITY_FLAGS, i, 0);
-		for (k = 0; k < i; k++) {
-			if (!strcmp(table->slots[k].entity->name, in->name))
-				return mt_refuse(arg, MACROTICK_ERR_ENTITY_TWICE, i, k);
-		}
+		same = mt_find_slot(table, in->name);
+		if (same)
+			return mt_refuse(arg, MACROTICK_ERR_ENTITY_TWICE, i, same - table->slots);
 		slot->entity = alloc_entity(in->name);
 		if (!slot->entity)
 			return -ENOMEM;
+		hash_name(table, slot);
 		slot->flags = in->flags;
 		slot->max_misses = in->max_misses;
 		err = mt_decode_pool(arg, i, in, slot->entity);
@@ -253,18 +284,6 @@ static int decode_served(struct macrotick_install *arg, struct macrotick_table *
 	return 0;
 }
 
-/* The slot of an entity; NULL without one, or without a table. */
-struct mt_slot *mt_find_slot(const struct macrotick_table *table, const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; table && i < table->nr_entities; i++) {
-		if (!strcmp(table->slots[i].entity->name, name))
-			return &table->slots[i];
-	}
-	return NULL;
-}
-
 static void free_entity(struct rcu_head *rcu)
 {
 	struct macrotick_served *entity = container_of(rcu, struct macrotick_served, rcu);
@@ -302,6 +321,7 @@ static void free_table(struct macrotick_table *table)
 {
 	put_entities(table);
 	kvfree(table->slots);
+	kvfree(table->names);
 	kvfree(table->roaming);
 	kvfree(table->stops);
 	kvfree(table->windows);
@@ -319,7 +339,9 @@ static struct macrotick_table *alloc_table(const struct macrotick_install *arg)
 	table->windows = kvcalloc(arg->nr_windows, sizeof(*table->windows), GFP_KERNEL_ACCOUNT);
 	table->nr_entities = arg->nr_entities;
 	table->nr_windows = arg->nr_windows;
-	if (!table->slots || !table->windows) {
+	table->names_bits = order_base_2(arg->nr_entities + 1);
+	table->names = kvcalloc(1U << table->names_bits, sizeof(*table->names), GFP_KERNEL_ACCOUNT);
+	if (!table->slots || !table->windows || !table->names) {
 		free_table(table);
 		return NULL;
 	}
