@@ -369,13 +369,13 @@ fn full_nonrt_on_one_cpu() {
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_without_rt() {
-    for (cpus, names) in [(1, ["shield_storm"].as_slice()), (2, &STORMS), (4, &STORMS)] {
+    for (cpus, names) in [(1, ["shield_storm", "shield_switching"].as_slice()), (2, &STORMS), (4, &STORMS)] {
         let suite = Suite { flavor: Flavor::DebugNonRt, cpus, verdicts: Verdicts::MayRepeat, ..SHORT };
         suite.judge(names).unwrap_or_else(|reason| panic!("{cpus} CPUs: {reason}"));
     }
 }
 
-const STORMS: [&str; 3] = ["shield_storm_2", "shield_affinity", "shield_hotplug"];
+const STORMS: [&str; 4] = ["shield_storm_2", "shield_switching_2", "shield_affinity", "shield_hotplug"];
 
 #[test]
 #[ignore = "needs the lab, takes long"]

@@ -24,10 +24,10 @@ use super::storm::{files, memory, network, pipes, processes, shared_memory};
 use super::{unit_ns, Scenario};
 use crate::board::Board;
 use crate::check::{Check, Explain};
-use crate::ensure;
 use crate::group::Group;
 use crate::process::{self, Child};
 use crate::sys::{self, SchedAttr};
+use crate::{ensure, ensure_eq};
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("group_has_its_budget", budget::has_its_budget).punctual(),
@@ -139,9 +139,21 @@ pub(super) fn group(name: &str, budget: u64, priority: u32) -> Check<Group> {
     Ok(group)
 }
 
-fn first_group(name: &str, budget: u64, priority: u32) -> Check<Group> {
+pub(super) fn first_group(name: &str, budget: u64, priority: u32) -> Check<Group> {
     set_period(PERIOD * unit_ns())?;
     group(name, budget, priority)
+}
+
+const NOBODY: u32 = 65_534;
+
+/// The caller moves into a group, and becomes an ordinary user who may have priorities up to a limit there.
+pub(super) fn become_user_in(group: &Group, limit: u32) -> Check {
+    group.take(0)?;
+    let limit = libc::rlimit { rlim_cur: limit.into(), rlim_max: limit.into() };
+    // SAFETY: reads the limits; takes numbers.
+    let changed = unsafe { libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) | libc::setgid(NOBODY) | libc::setuid(NOBODY) };
+    ensure_eq!(changed, 0, "becoming somebody else");
+    Ok(())
 }
 
 /// A process in a group under SCHED_DS, which it gets from here. It has taken its page faults by then. It may be in a

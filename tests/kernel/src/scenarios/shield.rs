@@ -1,5 +1,7 @@
 //! TimerShield: sleeps of less important tasks end without an interrupt while something more important runs.
 
+mod switching;
+
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
@@ -40,6 +42,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("shield_clock_set", clock_set),
     Scenario::new("shield_affinity", affinity).on(2),
     Scenario::new("shield_hotplug", hotplug).on(2),
+    Scenario::new("shield_switching", switching::storm).within(60_000),
+    Scenario::new("shield_switching_2", switching::storm).on(2).within(60_000),
     Scenario::new("shield_storm", storm).within(60_000),
     Scenario::new("shield_storm_2", storm).on(2).within(60_000),
 ];

@@ -22,8 +22,9 @@
 /* The duties of the tick can wait for a few of its periods (kernel.timershield_tick_delay_us). */
 unsigned int timershield_tick_delay_us = 4000;
 
-/* timer->shield of the tick */
+/* timer->shield of the tick, and of a timer in the queue of its base at which ts_fill_from() goes on */
 #define TS_TICK		255
+#define TS_CURSOR	254
 
 static bool ts_masks_soft(const struct hrtimer_cpu_base *cpu_base, int level)
 {

@@ -48,6 +48,7 @@ struct ts_cpu {
 	int		level;	/* timers below it are masked */
 	bool		on;	/* timers are taken into the order */
 	bool		held;	/* the tick may have waited for a job to end */
+	struct hrtimer	*cursor;	/* where ts_fill() goes on, in the queue of its base */
 	unsigned int	seq;	/* of the clocks' offsets that the order has */
 	struct hrtimer	*tick;
 	struct irq_work	work;	/* have another look at the level, serve, program the device */
@@ -140,6 +141,27 @@ static bool ts_keep_ordinary(struct hrtimer *timer, struct hrtimer_clock_base *b
 	return true;
 }
 
+/*
+ * The level of a task's sleep, whose timer becomes the one of the task that has
+ * a level; negative if it has none.
+ */
+static __always_inline int ts_claim(struct task_struct *p, struct hrtimer *timer,
+				    struct hrtimer_clock_base *base)
+{
+	int level;
+
+	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
+	if (cmpxchg(&p->timershield.base, NULL, base))
+		return -1;
+	level = ts_level_of(p);
+	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) || !ts_is_bound(p, base->cpu_base->cpu)) {
+		WRITE_ONCE(p->timershield.base, NULL);
+		return -1;
+	}
+	p->timershield.timer = timer;
+	return level;
+}
+
 static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
@@ -151,29 +173,38 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 		return false;
 	if (!p)
 		return ts_keep_tick(timer, cpu_base, matters) || ts_keep_ordinary(timer, base, matters);
-	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
-	if (cmpxchg(&p->timershield.base, NULL, base))
+	level = ts_claim(p, timer, base);
+	if (level < 0)
 		return false;
-	level = ts_level_of(p);
-	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) || !ts_is_bound(p, cpu_base->cpu)) {
-		WRITE_ONCE(p->timershield.base, NULL);
-		return false;
-	}
-	p->timershield.timer = timer;
 	ts_add(timer, base, level, matters);
 	return true;
 }
 
-static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+/* The walk over a queue goes on at the timer that comes next. */
+static void ts_set_cursor(struct ts_cpu *ts, struct timerqueue_node *node)
 {
-	if (timer->shield == TS_TICK) {
-		timer->shield = 0;
-		return;
-	}
-	ts_order_del(&ts_cpu_of(base->cpu_base)->order, &timer->node, timer->shield - 1, base->index);
+	ts->cursor = node ? container_of(node, struct hrtimer, node) : NULL;
+	if (ts->cursor)
+		ts->cursor->shield = TS_CURSOR;
+}
+
+/* Whether the timer was kept here. */
+static noinline bool ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	struct ts_cpu *ts = ts_cpu_of(base->cpu_base);
+	u8 shield = timer->shield;
+
 	timer->shield = 0;
+	if (shield == TS_TICK)
+		return true;
+	if (shield == TS_CURSOR) {
+		ts_set_cursor(ts, timerqueue_iterate_next(&timer->node));
+		return false;
+	}
+	ts_order_del(&ts->order, &timer->node, shield - 1, base->index);
 	if (!TS_HAS_ORDINARY || timer->function == hrtimer_wakeup)
 		WRITE_ONCE(container_of(timer, struct hrtimer_sleeper, timer)->task->timershield.base, NULL);
+	return true;
 }
 
 /* The level at or above one whose timer expires first. */
@@ -427,7 +458,7 @@ static void ts_trace_deferred(struct ts_cpu *ts, ktime_t now)
 static void ts_refresh_level(struct ts_cpu *ts)
 {
 	ts->held |= ts->level == TS_LEVEL_WINDOW;
-	WRITE_ONCE(ts->level, ts->on ? ts_level_of_running(current) : TS_LEVEL_NORMAL);
+	WRITE_ONCE(ts->level, ts_level_of_running(current));
 }
 
 /* Timers have been let through, or something was changed from another CPU. */
@@ -541,80 +572,160 @@ void __timershield_affinity_changed(struct task_struct *p)
 	ts_follow(p);
 }
 
-/* All timers of a CPU become ordinary ones of a CPU, which may be the same. Both are locked. */
-static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
+/* One that is pending becomes an ordinary one of a CPU, which may be the same. Returns when it expires. */
+static ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *to)
+{
+	struct hrtimer_clock_base *base = timer->base;
+
+	ts_dequeue(timer, base);
+	ts_give_up(timer, &to->clock_base[base->index]);
+	return ktime_sub(hrtimer_get_expires(timer), base->offset);
+}
+
+/* Up to so many timers of a CPU become ordinary ones of a CPU. Returns when the first of these expires. */
+static ktime_t ts_drain_some(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to, unsigned int most)
 {
 	struct ts_cpu *ts = ts_cpu_of(from);
-	struct hrtimer *timer = ts->tick;
-	int level;
+	ktime_t first = KTIME_MAX;
 
-	if (timer->shield == TS_TICK) {
-		ts_dequeue(timer, timer->base);
-		ts_give_up(timer, &to->clock_base[HRTIMER_BASE_MONOTONIC]);
-	}
-	for (level = 0; level < TS_LEVELS; level++) {
-		while ((timer = ts_first(ts, level))) {
-			int clock = timer->base->index;
-
-			ts_dequeue(timer, timer->base);
-			ts_give_up(timer, &to->clock_base[clock]);
-		}
-	}
+	if (ts->tick->shield == TS_TICK)
+		first = ts_evict(ts->tick, to);
+	for (; ts->order.nr && most; most--)
+		first = min(first, ts_evict(ts_first(ts, ts->order.soonest_level), to));
+	return first;
 }
 
-/* The pending timers of a base get levels. */
-static void ts_fill_from(struct hrtimer_clock_base *base)
+/* A CPU goes offline. Both are locked. */
+static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
-	struct timerqueue_node *node, *next;
-	bool matters;
-
-	for (node = timerqueue_getnext(&base->active); node; node = next) {
-		struct hrtimer *timer = container_of(node, struct hrtimer, node);
-
-		next = timerqueue_iterate_next(node);
-		if (!ts_sleeper(timer, base) && timer != ts_tick_of(base->cpu_base))
-			continue;
-		timerqueue_del(&base->active, node);
-		if (!ts_enqueue(timer, base, &matters))
-			timerqueue_add(&base->active, node);
-	}
-	if (!timerqueue_getnext(&base->active))
-		base->cpu_base->active_bases &= ~(1 << base->index);
+	ts_drain_some(from, to, UINT_MAX);
 }
 
-static void ts_fill(struct hrtimer_cpu_base *cpu_base)
-{
-	int clock;
+/*
+ * So many pending timers are looked at in one go when the switch is turned,
+ * and others may have the lock in between: a user can have any number of them.
+ */
+#define TS_CHUNK	8
 
-	ts_follow_clocks(ts_cpu_of(cpu_base), cpu_base);
-	for (clock = 0; clock < TS_CLOCKS; clock++)
-		ts_fill_from(&cpu_base->clock_base[clock]);
-}
-
-static void ts_switch_cpu(unsigned int cpu, bool on)
+/*
+ * A CPU's timers become ordinary ones. Those that had to wait, and need not any
+ * longer, have the event device programmed.
+ */
+static void ts_empty_cpu(unsigned int cpu)
 {
 	struct hrtimer_cpu_base *cpu_base = &per_cpu(hrtimer_bases, cpu);
+	struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
 	unsigned long flags;
+	bool more;
+
+	do {
+		raw_spin_lock_irqsave(&cpu_base->lock, flags);
+		if (ts_drain_some(cpu_base, cpu_base, TS_CHUNK) < cpu_base->expires_next)
+			irq_work_queue_on(&ts->work, cpu);
+		more = ts->order.nr;
+		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
+		/* Whatever has expired of these is served before there are more. */
+		irq_work_sync(&ts->work);
+	} while (more);
+}
+
+/* A timer in the queue of its base gets a level, if it is one that has one. Otherwise it is not touched. */
+static void ts_take(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	struct task_struct *p = ts_sleeper(timer, base);
+	bool is_tick = timer == ts_tick_of(base->cpu_base), matters;
+	int level = p ? ts_claim(p, timer, base) : -1;
+
+	if (level < 0 && !is_tick)
+		return;
+	if (!timerqueue_del(&base->active, &timer->node))
+		base->cpu_base->active_bases &= ~(1 << base->index);
+	if (is_tick)
+		ts_keep_tick(timer, base->cpu_base, &matters);
+	else
+		ts_add(timer, base, level, &matters);
+}
+
+/* The same with some of a queue, from the cursor on. */
+static void ts_take_some(struct ts_cpu *ts, struct hrtimer_clock_base *base)
+{
+	int n;
+
+	for (n = 0; ts->cursor && n < TS_CHUNK; n++) {
+		struct hrtimer *timer = ts->cursor;
+
+		ts_set_cursor(ts, timerqueue_iterate_next(&timer->node));
+		timer->shield = 0;
+		ts_take(timer, base);
+	}
+}
+
+/*
+ * The pending timers of a queue get levels. While others have the lock timers
+ * come and go, the one at the cursor, too (ts_dequeue()). What comes was looked
+ * at when it was started. The walk comes to an end: it takes less for a timer
+ * than starting it.
+ */
+static void ts_fill_from(struct hrtimer_clock_base *base)
+{
+	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
+	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	unsigned long flags;
+	bool more;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	per_cpu(ts_cpus, cpu).on = on;
-	/* One that is offline has no timers, and was perhaps never set up. */
-	if (cpu_base->online && on)
-		ts_fill(cpu_base);
-	else if (cpu_base->online)
-		ts_drain(cpu_base, cpu_base);
+	ts_set_cursor(ts, timerqueue_getnext(&base->active));
+	do {
+		ts_take_some(ts, base);
+		more = ts->cursor;
+		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
+		raw_spin_lock_irqsave(&cpu_base->lock, flags);
+	} while (more);
 	raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 }
 
-/* After the switch: this CPU's level is right, and so is what its event device is programmed for. */
-static void ts_follow_switch(void *unused)
+static void ts_fill_cpu(unsigned int cpu)
+{
+	int clock;
+
+	for (clock = 0; clock < TS_CLOCKS; clock++)
+		ts_fill_from(&per_cpu(hrtimer_bases, cpu).clock_base[clock]);
+	/* The event device may be programmed for what is masked. */
+	irq_work_queue_on(&per_cpu(ts_cpus, cpu).work, cpu);
+}
+
+/*
+ * From now on timers that this CPU starts have levels, or do not; those of the
+ * softirq wait, or do not.
+ */
+static void ts_turn(void *on)
 {
 	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
+	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
 
 	raw_spin_lock(&cpu_base->lock);
-	ts_refresh_level(this_cpu_ptr(&ts_cpus));
+	ts->on = *(bool *)on;
+	ts_refresh_level(ts);
 	hrtimer_force_reprogram(cpu_base, 0);
 	raw_spin_unlock(&cpu_base->lock);
+}
+
+static void ts_switch(bool on)
+{
+	unsigned int cpu;
+
+	/* Those that are offline have no timers, and were perhaps never set up. */
+	for_each_possible_cpu(cpu) {
+		if (!cpu_online(cpu))
+			per_cpu(ts_cpus, cpu).on = on;
+	}
+	on_each_cpu(ts_turn, &on, 1);
+	for_each_online_cpu(cpu) {
+		if (on)
+			ts_fill_cpu(cpu);
+		else
+			ts_empty_cpu(cpu);
+	}
 }
 
 static DEFINE_MUTEX(ts_mutex);
@@ -633,16 +744,12 @@ bool timershield_get(void)
  */
 void timershield_set(bool on)
 {
-	unsigned int cpu;
-
 	mutex_lock(&ts_mutex);
 	cpus_read_lock();
 	if (on != timershield_get()) {
 		if (on)
 			static_branch_enable_cpuslocked(&timershield_on);
-		for_each_possible_cpu(cpu)
-			ts_switch_cpu(cpu, on);
-		on_each_cpu(ts_follow_switch, NULL, 1);
+		ts_switch(on);
 		if (!on)
 			static_branch_disable_cpuslocked(&timershield_on);
 	}

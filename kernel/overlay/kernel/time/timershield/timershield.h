@@ -17,7 +17,7 @@
 DECLARE_STATIC_KEY_FALSE(timershield_on);
 
 static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters);
-static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
+static noinline bool ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
 static noinline ktime_t ts_soonest(struct hrtimer_cpu_base *cpu_base);
@@ -37,10 +37,7 @@ static __always_inline bool timershield_enqueue(struct hrtimer *timer, struct hr
 /* Whether it was kept here: without the switch none has a level. */
 static __always_inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
-	if (likely(!timer->shield))
-		return false;
-	ts_dequeue(timer, base);
-	return true;
+	return unlikely(timer->shield) && ts_dequeue(timer, base);
 }
 
 /* The earlier of @expires and the first timer kept here that matters. */

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use macrotick_uapi::{error, Device, SCHED_DS};
 
-use super::{budget_of, ds, first_group, set_period, write_fails, PERIOD, SECOND};
+use super::{become_user_in, budget_of, ds, first_group, set_period, write_fails, NOBODY, PERIOD, SECOND};
 use crate::check::{Check, Explain};
 use crate::group::Group;
 use crate::process;
@@ -14,8 +14,6 @@ use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::table::{Refusal, Table};
 use crate::{ensure, ensure_eq};
-
-const NOBODY: u32 = 65_534;
 
 pub(super) fn refusals() -> Check {
     let u = unit_ns();
@@ -105,12 +103,7 @@ pub(super) fn beside_deadline() -> Check {
 pub(super) fn of_another_user() -> Check {
     let group = first_group("a", 5, 1)?;
     process::check_in_child(5 * SECOND, || {
-        group.take(0)?;
-        let limit = libc::rlimit { rlim_cur: 20, rlim_max: 20 };
-        // SAFETY: reads the limits; takes numbers.
-        let changed =
-            unsafe { libc::setrlimit(libc::RLIMIT_RTPRIO, &limit) | libc::setgid(NOBODY) | libc::setuid(NOBODY) };
-        ensure_eq!(changed, 0, "becoming somebody else");
+        become_user_in(&group, 20)?;
         ensure_eq!(sys::set_sched(0, ds(21)), Err(libc::EPERM), "a priority above the limit");
         sys::set_sched(0, ds(20)).explain("SCHED_DS")?;
         ensure_eq!(sys::sched(0).explain("policy")?.policy, SCHED_DS, "policy");
