@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
-KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines
+KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines kernel-scx kernel-debug-scx
 # What make test-full does without.
 OTHERS := kernel-debug-engines
 
@@ -17,7 +17,7 @@ help:
 	@echo "make test-full        the same, then the slow ones (some 80 minutes, the kernels included)"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt,"
-	@echo "                      kernel-debug-nonrt, kernel-engines, kernel-debug-engines)"
+	@echo "                      kernel-debug-nonrt, kernel-scx, kernel-debug-scx, kernel-engines, kernel-debug-engines)"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
 	@echo "make lint             format, clippy, checkpatch"

@@ -1,4 +1,4 @@
-//! Building kernels: one source, six flavours, skipped when nothing changed.
+//! Building kernels: one source, several flavours, skipped when nothing changed.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -42,11 +42,15 @@ pub enum Flavor {
     Engines,
     /// The same with the checks of the debug kernel.
     DebugEngines,
+    /// Patched, with sched_ext, whose schedulers are loaded while it runs.
+    Scx,
+    /// The same with the checks of the debug kernel.
+    DebugScx,
 }
 
 impl Flavor {
     /// All flavours.
-    pub const ALL: [Flavor; 7] = [
+    pub const ALL: [Flavor; 9] = [
         Flavor::Patched,
         Flavor::Pristine,
         Flavor::Debug,
@@ -54,6 +58,8 @@ impl Flavor {
         Flavor::DebugNonRt,
         Flavor::Engines,
         Flavor::DebugEngines,
+        Flavor::Scx,
+        Flavor::DebugScx,
     ];
 
     /// The name used on the command line.
@@ -66,6 +72,8 @@ impl Flavor {
             Flavor::DebugNonRt => "debug-nonrt",
             Flavor::Engines => "engines",
             Flavor::DebugEngines => "debug-engines",
+            Flavor::Scx => "scx",
+            Flavor::DebugScx => "debug-scx",
         }
     }
 
@@ -84,6 +92,8 @@ impl Flavor {
             Flavor::DebugNonRt => "kernel-debug-nonrt",
             Flavor::Engines => "kernel-engines",
             Flavor::DebugEngines => "kernel-debug-engines",
+            Flavor::Scx => "kernel-scx",
+            Flavor::DebugScx => "kernel-debug-scx",
         }
     }
 
@@ -97,6 +107,8 @@ impl Flavor {
             Flavor::DebugNonRt => "-macrotick-debug-nonrt",
             Flavor::Engines => "-macrotick-engines",
             Flavor::DebugEngines => "-macrotick-debug-engines",
+            Flavor::Scx => "-macrotick-scx",
+            Flavor::DebugScx => "-macrotick-debug-scx",
         }
     }
 
@@ -110,12 +122,19 @@ impl Flavor {
             Flavor::DebugNonRt => &["base", "macrotick", "debug", "non-rt"],
             Flavor::Engines => &["base", "macrotick", "engines"],
             Flavor::DebugEngines => &["base", "macrotick", "debug", "engines"],
+            Flavor::Scx => &["base", "macrotick", "scx"],
+            Flavor::DebugScx => &["base", "macrotick", "debug", "scx"],
         }
     }
 
     /// Whether it checks locks and memory, which makes its paths ten times as long.
     pub fn is_debug(self) -> bool {
-        matches!(self, Flavor::Debug | Flavor::DebugNonRt | Flavor::DebugEngines)
+        matches!(self, Flavor::Debug | Flavor::DebugNonRt | Flavor::DebugEngines | Flavor::DebugScx)
+    }
+
+    /// Whether it describes its types, which takes debug information and a program that condenses it.
+    fn has_btf(self) -> bool {
+        matches!(self, Flavor::Scx | Flavor::DebugScx)
     }
 
     fn is_patched(self) -> bool {
@@ -302,6 +321,9 @@ fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn 
         [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("ld", "binutils"), ("patch", "patch")]
     {
         command::find(program, package)?;
+    }
+    if flavor.has_btf() {
+        command::find("pahole", "dwarves")?;
     }
     let dir = layout.flavor(flavor);
     let (log_path, count_path) = (dir.join("build.log"), dir.join("lines"));

@@ -12,7 +12,8 @@ usage: macrotick-lab source
        macrotick-lab kernel FLAVOR
        macrotick-lab image engines
        macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
-flavours: patched, pristine, debug, nonrt, debug-nonrt, engines, debug-engines";
+flavours: patched, pristine, debug, nonrt, debug-nonrt, engines, debug-engines, scx,
+          debug-scx";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

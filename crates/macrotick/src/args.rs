@@ -403,6 +403,10 @@ pub enum FlavorName {
     Engines,
     /// The same with the checks of the debug kernel
     DebugEngines,
+    /// With Macrotick and sched_ext
+    Scx,
+    /// The same with the checks of the debug kernel
+    DebugScx,
 }
 
 impl From<FlavorName> for macrotick_lab::Flavor {
@@ -416,6 +420,8 @@ impl From<FlavorName> for macrotick_lab::Flavor {
             FlavorName::DebugNonRt => Flavor::DebugNonRt,
             FlavorName::Engines => Flavor::Engines,
             FlavorName::DebugEngines => Flavor::DebugEngines,
+            FlavorName::Scx => Flavor::Scx,
+            FlavorName::DebugScx => Flavor::DebugScx,
         }
     }
 }

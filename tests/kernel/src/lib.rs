@@ -18,6 +18,7 @@ pub mod process;
 pub mod random;
 pub mod runner;
 pub mod scenarios;
+pub mod scx;
 pub mod slab;
 pub mod sys;
 pub mod table;

@@ -8,7 +8,8 @@ use macrotick_uapi::Device;
 use crate::check::Check;
 use crate::group;
 use crate::process::{self, Child};
-use crate::scenarios::{Scenario, DELAY_US};
+use crate::scenarios::{Scenario, DELAY_US, SCX};
+use crate::scx;
 use crate::sys::{self, SchedAttr};
 
 /// Runs the scenarios in order; prints a line for each. Whether all held.
@@ -24,7 +25,10 @@ pub fn run(scenarios: &[Scenario]) -> bool {
         if std::env::var_os("MACROTICK_TIMERSHIELD").is_some() {
             sys::set_timershield(true).expect("a kernel with TimerShield");
         }
-        let mut verdict = run_one(scenario);
+        let mut verdict = match std::env::var(SCX) {
+            Ok(how) => scx::beside(&how, || run_one(scenario)),
+            Err(_) => run_one(scenario),
+        };
         if let Err(left) = clean_up() {
             verdict = verdict.and(Err(left));
         }
@@ -102,11 +106,15 @@ fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
     }
 }
 
-/// Ends every process that the scenario left, removes the table, brings CPUs back, and switches TimerShield off.
+/// Ends every process that the scenario left, throws out its scheduler, removes the table, brings CPUs back, and switches
+/// TimerShield off.
 pub fn clean_up() -> Check {
     // Six CPUs of the debug kernel that take turns need more than 5 s for what pools and storms leave.
     if !sys::eventually(30_000_000_000, process::end_all) {
         return Err(format!("processes survive SIGKILL: {}", survivors().join("; ")));
+    }
+    if scx::is_loaded() {
+        scx::disable()?;
     }
     match Device::open().map(|device| device.remove()) {
         Ok(Ok(()) | Err(libc::ENOENT)) => {}

@@ -23,6 +23,7 @@ mod policy;
 mod pools;
 mod refusals;
 mod rttests;
+mod scx;
 mod shield;
 mod storm;
 mod suspend;
@@ -77,6 +78,11 @@ impl Scenario {
     pub fn suspends(&self) -> bool {
         self.name.starts_with("full_suspend_")
     }
+
+    /// Whether it loads schedulers of sched_ext, which takes a kernel that has it.
+    pub fn takes_scx(&self) -> bool {
+        self.name.strip_prefix("full_").unwrap_or(self.name).starts_with("scx_")
+    }
 }
 
 /// All of them, in the order in which they run.
@@ -109,6 +115,7 @@ pub fn all() -> Vec<Scenario> {
         fuzz::ALL,
         shield::ALL,
         rttests::ALL,
+        scx::ALL,
     ];
     parts.concat()
 }
@@ -117,6 +124,9 @@ pub fn all() -> Vec<Scenario> {
 pub const DELAY_US: &str = "MACROTICK_DELAY_US";
 /// How many groups come and go in `full_group_cycles`.
 pub const CYCLES: &str = "MACROTICK_CYCLES";
+
+/// `loaded`: each scenario runs with a scheduler of sched_ext; `changes`: while schedulers come and go.
+pub const SCX: &str = "MACROTICK_SCX";
 
 /// The grid of the scenarios' tables, in nanoseconds: 100 us, or what `MACROTICK_UNIT_US` says for slow kernels.
 pub fn unit_ns() -> u64 {

@@ -83,6 +83,16 @@ pub fn cpu_time_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The processor time that a process has had.
+pub fn cpu_time_of(pid: i32) -> Result<u64, i32> {
+    let mut clock = 0;
+    // SAFETY: writes a number.
+    match unsafe { libc::clock_getcpuclockid(pid, &mut clock) } {
+        0 => Ok(read_clock(clock)),
+        errno => Err(errno),
+    }
+}
+
 /// The instant as the C library has it.
 pub fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
@@ -361,6 +371,11 @@ impl PiLock {
             Ok(_) => Ok(()),
             Err(_) => self.futex(libc::FUTEX_UNLOCK_PI),
         }
+    }
+
+    /// Gives it back in the name of an owner that is gone, and had it without the kernel's knowledge.
+    pub fn forget(&self, owner: i32) {
+        let _ = self.0.compare_exchange(owner as u32, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// Whether somebody sleeps in the kernel for it.

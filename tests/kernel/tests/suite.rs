@@ -7,6 +7,8 @@
 //! at other instants, too.
 //! `MACROTICK_DELAY_US=n` has scenarios begin so much later, where ticks lie otherwise.
 //! `MACROTICK_CYCLES=n` has `full_group_cycles` make so many groups, on slow kernels too.
+//! `MACROTICK_SCX=loaded` has scenarios run with a scheduler of sched_ext, `changes` while schedulers come and go, on kernels
+//! that have it.
 //! `MACROTICK_TIMERSHIELD=1` has scenarios begin with TimerShield switched on.
 //! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
@@ -58,8 +60,20 @@ struct Suite {
     long: bool,
     /// The scenarios that suspend the machine, and no others.
     suspends: bool,
+    /// Beside sched_ext: the scenarios about it, or others with a scheduler loaded.
+    scx: Scx,
     chosen: Chosen,
     verdicts: Verdicts,
+}
+
+/// What a suite has to do with sched_ext.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scx {
+    Nothing,
+    /// The scenarios that load schedulers, and no others.
+    Scenarios,
+    /// All others, each with a scheduler loaded (`loaded`), or while schedulers come and go (`changes`).
+    Beside(&'static str),
 }
 
 fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
@@ -90,7 +104,8 @@ fn complaints(outcome: &GuestOutcome) -> String {
 
 /// Whether it gets a guest of its own.
 fn is_storm(name: &str) -> bool {
-    let storms = ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm", "full_group_cycles"];
+    let storms =
+        ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm", "full_group_cycles", "scx_storm"];
     storms.iter().any(|part| name.contains(part))
 }
 
@@ -105,7 +120,8 @@ impl Suite {
             Chosen::SeveralAndStorms => one.cpus > 1 || is_storm(one.name),
         };
         let kind = |one: &Scenario| one.is_long() == self.long && one.suspends() == self.suspends;
-        let wanted = |one: &Scenario| fits(one) && chosen(one) && kind(one) && named(one);
+        let scx = |one: &Scenario| one.takes_scx() == (self.scx == Scx::Scenarios);
+        let wanted = |one: &Scenario| fits(one) && chosen(one) && kind(one) && scx(one) && named(one);
         let mut all: Vec<Scenario> = scenarios::all().into_iter().filter(wanted).collect();
         if let Ok(seed) = std::env::var(SEED) {
             all.sort_by_cached_key(|one| hash(&(&seed, one.name)));
@@ -160,13 +176,18 @@ impl Suite {
     }
 
     fn job(&self, names: &[&str]) -> GuestJob {
-        job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()))
+        let mut job = job(self.flavor, self.cpus, ["run"].into_iter().chain(names.iter().copied()));
+        if let Scx::Beside(how) = self.scx {
+            job.env.push((scenarios::SCX.into(), how.into()));
+        }
+        job
     }
 
     fn play_job(&self, names: &[&str], job: &GuestJob) -> Result<(Vec<String>, String), String> {
         let outcome = guest::boot(GUEST, job);
         println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
         let output = outcome.stdout_text();
+        output.lines().filter(|line| line.starts_with("# the latest")).for_each(|line| println!("{line}"));
         let problems = problems(names, &output);
         let complaints = complaints(&outcome);
         let expected = if problems.is_empty() { GuestStatus::Exited(0) } else { GuestStatus::Exited(1) };
@@ -255,6 +276,7 @@ const SHORT: Suite = Suite {
     cpus: 1,
     long: false,
     suspends: false,
+    scx: Scx::Nothing,
     chosen: Chosen::All,
     verdicts: Verdicts::Count,
 };
@@ -381,6 +403,48 @@ const STORMS: [&str; 4] = ["shield_storm_2", "shield_switching_2", "shield_affin
 #[ignore = "needs the lab, takes long"]
 fn full_nonrt_on_two_cpus() {
     Suite { flavor: Flavor::NonRt, cpus: 2, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
+}
+
+const SCX: Suite = Suite { flavor: Flavor::Scx, scx: Scx::Scenarios, ..SHORT };
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_on_one_cpu() {
+    SCX.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_on_two_cpus() {
+    Suite { cpus: 2, verdicts: Verdicts::MayRepeat, ..SCX }.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_long_on_one_cpu() {
+    Suite { long: true, ..SCX }.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_on_debug() {
+    for cpus in [1, 2, 4] {
+        Suite { flavor: Flavor::DebugScx, cpus, verdicts: Verdicts::MayRepeat, ..SCX }.run();
+    }
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_beside_a_scheduler() {
+    Suite { scx: Scx::Beside("loaded"), verdicts: Verdicts::MayRepeat, ..SCX }.run();
+}
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_scx_while_schedulers_change() {
+    for (flavor, cpus) in [(Flavor::Scx, 1), (Flavor::Scx, 2), (Flavor::DebugScx, 1)] {
+        Suite { flavor, cpus, scx: Scx::Beside("changes"), verdicts: Verdicts::ArePrinted, ..SCX }.run();
+    }
 }
 
 #[test]

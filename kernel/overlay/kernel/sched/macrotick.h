@@ -278,6 +278,7 @@ static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacit
 static inline bool macrotick_dl_promised(int cpu) { return false; }
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor) { return false; }
 static inline bool macrotick_moves(struct task_struct *p) { return false; }
+static inline bool mt_is_concerned_with(const struct task_struct *p) { return false; }
 #define macrotick_arrive(rq, p, flags) do { } while (0)
 #define macrotick_enqueued(rq, p, flags) do { } while (0)
 #define macrotick_dequeue(rq, p, flags) do { } while (0)
@@ -291,5 +292,14 @@ static inline void macrotick_group_released(struct task_group *tg) { }
 static inline void macrotick_init(void) { }
 
 #endif /* CONFIG_MACROTICK */
+
+/*
+ * Hook of sched_ext's walks over all threads, in which each is dequeued and
+ * enqueued: one that stays in its class here has to be where it was. A macro:
+ * the flags come later.
+ */
+#define macrotick_walk_flags(p, next_class)				\
+	(DEQUEUE_SAVE |							\
+	 ((p)->sched_class == (next_class) && mt_is_concerned_with(p) ? 0 : DEQUEUE_MOVE))
 
 #endif /* _KERNEL_SCHED_MACROTICK_H */

@@ -13,7 +13,7 @@ mod order;
 mod refused;
 mod relief;
 mod sleeps;
-mod spans;
+pub(super) mod spans;
 mod storm;
 
 use std::fs;

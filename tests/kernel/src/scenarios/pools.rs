@@ -59,7 +59,7 @@ pub(super) struct Stage {
 pub(super) struct Seen {
     inside: u64,
     outside: u64,
-    cpu_ns: u64,
+    pub(super) cpu_ns: u64,
     outside_at_ns: u64,
 }
 
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// A process that enters the group by itself and then watches the clock for ever.
-    fn watcher(&self, index: usize, attr: SchedAttr) -> Check<Child> {
+    pub(super) fn watcher(&self, index: usize, attr: SchedAttr) -> Check<Child> {
         let child = process::fork(|| match self.group.take(0) {
             Ok(()) => self.watch(index),
             Err(_) => 1,

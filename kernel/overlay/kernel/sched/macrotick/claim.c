@@ -262,13 +262,17 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
 
 	/* It forgets its group without a lock, or has done so; where its class says so. */
 	if (unlikely(READ_ONCE(p->__state) == TASK_DEAD))
-		return p->sched_class;
+		return class;
 	/* Who waits for a lock hands on what it lends: see macrotick_relays(). */
 	if (unlikely(p->pi_blocked_on && mt_moves(p)))
 		ds->relays = true;
 	settle(p, &ds->own, ds->wanted_own, ds->own_prio);
 	settle(p, &ds->lent, ds->wanted_lent, ds->lent_prio);
 	settle_windows(p, p->macrotick.wanted_by);
+	/* Whoever asks for its class without a decision must not find what is gone. */
+	ds->wanted_own = ds->own.group;
+	ds->wanted_lent = ds->lent.group;
+	p->macrotick.wanted_by = p->macrotick.lent_by;
 	if (has_budget(ds->own.group, task_cpu(p)) && !ds->outside)
 		return &macrotick_ds_sched_class;
 	return class;
@@ -433,6 +437,9 @@ void __macrotick_dead(struct task_struct *p)
 	settle(p, &ds->own, NULL, 0);
 	settle(p, &ds->lent, NULL, 0);
 	settle_windows(p, NULL);
+	ds->wanted_own = NULL;
+	ds->wanted_lent = NULL;
+	p->macrotick.wanted_by = NULL;
 	put_offer(p);
 }
 

@@ -465,14 +465,14 @@ static void leave_at_fork(struct task_struct *p)
 {
 	p->policy = SCHED_NORMAL;
 	p->prio = p->normal_prio = p->static_prio;
-	p->sched_class = &fair_sched_class;
+	p->sched_class = __setscheduler_class(p->policy, p->prio);
 }
 
 /* Until macrotick_post_fork(), when it is in a group. */
 static void leave_ds_at_fork(struct task_struct *p)
 {
 	p->prio = p->static_prio;
-	p->sched_class = &fair_sched_class;
+	p->sched_class = __setscheduler_class(p->policy, p->prio);
 }
 
 /* Whether the parent is in the class; it may have come since it was copied. */

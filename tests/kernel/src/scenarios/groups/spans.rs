@@ -74,7 +74,7 @@ impl Spans {
 }
 
 /// A refill by which those that were started have begun.
-pub(super) fn next_refill() -> u64 {
+pub(in crate::scenarios) fn next_refill() -> u64 {
     let period = PERIOD * unit_ns();
     (sys::now_ns() / period + 4) * period + phase_ns()
 }

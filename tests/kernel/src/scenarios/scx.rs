@@ -1,0 +1,452 @@
+//! Schedulers of sched_ext are loaded, exchanged, thrown out and unloaded while groups and tables are served. Loading gives
+//! every thread its class anew: those of ours must stay where they are.
+
+use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
+
+use super::groups::spans::next_refill;
+use super::groups::{ds, first_group, group, run_in, stat, PERIOD};
+use super::pools::{ensure_only_inside, Stage};
+use super::{is_slow, unit_ns, Scenario};
+use crate::board::{Board, Log};
+use crate::check::{Check, Explain};
+use crate::group::Group;
+use crate::process::{self, member, Child};
+use crate::random::{self, Random};
+use crate::scx::{self, Kind, Scheduler};
+use crate::sys::{self, PiLock, SchedAttr};
+use crate::table::Table;
+use crate::{ensure, ensure_eq};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("scx_loads_and_unloads", loads_and_unloads),
+    Scenario::new("scx_group_has_its_budget", group_has_its_budget).punctual().within(60_000),
+    Scenario::new("scx_group_of_fifo_has_its_budget", group_of_fifo_has_its_budget).punctual().within(60_000),
+    Scenario::new("scx_group_has_its_budget_through_changes", group_through_changes).punctual(),
+    Scenario::new("scx_equals_keep_their_order", equals_keep_their_order).punctual(),
+    Scenario::new("scx_windows_keep_their_instants", || windows(0, 1)).punctual(),
+    Scenario::new("scx_windows_with_a_lead", || windows(unit_ns() / 4, 1)).punctual(),
+    Scenario::new("scx_pool_has_its_windows", pool).punctual(),
+    Scenario::new("scx_pool_with_slack", pool_with_slack).punctual(),
+    Scenario::new("scx_table_starts_and_stops", table_starts_and_stops),
+    Scenario::new("scx_children_run", children_run),
+    Scenario::new("scx_cpu_goes_off_line", cpu_goes_off_line).on(2),
+    Scenario::new("scx_storm", || storm(60)).within(60_000),
+    Scenario::new("full_scx_windows_beside_a_crowd", || windows(0, 300)).punctual().within(120_000),
+    Scenario::new("full_scx_storm", || storm(2000)).within(1_200_000),
+];
+
+const SECOND: u64 = 1_000_000_000;
+
+fn loads_and_unloads() -> Check {
+    let (before, child) = (scx::loads(), process::fork(|| sys::hog()));
+    for kind in [Kind::Plain, Kind::Partial, Kind::Turns] {
+        let scheduler = Scheduler::load(kind)?;
+        ensure_eq!(scx::state(), "enabled", "the state with {kind:?}");
+        ensure_eq!(Scheduler::try_load(Kind::Plain)?.err(), Some(libc::EBUSY), "another one beside {kind:?}");
+        let had = sys::cpu_time_of(child.pid).explain("clock")?;
+        let runs = || sys::cpu_time_of(child.pid).is_ok_and(|now| now > had + unit_ns());
+        ensure!(sys::eventually(SECOND, runs), "nobody runs with {kind:?}");
+        drop(scheduler);
+        ensure_eq!(scx::state(), "disabled", "the state after {kind:?}");
+    }
+    ensure_eq!(scx::loads() - before, 3, "loads");
+    for kind in [Kind::Refuses(child.pid), Kind::Contradicts] {
+        let _scheduler = Scheduler::load(kind)?;
+        ensure_gone(&format!("{kind:?}"))?;
+    }
+    let _scheduler = Scheduler::load(Kind::Plain)?;
+    scx::disable()?;
+    let _scheduler = Scheduler::load(Kind::Stalls)?;
+    let had = sys::cpu_time_of(child.pid).explain("clock")?;
+    sys::sleep(SECOND / 10);
+    // Its turn may have been another one's still.
+    ensure!(sys::cpu_time_of(child.pid).explain("clock")? < had + SECOND / 20, "nobody is lost");
+    ensure_gone("what the watchdog threw out")?;
+    child.kill(SECOND)
+}
+
+/// A scheduler that fails is thrown out soon.
+fn ensure_gone(what: &str) -> Check {
+    ensure!(sys::eventually(10 * SECOND, || !scx::is_loaded()), "{what} is {}", scx::state());
+    Ok(())
+}
+
+/// All that may become of a scheduler, in turn. `look` is called with each one, and after it; there must be a ready thread
+/// of SCHED_OTHER.
+fn go_through(refused: Child, mut look: impl FnMut(&str) -> Check) -> Check {
+    for kind in [Kind::Plain, Kind::Turns, Kind::Partial] {
+        let scheduler = Scheduler::load(kind)?;
+        look(&format!("with {kind:?}"))?;
+        drop(scheduler);
+        look(&format!("after {kind:?}"))?;
+    }
+    for kind in [Kind::Refuses(refused.pid), Kind::Contradicts] {
+        let scheduler = Scheduler::load(kind)?;
+        ensure_gone(&format!("{kind:?}"))?;
+        look(&format!("after {kind:?}"))?;
+        drop(scheduler);
+    }
+    let thrown_out = Scheduler::load(Kind::Plain)?;
+    scx::disable()?;
+    look("after SysRq-S")?;
+    drop(thrown_out);
+    let _stalls = Scheduler::load(Kind::Stalls)?;
+    look("with a scheduler that stalls")?;
+    ensure_gone("what the watchdog threw out")?;
+    look("after the watchdog")
+}
+
+/// The part of some periods that a process has; what its group is charged must be the same.
+fn share_of(child: Child, group: &Group, periods: u64) -> Check<f64> {
+    let look = || Ok::<_, String>((sys::cpu_time_of(child.pid).explain("clock")?, stat(group, "usage_usec")?));
+    sys::sleep_until(next_refill());
+    let (began, (had, charged)) = (sys::now_ns(), look()?);
+    sys::sleep_until(began + periods * PERIOD * unit_ns());
+    let (has, now_charged) = look()?;
+    let (had, charged) = (has - had, (now_charged - charged) * 1000);
+    ensure!(had.abs_diff(charged) <= had / 50 + 2000, "{had} ns were used and {charged} ns charged");
+    Ok(had as f64 / (sys::now_ns() - began) as f64)
+}
+
+fn ensure_a_fifth(child: Child, group: &Group, periods: u64, when: &str) -> Check {
+    let share = share_of(child, group, periods).map_err(|reason| format!("{when}: {reason}"))?;
+    ensure!((0.19..0.21).contains(&share), "{when}: a share of {share} instead of 0.2");
+    Ok(())
+}
+
+fn group_has_its_budget() -> Check {
+    let group = first_group("a", 5, 1)?;
+    let child = run_in(&group, 10, || sys::hog())?;
+    process::fork(|| sys::hog());
+    ensure_a_fifth(child, &group, 20, "before")?;
+    go_through(child, |when| ensure_a_fifth(child, &group, 20, when))?;
+    child.kill(SECOND)
+}
+
+fn group_of_fifo_has_its_budget() -> Check {
+    let group = first_group("a", 5, 1)?;
+    group.set("cpu.ds.fifo", "1")?;
+    let child = process::fork(|| match group.take(0).map_or(Err(1), |()| sys::set_sched(0, SchedAttr::fifo(50))) {
+        Ok(()) => sys::hog(),
+        Err(errno) => errno,
+    });
+    process::fork(|| sys::hog());
+    let is_served = || stat(&group, "usage_usec").is_ok_and(|usage| usage > 0);
+    ensure!(sys::eventually(10 * SECOND, is_served), "it is not served: {}", child.describe());
+    ensure_a_fifth(child, &group, 20, "before")?;
+    go_through(child, |when| ensure_a_fifth(child, &group, 20, when))?;
+    child.kill(SECOND)
+}
+
+/// Changes fall anywhere into the period: into the budget, its end, the time after it, and the refill.
+fn group_through_changes() -> Check {
+    let group = first_group("a", 5, 1)?;
+    let child = run_in(&group, 10, || sys::hog())?;
+    process::fork(|| sys::hog());
+    let (before, changer) = (scx::loads(), scx::changer(random::variation())?);
+    ensure_a_fifth(child, &group, 400, "while schedulers come and go")?;
+    changer.kill(SECOND)?;
+    let loads = scx::loads() - before;
+    ensure!(loads >= 20, "{loads} loads");
+    ensure_a_fifth(child, &group, 20, "afterwards")?;
+    child.kill(SECOND)
+}
+
+/// Equals go by who is first: the one that runs is not put behind the others.
+fn equals_keep_their_order() -> Check {
+    let group = first_group("a", 5, 1)?;
+    let first = run_in(&group, 10, || sys::hog())?;
+    sys::sleep(2 * PERIOD * unit_ns());
+    let second = run_in(&group, 10, || sys::hog())?;
+    sys::sleep(2 * PERIOD * unit_ns());
+    let before = sys::cpu_time_of(second.pid).explain("clock")?;
+    for kind in [Kind::Plain, Kind::Turns, Kind::Partial] {
+        let scheduler = Scheduler::load(kind)?;
+        ensure_a_fifth_of(first, "with", kind)?;
+        drop(scheduler);
+        ensure_a_fifth_of(first, "after", kind)?;
+    }
+    let later = sys::cpu_time_of(second.pid).explain("clock")?;
+    ensure!(later < before + unit_ns() / 5, "the second had {} ns", later - before);
+    first.kill(SECOND)?;
+    second.kill(SECOND)
+}
+
+fn ensure_a_fifth_of(child: Child, when: &str, kind: Kind) -> Check {
+    sys::sleep_until(next_refill());
+    let (began, had) = (sys::now_ns(), sys::cpu_time_of(child.pid).explain("clock")?);
+    sys::sleep_until(began + 10 * PERIOD * unit_ns());
+    let share = (sys::cpu_time_of(child.pid).explain("clock")? - had) as f64 / (sys::now_ns() - began) as f64;
+    ensure!((0.18..0.22).contains(&share), "{when} {kind:?}: a share of {share} instead of 0.2");
+    Ok(())
+}
+
+/// How late jobs may be while schedulers come and go. Loading and unloading walk over all threads with a run queue's lock,
+/// one at a time; but Linux queues all ready ones of SCHED_OTHER anew with interrupts off.
+fn most_late_ns(lead_ns: u64, ready: u64) -> u64 {
+    match (is_slow(), lead_ns) {
+        (true, _) => unit_ns() / 2,
+        (false, 0) => 40_000 + ready * 2000,
+        (false, _) => 20_000,
+    }
+}
+
+/// Jobs come at their instants while schedulers come and go, beside a group that uses up its budget and so many ready
+/// threads of SCHED_OTHER.
+fn windows(lead_ns: u64, ready: u64) -> Check {
+    let (u, device, cycles) = (unit_ns(), Device::open()?, 400);
+    Table::single(20 * u, 0, 2 * u, 8 * u).lead(lead_ns).install(&device)?;
+    let log = Log::new(cycles + 100);
+    process::periodic("t", log, u)?;
+    let group = first_group("a", 5, 1)?;
+    run_in(&group, 10, || sys::hog())?;
+    for _ in 0..ready {
+        process::fork(|| sys::hog());
+    }
+    let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
+    sys::sleep_until(epoch + 20 * u - u);
+    let (before, changer) = (scx::loads(), scx::changer(random::variation())?);
+    sys::sleep_until(epoch + cycles as u64 * 20 * u - u);
+    changer.kill(SECOND)?;
+    let loads = scx::loads() - before;
+    ensure!(loads >= 20, "{loads} loads");
+    let jobs = log.jobs();
+    ensure!(jobs.len() >= cycles, "{} jobs in {cycles} cycles", jobs.len());
+    for (number, job) in jobs.iter().enumerate() {
+        let nominal_ns = epoch + number as u64 * 20 * u + 2 * u;
+        ensure_eq!((job.number, job.nominal_ns), (number as u64, nominal_ns), "a job and its instant");
+    }
+    let worst = jobs.iter().map(|job| job.start_ns - job.nominal_ns).max().unwrap_or(u64::MAX);
+    println!("# the latest of {} jobs beside {loads} loads, {ready} ready, lead {lead_ns} ns: {worst} ns", jobs.len());
+    ensure!(worst <= most_late_ns(lead_ns, ready), "a job is {worst} ns late");
+    ensure_eq!(device.stats(0).explain("stats")?.misses, 0, "misses");
+    Ok(())
+}
+
+fn pool() -> Check {
+    let stage = Stage::new(abi::RR, 0)?;
+    let child = stage.watcher(0, SchedAttr::other())?;
+    process::fork(|| sys::hog());
+    let epoch = stage.start()?;
+    sys::sleep(20 * stage.u);
+    go_through(child, |when| {
+        let [seen] = stage.seen_in(20);
+        ensure_only_inside(seen, &format!("{when} a thread of the pool"))?;
+        ensure!(seen.cpu_ns > 20 * 3 * stage.u, "{when} the pool has {} ns", seen.cpu_ns);
+        Ok(())
+    })?;
+    let changer = scx::changer(random::variation())?;
+    let [seen] = stage.seen_in(200);
+    ensure_only_inside(seen, "while schedulers come and go a thread of the pool")?;
+    ensure!(seen.cpu_ns > 200 * 3 * stage.u, "while schedulers come and go the pool has {} ns", seen.cpu_ns);
+    changer.kill(SECOND)?;
+    stage.ensure_undisturbed(epoch)
+}
+
+/// Outside its windows it is what it would be without the pool: under the scheduler that is loaded.
+fn pool_with_slack() -> Check {
+    let stage = Stage::new(abi::RR | abi::SLACK, 0)?;
+    stage.watcher(0, SchedAttr::other())?;
+    let epoch = stage.start()?;
+    for kind in [Kind::Plain, Kind::Turns, Kind::Partial] {
+        let scheduler = Scheduler::load(kind)?;
+        for when in ["with", "after"] {
+            sys::sleep(20 * stage.u);
+            let [seen] = stage.seen_in(20);
+            // The witness has one of twenty units.
+            ensure!(seen.cpu_ns > 20 * 16 * stage.u, "{when} {kind:?} the pool has {} ns", seen.cpu_ns);
+            if when == "with" {
+                scx::disable()?;
+            }
+        }
+        drop(scheduler);
+    }
+    stage.ensure_undisturbed(epoch)
+}
+
+/// While the table is stopped its threads are the scheduler's.
+fn table_starts_and_stops() -> Check {
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
+    Table::single(20 * u, 0, 2 * u, 8 * u).install(&device)?;
+    let child = member("t", |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
+        Ok(()) => loop {
+            board.add(0, 1);
+        },
+        Err(errno) => errno,
+    })?;
+    process::fork(|| sys::hog());
+    let runs = |when: &str| {
+        let before = board.get(0);
+        ensure!(sys::eventually(5 * SECOND, || board.get(0) > before), "{when} it does not run: {}", child.describe());
+        Ok(())
+    };
+    let mut random = Random::new(random::variation());
+    for round in 0..12 {
+        let kind = *random.pick(&[Kind::Plain, Kind::Turns, Kind::Partial]);
+        let scheduler = (round % 3 != 0).then(|| Scheduler::load(kind)).transpose()?;
+        device.start(0).explain("start")?;
+        runs("in its windows")?;
+        drop(scheduler);
+        let scheduler = (round % 2 != 0).then(|| Scheduler::load(kind)).transpose()?;
+        device.stop().explain("stop")?;
+        runs("without windows")?;
+        drop(scheduler);
+        runs("without windows and scheduler")?;
+    }
+    child.kill(SECOND)
+}
+
+/// Children of threads of ours begin outside: where the scheduler serves them.
+fn children_run() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    Table::single(20 * u, 0, 2 * u, 8 * u).install(&device)?;
+    device.start(0).explain("start")?;
+    let group = first_group("a", 5, 1)?;
+    let bare = Group::new("bare")?;
+    for kind in [None, Some(Kind::Plain), Some(Kind::Turns), Some(Kind::Partial)] {
+        let scheduler = kind.map(Scheduler::load).transpose()?;
+        let has_child_that_ends = || i32::from(process::fork(|| 0).succeed(2 * SECOND).is_err());
+        let reset = member("t", |_| {
+            let attr = SchedAttr { flags: sys::RESET_ON_FORK, ..SchedAttr::policy(SCHED_TT) };
+            sys::set_sched(0, attr).map_or(99, |()| has_child_that_ends())
+        })?;
+        reset.succeed(5 * SECOND).map_err(|reason| format!("{kind:?}, of a reset on fork: {reason}"))?;
+        let inside = member("t", |_| {
+            let attr = SchedAttr::policy(SCHED_TT);
+            sys::set_sched(0, attr).map_or(99, |()| has_child_that_ends())
+        })?;
+        inside.succeed(5 * SECOND).map_err(|reason| format!("{kind:?}, in windows: {reason}"))?;
+        let served = run_in(&group, 10, has_child_that_ends)?;
+        served.succeed(5 * SECOND).map_err(|reason| format!("{kind:?}, in a group: {reason}"))?;
+        // It keeps its policy where there is no budget, and so does its child.
+        let began = Board::new(1);
+        let unserved = run_in(&group, 10, || {
+            while began.get(0) == 0 {
+                sys::sleep(u);
+            }
+            let is_ds = sys::sched(0).is_ok_and(|attr| attr.policy == SCHED_DS);
+            i32::from(!is_ds) + has_child_that_ends()
+        })?;
+        bare.take(unserved.pid)?;
+        began.set(0, 1);
+        unserved.succeed(5 * SECOND).map_err(|reason| format!("{kind:?}, without a budget: {reason}"))?;
+        drop(scheduler);
+    }
+    Ok(())
+}
+
+/// A scheduler that does not care for CPUs that come and go is thrown out by them.
+fn cpu_goes_off_line() -> Check {
+    let group = first_group("a", 3, 1)?;
+    let children: Vec<Child> = (0..3)
+        .map(|i| {
+            run_in(&group, 10 + i, || {
+                let _ = sys::set_affinity(0, &[1]);
+                let _ = sys::set_affinity(0, &[0, 1]);
+                sys::hog()
+            })
+        })
+        .collect::<Check<_>>()?;
+    process::fork(|| sys::hog());
+    for kind in [Kind::Plain, Kind::Turns, Kind::Partial] {
+        let scheduler = Scheduler::load(kind)?;
+        sys::sleep(2 * PERIOD * unit_ns());
+        sys::set_online(1, false).explain("off line")?;
+        ensure_gone(&format!("{kind:?}"))?;
+        sys::sleep(2 * PERIOD * unit_ns());
+        drop(scheduler);
+        let scheduler = Scheduler::load(kind)?;
+        sys::set_online(1, true).explain("on line")?;
+        ensure_gone(&format!("{kind:?}"))?;
+        drop(scheduler);
+    }
+    // The most important one first: the others have nothing to die with before.
+    children.iter().rev().try_for_each(|child| child.kill(10 * SECOND))
+}
+
+/// What threads of groups do in a storm: they move, change their policy, sleep, lend, fork and die.
+fn live(groups: &[Group], lock: PiLock, board: Board, own: usize) -> i32 {
+    let mut random = Random::new(random::variation() + own as u64);
+    loop {
+        match random.below(8) {
+            0 => _ = random.pick(groups).take(0),
+            1 => _ = sys::set_sched(0, ds(1 + random.below(20) as u32)),
+            2 => _ = sys::set_sched(0, SchedAttr::fifo(1 + random.below(20) as u32)),
+            3 => _ = sys::set_sched(0, SchedAttr::other()),
+            4 => sys::sleep(random.below(5 * unit_ns())),
+            5 => {
+                if lock.lock().is_ok() {
+                    sys::spin(random.below(unit_ns()));
+                    let _ = lock.unlock();
+                }
+            }
+            6 => {
+                let long = random.below(2 * unit_ns());
+                let spins = || {
+                    sys::spin(long);
+                    0
+                };
+                if let Ok(child) = process::try_fork(spins) {
+                    if random.below(2) == 0 {
+                        sys::sleep(long / 2);
+                        child.signal(libc::SIGKILL);
+                    }
+                    // SAFETY: ignores the status.
+                    unsafe { libc::waitpid(child.pid, std::ptr::null_mut(), 0) };
+                }
+            }
+            _ => sys::spin(random.below(unit_ns())),
+        }
+        board.add(own, 1);
+    }
+}
+
+/// Schedulers come and go beside two groups, of which one takes SCHED_FIFO, a pool, and a job, while their threads do all
+/// that they may. Everyone goes on, and in the end nothing is left of them.
+fn storm(loads: u64) -> Check {
+    const WORKERS: usize = 8;
+    let (u, device, board) = (unit_ns(), Device::open()?, Board::new(WORKERS + 2));
+    Table::new(20 * u)
+        .window("p", 0, 2 * u, 2 * u, 0)
+        .pool(abi::RR | abi::SLACK, 0)
+        .window("t", 0, 8 * u, 2 * u, 3)
+        .install(&device)?;
+    let log = Log::new(4);
+    process::periodic("t", log, u / 10)?;
+    let (one, two, pool) = (first_group("one", 4, 1)?, group("two", 3, 2)?, Group::new("pool")?);
+    two.set("cpu.ds.fifo", "1")?;
+    pool.serve("p")?;
+    device.start(0).explain("start")?;
+    let groups = [one.clone(), two.clone(), pool, Group::new("bare")?];
+    let locks = [PiLock(board.futex(WORKERS)), PiLock(board.futex(WORKERS + 1))];
+    let start_one = |own: usize| process::fork(|| live(&groups, locks[own % 2], board, own));
+    let mut workers: Vec<Child> = (0..WORKERS).map(start_one).collect();
+    let (before, changer) = (scx::loads(), scx::changer(random::variation())?);
+    let mut random = Random::new(random::variation());
+    let limit = sys::now_ns() + (10 + loads / 4) * SECOND;
+    while scx::loads() < before + loads {
+        sys::sleep(random.below(20 * u));
+        let own = random.below(WORKERS as u64) as usize;
+        if random.below(4) == 0 {
+            workers[own].signal(libc::SIGKILL);
+            workers[own].wait(60 * SECOND)?;
+            // The kernel knows of a lock only if somebody waits for it.
+            for lock in locks {
+                lock.forget(workers[own].pid);
+            }
+            workers[own] = start_one(own);
+        }
+        ensure!(sys::now_ns() < limit, "{} of {loads} loads", scx::loads() - before);
+    }
+    changer.kill(10 * SECOND)?;
+    let jobs = log.count();
+    ensure!(sys::eventually(10 * SECOND, || log.count() > jobs), "the job is served no more");
+    for worker in workers {
+        worker.kill(60 * SECOND)?;
+    }
+    for group in [&one, &two] {
+        ensure!(stat(group, "usage_usec")? > 0, "a group was never served");
+        ensure!(sys::eventually(SECOND, || group.remove().is_ok()), "a group is not empty");
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! sched_ext schedulers: loaded by bpf(2) alone, without a compiler of BPF.
+//!
+//! A scheduler is the one element of a map whose value is the kernel's `struct sched_ext_ops` behind a header. One whose
+//! value has nothing but a name is the default scheduler: a queue that all CPUs take threads from. Deleting the element
+//! unloads it. It does not end with its process; [`disable`] ends it, whoever has loaded it.
+
+mod btf;
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+use crate::check::{Check, Explain};
+use crate::process::{self, Child};
+use crate::random::{self, Random};
+use crate::sys::{self, SchedAttr};
+use btf::{Btf, Struct};
+
+/// Commands of bpf(2), and what they take (include/uapi/linux/bpf.h).
+const MAP_CREATE: i32 = 0;
+const MAP_UPDATE_ELEM: i32 = 2;
+const MAP_DELETE_ELEM: i32 = 3;
+const PROG_LOAD: i32 = 5;
+const BTF_LOAD: i32 = 18;
+const MAP_TYPE_STRUCT_OPS: u32 = 26;
+const PROG_TYPE_STRUCT_OPS: u32 = 27;
+
+/// Of kernel/sched/ext.c.
+const SWITCH_PARTIAL: u64 = 1 << 3;
+const ENQ_LAST: u64 = 1 << 1;
+const DSQ_GLOBAL: u64 = 1 << 63 | 1;
+const SLICE_NS: u64 = 5_000_000;
+
+/// After this time without getting to run a thread makes the watchdog throw out a scheduler of [`Kind::Stalls`].
+pub const STALL_MS: u32 = 300;
+
+const STATE: &str = "/sys/kernel/sched_ext/state";
+
+/// Which scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The default one.
+    Plain,
+    /// The default one, for threads of SCHED_EXT only.
+    Partial,
+    /// One with a program: each thread has 5 ms, and comes last then.
+    Turns,
+    /// It loses the threads that it is given, until the watchdog throws it out.
+    Stalls,
+    /// It refuses a thread, and is thrown out before anything is under it.
+    Refuses(i32),
+    /// Its flags contradict each other: it is thrown out before it has seen a thread.
+    Contradicts,
+}
+
+/// What the kernel calls a scheduler, from its BTF.
+struct Types {
+    value: Struct,
+    ops: Struct,
+    dispatch: u32,
+    pid: usize,
+}
+
+/// The first look takes the debug kernel a while: a process looks before it forks those whose time counts.
+fn types() -> Check<&'static Types> {
+    static TYPES: OnceLock<Check<Types>> = OnceLock::new();
+    let read = || {
+        let btf = Btf::of_kernel()?;
+        Ok(Types {
+            value: btf.structure("bpf_struct_ops_sched_ext_ops")?,
+            ops: btf.structure("sched_ext_ops")?,
+            dispatch: btf.function("scx_bpf_dispatch")?,
+            pid: btf.structure("task_struct")?.member("pid")?.1,
+        })
+    };
+    TYPES.get_or_init(read).as_ref().map_err(Clone::clone)
+}
+
+/// A scheduler that was loaded. When it is dropped it is unloaded, if it was not thrown out before.
+#[derive(Debug)]
+pub struct Scheduler {
+    map: OwnedFd,
+}
+
+impl Scheduler {
+    /// Loads one. That of two fails of which the other one is loaded.
+    pub fn load(kind: Kind) -> Check<Scheduler> {
+        Scheduler::try_load(kind)?.explain("load a scheduler")
+    }
+
+    /// The same where it may be refused: then there is an errno.
+    pub fn try_load(kind: Kind) -> Check<Result<Scheduler, i32>> {
+        let types = types()?;
+        let (value, _programs) = value_of(kind, types)?;
+        let map = create_map(types).explain("make a map of struct_ops")?;
+        Ok(update(&map, &value).map(|()| Scheduler { map }))
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let (key, mut attr) = (0u32, Attr::default());
+        attr.set(0, &(self.map.as_raw_fd() as u32).to_le_bytes());
+        attr.set(8, &(std::ptr::from_ref(&key) as u64).to_le_bytes());
+        let _ = attr.call(MAP_DELETE_ELEM);
+    }
+}
+
+/// What the kernel says: `enabled`, `disabled`, or on its way.
+pub fn state() -> String {
+    std::fs::read_to_string(STATE).unwrap_or_default().trim().to_owned()
+}
+
+/// Whether a scheduler is loaded, or comes or goes.
+pub fn is_loaded() -> bool {
+    let state = state();
+    !state.is_empty() && state != "disabled"
+}
+
+/// How many schedulers were loaded since boot.
+pub fn loads() -> u64 {
+    let text = std::fs::read_to_string("/sys/kernel/sched_ext/enable_seq").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// Whatever is loaded is thrown out, as by SysRq-S.
+pub fn disable() -> Check {
+    std::fs::write("/proc/sysrq-trigger", "S").map_err(|error| format!("SysRq: {error}"))?;
+    let gone = sys::eventually(10_000_000_000, || !is_loaded());
+    gone.then_some(()).ok_or_else(|| format!("sched_ext is {} after SysRq-S", state()))
+}
+
+/// The argument of bpf(2).
+struct Attr([u8; 128]);
+
+impl Default for Attr {
+    fn default() -> Attr {
+        Attr([0; 128])
+    }
+}
+
+impl Attr {
+    fn set(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn call(&self, command: i32) -> Result<i64, i32> {
+        // SAFETY: reads the argument, and what the caller has it point to.
+        sys::done(unsafe { libc::syscall(libc::SYS_bpf, command, self.0.as_ptr(), self.0.len()) })
+    }
+
+    fn make(&self, command: i32) -> Result<OwnedFd, i32> {
+        // SAFETY: a fresh descriptor, of nobody else.
+        self.call(command).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    }
+}
+
+/// Types of the loader's own, which the kernel wants though it knows the map's value better.
+fn load_types() -> Result<OwnedFd, i32> {
+    let (bytes, mut attr) = (btf::smallest(), Attr::default());
+    attr.set(0, &(bytes.as_ptr() as u64).to_le_bytes());
+    attr.set(16, &(bytes.len() as u32).to_le_bytes());
+    attr.make(BTF_LOAD)
+}
+
+fn create_map(types: &Types) -> Result<OwnedFd, i32> {
+    let (own, mut attr) = (load_types()?, Attr::default());
+    let words = [MAP_TYPE_STRUCT_OPS, 4, types.value.size as u32, 1];
+    attr.set(0, &words.map(u32::to_le_bytes).concat());
+    attr.set(48, &(own.as_raw_fd() as u32).to_le_bytes());
+    attr.set(60, &types.value.id.to_le_bytes());
+    attr.make(MAP_CREATE)
+}
+
+fn update(map: &OwnedFd, value: &[u8]) -> Result<(), i32> {
+    let (key, mut attr) = (0u32, Attr::default());
+    attr.set(0, &(map.as_raw_fd() as u32).to_le_bytes());
+    attr.set(8, &(std::ptr::from_ref(&key) as u64).to_le_bytes());
+    attr.set(16, &(value.as_ptr() as u64).to_le_bytes());
+    attr.call(MAP_UPDATE_ELEM).map(drop)
+}
+
+/// The map's element, and the programs that it names, which must live until it is loaded.
+fn value_of(kind: Kind, types: &Types) -> Check<(Vec<u8>, Vec<OwnedFd>)> {
+    let (mut value, mut programs) = (vec![0; types.value.size], Vec::new());
+    let data = types.value.member("data")?.1;
+    let mut set = |member: &str, bytes: &[u8]| -> Check {
+        let at = data + types.ops.member(member)?.1;
+        value[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    };
+    set("name", b"macrotick_test")?;
+    let program = match kind {
+        Kind::Plain | Kind::Partial | Kind::Contradicts => None,
+        Kind::Turns => Some(("enqueue", turns(types))),
+        Kind::Stalls => Some(("enqueue", forgets())),
+        Kind::Refuses(pid) => Some(("init_task", refuses(types, pid))),
+    };
+    match kind {
+        Kind::Partial => set("flags", &SWITCH_PARTIAL.to_le_bytes())?,
+        Kind::Contradicts => set("flags", &ENQ_LAST.to_le_bytes())?,
+        Kind::Stalls => set("timeout_ms", &STALL_MS.to_le_bytes())?,
+        _ => {}
+    }
+    if let Some((member, code)) = program {
+        let program = load_program(types, member, &code)?;
+        set(member, &u64::from(program.as_raw_fd() as u32).to_le_bytes())?;
+        programs.push(program);
+    }
+    Ok((value, programs))
+}
+
+fn load_program(types: &Types, member: &str, code: &[u64]) -> Check<OwnedFd> {
+    let (license, mut log, mut attr) = (c"GPL", vec![0u8; 16384], Attr::default());
+    attr.set(0, &[PROG_TYPE_STRUCT_OPS, code.len() as u32].map(u32::to_le_bytes).concat());
+    attr.set(8, &[code.as_ptr() as u64, license.as_ptr() as u64].map(u64::to_le_bytes).concat());
+    attr.set(24, &[1, log.len() as u32].map(u32::to_le_bytes).concat());
+    attr.set(32, &(log.as_mut_ptr() as u64).to_le_bytes());
+    attr.set(68, &types.ops.member(member)?.0.to_le_bytes());
+    attr.set(108, &types.ops.id.to_le_bytes());
+    let loaded = attr.make(PROG_LOAD);
+    let said = || String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
+    loaded.map_err(|errno| format!("the program for {member}: errno {errno}: {}", said()))
+}
+
+/// One instruction of BPF.
+fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64 {
+    let low = u64::from(code) | u64::from(to | from << 4) << 8 | u64::from(offset as u16) << 16;
+    low | u64::from(value as u32) << 32
+}
+
+/// `r[to] = value`
+fn set(to: u8, value: i32) -> u64 {
+    instruction(0xb7, to, 0, 0, value)
+}
+
+/// `r[to] = value`, in two instructions.
+fn set_long(to: u8, value: u64) -> [u64; 2] {
+    [instruction(0x18, to, 0, 0, value as i32), instruction(0, 0, 0, 0, (value >> 32) as i32)]
+}
+
+/// `r[to] = *(u64 *)(r[from] + offset)`
+fn load(to: u8, from: u8, offset: i16) -> u64 {
+    instruction(0x79, to, from, offset, 0)
+}
+
+/// `return r0`
+fn exit() -> u64 {
+    instruction(0x95, 0, 0, 0, 0)
+}
+
+/// `scx_bpf_dispatch(p, SCX_DSQ_GLOBAL, SLICE_NS, enq_flags)`
+fn turns(types: &Types) -> Vec<u64> {
+    let [low, high] = set_long(2, DSQ_GLOBAL);
+    let call = instruction(0x85, 0, 2, 0, types.dispatch as i32);
+    vec![load(4, 1, 8), load(1, 1, 0), low, high, set(3, SLICE_NS as i32), call, exit()]
+}
+
+fn forgets() -> Vec<u64> {
+    vec![set(0, 0), exit()]
+}
+
+/// `return p->pid == pid ? -ENOMEM : 0`
+fn refuses(types: &Types, pid: i32) -> Vec<u64> {
+    let read_pid = instruction(0x61, 1, 1, types.pid as i16, 0);
+    let unless_equal = instruction(0x55, 1, 0, 1, pid);
+    vec![load(1, 1, 0), read_pid, set(0, 0), unless_equal, set(0, -libc::ENOMEM), exit()]
+}
+
+/// A process that loads and unloads schedulers for ever, each for up to 8 ms, with as much time in between. Some are thrown
+/// out while they are loaded, and some by SysRq-S.
+pub fn changer(seed: u64) -> Check<Child> {
+    types()?;
+    Ok(process::fork(|| {
+        let mut random = Random::new(seed);
+        if sys::set_sched(0, SchedAttr::fifo(30)).is_err() {
+            return 1;
+        }
+        loop {
+            let refuses = Kind::Refuses(std::process::id() as i32);
+            let kinds = [Kind::Plain, Kind::Turns, Kind::Turns, Kind::Partial, Kind::Contradicts, refuses];
+            let loaded = Scheduler::load(*random.pick(&kinds));
+            sys::sleep(random.below(8_000_000));
+            if random.below(8) == 0 {
+                let _ = disable();
+            }
+            drop(loaded);
+            sys::sleep(random.below(8_000_000));
+        }
+    }))
+}
+
+/// Runs something with a scheduler loaded, or while schedulers come and go ([`crate::scenarios::SCX`]).
+pub fn beside<T>(how: &str, run: impl FnOnce() -> Check<T>) -> Check<T> {
+    match how {
+        "loaded" => {
+            let _scheduler = Scheduler::load(Kind::Plain)?;
+            run()
+        }
+        "changes" => {
+            let changer = changer(random::variation())?;
+            let result = run();
+            changer.kill(10_000_000_000)?;
+            result
+        }
+        _ => Err(format!("{how} schedulers of sched_ext?")),
+    }
+}
