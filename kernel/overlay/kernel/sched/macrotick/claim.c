@@ -260,7 +260,7 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
 
-	/* It forgets its group without a lock, or has done so; where its class says so. */
+	/* It puts its claims without a lock, or has done so. */
 	if (unlikely(READ_ONCE(p->__state) == TASK_DEAD))
 		return class;
 	/* Who waits for a lock hands on what it lends: see macrotick_relays(). */
