@@ -92,6 +92,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_refusals", refused::refusals),
     Scenario::new("group_beside_windows", refused::beside_windows),
     Scenario::new("group_beside_deadline", refused::beside_deadline).punctual(),
+    Scenario::new("group_refused_claims_nothing", refused::claims_nothing).on(2),
     Scenario::new("group_of_another_user", refused::of_another_user),
     Scenario::new("group_delegated", refused::delegated),
     Scenario::new("group_on_two_cpus", cpus::on_two_cpus).on(2),

@@ -8,9 +8,7 @@ use crate::sys;
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-pub const ALL: &[Scenario] = &[
-    Scenario::new("large_entities", entities).within(60_000),
-];
+pub const ALL: &[Scenario] = &[Scenario::new("large_entities", entities).within(60_000)];
 
 const SECOND: u64 = 1_000_000_000;
 

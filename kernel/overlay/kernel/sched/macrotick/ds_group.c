@@ -199,26 +199,36 @@ static void end_budgets(struct mt_group *group)
 	count_budgets(group);
 }
 
+/* Claims a share of each CPU, until set_shares(), whether or not there is room. Under mt_ds_mutex. */
+static int claim(const struct mt_group *group, const u64 *budgets)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (budgets[cpu] > mt_ds_period)
+			return -ERANGE;
+		if (!fits(group, cpu, budgets[cpu]))
+			return -EBUSY;
+	}
+	return 0;
+}
+
 static int install(struct task_group *tg, const u64 *budgets)
 {
 	struct mt_group *group;
-	unsigned int cpu;
+	int err;
 
 	guard(cpus_read_lock)();
 	guard(mutex)(&mt_ds_mutex);
 	group = group_for(tg);
 	if (!group)
 		return -ENOMEM;
-	for_each_possible_cpu(cpu) {
-		if (budgets[cpu] > mt_ds_period)
-			return -ERANGE;
-		if (!fits(group, cpu, budgets[cpu])) {
-			set_shares();
-			return -EBUSY;
-		}
-	}
-	apply(group, budgets);
-	return 0;
+	err = claim(group, budgets);
+	if (err)
+		set_shares();
+	else
+		apply(group, budgets);
+	return err;
 }
 
 static void refresh_threads(struct cgroup_subsys_state *css)

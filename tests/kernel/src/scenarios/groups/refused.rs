@@ -99,6 +99,30 @@ pub(super) fn beside_deadline() -> Check {
     task.kill(SECOND)
 }
 
+/// What was refused claims nothing of what deadline tasks may have: here on the first CPU, before the second one's budget is
+/// found to be longer than the period.
+pub(super) fn claims_nothing() -> Check {
+    let u = unit_ns();
+    set_period(PERIOD * u)?;
+    let group = Group::new("a")?;
+    let text = format!("0={} 1={}", 20 * u / 1000, 26 * u / 1000);
+    ensure_eq!(write_fails(&group, "cpu.ds.budget", &text), Some(libc::ERANGE), "budget {text:?}");
+    ensure_eq!(budget_of(&group)?, "0", "the budget after that");
+    let tasks = [80, 80].map(|percent| {
+        process::fork(move || match sys::set_sched(0, SchedAttr::deadline(percent * 1_000_000, 100_000_000)) {
+            Ok(()) => loop {
+                sys::sleep(SECOND);
+            },
+            Err(errno) => errno,
+        })
+    });
+    for task in tasks {
+        let is_deadline = || sys::sched(task.pid).is_ok_and(|attr| attr.policy == libc::SCHED_DEADLINE as u32);
+        ensure!(sys::eventually(SECOND, is_deadline), "a deadline task is not admitted: {}", task.describe());
+    }
+    tasks.iter().try_for_each(|task| task.kill(SECOND))
+}
+
 /// Inside, RLIMIT_RTPRIO allows SCHED_DS; files are the administrator's.
 pub(super) fn of_another_user() -> Check {
     let group = first_group("a", 5, 1)?;
