@@ -87,14 +87,15 @@ void mt_update_credit(struct rq *rq, struct macrotick_served *entity)
 }
 
 /*
- * A ready thread is blocked on a lock: it was offered it, or is on its way to
- * sleep. Only who has no other place outside its windows needs to be served there.
+ * A queued thread is blocked on a lock: it was offered it, or is on its way to
+ * sleep. That may be while it waits for its next job. Only who has no other place
+ * outside its windows needs to be served there.
  */
 void mt_note_contender(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
-	if (!m->linked || m->contending || p->sched_class != &macrotick_sched_class)
+	if (!m->queued || m->contending || p->sched_class != &macrotick_sched_class)
 		return;
 	WRITE_ONCE(m->contending, true);
 	list_add_tail(&m->contends, &m->entity->contenders);
@@ -121,6 +122,8 @@ void mt_add_pinned(struct rq *rq, struct task_struct *p)
 	struct mt_cpu *c = mt_cpu_of(rq);
 	u64 poll = ktime_get() + MT_PINNED_POLL_NS;
 
+	if (p->macrotick.contending)
+		mt_forget_contender(rq, p);
 	if (p->macrotick.linked)
 		mt_unlink_ready(rq, p);
 	list_add_tail(&p->macrotick.ready, &c->pinned);
@@ -221,6 +224,8 @@ void mt_enqueued(struct rq *rq, struct task_struct *p)
 		} else {
 			m->queued = true;
 			mt_link_home(rq, p);
+			if (unlikely(p->pi_blocked_on))
+				mt_note_contender(rq, p);
 		}
 	}
 	if (unlikely(m->lent_by))
@@ -247,6 +252,8 @@ void mt_dequeue(struct rq *rq, struct task_struct *p)
 		c->running = NULL;
 		c->charged = NULL;
 	}
+	if (unlikely(m->contending))
+		mt_forget_contender(rq, p);
 	m->queued = false;
 	if (unlikely(m->astray))
 		mt_dequeue_astray(p);

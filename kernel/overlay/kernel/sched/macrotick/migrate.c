@@ -105,6 +105,8 @@ static void leave_behind(struct rq *rq, struct task_struct *p)
 {
 	struct macrotick_task *m = &p->macrotick;
 
+	if (m->contending)
+		mt_forget_contender(rq, p);
 	if (m->linked)
 		mt_unlink_ready(rq, p);
 	m->queued = false;
@@ -140,8 +142,11 @@ static void take_home(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 			continue;
 		mt_dequeue_astray(p);
 		p->macrotick.queued = true;
-		if (!p->macrotick.pinned)
-			mt_link_home(rq, p);
+		if (p->macrotick.pinned)
+			continue;
+		mt_link_home(rq, p);
+		if (p->pi_blocked_on)
+			mt_note_contender(rq, p);
 	}
 }
 

@@ -40,8 +40,6 @@ void mt_link_ready(struct rq *rq, struct task_struct *p)
 	entity->nr_ready++;
 	if (mt_cpu_of(rq)->served == entity)
 		add_nr_running(rq, 1);
-	if (unlikely(p->pi_blocked_on))
-		mt_note_contender(rq, p);
 }
 
 void mt_unlink_ready(struct rq *rq, struct task_struct *p)
@@ -49,8 +47,6 @@ void mt_unlink_ready(struct rq *rq, struct task_struct *p)
 	struct macrotick_served *entity = p->macrotick.entity;
 
 	lockdep_assert_rq_held(rq);
-	if (unlikely(p->macrotick.contending))
-		mt_forget_contender(rq, p);
 	list_del(&p->macrotick.ready);
 	if (unlikely(p->macrotick.ordered))
 		mt_pool_unlink(p);
@@ -193,12 +189,12 @@ static void unserve(struct rq *rq, struct mt_cpu *c)
 	if (unlikely(rq->curr->pi_blocked_on))
 		mt_note_contender(rq, rq->curr);
 	c->served = NULL;
+	mt_update_credit(rq, entity);
 	if (likely(!entity->nr_ready && !entity->nr_lent))
 		return;
 	sub_nr_running(rq, entity->nr_ready + entity->nr_lent);
 	if (unlikely(entity->roaming))
 		mt_release_pinned(rq, entity);
-	mt_update_credit(rq, entity);
 }
 
 /* What a window here had for its entity ends; the window itself remains. */
