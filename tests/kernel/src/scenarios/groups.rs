@@ -174,6 +174,15 @@ pub(super) fn run_in(group: &Group, priority: u32, body: impl FnOnce() -> i32) -
     Ok(child)
 }
 
+/// A process in a group that computes for good, from CPU 1 on, and may run on CPU 0 as well.
+pub(super) fn hog_from_cpu_1(group: &Group, priority: u32) -> Check<Child> {
+    run_in(group, priority, || {
+        let _ = sys::set_affinity(0, &[1]);
+        let _ = sys::set_affinity(0, &[0, 1]);
+        sys::hog()
+    })
+}
+
 fn budget_of(group: &Group) -> Check<String> {
     Ok(group.get("cpu.ds.budget")?.trim().to_owned())
 }

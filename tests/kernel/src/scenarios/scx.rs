@@ -4,7 +4,7 @@
 use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
 use super::groups::spans::next_refill;
-use super::groups::{ds, first_group, group, run_in, stat, PERIOD};
+use super::groups::{ds, first_group, group, hog_from_cpu_1, run_in, stat, PERIOD};
 use super::pools::{ensure_only_inside, Stage};
 use super::{is_slow, unit_ns, Scenario};
 use crate::board::{Board, Log};
@@ -338,15 +338,7 @@ fn children_run() -> Check {
 /// A scheduler that does not care for CPUs that come and go is thrown out by them.
 fn cpu_goes_off_line() -> Check {
     let group = first_group("a", 3, 1)?;
-    let children: Vec<Child> = (0..3)
-        .map(|i| {
-            run_in(&group, 10 + i, || {
-                let _ = sys::set_affinity(0, &[1]);
-                let _ = sys::set_affinity(0, &[0, 1]);
-                sys::hog()
-            })
-        })
-        .collect::<Check<_>>()?;
+    let children: Vec<Child> = (0..3).map(|i| hog_from_cpu_1(&group, 10 + i)).collect::<Check<_>>()?;
     process::fork(|| sys::hog());
     for kind in [Kind::Plain, Kind::Turns, Kind::Partial] {
         let scheduler = Scheduler::load(kind)?;

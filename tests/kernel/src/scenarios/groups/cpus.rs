@@ -2,7 +2,7 @@
 
 use super::locks::{holds, waits, GOT};
 use super::spans::phase_ns;
-use super::{budget_of, ds, first_group, run_in, set_period, stat, PERIOD, SECOND};
+use super::{budget_of, ds, first_group, hog_from_cpu_1, run_in, set_period, stat, PERIOD, SECOND};
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::group::Group;
@@ -72,15 +72,7 @@ pub(super) fn nothing_here() -> Check {
 pub(super) fn off_line() -> Check {
     let u = unit_ns();
     let group = first_group("a", 3, 1)?;
-    let children: Vec<Child> = (0..4)
-        .map(|i| {
-            run_in(&group, 10 + i, || {
-                let _ = sys::set_affinity(0, &[1]);
-                let _ = sys::set_affinity(0, &[0, 1]);
-                sys::hog()
-            })
-        })
-        .collect::<Check<_>>()?;
+    let children: Vec<Child> = (0..4).map(|i| hog_from_cpu_1(&group, 10 + i)).collect::<Check<_>>()?;
     for _ in 0..3 {
         sys::sleep(4 * PERIOD * u);
         sys::set_online(1, false).explain("off line")?;
