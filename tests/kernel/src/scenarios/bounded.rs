@@ -28,8 +28,11 @@ const MANY: usize = 100;
 const MANY_OF_SLOW: usize = 12;
 /// How much later than beside few of them: 2 us with an instruction of 1 ns, which here takes 4 ns.
 const MORE_NS: u64 = 8_000;
-/// Releases of the victims in each measurement.
+/// Releases of the victims beside an attack, and before it: what is rare anyway must be in what is compared with, and not
+/// all of several measurements beside the attack have it.
 const ROUNDS: u64 = 300;
+const ROUNDS_BEFORE: u64 = 1500;
+const MEASUREMENTS: usize = 4;
 
 fn many() -> usize {
     if is_slow() {
@@ -88,20 +91,26 @@ impl Victims {
         Ok(victims)
     }
 
-    fn measure(&self) -> Late {
+    fn before(&self) -> Late {
+        self.measure(ROUNDS_BEFORE)
+    }
+
+    fn measure(&self, rounds: u64) -> Late {
         sys::sleep(2 * PERIOD * self.u);
         [JOB, SLEEP].iter().for_each(|&word| self.board.set(word, 0));
-        sys::sleep(ROUNDS * 3 * self.u);
+        sys::sleep(rounds * 3 * self.u);
         Late { job: self.board.get(JOB), sleep: self.board.get(SLEEP) }
     }
 
     /// Hardly later beside the attack than they were before.
     fn ensure_undisturbed(&self, before: Late, what: &str) -> Check {
-        let now = self.measure();
-        println!("# beside {what}: {now:?}, before {before:?}");
-        let bounded = now.job <= before.job + MORE_NS && now.sleep <= before.sleep + MORE_NS;
-        ensure!(is_slow() || bounded, "beside {what} {now:?}, before {before:?}");
-        ensure!(self.board.get(JOB) > 0 && self.board.get(SLEEP) > 0, "a victim does not run: {now:?}");
+        let all: Vec<Late> = (0..MEASUREMENTS).map(|_| self.measure(ROUNDS)).collect();
+        let least = |of: fn(&Late) -> u64| all.iter().map(of).min().unwrap_or(u64::MAX);
+        let bounded =
+            least(|late| late.job) <= before.job + MORE_NS && least(|late| late.sleep) <= before.sleep + MORE_NS;
+        ensure!(is_slow() || bounded, "beside {what} {all:?}, before {before:?}");
+        let runs = all.iter().all(|late| late.job > 0 && late.sleep > 0);
+        ensure!(runs, "a victim does not run: {all:?}");
         Ok(())
     }
 }
@@ -141,7 +150,7 @@ fn pairs() -> Check {
     let (victims, n, board) = (Victims::new()?, many(), Board::new(2 * MANY + 1));
     let begin = 2 * MANY;
     let hog = run_in(&victims.low, 10, || sys::hog())?;
-    let before = victims.measure();
+    let before = victims.before();
     hog.kill(SECOND)?;
     for i in 0..n {
         process::fork(|| {
@@ -176,7 +185,7 @@ fn chains() -> Check {
             }
         }
     }
-    let before = victims.measure();
+    let before = victims.before();
     for chain in 0..n {
         await_in(&victims.low, board, chain * LENGTH)?;
     }
@@ -189,26 +198,33 @@ fn chains() -> Check {
     hog.kill(SECOND)
 }
 
-/// A group loses its budget, and gets it again, while many of its threads are ready.
+/// A group loses its budget, and gets it again, while many of its threads are ready, and not just one.
 fn budgets_taken_away() -> Check {
     let victims = Victims::new()?;
-    for i in 0..many() {
-        run_in(&victims.low, 1 + i as u32 % 90, || sys::hog())?;
-    }
-    let before = victims.measure();
-    let (u, low) = (victims.u, &victims.low);
+    let add = |i: usize| run_in(&victims.low, 1 + i as u32 % 90, || sys::hog());
+    let (u, low, board) = (victims.u, &victims.low, Board::new(1));
+    add(0)?;
     let taker = process::fork(|| {
         // Else those who are under SCHED_OTHER meanwhile have the time that it needs.
         let _ = sys::set_sched(0, SchedAttr::fifo(1));
         loop {
             for budget in [0, 5 * u / 1000] {
-                if low.set("cpu.ds.budget", &budget.to_string()).is_err() {
+                sys::sleep(3 * u);
+                // Threads that come need a budget.
+                if board.get(0) == 0 && low.set("cpu.ds.budget", &budget.to_string()).is_err() {
                     return 1;
                 }
-                sys::sleep(3 * u);
             }
         }
     });
+    let before = victims.before();
+    board.set(0, 1);
+    sys::sleep(20 * u);
+    low.set("cpu.ds.budget", &(5 * u / 1000).to_string())?;
+    for i in 1..many() {
+        add(i)?;
+    }
+    board.set(0, 0);
     victims.ensure_undisturbed(before, "a budget that is taken away")?;
     ensure!(taker.poll().is_none(), "the budget cannot be taken away");
     taker.kill(SECOND)
@@ -220,7 +236,7 @@ fn pool_with_slack() -> Check {
     let pooled = Group::new("pooled")?;
     pooled.serve("p")?;
     let one = process::fork_into(pooled.path(), || sys::hog())?;
-    let before = victims.measure();
+    let before = victims.before();
     for _ in 0..many() {
         process::fork_into(pooled.path(), || sys::hog())?;
     }
@@ -239,7 +255,7 @@ fn refills() -> Check {
         run_in(&one, 10, || sys::hog())
     };
     add(0)?;
-    let before = victims.measure();
+    let before = victims.before();
     for i in 1..many() / 2 {
         add(i)?;
     }
