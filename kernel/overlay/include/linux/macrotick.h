@@ -46,10 +46,15 @@ struct mt_claim {
 	u8			queue;		/* in which it is */
 };
 
-/* The claim of who waits for a lock that a thread was offered. Protected by its pi_lock. */
-struct mt_offer {
+/*
+ * What those lend who wait for a lock that a thread owns, or was offered, behind
+ * the first one (sched/macrotick/behind.c). Protected by its pi_lock.
+ */
+struct mt_behind {
+	const void		*lock;		/* which, only to be compared; NULL: nobody lends anything */
 	struct mt_group		*group;		/* with a reference, or NULL */
-	u8			prio;
+	u8			prio;		/* of the claim on it */
+	u8			place;		/* priority outside of servers, or MAX_PRIO */
 };
 
 /*
@@ -59,7 +64,7 @@ struct mt_offer {
 struct macrotick_ds {
 	struct mt_claim		own;		/* on its control group */
 	struct mt_claim		lent;		/* on that of who waits for a lock of it */
-	struct mt_offer		offer;
+	struct mt_behind	behind;
 	struct mt_group		*assigned;	/* of a kernel thread, with a reference: see ds_kthreads.c */
 	struct mt_group		*wanted_own;	/* decided, without references */
 	struct mt_group		*wanted_lent;

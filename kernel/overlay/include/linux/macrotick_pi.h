@@ -15,9 +15,12 @@ DECLARE_STATIC_KEY_FALSE(macrotick_used);
 struct rt_mutex_base;
 
 int mt_own_prio(struct task_struct *p);
-void __macrotick_unblocked(struct task_struct *p);
-void __macrotick_takes(struct task_struct *p);
+void __macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p);
+void __macrotick_takes(struct rt_mutex_base *lock, struct task_struct *p);
 void __macrotick_offered(struct rt_mutex_base *lock);
+bool __macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner);
+void __macrotick_left(struct rt_mutex_base *lock, struct task_struct *owner);
+void mt_forget_behind(struct task_struct *p);
 
 /* A pool's thread lends what it has by itself or is lent, not what its windows give it. */
 static inline int macrotick_lent_prio(struct task_struct *p)
@@ -65,18 +68,18 @@ static inline bool macrotick_contends(struct task_struct *p)
 }
 
 /* It is blocked no longer, without the lock. Its pi_lock is locked. */
-static inline void macrotick_unblocked(struct task_struct *p)
+static inline void macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p)
 {
 	if (static_branch_unlikely(&macrotick_used) &&
-	    unlikely(p->macrotick.ds.contends || p->macrotick.contending || p->macrotick.ds.offer.group))
-		__macrotick_unblocked(p);
+	    unlikely(p->macrotick.ds.contends || p->macrotick.contending || p->macrotick.ds.behind.lock == lock))
+		__macrotick_unblocked(lock, p);
 }
 
 /* It owns a lock that others may go on waiting for. Its pi_lock is locked. */
-static inline void macrotick_takes(struct task_struct *p)
+static inline void macrotick_takes(struct rt_mutex_base *lock, struct task_struct *p)
 {
 	if (static_branch_unlikely(&macrotick_used))
-		__macrotick_takes(p);
+		__macrotick_takes(lock, p);
 }
 
 /* The lock has no owner, and its first waiter was woken up for it. */
@@ -85,15 +88,42 @@ static inline void macrotick_offered(struct rt_mutex_base *lock)
 	if (static_branch_unlikely(&macrotick_used))
 		__macrotick_offered(lock);
 }
+
+/*
+ * Somebody waits for an owner's lock, or does so with another priority; both
+ * the lock's wait_lock and the owner's pi_lock are locked. Whether the owner is
+ * blocked itself, and hands on something else from now on.
+ */
+static inline bool macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner)
+{
+	return static_branch_unlikely(&macrotick_used) && __macrotick_behind(lock, owner);
+}
+
+/* Somebody gave up waiting for a lock. Its wait_lock is locked, and the pi_lock of nobody. */
+static inline void macrotick_left(struct rt_mutex_base *lock, struct task_struct *owner)
+{
+	if (static_branch_unlikely(&macrotick_used) && owner)
+		__macrotick_left(lock, owner);
+}
+
+/* The current thread gives back a lock that others wait for. Its pi_lock is locked. */
+static inline void macrotick_gives_back(struct rt_mutex_base *lock)
+{
+	if (static_branch_unlikely(&macrotick_used) && current->macrotick.ds.behind.lock == lock)
+		mt_forget_behind(current);
+}
 #else
 static inline int macrotick_lent_prio(struct task_struct *p) { return p->prio; }
 static inline int macrotick_waiter_prio(struct task_struct *p) { return p->prio; }
 static inline bool macrotick_relays(struct task_struct *p) { return false; }
 static inline void macrotick_relayed(struct task_struct *p) { }
 static inline bool macrotick_contends(struct task_struct *p) { return false; }
-static inline void macrotick_unblocked(struct task_struct *p) { }
-static inline void macrotick_takes(struct task_struct *p) { }
+#define macrotick_unblocked(lock, p) do { } while (0)
+#define macrotick_takes(lock, p) do { } while (0)
 #define macrotick_offered(lock) do { } while (0)
+#define macrotick_behind(lock, owner) false
+#define macrotick_left(lock, owner) do { } while (0)
+#define macrotick_gives_back(lock) do { } while (0)
 #endif
 
 #endif /* _LINUX_MACROTICK_PI_H */

@@ -106,7 +106,7 @@ static inline bool mt_lends_more(const struct task_struct *donor)
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
 {
 	return static_branch_unlikely(&macrotick_used) &&
-		(mt_lends_more(p) || mt_ds_may_serve(p->policy) || p->macrotick.ds.offer.group ||
+		(mt_lends_more(p) || mt_ds_may_serve(p->policy) || p->macrotick.ds.behind.lock ||
 		 (donor && mt_lends_more(donor)));
 }
 

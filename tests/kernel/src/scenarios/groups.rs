@@ -1,5 +1,6 @@
 //! SCHED_DS: control groups that have a budget in each server period.
 
+mod behind;
 mod budget;
 mod cpus;
 mod crowd;
@@ -54,6 +55,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_throttled_owner", locks::throttled_owner).punctual(),
     Scenario::new("group_offered_while_throttled", locks::offered_while_throttled).punctual(),
     Scenario::new("group_hands_on_its_locks", locks::handed_on).punctual(),
+    Scenario::new("group_lends_behind_the_first", behind::lend).punctual(),
+    Scenario::new("group_storm_of_locks_for_others", behind::storm).punctual(),
     Scenario::new("group_storm_of_offered_locks", crowd::are_offered_locks).punctual().within(60_000),
     Scenario::new("group_handed_on_owner", locks::handed_on_owner),
     Scenario::new("group_owner_leaves_deadline", locks::owner_leaves_deadline),

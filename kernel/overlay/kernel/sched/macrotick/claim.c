@@ -4,9 +4,9 @@
  * windows and servers that it is lent.
  *
  * A thread that waits for a lock stays where it is, asleep, and lends what
- * serves it: the owner runs when the waiter would, in the waiter's windows, or on
- * the budget of its group, and is charged to that, whatever policy the owner has.
- * What is lent to one who waits itself is handed on. So nobody gets time outside
+ * serves it (lend.c): the owner runs when the waiter would, in the waiter's
+ * windows, or on the budget of its group, and is charged to that, whatever policy
+ * the owner has. What is lent to one who waits itself is handed on. So nobody gets time outside
  * of windows and budgets by having his own threads wait for each other, and
  * lending is bounded by what the waiter could itself be served.
  *
@@ -36,33 +36,18 @@
 #include "internal.h"
 #include "ds.h"
 
-/* So many of those who wait for a thread, or for a lock, are looked at, the first ones. */
-#define MT_DS_DONORS_MAX	8
-
 /*
  * For hooks in the hot paths of the scheduler and of locks. For good: what is lent
  * may outlive a table or a budget.
  */
 DEFINE_STATIC_KEY_FALSE(macrotick_used);
 
-/* What can be lent, without references. */
-struct mt_loan {
-	struct mt_group		*group;
-	int			prio;
-	struct macrotick_served	*entity;
-};
-
-static bool has_budget(const struct mt_group *group, int cpu)
-{
-	return group && READ_ONCE(group->servers[cpu].budget) && !READ_ONCE(group->servers[cpu].leaves);
-}
-
 /*
  * The group that is to serve a thread with a policy, or NULL. Whether the policy
  * means SCHED_DS: in a group where SCHED_FIFO does, it does without a budget as
  * well, or nothing would bound the thread any longer.
  */
-static struct mt_group *serving_group(struct task_struct *p, int policy, bool *means_ds)
+struct mt_group *mt_serving_group(struct task_struct *p, int policy, bool *means_ds)
 {
 	struct mt_group *group;
 
@@ -72,97 +57,6 @@ static struct mt_group *serving_group(struct task_struct *p, int policy, bool *m
 	group = mt_ds_group_of(p, means_ds);
 	*means_ds |= policy == SCHED_DS;
 	return *means_ds ? group : NULL;
-}
-
-static void take_better(struct mt_loan *best, struct mt_group *group, int prio, int cpu)
-{
-	unsigned int priority;
-
-	if (!has_budget(group, cpu))
-		return;
-	priority = READ_ONCE(group->priority);
-	if (best->group && (priority < READ_ONCE(best->group->priority) ||
-			    (priority == READ_ONCE(best->group->priority) && prio >= best->prio)))
-		return;
-	best->group = group;
-	best->prio = prio;
-}
-
-/*
- * Whether a thread has windows on a CPU, and nowhere else, that it can lend: not
- * a pool's, which are for anybody.
- */
-static bool has_windows(struct task_struct *p, int cpu)
-{
-	struct macrotick_served *entity = READ_ONCE(p->macrotick.entity);
-
-	return entity && !READ_ONCE(p->macrotick.pooled) && mt_is_member(p) &&
-		!entity->roaming && entity->cpu == cpu;
-}
-
-/* What a waiter lends on a CPU, unless it is a claim on a group. */
-static void take_from(struct mt_loan *best, struct task_struct *donor, int cpu,
-		      const struct mt_group *except)
-{
-	struct macrotick_ds *ds = &donor->macrotick.ds;
-	struct mt_group *own = READ_ONCE(ds->own.group), *lent = READ_ONCE(ds->lent.group);
-	struct macrotick_served *entity = READ_ONCE(donor->macrotick.lent_by);
-
-	if (has_windows(donor, cpu))
-		best->entity = READ_ONCE(donor->macrotick.entity);
-	else if (unlikely(entity && entity->cpu == cpu))
-		best->entity = entity;
-	if (own != except)
-		take_better(best, own, READ_ONCE(ds->own.prio), cpu);
-	if (lent != except)
-		take_better(best, lent, READ_ONCE(ds->lent.prio), cpu);
-}
-
-/*
- * A pool's thread lends what it is outside of it: a priority of SCHED_DS counts
- * among its group's threads only.
- */
-static int prio_from_pooled(struct task_struct *donor)
-{
-	bool means_ds;
-
-	if (serving_group(donor, READ_ONCE(donor->macrotick.own_policy), &means_ds))
-		return MAX_PRIO;
-	if (means_ds)
-		return min_t(int, donor->static_prio, READ_ONCE(donor->macrotick.lent));
-	return macrotick_lent_prio(donor);
-}
-
-/* What a waiter lends besides, on a CPU: MAX_PRIO is nothing. */
-static int prio_from(struct task_struct *donor, int cpu)
-{
-	if (donor->sched_class == &macrotick_ds_sched_class)
-		return MAX_PRIO;
-	if (unlikely(READ_ONCE(donor->macrotick.pooled)))
-		return prio_from_pooled(donor);
-	if (donor->sched_class == &macrotick_sched_class && has_windows(donor, cpu))
-		return MAX_PRIO;
-	return donor->prio;
-}
-
-/* What those who wait for a thread lend it. */
-static int borrow(struct task_struct *p, int cpu, const struct mt_group *except,
-		  struct mt_loan *best)
-{
-	struct mt_offer *offer = &p->macrotick.ds.offer;
-	int n, prio = MAX_PRIO;
-	struct rb_node *node = rb_first_cached(&p->pi_waiters);
-
-	if (unlikely(offer->group && offer->group != except))
-		take_better(best, offer->group, offer->prio, cpu);
-	for (n = 0; node && n < MT_DS_DONORS_MAX; node = rb_next(node), n++) {
-		struct task_struct *donor;
-
-		donor = rb_entry(node, struct rt_mutex_waiter, pi_tree.entry)->task;
-		take_from(best, donor, cpu, except);
-		prio = min(prio, prio_from(donor, cpu));
-	}
-	return prio;
 }
 
 /**
@@ -181,28 +75,27 @@ static int borrow(struct task_struct *p, int cpu, const struct mt_group *except,
 void mt_decide(struct rq *rq, struct task_struct *p, int policy, int normal_prio, int *prio)
 {
 	struct macrotick_ds *ds = &p->macrotick.ds;
-	struct mt_loan loan = { };
-	struct mt_group *own;
+	struct mt_loan loan = { .own_prio = normal_prio };
 	bool means_ds;
 	int lent;
 
 	lockdep_assert_held(&p->pi_lock);
 	lockdep_assert_rq_held(rq);
-	own = serving_group(p, policy, &means_ds);
-	/* Its own group's threads would take it back to where it is kept. */
-	lent = borrow(p, cpu_of(rq), unlikely(ds->relieved) ? own : NULL, &loan);
+	loan.own = mt_serving_group(p, policy, &means_ds);
+	lent = mt_borrow(p, cpu_of(rq), &loan);
+	/* Others of its group, too, would take it back to where it is kept. */
 	if (unlikely(ds->relieved))
-		own = NULL;
+		loan.own = NULL;
 	ds->outside = lent < MAX_PRIO || p->flags & PF_EXITING ||
 		(unlikely(p->macrotick.pooled) && __fatal_signal_pending(p));
-	ds->wanted_own = own;
-	ds->own_prio = clamp(normal_prio, 0, MAX_RT_PRIO - 1);
+	ds->wanted_own = loan.own;
+	ds->own_prio = clamp(loan.own_prio, 0, MAX_RT_PRIO - 1);
 	ds->wanted_lent = loan.group;
 	p->macrotick.wanted_by = loan.entity;
 	ds->lent_prio = clamp(loan.prio, 0, MAX_RT_PRIO - 1);
 	if (macrotick_policy(policy))
 		*prio = lent;
-	else if (has_budget(own, cpu_of(rq)) && !ds->outside)
+	else if (mt_has_budget(loan.own, cpu_of(rq)) && !ds->outside)
 		*prio = normal_prio;
 	else
 		*prio = min(means_ds ? p->static_prio : normal_prio, lent);
@@ -218,7 +111,7 @@ bool mt_moves(struct task_struct *p)
 		(ds->wanted_own && ds->own_prio != ds->own.prio) ||
 		(ds->wanted_lent && ds->lent_prio != ds->lent.prio) ||
 		(p->sched_class == &macrotick_ds_sched_class) !=
-		(has_budget(ds->wanted_own, task_cpu(p)) && !ds->outside);
+		(mt_has_budget(ds->wanted_own, task_cpu(p)) && !ds->outside);
 }
 
 static void settle(struct task_struct *p, struct mt_claim *claim, struct mt_group *wanted, u8 prio)
@@ -273,7 +166,7 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
 	ds->wanted_own = ds->own.group;
 	ds->wanted_lent = ds->lent.group;
 	p->macrotick.wanted_by = p->macrotick.lent_by;
-	if (has_budget(ds->own.group, task_cpu(p)) && !ds->outside)
+	if (mt_has_budget(ds->own.group, task_cpu(p)) && !ds->outside)
 		return &macrotick_ds_sched_class;
 	return class;
 }
@@ -284,7 +177,7 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
  */
 static void arrive(struct rq *rq, struct task_struct *p)
 {
-	bool wanted = has_budget(p->macrotick.ds.own.group, cpu_of(rq)) && !p->macrotick.ds.outside;
+	bool wanted = mt_has_budget(p->macrotick.ds.own.group, cpu_of(rq)) && !p->macrotick.ds.outside;
 	const struct sched_class *before = p->sched_class;
 	int oldprio = p->prio;
 
@@ -420,15 +313,6 @@ int macrotick_running_level(unsigned int cpu)
 	return server ? TS_LEVEL_GROUP((int)READ_ONCE(server->priority)) : TS_LEVEL_NORMAL;
 }
 
-static void put_offer(struct task_struct *p)
-{
-	struct mt_group *group = p->macrotick.ds.offer.group;
-
-	p->macrotick.ds.offer.group = NULL;
-	if (group)
-		mt_group_put(group);
-}
-
 /* Hook of finish_task_switch(): a thread is dead, and off its run queue. */
 void __macrotick_dead(struct task_struct *p)
 {
@@ -440,7 +324,7 @@ void __macrotick_dead(struct task_struct *p)
 	ds->wanted_own = NULL;
 	ds->wanted_lent = NULL;
 	p->macrotick.wanted_by = NULL;
-	put_offer(p);
+	mt_forget_behind(p);
 }
 
 /* Its pi_lock is locked. */
@@ -463,78 +347,4 @@ void mt_refresh(struct task_struct *p)
 	}
 	/* It may wait for a lock, in an order of priorities. */
 	rt_mutex_adjust_pi(p);
-}
-
-/**
- * __macrotick_unblocked - a thread has got the lock that it was blocked on, or has given up
- * @p: the thread, its pi_lock locked
- *
- * Hook of the rtmutex code. Those who go on waiting for the lock have boosted
- * nobody while it was only offered.
- */
-void __macrotick_unblocked(struct task_struct *p)
-{
-	if (p->macrotick.ds.contends || p->macrotick.contending) {
-		struct rq_flags rf;
-		struct rq *rq = __task_rq_lock(p, &rf);
-
-		if (p->macrotick.ds.contends) {
-			mt_ds_forget_offered(rq, p);
-			mt_ds_resched(rq);
-		}
-		if (p->macrotick.contending) {
-			mt_forget_contender(rq, p);
-			mt_resched(rq, mt_cpu_of(rq));
-		}
-		__task_rq_unlock(rq, &rf);
-	}
-	put_offer(p);
-	mt_redecide(p);
-}
-
-/**
- * __macrotick_takes - a thread owns a lock that others go on waiting for, or that it was offered
- * @p: the thread, its pi_lock locked
- *
- * Hook of the rtmutex code, where nobody else is told.
- */
-void __macrotick_takes(struct task_struct *p)
-{
-	if (p->macrotick.ds.contends || p->macrotick.contending || p->macrotick.ds.offer.group)
-		__macrotick_unblocked(p);
-	else if (task_has_pi_waiters(p) &&
-		 (mt_lends_more(p) || mt_lends_more(task_top_pi_waiter(p)->task)))
-		mt_redecide(p);
-}
-
-/**
- * __macrotick_offered - others wait for a lock that its first waiter was offered
- * @lock: the lock, without an owner, its wait_lock locked
- *
- * Until it has taken it the first one is as good as the owner.
- */
-void __macrotick_offered(struct rt_mutex_base *lock)
-{
-	struct rb_node *node = rb_first_cached(&lock->waiters);
-	struct rt_mutex_waiter *waiter;
-	struct mt_loan best = { };
-	struct task_struct *first;
-	int cpu, n = 0;
-
-	if (!node || !rb_next(node))
-		return;
-	first = rb_entry(node, struct rt_mutex_waiter, tree.entry)->task;
-	guard(raw_spinlock)(&first->pi_lock);
-	cpu = task_cpu(first);
-	while ((node = rb_next(node)) && n++ < MT_DS_DONORS_MAX) {
-		waiter = rb_entry(node, struct rt_mutex_waiter, tree.entry);
-		take_from(&best, waiter->task, cpu, NULL);
-	}
-	if (!best.group || best.group == first->macrotick.ds.own.group ||
-	    !refcount_inc_not_zero(&best.group->ref))
-		return;
-	put_offer(first);
-	first->macrotick.ds.offer.group = best.group;
-	first->macrotick.ds.offer.prio = best.prio;
-	mt_redecide(first);
 }

@@ -128,6 +128,21 @@ static inline bool mt_ds_is_open(const struct mt_ds_cpu *c, const struct mt_serv
 	return server->closed_in != c->period && server->budget;
 }
 
+/* Whether a group serves threads on a CPU, and goes on doing so. */
+static inline bool mt_has_budget(const struct mt_group *group, int cpu)
+{
+	return group && READ_ONCE(group->servers[cpu].budget) && !READ_ONCE(group->servers[cpu].leaves);
+}
+
+/* What a thread is lent, without references. */
+struct mt_loan {
+	struct mt_group		*own;		/* what is lent of this one raises its own claim, to own_prio */
+	int			own_prio;
+	struct mt_group		*group;
+	int			prio;
+	struct macrotick_served	*entity;
+};
+
 /* Whether some server of a CPU has a thread to run. */
 static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
 {
@@ -137,6 +152,12 @@ static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
 /* ns; change with no group active only. */
 extern u64 mt_ds_period;
 extern unsigned int mt_ds_phase;
+
+/* claim.c */
+struct mt_group *mt_serving_group(struct task_struct *p, int policy, bool *means_ds);
+
+/* lend.c */
+int mt_borrow(struct task_struct *p, int cpu, struct mt_loan *best);
 
 /* ds_order.c */
 struct mt_claim *mt_ds_first(struct mt_ds_cpu *c, struct mt_server **server);

@@ -12,7 +12,8 @@
  * class.c   the scheduling class: whom windows serve
  * member.c  threads join, fork, exit
  * place.c   what threads are outside their windows
- * claim.c   what threads that wait for locks lend
+ * claim.c   what serves a thread: its own, and what it is lent
+ * lend.c    what those lend who wait for a lock
  * lead.c    jobs are dispatched early and held until their nominal instant
  * sync.c    tables that follow CLOCK_TAI
  * pool.c    threads that know nothing of jobs, and their control groups

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Macrotick: what those lend who wait for a lock.
+ *
+ * The first waiter of each lock lends the owner what serves it, and so does who
+ * owns a lock that is only offered to it (struct rt_mutex_base has no owner
+ * then) for all who wait behind it.
+ *
+ * The first waiter of a lock may be served by a closed server, or outside of its
+ * windows, and who waits behind it by something that is open: a more important
+ * group, or the CPU's other classes. Threads of a group that hand a lock from one
+ * to the next for ever would keep all others from it. So these lend, too. Not all
+ * of them are looked at: the first ones, and the last one, who waits with no
+ * priority if anybody does. One lock at a time lends in that way.
+ *
+ * What a thread hands on when it waits itself is told to the next owner by
+ * the rtmutex code (rt_mutex_adjust_prio_chain()), as is a change of priority.
+ */
+#include "internal.h"
+#include "ds.h"
+
+/* So many of those who wait for a thread, or for a lock, are looked at, the first ones. */
+#define MT_DONORS_MAX	8
+
+static void take_better(struct mt_loan *best, struct mt_group *group, int prio, int cpu)
+{
+	unsigned int priority;
+
+	if (!mt_has_budget(group, cpu))
+		return;
+	if (group == best->own) {
+		best->own_prio = min(best->own_prio, prio);
+		return;
+	}
+	priority = READ_ONCE(group->priority);
+	if (best->group && (priority < READ_ONCE(best->group->priority) ||
+			    (priority == READ_ONCE(best->group->priority) && prio >= best->prio)))
+		return;
+	best->group = group;
+	best->prio = prio;
+}
+
+/*
+ * Whether a thread has windows on a CPU, and nowhere else, that it can lend: not
+ * a pool's, which are for anybody.
+ */
+static bool has_windows(struct task_struct *p, int cpu)
+{
+	struct macrotick_served *entity = READ_ONCE(p->macrotick.entity);
+
+	return entity && !READ_ONCE(p->macrotick.pooled) && mt_is_member(p) &&
+		!entity->roaming && entity->cpu == cpu;
+}
+
+/* What a waiter lends on a CPU. */
+static void take_from(struct mt_loan *best, struct task_struct *donor, int cpu)
+{
+	struct macrotick_ds *ds = &donor->macrotick.ds;
+	struct macrotick_served *entity = READ_ONCE(donor->macrotick.lent_by);
+
+	if (has_windows(donor, cpu))
+		best->entity = READ_ONCE(donor->macrotick.entity);
+	else if (unlikely(entity && entity->cpu == cpu))
+		best->entity = entity;
+	take_better(best, READ_ONCE(ds->own.group), READ_ONCE(ds->own.prio), cpu);
+	take_better(best, READ_ONCE(ds->lent.group), READ_ONCE(ds->lent.prio), cpu);
+}
+
+/*
+ * A pool's thread lends what it is outside of it: a priority of SCHED_DS counts
+ * among its group's threads only.
+ */
+static int prio_from_pooled(struct task_struct *donor)
+{
+	bool means_ds;
+
+	if (mt_serving_group(donor, READ_ONCE(donor->macrotick.own_policy), &means_ds))
+		return MAX_PRIO;
+	if (means_ds)
+		return min_t(int, donor->static_prio, READ_ONCE(donor->macrotick.lent));
+	return macrotick_lent_prio(donor);
+}
+
+/* What a waiter lends besides, on a CPU: MAX_PRIO is nothing. */
+static int prio_from(struct task_struct *donor, int cpu)
+{
+	if (donor->sched_class == &macrotick_ds_sched_class)
+		return MAX_PRIO;
+	if (unlikely(READ_ONCE(donor->macrotick.pooled)))
+		return prio_from_pooled(donor);
+	if (donor->sched_class == &macrotick_sched_class && has_windows(donor, cpu))
+		return MAX_PRIO;
+	return donor->prio;
+}
+
+/**
+ * mt_borrow - what those who wait for a thread lend it
+ * @p: the thread, its pi_lock locked
+ * @cpu: where it is
+ * @best: filled in with claims and windows; @best->own is given
+ *
+ * Returns: a priority outside of servers and windows; MAX_PRIO is nothing.
+ */
+int mt_borrow(struct task_struct *p, int cpu, struct mt_loan *best)
+{
+	struct mt_behind *behind = &p->macrotick.ds.behind;
+	int n, prio = MAX_PRIO;
+	struct rb_node *node = rb_first_cached(&p->pi_waiters);
+
+	if (unlikely(behind->lock)) {
+		take_better(best, behind->group, behind->prio, cpu);
+		prio = behind->place;
+	}
+	for (n = 0; node && n < MT_DONORS_MAX; node = rb_next(node), n++) {
+		struct task_struct *donor;
+
+		donor = rb_entry(node, struct rt_mutex_waiter, pi_tree.entry)->task;
+		take_from(best, donor, cpu);
+		prio = min(prio, prio_from(donor, cpu));
+	}
+	return prio;
+}
+
+/**
+ * mt_forget_behind - nobody waits behind the first waiter any longer
+ * @p: the owner of the lock, or the first waiter of one without; its pi_lock is locked, or it is dead
+ */
+void mt_forget_behind(struct task_struct *p)
+{
+	struct mt_behind *behind = &p->macrotick.ds.behind;
+	struct mt_group *group = behind->group;
+
+	behind->lock = NULL;
+	behind->group = NULL;
+	if (group)
+		mt_group_put(group);
+}
+
+/* What those lend who wait behind the first one. Returns: a priority outside of servers; MAX_PRIO is nothing. */
+static int look_behind(struct rt_mutex_base *lock, int cpu, struct mt_loan *best)
+{
+	struct rb_node *first = rb_first_cached(&lock->waiters), *last = rb_last(&lock->waiters.rb_root);
+	struct rb_node *node = first;
+	int n = 0, prio = MAX_PRIO;
+
+	if (first == last)
+		return MAX_PRIO;
+	while (node != last) {
+		struct task_struct *donor;
+
+		node = ++n < MT_DONORS_MAX ? rb_next(node) : last;
+		donor = rb_entry(node, struct rt_mutex_waiter, tree.entry)->task;
+		take_from(best, donor, cpu);
+		prio = min(prio, prio_from(donor, cpu));
+	}
+	/* Else the first one's is at least as good. */
+	return mt_lends_more(rb_entry(first, struct rt_mutex_waiter, tree.entry)->task) ? max(prio, 0) : MAX_PRIO;
+}
+
+/* Whether they lend something else than before. */
+static bool note_behind(struct rt_mutex_base *lock, struct task_struct *p)
+{
+	struct mt_behind *behind = &p->macrotick.ds.behind;
+	struct mt_loan best = { .own = p->macrotick.ds.own.group };
+	int place;
+
+	lockdep_assert_held(&lock->wait_lock);
+	lockdep_assert_held(&p->pi_lock);
+	if (unlikely(behind->lock && behind->lock != lock))
+		return false;
+	place = look_behind(lock, task_cpu(p), &best);
+	if (!behind->lock && !best.group && place == MAX_PRIO)
+		return false;
+	if (behind->lock && behind->group == best.group && behind->place == place &&
+	    (!best.group || behind->prio == best.prio))
+		return false;
+	mt_forget_behind(p);
+	if (best.group && !refcount_inc_not_zero(&best.group->ref))
+		best.group = NULL;
+	if (!best.group && place == MAX_PRIO)
+		return true;
+	behind->lock = lock;
+	behind->group = best.group;
+	behind->prio = best.prio;
+	behind->place = place;
+	return true;
+}
+
+/**
+ * __macrotick_behind - somebody waits for a lock, or does so with another priority
+ * @lock: the lock, its wait_lock locked
+ * @owner: its owner, whose pi_lock is locked
+ *
+ * Hook of the rtmutex code. Returns: whether the owner is blocked itself, and lends
+ * something else from now on.
+ */
+bool __macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner)
+{
+	if (likely(!note_behind(lock, owner)))
+		return false;
+	mt_redecide(owner);
+	if (!owner->pi_blocked_on)
+		return false;
+	owner->macrotick.ds.relays = true;
+	return true;
+}
+
+/**
+ * __macrotick_left - somebody gave up waiting for a lock
+ * @lock: the lock, its wait_lock locked
+ * @owner: its owner
+ *
+ * Hook of remove_waiter(). Whom the owner waits for itself keeps what was lent
+ * until something else changes.
+ */
+void __macrotick_left(struct rt_mutex_base *lock, struct task_struct *owner)
+{
+	guard(raw_spinlock)(&owner->pi_lock);
+	if (owner->macrotick.ds.behind.lock == lock && note_behind(lock, owner))
+		mt_redecide(owner);
+}
+
+/* A thread is not blocked any longer. Whether it was served for that. */
+static bool end_contending(struct task_struct *p)
+{
+	struct rq_flags rf;
+	struct rq *rq;
+
+	if (likely(!p->macrotick.ds.contends && !p->macrotick.contending))
+		return false;
+	rq = __task_rq_lock(p, &rf);
+	if (p->macrotick.ds.contends) {
+		mt_ds_forget_offered(rq, p);
+		mt_ds_resched(rq);
+	}
+	if (p->macrotick.contending) {
+		mt_forget_contender(rq, p);
+		mt_resched(rq, mt_cpu_of(rq));
+	}
+	__task_rq_unlock(rq, &rf);
+	return true;
+}
+
+/**
+ * __macrotick_unblocked - a thread has given up the lock that it was blocked on
+ * @lock: the lock, its wait_lock locked
+ * @p: the thread, its pi_lock locked
+ *
+ * Hook of remove_waiter(). Those who go on waiting for the lock have boosted
+ * nobody while it was only offered.
+ */
+void __macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p)
+{
+	end_contending(p);
+	if (p->macrotick.ds.behind.lock == lock)
+		mt_forget_behind(p);
+	mt_redecide(p);
+}
+
+/**
+ * __macrotick_takes - a thread owns a lock that others go on waiting for, or that it was offered
+ * @lock: the lock, its wait_lock locked
+ * @p: the thread, its pi_lock locked
+ *
+ * Hook of the rtmutex code, where nobody else is told.
+ */
+void __macrotick_takes(struct rt_mutex_base *lock, struct task_struct *p)
+{
+	bool changes = end_contending(p);
+
+	changes |= note_behind(lock, p);
+	if (changes || (task_has_pi_waiters(p) &&
+			(mt_lends_more(p) || mt_lends_more(task_top_pi_waiter(p)->task))))
+		mt_redecide(p);
+}
+
+/**
+ * __macrotick_offered - others wait for a lock that its first waiter was offered
+ * @lock: the lock, without an owner, its wait_lock locked
+ *
+ * Until it has taken it the first one is as good as the owner.
+ */
+void __macrotick_offered(struct rt_mutex_base *lock)
+{
+	struct rb_node *node = rb_first_cached(&lock->waiters);
+	struct task_struct *first;
+
+	if (!node || !rb_next(node))
+		return;
+	first = rb_entry(node, struct rt_mutex_waiter, tree.entry)->task;
+	guard(raw_spinlock)(&first->pi_lock);
+	if (note_behind(lock, first))
+		mt_redecide(first);
+}
