@@ -1,14 +1,24 @@
-//! Tables as large as they may be: what a call takes.
+//! Tables as large as they may be: what a call takes, and for how long interrupts are off.
 
 use macrotick_uapi::{self as abi, Device, Entity, Window};
 
-use super::{is_slow, Scenario};
+use super::{is_slow, unit_ns, Scenario};
+use crate::board::{Board, Log};
 use crate::check::{Check, Explain};
+use crate::process::{self, periodic, Child};
 use crate::sys;
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-pub const ALL: &[Scenario] = &[Scenario::new("large_entities", entities).within(60_000)];
+pub const ALL: &[Scenario] = &[
+    Scenario::new("large_entities", entities).within(60_000),
+    Scenario::new("large_first_thread", || first_thread(0)).punctual().within(120_000),
+    Scenario::new("large_first_thread_migrating", || first_thread(abi::MIGRATE)).punctual().within(120_000),
+    Scenario::new("large_numbers", || numbers(0)),
+    Scenario::new("large_numbers_migrating", || numbers(abi::MIGRATE)),
+    Scenario::new("large_numbers_of_two_cpus", numbers_of_two_cpus).on(2),
+    Scenario::new("large_numbers_across_swaps", across_swaps).punctual(),
+];
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -54,5 +64,222 @@ fn entities() -> Check {
     device.remove().explain("remove")?;
     let refused = twice.try_install(&device).map_err(|refusal| (refusal.error, refusal.index, refusal.other));
     ensure_eq!(refused, Err((abi::error::ENTITY_TWICE, 4000, 17)), "a name twice");
+    Ok(())
+}
+
+/// Wakes up every 200 us, and notes how late it was at most.
+struct Witness {
+    board: Board,
+    _child: Child,
+}
+
+impl Witness {
+    fn new() -> Check<Witness> {
+        let board = Board::new(2);
+        let child = process::fork(|| {
+            sys::prefault();
+            if let Err(errno) = sys::under_fifo_on(0, 99) {
+                return errno;
+            }
+            let mut next = sys::now_ns();
+            loop {
+                next += 200_000;
+                sys::sleep_until(next);
+                let late = sys::now_ns() - next;
+                board.set(0, board.get(0).max(late));
+                board.set(1, 1);
+            }
+        });
+        ensure!(sys::eventually(SECOND, || board.get(1) == 1), "no witness: {}", child.describe());
+        Ok(Witness { board, _child: child })
+    }
+
+    /// How late it was meanwhile.
+    fn late(&self, happens: impl FnOnce() -> Check) -> Check<u64> {
+        self.board.set(0, 0);
+        happens()?;
+        sys::sleep(1_000_000);
+        Ok(self.board.get(0))
+    }
+}
+
+/// Windows of an entity without threads, and one of entity `t` before so many of them.
+const BLOCK: u32 = 8192;
+/// From one window of `t` to the next.
+const BLOCK_NS: u64 = 70_000 + BLOCK as u64 * 1100;
+
+/// A table of so many windows, as dense as they may be.
+fn many_windows(count: u32, flags: u32) -> Table {
+    let mut table = Table::new(u64::from(count.div_ceil(BLOCK)) * BLOCK_NS);
+    for (name, flags) in [("t", flags), ("idle", 0)] {
+        table.entities.push(Entity { name: abi::name(name), flags, ..Default::default() });
+    }
+    let window = |index: u32| {
+        let (block, place) = (u64::from(index / BLOCK) * BLOCK_NS, u64::from(index % BLOCK));
+        let (offset_ns, length_ns) = match place {
+            0 => (block, 60_000),
+            place => (block + 70_000 + place * 1100, abi::MIN_WINDOW_NS),
+        };
+        Window { offset_ns, length_ns, entity: u32::from(place > 0), flags: abi::ACTIVATE, ..Default::default() }
+    };
+    table.windows = (0..count).map(window).collect();
+    table
+}
+
+/// How late a witness is while the first thread is bound, wherever in the table that is, and while another table is staged.
+fn late_beside(witness: &Witness, count: u32, flags: u32) -> Check<[u64; 3]> {
+    let device = Device::open()?;
+    let table = many_windows(count, flags);
+    table.install(&device)?;
+    let epoch = device.start(sys::now_ns() + SECOND / 100).explain("start")?;
+    let mut late = [0; 3];
+    let far_from_t = || sys::sleep_until(epoch + (sys::now_ns() - epoch).div_ceil(BLOCK_NS) * BLOCK_NS + BLOCK_NS / 2);
+    // Each time in the last part of a cycle.
+    for (round, cycles) in [2, 5].into_iter().enumerate() {
+        sys::sleep_until(epoch + cycles * table.cycle_ns.max(100_000_000) - table.cycle_ns / 8);
+        let (ready, log) = (Board::new(1), Log::new(16));
+        let member = process::fork(|| process::wait_once_bound(ready, log));
+        ensure!(sys::eventually(SECOND, || ready.get(0) == 1), "no thread: {}", member.describe());
+        let pidfd = sys::pidfd_open(member.pid, 0).explain("pidfd")?;
+        far_from_t();
+        late[round] = witness.late(|| device.bind(pidfd, "t").explain("bind"))?;
+        ensure!(sys::eventually(SECOND, || log.count() > 0), "no job of the first thread");
+        for job in log.jobs() {
+            let nominal = epoch + job.number * BLOCK_NS;
+            ensure_eq!(job.nominal_ns, nominal, "nominal instant of job {}", job.number);
+        }
+        let stats = device.stats(0).explain("stats")?;
+        ensure_eq!((stats.misses, stats.lost, stats.skipped), (0, 0, 0), "misses, lost and skipped");
+        member.kill(SECOND)?;
+    }
+    sys::sleep(table.cycle_ns);
+    far_from_t();
+    late[2] = witness.late(|| many_windows(64, flags).swap(&device).map(drop).map_err(|error| format!("{error:?}")))?;
+    device.remove().explain("remove")?;
+    Ok(late)
+}
+
+/// Whatever passes while nobody is there takes the time of none of those who are.
+fn first_thread(flags: u32) -> Check {
+    let witness = Witness::new()?;
+    let few = late_beside(&witness, 64, flags)?;
+    // Windows of an entity that may migrate are sorted, which takes the emulator its time.
+    for count in [32_768, if flags == 0 { abi::MAX_WINDOWS } else { 131_072 }] {
+        let many = late_beside(&witness, count, flags)?;
+        println!("# a witness beside {count} windows is {many:?} ns late, beside 64 {few:?}");
+        // 2 us where an instruction takes 1 ns, as it takes 4 here.
+        let more = many.iter().zip(few).map(|(many, few)| many.saturating_sub(few)).max().unwrap_or_default();
+        ensure!(is_slow() || more <= 8_000, "{count} windows: {many:?} ns late, beside few {few:?}");
+    }
+    Ok(())
+}
+
+/// Windows of three entities in turn; `t` has `flags`, and releases in two of three.
+fn in_turn(u: u64, windows: u64, flags: u32) -> Table {
+    let table = (0..windows).fold(Table::new(windows * u), |table, index| {
+        let name = ["t", "b", "c"][index as usize % 3];
+        let releases = name != "t" || index % 9 != 0;
+        table.window(name, 0, index * u, u / 2, if releases { abi::ACTIVATE } else { 0 })
+    });
+    let mut table = table;
+    table.entities[0].flags = flags;
+    table
+}
+
+/// The nominal instant of a job of `t` in such a table.
+fn nominal_in_turn(u: u64, windows: u64, epoch: u64, number: u64) -> u64 {
+    let of_t: Vec<u64> = (0..windows).filter(|index| index % 3 == 0 && index % 9 != 0).collect();
+    let count = of_t.len() as u64;
+    epoch + number / count * windows * u + of_t[(number % count) as usize] * u
+}
+
+/// Threads come and go with standstills of all lengths between them: each job has the number of its window.
+fn numbers(flags: u32) -> Check {
+    const WINDOWS: u64 = 100;
+    let (u, device) = (unit_ns(), Device::open()?);
+    in_turn(u, WINDOWS, flags).install(&device)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    for round in 0..8u64 {
+        let (log, before) = (Log::new(64), sys::now_ns());
+        let member = periodic("t", log, u / 10)?;
+        let joined = sys::now_ns();
+        sys::sleep(20 * u);
+        member.kill(SECOND)?;
+        let jobs = log.jobs();
+        ensure!(jobs.len() >= 2, "{} jobs in round {round}", jobs.len());
+        for job in &jobs {
+            let nominal = nominal_in_turn(u, WINDOWS, epoch, job.number);
+            ensure_eq!(job.nominal_ns, nominal, "nominal instant of job {} in round {round}", job.number);
+        }
+        let first = jobs[0].nominal_ns;
+        ensure!(first >= before.saturating_sub(u), "first job at {first}, joined after {before}");
+        ensure!(is_slow() || first <= joined + 8 * u, "first job at {first}, joined before {joined}");
+        sys::sleep((round * round * 17 + 3) * u);
+    }
+    Ok(())
+}
+
+/// The same with windows on two CPUs, by turns.
+fn numbers_of_two_cpus() -> Check {
+    const WINDOWS: u64 = 60;
+    let (u, device) = (10 * unit_ns(), Device::open()?);
+    let table = (0..WINDOWS).fold(Table::new(WINDOWS * u), |table, index| {
+        let flags = if index % 4 < 3 { abi::ACTIVATE } else { 0 };
+        let table = table.window("t", (index % 2) as u32, index * u, u / 2, flags);
+        // The first one that is added is the last one then.
+        let table = if index == 0 { table.migrate() } else { table };
+        let other = (index + 1) % 2;
+        table.window(&format!("b{other}"), other as u32, index * u, u / 4, abi::ACTIVATE)
+    });
+    table.sorted().install(&device)?;
+    let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
+    let releases: Vec<u64> = (0..WINDOWS).filter(|index| index % 4 < 3).collect();
+    for round in 0..6u64 {
+        let log = Log::new(256);
+        let member = periodic("t", log, u / 10)?;
+        sys::sleep(40 * u);
+        member.kill(SECOND)?;
+        let jobs = log.jobs();
+        ensure!(jobs.len() >= 2, "{} jobs in round {round}", jobs.len());
+        for job in jobs {
+            let count = releases.len() as u64;
+            let at = job.number / count * WINDOWS + releases[(job.number % count) as usize];
+            ensure_eq!(job.nominal_ns, epoch + at * u, "nominal instant of job {} in round {round}", job.number);
+        }
+        sys::sleep((round * round * 29 + 3) * u);
+    }
+    Ok(())
+}
+
+/// Numbers go on over swaps, whether anybody is there or not.
+fn across_swaps() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let table = |windows: u64| in_turn(u, windows, 0).window("other", 0, windows * u - u / 4, u / 8, abi::ACTIVATE);
+    let per_cycle = |windows: u64| (0..windows).filter(|index| index % 3 == 0 && index % 9 != 0).count() as u64;
+    let sizes = [60, 30, 90, 45];
+    table(sizes[0]).install(&device)?;
+    let (mut epoch, mut base) = (device.start(sys::now_ns() + 10 * u).explain("start")?, 0);
+    for (round, windows) in sizes.into_iter().enumerate() {
+        // In every other round nobody is there.
+        if round % 2 == 0 {
+            let log = Log::new(64);
+            let member = periodic("t", log, u / 10)?;
+            sys::sleep(20 * u);
+            member.kill(SECOND)?;
+            let jobs = log.jobs();
+            ensure!(jobs.len() >= 2, "{} jobs in round {round}", jobs.len());
+            for job in jobs {
+                ensure!(job.number >= base, "job {} in round {round}, which begins with {base}", job.number);
+                let nominal = nominal_in_turn(u, windows, epoch, job.number - base);
+                ensure_eq!(job.nominal_ns, nominal, "nominal instant of job {} in round {round}", job.number);
+            }
+        }
+        sys::sleep((37 + 150 * (round as u64 % 2)) * u);
+        let next = sizes[(round + 1) % sizes.len()];
+        let swap_ns = table(next).swap(&device).map_err(|refusal| format!("swap: {refusal:?}"))?;
+        base += (swap_ns - epoch) / (windows * u) * per_cycle(windows);
+        epoch = swap_ns;
+        sys::sleep_until(epoch + 5 * u);
+    }
     Ok(())
 }

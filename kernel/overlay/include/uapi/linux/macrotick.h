@@ -245,7 +245,7 @@ struct macrotick_entity_stats {
 	char	name[MACROTICK_NAME_LEN];	/* out */
 	__u32	cpu;		/* with MIGRATE: of its last window */
 	__u32	nr_threads;
-	__u64	activations;	/* jobs released */
+	__u64	activations;	/* jobs released while it had threads */
 	__u64	completions;	/* jobs completed by waiting for the next */
 	__u64	misses;		/* jobs incomplete at the end of a DEADLINE window */
 	__u64	lost;		/* activations lost: an older one was still pending */

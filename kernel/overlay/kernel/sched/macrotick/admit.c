@@ -19,7 +19,7 @@ static unsigned int share_in(const struct macrotick_table *table, unsigned int c
 {
 	if (!mt_has_windows(table, cpu))
 		return 0;
-	return DIV64_U64_ROUND_UP(mt_load(&table->schedules[cpu]) << SCHED_CAPACITY_SHIFT, table->cycle);
+	return DIV64_U64_ROUND_UP(table->schedules[cpu].load << SCHED_CAPACITY_SHIFT, table->cycle);
 }
 
 /**

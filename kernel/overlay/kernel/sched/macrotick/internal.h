@@ -68,7 +68,6 @@ struct macrotick_served {
 	int			cpu;		/* of a roaming one: where it is */
 	struct mt_roaming	*roaming;	/* NULL: all windows are on one CPU */
 	bool			removed;	/* no table has it any longer */
-	u64			next_job;	/* number of the next activation */
 	struct list_head	threads;	/* bound; in order of joining, but for a pool's */
 	struct list_head	ready;		/* in the order in which they are served */
 	struct rb_root_cached	turns;		/* of a pool that is not FIFO: the same, for whoever comes */
@@ -94,7 +93,7 @@ struct macrotick_served {
 	bool			missed;		/* since somebody was told */
 	bool			kills;		/* what threads are told then */
 	struct eventfd_ctx	*notify;	/* under mt_control */
-	u64			activations;
+	u64			activations;	/* while it had threads */
 	u64			completions;
 	u64			misses;
 	u64			lost;
@@ -110,7 +109,6 @@ struct macrotick_served {
 /* The windows of a roaming entity on all CPUs, in the order in which they begin. */
 struct mt_route {
 	unsigned int		nr_stops;
-	unsigned int		nr_activations;
 	struct mt_window	**stops;	/* within table->stops */
 };
 
@@ -120,6 +118,10 @@ struct mt_slot {
 	struct mt_slot		*next_name;	/* in its bucket of table->names */
 	u32			flags;
 	u32			max_misses;
+	u32			nr_windows;
+	u32			nr_releases;	/* of jobs, in a cycle */
+	u64			first_job;	/* see mt_job_at() */
+	u32			prior_releases;
 	struct mt_route		route;		/* of a roaming entity */
 };
 
@@ -127,8 +129,9 @@ struct mt_window {
 	u64			offset;
 	u64			end;
 	struct macrotick_served	*entity;	/* slot->entity */
-	u64			lead;		/* zero without ACTIVATE */
 	struct mt_slot		*slot;
+	u32			lead;		/* zero without ACTIVATE */
+	u32			job;		/* how many its entity has before it in a cycle */
 	u32			flags;
 	union {
 		u32		bound;		/* of a sync window */
@@ -140,6 +143,7 @@ struct mt_window {
 struct mt_schedule {
 	unsigned int		nr_windows;
 	struct mt_window	*windows;	/* within table->windows */
+	u64			load;		/* what they and their leads take of a cycle */
 };
 
 /*
@@ -164,6 +168,7 @@ struct macrotick_table {
 	u64			cycle;
 	u64			lead;
 	u64			epoch;		/* while running, on CLOCK_MONOTONIC; else zero */
+	u64			prior_cycles;	/* of the table whose place it took, until then */
 	bool			follows;	/* CLOCK_TAI */
 	struct mt_grid		grid;
 	unsigned int		nr_entities;
@@ -200,6 +205,7 @@ struct mt_cpu {
 	struct list_head	astray;		/* threads in the class whose entity is elsewhere */
 	unsigned int		cpu;
 	atomic_t		nr_roaming;	/* roaming entities with threads and windows here */
+	u64			roaming_since;	/* when the first of them came */
 	unsigned int		nr_threads;	/* bound to entities of this CPU */
 	unsigned int		share;		/* of the CPU, that windows take: see admit.c */
 	struct list_head	entities;	/* those with threads; roaming ones that are here */
@@ -229,7 +235,6 @@ static inline void mt_kick(struct mt_cpu *c)
 
 /* table.c */
 struct macrotick_table *mt_table_decode(struct macrotick_install *arg);
-u64 mt_load(const struct mt_schedule *schedule);
 void mt_table_put(struct macrotick_table *table);
 int mt_refuse(struct macrotick_install *arg, enum macrotick_error error, u32 index, u32 other);
 
@@ -309,7 +314,7 @@ void mt_advance(struct rq *rq, u64 now);
 void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now);
 void mt_rearm(struct rq *rq);
 void mt_end_service(struct rq *rq);
-void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 nominal, bool hold);
+void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 job, u64 nominal, bool hold);
 void mt_resched(struct rq *rq, struct mt_cpu *c);
 void mt_dispatch(struct rq *rq, struct macrotick_table *table);
 void mt_halt(struct rq *rq);
@@ -416,6 +421,18 @@ int mt_bind(struct task_struct *p, const char *name);
 int mt_unbind(struct task_struct *p);
 int mt_set_policy(struct task_struct *p);
 int mt_wait(struct macrotick_wait *arg);
+
+/*
+ * The number of the job that a window releases in a cycle. It follows from the
+ * window's place alone, so that nobody has to count what passes while an entity
+ * has no threads. Numbers go on where a table takes the place of another one.
+ */
+static inline u64 mt_job_at(const struct macrotick_table *table, const struct mt_window *w, u64 cycle)
+{
+	const struct mt_slot *slot = w->slot;
+
+	return slot->first_job + table->prior_cycles * slot->prior_releases + cycle * slot->nr_releases + w->job;
+}
 
 /* Membership and jobs of a roaming entity's threads; others have their run queue's lock for it. */
 static inline void mt_lock_entity(struct macrotick_served *entity)

@@ -84,14 +84,17 @@ static bool is_full(const struct macrotick_served *entity)
 }
 
 /* The CPUs of its windows have threads to serve from now on, or no longer, which their next interrupt finds out. */
-static void count_roaming(struct macrotick_served *entity, int by)
+static void count_roaming(struct macrotick_served *entity, int by, u64 now)
 {
 	unsigned int cpu;
 
 	for_each_cpu(cpu, entity->roaming->cpus) {
 		struct mt_cpu *c = per_cpu_ptr(&mt_cpus, cpu);
 
-		atomic_add(by, &c->nr_roaming);
+		if (by > 0 && !atomic_read(&c->nr_roaming))
+			WRITE_ONCE(c->roaming_since, now);
+		/* Pairs with unattended_until(). */
+		atomic_add_return_release(by, &c->nr_roaming);
 		if (by > 0)
 			mt_kick(c);
 	}
@@ -106,7 +109,7 @@ static bool link_roaming(struct task_struct *p, struct macrotick_served *entity)
 	p->macrotick.entity = entity;
 	list_add_tail(&p->macrotick.member, &entity->threads);
 	if (!entity->nr_threads++)
-		count_roaming(entity, 1);
+		count_roaming(entity, 1, p->macrotick.joined);
 	return true;
 }
 
@@ -137,7 +140,7 @@ static void unlink_roaming(struct task_struct *p, struct macrotick_served *entit
 	guard(raw_spinlock)(&entity->roaming->lock);
 	list_del(&p->macrotick.member);
 	if (!--entity->nr_threads)
-		count_roaming(entity, -1);
+		count_roaming(entity, -1, 0);
 }
 
 static void unlink_one(struct rq *rq, struct task_struct *p, struct macrotick_served *entity)

@@ -85,7 +85,6 @@ static void list_stops(struct macrotick_table *table)
 		if (!is_stop(w))
 			continue;
 		route->stops[route->nr_stops++] = w;
-		route->nr_activations += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
 	}
 }
 
@@ -100,7 +99,7 @@ static int by_offset(const void *a, const void *b)
 /* No two windows at the same time, with what a lead takes before the later one, around the cycle. */
 static int order_stops(struct macrotick_install *arg, struct macrotick_table *table, struct mt_route *route)
 {
-	unsigned int i;
+	unsigned int i, jobs = 0;
 
 	sort(route->stops, route->nr_stops, sizeof(*route->stops), by_offset, NULL);
 	for (i = 0; i < route->nr_stops; i++) {
@@ -108,6 +107,8 @@ static int order_stops(struct macrotick_install *arg, struct macrotick_table *ta
 		const struct mt_window *before = route->stops[(i ?: route->nr_stops) - 1];
 
 		w->stop = i;
+		w->job = jobs;
+		jobs += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
 		if (w->offset + (i ? 0 : table->cycle) < before->end + w->lead)
 			return mt_refuse(arg, MACROTICK_ERR_WINDOW_PARALLEL, w - table->windows,
 					 before - table->windows);
@@ -186,15 +187,16 @@ static void pass_over(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 {
 	u64 begin = base + w->offset;
 
-	if (!entity->stopped && mt_concerns(entity, begin)) {
+	if (entity->stopped)
+		return;
+	if (mt_concerns(entity, begin)) {
 		entity->skipped++;
 		trace_macrotick_window_skipped(entity->name, cpu_of(rq), begin);
 	}
 	if (w->flags & MACROTICK_WINDOW_ACTIVATE && begin >= entity->roaming->since)
-		mt_activate(rq, entity, begin, false);
-	else
-		entity->next_job += !!(w->flags & MACROTICK_WINDOW_ACTIVATE);
-	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs && !entity->stopped)
+		mt_activate(rq, entity, mt_job_at(c->table, w, entity->roaming->cycle), begin,
+			    false);
+	if ((w->flags & MACROTICK_WINDOW_DEADLINE) && entity->nr_jobs)
 		mt_check_deadline(c, w, base + w->end);
 }
 
@@ -203,10 +205,76 @@ static void pass_over_cycles(struct macrotick_served *entity, u64 n, u64 base)
 {
 	struct mt_roaming *r = entity->roaming;
 
-	entity->next_job += n * r->route->nr_activations;
 	if (!entity->stopped && mt_concerns(entity, base))
 		entity->skipped += n * r->route->nr_stops;
 	r->cycle += n;
+}
+
+/* Whether the entity's next window comes before another one of its route. */
+static bool is_before(const struct mt_roaming *r, u64 cycle, unsigned int stop)
+{
+	return r->cycle < cycle || (r->cycle == cycle && r->stop < stop);
+}
+
+/* When the first of its threads came; U64_MAX without any. */
+static u64 joined_first(struct macrotick_served *entity)
+{
+	struct task_struct *p;
+	u64 first = U64_MAX;
+
+	guard(raw_spinlock)(&entity->roaming->lock);
+	list_for_each_entry(p, &entity->threads, macrotick.member)
+		first = min(first, p->macrotick.joined);
+	return first;
+}
+
+/* The first window that begins no sooner than @into its cycle, or one beyond the last. */
+static unsigned int find_stop(const struct mt_route *route, u64 into)
+{
+	unsigned int from = 0, end = route->nr_stops;
+
+	while (from < end) {
+		unsigned int middle = from + (end - from) / 2;
+
+		if (route->stops[middle]->offset >= into)
+			end = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
+/*
+ * Windows that began before any thread came are passed over without a walk,
+ * up to a window of the CPU's current cycle: there may be a million of them.
+ */
+static void skip_unattended(struct mt_cpu *c, struct macrotick_served *entity, unsigned int stop)
+{
+	struct mt_roaming *r = entity->roaming;
+	u64 cycle = c->cycle, since = joined_first(entity), back = 0;
+
+	if (since < c->base)
+		back = DIV64_U64_ROUND_UP(c->base - since, c->table->cycle);
+	if (back > cycle)
+		return;
+	if (since < c->base + c->table->cycle) {
+		u64 base = c->base - back * c->table->cycle;
+		unsigned int first = find_stop(r->route, since - base);
+
+		cycle -= back;
+		if (first == r->route->nr_stops) {
+			first = 0;
+			cycle++;
+		}
+		if (cycle < c->cycle || (cycle == c->cycle && first < stop))
+			stop = first;
+		else
+			cycle = c->cycle;
+	}
+	if (is_before(r, cycle, stop)) {
+		r->cycle = cycle;
+		r->stop = stop;
+	}
 }
 
 /* Up to, and without, a window of the CPU's current cycle. */
@@ -215,9 +283,13 @@ static void pass_over_until(struct rq *rq, struct mt_cpu *c, struct macrotick_se
 	struct mt_roaming *r = entity->roaming;
 	u64 cycle = c->table->cycle;
 
+	if (likely(!is_before(r, c->cycle, stop)))
+		return;
+	if (!entity->nr_jobs)
+		skip_unattended(c, entity, stop);
 	if (unlikely(r->cycle + 1 < c->cycle))
 		pass_over_cycles(entity, c->cycle - r->cycle - 1, c->base - (c->cycle - r->cycle) * cycle);
-	while (r->cycle < c->cycle || (r->cycle == c->cycle && r->stop < stop)) {
+	while (is_before(r, c->cycle, stop)) {
 		pass_over(rq, c, entity, r->route->stops[r->stop], c->base - (c->cycle - r->cycle) * cycle);
 		next_stop(r);
 	}

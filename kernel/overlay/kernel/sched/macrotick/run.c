@@ -319,8 +319,9 @@ static void number_from_zero(struct macrotick_table *table)
 {
 	unsigned int i;
 
+	table->prior_cycles = 0;
 	for (i = 0; i < table->nr_entities; i++)
-		table->slots[i].entity->next_job = 0;
+		table->slots[i].first_job = 0;
 }
 
 static int start_table(struct macrotick_table *table, void *arg)

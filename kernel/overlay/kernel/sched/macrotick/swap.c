@@ -72,6 +72,8 @@ static void adopt(struct macrotick_table *table)
 
 		if (!old || !same_cpus(old->entity, slot->entity))
 			continue;
+		slot->first_job = old->first_job + mt_table->prior_cycles * old->prior_releases;
+		slot->prior_releases = old->nr_releases;
 		adopt_order(old->entity, slot->entity);
 		mt_entity_put(slot->entity);
 		slot->entity = old->entity;
@@ -149,12 +151,13 @@ static void on_concerned_cpus(struct macrotick_table *table, smp_call_func_t fun
  */
 static void set_epoch(struct macrotick_table *table)
 {
-	u64 epoch;
+	u64 first, epoch;
 	s64 offset;
 
 	guard(irqsave)();
-	epoch = mt_fix_grid(mt_table, &offset);
-	epoch = mt_wind_forward(epoch, offset, mt_table);
+	first = mt_fix_grid(mt_table, &offset);
+	epoch = mt_wind_forward(first, offset, mt_table);
+	table->prior_cycles = div64_u64(epoch - first, mt_table->cycle);
 	mt_init_grid(table, epoch, offset);
 	/* Pairs with is_at_swap(). */
 	smp_store_release(&table->epoch, epoch - offset);

@@ -200,8 +200,14 @@ static int decode_service(struct macrotick_install *arg, u32 i,
 	if (entity->cpu < 0)
 		entity->cpu = in->cpu;
 	table->windows[i].slot = slot;
+	table->windows[i].job = slot->nr_releases;	/* of a roaming one: see order_stops() */
+	slot->nr_windows++;
+	slot->nr_releases += !!(in->flags & MACROTICK_WINDOW_ACTIVATE);
 	return 0;
 }
+
+/* So many windows are decoded in one go, where the kernel is not preemptible. */
+#define MT_DECODE_BATCH	1024
 
 static int decode_windows(struct macrotick_install *arg,
 			  const struct macrotick_window *windows,
@@ -232,21 +238,12 @@ static int decode_windows(struct macrotick_install *arg,
 		schedule = &table->schedules[in->cpu];
 		if (!schedule->nr_windows++)
 			schedule->windows = window;
+		if (!(in->flags & MACROTICK_WINDOW_SYNC))
+			schedule->load += in->length_ns + window->lead;
+		if (!(i % MT_DECODE_BATCH))
+			cond_resched();
 	}
 	return 0;
-}
-
-/* What windows and leads take of a cycle of one CPU. */
-u64 mt_load(const struct mt_schedule *schedule)
-{
-	const struct mt_window *w;
-	u64 sum = 0;
-
-	for (w = schedule->windows; w < schedule->windows + schedule->nr_windows; w++) {
-		if (!(w->flags & MACROTICK_WINDOW_SYNC))
-			sum += w->end - w->offset + w->lead;
-	}
-	return sum;
 }
 
 /* By how much it may become shorter. */
@@ -266,7 +263,7 @@ static int decode_capacity(struct macrotick_install *arg, struct macrotick_table
 
 		for (i = 0; i < schedule->nr_windows; i++)
 			cycle -= bound_of(&schedule->windows[i]);
-		if (mt_load(schedule) > div_u64(cycle, 1000) * MACROTICK_CAP_PERMILLE)
+		if (schedule->load > div_u64(cycle, 1000) * MACROTICK_CAP_PERMILLE)
 			return mt_refuse(arg, MACROTICK_ERR_CAPACITY,
 				      schedule->windows - table->windows, 0);
 	}

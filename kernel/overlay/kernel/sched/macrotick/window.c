@@ -5,7 +5,8 @@
  * One pinned hard hrtimer per CPU stands at the next boundary that changes
  * something. Boundaries that change nothing (an entity without threads, a
  * window whose job is done) get no interrupt; they are caught up with when
- * the next interrupt or wake-up looks at the table (mt_advance()).
+ * the next interrupt or wake-up looks at the table (mt_advance()), at once
+ * where the CPU has no threads at all.
  *
  * A late interrupt stays on the grid: every boundary that passed takes
  * effect in order, so that job numbers and misses are right, and the
@@ -104,16 +105,16 @@ static void activate_thread(struct rq *rq, struct task_struct *p, u64 job, u64 n
 /**
  * mt_activate - release a job
  * @rq: the entity's run queue, locked
- * @entity: the entity; a stopped one only counts
+ * @entity: the entity, which is not stopped
+ * @job: its number
  * @nominal: the job's nominal instant
  * @hold: hold the threads until then
  */
-void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 nominal, bool hold)
+void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 job, u64 nominal, bool hold)
 {
-	u64 job = entity->next_job++;
 	struct task_struct *p;
 
-	if (unlikely(entity->stopped))
+	if (!entity->nr_threads)
 		return;
 	entity->activations++;
 	mt_lock_entity(entity);
@@ -149,7 +150,6 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 	if (unlikely(entity->stopped)) {
 		if (w->flags & MACROTICK_WINDOW_SYNC)
 			mt_sync(rq, c, w, now);
-		entity->next_job += begins;
 		return;
 	}
 	if (matters && now >= c->base + w->end) {
@@ -158,7 +158,8 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 	}
 	if (begins) {
 		mt_note_release(entity, c->base + w->offset, now);
-		mt_activate(rq, entity, c->base + w->offset, w->lead);
+		mt_activate(rq, entity, mt_job_at(c->table, w, c->cycle), c->base + w->offset,
+			    w->lead);
 	}
 	c->served = entity;
 	if (unlikely(entity->pool))
@@ -224,11 +225,19 @@ static bool must_skip_cycles(const struct mt_cpu *c, u64 now)
 	return now >= c->base + 2 * c->table->cycle && !c->staged;
 }
 
+/* In the table that is dispatched; NULL if it is in another one only. */
+static const struct mt_slot *slot_of(const struct mt_cpu *c, const struct macrotick_served *entity)
+{
+	const struct mt_slot *slot = mt_find_slot(c->table, entity->name);
+
+	return slot && slot->entity == entity ? slot : NULL;
+}
+
 /* After a long standstill whole cycles are passed over without a walk. */
 static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 {
+	struct macrotick_served *entity;
 	u64 n, cycle = c->table->cycle;
-	unsigned int i;
 
 	if (c->open)
 		close_window(rq, c, current_window(c));
@@ -238,15 +247,63 @@ static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
 	n = div64_u64(now - c->base, cycle) - 1;
 	c->base += n * cycle;
 	c->cycle += n;
-	for (i = 0; i < c->schedule->nr_windows; i++) {
-		const struct mt_window *w = &c->schedule->windows[i];
+	list_for_each_entry(entity, &c->entities, node) {
+		const struct mt_slot *slot = slot_of(c, entity);
 
-		if (w->entity->roaming)
-			continue;
-		if (w->flags & MACROTICK_WINDOW_ACTIVATE)
-			w->entity->next_job += n;
-		if (w->entity->nr_threads && !w->entity->stopped)
-			w->entity->skipped += n;
+		if (slot && !entity->roaming && !entity->stopped)
+			entity->skipped += n * slot->nr_windows;
+	}
+}
+
+/*
+ * Until when what passes here is nobody's business. A roaming entity's windows
+ * are passed over by itself (route.c), wherever this CPU stands.
+ */
+static u64 unattended_until(const struct mt_cpu *c, u64 now)
+{
+	if (likely(c->nr_threads) || c->staged)
+		return 0;
+	if (!atomic_read_acquire(&c->nr_roaming))	/* pairs with count_roaming() */
+		return now;
+	return min(now, READ_ONCE(c->roaming_since));
+}
+
+/* The first window, from one of them on, that ends later than @into its cycle; or nr_windows. */
+static unsigned int find_later(const struct mt_schedule *s, unsigned int from, u64 into)
+{
+	unsigned int end = s->nr_windows;
+
+	while (from < end) {
+		unsigned int middle = from + (end - from) / 2;
+
+		if (s->windows[middle].end > into)
+			end = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
+}
+
+/*
+ * Windows that are over by @until, and were nobody's, are passed over without a
+ * walk: there may be a million of them. Sync windows among them decide nothing.
+ */
+static noinline void pass_unattended(struct rq *rq, struct mt_cpu *c, u64 until)
+{
+	u64 n, cycle = c->table->cycle;
+
+	if (c->open)
+		close_window(rq, c, current_window(c));
+	mt_follow_grid(c);
+	if (until < c->base + current_window(c)->end)
+		return;
+	n = div64_u64(until - c->base, cycle);
+	c->base += n * cycle;
+	c->cycle += n;
+	c->pos = find_later(c->schedule, n ? 0 : c->pos, until - c->base);
+	if (c->pos == c->schedule->nr_windows) {
+		c->pos--;
+		next_position(c);
 	}
 }
 
@@ -310,9 +367,20 @@ static bool must_fetch(const struct mt_cpu *c, const struct mt_window *w, u64 no
 		!READ_ONCE(w->entity->stopped) && now < c->base + w->end;
 }
 
+/* Whether a window is over and was nobody's: neither begin nor end of it has to be told. */
+static bool passed_by(const struct mt_cpu *c, const struct mt_window *w, u64 now)
+{
+	return now >= c->base + w->end && !w->entity->nr_threads && !w->entity->roaming &&
+		!(w->flags & MACROTICK_WINDOW_SYNC);
+}
+
 static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 {
+	u64 unattended = unattended_until(c, now);
+
 	c->wanted = NULL;
+	if (unlikely(unattended >= c->base + current_window(c)->end))
+		pass_unattended(rq, c, unattended);
 	if (unlikely(must_skip_cycles(c, now)))
 		skip_cycles(rq, c, now);
 	while (c->table) {
@@ -324,6 +392,10 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 			swap_table(rq, c);
 			if (c->table && must_skip_cycles(c, now))
 				skip_cycles(rq, c, now);
+			continue;
+		}
+		if (!c->open && passed_by(c, w, now)) {
+			next_position(c);
 			continue;
 		}
 		if (now < (c->open ? c->base + w->end : mt_opening(c, w, c->base)))
