@@ -39,6 +39,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("group_budget_changes", budget::budget_changes).punctual(),
     Scenario::new("group_killed_while_throttled", budget::killed_while_throttled),
     Scenario::new("group_given_up", budget::given_up),
+    Scenario::new("group_is_charged", budget::is_charged),
     Scenario::new("group_priorities", order::priorities).punctual(),
     Scenario::new("group_priorities_inside", order::priorities_inside).punctual(),
     Scenario::new("group_fifo_inside", order::fifo_inside).punctual(),

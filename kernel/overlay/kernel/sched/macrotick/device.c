@@ -8,6 +8,7 @@
 #include <linux/miscdevice.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/sched/task.h>
 
@@ -161,42 +162,30 @@ static int ioctl_get(void __user *user)
 	return err ?: STORE(user, arg);
 }
 
-/* With interrupts off. A roaming entity may be gone when the lock is there. */
-static struct rq *lock_rq_of(const struct macrotick_served *entity)
-{
-	for (;;) {
-		struct rq *rq = cpu_rq(READ_ONCE(entity->cpu));
-
-		raw_spin_rq_lock(rq);
-		if (likely(cpu_of(rq) == entity->cpu))
-			return rq;
-		raw_spin_rq_unlock(rq);
-	}
-}
-
+/*
+ * Without the lock of the entity's run queue, which anybody could keep its CPU
+ * from: each number is right, and all of them are of one instant where that CPU
+ * is the caller's, or has nothing to do with the entity meanwhile.
+ */
 static void get_stats_of(struct macrotick_entity_stats *arg, const struct macrotick_served *entity)
 {
-	struct rq *rq;
-
 	guard(irqsave)();
-	rq = lock_rq_of(entity);
 	strscpy_pad(arg->name, entity->name);
-	arg->cpu = entity->cpu;
-	arg->nr_threads = entity->nr_threads;
-	arg->activations = entity->activations;
-	arg->completions = entity->completions;
-	arg->misses = entity->misses;
-	arg->lost = entity->lost;
-	arg->skipped = entity->skipped;
-	arg->preemptions = entity->preemptions;
-	arg->runtime_ns = entity->runtime;
-	arg->held_ns = entity->held;
-	arg->late = entity->late;
-	arg->late_max_ns = entity->late_max;
-	arg->never_ran = entity->never_ran;
-	arg->misses_in_row = entity->misses_in_row;
-	arg->stopped = entity->stopped;
-	raw_spin_rq_unlock(rq);
+	arg->cpu = READ_ONCE(entity->cpu);
+	arg->nr_threads = READ_ONCE(entity->nr_threads);
+	arg->activations = READ_ONCE(entity->activations);
+	arg->completions = READ_ONCE(entity->completions);
+	arg->misses = READ_ONCE(entity->misses);
+	arg->lost = READ_ONCE(entity->lost);
+	arg->skipped = READ_ONCE(entity->skipped);
+	arg->preemptions = READ_ONCE(entity->preemptions);
+	arg->runtime_ns = READ_ONCE(entity->runtime);
+	arg->held_ns = READ_ONCE(entity->held);
+	arg->late = READ_ONCE(entity->late);
+	arg->late_max_ns = READ_ONCE(entity->late_max);
+	arg->never_ran = READ_ONCE(entity->never_ran);
+	arg->misses_in_row = READ_ONCE(entity->misses_in_row);
+	arg->stopped = READ_ONCE(entity->stopped);
 }
 
 static int get_stats(struct macrotick_entity_stats *arg)
@@ -265,7 +254,8 @@ static int ioctl_bind(void __user *user)
 	p = get_thread(arg.pidfd);
 	if (IS_ERR(p))
 		return PTR_ERR(p);
-	err = mt_bind(p, arg.name);
+	/* Of another policy, and on other CPUs: the security modules are asked as for those. */
+	err = security_task_setscheduler(p) ?: mt_bind(p, arg.name);
 	put_task_struct(p);
 	return err;
 }
@@ -283,10 +273,13 @@ static int ioctl_unbind(void __user *user)
 	p = get_thread(arg.pidfd);
 	if (IS_ERR(p))
 		return PTR_ERR(p);
-	mt_begin_control();
-	scoped_guard(mutex, &mt_control)
-		err = mt_unbind(p);
-	mt_end_control();
+	err = security_task_setscheduler(p);
+	if (!err) {
+		mt_begin_control();
+		scoped_guard(mt_control, &mt_control)
+			err = mt_unbind(p);
+		mt_end_control();
+	}
 	put_task_struct(p);
 	return err;
 }

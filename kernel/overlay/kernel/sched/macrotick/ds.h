@@ -174,7 +174,7 @@ void __init mt_ds_order_init(struct mt_ds_cpu *c);
 
 /* ds_server.c */
 u64 mt_ds_refill_after(u64 now);
-u64 mt_ds_throttled(struct mt_ds_cpu *c, const struct mt_server *server);
+u64 mt_ds_throttled(const struct mt_ds_cpu *c, const struct mt_server *server);
 void mt_ds_look(struct mt_ds_cpu *c, struct mt_server *server);
 void mt_ds_account(struct rq *rq);
 void mt_ds_resched(struct rq *rq);

@@ -96,7 +96,8 @@ static struct mt_group *group_for(struct task_group *tg)
 
 	if (group)
 		return group;
-	group = kvzalloc(struct_size(group, servers, nr_cpu_ids), GFP_KERNEL);
+	/* Only the administrator can have one made, who pays for it as for the control group. */
+	group = kvzalloc(struct_size(group, servers, nr_cpu_ids), GFP_KERNEL_ACCOUNT);
 	if (!group)
 		return NULL;
 	refcount_set(&group->ref, 1);
@@ -581,31 +582,25 @@ static int kthreads_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
-static void show_server(struct seq_file *file, unsigned int cpu, struct mt_server *server)
+/*
+ * Without the lock of its CPU's run queue, which anybody could keep that CPU from. A refill that
+ * the server has not noticed counts.
+ */
+static void show_server(struct seq_file *file, unsigned int cpu, const struct mt_server *server)
 {
-	u64 usage, throttled, refills, exhaustions, reliefs;
-	struct mt_ds_cpu *c = per_cpu_ptr(&mt_ds_cpus, cpu);
-	struct rq *rq = cpu_rq(cpu);
-	struct rq_flags rf;
+	const struct mt_ds_cpu *c = per_cpu_ptr(&mt_ds_cpus, cpu);
+	bool refilled = READ_ONCE(server->used) && READ_ONCE(server->seen) != READ_ONCE(c->period);
 
-	rq_lock_irqsave(rq, &rf);
-	update_rq_clock(rq);
-	mt_ds_account(rq);
-	usage = server->usage;
-	/* A refill that it has not noticed counts. */
-	refills = server->refills + (server->used && server->seen != c->period);
-	exhaustions = server->exhaustions;
-	reliefs = server->reliefs;
-	throttled = mt_ds_throttled(c, server);
-	rq_unlock_irqrestore(rq, &rf);
-	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu ", cpu, div_u64(usage, NSEC_PER_USEC),
-		   refills, exhaustions);
-	seq_printf(file, "throttled_usec=%llu reliefs=%llu\n", div_u64(throttled, NSEC_PER_USEC), reliefs);
+	seq_printf(file, "cpu%u usage_usec=%llu refills=%llu exhaustions=%llu ", cpu,
+		   div_u64(READ_ONCE(server->usage), NSEC_PER_USEC),
+		   READ_ONCE(server->refills) + refilled, READ_ONCE(server->exhaustions));
+	seq_printf(file, "throttled_usec=%llu reliefs=%llu\n",
+		   div_u64(mt_ds_throttled(c, server), NSEC_PER_USEC), READ_ONCE(server->reliefs));
 }
 
 static int stat_show(struct seq_file *file, void *unused)
 {
-	struct mt_group *group = READ_ONCE(css_tg(seq_css(file))->macrotick_group);
+	const struct mt_group *group = READ_ONCE(css_tg(seq_css(file))->macrotick_group);
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {

@@ -44,31 +44,38 @@ static void begin_throttling(const struct mt_ds_cpu *c, struct mt_server *server
 }
 
 /*
- * For how long its ready threads have had to wait since it closed. A refill may
- * have opened it unnoticed.
+ * For how long its ready threads have had to wait since an instant at which it
+ * closed. A refill may have opened it unnoticed.
  */
-static u64 throttled_since(const struct mt_ds_cpu *c, const struct mt_server *server)
+static u64 throttled_since(const struct mt_ds_cpu *c, const struct mt_server *server, u64 closed)
 {
 	u64 until;
 
-	if (likely(!server->closed))
+	if (likely(!closed))
 		return 0;
 	until = ktime_get();
 	if (mt_ds_is_open(c, server))
-		until = min(until, mt_ds_refill_after(server->closed));
-	return until - server->closed;
+		until = min(until, mt_ds_refill_after(closed));
+	return max_t(s64, until - closed, 0);
 }
 
 static void end_throttling(const struct mt_ds_cpu *c, struct mt_server *server)
 {
-	server->throttled += throttled_since(c, server);
+	server->throttled += throttled_since(c, server, server->closed);
 	server->closed = 0;
 }
 
-/* ns, up to now. */
-u64 mt_ds_throttled(struct mt_ds_cpu *c, const struct mt_server *server)
+/* ns, up to now. Without the lock it looks again where the server was opened or closed meanwhile. */
+u64 mt_ds_throttled(const struct mt_ds_cpu *c, const struct mt_server *server)
 {
-	return server->throttled + throttled_since(c, server);
+	u64 sum, closed, since;
+
+	do {
+		sum = READ_ONCE(server->throttled);
+		closed = READ_ONCE(server->closed);
+		since = throttled_since(c, server, closed);
+	} while (sum != READ_ONCE(server->throttled) || closed != READ_ONCE(server->closed));
+	return sum + since;
 }
 
 /**

@@ -45,7 +45,7 @@ static bool leaves_awake(const struct macrotick_table *table, unsigned int cpu)
  */
 int macrotick_cpu_deactivate(unsigned int cpu)
 {
-	guard(mutex)(&mt_control);
+	guard(mt_control)(&mt_control);
 	if (!mt_is_concerned(cpu))
 		return 0;
 	if (cpuhp_tasks_frozen)

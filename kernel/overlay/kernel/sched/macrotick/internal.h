@@ -42,6 +42,7 @@
 #include <linux/kref.h>
 #include <linux/kthread.h>
 #include <linux/mmu_context.h>
+#include <linux/rtmutex.h>
 #include <linux/wait.h>
 
 #include "../sched.h"
@@ -257,7 +258,12 @@ bool mt_admit_budgets(unsigned int cpu);
 void mt_reserve(const struct macrotick_table *table, const struct macrotick_table *staged);
 
 /* run.c */
-extern struct mutex mt_control;
+/*
+ * Threads of pools take it when they look at their groups, of whatever priority
+ * they are: whoever waits lends them his own, on every kernel.
+ */
+extern struct rt_mutex mt_control;
+DEFINE_GUARD(mt_control, struct rt_mutex *, rt_mutex_lock(_T), rt_mutex_unlock(_T))
 /*
  * For those who only look: a thread of the class must not be frozen with
  * mt_control in its hands, which has no priority inheritance without

@@ -342,7 +342,7 @@ int mt_bind(struct task_struct *p, const char *name)
 	int err;
 
 	mt_begin_control();
-	scoped_guard(mutex, &mt_control) {
+	scoped_guard(mt_control, &mt_control) {
 		/* Where a swap is under way, what it leaves behind gets no more threads. */
 		slot = mt_find_slot(mt_staged ?: mt_table, name);
 		err = slot ? bind_to(p, slot->entity) : -ENOENT;

@@ -148,7 +148,7 @@ static void tell_table(void)
 /* What a swap leaves behind is told of its last misses, too. */
 static void tell(struct kthread_work *work)
 {
-	guard(mutex)(&mt_control);
+	guard(mt_control)(&mt_control);
 	tell_table();
 	if (mt_finish_swap())
 		tell_table();
@@ -201,7 +201,7 @@ int mt_notify(struct macrotick_notify *arg)
 	if (IS_ERR(notify))
 		return PTR_ERR(notify);
 	mt_begin_control();
-	scoped_guard(mutex, &mt_control) {
+	scoped_guard(mt_control, &mt_control) {
 		slot = notify_slot(arg->entity);
 		if (slot)
 			swap(*slot, notify);

@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-DEFINE_MUTEX(mt_control);
+DEFINE_RT_MUTEX(mt_control);
 DEFINE_RAW_SPINLOCK(mt_table_lock);
 struct macrotick_table *mt_table;
 bool mt_running;
@@ -140,7 +140,7 @@ int mt_install(struct macrotick_install *arg)
 		return err;
 	}
 	scoped_guard(cpus_read_lock) {
-		guard(mutex)(&mt_control);
+		guard(mt_control)(&mt_control);
 		err = install(arg, table);
 	}
 	mt_end_control();
@@ -307,7 +307,7 @@ static int change_table(int (*change)(struct macrotick_table *table, void *arg),
 	if (err)
 		return err;
 	scoped_guard(cpus_read_lock) {
-		guard(mutex)(&mt_control);
+		guard(mt_control)(&mt_control);
 		err = mt_table ? change(mt_table, arg) : -ENOENT;
 	}
 	mt_end_control();

@@ -3,6 +3,8 @@
 use super::spans::{ensure_spans, later, next_refill, phase_ns, Spans};
 use super::{budget_of, first_group, group, run_in, set_period, stat, PERIOD, SECOND};
 use crate::check::Check;
+use crate::group::Group;
+use crate::process;
 use crate::scenarios::unit_ns;
 use crate::sys;
 use crate::{ensure, ensure_eq};
@@ -135,4 +137,30 @@ pub(super) fn given_up() -> Check {
         0
     })?;
     child.succeed(20 * SECOND)
+}
+
+/// What the kernel remembers of groups is charged to whoever made it do so, as control groups are.
+pub(super) fn is_charged() -> Check {
+    const GROUPS: u64 = 64;
+    set_period(PERIOD * unit_ns())?;
+    Group::root().set("cgroup.subtree_control", "+memory")?;
+    let payer = Group::new("payer")?;
+    let groups: Vec<Group> = (0..GROUPS).map(|index| Group::new(&format!("g{index}"))).collect::<Check<_>>()?;
+    let kernel_memory = || {
+        let stat = payer.get("memory.stat")?;
+        let number = stat.lines().find_map(|line| line.strip_prefix("kernel ")?.parse::<u64>().ok());
+        number.ok_or_else(|| format!("no kernel memory in {stat:?}"))
+    };
+    let charged = process::check_in_child(10 * SECOND, || {
+        payer.take(0)?;
+        let before = kernel_memory()?;
+        groups.iter().try_for_each(|group| group.set("cpu.ds.budget", "10"))?;
+        let charged = kernel_memory()?.saturating_sub(before);
+        // A list for each priority, on one CPU at least.
+        ensure!(charged >= GROUPS * 100 * 16, "{charged} bytes are charged for {GROUPS} groups");
+        Ok(())
+    });
+    groups.iter().try_for_each(Group::remove)?;
+    sys::eventually(SECOND, || Group::root().set("cgroup.subtree_control", "-memory").is_ok());
+    charged
 }
