@@ -159,17 +159,18 @@ fn late_beside(witness: &Witness, count: u32, flags: u32) -> Check<[u64; 3]> {
     Ok(late)
 }
 
-/// Whatever passes while nobody is there takes the time of none of those who are.
+/// Whatever passes while nobody is there takes the time of none of those who are. Compared is with windows that are as dense:
+/// the timer looks sixteen windows ahead.
 fn first_thread(flags: u32) -> Check {
     let witness = Witness::new()?;
-    let few = late_beside(&witness, 64, flags)?;
+    let few = late_beside(&witness, BLOCK, flags)?;
     // Windows of an entity that may migrate are sorted, which takes the emulator its time.
     for count in [32_768, if flags == 0 { abi::MAX_WINDOWS } else { 131_072 }] {
         let many = late_beside(&witness, count, flags)?;
-        println!("# a witness beside {count} windows is {many:?} ns late, beside 64 {few:?}");
+        println!("# a witness beside {count} windows is {many:?} ns late, beside {BLOCK} {few:?}");
         // 2 us where an instruction takes 1 ns, as it takes 4 here.
         let more = many.iter().zip(few).map(|(many, few)| many.saturating_sub(few)).max().unwrap_or_default();
-        ensure!(is_slow() || more <= 8_000, "{count} windows: {many:?} ns late, beside few {few:?}");
+        ensure!(is_slow() || more <= 8_000, "{count} windows: {many:?} ns late, beside {BLOCK} {few:?}");
     }
     Ok(())
 }

@@ -580,7 +580,8 @@ fn dies_outside() -> Check {
             stage.await_threads(0)?;
             return stage.ensure_undisturbed(epoch);
         }
-        sys::sleep(50_000_000);
+        // The server of the fair class gives it some time once a second.
+        sys::sleep(350_000_000);
     }
     Err(format!("a killed thread of SCHED_OTHER ends beside a hog of SCHED_FIFO: {ends:?}"))
 }
