@@ -103,9 +103,15 @@ pub fn hooks(root: &Path) -> Result<Hooks, CliError> {
 fn count_hooks<'a>(patches: impl Iterator<Item = &'a str>) -> Hooks {
     let mut files = BTreeSet::new();
     let mut hooks = Hooks::default();
+    let mut is_code = false;
     for line in patches.flat_map(str::lines) {
-        if let Some(file) = line.strip_prefix("+++ ") {
-            files.insert(file);
+        if let Some(file) = line.strip_prefix("+++ b/") {
+            is_code = !is_beside_the_code(Path::new(file));
+            if is_code {
+                files.insert(file);
+            }
+        } else if !is_code {
+            continue;
         } else if line.starts_with('+') {
             hooks.added += 1;
         } else if line.starts_with('-') && !line.starts_with("---") {
@@ -116,7 +122,12 @@ fn count_hooks<'a>(patches: impl Iterator<Item = &'a str>) -> Hooks {
     hooks
 }
 
-/// The files of the overlay.
+/// Whether a file of the tree is documentation, a selftest, or says who maintains what.
+fn is_beside_the_code(path: &Path) -> bool {
+    ["Documentation", "tools", "MAINTAINERS"].iter().any(|top| path.starts_with(top))
+}
+
+/// The files of the overlay, documentation and selftests apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlay {
     /// How many.
@@ -133,6 +144,9 @@ pub struct Overlay {
 pub fn overlay(root: &Path) -> Result<Overlay, CliError> {
     let mut overlay = Overlay::default();
     for (path, text) in read_all(&root.join("kernel/overlay"))? {
+        if is_beside_the_code(&path) {
+            continue;
+        }
         overlay.files += 1;
         overlay.lines += text.lines().count();
         if path.extension().is_some_and(|kind| kind == "c" || kind == "h") {
@@ -204,7 +218,9 @@ mod tests {
     fn hook_lines_are_counted_once() {
         let patch = "Subject: x\n---\n--- a/one.c\n+++ b/one.c\n@@ -1 +1,2 @@\n same\n+new\n-old\n+changed\n";
         let other = "--- a/one.c\n+++ b/one.c\n+more\n--- a/two.c\n+++ b/two.c\n-gone\n";
-        assert_eq!(count_hooks([patch, other].into_iter()), Hooks { files: 2, added: 3, removed: 2 });
+        let words =
+            "--- a/MAINTAINERS\n+++ b/MAINTAINERS\n+M:\n--- a/Documentation/x.rst\n+++ b/Documentation/x.rst\n-x\n";
+        assert_eq!(count_hooks([patch, words, other].into_iter()), Hooks { files: 2, added: 3, removed: 2 });
     }
 
     #[test]
