@@ -10,7 +10,6 @@
 
 pub mod board;
 pub mod check;
-pub mod golden;
 pub mod group;
 pub mod guest;
 pub mod machine;

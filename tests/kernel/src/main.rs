@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use macrotick_kernel_tests::golden::{self, Case};
 use macrotick_kernel_tests::machine::Machine;
 use macrotick_kernel_tests::scenarios::Scenario;
-use macrotick_kernel_tests::{process, runner, scenarios, sys};
+use macrotick_kernel_tests::{runner, scenarios, sys};
 use macrotick_uapi::Device;
 
-const USAGE: &str = "usage: kernel-tests run [NAME ...] | golden FILE ... | list | guest";
+const USAGE: &str = "usage: kernel-tests run [NAME ...] | list | guest";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +15,6 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["guest"] => macrotick_lab::guest::main(),
         ["run", names @ ..] => run(names),
-        ["golden", files @ ..] => play(files),
         ["list"] => {
             scenarios::all().iter().for_each(|scenario| println!("{}", scenario.name));
             ExitCode::SUCCESS
@@ -45,29 +43,6 @@ fn run(names: &[&str]) -> ExitCode {
         return ExitCode::from(2);
     }
     ExitCode::from(u8::from(!runner::run(&chosen)))
-}
-
-/// Plays golden cases, each in a scenario's surroundings; prints the files' names and what happened.
-fn play(files: &[&str]) -> ExitCode {
-    let mut code = ExitCode::SUCCESS;
-    runner::adopt();
-    for file in files {
-        let played = || {
-            runner::begin();
-            let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
-            let case = Case::parse(&text)?;
-            std::fs::write("/tmp/golden", golden::play(&case)?).map_err(|error| error.to_string())
-        };
-        println!("== {file}");
-        match process::check_in_child(20_000_000_000, played).and_then(|()| runner::clean_up()) {
-            Ok(()) => print!("{}", std::fs::read_to_string("/tmp/golden").unwrap_or_default()),
-            Err(reason) => {
-                println!("FAILED {reason}");
-                code = ExitCode::FAILURE;
-            }
-        }
-    }
-    code
 }
 
 /// What the scenario of an exec becomes: so many jobs, then success.

@@ -2,8 +2,7 @@
 
 use macrotick_model::SplitMix64;
 
-/// `MACROTICK_SEED`: another number has the fuzzers draw other ones than they always do, and golden schedules begin at
-/// other instants.
+/// `MACROTICK_SEED`: another number has the fuzzers draw other ones than they always do.
 pub fn variation() -> u64 {
     std::env::var("MACROTICK_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

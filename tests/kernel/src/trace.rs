@@ -64,31 +64,6 @@ fn parse(line: &str) -> Option<Switch> {
     Some(Switch { at_ns, cpu, next })
 }
 
-/// For each cell of a grid, who had most of it. `of` gives a thread's letter.
-pub fn cells(
-    switches: &[Switch],
-    cpu: usize,
-    begin_ns: u64,
-    cell_ns: u64,
-    count: usize,
-    of: impl Fn(&str) -> char,
-) -> String {
-    let mut shares: Vec<std::collections::BTreeMap<char, u64>> = vec![Default::default(); count];
-    let end_ns = begin_ns + cell_ns * count as u64;
-    let on_cpu: Vec<&Switch> = switches.iter().filter(|switch| switch.cpu == cpu).collect();
-    for (i, switch) in on_cpu.iter().enumerate() {
-        let until = on_cpu.get(i + 1).map_or(end_ns, |next| next.at_ns).min(end_ns);
-        let mut from = switch.at_ns.max(begin_ns);
-        while from < until {
-            let cell = (from - begin_ns) / cell_ns;
-            let part = until.min(begin_ns + (cell + 1) * cell_ns) - from;
-            *shares[cell as usize].entry(of(&switch.next)).or_default() += part;
-            from += part;
-        }
-    }
-    shares.iter().map(|share| share.iter().max_by_key(|(_, part)| **part).map_or('?', |(letter, _)| *letter)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,13 +76,5 @@ mod tests {
     fn lines_are_read() {
         assert_eq!(parse(LINE), Some(Switch { at_ns: 3_000_120_000, cpu: 1, next: "gt-a".into() }));
         assert_eq!(parse("# tracer: nop"), None);
-    }
-
-    #[test]
-    fn cells_belong_to_who_had_most() {
-        let switch = |at_ns, next: &str| Switch { at_ns, cpu: 0, next: next.into() };
-        let switches = [switch(90, "x"), switch(104, "a"), switch(126, "b"), switch(136, "a")];
-        assert_eq!(cells(&switches, 0, 100, 10, 5, |name| name.chars().next().unwrap()), "aaaba");
-        assert_eq!(cells(&switches, 1, 100, 10, 2, |_| 'z'), "??");
     }
 }

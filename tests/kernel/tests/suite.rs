@@ -1,22 +1,18 @@
-//! The scenarios and the golden schedules in the lab.
+//! The scenarios in the lab.
 //!
 //! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
 //! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
 //! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
-//! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios and golden schedules; the latter begin
-//! at other instants, too.
+//! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios.
 //! `MACROTICK_DELAY_US=n` has scenarios begin so much later, where ticks lie otherwise.
 //! `MACROTICK_CYCLES=n` has `full_group_cycles` make so many groups, on slow kernels too.
 //! `MACROTICK_SCX=loaded` has scenarios run with a scheduler of sched_ext, `changes` while schedulers come and go, on kernels
 //! that have it.
 //! `MACROTICK_TIMERSHIELD=1` has scenarios begin with TimerShield switched on.
-//! `MACROTICK_BLESS=1` writes the golden schedules instead of comparing.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
 
-use macrotick_kernel_tests::golden::{Case, SEPARATOR};
 use macrotick_kernel_tests::guest;
 use macrotick_kernel_tests::scenarios::{self, Scenario, CALLS_OF};
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus};
@@ -24,7 +20,6 @@ use macrotick_model::Duration;
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const ONLY: &str = "MACROTICK_ONLY";
-const BLESS: &str = "MACROTICK_BLESS";
 const SEED: &str = "MACROTICK_SEED";
 const TIMERSHIELD: &str = "MACROTICK_TIMERSHIELD";
 
@@ -230,47 +225,6 @@ fn problems(names: &[&str], output: &str) -> Vec<String> {
     names.iter().filter_map(problem).collect()
 }
 
-fn golden_files() -> Vec<(PathBuf, String)> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(dir).expect("golden").map(|entry| entry.expect("entry").path()).collect();
-    paths.sort();
-    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(&path).expect("a text"))).collect()
-}
-
-/// Plays all cases that need so many CPUs, compares or blesses.
-fn golden(flavor: Flavor, cpus: u32) {
-    let needs = |text: &str| Case::parse(text).unwrap_or_else(|reason| panic!("{reason}")).cpus();
-    let mut cases: Vec<_> = golden_files().into_iter().filter(|(_, text)| needs(text) == cpus).collect();
-    if let Ok(seed) = std::env::var(SEED) {
-        cases.sort_by_cached_key(|(path, _)| hash(&(&seed, path)));
-    }
-    assert!(!cases.is_empty(), "no golden schedules for {cpus} CPUs");
-    let target = |path: &Path| format!("/golden/{}", path.file_name().expect("a name").to_string_lossy());
-    let mut job =
-        job(flavor, cpus, ["golden".to_owned()].into_iter().chain(cases.iter().map(|(path, _)| target(path))));
-    job.shift = 0;
-    job.files = cases.iter().map(|(path, text)| (target(path), text.clone().into_bytes())).collect();
-    let outcome = guest::boot(GUEST, &job);
-    let played = outcome.stdout_text();
-    let mut differences = String::new();
-    for (path, text) in &cases {
-        let (input, expected) = text.split_once(&format!("{SEPARATOR}\n")).unwrap_or((text, ""));
-        let head = format!("== {}\n", target(path));
-        let actual = played.split_once(&head).map_or("nothing\n", |(_, rest)| rest.split("== ").next().unwrap_or(""));
-        if actual == expected {
-            continue;
-        }
-        if std::env::var_os(BLESS).is_some() && !actual.contains("FAILED") {
-            std::fs::write(path, format!("{input}{SEPARATOR}\n{actual}")).expect("write");
-        } else {
-            differences += &format!("{}\nexpected:\n{expected}played:\n{actual}\n", path.display());
-        }
-    }
-    let complaints = complaints(&outcome);
-    assert!(differences.is_empty() && complaints.is_empty(), "{differences}{complaints}{}", outcome.stderr_text());
-}
-
 const SHORT: Suite = Suite {
     flavor: Flavor::Patched,
     cpus: 1,
@@ -291,18 +245,6 @@ fn scenarios_on_one_cpu() {
 #[ignore = "needs the lab"]
 fn scenarios_on_two_cpus() {
     Suite { cpus: 2, chosen: Chosen::Several, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
-}
-
-#[test]
-#[ignore = "needs the lab"]
-fn golden_schedules_on_one_cpu() {
-    golden(Flavor::Patched, 1);
-}
-
-#[test]
-#[ignore = "needs the lab"]
-fn golden_schedules_on_two_cpus() {
-    golden(Flavor::Patched, 2);
 }
 
 #[test]
@@ -452,12 +394,4 @@ fn missing_and_repeated_results_are_problems() {
     let output = "a: ok\n# a took 3 ms\nb: FAILED because: of this\nd: ok\nd: ok\n";
     let wanted = ["b: FAILED because: of this", "c: no result", "d: ok and ok"];
     assert_eq!(problems(&["a", "b", "c", "d"], output), wanted);
-}
-
-#[test]
-fn golden_schedules_are_complete() {
-    for (path, text) in golden_files() {
-        Case::parse(&text).unwrap_or_else(|reason| panic!("{}: {reason}", path.display()));
-        assert!(text.contains(&format!("\n{SEPARATOR}\ncpu 0 |")), "{}: not blessed", path.display());
-    }
 }
