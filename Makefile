@@ -9,7 +9,7 @@ KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt k
 # What make test-full does without.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) tasks man lint clean
+.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks man lint clean
 
 help:
 	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -18,6 +18,7 @@ help:
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt,"
 	@echo "                      kernel-debug-nonrt, kernel-scx, kernel-debug-scx, kernel-engines, kernel-debug-engines)"
+	@echo "make kernel-series    build every patch of the series that kernel/apply emits"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
 	@echo "make lint             format, clippy, checkpatch"
@@ -32,6 +33,9 @@ kernel: setup
 
 $(filter kernel-%,$(KERNELS)) $(OTHERS): kernel-%: setup
 	@$(LAB) kernel $*
+
+kernel-series: setup
+	@$(LAB) series
 
 demo: setup
 	cargo build --release

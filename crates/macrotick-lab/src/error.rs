@@ -75,6 +75,18 @@ pub enum LabError {
         /// The whole log.
         log: PathBuf,
     },
+    /// A patch of the series does not build, or not without a warning.
+    #[error("{patch} does not build, {options} (log: {log}):\n{tail}", log = log.display())]
+    Series {
+        /// The patch's file.
+        patch: String,
+        /// Which options were off.
+        options: String,
+        /// The last lines of the log, errors first.
+        tail: String,
+        /// The whole log.
+        log: PathBuf,
+    },
     /// The job cannot be run as it was given.
     #[error("the job is not valid: {0}")]
     Job(String),

@@ -235,7 +235,7 @@ fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
 }
 
 /// The requested configuration.
-fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
+pub(crate) fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
     let mut fragments = vec![format!("CONFIG_LOCALVERSION=\"{}\"\n", flavor.local_version())];
     for name in flavor.fragments() {
         let path = layout.kernel().join("config").join(format!("{name}.config"));
@@ -305,7 +305,7 @@ fn configure(layout: &Layout, flavor: Flavor) -> Result<(), LabError> {
 
 /// `make` in the flavour's tree. Trees lie at the same depth, and paths are hashed relative to the tree: so that the
 /// flavours share the compiler cache.
-fn make(dir: &Path) -> Result<Command, LabError> {
+pub(crate) fn make(dir: &Path) -> Result<Command, LabError> {
     let tree = dir.join("linux");
     let mut make = Command::new(command::find("make", "make")?);
     // An outer `make` must not hand down its flags: a dry run or its job server are not for this one.
@@ -353,14 +353,14 @@ fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn 
 }
 
 /// Through ccache where it is installed; a warning in our code fails the build.
-fn compiler(layout: &Layout) -> String {
+pub(crate) fn compiler(layout: &Layout) -> String {
     format!("CC={}", layout.kernel().join("cc").display())
 }
 
 /// The lines of a build log that say what is wrong, else its end: a parallel build buries its error.
-fn complaints(log: &Path) -> String {
+pub(crate) fn complaints(log: &Path) -> String {
     let text = command::read_lossy(log);
-    let telling = ["error", "Error ", "undefined reference", "***"];
+    let telling = ["error", "warning: ", "Error ", "undefined reference", "***"];
     let found: Vec<&str> =
         text.lines().filter(|line| telling.iter().any(|word| line.contains(word))).take(30).collect();
     match found.is_empty() {

@@ -40,6 +40,7 @@ pub mod progress;
 pub mod qemu;
 mod qmp;
 mod run;
+pub mod series;
 pub mod snapshot;
 pub mod source;
 pub mod symbols;

@@ -10,10 +10,12 @@ use macrotick_lab::{Flavor, GuestJob, GuestStatus, ImageKind, Lab, LabError, Lay
 const USAGE: &str = "\
 usage: macrotick-lab source
        macrotick-lab kernel FLAVOR
+       macrotick-lab series [TREE]
        macrotick-lab image engines
        macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
 flavours: patched, pristine, debug, nonrt, debug-nonrt, engines, debug-engines, scx,
-          debug-scx";
+          debug-scx
+trees of a series: series-off, series-on, series-windows, series-timers";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +28,8 @@ fn main() -> ExitCode {
         }
         ["source"] => unpack(),
         ["kernel", name] => flavor(name).map_or_else(usage, build),
+        ["series"] => series(None),
+        ["series", tree] if macrotick_lab::series::is_tree(tree) => series(Some(tree)),
         ["image", "engines"] => image(),
         ["run", name, "--dry-run", program @ ..] => flavor(name).map_or_else(usage, |flavor| show(flavor, program)),
         ["run", name, program @ ..] => flavor(name).map_or_else(usage, |flavor| run(flavor, program)),
@@ -57,6 +61,12 @@ fn build(flavor: Flavor) -> Result<ExitCode, LabError> {
     let kernel = Lab::new()?.build_kernel(flavor, &mut Terminal::new())?;
     let state = if kernel.built { "built" } else { "up to date" };
     eprintln!("Linux {} is {state}: {}", kernel.release, kernel.image.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds every patch of the series that would be sent to a mailing list.
+fn series(tree: Option<&str>) -> Result<ExitCode, LabError> {
+    macrotick_lab::series::build(&Layout::find()?, tree, &mut Terminal::new())?;
     Ok(ExitCode::SUCCESS)
 }
 

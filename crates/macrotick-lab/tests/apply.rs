@@ -11,7 +11,11 @@ const HOOK: &str =
     "Subject: [PATCH] sched: call us\n\nWhy.\n---\n--- a/kernel/core.c\n+++ b/kernel/core.c\n@@ -2,5 +2,6 @@\n \
                     int two;\n int three;\n+int hook;\n int four;\n int five;\n int six;\n";
 
-/// A kernel part with one overlay file and one hook, and a tree, both below one directory.
+const MAINTAINERS: &str =
+    "Subject: [PATCH] tt: who it is\n---\n--- a/MAINTAINERS\n+++ b/MAINTAINERS\n@@ -1 +1,3 @@\n+TT\n\
+                           +M:\tMacrotick <nobody@example.org>\n THE REST\n";
+
+/// A kernel part with two overlay files and two hooks, and a tree, both below one directory.
 struct Bench {
     dir: PathBuf,
 }
@@ -22,7 +26,12 @@ impl Bench {
         let script = fs::read_to_string(Layout::find().unwrap().kernel().join("apply")).unwrap();
         bench.write("part/apply", &script);
         bench.write("part/overlay/kernel/tt.c", "int tt;\n");
+        bench.write("part/overlay/include/tt.h", "extern int tt;\n");
         bench.write("part/hooks/6.12/0001-call-us.patch", HOOK);
+        bench.write("part/hooks/6.12/0002-document.patch", MAINTAINERS);
+        bench.write("part/series", "# words\n\ninclude/*\t0001\nkernel/tt.c 0002\nkernel/* 0001\n");
+        bench.write("part/cover-letter", "sched: tt\n\nAll of it.\n");
+        bench.write("tree/MAINTAINERS", "THE REST\n");
         bench.write("tree/Makefile", "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\n");
         bench.write("tree/kernel/core.c", core);
         bench
@@ -95,15 +104,32 @@ fn a_stage_holds_what_would_change_and_leaves_the_tree_alone() {
 }
 
 #[test]
-fn a_series_has_a_patch_for_the_overlay_and_one_per_hook() {
+fn a_series_has_a_patch_per_hook_with_the_files_that_belong_to_it() {
     let bench = Bench::new("series", CORE);
     let output = bench.apply(&["--series", "@series"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(bench.read("series/0001-sched-add-time-triggered-scheduling.patch").unwrap().contains("+int tt;"));
-    let hook = bench.read("series/0002-sched-call-us.patch").unwrap();
-    assert!(hook.contains("Subject: [PATCH 2/2] sched: call us"), "{hook}");
+    let cover = bench.read("series/0000-cover-letter.patch").unwrap();
+    assert!(cover.contains("Subject: [PATCH 0/2] sched: tt\n") && cover.contains("\nAll of it.\n"), "{cover}");
+    let hook = bench.read("series/0001-sched-call-us.patch").unwrap();
+    assert!(hook.contains("Subject: [PATCH 1/2] sched: call us"), "{hook}");
     assert!(hook.contains("\nWhy.\n") && hook.contains("Signed-off-by: ") && hook.contains("+int hook;"), "{hook}");
+    assert!(hook.contains("+extern int tt;") && !hook.contains("+int tt;"), "{hook}");
+    let last = bench.read("series/0002-tt-who-it-is.patch").unwrap();
+    let signed = last.lines().find_map(|line| line.strip_prefix("Signed-off-by: ")).unwrap();
+    assert!(last.contains("+int tt;") && last.contains(&format!("+M:\t{signed}\n")), "{last}");
     assert_eq!(bench.read("tree/kernel/core.c").as_deref(), Some(CORE));
+}
+
+#[test]
+fn a_series_needs_a_patch_for_every_file() {
+    let bench = Bench::new("nowhere", CORE);
+    bench.write("part/overlay/lib/tt.c", "int lib;\n");
+    let text = complaint(&bench.apply(&["--series", "@series"]));
+    assert!(text.contains("kernel/series names no patch for lib/tt.c"), "{text}");
+    bench.write("part/series", "* 0003\n");
+    let text = complaint(&bench.apply(&["--series", "@series"]));
+    assert!(text.contains("in hook 0003, which there is not"), "{text}");
+    assert_eq!(bench.read("series/0000-cover-letter.patch"), None);
 }
 
 #[test]
