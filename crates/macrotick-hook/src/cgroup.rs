@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use macrotick_model::Group;
+use macrotick_node::settings::Holder;
 
 use crate::error::HookError;
 use crate::undo::Undo;
@@ -72,6 +73,11 @@ impl ControlGroup {
         fs::write(&path, format!("{text}\n")).map_err(HookError::file("write to", &path))?;
         undo.later(move || drop(fs::write(path, before)));
         Ok(())
+    }
+
+    /// The container, as what needs settings of the host for as long as the group is there.
+    pub fn holder(&self, container: &str) -> Result<Holder, HookError> {
+        Holder::group(container, &self.path).map_err(HookError::file("look at", &self.path))
     }
 
     /// Notes what is declared to run in it, for whoever is admitted later.

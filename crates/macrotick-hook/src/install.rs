@@ -10,8 +10,8 @@ use crate::error::HookError;
 
 /// Where podman looks for hooks without being told.
 pub const DIRECTORY: &str = "/usr/share/containers/oci/hooks.d";
-/// The moment at which the group exists, and the program is not yet executed.
-const STAGE: &str = "createRuntime";
+/// The moment at which the group exists, and the program is not yet executed; and the one when all of it is over.
+const STAGES: [&str; 2] = ["createRuntime", "poststop"];
 /// The words that follow the program's name.
 const VERB: [&str; 2] = ["hook", "run"];
 /// A runtime ends a hook that takes longer, in seconds.
@@ -29,7 +29,7 @@ pub fn podman_file(program: &Path) -> String {
         "version": "1.0.0",
         "hook": hook(program),
         "when": { "annotations": { "^macrotick\\.": ".*" } },
-        "stages": [STAGE],
+        "stages": STAGES,
     });
     format!("{file:#}\n")
 }
@@ -45,10 +45,12 @@ pub fn install(program: &Path, directory: &Path) -> Result<PathBuf, HookError> {
 /// An OCI configuration with the hook, once, and with annotations.
 pub fn add(config: &str, program: &Path, annotations: &[(String, String)]) -> Result<String, HookError> {
     let mut config = read(config)?;
-    let hooks = array(object(&mut config, "hooks")?, STAGE)?;
-    let ours = hook(program);
-    if !hooks.contains(&ours) {
-        hooks.push(ours);
+    for stage in STAGES {
+        let hooks = array(object(&mut config, "hooks")?, stage)?;
+        let ours = hook(program);
+        if !hooks.contains(&ours) {
+            hooks.push(ours);
+        }
     }
     let all = object(&mut config, "annotations")?;
     for (key, value) in annotations {
@@ -69,7 +71,7 @@ mod tests {
         assert_eq!(file["hook"]["args"], json!(["macrotick", "hook", "run"]));
         assert_eq!(file["hook"]["path"], PROGRAM);
         assert_eq!(file["when"], json!({ "annotations": { "^macrotick\\.": ".*" } }));
-        assert_eq!(file["stages"], json!(["createRuntime"]));
+        assert_eq!(file["stages"], json!(["createRuntime", "poststop"]));
     }
 
     #[test]
@@ -81,6 +83,7 @@ mod tests {
         assert_eq!(add(&once, Path::new(PROGRAM), &annotations).unwrap(), once);
         let config: Value = serde_json::from_str(&once).unwrap();
         assert_eq!(config["hooks"]["createRuntime"], json!([{ "path": "/x" }, hook(Path::new(PROGRAM))]));
+        assert_eq!(config["hooks"]["poststop"], json!([hook(Path::new(PROGRAM))]));
         assert_eq!(config["annotations"], json!({ "macrotick.budget": "1ms" }));
         assert_eq!(config["process"]["args"], json!(["sh"]));
         assert!(add("{}", Path::new(PROGRAM), &[]).unwrap().contains("createRuntime"));

@@ -2,7 +2,8 @@
 //!
 //! A runtime (runc, crun) calls [`admit`] as a `createRuntime` hook, with the container's state on standard input: its
 //! control group and its first process exist, and the program is not yet executed. What the hook refuses does not start.
-//! Nothing has to be taken back later: the kernel frees a group's budget with the group.
+//! The kernel frees a group's budget with the group. Settings of the host, which the container holds for as long as its group
+//! is there, are given back by [`admit`] as a `poststop` hook, or by whoever looks next.
 //!
 //! | module | part |
 //! |---|---|
@@ -13,7 +14,7 @@
 //! | `cgroup` | the container's control group, and its files |
 //! | `binding` | the CPUs that it may run on, and stays on |
 //! | `room` | why a budget does not fit |
-//! | `limits` | resource limits of the container's first process |
+//! | `limits` | resource limits of the container's first process, and of its group |
 //! | `undo` | what was written is written back when something fails |
 //! | [`install`] | telling engines of the hook |
 //! | [`preload`] | having a container preload a library |
@@ -39,6 +40,7 @@ mod undo;
 use std::io::Read;
 
 use macrotick_model::Duration;
+use macrotick_node::settings::{self, Held};
 
 pub use error::{AnnotationFault, HookError};
 
@@ -50,9 +52,14 @@ use request::{Budget, Request, Supply};
 use state::State;
 use undo::Undo;
 
-/// Admits the container whose state comes from the runtime. One without annotations of ours is left alone.
+/// Admits the container whose state comes from the runtime, or gives back what it held if it is over. One without annotations of
+/// ours is left alone.
 pub fn admit(state: impl Read) -> Result<(), HookError> {
     let state = State::decode(state)?;
+    if state.is_over() {
+        settings::give_back_of_container(&state.id);
+        return Ok(());
+    }
     let refused = |source| HookError::Refused { container: state.id.clone(), source: Box::new(source) };
     let Some(request) = Request::decode(&state.annotations).map_err(refused)? else { return Ok(()) };
     serve(&state, &request).map_err(refused)
@@ -60,24 +67,25 @@ pub fn admit(state: impl Read) -> Result<(), HookError> {
 
 /// Checks the request against the host, then commits it.
 fn serve(state: &State, request: &Request) -> Result<(), HookError> {
-    let (pid, limits) = (state.pid()?, request.limits);
+    let pid = state.pid()?;
     let group = ControlGroup::of(pid)?;
+    let container = Container { name: &state.id, pid, limits: request.limits, group: &group };
     match &request.supply {
         Supply::Pool(name) => {
             check_pool(name)?;
-            commit(&group, pid, limits, |undo| group.write("cpu.tt.entity", name, undo))
+            container.commit(|undo| group.write("cpu.tt.entity", name, undo))
         }
         Supply::Budget(budget) => {
             check_period(budget.length)?;
             let budget = Allowed::of(&group)?.budget(budget)?;
-            commit(&group, pid, limits, |undo| give(&group, &budget, undo))
+            container.commit(|undo| give(&group, &budget, undo))
         }
         Supply::Tasks(declared) => {
             declared.budget.map_or(Ok(()), check_period)?;
             let declared = Allowed::of(&group)?.declared(declared)?;
             let _turn = Turn::take()?;
             let (budget, declaration) = admission::admit(&state.id, &declared)?;
-            commit(&group, pid, limits, |undo| {
+            container.commit(|undo| {
                 give(&group, &budget, undo)?;
                 group.declare(&declaration)
             })
@@ -85,19 +93,29 @@ fn serve(state: &State, request: &Request) -> Result<(), HookError> {
     }
 }
 
-/// What `serve` writes is the last that is done.
-fn commit(
-    group: &ControlGroup,
+/// A container that is to be served.
+struct Container<'a> {
+    name: &'a str,
     pid: i32,
     limits: Limits,
-    serve: impl FnOnce(&mut Undo) -> Result<(), HookError>,
-) -> Result<(), HookError> {
-    let mut undo = Undo::default();
-    group.enable("cpu", &mut undo)?;
-    limits::raise(pid, limits, &mut undo)?;
-    serve(&mut undo)?;
-    undo.forget();
-    Ok(())
+    group: &'a ControlGroup,
+}
+
+impl Container<'_> {
+    /// What `serve` writes is the last that is done of what can fail.
+    fn commit(&self, serve: impl FnOnce(&mut Undo) -> Result<(), HookError>) -> Result<(), HookError> {
+        let mut undo = Undo::default();
+        self.group.enable("cpu", &mut undo)?;
+        limits::raise(self.pid, self.limits, &mut undo)?;
+        limits::bound(self.group, self.limits, &mut undo)?;
+        let holder = self.group.holder(self.name)?;
+        serve(&mut undo)?;
+        undo.forget();
+        let held = Held::take(holder);
+        held.set().iter().chain(held.lacking()).for_each(|text| report::remark(text));
+        held.keep();
+        Ok(())
+    }
 }
 
 /// Whether a budget fits is the kernel's to say, so that it comes last but for the CPUs: a group in which processes are cannot be

@@ -1,7 +1,8 @@
-//! Resource limits of the container's first process. What it executes and forks has them, too.
+//! Resource limits of the container's first process, which what it executes and forks has, too; and of its control group.
 
 use std::io;
 
+use crate::cgroup::ControlGroup;
 use crate::error::HookError;
 use crate::undo::Undo;
 
@@ -12,6 +13,19 @@ pub struct Limits {
     pub rtprio: u64,
     /// Bytes of memory that may be locked; `None`: any.
     pub memlock: Option<u64>,
+    /// Control groups below the container's; `None`: as few, and as deep, as are harmless.
+    pub descendants: Option<u32>,
+}
+
+/// Bounds the control groups below the container's, which goes away with the container.
+pub fn bound(group: &ControlGroup, limits: Limits, undo: &mut Undo) -> Result<(), HookError> {
+    let [(descendants, most), (depth, deepest)] = macrotick_node::BOUNDS;
+    group.write(descendants, &limits.descendants.unwrap_or(most).to_string(), undo)?;
+    match limits.descendants {
+        // Who says how many may have them as they like.
+        Some(_) => Ok(()),
+        None => group.write(depth, &deepest.to_string(), undo),
+    }
 }
 
 /// Sets both, as soft and hard limits.

@@ -1,4 +1,4 @@
-//! Telling the user why a container is refused.
+//! Telling the user why a container is refused, and what the host lacks for one that is not.
 //!
 //! runc hands on what a hook writes to its standard error; crun gives its hooks `/dev/null` there. Then crun's own standard
 //! error is where its user, or podman's conmon, reads. Podman looks into crun's log instead, shows the one record that it
@@ -17,6 +17,11 @@ use crate::error::HookError;
 
 /// The device number of `/dev/null`.
 const NULL: (u32, u32) = (1, 3);
+
+/// Writes what its user should know of a container that starts to where somebody may read it.
+pub fn remark(text: &str) {
+    let _ = writeln!(io::stderr(), "macrotick: {text}");
+}
 
 /// Writes the reason to where somebody reads it. Nobody is left to be told of a failure.
 pub fn refusal(error: &HookError) {

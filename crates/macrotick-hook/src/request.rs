@@ -26,7 +26,9 @@ const FIFO: &str = "macrotick.fifo";
 const LEAD: &str = "macrotick.lead";
 const RTPRIO: &str = "macrotick.rtprio";
 const MEMLOCK: &str = "macrotick.memlock";
-const KNOWN: [&str; 11] = [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, LEAD, POOL, RTPRIO, MEMLOCK];
+const DESCENDANTS: &str = "macrotick.descendants";
+const KNOWN: [&str; 12] =
+    [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, LEAD, POOL, RTPRIO, MEMLOCK, DESCENDANTS];
 /// Those that say something about a budget, which tasks get as well.
 const OF_BUDGETS: [&str; 5] = [CPUS, BIND, PRIORITY, FIFO, LEAD];
 
@@ -197,7 +199,9 @@ impl<'a> Annotations<'a> {
 
     fn limits(&self) -> Result<Limits, HookError> {
         let rtprio = self.value(RTPRIO, PRIORITIES.1, |text| number(text, 0, PRIORITIES.1))?;
-        Ok(Limits { rtprio: rtprio.into(), memlock: self.value(MEMLOCK, None, bytes)? })
+        let memlock = self.value(MEMLOCK, None, bytes)?;
+        let descendants = self.value(DESCENDANTS, None, |text| number(text, 0, i32::MAX as u32).map(Some))?;
+        Ok(Limits { rtprio: rtprio.into(), memlock, descendants })
     }
 
     /// The first of these that there is.
@@ -278,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_budget_alone_is_enough() {
-        let limits = Limits { rtprio: 99, memlock: None };
+        let limits = Limits { rtprio: 99, memlock: None, descendants: None };
         let length = Duration::from_millis(1);
         let budget = Budget { length, cpus: None, bind: false, priority: 1, fifo: true, lead: None };
         let request = decode(&[("macrotick.budget", "1ms"), ("other.budget", "?")]).unwrap().unwrap();
@@ -295,6 +299,7 @@ mod tests {
             (LEAD, "20us"),
             (RTPRIO, "50"),
             (MEMLOCK, "1048576"),
+            (DESCENDANTS, "200"),
         ];
         let request = decode(&pairs).unwrap().unwrap();
         let cpus = Some("0,2-3".to_owned());
@@ -303,7 +308,7 @@ mod tests {
         assert_eq!(request.supply, Supply::Budget(budget.clone()));
         let roams = decode(&[&pairs[..], &[(BIND, "false")]].concat()).unwrap().unwrap();
         assert_eq!(roams.supply, Supply::Budget(Budget { bind: false, ..budget }));
-        assert_eq!(request.limits, Limits { rtprio: 50, memlock: Some(1 << 20) });
+        assert_eq!(request.limits, Limits { rtprio: 50, memlock: Some(1 << 20), descendants: Some(200) });
         assert_eq!(decode(&[(POOL, "web")]).unwrap().unwrap().supply, Supply::Pool("web".into()));
     }
 

@@ -13,6 +13,8 @@ pub struct State {
     /// The engine's name for it.
     pub id: String,
     #[serde(default)]
+    status: String,
+    #[serde(default)]
     pid: i32,
     /// Its annotations; runtimes may leave them out where there are none.
     #[serde(default)]
@@ -23,6 +25,11 @@ impl State {
     /// Reads it to its end.
     pub fn decode(state: impl Read) -> Result<State, HookError> {
         serde_json::from_reader(state).map_err(HookError::State)
+    }
+
+    /// Whether its program has ended: this is the hook for `poststop`.
+    pub fn is_over(&self) -> bool {
+        self.status == "stopped"
     }
 
     /// The container's first process, as seen from here.
@@ -47,7 +54,7 @@ mod tests {
         let (runc, crun) = (State::decode(runc.as_bytes()).unwrap(), State::decode(crun.as_bytes()).unwrap());
         assert_eq!((runc.id.as_str(), runc.pid().unwrap()), ("one", 147));
         assert_eq!(runc.annotations["macrotick.budget"], "1ms");
-        assert!(crun.annotations.is_empty());
+        assert!(crun.annotations.is_empty() && !crun.is_over() && !runc.is_over());
     }
 
     #[test]
@@ -55,6 +62,6 @@ mod tests {
         assert!(matches!(State::decode(&b""[..]), Err(HookError::State(_))));
         assert!(matches!(State::decode(&b"{}"[..]), Err(HookError::State(_))));
         let stopped = State::decode(&br#"{"id":"x","status":"stopped"}"#[..]).unwrap();
-        assert!(matches!(stopped.pid(), Err(HookError::NoProcess)));
+        assert!(stopped.is_over() && matches!(stopped.pid(), Err(HookError::NoProcess)));
     }
 }

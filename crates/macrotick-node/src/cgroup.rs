@@ -25,6 +25,13 @@ const CONTROL: &str = "cgroup.subtree_control";
 pub const DOMAIN: &str = ".cpus-";
 /// In a partition, of the processes that are in no group of their own.
 const PLACE: &str = "tasks";
+/// How many control groups there may be below one: each takes part in the interrupt in which `cpu.max` of one above it begins or
+/// ceases to hold it back.
+const DESCENDANTS: &str = "cgroup.max.descendants";
+/// And how deep: whoever nests groups with `cpu.max` may have all of them in one interrupt.
+const DEPTH: &str = "cgroup.max.depth";
+/// What bounds a control group, for itself and for each container in it.
+pub const BOUNDS: [(&str, u32); 2] = [(DESCENDANTS, 16), (DEPTH, 4)];
 /// How long the last process of a group may take to be gone.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -269,6 +276,27 @@ impl Group {
             }
         }
         Ok(Group { owner, path, kind: Kind::Given(before) })
+    }
+
+    /// Bounds the control groups below one that was made, which has room for so many containers. Returns what could not be: who
+    /// has made one that was taken over may need as many as it has.
+    pub fn bound(&self, containers: u32) -> Option<String> {
+        let [(descendants, most), (depth, deepest)] = BOUNDS;
+        let write = |file: &str, most: u32| fs::write(self.path.join(file), most.to_string());
+        match &self.kind {
+            Kind::Made => {
+                write(descendants, most * (1 + containers)).and_then(|()| write(depth, deepest)).err().map(|error| {
+                    format!("{}: it cannot be bounded how many control groups are below it: {error}", self.owner)
+                })
+            }
+            Kind::Given(_) => self.read(descendants).is_ok_and(|text| text.trim() == "max").then(|| {
+                let (owner, path) = (&self.owner, self.path.display());
+                format!(
+                    "{owner}: nothing bounds how many control groups there are below {path}, which was there before \
+                     ({descendants}): the more, the longer `cpu.max` of one of them takes in an interrupt"
+                )
+            }),
+        }
     }
 
     /// The name of its pool or group.

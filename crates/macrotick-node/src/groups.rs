@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use macrotick_model::{Duration, GroupObservation, Pool, System};
+use macrotick_model::{Background, Duration, GroupObservation, Load, Pool, System};
 
 use crate::budgets::{server_period, PERIOD};
 use crate::cgroup::{Controller, Group, Owner, ENTITY};
@@ -37,6 +37,7 @@ impl Groups {
         let (mut threads, mut remarks) = (Vec::new(), Vec::new());
         for (group, wanted) in groups.iter().zip(&system.groups) {
             give(group, wanted)?;
+            remarks.extend(group.bound(containers(system, |load| load.group.as_ref() == Some(&wanted.name))));
             let names = kernel_threads::full_names(&wanted.kernel_threads, &wanted.cpus);
             for thread in kernel_threads::find(group.owner(), names, &mut remarks)? {
                 threads.push(ServedThread::new(group, thread, wanted.fifo)?);
@@ -85,6 +86,12 @@ impl Groups {
         };
         self.groups.iter().map(observe).collect()
     }
+}
+
+/// How many containers are among the loads that are meant.
+pub fn containers(system: &System, is_meant: impl Fn(&Background) -> bool) -> u32 {
+    let all = system.background.iter().filter(|load| matches!(load.load, Load::Container(_)) && is_meant(load));
+    all.map(|load| load.count).sum()
 }
 
 /// Writing what it is already is no change.

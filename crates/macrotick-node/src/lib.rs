@@ -22,6 +22,7 @@
 //! | `supervisor` | tasks whose processes are begun anew |
 //! | `live` | a run without an end, which can be changed: a deployment |
 //! | `budgets` | which control groups have budgets, whoever gave them |
+//! | [`settings`] | settings of the whole host, and what needs them |
 //! | `status`, `present` | what runs on this host, and what has been promised there |
 //! | `run`, `collect` | the start protocol and the sleep; the end |
 //! | `abi`, `sys` | the block that tasks in C share, and system calls |
@@ -56,6 +57,7 @@ mod present;
 mod random;
 mod records;
 mod run;
+pub mod settings;
 mod signals;
 mod status;
 mod supervisor;
@@ -64,7 +66,7 @@ pub mod task;
 mod trace;
 
 pub use budgets::{budgets, declare, next_refill, server_period};
-pub use cgroup::GroupFault;
+pub use cgroup::{GroupFault, BOUNDS};
 pub use environment::environment;
 pub use error::NodeError;
 pub use groups::microseconds;
@@ -73,7 +75,7 @@ pub use live::{
     change, stop, supervise, ChangeFault, Changes, Coming, Deployed, Event, Fate, Item, Kind, Service, Stopped, Switch,
 };
 pub use network::NetworkFault;
-pub use options::{Output, Progress, RunOptions};
+pub use options::{HostSettings, Output, Progress, RunOptions};
 pub use present::{deployed_parts, present, Present, PresentDomain, PresentGroup, PresentTable};
 pub use run::run;
 pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};

@@ -31,6 +31,18 @@ pub struct RunOptions {
     pub lock: Option<PathBuf>,
     /// What becomes of what the processes write to their standard output and error.
     pub output: Output,
+    /// Whether [settings of the host](crate::settings) are held for a run under the backend `kernel`.
+    pub host_settings: HostSettings,
+}
+
+/// What becomes of [settings of the host](crate::settings).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostSettings {
+    /// They are held, as for a deployment.
+    #[default]
+    Hold,
+    /// They stay as they are.
+    Leave,
 }
 
 /// What becomes of what processes write to their standard output and error.
@@ -57,6 +69,7 @@ impl RunOptions {
             record_limit: None,
             lock: None,
             output: Output::Kept,
+            host_settings: HostSettings::Hold,
         }
     }
 }

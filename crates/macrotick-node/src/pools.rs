@@ -11,7 +11,7 @@ use macrotick_model::{CpuTable, Duration, Plan, Pool, PoolObservation, System};
 use crate::cgroup::{Controller, Group, Owner};
 use crate::domains::Domains;
 use crate::error::NodeError;
-use crate::groups::Groups;
+use crate::groups::{containers, Groups};
 use crate::kernel::InstalledTable;
 use crate::kernel_threads;
 use crate::sys::Tid;
@@ -32,14 +32,10 @@ impl Pools {
     pub fn prepare(plan: &Plan, domains: Option<&Domains>) -> Result<Option<Pools>, NodeError> {
         let Some(first) = plan.system.pools.first() else { return Ok(None) };
         let controller = Controller::enable(&Owner::Pool(first.name.clone()), Controller::CPU)?;
-        let groups = plan.system.pools.iter().map(|pool| make(plan, pool, domains)).collect::<Result<_, _>>()?;
-        Ok(Some(Pools {
-            groups,
-            before: Vec::new(),
-            threads: BTreeMap::new(),
-            remarks: Vec::new(),
-            _controller: controller,
-        }))
+        let (groups, before, threads) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut pools = Pools { groups, before, threads, remarks: Vec::new(), _controller: controller };
+        pools.extend(plan, plan.system.pools.iter(), domains)?;
+        Ok(Some(pools))
     }
 
     /// Makes the groups of more pools of a plan: of all of them, or of none.
@@ -49,7 +45,13 @@ impl Pools {
         pools: impl Iterator<Item = &'a Pool>,
         domains: Option<&Domains>,
     ) -> Result<(), NodeError> {
-        let more: Vec<Group> = pools.map(|pool| make(plan, pool, domains)).collect::<Result<_, _>>()?;
+        let mut more = Vec::new();
+        for pool in pools {
+            let group = make(plan, pool, domains)?;
+            let containers = containers(&plan.system, |load| load.pool.as_ref() == Some(&pool.name));
+            self.remarks.extend(group.bound(containers));
+            more.push(group);
+        }
         self.groups.extend(more);
         Ok(())
     }

@@ -38,8 +38,9 @@ use crate::kernel::InstalledTable;
 use crate::lead;
 use crate::lock::Lock;
 use crate::network::{self, Network};
-use crate::options::{Progress, RunOptions};
+use crate::options::{HostSettings, Progress, RunOptions};
 use crate::pools::Pools;
+use crate::settings::{Held, Holder};
 use crate::signals::Signals;
 use crate::supervisor::Supervisor;
 use crate::sys::{self, SchedAttr, Standing, Tid};
@@ -133,12 +134,16 @@ pub struct Run<'a> {
     pub trace: Option<Trace>,
     /// If a task is to be begun anew when its process ends.
     pub supervisor: Option<Supervisor>,
+    /// Settings of the host, under the backend `kernel` unless the caller does without. After all that needs them.
+    pub settings: Option<Held>,
     calibration: Calibration,
 }
 
 impl<'a> Run<'a> {
     /// Up to the point where everything is ready and nothing runs.
     pub fn prepare(deployment: Deployment, options: &'a RunOptions, signals: &Signals) -> Result<Self, NodeError> {
+        let held = deployment.backend == Backend::Kernel && options.host_settings == HostSettings::Hold;
+        let settings = held.then(|| Held::take(Holder::this_process(&deployment.plan.system.name)));
         let network = Network::prepare(&deployment.plan.system)?;
         let mut run = Run {
             deployment,
@@ -155,6 +160,7 @@ impl<'a> Run<'a> {
             discipline: None,
             trace: None,
             supervisor: None,
+            settings,
             calibration: Calibration::measure(),
         };
         if run.deployment.backend == Backend::Kernel {
@@ -467,11 +473,12 @@ impl<'a> Run<'a> {
         self.supervisor = Some(supervisor);
     }
 
-    /// What a reader of the observation should know of pools and groups.
+    /// What a reader of the observation should know of pools, groups and the host's settings.
     pub fn remarks(&self) -> Vec<String> {
+        let lacking = self.settings.as_ref().map_or(&[][..], Held::lacking);
         let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
         let groups = self.groups.as_ref().map_or(&[][..], Groups::remarks);
-        [pools, groups].concat()
+        [pools, groups, lacking].concat()
     }
 
     /// How much of a run is traced.

@@ -10,6 +10,7 @@ use crate::kernel::{failed, open_device};
 use crate::live::directory;
 use crate::live::Deployed;
 use crate::lock::{Lock, ROOT};
+use crate::settings::{self, SettingStatus};
 
 /// So often the table is read anew when it changes meanwhile.
 const ATTEMPTS: u32 = 5;
@@ -23,6 +24,8 @@ pub struct Status {
     pub owner: Option<u32>,
     /// What a deployment's supervisor told last.
     pub deployment: Option<Deployed>,
+    /// Settings of the host that are held.
+    pub settings: Vec<SettingStatus>,
     /// What is wrong, in words; empty: nothing.
     pub problems: Vec<String>,
 }
@@ -108,7 +111,7 @@ pub fn status() -> Result<Status, NodeError> {
     let owner = Lock::holder(ROOT);
     let deployment = directory::read(ROOT);
     let problems = problems(table.as_ref(), owner, deployment.as_ref());
-    Ok(Status { table, owner, deployment, problems })
+    Ok(Status { table, owner, deployment, settings: settings::held(), problems })
 }
 
 /// The names of the tasks and pools of the installed table, in its order; none: there is no table.

@@ -118,6 +118,9 @@ pub struct DispatchArgs {
     /// Seed of drawn execution times
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Under the backend `kernel`: what becomes of settings of the whole host (TimerShield, kernel.perf_event_paranoid)
+    #[arg(long, value_enum, default_value_t = HostSettingsName::Hold)]
+    pub host_settings: HostSettingsName,
 }
 
 /// Arguments of `observe`.
@@ -380,6 +383,24 @@ impl From<BackendName> for Backend {
             BackendName::Fifo => Backend::Fifo,
             BackendName::Deadline => Backend::Deadline,
             BackendName::Other => Backend::Other,
+        }
+    }
+}
+
+/// [`macrotick_node::HostSettings`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HostSettingsName {
+    /// They are held meanwhile, as `apply` does
+    Hold,
+    /// They stay as they are
+    Leave,
+}
+
+impl From<HostSettingsName> for macrotick_node::HostSettings {
+    fn from(name: HostSettingsName) -> Self {
+        match name {
+            HostSettingsName::Hold => macrotick_node::HostSettings::Hold,
+            HostSettingsName::Leave => macrotick_node::HostSettings::Leave,
         }
     }
 }

@@ -6,7 +6,7 @@ use macrotick_lab::progress::Terminal;
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, Lab};
 use macrotick_model::{Backend, Duration, Observation, Plan};
 
-use crate::args::{DispatchArgs, LabOptions};
+use crate::args::{DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
 use crate::programs;
 
@@ -33,6 +33,9 @@ pub fn observe_job(plan: &Plan, dispatch: &DispatchArgs, options: &LabOptions) -
     option("--output", OBSERVATION.into());
     option("--backend", backend.to_string());
     option("--seed", dispatch.seed.to_string());
+    if dispatch.host_settings == HostSettingsName::Leave {
+        option("--host-settings", "leave".into());
+    }
     if let Some(duration) = dispatch.duration {
         option("--duration", duration.to_string());
     }

@@ -188,23 +188,27 @@ fn stat(line: &str, key: &str) -> u64 {
     word.unwrap_or_else(|| panic!("no {key} in {line}")).parse().unwrap()
 }
 
-/// A container of every engine, with an endless program under SCHED_FIFO and no privilege: group, limits, processor time.
-const EVERY_ENGINE: &str = r#"for engine in $engines; do
+/// A container of every engine, with an endless program under SCHED_FIFO and no privilege: group, limits, processor time, and
+/// settings of the host that it holds for as long as it is there.
+const EVERY_ENGINE: &str = r#"settings="/proc/sys/kernel/timershield /proc/sys/kernel/perf_event_paranoid"
+    for engine in $engines; do
         start $engine one "macrotick.budget=1ms macrotick.priority=7" "chrt -f 50 sh -c '$spin'" > /dev/null || exit 1
         sleep 0.1; budgets | sed 's,.* ,,'
         group=$(served); cat "$group"/cpu.ds.priority "$group"/cpu.ds.fifo
         pid=$(head -n 1 "$group"/cgroup.procs); chrt -p "$pid" | grep -o 'SCHED_.*'
         sed -n 's/^Max \(realtime priority\|locked memory\)  *\([^ ]*\) .*/\2/p' /proc/"$pid"/limits
         cat "$group"/cpu.ds.stat; sleep 0.5; cat "$group"/cpu.ds.stat
+        cat "$group"/cgroup.max.descendants $settings
         remove $engine one > /dev/null || exit 2
-        budgets; echo "end $engine"
+        budgets; cat $settings; echo "end $engine"
     done"#;
 
 fn assert_every_engine((output, errors): &(String, String)) {
     let lines: Vec<&str> = output.lines().collect();
-    assert_eq!(lines.len(), 9 * NAMES.len(), "{output}{errors}");
-    for (engine, lines) in NAMES.into_iter().zip(lines.chunks(9)) {
-        let ["1000", "7", "1", "SCHED_FIFO", "unlimited", "99", before, after, end] = lines else {
+    assert_eq!(lines.len(), 14 * NAMES.len(), "{output}{errors}");
+    for (engine, lines) in NAMES.into_iter().zip(lines.chunks(14)) {
+        let ["1000", "7", "1", "SCHED_FIFO", "unlimited", "99", before, after, "16", "1", "3", "0", "2", end] = lines
+        else {
             panic!("{engine}: {lines:?}\n{errors}")
         };
         assert_eq!(*end, format!("end {engine}"));

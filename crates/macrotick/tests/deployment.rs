@@ -517,3 +517,77 @@ fn a_deployment_keeps_its_deadline_tasks() {
     assert_eq!(told.section("cpus"), "0-1\n");
     assert_nothing_left(&told, "left");
 }
+
+const SETTINGS: &str = r#"
+g=/sys/fs/cgroup; k=/proc/sys/kernel
+pool='pools:\n  - {name: third, period: 10ms, budget: 1ms}\n'
+plan a "tasks:\n$(task keep 5ms 500us 'workload: {spin: 300us}')$pool"
+values() { cat $k/timershield $k/perf_event_paranoid | tr '\n' ' '; echo; }
+settings() { values; macrotick status | grep '^setting'; true; }
+hook() { echo "{\"id\":\"$1\",$2,\"annotations\":{\"macrotick.budget\":\"$3\"}}" | macrotick hook run 2> /tmp/hook; echo "hook $?"; }
+container() { # NAME BUDGET
+    mkdir -p $g/$1; sleep 99 & echo $! > $g/$1/cgroup.procs; hook $1 "\"pid\":$!" $2
+}
+end() { echo 1 > $g/$1/cgroup.kill; while grep -q 'populated 1' $g/$1/cgroup.events; do sleep 0.01; done; }
+section before; values
+deploy a || exit 1
+section held; settings
+section log; cat /tmp/log
+section bounds; cat $g/macrotick-third/cgroup.max.descendants $g/macrotick-third/cgroup.max.depth
+for group in $(seq 20); do mkdir $g/macrotick-third/$group 2> /dev/null && echo made; done
+section refused; container much 3ms; end much; settings
+section beside; container web 500us; cat $g/web/cgroup.max.descendants; settings
+section last; macrotick stop > /dev/null; wait $supervisor; settings
+section over; end web; hook web '"status":"stopped"' 500us; settings
+section removed; container api 500us; cat /tmp/hook; end api; rmdir $g/api; settings
+section settled; macrotick stop; settings
+section killed; deploy a; kill -9 $supervisor; wait $supervisor 2> /dev/null; sleep 0.1; settings
+section anew; deploy a; values; kill -9 $supervisor; wait $supervisor 2> /dev/null; macrotick stop > /dev/null; settings
+section own; echo 1 > $k/timershield; deploy a; settings; macrotick stop > /dev/null; wait $supervisor; values
+section meanwhile; echo 0 > $k/timershield; deploy a; echo 4 > $k/perf_event_paranoid; macrotick stop > /dev/null; wait $supervisor; settings
+section none; ls /run/macrotick-settings.json /tmp/macrotick-0-settings.json 2> /dev/null; true
+"#;
+
+/// TimerShield and the clocks of perf_event_open(2), held by a deployment and by containers: by all of them, some, none, killed ones.
+#[test]
+#[ignore = "needs the lab"]
+fn settings_of_the_host_are_held_and_given_back() {
+    let told = run(&[], SETTINGS);
+    let section = |name: &str| told.section(name);
+    let shown = |values: &str, holders: &str| {
+        let lines = ["kernel.timershield 1, before 0", "kernel.perf_event_paranoid 3, before 2"];
+        let lines = lines.map(|setting| format!("setting    {setting}, for {holders}\n"));
+        [&format!("{values} \n"), lines[0].as_str(), lines[1].as_str()].concat()
+    };
+    // Whatever numbers processes have.
+    let words = |name: &str| {
+        let without = |line: &str| {
+            line.split_once("(process").map_or(line.to_owned(), |(before, rest)| {
+                format!("{before}(process{}", rest.trim_start_matches(|letter: char| letter != ')'))
+            })
+        };
+        section(name).lines().map(|line| without(line) + "\n").collect::<String>()
+    };
+    assert_eq!(section("before"), "0 2 \n");
+    let deployed = shown("1 3", "a (process)");
+    assert_eq!(words("held"), deployed, "{}", told.all);
+    for text in ["kernel.timershield is 1 for as long as anything needs that (it was 0)", "paranoid is 3 for as long"] {
+        assert!(section("log").contains(text), "no `{text}` in\n{}", told.all);
+    }
+    assert_eq!(section("bounds"), format!("16\n4\n{}", "made\n".repeat(16)), "{}", told.all);
+    assert_eq!(words("refused"), format!("hook 1\n{deployed}"), "{}", told.all);
+    assert_eq!(words("beside"), format!("hook 0\n16\n{}", shown("1 3", "a (process), container web")), "{}", told.all);
+    assert_eq!(section("last"), shown("1 3", "container web"), "{}", told.all);
+    assert_eq!(section("over"), "hook 0\n0 2 \n", "{}", told.all);
+    let removed = shown("1 3", "container api, which is gone");
+    assert!(
+        section("removed").ends_with(&removed) && section("removed").contains("macrotick: kernel.timershield is 1")
+    );
+    assert_eq!(section("settled"), "no table was installed\n0 2 \n", "{}", told.all);
+    assert_eq!(words("killed"), shown("1 3", "a (process), which is gone"), "{}", told.all);
+    assert_eq!(section("anew"), "1 3 \n0 2 \n", "{}", told.all);
+    let own = "1 3 \nsetting    kernel.perf_event_paranoid 3, before 2, for a (process)\n1 2 \n";
+    assert_eq!(words("own"), own, "{}", told.all);
+    assert_eq!(section("meanwhile"), "0 4 \n", "{}", told.all);
+    assert_eq!(section("none"), "", "{}", told.all);
+}

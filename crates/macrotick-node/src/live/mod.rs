@@ -26,6 +26,7 @@ use crate::kernel;
 use crate::lock::Lock;
 use crate::options::{Output, RunOptions};
 use crate::run::{First, Run};
+use crate::settings::{self, Held};
 use crate::signals::Signals;
 use crate::status;
 use crate::supervisor::{Origin, Supervisor};
@@ -103,6 +104,8 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let epoch = run.start(&signals)?;
     tell(Event::Started(epoch));
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));
+    let set = run.settings.as_ref().map_or(&[][..], Held::set);
+    set.iter().for_each(|text| tell(Event::Remark(text.clone())));
     let remarks = run.remarks();
     remarks.iter().for_each(|remark| tell(Event::Remark(remark.clone())));
     let mut live = Live {
@@ -150,11 +153,13 @@ pub fn stop() -> Result<Stopped, NodeError> {
         asked => asked?,
     };
     if let Some(Answer::Stopped) = asked {
+        settings::settle();
         return Ok(Stopped::Deployment);
     }
     let lock = take_lock_of_ending()?;
     let removed = kernel::remove_left(&lock)?;
     directory::remove_left();
+    settings::settle();
     Ok(if removed { Stopped::Table } else { Stopped::Nothing })
 }
 

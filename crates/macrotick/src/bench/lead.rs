@@ -8,7 +8,7 @@ use macrotick_model::{Background, Plan};
 use macrotick_report::{compare_labelled, Comparison, Metric, Report};
 
 use super::{kernel, Bench, Results};
-use crate::args::{BackendName, DispatchArgs, LabOptions};
+use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
 use crate::guest;
 use crate::input::plan_from;
@@ -64,7 +64,9 @@ fn plot(load: &str) -> String {
 }
 
 fn observe(plan: Plan, backend: BackendName) -> Result<Report, CliError> {
-    let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1 };
+    // The kernel is compared, not what a deployment does besides.
+    let host_settings = HostSettingsName::Leave;
+    let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1, host_settings };
     let options = LabOptions { shift: 0, smp: None, dry_run: false };
     Ok(Report::new(&guest::observe(&plan, &dispatch, &options)?))
 }

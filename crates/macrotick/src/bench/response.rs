@@ -7,7 +7,7 @@ use macrotick_model::Backend;
 use macrotick_report::{compare, Comparison, Metric, Reference, Report};
 
 use super::{kernel, Bench, Results};
-use crate::args::{BackendName, DispatchArgs, LabOptions};
+use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
 use crate::guest;
 use crate::input::plan_from;
@@ -28,7 +28,9 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let mut reports = Vec::new();
     for backend in BACKENDS {
         guest::announce(&format!("{}: {}", bench.name, Backend::from(backend)));
-        let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1 };
+        // The kernel is compared, not what a deployment does besides.
+        let host_settings = HostSettingsName::Leave;
+        let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1, host_settings };
         let options = LabOptions { shift: 0, smp: None, dry_run: false };
         reports.push(Report::new(&guest::observe(&plan, &dispatch, &options)?));
     }

@@ -26,6 +26,7 @@ pub fn options(args: &DispatchArgs) -> RunOptions {
         duration: args.duration,
         trace: args.trace,
         seed: args.seed,
+        host_settings: args.host_settings.into(),
         progress_every: watched.then_some(Duration::from_millis(200)),
         ..RunOptions::new(args.backend.into())
     }

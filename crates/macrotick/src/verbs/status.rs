@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use macrotick_model::{Duration, Reservation, Task};
+use macrotick_node::settings::SettingStatus;
 use macrotick_node::{EntityStatus, Status, TableStatus};
 use macrotick_report::table::{toned, Cell, Table, Tone};
 
@@ -59,6 +60,7 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
     });
     let reserved = status.deployment.iter().flat_map(|deployed| &deployed.reserved);
     facts.extend(reserved.filter_map(|task| Some(("deadline", describe_reservation(task)?))));
+    facts.extend(status.settings.iter().map(|setting| ("setting", describe_setting(setting))));
     let Some(table) = &status.table else {
         facts.push(("table", "none".into()));
         return facts;
@@ -75,6 +77,13 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
         facts.push(("change", format!("to {} at {} s of {}", coming.system, seconds(coming.instant_ns), table.clock)));
     }
     facts
+}
+
+fn describe_setting(setting: &SettingStatus) -> String {
+    let SettingStatus { name, set, value, before, holders } = setting;
+    let now = value.map_or("no longer there".into(), |value| value.to_string());
+    let now = if *value == Some(*set) { now } else { format!("{now}, though set to {set}") };
+    format!("{name} {now}, before {before}, for {}", holders.join(", "))
 }
 
 fn describe_reservation(task: &Task) -> Option<String> {
@@ -186,6 +195,13 @@ mod tests {
                 coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),
                 remarks: vec!["a remark".into()],
             }),
+            settings: vec![SettingStatus {
+                name: "kernel.timershield".into(),
+                set: 1,
+                value: Some(1),
+                before: 0,
+                holders: vec!["pendulum (process 77)".into(), "container web".into()],
+            }],
             problems: vec!["a problem".into()],
         }
     }
@@ -202,6 +218,7 @@ mod tests {
             [
                 "deployment pendulum, changed once",
                 "supervisor process 77",
+                "setting kernel.timershield 1, before 0, for pendulum (process 77), container web",
                 "table runs since 12.400000000 s of CLOCK_MONOTONIC, cycle 20ms, lead 6us",
                 "change to next at 13.000000001 s of CLOCK_MONOTONIC",
                 "",
@@ -217,9 +234,12 @@ mod tests {
 
     #[test]
     fn without_a_table_there_is_little_to_show() {
-        let nothing = Status { table: None, owner: None, deployment: None, problems: Vec::new() };
+        let nothing = Status { table: None, owner: None, deployment: None, settings: Vec::new(), problems: Vec::new() };
         assert_eq!(lines(&nothing), ["supervisor none", "table none"]);
         let run = Status { owner: Some(5), ..nothing };
         assert_eq!(lines(&run)[0], "runner process 5");
+        let [setting] = &status().settings[..] else { panic!() };
+        let other = SettingStatus { value: Some(0), holders: vec!["container web".into()], ..setting.clone() };
+        assert_eq!(describe_setting(&other), "kernel.timershield 0, though set to 1, before 0, for container web");
     }
 }

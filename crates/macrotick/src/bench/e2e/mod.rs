@@ -13,7 +13,7 @@ use macrotick_report::{figures, overlaid_histogram, Distribution, Figure, Statis
 
 use self::flow::Flow;
 use super::{kernel, Bench, Results};
-use crate::args::{BackendName, DispatchArgs, LabOptions};
+use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
 use crate::guest;
 use crate::verbs::write_text;
@@ -110,7 +110,9 @@ fn under(system: &System, load: &str) -> System {
 }
 
 fn observe(plan: &Plan, backend: BackendName) -> Result<Flow, CliError> {
-    let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1 };
+    // The kernel is compared, not what a deployment does besides.
+    let host_settings = HostSettingsName::Leave;
+    let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1, host_settings };
     let options = LabOptions { shift: 0, smp: None, dry_run: false };
     let observation = guest::observe(plan, &dispatch, &options)?;
     Flow::of(&observation, SENDER, RECEIVER).ok_or_else(|| CliError::GuestOutput {
