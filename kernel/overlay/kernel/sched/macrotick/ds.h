@@ -4,6 +4,7 @@
  *
  * ds_order.c	which server of a CPU is next, and which of its threads
  * ds_server.c	budgets: what runs is charged, servers close and are refilled
+ * ds_period.c	the server period
  * ds_class.c	the scheduling class of threads that nothing but servers serves
  * ds_group.c	the files of the cpu controller, admission
  * ds_kthreads.c kernel threads in a group
@@ -149,9 +150,10 @@ static inline bool mt_ds_is_ready(const struct mt_ds_cpu *c)
 	return sched_find_first_bit(c->open) < MT_GROUP_PRIOS;
 }
 
-/* ns; change with no group active only. */
+/* ds_period.c: ns */
 extern u64 mt_ds_period;
 extern unsigned int mt_ds_phase;
+void mt_ds_set_period(u64 period);
 
 /* claim.c */
 struct mt_group *mt_serving_group(struct task_struct *p, int policy, bool *means_ds);
@@ -227,6 +229,7 @@ void mt_ds_exit(struct task_struct *p);
 void mt_ds_show_assigned(struct seq_file *file, const struct mt_group *group);
 
 /* ds_group.c */
+int mt_ds_change_period(u64 period);
 struct mt_group *mt_ds_group_of(struct task_struct *p, bool *takes_fifo);
 void mt_ds_attach(struct cgroup_taskset *tset);
 void mt_group_put(struct mt_group *group);

@@ -17,7 +17,6 @@
  */
 #include <linux/cgroup.h>
 #include <linux/cpu.h>
-#include <linux/gcd.h>
 #include <linux/macrotick_sleep.h>
 #include <linux/slab.h>
 
@@ -26,7 +25,7 @@
 
 DEFINE_STATIC_KEY_FALSE(macrotick_ds_used);
 
-/* Groups, their budgets' sums, and the period change under it. */
+/* Groups, their budgets' sums, and the server period change under it. */
 static DEFINE_MUTEX(mt_ds_mutex);
 static unsigned int nr_active;	/* groups with a budget */
 
@@ -649,58 +648,23 @@ static struct cftype mt_ds_files[] = {
 	{ }	/* terminate */
 };
 
-#define MT_DS_MIN_PERIOD_US	100
-#define MT_DS_MAX_PERIOD_US	1000000
-
-/*
- * Refills are as far from the ticks as they can be, which are the multiples of
- * TICK_NSEC (without skew_tick=1): the interrupts of both at one instant would
- * delay whoever is released at it by both. A tick of no whole microseconds, of
- * 300 Hz, passes over them.
+/**
+ * mt_ds_change_period - refill all servers in another rhythm
+ * @period: ns
+ *
+ * Return: 0, or -EBUSY while any group has a budget.
  */
-static void set_period(u64 period)
+int mt_ds_change_period(u64 period)
 {
-	WRITE_ONCE(mt_ds_period, period);
-	WRITE_ONCE(mt_ds_phase, gcd(period, TICK_NSEC) / 2);
-}
-
-/* While no group has a budget. */
-static int period_handler(const struct ctl_table *table, int write, void *buffer, size_t *length, loff_t *pos)
-{
-	unsigned int us, min = MT_DS_MIN_PERIOD_US, max = MT_DS_MAX_PERIOD_US;
-	struct ctl_table copy = { .data = &us, .maxlen = sizeof(us), .extra1 = &min, .extra2 = &max };
-	int err;
-
 	guard(mutex)(&mt_ds_mutex);
-	us = div_u64(mt_ds_period, NSEC_PER_USEC);
-	err = proc_douintvec_minmax(&copy, write, buffer, length, pos);
-	if (err || !write)
-		return err;
 	if (nr_active)
 		return -EBUSY;
-	set_period((u64)us * NSEC_PER_USEC);
+	mt_ds_set_period(period);
 	return 0;
 }
 
-static struct ctl_table mt_ds_sysctls[] = {
-	{
-		.procname	= "sched_ds_period_us",
-		.mode		= 0644,
-		.proc_handler	= period_handler,
-	},
-	{
-		.procname	= "sched_ds_phase_ns",
-		.data		= &mt_ds_phase,
-		.maxlen		= sizeof(mt_ds_phase),
-		.mode		= 0444,
-		.proc_handler	= proc_douintvec,
-	},
-};
-
 static int __init mt_ds_group_init(void)
 {
-	set_period(mt_ds_period);
-	register_sysctl_init("kernel", mt_ds_sysctls);
 	return cgroup_add_dfl_cftypes(&cpu_cgrp_subsys, mt_ds_files);
 }
 subsys_initcall(mt_ds_group_init);

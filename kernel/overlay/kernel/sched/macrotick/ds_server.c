@@ -21,8 +21,6 @@
 #include "ds.h"
 
 DEFINE_PER_CPU(struct mt_ds_cpu, mt_ds_cpus);
-u64 mt_ds_period = 2500 * NSEC_PER_USEC;
-unsigned int mt_ds_phase;
 
 /* The limit of a server is no nearer: the interrupt must let it run before it comes again. */
 #define MT_DS_MIN_NS		(10 * NSEC_PER_USEC)

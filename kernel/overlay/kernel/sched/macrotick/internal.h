@@ -11,6 +11,7 @@
  * migrate.c their threads move to the CPU of the window that opens
  * class.c   the scheduling class: whom windows serve
  * member.c  threads join, fork, exit
+ * wait.c    threads wait for their next job
  * place.c   what threads are outside their windows
  * claim.c   what serves a thread: its own, and what it is lent
  * lend.c    what those lend who wait for a lock
@@ -426,6 +427,8 @@ void mt_redecide(struct task_struct *p);
 int mt_bind(struct task_struct *p, const char *name);
 int mt_unbind(struct task_struct *p);
 int mt_set_policy(struct task_struct *p);
+
+/* wait.c */
 int mt_wait(struct macrotick_wait *arg);
 
 /*
