@@ -168,8 +168,10 @@ fn first_thread(flags: u32) -> Check {
     for count in [32_768, if flags == 0 { abi::MAX_WINDOWS } else { 131_072 }] {
         let many = late_beside(&witness, count, flags)?;
         println!("# a witness beside {count} windows is {many:?} ns late, beside {BLOCK} {few:?}");
+        // A thread is bound twice: what is rare anyway does not meet both.
+        let worst = [many[0].min(many[1]), many[2]].into_iter().max().unwrap_or_default();
+        let more = worst.saturating_sub(few.into_iter().max().unwrap_or_default());
         // 2 us where an instruction takes 1 ns, as it takes 4 here.
-        let more = many.iter().zip(few).map(|(many, few)| many.saturating_sub(few)).max().unwrap_or_default();
         ensure!(is_slow() || more <= 8_000, "{count} windows: {many:?} ns late, beside {BLOCK} {few:?}");
     }
     Ok(())
