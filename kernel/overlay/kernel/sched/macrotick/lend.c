@@ -2,16 +2,16 @@
 /*
  * Macrotick: what those lend who wait for a lock.
  *
- * The first waiter of each lock lends the owner what serves it, and so does who
- * owns a lock that is only offered to it (struct rt_mutex_base has no owner
- * then) for all who wait behind it.
+ * The first waiter of a lock lends the owner what serves it. A lock that nobody
+ * owns is offered to its first waiter, who is as good as the owner then.
  *
- * The first waiter of a lock may be served by a closed server, or outside of its
- * windows, and who waits behind it by something that is open: a more important
- * group, or the CPU's other classes. Threads of a group that hand a lock from one
+ * But the first waiter may be served by a closed server, or be outside of its
+ * windows, while something open serves who waits behind it: a more important
+ * group's server, or another class. Threads of a group that hand a lock from one
  * to the next for ever would keep all others from it. So these lend, too. Not all
- * of them are looked at: the first ones, and the last one, who waits with no
- * priority if anybody does. One lock at a time lends in that way.
+ * of them are looked at: the first ones, and the last one, who has the lowest
+ * priority, and so is under SCHED_OTHER if anybody is. An owner has that of one
+ * lock at a time.
  *
  * What a thread hands on when it waits itself is told to the next owner by
  * the rtmutex code (rt_mutex_adjust_prio_chain()), as is a change of priority.
