@@ -9,10 +9,10 @@
 #include <linux/jump_label.h>
 #include <linux/sched.h>
 
+struct rt_mutex_base;
+
 #ifdef CONFIG_MACROTICK
 DECLARE_STATIC_KEY_FALSE(macrotick_used);
-
-struct rt_mutex_base;
 
 int mt_own_prio(struct task_struct *p);
 void __macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p);
@@ -121,7 +121,7 @@ static inline bool macrotick_contends(struct task_struct *p) { return false; }
 #define macrotick_unblocked(lock, p) do { } while (0)
 #define macrotick_takes(lock, p) do { } while (0)
 #define macrotick_offered(lock) do { } while (0)
-#define macrotick_behind(lock, owner) false
+static inline bool macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner) { return false; }
 #define macrotick_left(lock, owner) do { } while (0)
 #define macrotick_gives_back(lock) do { } while (0)
 #endif
