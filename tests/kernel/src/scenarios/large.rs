@@ -3,7 +3,7 @@
 use macrotick_uapi::{self as abi, Device, Entity, Window};
 
 use super::{is_slow, unit_ns, Scenario};
-use crate::board::{Board, Log};
+use crate::board::{Board, Job, Log};
 use crate::check::{Check, Explain};
 use crate::process::{self, periodic, Child};
 use crate::sys;
@@ -196,6 +196,18 @@ fn nominal_in_turn(u: u64, windows: u64, epoch: u64, number: u64) -> u64 {
     epoch + number / count * windows * u + of_t[(number % count) as usize] * u
 }
 
+/// A thread of `t` is there for so many units. When it had joined, and what jobs it had: several.
+fn visit(u: u64, units: u64, round: u64) -> Check<(u64, Vec<Job>)> {
+    let log = Log::new(256);
+    let member = periodic("t", log, u / 10)?;
+    let joined = sys::now_ns();
+    sys::sleep(units * u);
+    member.kill(SECOND)?;
+    let jobs = log.jobs();
+    ensure!(jobs.len() >= 2, "{} jobs in round {round}", jobs.len());
+    Ok((joined, jobs))
+}
+
 /// Threads come and go with standstills of all lengths between them: each job has the number of its window.
 fn numbers(flags: u32) -> Check {
     const WINDOWS: u64 = 100;
@@ -203,13 +215,8 @@ fn numbers(flags: u32) -> Check {
     in_turn(u, WINDOWS, flags).install(&device)?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     for round in 0..8u64 {
-        let (log, before) = (Log::new(64), sys::now_ns());
-        let member = periodic("t", log, u / 10)?;
-        let joined = sys::now_ns();
-        sys::sleep(20 * u);
-        member.kill(SECOND)?;
-        let jobs = log.jobs();
-        ensure!(jobs.len() >= 2, "{} jobs in round {round}", jobs.len());
+        let before = sys::now_ns();
+        let (joined, jobs) = visit(u, 20, round)?;
         for job in &jobs {
             let nominal = nominal_in_turn(u, WINDOWS, epoch, job.number);
             ensure_eq!(job.nominal_ns, nominal, "nominal instant of job {} in round {round}", job.number);
@@ -238,12 +245,7 @@ fn numbers_of_two_cpus() -> Check {
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     let releases: Vec<u64> = (0..WINDOWS).filter(|index| index % 4 < 3).collect();
     for round in 0..6u64 {
-        let log = Log::new(256);
-        let member = periodic("t", log, u / 10)?;
-        sys::sleep(40 * u);
-        member.kill(SECOND)?;
-        let jobs = log.jobs();
-        ensure!(jobs.len() >= 2, "{} jobs in round {round}", jobs.len());
+        let (_, jobs) = visit(u, 40, round)?;
         for job in jobs {
             let count = releases.len() as u64;
             let at = job.number / count * WINDOWS + releases[(job.number % count) as usize];
@@ -265,12 +267,7 @@ fn across_swaps() -> Check {
     for (round, windows) in sizes.into_iter().enumerate() {
         // In every other round nobody is there.
         if round % 2 == 0 {
-            let log = Log::new(64);
-            let member = periodic("t", log, u / 10)?;
-            sys::sleep(20 * u);
-            member.kill(SECOND)?;
-            let jobs = log.jobs();
-            ensure!(jobs.len() >= 2, "{} jobs in round {round}", jobs.len());
+            let (_, jobs) = visit(u, 20, round as u64)?;
             for job in jobs {
                 ensure!(job.number >= base, "job {} in round {round}, which begins with {base}", job.number);
                 let nominal = nominal_in_turn(u, windows, epoch, job.number - base);
