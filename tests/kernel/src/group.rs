@@ -85,5 +85,7 @@ pub fn remove_all() -> Check {
             remove_tree(&entry.path().to_string_lossy())?;
         }
     }
+    // Who has a cpuset of its own does not take bound threads, as other scenarios' groups do.
+    let _ = write(&format!("{ROOT}/cgroup.subtree_control"), "-cpuset");
     Ok(())
 }

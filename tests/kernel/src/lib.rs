@@ -12,6 +12,7 @@ pub mod board;
 pub mod check;
 pub mod group;
 pub mod guest;
+pub mod host;
 pub mod machine;
 pub mod process;
 pub mod random;

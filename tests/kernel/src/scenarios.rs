@@ -6,6 +6,7 @@ mod clock;
 mod containers;
 mod control;
 mod death;
+mod domains;
 mod forking;
 mod fuzz;
 mod groups;
@@ -100,6 +101,7 @@ pub fn all() -> Vec<Scenario> {
         control::ALL,
         policy::ALL,
         admission::ALL,
+        domains::ALL,
         migrate::ALL,
         containers::ALL,
         pools::ALL,

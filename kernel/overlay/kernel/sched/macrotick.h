@@ -21,6 +21,7 @@
 #include <linux/macrotick_pi.h>
 
 struct cgroup_taskset;
+struct root_domain;
 
 #ifdef CONFIG_MACROTICK
 
@@ -240,6 +241,8 @@ void macrotick_post_fork(struct task_struct *p);
 int macrotick_cpu_deactivate(unsigned int cpu);
 unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity);
 bool macrotick_dl_promised(int cpu);
+u64 macrotick_dl_servers(const struct root_domain *rd);
+int macrotick_dl_validate(u64 limit);
 void macrotick_init(void);
 
 #else /* !CONFIG_MACROTICK */
@@ -276,6 +279,8 @@ static inline void macrotick_post_fork(struct task_struct *p) { }
 static inline int macrotick_cpu_deactivate(unsigned int cpu) { return 0; }
 static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity) { return capacity; }
 static inline bool macrotick_dl_promised(int cpu) { return false; }
+static inline u64 macrotick_dl_servers(const struct root_domain *rd) { return 0; }
+static inline int macrotick_dl_validate(u64 limit) { return 0; }
 static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor) { return false; }
 static inline bool macrotick_moves(struct task_struct *p) { return false; }
 static inline bool mt_is_concerned_with(const struct task_struct *p) { return false; }

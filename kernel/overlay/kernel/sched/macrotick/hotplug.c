@@ -10,6 +10,7 @@
 #include <linux/cpuhotplug.h>
 #include <linux/freezer.h>
 #include <linux/kthread.h>
+#include <linux/macrotick_cpuset.h>
 
 #include "internal.h"
 
@@ -39,11 +40,8 @@ static bool leaves_awake(const struct macrotick_table *table, unsigned int cpu)
 	return false;
 }
 
-/*
- * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
- * Offlining would take the windows' processor away; a suspend only borrows it.
- */
-int macrotick_cpu_deactivate(unsigned int cpu)
+/* With its windows on it, a CPU does not go off line; a suspend only borrows it. */
+static int may_go(unsigned int cpu)
 {
 	guard(mt_control)(&mt_control);
 	if (!mt_is_concerned(cpu))
@@ -52,6 +50,20 @@ int macrotick_cpu_deactivate(unsigned int cpu)
 		return leaves_awake(mt_table, cpu) || leaves_awake(mt_staged, cpu) ? -EBUSY : 0;
 	pr_info_ratelimited("macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
 	return -EBUSY;
+}
+
+/*
+ * Hook of sched_cpu_deactivate(), before anything is moved off the CPU.
+ * Offlining would take the windows' processor away, and from deadline tasks
+ * what windows and budgets on other CPUs do not leave them.
+ */
+int macrotick_cpu_deactivate(unsigned int cpu)
+{
+	int err = may_go(cpu);
+
+	if (!err && !cpuhp_tasks_frozen && !macrotick_dl_keeps(NULL, cpumask_of(cpu), true))
+		err = -EBUSY;
+	return err;
 }
 
 static int cpu_is_back(unsigned int cpu)

@@ -1,0 +1,201 @@
+//! Changes of root domains and of the limit of real-time tasks leave deadline tasks what they were promised beside budgets
+//! and windows, or are refused.
+
+use std::fs;
+
+use macrotick_uapi::{error, Device};
+
+use super::{unit_ns, Scenario};
+use crate::check::{Check, Explain};
+use crate::group::Group;
+use crate::host::Host;
+use crate::process::{self, Child};
+use crate::sys::{self, SchedAttr};
+use crate::table::Table;
+use crate::{ensure, ensure_eq};
+
+pub const ALL: &[Scenario] = &[
+    Scenario::new("domain_of_a_partition", of_a_partition).on(2),
+    Scenario::new("domain_of_a_partition_beside_windows", beside_windows).on(2),
+    Scenario::new("domain_of_a_smaller_cpuset", of_a_smaller_cpuset).on(2),
+    Scenario::new("domain_of_a_smaller_cpuset_from_outside", from_outside).on(2),
+    Scenario::new("domain_without_a_cpu", without_a_cpu).on(2),
+    Scenario::new("domain_under_another_limit", under_another_limit),
+    Scenario::new("domain_rebuilt", rebuilt),
+];
+
+const SECOND: u64 = 1_000_000_000;
+/// The server period, in units.
+const PERIOD: u64 = 25;
+
+fn errno(written: std::io::Result<()>) -> Result<(), i32> {
+    written.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn write(group: &Group, file: &str, value: &str) -> Result<(), i32> {
+    errno(fs::write(format!("{}/{file}", group.path()), value))
+}
+
+fn sysctl(name: &str, value: &str) -> Result<(), i32> {
+    errno(fs::write(format!("/proc/sys/kernel/{name}"), value))
+}
+
+/// A group with CPUs of its own.
+fn cpuset(name: &str, cpus: &str) -> Check<Group> {
+    Group::root().set("cgroup.subtree_control", "+cpuset")?;
+    let group = Group::new(name)?;
+    group.set("cpuset.cpus", cpus)?;
+    Ok(group)
+}
+
+/// A group with so many percent of some CPUs.
+fn budget(cpus: &str, percent: u64) -> Check<Group> {
+    let us = (PERIOD * unit_ns() / 1000).to_string();
+    let set = || sysctl("sched_ds_period_us", &us).is_ok();
+    ensure!(sys::eventually(SECOND, set), "the server period cannot be set");
+    let group = Group::new("budget")?;
+    group.set("cpu.ds.budget", &share(cpus, percent))?;
+    Ok(group)
+}
+
+fn share(cpus: &str, percent: u64) -> String {
+    format!("{cpus}={}", PERIOD * unit_ns() * percent / 100_000)
+}
+
+/// A sleeping deadline task that is promised so many percent of a CPU. It asks itself: see admission.
+fn promised(percent: u64, group: Option<&Group>) -> Check<Child> {
+    let task = process::fork(|| match sys::set_sched(0, SchedAttr::deadline(percent * 1_000_000, 100_000_000)) {
+        Ok(()) => loop {
+            sys::sleep(SECOND);
+        },
+        Err(errno) => errno,
+    });
+    let is_deadline = || sys::sched(task.pid).is_ok_and(|attr| attr.policy == libc::SCHED_DEADLINE as u32);
+    ensure!(sys::eventually(SECOND, is_deadline), "no deadline task: {}", task.describe());
+    group.map_or(Ok(()), |group| group.take(task.pid))?;
+    Ok(task)
+}
+
+/// A call is refused, and nothing has changed.
+fn is_refused(host: &Host, what: &str, call: impl FnOnce() -> Result<(), i32>) -> Check {
+    let before = host.state()?;
+    ensure_eq!(call(), Err(libc::EBUSY), "{what}");
+    host.ensure(&before, what)
+}
+
+fn kind_of(part: &Group) -> Check<String> {
+    Ok(part.get("cpuset.cpus.partition")?.trim().to_owned())
+}
+
+fn of_a_partition() -> Check {
+    let (budgets, part) = (budget("0", 80)?, cpuset("part", "1")?);
+    let task = promised(80, None)?;
+    let host = Host::new(&[budgets.clone(), part.clone()], &[task.pid])?;
+    for kind in ["root", "isolated"] {
+        is_refused(&host, &format!("a partition of CPU 1, {kind}"), || write(&part, "cpuset.cpus.partition", kind))?;
+        ensure_eq!(kind_of(&part)?, "member", "the partition after that");
+    }
+    drop(host);
+    process::end_all();
+    sys::sleep(SECOND / 5);
+    // Without promises, or without budgets, it is the administrator's affair.
+    part.set("cpuset.cpus.partition", "root")?;
+    ensure_eq!(kind_of(&part)?, "root", "the partition without deadline tasks");
+    part.set("cpuset.cpus.partition", "member")?;
+    budgets.set("cpu.ds.budget", "0")?;
+    let _task = promised(80, None)?;
+    part.set("cpuset.cpus.partition", "root")?;
+    ensure_eq!(write(&budgets, "cpu.ds.budget", &share("0", 80)), Err(libc::EBUSY), "a budget beside what remains");
+    // Linux counts a task that sleeps where it went to sleep, until it wakes and domains are built anew.
+    let counted_anew = || {
+        let kinds = ["isolated", "root"].map(|kind| write(&part, "cpuset.cpus.partition", kind));
+        kinds == [Ok(()), Ok(())] && write(&budgets, "cpu.ds.budget", &share("1", 80)) == Ok(())
+    };
+    ensure!(sys::eventually(3 * SECOND, counted_anew), "a budget in the partition");
+    part.set("cpuset.cpus.partition", "member")
+}
+
+fn beside_windows() -> Check {
+    let (u, device, part) = (unit_ns(), Device::open()?, cpuset("part", "1")?);
+    Table::single(20 * u, 0, 0, 16 * u).install(&device)?;
+    let task = promised(80, None)?;
+    let host = Host::new(std::slice::from_ref(&part), &[task.pid])?;
+    is_refused(&host, "a partition beside windows", || write(&part, "cpuset.cpus.partition", "root"))?;
+    device.remove().explain("remove")?;
+    part.set("cpuset.cpus.partition", "root")?;
+    let refused = Table::single(20 * u, 0, 0, 16 * u).try_install(&device).map_err(|refusal| refusal.error);
+    ensure_eq!(refused, Err(error::BANDWIDTH), "windows beside what remains");
+    part.set("cpuset.cpus.partition", "member")
+}
+
+/// A deadline task whose cpuset is smaller than its root domain.
+fn of_a_smaller_cpuset() -> Check {
+    let (u, device) = (unit_ns(), Device::open()?);
+    let (budgets, small) = (budget("0", 80)?, cpuset("small", "0-1")?);
+    let task = promised(80, Some(&small))?;
+    let host = Host::new(&[budgets.clone(), small.clone()], &[task.pid])?;
+    is_refused(&host, "a cpuset of CPU 0 alone", || write(&small, "cpuset.cpus", "0"))?;
+    small.set("cpuset.cpus", "1")?;
+    is_refused(&host, "a budget where the cpuset is", || write(&budgets, "cpu.ds.budget", &share("1", 80)))?;
+    let refused = Table::single(20 * u, 1, 0, 12 * u).try_install(&device).map_err(|refusal| refusal.error);
+    ensure_eq!(refused, Err(error::BANDWIDTH), "windows where the cpuset is");
+    budgets.set("cpu.ds.budget", "0")?;
+    small.set("cpuset.cpus", "0")
+}
+
+fn from_outside() -> Check {
+    let (budgets, small) = (budget("0", 80)?, cpuset("small", "0")?);
+    let task = promised(80, None)?;
+    let host = Host::new(&[budgets.clone(), small.clone()], &[task.pid])?;
+    is_refused(&host, "moving a deadline task to CPU 0", || write(&small, "cgroup.procs", &task.pid.to_string()))?;
+    budgets.set("cpu.ds.budget", "0")?;
+    small.take(task.pid)
+}
+
+fn without_a_cpu() -> Check {
+    let budgets = budget("0", 80)?;
+    let task = promised(80, None)?;
+    let host = Host::new(std::slice::from_ref(&budgets), &[task.pid])?;
+    is_refused(&host, "CPU 1 off line", || sys::set_online(1, false))?;
+    drop(host);
+    process::end_all();
+    sys::sleep(SECOND / 5);
+    sys::set_online(1, false).explain("CPU 1 off line without promises")?;
+    sys::set_online(1, true).explain("CPU 1 on line")
+}
+
+/// Half of each CPU is a group's, and a deadline task for each CPU has 40 %.
+fn under_another_limit() -> Check {
+    let cpus = sys::nr_cpus();
+    let budgets = budget(&format!("0-{}", cpus - 1), 50)?;
+    let tasks: Vec<Child> = (0..cpus).map(|_| promised(40, None)).collect::<Check<_>>()?;
+    let host = Host::new(std::slice::from_ref(&budgets), &[tasks[0].pid])?;
+    is_refused(&host, "a lower limit", || sysctl("sched_rt_runtime_us", "600000"))?;
+    is_refused(&host, "a longer period", || sysctl("sched_rt_period_us", "1500000"))?;
+    budgets.set("cpu.ds.budget", "0")?;
+    let lower = sysctl("sched_rt_runtime_us", "600000");
+    let higher = sysctl("sched_rt_runtime_us", "950000");
+    ensure_eq!((lower, higher), (Ok(()), Ok(())), "a lower limit without budgets, and the former one");
+    Ok(())
+}
+
+/// What root domains are built anew for admits no more afterwards.
+fn rebuilt() -> Check {
+    let budgets = budget("0", 20)?;
+    let host = Host::new(&[budgets], &[])?;
+    let before = host.state()?;
+    for limit in ["900000", "950000"] {
+        sysctl("sched_rt_runtime_us", limit).explain("the limit")?;
+    }
+    host.ensure(&before, "another limit and the former one")?;
+    if sys::nr_cpus() > 1 {
+        let part = cpuset("part", "1")?;
+        part.set("cpuset.cpus.partition", "root")?;
+        part.set("cpuset.cpus.partition", "member")?;
+        host.ensure(&before, "a partition that comes and goes")?;
+        sys::set_online(1, false).explain("CPU 1 off line")?;
+        sys::set_online(1, true).explain("CPU 1 on line")?;
+        host.ensure(&before, "a CPU that goes and comes")?;
+    }
+    Ok(())
+}
