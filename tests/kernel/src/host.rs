@@ -25,6 +25,8 @@ const GROUP_FILES: [&str; 11] = [
     "cpuset.cpus.partition",
 ];
 
+/// Until a new process sleeps, and until a dead deadline task has given back what it had.
+const SETTLED_NS: u64 = 200_000_000;
 /// The period of deadline tasks that ask, in microseconds.
 const ASKED_US: u64 = 10_000;
 /// What one of them always has: hardly less is allowed.
@@ -73,6 +75,8 @@ impl Host {
             })
         };
         let askers: Vec<Child> = (0..=cpus).map(|_| asker()).collect();
+        // What so little is left of does not get far: they sleep before.
+        sys::sleep(SETTLED_NS);
         for asker in &askers {
             sys::set_sched(asker.pid, asked(LEAST_US)).explain("a deadline task that asks")?;
         }
@@ -167,6 +171,17 @@ impl Host {
         let same = all && !self.takes(cpu, (us + 1).max(LEAST_BUDGET_US));
         let _ = self.probe.set("cpu.ds.budget", "0");
         same
+    }
+}
+
+impl Drop for Host {
+    /// With the least they would take many periods to die, and domains that are built anew meanwhile would forget them.
+    fn drop(&mut self) {
+        for (index, asker) in self.askers.iter().enumerate() {
+            let _ = [1000, 300, 100, 30].into_iter().find(|us| self.asks(index, *us));
+            let _ = asker.kill(SETTLED_NS);
+            sys::sleep(2 * ASKED_US * 1000);
+        }
     }
 }
 

@@ -40,8 +40,14 @@ fn sysctl(name: &str, value: &str) -> Result<(), i32> {
     errno(fs::write(format!("/proc/sys/kernel/{name}"), value))
 }
 
+/// Deadline tasks that are dead give their bandwidth back a period later; domains that are built anew meanwhile forget it.
+fn wait_for_the_dead() {
+    sys::sleep(SECOND / 5);
+}
+
 /// A group with CPUs of its own.
 fn cpuset(name: &str, cpus: &str) -> Check<Group> {
+    wait_for_the_dead();
     Group::root().set("cgroup.subtree_control", "+cpuset")?;
     let group = Group::new(name)?;
     group.set("cpuset.cpus", cpus)?;
@@ -50,6 +56,7 @@ fn cpuset(name: &str, cpus: &str) -> Check<Group> {
 
 /// A group with so many percent of some CPUs.
 fn budget(cpus: &str, percent: u64) -> Check<Group> {
+    wait_for_the_dead();
     let us = (PERIOD * unit_ns() / 1000).to_string();
     let set = || sysctl("sched_ds_period_us", &us).is_ok();
     ensure!(sys::eventually(SECOND, set), "the server period cannot be set");
@@ -97,7 +104,7 @@ fn of_a_partition() -> Check {
     }
     drop(host);
     process::end_all();
-    sys::sleep(SECOND / 5);
+    wait_for_the_dead();
     // Without promises, or without budgets, it is the administrator's affair.
     part.set("cpuset.cpus.partition", "root")?;
     ensure_eq!(kind_of(&part)?, "root", "the partition without deadline tasks");
@@ -159,7 +166,7 @@ fn without_a_cpu() -> Check {
     is_refused(&host, "CPU 1 off line", || sys::set_online(1, false))?;
     drop(host);
     process::end_all();
-    sys::sleep(SECOND / 5);
+    wait_for_the_dead();
     sys::set_online(1, false).explain("CPU 1 off line without promises")?;
     sys::set_online(1, true).explain("CPU 1 on line")
 }

@@ -335,9 +335,8 @@ static bool keeps_promises(unsigned int cpu, u64 *bandwidth)
 {
 	if (global_rt_runtime() == RUNTIME_INF)
 		return true;
-	if (!keeps_under(cpu, limit_now(), bandwidth))
-		return false;
-	return !*bandwidth || tasks_keep(NULL, cpu, limit_now());
+	/* A sleeping task may be promised its share in the root domain where it went to sleep. */
+	return keeps_under(cpu, limit_now(), bandwidth) && tasks_keep(NULL, cpu, limit_now());
 }
 
 /* Whether there is room on a CPU for its windows and its budgets. */
