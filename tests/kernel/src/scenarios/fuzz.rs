@@ -3,12 +3,14 @@
 
 mod caller;
 mod garbage;
+mod refused;
 mod tables;
 mod tally;
 
 use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
 use self::caller::{Caller, Shared, PROCESSES};
+use self::refused::Refused;
 use self::tally::Tally;
 use super::jobs::ensure_regular;
 use super::{is_slow, unit_ns, Scenario};
@@ -26,6 +28,8 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("fuzz_1", || fuzz(1, 6000)).within(60_000),
     Scenario::new("fuzz_2", || fuzz(2, 6000)).within(60_000),
     Scenario::new("fuzz_hotplug", || fuzz(1000, 4000)).on(2).within(60_000),
+    Scenario::new("fuzz_refused", || refused(2000, 3000)).within(120_000),
+    Scenario::new("full_fuzz_refused", || refused(2001, 100_000)).within(6_000_000),
     Scenario::new("full_fuzz_3", || fuzz(3, 60_000)).within(600_000),
     Scenario::new("full_fuzz_4", || fuzz(4, 60_000)).within(600_000),
     Scenario::new("full_fuzz_hotplug_long", || fuzz(1001, 85_000)).on(2).within(600_000),
@@ -55,6 +59,23 @@ fn fuzz(seed: u64, calls: u64) -> Check {
     drive(&device, &shared, seed, calls)?;
     println!("{CALLS_OF}{}, seed {seed}", shared.tally.interface());
     println!("# in all {}: {}", shared.tally.total(), shared.tally.describe());
+    nothing_is_left(&device, &before, cpus)?;
+    still_works(u, cpus)
+}
+
+/// So many calls of one process; see `Refused`.
+fn refused(seed: u64, calls: u64) -> Check {
+    let (u, cpus, device) = (unit_ns(), sys::nr_cpus(), Device::open()?);
+    process::adopt();
+    let before = Slabs::now();
+    let refused = Refused::new(Random::new(seed ^ variation() << 32), u, cpus)?.run(calls)?;
+    println!("{CALLS_OF}{calls}, seed {seed}, {refused} refused");
+    ensure!(calls / 4 < refused && refused < calls * 3 / 4, "{refused} of {calls} calls are refused");
+    ensure!(sys::eventually(10 * SECOND, process::end_all), "processes do not end");
+    let sysctls = [("sched_rt_period_us", "1000000"), ("sched_rt_runtime_us", "950000"), ("sched_ds_period_us", "2500")];
+    for (name, value) in sysctls {
+        let _ = std::fs::write(format!("/proc/sys/kernel/{name}"), value);
+    }
     nothing_is_left(&device, &before, cpus)?;
     still_works(u, cpus)
 }
