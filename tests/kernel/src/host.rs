@@ -116,7 +116,12 @@ impl Host {
         ensure_eq!(self.table()?, before.table, "the table after {after_what}");
         ensure_eq!(self.described(), before.threads, "threads after {after_what}");
         let now = || self.state().map(|state| state.admitted);
-        ensure!(self.admits(&before.admitted), "after {after_what} {:?} are admitted instead of {:?}", now()?, before.admitted);
+        ensure!(
+            self.admits(&before.admitted),
+            "after {after_what} {:?} are admitted instead of {:?}",
+            now()?,
+            before.admitted
+        );
         Ok(())
     }
 

@@ -54,23 +54,44 @@ fn cpuset(name: &str, cpus: &str) -> Check<Group> {
     Ok(group)
 }
 
+/// A group with a budget.
+struct Budget(Group);
+
+impl Drop for Budget {
+    /// A group that is removed has its budget for a while, which must not be in other scenarios' way.
+    fn drop(&mut self) {
+        let _ = self.0.set("cpu.ds.budget", "0");
+    }
+}
+
 /// A group with so many percent of some CPUs.
-fn budget(cpus: &str, percent: u64) -> Check<Group> {
+fn budget(cpus: &str, percent: u64) -> Check<Budget> {
     wait_for_the_dead();
     let us = (PERIOD * unit_ns() / 1000).to_string();
     let set = || sysctl("sched_ds_period_us", &us).is_ok();
     ensure!(sys::eventually(SECOND, set), "the server period cannot be set");
     let group = Group::new("budget")?;
     group.set("cpu.ds.budget", &share(cpus, percent))?;
-    Ok(group)
+    Ok(Budget(group))
 }
 
 fn share(cpus: &str, percent: u64) -> String {
     format!("{cpus}={}", PERIOD * unit_ns() * percent / 100_000)
 }
 
+/// A deadline task.
+struct Promised(Child);
+
+impl Drop for Promised {
+    /// What it was promised must not be in other scenarios' way.
+    fn drop(&mut self) {
+        let _ = self.0.kill(SECOND);
+        wait_for_the_dead();
+    }
+}
+
 /// A sleeping deadline task that is promised so many percent of a CPU. It asks itself: see admission.
-fn promised(percent: u64, group: Option<&Group>) -> Check<Child> {
+fn promised(percent: u64, group: Option<&Group>) -> Check<Promised> {
     let task = process::fork(|| match sys::set_sched(0, SchedAttr::deadline(percent * 1_000_000, 100_000_000)) {
         Ok(()) => loop {
             sys::sleep(SECOND);
@@ -80,7 +101,7 @@ fn promised(percent: u64, group: Option<&Group>) -> Check<Child> {
     let is_deadline = || sys::sched(task.pid).is_ok_and(|attr| attr.policy == libc::SCHED_DEADLINE as u32);
     ensure!(sys::eventually(SECOND, is_deadline), "no deadline task: {}", task.describe());
     group.map_or(Ok(()), |group| group.take(task.pid))?;
-    Ok(task)
+    Ok(Promised(task))
 }
 
 /// A call is refused, and nothing has changed.
@@ -97,26 +118,24 @@ fn kind_of(part: &Group) -> Check<String> {
 fn of_a_partition() -> Check {
     let (budgets, part) = (budget("0", 80)?, cpuset("part", "1")?);
     let task = promised(80, None)?;
-    let host = Host::new(&[budgets.clone(), part.clone()], &[task.pid])?;
+    let host = Host::new(&[budgets.0.clone(), part.clone()], &[task.0.pid])?;
     for kind in ["root", "isolated"] {
         is_refused(&host, &format!("a partition of CPU 1, {kind}"), || write(&part, "cpuset.cpus.partition", kind))?;
         ensure_eq!(kind_of(&part)?, "member", "the partition after that");
     }
-    drop(host);
-    process::end_all();
-    wait_for_the_dead();
+    drop((host, task));
     // Without promises, or without budgets, it is the administrator's affair.
     part.set("cpuset.cpus.partition", "root")?;
     ensure_eq!(kind_of(&part)?, "root", "the partition without deadline tasks");
     part.set("cpuset.cpus.partition", "member")?;
-    budgets.set("cpu.ds.budget", "0")?;
+    budgets.0.set("cpu.ds.budget", "0")?;
     let _task = promised(80, None)?;
     part.set("cpuset.cpus.partition", "root")?;
-    ensure_eq!(write(&budgets, "cpu.ds.budget", &share("0", 80)), Err(libc::EBUSY), "a budget beside what remains");
+    ensure_eq!(write(&budgets.0, "cpu.ds.budget", &share("0", 80)), Err(libc::EBUSY), "a budget beside what remains");
     // Linux counts a task that sleeps where it went to sleep, until it wakes and domains are built anew.
     let counted_anew = || {
         let kinds = ["isolated", "root"].map(|kind| write(&part, "cpuset.cpus.partition", kind));
-        kinds == [Ok(()), Ok(())] && write(&budgets, "cpu.ds.budget", &share("1", 80)) == Ok(())
+        kinds == [Ok(()), Ok(())] && write(&budgets.0, "cpu.ds.budget", &share("1", 80)) == Ok(())
     };
     ensure!(sys::eventually(3 * SECOND, counted_anew), "a budget in the partition");
     part.set("cpuset.cpus.partition", "member")
@@ -126,7 +145,7 @@ fn beside_windows() -> Check {
     let (u, device, part) = (unit_ns(), Device::open()?, cpuset("part", "1")?);
     Table::single(20 * u, 0, 0, 16 * u).install(&device)?;
     let task = promised(80, None)?;
-    let host = Host::new(std::slice::from_ref(&part), &[task.pid])?;
+    let host = Host::new(std::slice::from_ref(&part), &[task.0.pid])?;
     is_refused(&host, "a partition beside windows", || write(&part, "cpuset.cpus.partition", "root"))?;
     device.remove().explain("remove")?;
     part.set("cpuset.cpus.partition", "root")?;
@@ -140,33 +159,31 @@ fn of_a_smaller_cpuset() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let (budgets, small) = (budget("0", 80)?, cpuset("small", "0-1")?);
     let task = promised(80, Some(&small))?;
-    let host = Host::new(&[budgets.clone(), small.clone()], &[task.pid])?;
+    let host = Host::new(&[budgets.0.clone(), small.clone()], &[task.0.pid])?;
     is_refused(&host, "a cpuset of CPU 0 alone", || write(&small, "cpuset.cpus", "0"))?;
     small.set("cpuset.cpus", "1")?;
-    is_refused(&host, "a budget where the cpuset is", || write(&budgets, "cpu.ds.budget", &share("1", 80)))?;
+    is_refused(&host, "a budget where the cpuset is", || write(&budgets.0, "cpu.ds.budget", &share("1", 80)))?;
     let refused = Table::single(20 * u, 1, 0, 12 * u).try_install(&device).map_err(|refusal| refusal.error);
     ensure_eq!(refused, Err(error::BANDWIDTH), "windows where the cpuset is");
-    budgets.set("cpu.ds.budget", "0")?;
+    budgets.0.set("cpu.ds.budget", "0")?;
     small.set("cpuset.cpus", "0")
 }
 
 fn from_outside() -> Check {
     let (budgets, small) = (budget("0", 80)?, cpuset("small", "0")?);
     let task = promised(80, None)?;
-    let host = Host::new(&[budgets.clone(), small.clone()], &[task.pid])?;
-    is_refused(&host, "moving a deadline task to CPU 0", || write(&small, "cgroup.procs", &task.pid.to_string()))?;
-    budgets.set("cpu.ds.budget", "0")?;
-    small.take(task.pid)
+    let host = Host::new(&[budgets.0.clone(), small.clone()], &[task.0.pid])?;
+    is_refused(&host, "moving a deadline task to CPU 0", || write(&small, "cgroup.procs", &task.0.pid.to_string()))?;
+    budgets.0.set("cpu.ds.budget", "0")?;
+    small.take(task.0.pid)
 }
 
 fn without_a_cpu() -> Check {
     let budgets = budget("0", 80)?;
     let task = promised(80, None)?;
-    let host = Host::new(std::slice::from_ref(&budgets), &[task.pid])?;
+    let host = Host::new(std::slice::from_ref(&budgets.0), &[task.0.pid])?;
     is_refused(&host, "CPU 1 off line", || sys::set_online(1, false))?;
-    drop(host);
-    process::end_all();
-    wait_for_the_dead();
+    drop((host, task));
     sys::set_online(1, false).explain("CPU 1 off line without promises")?;
     sys::set_online(1, true).explain("CPU 1 on line")
 }
@@ -175,11 +192,11 @@ fn without_a_cpu() -> Check {
 fn under_another_limit() -> Check {
     let cpus = sys::nr_cpus();
     let budgets = budget(&format!("0-{}", cpus - 1), 50)?;
-    let tasks: Vec<Child> = (0..cpus).map(|_| promised(40, None)).collect::<Check<_>>()?;
-    let host = Host::new(std::slice::from_ref(&budgets), &[tasks[0].pid])?;
+    let tasks: Vec<Promised> = (0..cpus).map(|_| promised(40, None)).collect::<Check<_>>()?;
+    let host = Host::new(std::slice::from_ref(&budgets.0), &[tasks[0].0.pid])?;
     is_refused(&host, "a lower limit", || sysctl("sched_rt_runtime_us", "600000"))?;
     is_refused(&host, "a longer period", || sysctl("sched_rt_period_us", "1500000"))?;
-    budgets.set("cpu.ds.budget", "0")?;
+    budgets.0.set("cpu.ds.budget", "0")?;
     let lower = sysctl("sched_rt_runtime_us", "600000");
     let higher = sysctl("sched_rt_runtime_us", "950000");
     ensure_eq!((lower, higher), (Ok(()), Ok(())), "a lower limit without budgets, and the former one");
@@ -189,7 +206,7 @@ fn under_another_limit() -> Check {
 /// What root domains are built anew for admits no more afterwards.
 fn rebuilt() -> Check {
     let budgets = budget("0", 20)?;
-    let host = Host::new(&[budgets], &[])?;
+    let host = Host::new(std::slice::from_ref(&budgets.0), &[])?;
     let before = host.state()?;
     for limit in ["900000", "950000"] {
         sysctl("sched_rt_runtime_us", limit).explain("the limit")?;

@@ -72,7 +72,8 @@ fn refused(seed: u64, calls: u64) -> Check {
     println!("{CALLS_OF}{calls}, seed {seed}, {refused} refused");
     ensure!(calls / 4 < refused && refused < calls * 3 / 4, "{refused} of {calls} calls are refused");
     ensure!(sys::eventually(10 * SECOND, process::end_all), "processes do not end");
-    let sysctls = [("sched_rt_period_us", "1000000"), ("sched_rt_runtime_us", "950000"), ("sched_ds_period_us", "2500")];
+    let sysctls =
+        [("sched_rt_period_us", "1000000"), ("sched_rt_runtime_us", "950000"), ("sched_ds_period_us", "2500")];
     for (name, value) in sysctls {
         let _ = std::fs::write(format!("/proc/sys/kernel/{name}"), value);
     }
