@@ -21,7 +21,8 @@ static int __init timershield_setup(char *text)
 }
 __setup("timershield=", timershield_setup);
 
-static int timershield_sysctl(const struct ctl_table *table, int write, void *buffer, size_t *length, loff_t *offset)
+static int timershield_sysctl(const struct ctl_table *table, int write, void *buffer,
+			      size_t *length, loff_t *offset)
 {
 	u8 on = timershield_get();
 	struct ctl_table copy = *table;

@@ -22,7 +22,7 @@
 /* The duties of the tick can wait for a few of its periods (kernel.timershield_tick_delay_us). */
 unsigned int timershield_tick_delay_us = 4000;
 
-/* timer->shield of the tick, and of a timer in the queue of its base at which ts_fill_from() goes on */
+/* timer->shield of the tick, and of a timer in its base's queue at which ts_fill_from() goes on */
 #define TS_TICK		255
 #define TS_CURSOR	254
 
@@ -30,7 +30,8 @@ static bool ts_masks_soft(const struct hrtimer_cpu_base *cpu_base, int level)
 {
 	const struct task_struct *p = per_cpu(ksoftirqd, cpu_base->cpu);
 
-	return IS_ENABLED(CONFIG_PREEMPT_RT) && ts_cpu_of(cpu_base)->on && p && level > ts_level_of(p);
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && ts_cpu_of(cpu_base)->on && p &&
+		level > ts_level_of(p);
 }
 
 /* When to have an interrupt for what expires first in the softirq, at a level. */
@@ -65,13 +66,15 @@ static noinline ktime_t ts_tick(const struct hrtimer_cpu_base *cpu_base, int lev
 }
 
 /* Whether the timer is the tick, which is kept out of its queue. */
-static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base, bool *matters)
+static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *cpu_base,
+			 bool *matters)
 {
 	if (timer != ts_tick_of(cpu_base))
 		return false;
 	timer->shield = TS_TICK;
 	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
-	*matters = ts_tick(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level)) < cpu_base->expires_next;
+	*matters = ts_tick(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level)) <
+		cpu_base->expires_next;
 	return true;
 }
 
@@ -87,7 +90,8 @@ static bool ts_is_ordinary(const struct hrtimer *timer, const struct hrtimer_clo
 {
 	return TS_HAS_ORDINARY && !timer->is_hard && base->index < TS_CLOCKS &&
 		!in_interrupt() && !(current->flags & PF_KTHREAD) &&
-		ts_level_of(current) == TS_LEVEL_NORMAL && ts_is_bound(current, base->cpu_base->cpu);
+		ts_level_of(current) == TS_LEVEL_NORMAL &&
+		ts_is_bound(current, base->cpu_base->cpu);
 }
 
 /* When to have an interrupt for what is kept at the lowest level, at another one. */
@@ -101,7 +105,8 @@ static ktime_t ts_ordinary(const struct ts_cpu *ts, int level)
 /* When to have one for any of them. */
 static noinline ktime_t ts_late(const struct hrtimer_cpu_base *cpu_base, int level)
 {
-	return min3(ts_soft(cpu_base, level), ts_tick(cpu_base, level), ts_ordinary(ts_cpu_of(cpu_base), level));
+	return min3(ts_soft(cpu_base, level), ts_tick(cpu_base, level),
+		    ts_ordinary(ts_cpu_of(cpu_base), level));
 }
 
 /**

@@ -32,12 +32,12 @@
 struct ts_order {
 	unsigned int		nr;		/* timers in all queues */
 	unsigned int		groups;		/* those with timers, a bit each */
-	ktime_t			soonest;	/* when the first of all expires, on CLOCK_MONOTONIC */
+	ktime_t			soonest;	/* when the first expires, on CLOCK_MONOTONIC */
 	unsigned int		soonest_level;	/* its level */
 	ktime_t			offset[TS_CLOCKS];
-	u8			levels[TS_GROUPS];	/* by group: those with timers, a bit each */
+	u8			levels[TS_GROUPS];	/* by group: those with timers, as bits */
 	u8			best[TS_GROUPS];	/* by group: the level that expires first */
-	u8			clocks[TS_LEVELS];	/* by level: those with timers, a bit each */
+	u8			clocks[TS_LEVELS];	/* by level: those with timers, as bits */
 	struct timerqueue_node	*first[TS_LEVELS];	/* by level */
 	ktime_t			earliest[TS_LEVELS];	/* when that expires, on CLOCK_MONOTONIC */
 	struct timerqueue_head	queue[TS_LEVELS][TS_CLOCKS];

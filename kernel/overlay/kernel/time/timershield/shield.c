@@ -80,7 +80,8 @@ static int ts_level_of_running(const struct task_struct *p)
 {
 	int prio = READ_ONCE(p->prio), level;
 
-	level = IS_ENABLED(CONFIG_MACROTICK) ? macrotick_running_level(task_cpu(p)) : TS_LEVEL_NORMAL;
+	level = IS_ENABLED(CONFIG_MACROTICK) ?
+		macrotick_running_level(task_cpu(p)) : TS_LEVEL_NORMAL;
 	if (level != TS_LEVEL_NORMAL || prio >= MAX_RT_PRIO)
 		return level;
 	return prio < 0 ? TS_LEVEL_DEADLINE : MAX_RT_PRIO - prio;
@@ -88,7 +89,8 @@ static int ts_level_of_running(const struct task_struct *p)
 
 static __always_inline bool ts_is_bound(const struct task_struct *p, unsigned int cpu)
 {
-	return nr_cpu_ids == 1 || (READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
+	return nr_cpu_ids == 1 ||
+		(READ_ONCE(p->nr_cpus_allowed) == 1 && cpumask_test_cpu(cpu, &p->cpus_mask));
 }
 
 #include "late.c"
@@ -119,7 +121,8 @@ static void ts_follow_clocks(struct ts_cpu *ts, const struct hrtimer_cpu_base *c
 		ts_set_offsets(ts, cpu_base);
 }
 
-static __always_inline void ts_add(struct hrtimer *timer, struct hrtimer_clock_base *base, int level, bool *matters)
+static __always_inline void ts_add(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				   int level, bool *matters)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
@@ -127,7 +130,8 @@ static __always_inline void ts_add(struct hrtimer *timer, struct hrtimer_clock_b
 	ts_follow_clocks(ts, cpu_base);
 	timer->shield = 1 + level;
 	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
-	*matters = (level >= READ_ONCE(ts->level) || (TS_HAS_ORDINARY && level == TS_LEVEL_NORMAL)) &&
+	*matters = (level >= READ_ONCE(ts->level) ||
+		    (TS_HAS_ORDINARY && level == TS_LEVEL_NORMAL)) &&
 		ktime_sub(timer->node.expires, base->offset) < cpu_base->expires_next;
 	ts_order_add(&ts->order, &timer->node, level, base->index);
 }
@@ -150,11 +154,12 @@ static __always_inline int ts_claim(struct task_struct *p, struct hrtimer *timer
 {
 	int level;
 
-	/* A barrier, too: either ts_follow() sees the timer, or what follows sees what had it called. */
+	/* A barrier, too: ts_follow() sees the timer, or what follows sees what had it called. */
 	if (cmpxchg(&p->timershield.base, NULL, base))
 		return -1;
 	level = ts_level_of(p);
-	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) || !ts_is_bound(p, base->cpu_base->cpu)) {
+	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) ||
+	    !ts_is_bound(p, base->cpu_base->cpu)) {
 		WRITE_ONCE(p->timershield.base, NULL);
 		return -1;
 	}
@@ -162,7 +167,8 @@ static __always_inline int ts_claim(struct task_struct *p, struct hrtimer *timer
 	return level;
 }
 
-static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
+static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				bool *matters)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
 	struct task_struct *p = ts_sleeper(timer, base);
@@ -172,7 +178,8 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	if (!ts->on || !hrtimer_hres_active(cpu_base))
 		return false;
 	if (!p)
-		return ts_keep_tick(timer, cpu_base, matters) || ts_keep_ordinary(timer, base, matters);
+		return ts_keep_tick(timer, cpu_base, matters) ||
+			ts_keep_ordinary(timer, base, matters);
 	level = ts_claim(p, timer, base);
 	if (level < 0)
 		return false;
@@ -203,7 +210,8 @@ static noinline bool ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base
 	}
 	ts_order_del(&ts->order, &timer->node, shield - 1, base->index);
 	if (!TS_HAS_ORDINARY || timer->function == hrtimer_wakeup)
-		WRITE_ONCE(container_of(timer, struct hrtimer_sleeper, timer)->task->timershield.base, NULL);
+		WRITE_ONCE(container_of(timer, struct hrtimer_sleeper,
+					timer)->task->timershield.base, NULL);
 	return true;
 }
 
@@ -263,11 +271,12 @@ static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t
 	return max(ts->order.earliest[level], 0);
 }
 
-/* After so many timers of one level the clock is read again: something more important may have expired. */
+/* After so many timers of a level the clock is read again: something more important may be due. */
 #define TS_BATCH	4
 
 /* Serves expired timers of a level, which has one, a few of them. Whether those were all. */
-static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_t now, unsigned long flags)
+static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_t now,
+			    unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int n;
@@ -298,7 +307,8 @@ static int ts_due(struct ts_cpu *ts, ktime_t now)
  * Serves expired timers, those of the highest level first. Once that has had
  * something woken up, lower levels wait for the next __schedule().
  */
-static noinline void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+static noinline void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t now,
+				     unsigned long flags)
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level;
@@ -471,7 +481,7 @@ static void ts_work(struct irq_work *work)
 	ktime_t now;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	/* Where irq_work has no interrupt of its own the tick is serving, whose interrupt then looks at the rest. */
+	/* If irq_work has no interrupt of its own the tick is serving, and looks at the rest. */
 	if (unlikely(!cpu_base->online || cpu_base->in_hrtirq)) {
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 		return;
@@ -572,7 +582,7 @@ void __timershield_affinity_changed(struct task_struct *p)
 	ts_follow(p);
 }
 
-/* One that is pending becomes an ordinary one of a CPU, which may be the same. Returns when it expires. */
+/* One that is pending becomes an ordinary one of a CPU, maybe the same. Returns when it expires. */
 static ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *to)
 {
 	struct hrtimer_clock_base *base = timer->base;
@@ -582,8 +592,9 @@ static ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *to)
 	return ktime_sub(hrtimer_get_expires(timer), base->offset);
 }
 
-/* Up to so many timers of a CPU become ordinary ones of a CPU. Returns when the first of these expires. */
-static ktime_t ts_drain_some(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to, unsigned int most)
+/* Up to so many timers of a CPU become ordinary ones of a CPU. Returns when the first expires. */
+static ktime_t ts_drain_some(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to,
+			     unsigned int most)
 {
 	struct ts_cpu *ts = ts_cpu_of(from);
 	ktime_t first = KTIME_MAX;
@@ -629,7 +640,7 @@ static void ts_empty_cpu(unsigned int cpu)
 	} while (more);
 }
 
-/* A timer in the queue of its base gets a level, if it is one that has one. Otherwise it is not touched. */
+/* A timer in the queue of its base gets a level, if it is one that has one. Else it stays. */
 static void ts_take(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	struct task_struct *p = ts_sleeper(timer, base);

@@ -16,7 +16,8 @@
 
 DECLARE_STATIC_KEY_FALSE(timershield_on);
 
-static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters);
+static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				bool *matters);
 static noinline bool ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
@@ -29,13 +30,15 @@ static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_
  * Whether the timer is kept here, and not in the queue of its base, and then
  * whether it is one to program the event device for.
  */
-static __always_inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
+static __always_inline bool timershield_enqueue(struct hrtimer *timer,
+						struct hrtimer_clock_base *base, bool *matters)
 {
 	return static_branch_unlikely(&timershield_on) && ts_enqueue(timer, base, matters);
 }
 
 /* Whether it was kept here: without the switch none has a level. */
-static __always_inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+static __always_inline bool timershield_dequeue(struct hrtimer *timer,
+						struct hrtimer_clock_base *base)
 {
 	return unlikely(timer->shield) && ts_dequeue(timer, base);
 }
@@ -52,19 +55,23 @@ static __always_inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_
 	return static_branch_unlikely(&timershield_on) ? ts_soonest(cpu_base) : KTIME_MAX;
 }
 
-/* The earlier of @expires_next and the first that matters, which is noted as the CPU's next timer. */
-static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next)
+/* The earlier of @expires_next and the first that matters, noted as the CPU's next timer. */
+static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base,
+						      ktime_t expires_next)
 {
-	return static_branch_unlikely(&timershield_on) ? ts_next_event(cpu_base, expires_next) : expires_next;
+	return static_branch_unlikely(&timershield_on) ?
+		ts_next_event(cpu_base, expires_next) : expires_next;
 }
 
 /* When to program the event device for what expires first in the softirq, at @expires. */
-static __always_inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+static __always_inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base,
+						ktime_t expires)
 {
 	return static_branch_unlikely(&timershield_on) ? ts_soft_now(cpu_base) : expires;
 }
 
-static __always_inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+static __always_inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now,
+					       unsigned long flags)
 {
 	if (static_branch_unlikely(&timershield_on))
 		ts_expire(cpu_base, now, flags);
@@ -79,18 +86,42 @@ static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrt
 
 #else
 
-static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
+static inline bool timershield_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				       bool *matters)
 {
 	return false;
 }
 
-static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base) { return false; }
-static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
-static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
+static inline bool timershield_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	return false;
+}
+
+static inline ktime_t timershield_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	return expires;
+}
+
+static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	return expires;
+}
+
 static inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_base) { return KTIME_MAX; }
-static inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires) { return expires; }
-static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags) { }
-static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to) { }
+
+static inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
+{
+	return expires;
+}
+
+static inline void timershield_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now,
+				      unsigned long flags)
+{
+}
+
+static inline void timershield_migrate(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
+{
+}
 
 #endif
 
