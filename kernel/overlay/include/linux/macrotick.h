@@ -39,7 +39,8 @@ enum macrotick_thread_state {
 /* What a group's servers owe a thread (sched/macrotick/ds_claim.c). */
 struct mt_claim {
 	struct mt_group		*group;		/* with a reference; NULL: there is none */
-	struct mt_server	*server;	/* while the thread is on its run queue: of that CPU */
+	/* While the thread is on its run queue: of that CPU */
+	struct mt_server	*server;
 	struct task_struct	*task;
 	struct list_head	ready;		/* in a queue of the server */
 	u8			prio;		/* as of SCHED_FIFO, 0 to 98 */
@@ -51,7 +52,7 @@ struct mt_claim {
  * the first one (sched/macrotick/behind.c). Protected by its pi_lock.
  */
 struct mt_behind {
-	const void		*lock;		/* which, only to be compared; NULL: nobody lends anything */
+	const void		*lock;		/* only to compare; NULL: nobody lends anything */
 	struct mt_group		*group;		/* with a reference, or NULL */
 	u8			prio;		/* of the claim on it */
 	u8			place;		/* priority outside of servers, or MAX_PRIO */
@@ -65,22 +66,24 @@ struct macrotick_ds {
 	struct mt_claim		own;		/* on its control group */
 	struct mt_claim		lent;		/* on that of who waits for a lock of it */
 	struct mt_behind	behind;
-	struct mt_group		*assigned;	/* of a kernel thread, with a reference: see ds_kthreads.c */
+	struct mt_group		*assigned;	/* of a kthread, with a reference: ds_kthreads.c */
 	struct mt_group		*wanted_own;	/* decided, without references */
 	struct mt_group		*wanted_lent;
 	struct list_head	offers;		/* in the server's offered, while it contends */
-	struct list_head	waits;		/* in its CPU's waiting, while queued with a claim of its own */
+	/* In its CPU's waiting, while queued with a claim of its own */
+	struct list_head	waits;
 	u64			waits_since;	/* see ds_relief.c; zero: it has not waited */
 	u64			ran_then;
 	unsigned long		slept_then;
 	struct callback_head	end_relief;
-	u32			led;		/* ns by which its sleep ends early; written by itself */
+	u32			led;		/* ns its sleep ends early by; written by itself */
 	u8			own_prio;	/* decided */
 	u8			lent_prio;
-	bool			outside;	/* it has a place outside of servers: a waiter's, or it dies */
+	/* It has a place outside of servers: a waiter's, or it dies */
+	bool			outside;
 	bool			contends;	/* ready, but blocked on a lock */
 	bool			relays;		/* blocked, and lends something else from now on */
-	bool			relieved;	/* without its claim until it returns to user mode */
+	bool			relieved;	/* without a claim until it returns to user mode */
 	bool			at_door;	/* of user mode: it holds nothing */
 };
 
@@ -92,7 +95,8 @@ struct macrotick_task {
 	/* Not of one membership */
 	struct macrotick_ds	ds;
 	struct list_head	lends;		/* in lent_to->lent */
-	struct macrotick_served	*lent_by;	/* with a reference: an entity that lends its windows (claim.c) */
+	/* With a reference: an entity that lends its windows (claim.c) */
+	struct macrotick_served	*lent_by;
 	struct macrotick_served	*lent_to;	/* the same, while the thread is on its run queue */
 	struct macrotick_served	*wanted_by;	/* decided, without a reference */
 
@@ -107,7 +111,8 @@ struct macrotick_task {
 	struct macrotick_served	*inherits;	/* of a child that is not yet bound */
 	struct list_head	member;		/* in entity->threads */
 	struct list_head	ready;		/* in entity->ready, or pinned */
-	struct list_head	contends;	/* in entity->contenders, or those of its CPU that are astray */
+	/* In entity->contenders, or those of its CPU that are astray */
+	struct list_head	contends;
 	struct rb_node		turn;		/* in entity->turns */
 	u64			turn_key;	/* its place there, among those of its rank */
 	u64			job;
@@ -116,7 +121,7 @@ struct macrotick_task {
 	u64			pending_nominal;
 	u64			joined;		/* when it was bound; jobs before are not its own */
 	u64			lost;
-	u64			held;		/* not yet accounted, written by the thread itself */
+	u64			held;		/* not yet accounted; written by the thread */
 	enum macrotick_thread_state state;
 	bool			queued;	/* enqueued in the class, on its entity's CPU */
 	bool			astray;		/* enqueued in the class, on another one */
@@ -137,10 +142,12 @@ struct macrotick_task {
 	bool			at_rest;	/* WAITING, and has nothing to do before its job */
 	bool			pooled;		/* the entity is a pool */
 	bool			grouped;	/* came with its control group */
-	bool			outside;	/* it has a place outside windows, unless it is at rest: see place.c */
+	/* It has a place outside windows, unless it is at rest: see place.c */
+	bool			outside;
 	u8			own_policy;	/* of a pooled thread, outside the class */
 	u8			own_priority;	/* SCHED_FIFO and SCHED_RR; else zero */
-	u8			lent;		/* in a pool: the priority of who waits for a lock of it, or MAX_PRIO */
+	/* In a pool: the priority of who waits for a lock of it, or MAX_PRIO */
+	u8			lent;
 	u8			turn_rank;	/* while ordered */
 	u64			used;		/* in a pool: processor time, weighted */
 };
@@ -155,7 +162,7 @@ static inline bool macrotick_ds_policy(int policy)
 	return IS_ENABLED(CONFIG_MACROTICK) && policy == SCHED_DS;
 }
 
-/* Hooks of sched_get_priority_max(2) and sched_get_priority_min(2), for policies they do not know. */
+/* Hooks of sched_get_priority_max(2) and its _min(2), for policies they do not know. */
 static inline int macrotick_priority(int policy, int limit)
 {
 	if (macrotick_policy(policy))
@@ -185,7 +192,12 @@ do {									\
 } while (0)
 #else
 static inline void macrotick_exit_task(struct task_struct *p) { }
-static inline bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx) { return false; }
+
+static inline bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
+{
+	return false;
+}
+
 static inline bool macrotick_bound(struct task_struct *p) { return false; }
 #define macrotick_fatal_signal(p, state) do { } while (0)
 #define macrotick_yielded() do { } while (0)

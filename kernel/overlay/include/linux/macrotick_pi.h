@@ -71,7 +71,8 @@ static inline bool macrotick_contends(struct task_struct *p)
 static inline void macrotick_unblocked(struct rt_mutex_base *lock, struct task_struct *p)
 {
 	if (static_branch_unlikely(&macrotick_used) &&
-	    unlikely(p->macrotick.ds.contends || p->macrotick.contending || p->macrotick.ds.behind.lock == lock))
+	    unlikely(p->macrotick.ds.contends || p->macrotick.contending ||
+		     p->macrotick.ds.behind.lock == lock))
 		__macrotick_unblocked(lock, p);
 }
 
@@ -121,7 +122,12 @@ static inline bool macrotick_contends(struct task_struct *p) { return false; }
 #define macrotick_unblocked(lock, p) do { } while (0)
 #define macrotick_takes(lock, p) do { } while (0)
 #define macrotick_offered(lock) do { } while (0)
-static inline bool macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner) { return false; }
+
+static inline bool macrotick_behind(struct rt_mutex_base *lock, struct task_struct *owner)
+{
+	return false;
+}
+
 #define macrotick_left(lock, owner) do { } while (0)
 #define macrotick_gives_back(lock) do { } while (0)
 #endif

@@ -50,7 +50,8 @@ static inline bool macrotick_class(int policy, int prio)
  */
 static inline bool macrotick_runs(const struct task_struct *curr)
 {
-	return curr->sched_class == &macrotick_sched_class || curr->sched_class == &macrotick_ds_sched_class;
+	return curr->sched_class == &macrotick_sched_class ||
+		curr->sched_class == &macrotick_ds_sched_class;
 }
 
 int macrotick_check_setscheduler(struct task_struct *p, int policy);
@@ -82,7 +83,8 @@ static inline bool mt_ds_may_serve(int policy)
 static inline bool mt_ds_concerns(const struct task_struct *p)
 {
 	return mt_ds_may_serve(READ_ONCE(p->policy)) ||
-		(READ_ONCE(p->macrotick.pooled) && mt_ds_may_serve(READ_ONCE(p->macrotick.own_policy)));
+		(READ_ONCE(p->macrotick.pooled) &&
+		 mt_ds_may_serve(READ_ONCE(p->macrotick.own_policy)));
 }
 
 /*
@@ -100,7 +102,8 @@ static inline bool macrotick_stays(const struct task_struct *p)
 static inline bool mt_lends_more(const struct task_struct *donor)
 {
 	return macrotick_policy(donor->policy) || READ_ONCE(donor->macrotick.lent_by) ||
-		READ_ONCE(donor->macrotick.ds.own.group) || READ_ONCE(donor->macrotick.ds.lent.group);
+		READ_ONCE(donor->macrotick.ds.own.group) ||
+		READ_ONCE(donor->macrotick.ds.lent.group);
 }
 
 /* Whether rt_mutex_setprio() must go on although neither donor nor priority has changed. */
@@ -129,8 +132,8 @@ static inline bool mt_is_concerned_with(const struct task_struct *p)
 {
 	return static_branch_unlikely(&macrotick_used) &&
 		(p->macrotick.entity || p->macrotick.ds.own.group || p->macrotick.ds.lent.group ||
-		 p->macrotick.lent_by || p->macrotick.ds.own.server || p->macrotick.ds.lent.server ||
-		 p->macrotick.lent_to);
+		 p->macrotick.lent_by || p->macrotick.ds.own.server ||
+		 p->macrotick.ds.lent.server || p->macrotick.lent_to);
 }
 
 /* Hooks of enqueue_task() and dequeue_task(). Macros: the flags come later. */
@@ -174,7 +177,8 @@ static inline void macrotick_dead(struct task_struct *p)
 }
 
 /* The class of a thread whose class would be @class otherwise. */
-static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class)
+static inline const struct sched_class *
+macrotick_next_class(struct task_struct *p, const struct sched_class *class)
 {
 	return static_branch_unlikely(&macrotick_used) ? mt_next_class(p, class) : class;
 }
@@ -211,8 +215,9 @@ static inline bool macrotick_dl_task(struct task_struct *p, int policy)
 	return dl_task(p);
 }
 
-/* Hook of __sched_setscheduler(), where the policy is to stay: a pool's thread has one of its own. */
-static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy)
+/* Hook of __sched_setscheduler(), where the policy is to stay: a pool's thread has its own. */
+static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr,
+				       int policy)
 {
 	return unlikely(macrotick_policy(policy)) ? mt_own_policy(p, attr, policy) : policy;
 }
@@ -254,15 +259,21 @@ static inline bool macrotick_skips(const struct sched_class *class) { return fal
 static inline bool macrotick_class(int policy, int prio) { return false; }
 static inline bool macrotick_runs(const struct task_struct *curr) { return false; }
 static inline int macrotick_check_setscheduler(struct task_struct *p, int policy) { return 0; }
-static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy)
+static inline int macrotick_own_policy(struct task_struct *p, const struct sched_attr *attr,
+				       int policy)
 {
 	return policy;
 }
-static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user) { return false; }
+
+static inline bool macrotick_keeps(struct task_struct *p, const struct sched_attr *attr, bool user)
+{
+	return false;
+}
+
 static inline void macrotick_kept(struct task_struct *p, bool pi) { }
 static inline bool macrotick_membership_changed(struct task_struct *p) { return false; }
-static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy, const struct sched_attr *attr,
-					       int prio)
+static inline int macrotick_setscheduler_prio(struct task_struct *p, int policy,
+					      const struct sched_attr *attr, int prio)
 {
 	return prio;
 }
@@ -277,11 +288,21 @@ static inline void macrotick_fork(struct task_struct *p) { }
 static inline void macrotick_cancel_fork(struct task_struct *p) { }
 static inline void macrotick_post_fork(struct task_struct *p) { }
 static inline int macrotick_cpu_deactivate(unsigned int cpu) { return 0; }
-static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity) { return capacity; }
+
+static inline unsigned long macrotick_dl_capacity(int cpu, unsigned long capacity)
+{
+	return capacity;
+}
+
 static inline bool macrotick_dl_promised(int cpu) { return false; }
 static inline u64 macrotick_dl_servers(const struct root_domain *rd) { return 0; }
 static inline int macrotick_dl_validate(u64 limit) { return 0; }
-static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor) { return false; }
+
+static inline bool macrotick_decides(struct task_struct *p, struct task_struct *donor)
+{
+	return false;
+}
+
 static inline bool macrotick_moves(struct task_struct *p) { return false; }
 static inline bool mt_is_concerned_with(const struct task_struct *p) { return false; }
 #define macrotick_arrive(rq, p, flags) do { } while (0)
@@ -289,7 +310,8 @@ static inline bool mt_is_concerned_with(const struct task_struct *p) { return fa
 #define macrotick_dequeue(rq, p, flags) do { } while (0)
 static inline void macrotick_run(struct rq *rq, struct task_struct *next) { }
 static inline void macrotick_dead(struct task_struct *p) { }
-static inline const struct sched_class *macrotick_next_class(struct task_struct *p, const struct sched_class *class)
+static inline const struct sched_class *
+macrotick_next_class(struct task_struct *p, const struct sched_class *class)
 {
 	return class;
 }

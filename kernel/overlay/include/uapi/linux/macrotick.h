@@ -131,13 +131,16 @@ enum macrotick_error {
 	MACROTICK_ERR_SWAP_CPU,		/* -EBUSY: index: has threads, was on other CPUs as other */
 	MACROTICK_ERR_ENTITY_SLICE,	/* index: not a pool in turns, or out of range */
 	MACROTICK_ERR_WINDOW_POOL,	/* index: flags, but the entity is a pool */
-	MACROTICK_ERR_SWAP_POOL,	/* -EBUSY: index: has threads; a pool, or slack, in one table only */
-	MACROTICK_ERR_WINDOW_SYNC,	/* index: SYNC with an entity, another flag or another clock */
+	/* -EBUSY: index: has threads; a pool, or slack, in one table only */
+	MACROTICK_ERR_SWAP_POOL,
+	MACROTICK_ERR_WINDOW_SYNC,	/* index: SYNC with an entity, another flag or clock */
 	MACROTICK_ERR_SYNC_BOUND,	/* index: zero, or leaves less than the minimum */
-	MACROTICK_ERR_SYNC_CPU,		/* index, other: no SYNC window of the first CPU's, or none at all */
+	/* index, other: no SYNC window of the first CPU's, or none at all */
+	MACROTICK_ERR_SYNC_CPU,
 	MACROTICK_ERR_SWAP_CLOCK,	/* -EBUSY: the running table is on another clock */
 	MACROTICK_ERR_BANDWIDTH,	/* -EBUSY: index: first of its CPU; other: see below */
-	MACROTICK_ERR_WINDOW_PARALLEL,	/* index begins too early: one entity with MIGRATE is still in other */
+	/* index begins too early: one entity with MIGRATE is still in other */
+	MACROTICK_ERR_WINDOW_PARALLEL,
 	MACROTICK_ERR_BUDGETS,		/* -EBUSY: index: first of its CPU; other: see below */
 };
 

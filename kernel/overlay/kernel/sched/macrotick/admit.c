@@ -41,7 +41,8 @@ void mt_reserve(const struct macrotick_table *table, const struct macrotick_tabl
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu)
-		WRITE_ONCE(per_cpu(mt_cpus, cpu).share, max(share_in(table, cpu), share_in(staged, cpu)));
+		WRITE_ONCE(per_cpu(mt_cpus, cpu).share,
+			   max(share_in(table, cpu), share_in(staged, cpu)));
 }
 
 static unsigned int share_of_budgets(int cpu)
@@ -96,7 +97,7 @@ static u64 promised(const struct root_domain *rd, u64 *servers)
 	return max(tasks, total - min(total, *servers));
 }
 
-/* Hook of SCHED_DEADLINE's look at a CPU that is to go offline: what was promised must still be there. */
+/* Hook of SCHED_DEADLINE's look at a CPU that is to go offline: what was promised must stay. */
 bool macrotick_dl_promised(int cpu)
 {
 	u64 servers;
@@ -104,7 +105,7 @@ bool macrotick_dl_promised(int cpu)
 	return promised(cpu_rq(cpu)->rd, &servers);
 }
 
-/* Hook of dl_clear_root_domain(): what counts tasks anew has to count the fair class's servers, too. */
+/* Hook of dl_clear_root_domain(): what counts tasks anew counts the fair class's servers, too. */
 u64 macrotick_dl_servers(const struct root_domain *rd)
 {
 	u64 servers = 0;
@@ -231,8 +232,9 @@ static bool all_keep(const struct mt_change *change, int cpu, u64 limit, struct 
 		if (change && !has_room_on(cpus, others, NULL, limit))
 			continue;
 		cpus_after(cpus, p, change);
-		pr_info_ratelimited("macrotick: too little would be left of CPUs %*pbl for %s[%d]\n",
-				    cpumask_pr_args(cpus), p->comm, task_pid_nr(p));
+		pr_info_ratelimited(
+			"macrotick: too little would be left of CPUs %*pbl for %s[%d]\n",
+			cpumask_pr_args(cpus), p->comm, task_pid_nr(p));
 		return false;
 	}
 	return true;
@@ -359,7 +361,7 @@ bool mt_admit_budgets(unsigned int cpu)
 }
 
 /**
- * mt_admit - whether a table leaves groups their budgets, and deadline tasks what they were promised
+ * mt_admit - whether a table leaves groups their budgets, and deadline tasks what was promised
  * @arg: the request; tells the first window of the CPU, and the per mille of
  *	one CPU that budgets or deadline tasks have there
  * @table: what was decoded
@@ -384,7 +386,8 @@ int mt_admit(struct macrotick_install *arg, const struct macrotick_table *table)
 			mt_refuse(arg, MACROTICK_ERR_BUDGETS, first,
 				  (share_of_budgets(cpu) * 1000) >> SCHED_CAPACITY_SHIFT);
 		else if (!keeps_promises(cpu, &bandwidth))
-			mt_refuse(arg, MACROTICK_ERR_BANDWIDTH, first, (bandwidth * 1000) >> BW_SHIFT);
+			mt_refuse(arg, MACROTICK_ERR_BANDWIDTH, first,
+				  (bandwidth * 1000) >> BW_SHIFT);
 		else
 			continue;
 		mt_reserve(mt_table, mt_staged);

@@ -177,7 +177,8 @@ const struct sched_class *mt_next_class(struct task_struct *p, const struct sche
  */
 static void arrive(struct rq *rq, struct task_struct *p)
 {
-	bool wanted = mt_has_budget(p->macrotick.ds.own.group, cpu_of(rq)) && !p->macrotick.ds.outside;
+	bool wanted = mt_has_budget(p->macrotick.ds.own.group, cpu_of(rq)) &&
+		!p->macrotick.ds.outside;
 	const struct sched_class *before = p->sched_class;
 	int oldprio = p->prio;
 

@@ -60,7 +60,7 @@ struct task_struct *mt_first(const struct mt_cpu *c, struct macrotick_served **e
 }
 
 /**
- * mt_update_credit - an entity's window has begun or ended, or its threads are blocked on other locks
+ * mt_update_credit - an entity's window began or ended, or its threads are blocked on other locks
  * @rq: the run queue where it is, locked
  * @entity: the entity
  *

@@ -196,7 +196,8 @@ static int get_stats(struct macrotick_entity_stats *arg)
 	if (!table)
 		return -ENOENT;
 	if (arg->entity < table->nr_entities)
-		get_stats_of(arg, table->slots[array_index_nospec(arg->entity, table->nr_entities)].entity);
+		get_stats_of(arg, table->slots[array_index_nospec(arg->entity,
+								  table->nr_entities)].entity);
 	else
 		err = -ENOENT;
 	mt_table_put(table);
@@ -284,7 +285,10 @@ static int ioctl_unbind(void __user *user)
 	return err;
 }
 
-/* The fields that are filled in, one by one: what a copy of so few bytes costs is time that the job waits. */
+/*
+ * The fields that are filled in, one by one: what a copy of so few bytes costs
+ * is time that the job waits.
+ */
 static int store_job(struct macrotick_wait __user *user, const struct macrotick_wait *arg)
 {
 	if (!user_write_access_begin(user, sizeof(*user)))

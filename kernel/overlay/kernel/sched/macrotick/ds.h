@@ -50,11 +50,12 @@ struct mt_server {
 	u64			debt;		/* used on credit, and not yet paid */
 	u64			seen;		/* number of that period */
 	u64			closed_in;	/* number of the period whose budget is used up */
-	u64			closed;		/* since when, while it has ready threads; else zero */
+	u64			closed;		/* since when, while it has ready threads; or 0 */
 	bool			used;		/* something of its budget, since @seen */
-	bool			credit;		/* closed, but serves threads that were offered a lock */
+	bool			credit;		/* closed, but serves threads offered a lock */
 	unsigned int		nr_ready;
-	struct list_head	order;		/* with a budget and ready threads: in a queue of its CPU */
+	/* With a budget and ready threads: in a queue of its CPU */
+	struct list_head	order;
 	struct list_head	offered;	/* its ready threads that are blocked on a lock */
 	DECLARE_BITMAP(prios, MAX_RT_PRIO);	/* queues that have claims */
 	struct list_head	ready[MAX_RT_PRIO];
@@ -72,7 +73,8 @@ struct mt_group {
 	unsigned int		priority;	/* 1 to MT_GROUP_MAX_PRIO */
 	u32			lead;		/* ns */
 	bool			takes_fifo;	/* SCHED_FIFO and SCHED_RR mean SCHED_DS in it */
-	unsigned int		nr_budgets;	/* CPUs with a budget that does not leave; under mt_ds_mutex */
+	/* CPUs with a budget that does not leave; under mt_ds_mutex */
+	unsigned int		nr_budgets;
 	bool			active;		/* there is any budget; likewise */
 	struct mt_server	servers[];	/* by CPU */
 };
@@ -91,7 +93,8 @@ struct mt_ds_cpu {
 	DECLARE_BITMAP(open, MT_GROUP_PRIOS + 1);
 	DECLARE_BITMAP(ready, MT_GROUP_PRIOS + 1);	/* the same, closed ones included */
 	struct mt_ds_queue	queue[MT_GROUP_PRIOS];
-	unsigned int		nr_closed;	/* ready threads that do not count as runnable before the refill */
+	/* Ready threads that do not count as runnable before the refill */
+	unsigned int		nr_closed;
 	unsigned int		nr_budgets;	/* servers with a budget */
 	u64			period;		/* number of the server period, from 1 */
 	struct list_head	waiting;	/* ready threads, see ds_relief.c */
@@ -101,14 +104,14 @@ struct mt_ds_cpu {
 	struct mt_server	*picked;	/* whose thread is going to run */
 	struct task_struct	*picked_task;
 	struct mt_server	*charged;	/* whose thread runs */
-	u64			since;		/* when it was charged last, in the run queue's task time */
+	u64			since;		/* when it was charged last, in rq's task time */
 	bool			catching_up;	/* the timer is programmed then */
 	u64			refill;		/* when; U64_MAX: nothing was used */
 	u64			limit;		/* when a server is exhausted at the earliest */
-	struct mt_server	*limited;	/* which: an open one, that runs or is going to; or NULL */
-	u64			foreseen;	/* when that was reckoned, before it runs; else zero */
+	struct mt_server	*limited;	/* which: an open one that runs or will; or NULL */
+	u64			foreseen;	/* when that was reckoned, before it runs; or 0 */
 	u64			lag;		/* how much later it runs */
-	u64			poll;		/* when to look for starved threads; U64_MAX: never */
+	u64			poll;		/* when to look for starved ones; U64_MAX: never */
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
@@ -132,12 +135,14 @@ static inline bool mt_ds_is_open(const struct mt_ds_cpu *c, const struct mt_serv
 /* Whether a group serves threads on a CPU, and goes on doing so. */
 static inline bool mt_has_budget(const struct mt_group *group, int cpu)
 {
-	return group && READ_ONCE(group->servers[cpu].budget) && !READ_ONCE(group->servers[cpu].leaves);
+	return group && READ_ONCE(group->servers[cpu].budget) &&
+		!READ_ONCE(group->servers[cpu].leaves);
 }
 
 /* What a thread is lent, without references. */
 struct mt_loan {
-	struct mt_group		*own;		/* what is lent of this one raises its own claim, to own_prio */
+	/* What is lent of this one raises its own claim, to own_prio */
+	struct mt_group		*own;
 	int			own_prio;
 	struct mt_group		*group;
 	int			prio;

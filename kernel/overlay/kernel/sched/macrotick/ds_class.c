@@ -47,7 +47,8 @@ static struct task_struct *pick_task_macrotick_ds(struct rq *rq)
 	return first->task;
 }
 
-static void put_prev_task_macrotick_ds(struct rq *rq, struct task_struct *p, struct task_struct *next)
+static void put_prev_task_macrotick_ds(struct rq *rq, struct task_struct *p,
+				       struct task_struct *next)
 {
 	update_curr_common(rq);
 }
@@ -57,7 +58,7 @@ static void set_next_task_macrotick_ds(struct rq *rq, struct task_struct *p, boo
 	p->se.exec_start = rq_clock_task(rq);
 }
 
-/* Where its group has a budget; of several CPUs, for a new thread, that with the fewest ready ones. */
+/* Where its group has a budget; of several CPUs, for a new thread, that with fewest ready ones. */
 static int select_task_rq_macrotick_ds(struct task_struct *p, int cpu, int flags)
 {
 	const struct mt_server *servers = p->macrotick.ds.own.group->servers;
@@ -108,7 +109,8 @@ static void update_curr_macrotick_ds(struct rq *rq)
 #ifdef CONFIG_SCHED_CORE
 static int task_is_throttled_macrotick_ds(struct task_struct *p, int cpu)
 {
-	return !mt_ds_is_open(per_cpu_ptr(&mt_ds_cpus, cpu), &p->macrotick.ds.own.group->servers[cpu]);
+	return !mt_ds_is_open(per_cpu_ptr(&mt_ds_cpus, cpu),
+			      &p->macrotick.ds.own.group->servers[cpu]);
 }
 #endif
 

@@ -199,7 +199,7 @@ static void end_budgets(struct mt_group *group)
 	count_budgets(group);
 }
 
-/* Claims a share of each CPU, until set_shares(), whether or not there is room. Under mt_ds_mutex. */
+/* Claims a share of each CPU, until set_shares(), with or without room. Under mt_ds_mutex. */
 static int claim(const struct mt_group *group, const u64 *budgets)
 {
 	unsigned int cpu;
@@ -407,7 +407,7 @@ static int budget_show(struct seq_file *file, void *unused)
 	return 0;
 }
 
-/* Sleeps of those whom it serves, owners of locks among them, matter as much as it does: see time/timershield. */
+/* Sleeps of whom it serves, owners of locks too, matter as much as it does: time/timershield. */
 static void follow_priority(const struct mt_group *group)
 {
 	struct task_struct *process, *p;
@@ -417,7 +417,8 @@ static void follow_priority(const struct mt_group *group)
 		struct rq_flags rf;
 		struct rq *rq;
 
-		if (READ_ONCE(p->macrotick.ds.own.group) != group && READ_ONCE(p->macrotick.ds.lent.group) != group)
+		if (READ_ONCE(p->macrotick.ds.own.group) != group &&
+		    READ_ONCE(p->macrotick.ds.lent.group) != group)
 			continue;
 		rq = task_rq_lock(p, &rf);
 		timershield_prio_changed(p, task_current(rq, p));

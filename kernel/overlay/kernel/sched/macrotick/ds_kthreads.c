@@ -135,8 +135,8 @@ void mt_ds_refresh_assigned(const struct mt_group *group)
 }
 
 /*
- * A thread ends. Whoever assigns it is either done or, after release() had its lock, sees PF_EXITING; and so does
- * whoever decides what serves it.
+ * A thread ends. Whoever assigns it is either done or, after release() had its
+ * lock, sees PF_EXITING; and so does whoever decides what serves it.
  */
 void mt_ds_exit(struct task_struct *p)
 {

@@ -65,7 +65,7 @@ static void end_throttling(const struct mt_ds_cpu *c, struct mt_server *server)
 	server->closed = 0;
 }
 
-/* ns, up to now. Without the lock it looks again where the server was opened or closed meanwhile. */
+/* ns, up to now. Without the lock it looks again if the server was opened or closed meanwhile. */
 u64 mt_ds_throttled(const struct mt_ds_cpu *c, const struct mt_server *server)
 {
 	u64 sum, closed, since;

@@ -31,10 +31,16 @@ void mt_ds_set_period(u64 period)
 	WRITE_ONCE(mt_ds_phase, gcd(period, TICK_NSEC) / 2);
 }
 
-static int period_handler(const struct ctl_table *table, int write, void *buffer, size_t *length, loff_t *pos)
+static int period_handler(const struct ctl_table *table, int write, void *buffer,
+			  size_t *length, loff_t *pos)
 {
 	unsigned int us, min = MT_DS_MIN_PERIOD_US, max = MT_DS_MAX_PERIOD_US;
-	struct ctl_table copy = { .data = &us, .maxlen = sizeof(us), .extra1 = &min, .extra2 = &max };
+	struct ctl_table copy = {
+		.data = &us,
+		.maxlen = sizeof(us),
+		.extra1 = &min,
+		.extra2 = &max,
+	};
 	int err;
 
 	us = div_u64(READ_ONCE(mt_ds_period), NSEC_PER_USEC);

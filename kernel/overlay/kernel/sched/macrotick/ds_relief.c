@@ -32,7 +32,10 @@
 #define MT_DS_LOOKS		8
 #define MT_DS_LOOK_NS		(10 * NSEC_PER_MSEC)
 
-/* On its way to user mode, or dying. It has to wait here if it is not its turn: further on it may take locks again. */
+/*
+ * On its way to user mode, or dying. It has to wait here if it is not its turn:
+ * further on it may take locks again.
+ */
 static void end_relief(struct callback_head *work)
 {
 	struct task_struct *p = current;
@@ -116,7 +119,8 @@ static bool look_at(struct rq *rq, struct task_struct *p, u64 now)
 	if (ran * MT_DS_STARVED_PART < since && since < MT_DS_STARVED_NS + mt_ds_period)
 		return false;
 	mt_ds_count_anew(p, now);
-	if (ran * MT_DS_STARVED_PART >= since || ds->at_door || p == rq->curr || !may_be_relieved(p))
+	if (ran * MT_DS_STARVED_PART >= since || ds->at_door || p == rq->curr ||
+	    !may_be_relieved(p))
 		return false;
 	relieve(mt_ds_cpu_of(rq), p);
 	return true;

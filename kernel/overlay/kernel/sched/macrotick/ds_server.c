@@ -104,7 +104,8 @@ u64 mt_ds_refill_after(u64 now)
 /* Something is always left. */
 static void pay_debt(struct mt_server *server)
 {
-	u64 most = max(server->budget - min_t(u64, server->budget, MT_DS_MIN_NS), server->budget / 2);
+	u64 most = max(server->budget - min_t(u64, server->budget, MT_DS_MIN_NS),
+		       server->budget / 2);
 	u64 paid = min(server->debt, most);
 
 	server->debt -= paid;

@@ -32,8 +32,9 @@ static bool leaves_awake(const struct macrotick_table *table, unsigned int cpu)
 			p = mt_find_member(entity, is_awake);
 		if (!p)
 			continue;
-		pr_info_ratelimited("macrotick: no suspend: %s[%d] of %s would be awake without its CPU %u\n",
-				    p->comm, task_pid_nr(p), entity->name, cpu);
+		pr_info_ratelimited(
+			"macrotick: no suspend: %s[%d] of %s would be awake without its CPU %u\n",
+			p->comm, task_pid_nr(p), entity->name, cpu);
 		put_task_struct(p);
 		return true;
 	}
@@ -48,7 +49,8 @@ static int may_go(unsigned int cpu)
 		return 0;
 	if (cpuhp_tasks_frozen)
 		return leaves_awake(mt_table, cpu) || leaves_awake(mt_staged, cpu) ? -EBUSY : 0;
-	pr_info_ratelimited("macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
+	pr_info_ratelimited(
+		"macrotick: CPU %u stays online: the installed table has windows on it\n", cpu);
 	return -EBUSY;
 }
 

@@ -58,24 +58,26 @@ struct mt_roaming {
 	cpumask_var_t		cpus;		/* all that its windows are on */
 	const struct mt_route	*route;		/* in the table that is dispatched */
 	const struct mt_route	*next_route;	/* in mt_staged */
-	u64			cycle;		/* with stop: the next window of the route to begin */
+	u64			cycle;		/* with stop: the route's next window to begin */
 	unsigned int		stop;
 	u64			since;		/* when it was stopped last, and went on */
 };
 
 /* An entity: an ordered set of threads. It can outlive the table that made it. */
 struct macrotick_served {
-	struct kref		ref;		/* one per table, per bound thread and per thread that it lends to */
+	/* One per table, per bound thread and per thread that it lends to */
+	struct kref		ref;
 	struct rcu_head		rcu;
 	int			cpu;		/* of a roaming one: where it is */
 	struct mt_roaming	*roaming;	/* NULL: all windows are on one CPU */
 	bool			removed;	/* no table has it any longer */
 	struct list_head	threads;	/* bound; in order of joining, but for a pool's */
 	struct list_head	ready;		/* in the order in which they are served */
-	struct rb_root_cached	turns;		/* of a pool that is not FIFO: the same, for whoever comes */
-	struct list_head	contenders;	/* those of them that are blocked on a lock, and frozen outside */
+	struct rb_root_cached	turns;		/* of pools not FIFO: the same, for whoever comes */
+	struct list_head	contenders;	/* of them: blocked on a lock, and frozen outside */
 	struct list_head	credits;	/* in its CPU's creditors */
-	struct list_head	lent;		/* owners of locks that its threads wait for, on its CPU */
+	/* Owners of locks that its threads wait for, on its CPU */
+	struct list_head	lent;
 	unsigned int		nr_lent;
 	unsigned int		nr_threads;
 	unsigned int		nr_ready;
@@ -88,7 +90,7 @@ struct macrotick_served {
 	u64			slice;		/* of threads that take turns; zero: FIFO */
 	u64			vtime;		/* of whose turn it is */
 	u32			misses_in_row;
-	bool			stopped;	/* its threads are outside the class, or going to be */
+	bool			stopped;	/* its threads are outside the class, or will be */
 	bool			expels;		/* they are to be told so */
 	bool			leaves;		/* mt_staged does not have it */
 	struct list_head	node;		/* in its mt_cpu's entities */
@@ -177,7 +179,7 @@ struct macrotick_table {
 	unsigned int		nr_windows;
 	unsigned int		nr_roaming;
 	struct mt_slot		*slots;		/* nr_entities, and one for sync windows */
-	struct mt_slot		**names;	/* 1 << names_bits buckets of slots, by the hash of their names */
+	struct mt_slot		**names;	/* slots by hash of name, 1 << names_bits buckets */
 	unsigned int		names_bits;
 	struct mt_slot		**roaming;	/* those of roaming entities */
 	struct mt_window	**stops;	/* all windows of those */
@@ -203,7 +205,7 @@ struct mt_cpu {
 	struct macrotick_served	*picked_for;	/* on whose time */
 	struct task_struct	*running;	/* was picked by the class, and runs */
 	struct macrotick_served	*charged;	/* on whose time */
-	u64			since;		/* when that was charged last, in the run queue's task time */
+	u64			since;		/* when that was charged last, in rq's task time */
 	struct list_head	astray;		/* threads in the class whose entity is elsewhere */
 	unsigned int		cpu;
 	atomic_t		nr_roaming;	/* roaming entities with threads and windows here */
@@ -214,8 +216,10 @@ struct mt_cpu {
 	u64			armed;		/* expiry of the timer; U64_MAX: none */
 	struct hrtimer		timer;
 	struct irq_work		work;
-	struct list_head	creditors;	/* entities that serve, outside of windows, who was offered a lock */
-	struct list_head	pinned;		/* threads served outside of windows until they may migrate */
+	/* Entities that serve, outside of windows, who was offered a lock */
+	struct list_head	creditors;
+	/* Threads served outside of windows until they may migrate */
+	struct list_head	pinned;
 	unsigned int		nr_pinned;
 	u64			poll;		/* when to look at them again */
 	u64			poll_ns;	/* how much later than last time */
@@ -228,7 +232,7 @@ static inline struct mt_cpu *mt_cpu_of(struct rq *rq)
 	return per_cpu_ptr(&mt_cpus, cpu_of(rq));
 }
 
-/* Has the CPU run its irq_work. One that is away in a suspend looks by itself when it is back (mt_resume()). */
+/* Has the CPU run its irq_work. One away in a suspend looks by itself when back (mt_resume()). */
 static inline void mt_kick(struct mt_cpu *c)
 {
 	if (likely(cpu_online(c->cpu)))
@@ -356,7 +360,10 @@ void mt_rejoin(struct macrotick_served *entity, u64 now);
 void mt_swap_routes(struct rq *rq, struct mt_cpu *c);
 bool mt_concerns_anybody(struct macrotick_served *entity, u64 begin);
 
-/* Whether the entity had threads when a window began. Those of others find the table as it is when they come. */
+/*
+ * Whether the entity had threads when a window began. Those of others find the
+ * table as it is when they come.
+ */
 static inline bool mt_concerns(struct macrotick_served *entity, u64 begin)
 {
 	return unlikely(entity->roaming) ? mt_concerns_anybody(entity, begin) : entity->nr_threads;
@@ -436,11 +443,13 @@ int mt_wait(struct macrotick_wait *arg);
  * window's place alone, so that nobody has to count what passes while an entity
  * has no threads. Numbers go on where a table takes the place of another one.
  */
-static inline u64 mt_job_at(const struct macrotick_table *table, const struct mt_window *w, u64 cycle)
+static inline u64 mt_job_at(const struct macrotick_table *table, const struct mt_window *w,
+			    u64 cycle)
 {
 	const struct mt_slot *slot = w->slot;
 
-	return slot->first_job + table->prior_cycles * slot->prior_releases + cycle * slot->nr_releases + w->job;
+	return slot->first_job + table->prior_cycles * slot->prior_releases +
+		cycle * slot->nr_releases + w->job;
 }
 
 /* Membership and jobs of a roaming entity's threads; others have their run queue's lock for it. */

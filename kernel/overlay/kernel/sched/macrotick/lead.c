@@ -51,7 +51,7 @@ void mt_note_hold(struct task_struct *p)
 	m->late = false;
 }
 
-/* What the switch to the caller left to be done on its way to user space (rseq): not behind the hold. */
+/* What the switch to the caller left to do on its way to user space (rseq): not behind the hold. */
 void mt_pass_door(void)
 {
 	if (test_thread_flag(TIF_NOTIFY_RESUME))

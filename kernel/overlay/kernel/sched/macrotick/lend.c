@@ -123,7 +123,8 @@ int mt_borrow(struct task_struct *p, int cpu, struct mt_loan *best)
 
 /**
  * mt_forget_behind - nobody waits behind the first waiter any longer
- * @p: the owner of the lock, or the first waiter of one without; its pi_lock is locked, or it is dead
+ * @p: the owner of the lock, or the first waiter of one without; its pi_lock
+ *	is locked, or it is dead
  */
 void mt_forget_behind(struct task_struct *p)
 {
@@ -136,10 +137,11 @@ void mt_forget_behind(struct task_struct *p)
 		mt_group_put(group);
 }
 
-/* What those lend who wait behind the first one. Returns: a priority outside of servers; MAX_PRIO is nothing. */
+/* What those behind the first waiter lend. Returns: a priority outside of servers, or MAX_PRIO. */
 static int look_behind(struct rt_mutex_base *lock, int cpu, struct mt_loan *best)
 {
-	struct rb_node *first = rb_first_cached(&lock->waiters), *last = rb_last(&lock->waiters.rb_root);
+	struct rb_node *first = rb_first_cached(&lock->waiters);
+	struct rb_node *last = rb_last(&lock->waiters.rb_root);
 	struct rb_node *node = first;
 	int n = 0, prio = MAX_PRIO;
 
@@ -154,7 +156,8 @@ static int look_behind(struct rt_mutex_base *lock, int cpu, struct mt_loan *best
 		prio = min(prio, prio_from(donor, cpu));
 	}
 	/* Else the first one's is at least as good. */
-	return mt_lends_more(rb_entry(first, struct rt_mutex_waiter, tree.entry)->task) ? max(prio, 0) : MAX_PRIO;
+	return mt_lends_more(rb_entry(first, struct rt_mutex_waiter, tree.entry)->task) ?
+		max(prio, 0) : MAX_PRIO;
 }
 
 /* Whether they lend something else than before. */

@@ -5,8 +5,8 @@
  * Binding and policy are two things. A bound thread is pinned to the CPU of
  * its entity, or to those of its entity's windows; with the policy SCHED_TT it
  * is in the class while the table runs, and under the fair class otherwise, so
- * that a stopped table freezes nobody. Every change of class goes through __sched_setscheduler(), which
- * knows about priority inheritance.
+ * that a stopped table freezes nobody. Every change of class goes through
+ * __sched_setscheduler(), which knows about priority inheritance.
  */
 #include <linux/cpuset.h>
 #include <linux/sched/signal.h>
@@ -15,7 +15,10 @@
 #include "internal.h"
 #include "ds.h"
 
-/* Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no bandwidth but the pool's. */
+/*
+ * Hook of __sched_setscheduler(): a thread must be bound first. A pool's has no
+ * bandwidth but the pool's.
+ */
 int macrotick_check_setscheduler(struct task_struct *p, int policy)
 {
 	bool takes_fifo;
@@ -57,7 +60,8 @@ bool macrotick_pins(struct task_struct *p, struct affinity_context *ctx)
 {
 	struct macrotick_served *entity = p->macrotick.entity;
 
-	if (unlikely(mt_ds_may_serve(p->policy) && !(ctx->flags & (SCA_MIGRATE_ENABLE | SCA_MIGRATE_DISABLE))))
+	if (unlikely(mt_ds_may_serve(p->policy) &&
+		     !(ctx->flags & (SCA_MIGRATE_ENABLE | SCA_MIGRATE_DISABLE))))
 		mt_poke(p);	/* its group may have a budget elsewhere */
 	if (likely(!entity))
 		return false;
@@ -83,7 +87,10 @@ static bool is_full(const struct macrotick_served *entity)
 	return !entity->pool && entity->nr_threads >= MACROTICK_MAX_THREADS;
 }
 
-/* The CPUs of its windows have threads to serve from now on, or no longer, which their next interrupt finds out. */
+/*
+ * The CPUs of its windows have threads to serve from now on, or no longer, which
+ * their next interrupt finds out.
+ */
 static void count_roaming(struct macrotick_served *entity, int by, u64 now)
 {
 	unsigned int cpu;
@@ -171,7 +178,8 @@ static int reset_on_fork(struct task_struct *p)
 /* Sets SCHED_TT as it is for now: in the class or, with no table running, outside. */
 int mt_set_policy(struct task_struct *p)
 {
-	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p), &(struct sched_param) { });
+	return sched_setscheduler_nocheck(p, SCHED_TT | reset_on_fork(p),
+					  &(struct sched_param) { });
 }
 
 /* Whether the thread is where the entity's threads have to be. */
@@ -276,7 +284,8 @@ static int pin_to_several(struct task_struct *p, const struct cpumask *cpus)
 	err = err ?: copy_asked(p, &ac.user_mask);
 	if (!err)
 		err = __set_cpus_allowed_ptr(p, &ac);
-	if (!err && (!before != !ac.user_mask || (before && !cpumask_equal(before, ac.user_mask)))) {
+	if (!err && (!before != !ac.user_mask ||
+		     (before && !cpumask_equal(before, ac.user_mask)))) {
 		__set_cpus_allowed_ptr(p, &ac);
 		err = -EAGAIN;
 	}
@@ -393,7 +402,8 @@ static struct macrotick_served *detach(struct task_struct *p, struct mt_leaver *
 	struct rq *rq = task_rq_lock(p, &rf);
 
 	leaver->outdated = p->macrotick.pooled &&
-		(p->macrotick.own_policy != leaver->policy || p->macrotick.own_priority != leaver->priority);
+		(p->macrotick.own_policy != leaver->policy ||
+		 p->macrotick.own_priority != leaver->priority);
 	*again = p->macrotick.entity && (macrotick_policy(p->policy) || leaver->outdated);
 	if (!*again) {
 		entity = p->macrotick.entity;
@@ -409,11 +419,12 @@ static void leave_class(struct task_struct *p, const struct mt_leaver *leaver)
 	struct sched_param own = { .sched_priority = leaver->priority };
 
 	if (sched_setscheduler_nocheck(p, leaver->policy | reset_on_fork(p), &own))
-		sched_setscheduler_nocheck(p, SCHED_NORMAL | reset_on_fork(p), &(struct sched_param) { });
+		sched_setscheduler_nocheck(p, SCHED_NORMAL | reset_on_fork(p),
+					   &(struct sched_param) { });
 }
 
 /**
- * mt_unbind - end a thread's membership; it continues under SCHED_NORMAL, or what it was in its pool
+ * mt_unbind - end a membership; the thread goes on under SCHED_NORMAL, or what it was in its pool
  * @p: the thread
  *
  * Return: 0, -ENOTCONN if it was not bound.
@@ -457,7 +468,7 @@ void macrotick_exit_task(struct task_struct *p)
 		mt_unbind(p);
 }
 
-/* Hook of signal_wake_up_state(), under the siglock: whoever dies has a place outside its windows. */
+/* Hook of signal_wake_up_state(), under siglock: whoever dies has a place outside its windows. */
 void __macrotick_fatal_signal(struct task_struct *p)
 {
 	guard(raw_spinlock_irqsave)(&p->pi_lock);

@@ -32,7 +32,8 @@ static bool is_slice(const struct macrotick_entity *in, bool in_turns)
 {
 	if (!in->slice_ns)
 		return true;
-	return in_turns && in->slice_ns >= MACROTICK_MIN_SLICE_NS && in->slice_ns <= MACROTICK_MAX_SLICE_NS;
+	return in_turns && in->slice_ns >= MACROTICK_MIN_SLICE_NS &&
+		in->slice_ns <= MACROTICK_MAX_SLICE_NS;
 }
 
 /* What an entity says about its pool, or that it is none. */
@@ -59,7 +60,8 @@ static bool takes_turns(const struct task_struct *p)
 	const struct macrotick_served *entity = p->macrotick.entity;
 	int policy = p->macrotick.own_policy;
 
-	return entity->slice && !(entity->by_priority && (policy == SCHED_FIFO || policy == SCHED_DS));
+	return entity->slice &&
+		!(entity->by_priority && (policy == SCHED_FIFO || policy == SCHED_DS));
 }
 
 /* Smaller goes first. Among equals those that take no turns do. */
@@ -145,7 +147,8 @@ static void link_again(struct task_struct *p)
 
 void mt_pool_account(struct task_struct *p, u64 delta)
 {
-	p->macrotick.used += mul_u64_u32_shr(delta, sched_prio_to_wmult[p->static_prio - MAX_RT_PRIO], 22);
+	p->macrotick.used += mul_u64_u32_shr(delta,
+					     sched_prio_to_wmult[p->static_prio - MAX_RT_PRIO], 22);
 }
 
 /**
@@ -154,7 +157,8 @@ void mt_pool_account(struct task_struct *p, u64 delta)
  */
 void mt_pool_turn(struct macrotick_served *entity)
 {
-	struct task_struct *p = list_first_entry_or_null(&entity->ready, struct task_struct, macrotick.ready);
+	struct task_struct *p = list_first_entry_or_null(&entity->ready, struct task_struct,
+							 macrotick.ready);
 	struct task_struct *next;
 
 	if (!p || !takes_turns(p))
@@ -202,7 +206,7 @@ int mt_own_prio(struct task_struct *p)
 	return priority ? max(MAX_RT_PRIO - 1 - priority, MACROTICK_PRIO + 1) : p->static_prio;
 }
 
-/* What sched_setparam(2) leaves as it is. Who keeps all parameters has given none for that policy. */
+/* What sched_setparam(2) leaves alone. Who keeps all parameters has given none for that policy. */
 int mt_own_policy(struct task_struct *p, const struct sched_attr *attr, int policy)
 {
 	if (!READ_ONCE(p->macrotick.pooled) || attr->sched_flags & SCHED_FLAG_KEEP_PARAMS)
@@ -210,7 +214,7 @@ int mt_own_policy(struct task_struct *p, const struct sched_attr *attr, int poli
 	return READ_ONCE(p->macrotick.own_policy);
 }
 
-/* Nice values count outside the windows, too: the scheduler notes them for what is in the fair class. */
+/* Nice values count outside the windows, too: the scheduler notes those of the fair class. */
 void mt_weigh(struct task_struct *p)
 {
 	unsigned long weight = scale_load(sched_prio_to_weight[p->static_prio - MAX_RT_PRIO]);
@@ -238,7 +242,8 @@ bool __macrotick_keeps(struct task_struct *p, const struct sched_attr *attr)
 	bool stays = (int)attr->sched_policy < 0;
 	int policy = stays ? m->own_policy : attr->sched_policy;
 
-	if (!m->pooled || macrotick_policy(policy) || (stays && attr->sched_flags & SCHED_FLAG_KEEP_PARAMS))
+	if (!m->pooled || macrotick_policy(policy) ||
+	    (stays && attr->sched_flags & SCHED_FLAG_KEEP_PARAMS))
 		return false;
 	/* Somebody was faster with another policy, and this came before that. */
 	if (rt_policy(policy) != (attr->sched_priority != 0))
@@ -265,7 +270,10 @@ static struct task_group *group_of(struct task_struct *p)
 	return css_tg(task_css(p, cpu_cgrp_id));
 }
 
-/* The entity that the caller's group names; whether it does. Should the name go meanwhile, another look is due. */
+/*
+ * The entity that the caller's group names; whether it does. Should the name go
+ * meanwhile, another look is due.
+ */
 static bool name_of_group(char *name)
 {
 	const struct task_group *tg;

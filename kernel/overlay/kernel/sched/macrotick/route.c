@@ -96,8 +96,9 @@ static int by_offset(const void *a, const void *b)
 	return left->offset < right->offset ? -1 : left->offset > right->offset;
 }
 
-/* No two windows at the same time, with what a lead takes before the later one, around the cycle. */
-static int order_stops(struct macrotick_install *arg, struct macrotick_table *table, struct mt_route *route)
+/* No two windows at one time, with what a lead takes before the later one, around the cycle. */
+static int order_stops(struct macrotick_install *arg, struct macrotick_table *table,
+		       struct mt_route *route)
 {
 	unsigned int i, jobs = 0;
 
@@ -200,7 +201,7 @@ static void pass_over(struct rq *rq, struct mt_cpu *c, struct macrotick_served *
 		mt_check_deadline(c, w, base + w->end);
 }
 
-/* After a long standstill whole cycles, the first of which began at @base, are passed over without a walk. */
+/* After a long standstill passes over whole cycles without a walk. The first began at @base. */
 static void pass_over_cycles(struct macrotick_served *entity, u64 n, u64 base)
 {
 	struct mt_roaming *r = entity->roaming;
@@ -278,7 +279,8 @@ static void skip_unattended(struct mt_cpu *c, struct macrotick_served *entity, u
 }
 
 /* Up to, and without, a window of the CPU's current cycle. */
-static void pass_over_until(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity, unsigned int stop)
+static void pass_over_until(struct rq *rq, struct mt_cpu *c, struct macrotick_served *entity,
+			    unsigned int stop)
 {
 	struct mt_roaming *r = entity->roaming;
 	u64 cycle = c->table->cycle;
@@ -288,9 +290,11 @@ static void pass_over_until(struct rq *rq, struct mt_cpu *c, struct macrotick_se
 	if (!entity->nr_jobs)
 		skip_unattended(c, entity, stop);
 	if (unlikely(r->cycle + 1 < c->cycle))
-		pass_over_cycles(entity, c->cycle - r->cycle - 1, c->base - (c->cycle - r->cycle) * cycle);
+		pass_over_cycles(entity, c->cycle - r->cycle - 1,
+				 c->base - (c->cycle - r->cycle) * cycle);
 	while (is_before(r, c->cycle, stop)) {
-		pass_over(rq, c, entity, r->route->stops[r->stop], c->base - (c->cycle - r->cycle) * cycle);
+		pass_over(rq, c, entity, r->route->stops[r->stop],
+			  c->base - (c->cycle - r->cycle) * cycle);
 		next_stop(r);
 	}
 }

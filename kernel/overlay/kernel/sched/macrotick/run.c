@@ -151,7 +151,8 @@ int mt_install(struct macrotick_install *arg)
 	return err;
 }
 
-static unsigned int get_roaming_members(struct macrotick_served *entity, struct task_struct **members)
+static unsigned int get_roaming_members(struct macrotick_served *entity,
+					struct task_struct **members)
 {
 	struct task_struct *p;
 	unsigned int n = 0;

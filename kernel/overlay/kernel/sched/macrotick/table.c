@@ -60,10 +60,11 @@ static struct macrotick_served *alloc_entity(const char *name)
 static bool are_flags(u32 flags)
 {
 	flags &= ~MACROTICK_ENTITY_MIGRATE;
-	return !flags || flags == MACROTICK_ENTITY_MISS_SIGNAL || flags == MACROTICK_ENTITY_MISS_KILL;
+	return !flags || flags == MACROTICK_ENTITY_MISS_SIGNAL ||
+		flags == MACROTICK_ENTITY_MISS_KILL;
 }
 
-/* Where an entity's slot is, if there is one. The address keeps buckets from being chosen by names. */
+/* Where an entity's slot is, if there is one. The address keeps names from choosing buckets. */
 static struct mt_slot **bucket_of(const struct macrotick_table *table, const char *name)
 {
 	return &table->names[hash_32(full_name_hash(table, name, strlen(name)), table->names_bits)];

@@ -55,7 +55,8 @@ static enum wait_step wait_step(bool complete, struct macrotick_wait *arg)
 	if (m->unbinding) {
 		step = WAIT_STOPPED;
 	} else if (!macrotick_policy(current->policy)) {
-		step = WAIT_OUTSIDE;	/* at once: the start must find it in the class, whoever else is busy */
+		/* At once: the start must find it in the class, whoever else is busy. */
+		step = WAIT_OUTSIDE;
 	} else if (m->has_job) {
 		take_job(arg);
 		step = WAIT_DONE;
@@ -80,7 +81,7 @@ void mt_yielded(void)
 	struct rq_flags rf;
 	struct rq *rq;
 
-	/* In another class, for the sake of who waits for a lock, it has only let its equals go first. */
+	/* In another class, for who waits for a lock, it has only let its equals go first. */
 	if (unlikely(current->macrotick.outside && !current->macrotick.pooled)) {
 		rq = task_rq_lock(current, &rf);
 		if (current->macrotick.entity && mt_is_member(current)) {
@@ -109,7 +110,10 @@ static bool may_go_on(void)
 	return may;
 }
 
-/* Begins anew where nothing is handled: whoever is frozen, for a suspend or by its group, gets no signal. */
+/*
+ * Begins anew where nothing is handled: whoever is frozen, for a suspend or by
+ * its group, gets no signal.
+ */
 static int wait_for_start(void)
 {
 	return wait_event_interruptible(mt_start_wait, may_go_on()) ? -ERESTARTNOHAND : 0;

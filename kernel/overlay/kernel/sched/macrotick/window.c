@@ -125,7 +125,7 @@ void mt_activate(struct rq *rq, struct macrotick_served *entity, u64 job, u64 no
 	mt_unlock_entity(entity);
 }
 
-/* Whether the window is to serve its entity, which has other CPUs besides; and whether it releases a job. */
+/* Whether the window is to serve its roaming entity; and whether it releases a job. */
 static bool open_roaming(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, bool *begins)
 {
 	if (mt_is_elsewhere(c, w->entity) || w->entity->stopped)
@@ -141,7 +141,8 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 {
 	struct macrotick_served *entity = w->entity;
 	bool matters = entity->nr_ready ||
-		((w->flags & MACROTICK_WINDOW_ACTIVATE) && mt_concerns(entity, c->base + w->offset));
+		((w->flags & MACROTICK_WINDOW_ACTIVATE) &&
+		 mt_concerns(entity, c->base + w->offset));
 	bool begins = w->flags & MACROTICK_WINDOW_ACTIVATE;
 
 	c->open = true;
@@ -501,7 +502,7 @@ static void catch_up(struct rq *rq, struct mt_cpu *c)
 /* In one interrupt; the next one follows at once. */
 #define MT_FETCHES	4
 
-/* This CPU's position is brought up to now, and what is elsewhere to this CPU. The lock may be let go meanwhile. */
+/* Brings this CPU's position up to now, and what is elsewhere to it. May let the lock go. */
 static void catch_up_and_fetch(struct rq *rq, struct mt_cpu *c)
 {
 	unsigned int n;
