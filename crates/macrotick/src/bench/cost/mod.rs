@@ -26,10 +26,10 @@ const METHOD: &str = "\
 the address of every instruction that the kernel executes from the timer's interrupt to the next return to user \
 space. Nothing is traced in the guest and its clock does not notice, so that no figure contains the cost of \
 measuring it. 64 interrupts in a row are recorded, around the end of the third cycle. A path is cut where the \
-window handler (`mt_timer_fn`) is entered and has returned; the pick goes from the first to the last question to a \
-scheduling class in the switch after it (balance, pick, put, set), and the switch from there to the next process's \
-first instruction. The pick is mostly other classes' accounting, which varies with them; what the class itself adds \
-is told apart. Paths into which the interrupt comes again, or in which kernel threads run, are left out. Whatever \
+window handler (`mt_timer_fn`) is entered and has returned; the pick goes from the first question to a \
+scheduling class in the switch after it (balance, pick, put, set) to where windows and groups have been told what is \
+going to run, and the switch from there to the next process's first instruction. The pick is mostly other classes' \
+accounting, which varies with them; what windows add is told apart. Paths into which the interrupt comes again, or in which kernel threads run, are left out. Whatever \
 else expires in the same interrupt, such as the tick, is in the whole path. In *a job is released* jobs are done \
 long before their windows end. In *a window begins, follows another, ends* the processes never wait and are \
 preempted at the end of their windows; in *a miss* they have a job with a deadline, too. In the last two cases only \

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use macrotick_lab::Symbols;
 
-use crate::bench::trail::{callbacks_of, return_from};
+use crate::bench::trail::{callbacks_of, return_from, RUN, RUN_GROUPS};
 
 /// The interrupt's first instruction.
 pub const ENTRY: &str = "asm_sysvec_apic_timer_interrupt";
@@ -61,6 +61,8 @@ pub struct Splitter<'a> {
     switch: u64,
     callbacks: HashSet<u64>,
     own: HashSet<u64>,
+    run: u64,
+    run_groups: u64,
     puts: u64,
     sets: u64,
 }
@@ -77,6 +79,8 @@ impl<'a> Splitter<'a> {
             switch: address(SWITCH)?,
             callbacks: callbacks_of(symbols, &CLASSES),
             own: callbacks_of(symbols, &[OWN]),
+            run: address(RUN)?,
+            run_groups: address(RUN_GROUPS)?,
             puts: address("put_prev_task_macrotick")?,
             sets: address("set_next_task_macrotick")?,
         })
@@ -100,20 +104,24 @@ impl<'a> Splitter<'a> {
         Some(Split { phases, own: self.own(path, pick, picked), effect })
     }
 
-    /// From the first to behind the last question to a class, in the first switch after the handler.
+    /// From the first question to a class to behind what is told of the answers, in the first switch after the handler.
     fn find_pick(&self, path: &[u64], from: usize) -> Option<(usize, usize)> {
         let find =
             |from: usize, wanted: u64| path[from..].iter().position(|&at| at == wanted).map(|after| from + after);
         let schedule = find(from, self.schedule)?;
         let switch = find(schedule, self.switch)?;
-        let questions = || (schedule..switch).filter(|&i| self.callbacks.contains(&path[i]));
-        Some((questions().next()?, return_from(self.symbols, path, questions().next_back()?)?))
+        let first = (schedule..switch).find(|&i| self.callbacks.contains(&path[i]))?;
+        let told = (first..switch).rfind(|&i| path[i] == self.run)?;
+        Some((first, return_from(self.symbols, path, told)?))
     }
 
-    /// How many instructions of a pick lie between a question to the class and its answer.
+    /// How many instructions of a pick lie between a question to the class and its answer, and what windows do when they
+    /// are told what is going to run.
     fn own(&self, path: &[u64], pick: usize, picked: usize) -> u64 {
         let questions = (pick..picked).filter(|&i| self.own.contains(&path[i]));
-        questions.filter_map(|at| Some((return_from(self.symbols, path, at)? - at) as u64)).sum()
+        let answers: usize = questions.filter_map(|at| Some(return_from(self.symbols, path, at)? - at)).sum();
+        let told = path[pick..picked].iter().skip_while(|&&at| at != self.run);
+        (answers + told.take_while(|&&at| at != self.run_groups).count()) as u64
     }
 
     fn effect(&self, pick: &[u64]) -> Effect {
@@ -133,7 +141,10 @@ mod tests {
 
     const MAP: &str = "100 T asm_sysvec_apic_timer_interrupt\n200 t hrtimer_run\n300 t mt_timer_fn\n400 T mt_advance\n\
         500 t __schedule\n600 t pick_task_macrotick\n700 t put_prev_task_macrotick\n800 t set_next_task_macrotick\n\
-        900 T __switch_to_asm\na00 t put_prev_task_fair\n";
+        900 T __switch_to_asm\na00 t put_prev_task_fair\nb00 T __macrotick_run\nc00 T mt_ds_run\n";
+
+    /// What is told of the answers: two instructions for windows, two for groups, two back in the scheduler core.
+    const TOLD: [u64; 6] = [0xb00, 0xb01, 0xc00, 0xc01, 0x503, 0x504];
 
     fn split(path: &[u64]) -> Option<Split> {
         let symbols = Symbols::parse(MAP);
@@ -151,24 +162,28 @@ mod tests {
     }
 
     #[test]
-    fn the_pick_goes_from_the_first_to_the_last_question() {
-        let rest = [0x500, 0x501, 0x600, 0x502, 0xa00, 0x503, 0x800, 0x801, 0x504, 0x900, 0x505];
-        let begin = split(&[&HANDLED[..], &rest].concat()).unwrap();
-        assert_eq!(begin, Split { phases: [2, 3, 3, 6, 3], own: 3, effect: Effect::Begin });
+    fn the_pick_goes_from_the_first_question_to_behind_what_is_told() {
+        let questions = [0x500, 0x501, 0x600, 0x502, 0xa00, 0x502, 0x800, 0x801, 0x502];
+        let begin = split(&[&HANDLED[..], &questions, &TOLD, &[0x900, 0x505]].concat()).unwrap();
+        assert_eq!(begin, Split { phases: [2, 3, 3, 11, 4], own: 5, effect: Effect::Begin });
     }
 
     #[test]
     fn the_effect_is_who_was_put_and_who_is_next() {
         let effect = |questions: &[u64]| {
-            let path = [&HANDLED[..], &[0x500], questions, &[0x501, 0x900]].concat();
+            let path = [&HANDLED[..], &[0x500], questions, &[0x502], &TOLD, &[0x900]].concat();
+            split(&path).unwrap().effect
+        };
+        let effect_and_more = |more: &[u64]| {
+            let path = [&HANDLED[..], &[0x500, 0x600, 0x502, 0x800, 0x502], &TOLD, &[0x900], more].concat();
             split(&path).unwrap().effect
         };
         assert_eq!(effect(&[0x600, 0x502, 0x700, 0x502, 0x800]), Effect::Change);
         assert_eq!(effect(&[0x600, 0x502, 0x700]), Effect::End);
         assert_eq!(effect(&[0x600]), Effect::Elsewhere);
-        assert_eq!(effect(&[0x600, 0x502, 0x800, 0x501, 0x900]), Effect::Elsewhere);
-        assert_eq!(effect(&[0x600, 0x502, 0x800, 0x501, 0x100]), Effect::Elsewhere);
-        assert_eq!(effect(&[0x600, 0x502, 0x800, 0x501]), Effect::Begin);
+        assert_eq!(effect_and_more(&[0x501, 0x900]), Effect::Elsewhere);
+        assert_eq!(effect_and_more(&[0x501, 0x100]), Effect::Elsewhere);
+        assert_eq!(effect_and_more(&[0x501]), Effect::Begin);
     }
 
     #[test]
