@@ -27,9 +27,11 @@ four with six, six with nine, and five drawn at random (two to six groups, two t
 group never sleep, so that its budget is used up in every period; the others have jobs of 20 us and periods of 2 to \
 20 ms. QEMU records the address of every instruction that the kernel executes from an interrupt of the timer, or from a \
 system call, to the next return to user space, where SCHED_DS was asked what to run: up to 1000 of each, after 50. A pick goes \
-from the first question to a scheduling class to the last answer (balance, put, pick, set): all classes' together, and \
-what SCHED_DS has of it. A refill is the budgets' timer handler from entry to return, where it refills groups whose budget \
-was used up. Nothing is traced in the guest, and its clock does not notice.
+from the first question to a scheduling class (balance, put, pick, set) to where windows and groups have been told what is \
+going to run, and have charged what ran: all classes' together, and what SCHED_DS has of it. A refill is the budgets' timer \
+handler from entry to return, where it refills groups whose budget was used up: as many as budgets were seen to end since \
+the refill before it. What a refill leaves to whoever looks at a group next is in the end of a budget, the same handler \
+where it finds one used up, and in picks. Nothing is traced in the guest, and its clock does not notice.
 
 **Overhead** (figure 6). Twelve threads count and yield to each other after 0.1, 1 or 10 ms of counting, for three seconds \
 from one refill to another: under SCHED_FIFO, and in a group with 40 % of the CPU. The overhead is what the latter lack of \

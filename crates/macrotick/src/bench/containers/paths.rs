@@ -1,10 +1,11 @@
 //! Recorded paths through the kernel, taken apart: what picks and refills of SCHED_DS cost in them.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use macrotick_lab::Symbols;
 
-use crate::bench::trail::{callbacks_of, return_from};
+use crate::bench::trail::{callbacks_of, return_from, RUN, RUN_GROUPS};
 
 /// The interrupt's first instruction.
 pub const INTERRUPT: &str = "asm_sysvec_apic_timer_interrupt";
@@ -13,8 +14,12 @@ pub const CALL: &str = "entry_SYSCALL_64";
 /// The class's answer when the scheduler core asks what to run.
 pub const PICK: &str = "pick_task_macrotick_ds";
 const HANDLER: &str = "mt_ds_timer_fn";
-/// A group that had nothing left, and has threads that are ready, is among those with a budget again.
-const LINK: &str = "link_server";
+/// A server period begins: groups without budget have theirs again.
+const OPEN: &str = "mt_ds_open_all";
+/// A group takes its place among the others.
+const PUT_IN: &str = "mt_ds_put_in";
+/// From where it does because its budget is used up; which of them there are is the compiler's choice.
+const CLOSES: [&str; 3] = ["mt_ds_account", "charge", "close_server"];
 const SCHEDULE: &str = "__schedule";
 const SWITCH: &str = "__switch_to_asm";
 const CLASSES: [&str; 7] = ["stop", "macrotick", OWN, "dl", "rt", "fair", "idle"];
@@ -23,7 +28,8 @@ const OWN: &str = "macrotick_ds";
 /// One choice of what runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Instructions from the first question to a class to the last answer: who ran is put back, who is next is picked and set.
+    /// Instructions from the first question to a class to where windows and groups have been told what is going to run:
+    /// who ran is put back and charged, who is next is picked and set.
     pub all: i64,
     /// Those of SCHED_DS, with what they call.
     pub own: i64,
@@ -34,18 +40,30 @@ pub struct Pick {
 pub struct Refill {
     /// Instructions of the handler.
     pub length: i64,
-    /// Exhausted groups that it refilled.
+    /// Budgets that were used up since the refill before.
     pub groups: usize,
+}
+
+/// What interrupts of the budgets' timer did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Handled {
+    /// They refilled groups whose budget had been used up.
+    pub refills: Vec<Refill>,
+    /// A budget was used up, and there was no refill: instructions of the handler.
+    pub ends: Vec<i64>,
 }
 
 /// Takes paths apart. It knows the kernel's functions.
 pub struct Reader<'a> {
     symbols: &'a Symbols,
     handler: u64,
-    link: u64,
+    open: u64,
+    put_in: u64,
     schedule: u64,
     switch: u64,
     pick: u64,
+    run: u64,
+    run_groups: u64,
     callbacks: HashSet<u64>,
     own: HashSet<u64>,
 }
@@ -57,10 +75,13 @@ impl<'a> Reader<'a> {
         Ok(Reader {
             symbols,
             handler: address(HANDLER)?,
-            link: address(LINK)?,
+            open: address(OPEN)?,
+            put_in: address(PUT_IN)?,
             schedule: address(SCHEDULE)?,
             switch: address(SWITCH)?,
             pick: address(PICK)?,
+            run: address(RUN)?,
+            run_groups: address(RUN_GROUPS)?,
             callbacks: callbacks_of(symbols, &CLASSES),
             own: callbacks_of(symbols, &[OWN]),
         })
@@ -76,24 +97,50 @@ impl<'a> Reader<'a> {
         let switch = path[begin..].iter().position(|&at| at == self.switch).map(|after| begin + after);
         let end = switch.into_iter().chain(return_from(self.symbols, path, begin)).min()?;
         let questions = || (begin..end).filter(|&i| self.callbacks.contains(&path[i]));
-        let (first, last) = (questions().next()?, return_from(self.symbols, path, questions().next_back()?)?);
+        let first = questions().next()?;
+        let told = (first..end).rfind(|&i| path[i] == self.run)?;
+        let last = return_from(self.symbols, path, told)?;
         if !path[first..last].contains(&self.pick) {
             return None;
         }
         let own = questions().filter(|&i| self.own.contains(&path[i]));
-        let own = own.filter_map(|at| Some((return_from(self.symbols, path, at)? - at) as i64)).sum();
-        Some(Pick { all: (last - first) as i64, own })
+        let answers: usize = own.filter_map(|at| Some(return_from(self.symbols, path, at)? - at)).sum();
+        let groups_told = path[told..last].iter().skip_while(|&&at| at != self.run_groups).count();
+        Some(Pick { all: (last - first) as i64, own: (answers + groups_told) as i64 })
     }
 
-    /// The interrupts that refilled groups without budget.
-    pub fn refills(&self, path: &[u64]) -> Vec<Refill> {
-        let begins = (0..path.len()).filter(|&i| path[i] == self.handler);
-        let refill = |begin: usize| {
-            let handler = &path[begin..return_from(self.symbols, path, begin)?];
-            let groups = handler.iter().filter(|&&at| at == self.link).count();
-            (groups > 0).then_some(Refill { length: handler.len() as i64, groups })
-        };
-        begins.filter_map(refill).collect()
+    /// What the interrupts did in paths that follow each other.
+    ///
+    /// A refill is as long however many groups it refills: how many that are is told by the budgets that were used up
+    /// before it.
+    pub fn handled(&self, paths: &[Vec<u64>]) -> Handled {
+        let mut handled = Handled::default();
+        let mut ended = 0;
+        for path in paths {
+            let mut rest = 0;
+            for begin in (0..path.len()).filter(|&i| path[i] == self.handler) {
+                let Some(end) = return_from(self.symbols, path, begin) else { continue };
+                ended += self.ends(path, rest..begin);
+                let ends_here = self.ends(path, begin..end);
+                ended += ends_here;
+                let length = (end - begin) as i64;
+                if path[begin..end].contains(&self.open) {
+                    handled.refills.extend((ended > 0).then_some(Refill { length, groups: ended }));
+                    ended = 0;
+                } else if ends_here > 0 {
+                    handled.ends.push(length);
+                }
+                rest = end;
+            }
+            ended += self.ends(path, rest..path.len());
+        }
+        handled
+    }
+
+    /// How many budgets are used up in a part of a path.
+    fn ends(&self, path: &[u64], part: Range<usize>) -> usize {
+        let closes = |at: u64| self.symbols.function(at).is_some_and(|function| CLOSES.contains(&function));
+        part.filter(|&i| path[i] == self.put_in && i.checked_sub(1).is_some_and(|before| closes(path[before]))).count()
     }
 }
 
@@ -102,32 +149,52 @@ mod tests {
     use super::*;
 
     const MAP: &str = "100 T asm_sysvec_apic_timer_interrupt\n200 t __run_hrtimer\n300 t mt_ds_timer_fn\n\
-        400 t link_server\n500 t __schedule\n600 t pick_task_macrotick_ds\n700 t put_prev_task_macrotick_ds\n\
-        800 t set_next_task_fair\n900 T __switch_to_asm\na00 T schedule\n";
+        400 T mt_ds_open_all\n480 T mt_ds_put_in\n4c0 T mt_ds_link\n4e0 T mt_ds_account\n500 t __schedule\n\
+        600 t pick_task_macrotick_ds\n700 t put_prev_task_macrotick_ds\n800 t set_next_task_fair\n\
+        900 T __switch_to_asm\na00 T schedule\nb00 T __macrotick_run\nc00 T mt_ds_run\n";
+
+    /// A budget is used up: two instructions.
+    const END: [u64; 2] = [0x4e0, 0x480];
+    /// What is told of the answers: two instructions for windows, two for groups.
+    const TOLD: [u64; 4] = [0xb00, 0xb01, 0xc00, 0xc01];
 
     fn with<T>(read: impl Fn(&Reader) -> T) -> T {
         let symbols = Symbols::parse(MAP);
         read(&Reader::new(&symbols).unwrap())
     }
 
-    #[test]
-    fn a_refill_is_the_whole_handler_that_links_servers() {
-        let path = [0x100, 0x200, 0x300, 0x301, 0x400, 0x401, 0x302, 0x400, 0x303, 0x201, 0x300, 0x301, 0x202];
-        let refills = with(|reader| reader.refills(&path));
-        assert_eq!(refills, [Refill { length: 7, groups: 2 }]);
+    fn interrupt(handler: &[u64]) -> Vec<u64> {
+        [&[0x100, 0x200, 0x300], handler, &[0x301, 0x201]].concat()
     }
 
     #[test]
-    fn a_pick_ends_with_the_last_answer_before_the_switch() {
-        let path = [0xa00, 0x500, 0x600, 0x601, 0x501, 0x700, 0x502, 0x800, 0x801, 0x503, 0x900, 0x504, 0xa01];
-        assert_eq!(with(|reader| reader.picks(&path)), [Pick { all: 7, own: 3 }]);
-        let without_switch = [0xa00, 0x500, 0x600, 0x601, 0x501, 0xa01, 0x900];
-        assert_eq!(with(|reader| reader.picks(&without_switch)), [Pick { all: 2, own: 2 }]);
+    fn a_refill_refills_the_budgets_that_were_used_up_since_the_last_one() {
+        let refill = [&END[..], &[0x400, 0x401]].concat();
+        let elsewhere = [0xa00, 0x500, 0xc00, 0x4e0, 0x480, 0x501];
+        let paths = [interrupt(&END), [interrupt(&refill), elsewhere.to_vec()].concat(), interrupt(&[0x400])];
+        let handled = with(|reader| reader.handled(&paths));
+        assert_eq!(handled.refills, [Refill { length: 6, groups: 2 }, Refill { length: 3, groups: 1 }]);
+        assert_eq!(handled.ends, [4]);
+    }
+
+    #[test]
+    fn an_interrupt_that_refills_nobody_does_not_count() {
+        let linked = interrupt(&[0x4c0, 0x480]);
+        assert_eq!(with(|reader| reader.handled(&[linked.clone(), interrupt(&[0x400])])), Handled::default());
+    }
+
+    #[test]
+    fn a_pick_ends_where_it_has_been_told_before_the_switch() {
+        let questions = [0xa00, 0x500, 0x600, 0x601, 0x501, 0x700, 0x502, 0x800, 0x801, 0x503];
+        let path = [&questions[..], &TOLD, &[0x504, 0x900, 0x505, 0xa01]].concat();
+        assert_eq!(with(|reader| reader.picks(&path)), [Pick { all: 12, own: 5 }]);
+        let without_switch = [&[0xa00, 0x500, 0x600, 0x601, 0x501], &TOLD[..], &[0x502, 0xa01, 0x900]].concat();
+        assert_eq!(with(|reader| reader.picks(&without_switch)), [Pick { all: 7, own: 4 }]);
     }
 
     #[test]
     fn picks_that_do_not_reach_the_class_do_not_count() {
-        assert_eq!(with(|reader| reader.picks(&[0xa00, 0x500, 0x800, 0x801, 0x502, 0x900])), []);
+        assert_eq!(with(|reader| reader.picks(&[0xa00, 0x500, 0x800, 0x801, 0x502, 0xb00, 0xc00, 0x503, 0x900])), []);
     }
 
     #[test]

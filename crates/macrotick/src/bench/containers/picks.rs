@@ -9,7 +9,7 @@ use macrotick_report::{cumulative_curves, Curve, Figure};
 
 use super::aims::Aim;
 use super::guest;
-use super::paths::{Pick, Reader, Refill, CALL, INTERRUPT, PICK};
+use super::paths::{Handled, Pick, Reader, CALL, INTERRUPT, PICK};
 use super::population::Population;
 use crate::args::LabOptions;
 use crate::error::CliError;
@@ -35,7 +35,9 @@ struct Row {
     picks: Vec<i64>,
     own: Vec<i64>,
     refills: Vec<i64>,
-    /// Those that refilled all groups of the largest population.
+    /// Interrupts at the end of a budget.
+    ends: Vec<i64>,
+    /// Refills of all groups of the largest population.
     full: Vec<i64>,
 }
 
@@ -53,10 +55,10 @@ impl Picks {
         for population in Population::all() {
             lab::announce(&format!("{bench}: picks and refills, {}", population.title));
             // A path begins with one of the two.
-            let mut paths = observe(&population, &symbols, INTERRUPT)?;
-            paths.extend(observe(&population, &symbols, CALL)?);
-            let picks = paths.iter().flat_map(|path| reader.picks(path)).collect();
-            rows.push(Row::new(population.title, picks, paths.iter().flat_map(|path| reader.refills(path)).collect()));
+            let interrupts = observe(&population, &symbols, INTERRUPT)?;
+            let calls = observe(&population, &symbols, CALL)?;
+            let picks = interrupts.iter().chain(&calls).flat_map(|path| reader.picks(path)).collect();
+            rows.push(Row::new(population.title, picks, reader.handled(&interrupts)));
         }
         match rows.iter().all(|row| row.full.is_empty()) {
             true => Err(CliError::NoPath("a refill of six groups")),
@@ -112,7 +114,12 @@ impl Picks {
 
     fn parts(&self) -> impl Iterator<Item = (&Row, &'static str, &[i64])> {
         self.rows.iter().flat_map(|row| {
-            let parts = [("pick", &row.picks), ("of it SCHED_DS", &row.own), ("refill", &row.refills)];
+            let parts = [
+                ("pick", &row.picks),
+                ("of it SCHED_DS", &row.own),
+                ("refill", &row.refills),
+                ("end of a budget", &row.ends),
+            ];
             parts
                 .into_iter()
                 .filter(|(_, values)| !values.is_empty())
@@ -139,7 +146,7 @@ impl Picks {
     pub fn plot(&self) -> String {
         let curves: Vec<Curve> = self
             .parts()
-            .filter(|(_, part, _)| *part != "of it SCHED_DS")
+            .filter(|(_, part, _)| ["pick", "refill"].contains(part))
             .map(|(row, part, samples)| Curve { group: &row.title, kind: part, samples })
             .collect();
         cumulative_curves("Picks and refills of SCHED_DS (1 ns is one instruction)", "picks, refills", &curves)
@@ -147,7 +154,8 @@ impl Picks {
 }
 
 impl Row {
-    fn new(title: String, picks: Vec<Pick>, refills: Vec<Refill>) -> Row {
+    fn new(title: String, picks: Vec<Pick>, handled: Handled) -> Row {
+        let Handled { refills, ends } = handled;
         let sorted = |values: &mut dyn Iterator<Item = i64>| {
             let mut values: Vec<i64> = values.collect();
             values.sort_unstable();
@@ -158,6 +166,7 @@ impl Row {
             picks: sorted(&mut picks.iter().map(|pick| pick.all)),
             own: sorted(&mut picks.iter().map(|pick| pick.own)),
             refills: sorted(&mut refills.iter().map(|refill| refill.length)),
+            ends: sorted(&mut ends.into_iter()),
             full: sorted(&mut refills.iter().filter(|refill| refill.groups == MOST_GROUPS).map(|refill| refill.length)),
         }
     }
@@ -186,13 +195,13 @@ fn job(population: &Population) -> GuestJob {
 
 #[cfg(test)]
 mod tests {
+    use super::super::paths::Refill;
     use super::*;
 
     fn picks(pick: i64, refill: i64) -> Picks {
         let refills = vec![Refill { length: refill, groups: 6 }, Refill { length: 9999, groups: 5 }];
-        Picks {
-            rows: vec![Row::new("6 x 9".into(), vec![Pick { all: pick, own: 20 }, Pick { all: 10, own: 5 }], refills)],
-        }
+        let picks = vec![Pick { all: pick, own: 20 }, Pick { all: 10, own: 5 }];
+        Picks { rows: vec![Row::new("6 x 9".into(), picks, Handled { refills, ends: vec![50] })] }
     }
 
     #[test]
@@ -209,5 +218,6 @@ mod tests {
         assert!(text.contains("| 6 x 9 | pick | 2 | 10 | 10 | 30 | 30 | 30 |\n"), "{text}");
         assert!(text.contains("| 6 x 9 | of it SCHED_DS | 2 | 5 | 5 | 20 | 20 | 20 |\n"), "{text}");
         assert!(text.contains("| 6 x 9 | refill | 2 | 40 |"), "{text}");
+        assert!(text.contains("| 6 x 9 | end of a budget | 1 | 50 |"), "{text}");
     }
 }
