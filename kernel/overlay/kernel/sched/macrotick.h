@@ -26,6 +26,7 @@ struct root_domain;
 #ifdef CONFIG_MACROTICK
 
 DECLARE_STATIC_KEY_FALSE(macrotick_installed);
+DECLARE_STATIC_KEY_FALSE(macrotick_tt_used);
 DECLARE_STATIC_KEY_FALSE(macrotick_ds_used);
 extern const struct sched_class macrotick_sched_class;
 extern const struct sched_class macrotick_ds_sched_class;

@@ -270,8 +270,10 @@ void __macrotick_dequeue(struct rq *rq, struct task_struct *p)
  */
 void __macrotick_run(struct rq *rq, struct task_struct *next)
 {
-	mt_run(rq, next);
-	mt_ds_run(rq, next);
+	if (static_branch_unlikely(&macrotick_tt_used))
+		mt_run(rq, next);
+	if (static_branch_unlikely(&macrotick_ds_used))
+		mt_ds_run(rq, next);
 }
 
 /* What TimerShield goes by: the level of a server's priority. */

@@ -28,54 +28,33 @@
 #define MT_PINNED_POLL_NS	(4 * NSEC_PER_USEC)
 #define MT_PINNED_POLL_MAX_NS	(50 * NSEC_PER_USEC)
 
-/**
- * mt_first - what the class wants a CPU to run
- * @c: the CPU's position, under its run queue's lock
- * @entity: filled in with whose time that is
- *
- * Return: the thread, or NULL.
- */
-struct task_struct *mt_first(const struct mt_cpu *c, struct macrotick_served **entity)
+/* Whom the class has a CPU run besides the open window's: mt_first(). There is one. */
+struct task_struct *mt_first_outside(const struct mt_cpu *c, struct macrotick_served **entity)
 {
-	struct macrotick_served *served = c->served;
 	struct task_struct *p;
 
-	if (served && !list_empty(&served->ready)) {
-		*entity = served;
-		return list_first_entry(&served->ready, struct task_struct, macrotick.ready);
-	}
-	if (served && unlikely(!list_empty(&served->lent))) {
-		*entity = served;
-		return list_first_entry(&served->lent, struct task_struct, macrotick.lends);
-	}
-	if (unlikely(!list_empty(&c->pinned))) {
+	if (!list_empty(&c->pinned)) {
 		p = list_first_entry(&c->pinned, struct task_struct, macrotick.ready);
 		*entity = p->macrotick.entity;
 		return p;
 	}
-	if (likely(list_empty(&c->creditors)))
-		return NULL;
 	*entity = list_first_entry(&c->creditors, struct macrotick_served, credits);
 	return list_first_entry(&(*entity)->contenders, struct task_struct, macrotick.contends);
 }
 
-/**
- * mt_update_credit - an entity's window began or ended, or its threads are blocked on other locks
- * @rq: the run queue where it is, locked
- * @entity: the entity
- *
- * Outside of its windows it serves who was offered a lock. A pool has little
- * time for that: its threads could have it without end by handing a lock to each
- * other.
+/*
+ * Outside of its windows an entity serves who was offered a lock. A pool has
+ * little time for that: its threads could have it without end by handing a lock
+ * to each other.
  */
-void mt_update_credit(struct rq *rq, struct macrotick_served *entity)
+void __mt_update_credit(struct rq *rq, struct macrotick_served *entity)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 	bool serves = !list_empty(&entity->contenders) && c->served != entity &&
 		(!entity->pool || entity->credit > 0);
 
 	lockdep_assert_rq_held(rq);
-	if (likely(serves == !list_empty(&entity->credits)))
+	if (serves == !list_empty(&entity->credits))
 		return;
 	if (serves) {
 		list_add_tail(&entity->credits, &c->creditors);
@@ -455,7 +434,8 @@ void mt_run(struct rq *rq, struct task_struct *next)
 		mt_want_delivery(rq);
 	if (picked == c->running && (!picked || c->picked_for == c->charged))
 		return;
-	mt_account(rq);
+	if (c->charged)
+		mt_account(rq);
 	c->running = picked;
 	c->charged = picked ? c->picked_for : NULL;
 	c->since = rq_clock_task(rq);

@@ -171,6 +171,7 @@ struct mt_claim *mt_ds_first(struct mt_ds_cpu *c, struct mt_server **server);
 void mt_ds_link(struct rq *rq, struct mt_claim *claim, struct mt_server *server, bool head);
 void mt_ds_unlink(struct rq *rq, struct mt_claim *claim);
 void mt_ds_requeue(struct mt_claim *claim);
+void mt_ds_close(struct rq *rq, struct mt_server *server);
 void mt_ds_take_out(struct rq *rq, struct mt_server *server);
 void mt_ds_put_in(struct rq *rq, struct mt_server *server);
 void mt_ds_open_all(struct rq *rq, u64 period);

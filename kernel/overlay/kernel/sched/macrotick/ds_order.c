@@ -26,8 +26,10 @@ static struct mt_ds_queue *queue_at(struct mt_ds_cpu *c, unsigned int i)
 {
 	struct mt_ds_queue *queue = &c->queue[i];
 
-	if (unlikely(queue->closed_in != c->period && !list_empty(&queue->closed)))
+	if (unlikely(queue->closed_in != c->period)) {
+		queue->closed_in = c->period;
 		list_splice_tail_init(&queue->closed, &queue->open);
+	}
 	return queue;
 }
 
@@ -47,21 +49,18 @@ static void begin_throttling(const struct mt_ds_cpu *c, struct mt_server *server
  * For how long its ready threads have had to wait since an instant at which it
  * closed. A refill may have opened it unnoticed.
  */
-static u64 throttled_since(const struct mt_ds_cpu *c, const struct mt_server *server, u64 closed)
+static u64 throttled_since(const struct mt_ds_cpu *c, const struct mt_server *server, u64 closed,
+			   u64 now)
 {
-	u64 until;
+	u64 until = mt_ds_is_open(c, server) ? min(now, mt_ds_refill_after(closed)) : now;
 
-	if (likely(!closed))
-		return 0;
-	until = ktime_get();
-	if (mt_ds_is_open(c, server))
-		until = min(until, mt_ds_refill_after(closed));
 	return max_t(s64, until - closed, 0);
 }
 
-static void end_throttling(const struct mt_ds_cpu *c, struct mt_server *server)
+static void end_throttling(const struct mt_ds_cpu *c, struct mt_server *server, u64 now)
 {
-	server->throttled += throttled_since(c, server, server->closed);
+	if (server->closed)
+		server->throttled += throttled_since(c, server, server->closed, now);
 	server->closed = 0;
 }
 
@@ -73,7 +72,7 @@ u64 mt_ds_throttled(const struct mt_ds_cpu *c, const struct mt_server *server)
 	do {
 		sum = READ_ONCE(server->throttled);
 		closed = READ_ONCE(server->closed);
-		since = throttled_since(c, server, closed);
+		since = closed ? throttled_since(c, server, closed, ktime_get()) : 0;
 	} while (sum != READ_ONCE(server->throttled) || closed != READ_ONCE(server->closed));
 	return sum + since;
 }
@@ -119,7 +118,8 @@ void mt_ds_take_out(struct rq *rq, struct mt_server *server)
 	lockdep_assert_rq_held(rq);
 	if (list_empty(&server->order))
 		return;
-	end_throttling(c, server);
+	if (unlikely(server->closed))
+		end_throttling(c, server, ktime_get());
 	list_del_init(&server->order);
 	if (list_empty(&queue->open)) {
 		__clear_bit(i, c->open);
@@ -129,6 +129,42 @@ void mt_ds_take_out(struct rq *rq, struct mt_server *server)
 	if (n)
 		sub_nr_running(rq, n);
 	c->nr_closed -= server->nr_ready - n;
+}
+
+/* It gives no more credit than it can pay out of a budget. */
+static bool gives_credit(const struct mt_server *server)
+{
+	return !list_empty(&server->offered) && server->debt < server->budget;
+}
+
+/**
+ * mt_ds_close - an open server has used its budget
+ * @rq: its CPU's run queue, locked
+ * @server: the server
+ *
+ * What taking it out and putting it in again would do, for a server that stays
+ * in its queue.
+ */
+void mt_ds_close(struct rq *rq, struct mt_server *server)
+{
+	struct mt_ds_cpu *c = mt_ds_cpu_of(rq);
+	struct mt_ds_queue *queue = queue_at(c, order_of(server));
+	u64 now = ktime_get();
+	unsigned int n;
+
+	lockdep_assert_rq_held(rq);
+	end_throttling(c, server, now);
+	server->closed_in = c->period;
+	server->credit = gives_credit(server);
+	if (list_empty(&server->order))
+		return;
+	server->closed = now;
+	n = server->nr_ready - server->credit;
+	c->nr_closed += n;
+	sub_nr_running(rq, n);
+	list_move_tail(&server->order, server->credit ? &queue->open : &queue->closed);
+	if (list_empty(&queue->open))
+		__clear_bit(order_of(server), c->open);
 }
 
 /**
@@ -241,12 +277,10 @@ void mt_ds_requeue(struct mt_claim *claim)
  * mt_ds_update_credit - a server has closed, or other threads of it were offered locks
  * @rq: its CPU's run queue, locked
  * @server: the server
- *
- * It gives no more credit than it can pay out of a budget.
  */
 void mt_ds_update_credit(struct rq *rq, struct mt_server *server)
 {
-	bool credit = !list_empty(&server->offered) && server->debt < server->budget;
+	bool credit = gives_credit(server);
 
 	if (mt_ds_is_open(mt_ds_cpu_of(rq), server) || server->credit == credit)
 		return;

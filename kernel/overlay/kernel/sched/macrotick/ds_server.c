@@ -146,10 +146,7 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 
 	if (unlikely(curr->pi_blocked_on && curr->macrotick.ds.own.server == server))
 		mt_ds_note_offered(rq, curr);
-	mt_ds_take_out(rq, server);
-	server->closed_in = c->period;
-	server->credit = !list_empty(&server->offered) && server->debt < server->budget;
-	mt_ds_put_in(rq, server);
+	mt_ds_close(rq, server);
 	if (c->limited == server)
 		WRITE_ONCE(c->limited, NULL);
 }
@@ -160,7 +157,8 @@ static void charge(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server,
 	server->left -= delta;
 	if (unlikely(!mt_ds_is_open(c, server))) {
 		server->debt = min(server->debt + delta, server->budget);
-		mt_ds_update_credit(rq, server);
+		if (unlikely(server->credit || !list_empty(&server->offered)))
+			mt_ds_update_credit(rq, server);
 		return;
 	}
 	if (server->left > 0 || unlikely(!cpu_active(c->cpu)))
@@ -259,7 +257,8 @@ static void catch_up(struct rq *rq, struct mt_ds_cpu *c)
 
 	c->catching_up = true;
 	update_rq_clock(rq);
-	mt_ds_account(rq);
+	if (c->charged)
+		mt_ds_account(rq);
 	now = ktime_get();
 	if (now >= c->refill) {
 		refill(rq, c, now);
@@ -345,10 +344,12 @@ void mt_ds_run(struct rq *rq, struct task_struct *next)
 	if (same && likely(!c->foreseen))
 		return;
 	if (!same) {
-		/* It has been decided what runs: a server that closes has lost its turn. */
-		c->catching_up = true;
-		mt_ds_account(rq);
-		c->catching_up = false;
+		if (c->charged) {
+			/* It has been decided what runs: a server that closes has lost its turn. */
+			c->catching_up = true;
+			mt_ds_account(rq);
+			c->catching_up = false;
+		}
 		c->charged = server;
 		c->since = rq_clock_task(rq);
 	}

@@ -410,8 +410,8 @@ void mt_put_notify(struct eventfd_ctx *notify);
 void mt_forget_notify_all(void);
 
 /* class.c */
-struct task_struct *mt_first(const struct mt_cpu *c, struct macrotick_served **entity);
-void mt_update_credit(struct rq *rq, struct macrotick_served *entity);
+struct task_struct *mt_first_outside(const struct mt_cpu *c, struct macrotick_served **entity);
+void __mt_update_credit(struct rq *rq, struct macrotick_served *entity);
 void mt_note_contender(struct rq *rq, struct task_struct *p);
 void mt_forget_contender(struct rq *rq, struct task_struct *p);
 void mt_enqueued(struct rq *rq, struct task_struct *p);
@@ -496,6 +496,42 @@ static inline void mt_note_release(struct macrotick_served *entity, u64 nominal,
 
 	if (late > (s64)entity->late_max && entity->nr_threads)
 		entity->late_max = late;
+}
+
+/**
+ * mt_first - what the class wants a CPU to run
+ * @c: the CPU's position, under its run queue's lock
+ * @entity: filled in with whose time that is
+ *
+ * Return: the thread, or NULL.
+ */
+static inline struct task_struct *mt_first(const struct mt_cpu *c,
+					   struct macrotick_served **entity)
+{
+	struct macrotick_served *served = c->served;
+
+	if (served && !list_empty(&served->ready)) {
+		*entity = served;
+		return list_first_entry(&served->ready, struct task_struct, macrotick.ready);
+	}
+	if (served && unlikely(!list_empty(&served->lent))) {
+		*entity = served;
+		return list_first_entry(&served->lent, struct task_struct, macrotick.lends);
+	}
+	if (likely(list_empty(&c->pinned) && list_empty(&c->creditors)))
+		return NULL;
+	return mt_first_outside(c, entity);
+}
+
+/**
+ * mt_update_credit - an entity's window began or ended, or its threads are blocked on other locks
+ * @rq: the run queue where it is, locked
+ * @entity: the entity
+ */
+static inline void mt_update_credit(struct rq *rq, struct macrotick_served *entity)
+{
+	if (unlikely(!list_empty(&entity->contenders) || !list_empty(&entity->credits)))
+		__mt_update_credit(rq, entity);
 }
 
 /* Whether the entity's threads belong in the class. */

@@ -18,6 +18,8 @@ DECLARE_WAIT_QUEUE_HEAD(mt_start_wait);
 
 /* While a table is installed the scheduler core asks the class at all. */
 DEFINE_STATIC_KEY_FALSE(macrotick_installed);
+/* For good: a thread may run on a window's time when its table is removed. */
+DEFINE_STATIC_KEY_FALSE(macrotick_tt_used);
 
 /**
  * mt_begin_control - the caller is about to take mt_control
@@ -123,6 +125,7 @@ static int install(struct macrotick_install *arg, struct macrotick_table *table)
 		return err;
 	mt_publish(table, NULL);
 	static_branch_enable_cpuslocked(&macrotick_used);
+	static_branch_enable_cpuslocked(&macrotick_tt_used);
 	static_branch_inc_cpuslocked(&macrotick_installed);
 	return 0;
 }

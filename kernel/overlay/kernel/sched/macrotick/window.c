@@ -412,8 +412,7 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 	}
 }
 
-/* mt_advance() for who fetches by himself what is wanted. */
-void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
+static __always_inline void bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 {
 	if (!c->table)
 		return;
@@ -421,6 +420,12 @@ void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
 	if (unlikely(c->tell))
 		mt_kick(c);
 	mt_resched(rq, c);
+}
+
+/* mt_advance() for who fetches by himself what is wanted. */
+void mt_bring_up(struct rq *rq, struct mt_cpu *c, u64 now)
+{
+	bring_up(rq, c, now);
 }
 
 /**
@@ -436,7 +441,7 @@ void mt_advance(struct rq *rq, u64 now)
 {
 	struct mt_cpu *c = mt_cpu_of(rq);
 
-	mt_bring_up(rq, c, now);
+	bring_up(rq, c, now);
 	if (unlikely(c->wanted))
 		mt_kick(c);
 }
@@ -490,11 +495,11 @@ static u64 next_event(const struct mt_cpu *c)
 }
 
 /* What the timer and the irq_work have in common. */
-static void catch_up(struct rq *rq, struct mt_cpu *c)
+static __always_inline void catch_up(struct rq *rq, struct mt_cpu *c)
 {
 	u64 now = ktime_get();
 
-	mt_bring_up(rq, c, now);
+	bring_up(rq, c, now);
 	if (unlikely(c->nr_pinned) && now >= c->poll)
 		mt_look_at_pinned(rq, c, now);
 }
@@ -507,13 +512,15 @@ static void catch_up_and_fetch(struct rq *rq, struct mt_cpu *c)
 {
 	unsigned int n;
 
-	catch_up(rq, c);
-	for (n = 0; unlikely(c->wanted) && n < MT_FETCHES; n++) {
-		struct rq *src = cpu_rq(READ_ONCE(c->wanted->cpu));
+	for (n = 0; ; n++) {
+		struct rq *src;
 
+		catch_up(rq, c);
+		if (likely(!c->wanted) || n == MT_FETCHES)
+			return;
+		src = cpu_rq(READ_ONCE(c->wanted->cpu));
 		raw_spin_rq_unlock(rq);
 		mt_fetch(rq, src);
-		catch_up(rq, c);
 	}
 }
 
