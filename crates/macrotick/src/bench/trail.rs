@@ -11,10 +11,10 @@ pub fn return_from(symbols: &Symbols, path: &[u64], begin: usize) -> Option<usiz
     path[begin..].iter().position(back).map(|after| begin + after)
 }
 
-/// Where the scheduler core tells what it has picked. What windows and groups do about that, such as to charge who has run,
-/// is a part of the pick, though no class is asked.
-pub const RUN: &str = "__macrotick_run";
-/// The groups' part of it, which is the last one.
+/// Where the scheduler core tells windows what it has picked. What they do about that, such as to charge who has run, is a
+/// part of the pick, though no class is asked.
+pub const RUN: &str = "mt_run";
+/// The same of groups, who are told last.
 pub const RUN_GROUPS: &str = "mt_ds_run";
 
 /// What the scheduler core asks the classes when it picks, in the order of precedence.

@@ -70,7 +70,8 @@ void macrotick_ds_init(void);
 void __macrotick_arrive(struct rq *rq, struct task_struct *p);
 void __macrotick_enqueued(struct rq *rq, struct task_struct *p, bool head);
 void __macrotick_dequeue(struct rq *rq, struct task_struct *p);
-void __macrotick_run(struct rq *rq, struct task_struct *next);
+void mt_run(struct rq *rq, struct task_struct *next);
+void mt_ds_run(struct rq *rq, struct task_struct *next);
 void __macrotick_dead(struct task_struct *p);
 
 /* Whether a thread with a policy may be served by its group. */
@@ -159,8 +160,10 @@ do {											\
 /* Hook of __schedule(): @next has been picked, though it may be what ran before. */
 static inline void macrotick_run(struct rq *rq, struct task_struct *next)
 {
-	if (static_branch_unlikely(&macrotick_used))
-		__macrotick_run(rq, next);
+	if (static_branch_unlikely(&macrotick_tt_used))
+		mt_run(rq, next);
+	if (static_branch_unlikely(&macrotick_ds_used))
+		mt_ds_run(rq, next);
 }
 
 /* Hook of the tick. */

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use macrotick_lab::Symbols;
 
-use crate::bench::trail::{callbacks_of, return_from, RUN, RUN_GROUPS};
+use crate::bench::trail::{callbacks_of, return_from, RUN_GROUPS};
 
 /// The interrupt's first instruction.
 pub const INTERRUPT: &str = "asm_sysvec_apic_timer_interrupt";
@@ -16,10 +16,8 @@ pub const PICK: &str = "pick_task_macrotick_ds";
 const HANDLER: &str = "mt_ds_timer_fn";
 /// A server period begins: groups without budget have theirs again.
 const OPEN: &str = "mt_ds_open_all";
-/// A group takes its place among the others.
-const PUT_IN: &str = "mt_ds_put_in";
-/// From where it does because its budget is used up; which of them there are is the compiler's choice.
-const CLOSES: [&str; 3] = ["mt_ds_account", "charge", "close_server"];
+/// A group's budget is used up.
+const CLOSE: &str = "mt_ds_close";
 const SCHEDULE: &str = "__schedule";
 const SWITCH: &str = "__switch_to_asm";
 const CLASSES: [&str; 7] = ["stop", "macrotick", OWN, "dl", "rt", "fair", "idle"];
@@ -58,12 +56,11 @@ pub struct Reader<'a> {
     symbols: &'a Symbols,
     handler: u64,
     open: u64,
-    put_in: u64,
+    close: u64,
     schedule: u64,
     switch: u64,
     pick: u64,
     run: u64,
-    run_groups: u64,
     callbacks: HashSet<u64>,
     own: HashSet<u64>,
 }
@@ -76,12 +73,11 @@ impl<'a> Reader<'a> {
             symbols,
             handler: address(HANDLER)?,
             open: address(OPEN)?,
-            put_in: address(PUT_IN)?,
+            close: address(CLOSE)?,
             schedule: address(SCHEDULE)?,
             switch: address(SWITCH)?,
             pick: address(PICK)?,
-            run: address(RUN)?,
-            run_groups: address(RUN_GROUPS)?,
+            run: address(RUN_GROUPS)?,
             callbacks: callbacks_of(symbols, &CLASSES),
             own: callbacks_of(symbols, &[OWN]),
         })
@@ -105,8 +101,7 @@ impl<'a> Reader<'a> {
         }
         let own = questions().filter(|&i| self.own.contains(&path[i]));
         let answers: usize = own.filter_map(|at| Some(return_from(self.symbols, path, at)? - at)).sum();
-        let groups_told = path[told..last].iter().skip_while(|&&at| at != self.run_groups).count();
-        Some(Pick { all: (last - first) as i64, own: (answers + groups_told) as i64 })
+        Some(Pick { all: (last - first) as i64, own: (answers + last - told) as i64 })
     }
 
     /// What the interrupts did in paths that follow each other.
@@ -139,8 +134,7 @@ impl<'a> Reader<'a> {
 
     /// How many budgets are used up in a part of a path.
     fn ends(&self, path: &[u64], part: Range<usize>) -> usize {
-        let closes = |at: u64| self.symbols.function(at).is_some_and(|function| CLOSES.contains(&function));
-        part.filter(|&i| path[i] == self.put_in && i.checked_sub(1).is_some_and(|before| closes(path[before]))).count()
+        path[part].iter().filter(|&&at| at == self.close).count()
     }
 }
 
@@ -149,14 +143,14 @@ mod tests {
     use super::*;
 
     const MAP: &str = "100 T asm_sysvec_apic_timer_interrupt\n200 t __run_hrtimer\n300 t mt_ds_timer_fn\n\
-        400 T mt_ds_open_all\n480 T mt_ds_put_in\n4c0 T mt_ds_link\n4e0 T mt_ds_account\n500 t __schedule\n\
+        400 T mt_ds_open_all\n480 T mt_ds_close\n4c0 T mt_ds_link\n4e0 T mt_ds_account\n500 t __schedule\n\
         600 t pick_task_macrotick_ds\n700 t put_prev_task_macrotick_ds\n800 t set_next_task_fair\n\
-        900 T __switch_to_asm\na00 T schedule\nb00 T __macrotick_run\nc00 T mt_ds_run\n";
+        900 T __switch_to_asm\na00 T schedule\nb00 T mt_run\nc00 T mt_ds_run\n";
 
     /// A budget is used up: two instructions.
     const END: [u64; 2] = [0x4e0, 0x480];
-    /// What is told of the answers: two instructions for windows, two for groups.
-    const TOLD: [u64; 4] = [0xb00, 0xb01, 0xc00, 0xc01];
+    /// What is told of the answers, from the scheduler core: two instructions for windows, two for groups.
+    const TOLD: [u64; 5] = [0xb00, 0xb01, 0x505, 0xc00, 0xc01];
 
     fn with<T>(read: impl Fn(&Reader) -> T) -> T {
         let symbols = Symbols::parse(MAP);
@@ -179,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_that_refills_nobody_does_not_count() {
-        let linked = interrupt(&[0x4c0, 0x480]);
+        let linked = interrupt(&[0x4c0]);
         assert_eq!(with(|reader| reader.handled(&[linked.clone(), interrupt(&[0x400])])), Handled::default());
     }
 
@@ -187,9 +181,9 @@ mod tests {
     fn a_pick_ends_where_it_has_been_told_before_the_switch() {
         let questions = [0xa00, 0x500, 0x600, 0x601, 0x501, 0x700, 0x502, 0x800, 0x801, 0x503];
         let path = [&questions[..], &TOLD, &[0x504, 0x900, 0x505, 0xa01]].concat();
-        assert_eq!(with(|reader| reader.picks(&path)), [Pick { all: 12, own: 5 }]);
+        assert_eq!(with(|reader| reader.picks(&path)), [Pick { all: 13, own: 5 }]);
         let without_switch = [&[0xa00, 0x500, 0x600, 0x601, 0x501], &TOLD[..], &[0x502, 0xa01, 0x900]].concat();
-        assert_eq!(with(|reader| reader.picks(&without_switch)), [Pick { all: 7, own: 4 }]);
+        assert_eq!(with(|reader| reader.picks(&without_switch)), [Pick { all: 8, own: 4 }]);
     }
 
     #[test]

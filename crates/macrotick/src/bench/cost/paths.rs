@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use macrotick_lab::Symbols;
 
-use crate::bench::trail::{callbacks_of, return_from, RUN, RUN_GROUPS};
+use crate::bench::trail::{callbacks_of, return_from, RUN};
 
 /// The interrupt's first instruction.
 pub const ENTRY: &str = "asm_sysvec_apic_timer_interrupt";
@@ -62,7 +62,6 @@ pub struct Splitter<'a> {
     callbacks: HashSet<u64>,
     own: HashSet<u64>,
     run: u64,
-    run_groups: u64,
     puts: u64,
     sets: u64,
 }
@@ -80,7 +79,6 @@ impl<'a> Splitter<'a> {
             callbacks: callbacks_of(symbols, &CLASSES),
             own: callbacks_of(symbols, &[OWN]),
             run: address(RUN)?,
-            run_groups: address(RUN_GROUPS)?,
             puts: address("put_prev_task_macrotick")?,
             sets: address("set_next_task_macrotick")?,
         })
@@ -121,7 +119,7 @@ impl<'a> Splitter<'a> {
         let questions = (pick..picked).filter(|&i| self.own.contains(&path[i]));
         let answers: usize = questions.filter_map(|at| Some(return_from(self.symbols, path, at)? - at)).sum();
         let told = path[pick..picked].iter().skip_while(|&&at| at != self.run);
-        (answers + told.take_while(|&&at| at != self.run_groups).count()) as u64
+        (answers + told.count()) as u64
     }
 
     fn effect(&self, pick: &[u64]) -> Effect {
@@ -141,10 +139,10 @@ mod tests {
 
     const MAP: &str = "100 T asm_sysvec_apic_timer_interrupt\n200 t hrtimer_run\n300 t mt_timer_fn\n400 T mt_advance\n\
         500 t __schedule\n600 t pick_task_macrotick\n700 t put_prev_task_macrotick\n800 t set_next_task_macrotick\n\
-        900 T __switch_to_asm\na00 t put_prev_task_fair\nb00 T __macrotick_run\nc00 T mt_ds_run\n";
+        900 T __switch_to_asm\na00 t put_prev_task_fair\nb00 T mt_run\n";
 
-    /// What is told of the answers: two instructions for windows, two for groups, two back in the scheduler core.
-    const TOLD: [u64; 6] = [0xb00, 0xb01, 0xc00, 0xc01, 0x503, 0x504];
+    /// Windows are told of the answers: two instructions, and two back in the scheduler core.
+    const TOLD: [u64; 4] = [0xb00, 0xb01, 0x503, 0x504];
 
     fn split(path: &[u64]) -> Option<Split> {
         let symbols = Symbols::parse(MAP);
@@ -165,7 +163,7 @@ mod tests {
     fn the_pick_goes_from_the_first_question_to_behind_what_is_told() {
         let questions = [0x500, 0x501, 0x600, 0x502, 0xa00, 0x502, 0x800, 0x801, 0x502];
         let begin = split(&[&HANDLED[..], &questions, &TOLD, &[0x900, 0x505]].concat()).unwrap();
-        assert_eq!(begin, Split { phases: [2, 3, 3, 11, 4], own: 5, effect: Effect::Begin });
+        assert_eq!(begin, Split { phases: [2, 3, 3, 9, 4], own: 5, effect: Effect::Begin });
     }
 
     #[test]

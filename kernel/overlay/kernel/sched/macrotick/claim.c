@@ -261,21 +261,6 @@ void __macrotick_dequeue(struct rq *rq, struct task_struct *p)
 		mt_ds_unlink(rq, &ds->lent);
 }
 
-/**
- * __macrotick_run - a CPU is going to run a thread
- * @rq: its run queue, locked, its clock up to date
- * @next: the thread, which may have run before, and be picked for something else
- *
- * Hook of __schedule().
- */
-void __macrotick_run(struct rq *rq, struct task_struct *next)
-{
-	if (static_branch_unlikely(&macrotick_tt_used))
-		mt_run(rq, next);
-	if (static_branch_unlikely(&macrotick_ds_used))
-		mt_ds_run(rq, next);
-}
-
 /* What TimerShield goes by: the level of a server's priority. */
 static int level_of_group(const struct mt_group *group)
 {

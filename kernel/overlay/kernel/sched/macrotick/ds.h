@@ -186,7 +186,6 @@ u64 mt_ds_throttled(const struct mt_ds_cpu *c, const struct mt_server *server);
 void mt_ds_look(struct mt_ds_cpu *c, struct mt_server *server);
 void mt_ds_account(struct rq *rq);
 void mt_ds_resched(struct rq *rq);
-void mt_ds_run(struct rq *rq, struct task_struct *next);
 void mt_ds_offline(struct rq *rq);
 void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget);
 void mt_ds_set_priority(struct rq *rq, struct mt_server *server, unsigned int priority);

@@ -416,7 +416,6 @@ void mt_note_contender(struct rq *rq, struct task_struct *p);
 void mt_forget_contender(struct rq *rq, struct task_struct *p);
 void mt_enqueued(struct rq *rq, struct task_struct *p);
 void mt_dequeue(struct rq *rq, struct task_struct *p);
-void mt_run(struct rq *rq, struct task_struct *next);
 void mt_account(struct rq *rq);
 void mt_complete_job(struct rq *rq, struct task_struct *p);
 void mt_leave(struct task_struct *p);
