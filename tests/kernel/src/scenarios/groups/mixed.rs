@@ -132,7 +132,9 @@ pub(super) fn with_slack() -> Check {
     let child = stage.run(|| served.hog())?;
     stage.start()?;
     stage.ensure_served(served, &BOTH)?;
-    stage.ensure_served(slack, &[(5, 5), (14, 11)])?;
+    // Now and then a kernel thread has something to do in slack, too.
+    let in_slack = || stage.ensure_served(slack, &[(5, 5), (14, 11)]);
+    in_slack().or_else(|_| in_slack())?;
     child.kill(SECOND)?;
     other.kill(SECOND)
 }
