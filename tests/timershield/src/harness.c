@@ -6,6 +6,7 @@
 
 struct harness {
 	struct ts_order order;
+	struct hrtimer_clock_base bases[TS_CLOCKS];
 	struct timerqueue_node nodes[];
 };
 
@@ -21,10 +22,10 @@ unsigned int harness_clocks(void)
 
 struct harness *harness_new(size_t nodes)
 {
-	struct harness *h = malloc(sizeof(*h) + nodes * sizeof(h->nodes[0]));
+	struct harness *h = calloc(1, sizeof(*h) + nodes * sizeof(h->nodes[0]));
 
 	if (h)
-		ts_order_init(&h->order);
+		h->order = (struct ts_order)TS_ORDER_INIT;
 	return h;
 }
 
@@ -36,12 +37,12 @@ void harness_free(struct harness *h)
 void harness_add(struct harness *h, size_t timer, int64_t expires, unsigned int level, unsigned int clock)
 {
 	h->nodes[timer].expires = expires;
-	ts_order_add(&h->order, &h->nodes[timer], level, clock);
+	ts_order_add(&h->order, &h->nodes[timer], level, clock, expires - h->bases[clock].offset);
 }
 
 void harness_del(struct harness *h, size_t timer, unsigned int level, unsigned int clock)
 {
-	ts_order_del(&h->order, &h->nodes[timer], level, clock);
+	ts_order_del(&h->order, h->bases, &h->nodes[timer], level, clock);
 }
 
 unsigned int harness_count(const struct harness *h)
@@ -50,17 +51,20 @@ unsigned int harness_count(const struct harness *h)
 }
 
 // The level of what expires first at or above a level, or -1.
-int harness_earliest(const struct harness *h, unsigned int level, int64_t *expires)
+int harness_earliest(struct harness *h, unsigned int level, int64_t *expires)
 {
-	unsigned int best = ts_order_earliest(&h->order, level);
+	struct ts_next next = ts_order_next(&h->order, h->bases, level);
 
-	*expires = h->order.earliest[best];
-	return *expires == TS_NEVER ? -1 : (int)best;
+	*expires = next.expires;
+	return next.node ? (int)next.level : -1;
 }
 
-int harness_expired(const struct harness *h, int64_t now)
+// The timer of the highest level with an expired one, or -1.
+long harness_expired(struct harness *h, int64_t now)
 {
-	return ts_order_expired(&h->order, now);
+	struct timerqueue_node *node = ts_order_expired(&h->order, h->bases, now);
+
+	return node ? node - h->nodes : -1;
 }
 
 int64_t harness_soonest(const struct harness *h)
@@ -68,15 +72,8 @@ int64_t harness_soonest(const struct harness *h)
 	return h->order.soonest;
 }
 
-// The first timer of a level, or -1.
-long harness_first(const struct harness *h, unsigned int level)
-{
-	struct timerqueue_node *node = h->order.first[level];
-
-	return node ? node - h->nodes : -1;
-}
-
 void harness_set_offset(struct harness *h, unsigned int clock, int64_t offset)
 {
-	ts_order_set_offset(&h->order, clock, offset);
+	h->bases[clock].offset = offset;
+	ts_order_look(&h->order, h->bases);
 }

@@ -16,10 +16,9 @@ mod ffi {
         pub fn harness_add(harness: *mut Harness, timer: usize, expires: i64, level: u32, clock: u32);
         pub fn harness_del(harness: *mut Harness, timer: usize, level: u32, clock: u32);
         pub fn harness_count(harness: *const Harness) -> u32;
-        pub fn harness_earliest(harness: *const Harness, level: u32, expires: *mut i64) -> i32;
-        pub fn harness_expired(harness: *const Harness, now: i64) -> i32;
+        pub fn harness_earliest(harness: *mut Harness, level: u32, expires: *mut i64) -> i32;
+        pub fn harness_expired(harness: *mut Harness, now: i64) -> std::ffi::c_long;
         pub fn harness_soonest(harness: *const Harness) -> i64;
-        pub fn harness_first(harness: *const Harness, level: u32) -> std::ffi::c_long;
         pub fn harness_set_offset(harness: *mut Harness, clock: u32, offset: i64);
     }
 }
@@ -84,22 +83,16 @@ impl Order {
         u32::try_from(best).ok().map(|best| (best, expires))
     }
 
-    /// The highest level at which a timer has expired.
-    pub fn expired(&self, now: i64) -> Option<u32> {
+    /// The number of the first timer of the highest level at which one has expired.
+    pub fn expired(&self, now: i64) -> Option<usize> {
         // SAFETY: reads.
-        u32::try_from(unsafe { ffi::harness_expired(self.0, now) }).ok()
+        usize::try_from(unsafe { ffi::harness_expired(self.0, now) }).ok()
     }
 
     /// When the first of all timers expires.
     pub fn soonest(&self) -> Option<i64> {
         // SAFETY: reads.
         Some(unsafe { ffi::harness_soonest(self.0) }).filter(|&expires| expires != i64::MAX)
-    }
-
-    /// The number of a level's first timer.
-    pub fn first(&self, level: u32) -> Option<usize> {
-        // SAFETY: reads.
-        usize::try_from(unsafe { ffi::harness_first(self.0, level) }).ok()
     }
 
     /// Sets by how much a clock is ahead of the common one.
@@ -160,13 +153,12 @@ impl Naive {
         self.timers.iter().filter(|timer| self.expiry(timer) <= now).map(|timer| timer.level).max()
     }
 
-    /// The numbers of those timers of a level that may be its first: the earliest, of equals of a clock the oldest.
-    pub fn firsts(&self, level: u32) -> Vec<usize> {
+    /// The numbers of those timers of a level that may come first at an instant: they have expired, and are the earliest of
+    /// their clock, of equals the oldest.
+    pub fn firsts(&self, level: u32, now: i64) -> Vec<usize> {
         let of = |clock| self.timers.iter().filter(move |timer| (timer.level, timer.clock) == (level, clock));
         let oldest = (0..clocks()).filter_map(|clock| of(clock).min_by_key(|timer| self.expiry(timer)));
-        let oldest: Vec<&Timer> = oldest.collect();
-        let earliest = oldest.iter().map(|timer| self.expiry(timer)).min();
-        oldest.iter().filter(|timer| Some(self.expiry(timer)) == earliest).map(|timer| timer.number).collect()
+        oldest.filter(|timer| self.expiry(timer) <= now).map(|timer| timer.number).collect()
     }
 
     /// Sets by how much a clock is ahead of the common one.

@@ -8,6 +8,13 @@
 #ifdef CONFIG_TIMERSHIELD
 
 DECLARE_STATIC_KEY_FALSE(timershield_on);
+DECLARE_STATIC_KEY_FALSE(macrotick_used);
+
+/* Whether windows or servers may serve anybody. */
+static inline bool timershield_is_served(void)
+{
+	return IS_ENABLED(CONFIG_MACROTICK) && static_branch_unlikely(&macrotick_used);
+}
 
 int macrotick_level(const struct task_struct *p);
 int macrotick_running_level(unsigned int cpu);

@@ -14,4 +14,14 @@ static inline unsigned long __fls(unsigned long word)
 	return 8 * sizeof(word) - 1 - __builtin_clzl(word);
 }
 
+static inline void __set_bit(unsigned long n, unsigned long *words)
+{
+	*words |= BIT(n);
+}
+
+static inline void __clear_bit(unsigned long n, unsigned long *words)
+{
+	*words &= ~BIT(n);
+}
+
 #endif

@@ -3,5 +3,6 @@
 #define SHIM_LINUX_MINMAX_H
 
 #define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
 
 #endif

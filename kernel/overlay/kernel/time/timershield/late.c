@@ -22,7 +22,7 @@
 /* The duties of the tick can wait for a few of its periods (kernel.timershield_tick_delay_us). */
 unsigned int timershield_tick_delay_us = 4000;
 
-/* timer->shield of the tick, and of a timer in its base's queue at which ts_fill_from() goes on */
+/* timer->shield of the tick, and of one in the queue of its base at which ts_fill_from() goes on */
 #define TS_TICK		255
 #define TS_CURSOR	254
 
@@ -30,8 +30,7 @@ static bool ts_masks_soft(const struct hrtimer_cpu_base *cpu_base, int level)
 {
 	const struct task_struct *p = per_cpu(ksoftirqd, cpu_base->cpu);
 
-	return IS_ENABLED(CONFIG_PREEMPT_RT) && ts_cpu_of(cpu_base)->on && p &&
-		level > ts_level_of(p);
+	return IS_ENABLED(CONFIG_PREEMPT_RT) && ts_cpu_of(cpu_base)->on && p && level > ts_level(p);
 }
 
 /* When to have an interrupt for what expires first in the softirq, at a level. */
@@ -73,8 +72,8 @@ static bool ts_keep_tick(struct hrtimer *timer, const struct hrtimer_cpu_base *c
 		return false;
 	timer->shield = TS_TICK;
 	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
-	*matters = ts_tick(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level)) <
-		cpu_base->expires_next;
+	*matters = cpu_base->expires_next >
+		ts_tick(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level));
 	return true;
 }
 
@@ -94,19 +93,39 @@ static bool ts_is_ordinary(const struct hrtimer *timer, const struct hrtimer_clo
 		ts_is_bound(current, base->cpu_base->cpu);
 }
 
-/* When to have an interrupt for what is kept at the lowest level, at another one. */
-static ktime_t ts_ordinary(const struct ts_cpu *ts, int level)
+/* Of what is kept at the lowest level, what expires first. */
+static struct ts_next ts_first_ordinary(struct hrtimer_cpu_base *cpu_base)
+{
+	struct ts_order *order = &ts_cpu_of(cpu_base)->order;
+	struct ts_next first = { NULL, TS_NEVER, -1 };
+	int clock;
+
+	for (clock = 0; clock < TS_CLOCKS; clock++) {
+		struct timerqueue_node *node = ts_first_of(&order->of[clock], TS_LEVEL_NORMAL);
+		ktime_t expires;
+
+		if (!node)
+			continue;
+		expires = node->expires - cpu_base->clock_base[clock].offset;
+		if (expires < first.expires)
+			first = (struct ts_next){ node, expires, TS_LEVEL_NORMAL };
+	}
+	return first;
+}
+
+/* When to have an interrupt for it, at another level. */
+static ktime_t ts_ordinary(struct hrtimer_cpu_base *cpu_base, int level)
 {
 	if (!TS_HAS_ORDINARY || level == TS_LEVEL_NORMAL)
 		return KTIME_MAX;
-	return ktime_add_safe(max(ts->order.earliest[TS_LEVEL_NORMAL], 0), TS_SOFT_DELAY);
+	return ktime_add_safe(max(ts_first_ordinary(cpu_base).expires, 0), TS_SOFT_DELAY);
 }
 
 /* When to have one for any of them. */
-static noinline ktime_t ts_late(const struct hrtimer_cpu_base *cpu_base, int level)
+static noinline ktime_t ts_late(struct hrtimer_cpu_base *cpu_base, int level)
 {
 	return min3(ts_soft(cpu_base, level), ts_tick(cpu_base, level),
-		    ts_ordinary(ts_cpu_of(cpu_base), level));
+		    ts_ordinary(cpu_base, level));
 }
 
 /**

@@ -2,25 +2,28 @@
 /*
  * TimerShield: the pending timers of one CPU, by level and expiry.
  *
- * A level says how important a timer is. For each level and clock there is a
- * queue. Over the levels stands a segment tree with wide nodes: each group of
- * TS_FAN levels knows the one whose timer expires first. What has no timers is
- * left out by masks, and as a rule few levels have any at a time: then every
- * operation is a few instructions, where a binary tree takes log2(levels) steps
- * even for a single timer. At worst TS_GROUPS + TS_FAN places are looked at.
+ * A level says how important a timer is. Each clock has for each level the timer
+ * that expires first, and a queue of the others, which is empty as a rule: tasks
+ * differ in priority. Over a clock's levels stands a segment tree with wide
+ * nodes: each group of TS_FAN levels knows the one whose timer expires first.
+ * What has no timers is left out by masks, and as a rule few levels of one clock
+ * have any at a time: then every operation is a few instructions, where a binary
+ * tree takes log2(levels) steps even for a single timer. At worst
+ * TS_GROUPS + TS_FAN places of a clock are looked at.
  *
  * Clocks are compared on CLOCK_MONOTONIC: a timer expires at its own expiry
- * minus the offset of its clock. Nothing is allocated and nothing locked here.
- * tests/timershield compiles this for user space.
+ * minus the offset of its clock, which the caller's bases tell. A clock that is
+ * set changes nothing within itself. Nothing is allocated and nothing locked
+ * here. tests/timershield compiles this for user space.
  */
 #ifndef _KERNEL_TIME_TIMERSHIELD_ORDER_H
 #define _KERNEL_TIME_TIMERSHIELD_ORDER_H
 
 #include <linux/bitops.h>
 #include <linux/compiler.h>
+#include <linux/hrtimer_defs.h>
 #include <linux/ktime.h>
 #include <linux/minmax.h>
-#include <linux/string.h>
 #include <linux/timerqueue.h>
 
 #define TS_LEVELS	208	/* at least those of include/linux/timershield.h, whole groups */
@@ -29,128 +32,199 @@
 #define TS_CLOCKS	4
 #define TS_NEVER	KTIME_MAX
 
-struct ts_order {
-	unsigned int		nr;		/* timers in all queues */
-	unsigned int		groups;		/* those with timers, a bit each */
-	ktime_t			soonest;	/* when the first expires, on CLOCK_MONOTONIC */
-	unsigned int		soonest_level;	/* its level */
-	ktime_t			offset[TS_CLOCKS];
-	u8			levels[TS_GROUPS];	/* by group: those with timers, as bits */
-	u8			best[TS_GROUPS];	/* by group: the level that expires first */
-	u8			clocks[TS_LEVELS];	/* by level: those with timers, as bits */
-	struct timerqueue_node	*first[TS_LEVELS];	/* by level */
-	ktime_t			earliest[TS_LEVELS];	/* when that expires, on CLOCK_MONOTONIC */
-	struct timerqueue_head	queue[TS_LEVELS][TS_CLOCKS];
+/* The timers of a level and clock. */
+struct ts_queue {
+	struct timerqueue_node	*first;
+	struct timerqueue_head	rest;
 };
 
-/* Of two levels the one whose timer expires first; of equals the higher one. */
-static inline unsigned int ts_earlier(const struct ts_order *o, unsigned int low, unsigned int high)
+/* The timers of a clock. */
+struct ts_queues {
+	struct ts_queue	queue[TS_LEVELS];
+	unsigned long	groups;			/* those with timers, a bit each */
+	u8		levels[TS_GROUPS];	/* by group: those with timers, a bit each */
+	unsigned int	best[TS_GROUPS];	/* by group with timers: which level is first */
+};
+
+struct ts_order {
+	unsigned int		nr;		/* timers of all clocks */
+	unsigned long		clocks;		/* those with timers, a bit each */
+	/* Of the one that expires first when last looked at: a clock may have been set since. */
+	ktime_t			soonest;	/* when, on CLOCK_MONOTONIC */
+	unsigned int		soonest_level;
+	struct ts_queues	of[TS_CLOCKS];
+};
+
+/* What expires first of some timers. */
+struct ts_next {
+	struct timerqueue_node	*node;		/* NULL: there is none */
+	ktime_t			expires;	/* on CLOCK_MONOTONIC; TS_NEVER: there is none */
+	int			level;		/* negative: there is none */
+};
+
+/* The first timer of a level. */
+static inline struct timerqueue_node *ts_first_of(struct ts_queues *q, unsigned int level)
 {
-	return o->earliest[high] <= o->earliest[low] ? high : low;
+	return q->queue[level].first;
 }
 
-/* @best, or one of some levels of a group, all above it, that expires earlier. */
-static inline unsigned int ts_earliest_of(const struct ts_order *o, unsigned int best,
-					  unsigned int group, unsigned long levels)
+/* Of two levels with timers the one whose timer expires first; of equals the higher one. */
+static inline unsigned int ts_earlier(struct ts_queues *q, unsigned int low, unsigned int high)
 {
-	for (; levels; levels &= levels - 1)
-		best = ts_earlier(o, best, group * TS_FAN + __ffs(levels));
+	return ts_first_of(q, high)->expires <= ts_first_of(q, low)->expires ? high : low;
+}
+
+/* Of some levels of a group, at least one, that whose timer expires first. */
+static inline unsigned int ts_earliest_of(struct ts_queues *q, unsigned int group,
+					  unsigned long levels)
+{
+	unsigned int best = group * TS_FAN + __ffs(levels);
+
+	while (levels &= levels - 1)
+		best = ts_earlier(q, best, group * TS_FAN + __ffs(levels));
 	return best;
 }
 
-static inline ktime_t ts_expiry(const struct ts_order *o, const struct timerqueue_node *node,
-				unsigned int clock)
+/* Of a clock's levels at or above one, that whose timer expires first; negative if none has any. */
+static inline int ts_queues_earliest(struct ts_queues *q, unsigned int level)
 {
-	return node->expires - o->offset[clock];
-}
+	unsigned int group = level / TS_FAN;
+	unsigned long levels = q->levels[group] & (~0UL << level % TS_FAN);
+	unsigned long groups = q->groups & (~1UL << group);
+	int best;
 
-/* A timer expires before all others of its level. */
-static inline void ts_put_first(struct ts_order *o, struct timerqueue_node *node,
-				unsigned int level, ktime_t expires)
-{
-	unsigned int group = level / TS_FAN, best = o->best[group];
-
-	o->first[level] = node;
-	o->earliest[level] = expires;
-	o->levels[group] |= BIT(level % TS_FAN);
-	o->groups |= BIT(group);
-	o->best[group] = level < best ? ts_earlier(o, level, best) : ts_earlier(o, best, level);
-	if (expires < o->soonest) {
-		WRITE_ONCE(o->soonest_level, level);
-		WRITE_ONCE(o->soonest, expires);
+	if (levels) {
+		best = ts_earliest_of(q, group, levels);
+	} else if (groups) {
+		best = q->best[__ffs(groups)];
+		groups &= groups - 1;
+	} else {
+		return -1;
 	}
+	for (; groups; groups &= groups - 1)
+		best = ts_earlier(q, best, q->best[__ffs(groups)]);
+	return best;
 }
 
-/* The last timer is gone. */
-static inline void ts_clear(struct ts_order *o, unsigned int level)
+/* The highest level of a clock with a timer that has expired, or negative. */
+static inline int ts_queues_expired(struct ts_queues *q, ktime_t now)
 {
-	o->first[level] = NULL;
-	o->earliest[level] = TS_NEVER;
-	o->clocks[level] = 0;
-	o->levels[level / TS_FAN] = 0;
-	o->groups = 0;
-	WRITE_ONCE(o->soonest, TS_NEVER);
+	unsigned long groups, levels;
+
+	for (groups = q->groups; groups; groups ^= 1UL << __fls(groups)) {
+		unsigned int group = __fls(groups);
+
+		if (ts_first_of(q, q->best[group])->expires > now)
+			continue;
+		for (levels = q->levels[group]; levels; levels ^= 1UL << __fls(levels)) {
+			unsigned int level = group * TS_FAN + __fls(levels);
+
+			if (ts_first_of(q, level)->expires <= now)
+				return level;
+		}
+	}
+	return -1;
 }
 
-/* What the tree says of a group, after a change in one of its levels. */
-static inline void ts_update_group(struct ts_order *o, unsigned int group)
+/* The highest level of a clock, which has timers. */
+static inline unsigned int ts_queues_highest(struct ts_queues *q)
 {
-	unsigned long groups;
-	unsigned int soonest;
+	unsigned int group = __fls(q->groups);
 
-	o->best[group] = ts_earliest_of(o, group * TS_FAN, group, o->levels[group]);
-	if (o->levels[group])
-		o->groups |= BIT(group);
-	else
-		o->groups &= ~BIT(group);
-	soonest = o->best[group];
-	for (groups = o->groups; groups; groups &= groups - 1)
-		soonest = ts_earlier(o, soonest, o->best[__ffs(groups)]);
-	/* At once: ts_stays() reads them without the lock. */
-	WRITE_ONCE(o->soonest_level, soonest);
-	WRITE_ONCE(o->soonest, o->earliest[soonest]);
+	return group * TS_FAN + __fls(q->levels[group]);
 }
 
-static inline void ts_update_level(struct ts_order *o, unsigned int level)
+/* An order that has no timers is zero but for that. */
+#define TS_ORDER_INIT	{ .soonest = TS_NEVER }
+
+/**
+ * ts_order_next - what expires first at or above a level
+ * @o: the order
+ * @bases: the clocks, whose offsets count
+ * @level: the lowest level to look at
+ *
+ * Returns: it; of timers that expire at the same time one of the highest level.
+ */
+static noinline struct ts_next ts_order_next(struct ts_order *o,
+					     const struct hrtimer_clock_base *bases,
+					     unsigned int level)
 {
-	struct timerqueue_node *first = NULL;
-	ktime_t earliest = TS_NEVER;
+	struct ts_next next = { NULL, TS_NEVER, -1 };
 	unsigned long clocks;
 
-	for (clocks = o->clocks[level]; clocks; clocks &= clocks - 1) {
+	for (clocks = o->clocks; clocks; clocks &= clocks - 1) {
 		unsigned int clock = __ffs(clocks);
-		struct timerqueue_node *node = timerqueue_getnext(&o->queue[level][clock]);
+		int best = ts_queues_earliest(&o->of[clock], level);
+		struct timerqueue_node *node;
+		ktime_t expires;
 
-		if (first && ts_expiry(o, node, clock) >= earliest)
+		if (best < 0)
 			continue;
-		first = node;
-		earliest = ts_expiry(o, node, clock);
+		node = ts_first_of(&o->of[clock], best);
+		expires = node->expires - bases[clock].offset;
+		if (expires < next.expires || (expires == next.expires && best > next.level))
+			next = (struct ts_next){ node, expires, best };
 	}
-	o->first[level] = first;
-	o->earliest[level] = earliest;
-	if (first)
-		o->levels[level / TS_FAN] |= BIT(level % TS_FAN);
-	else
-		o->levels[level / TS_FAN] &= ~BIT(level % TS_FAN);
-	ts_update_group(o, level / TS_FAN);
+	return next;
+}
+
+/* The same as ts_order_expired(), for any clocks and levels. */
+static noinline struct timerqueue_node *ts_order_expired_of(struct ts_order *o,
+							    const struct hrtimer_clock_base *bases,
+							    ktime_t now)
+{
+	struct timerqueue_node *node = NULL;
+	unsigned long clocks;
+	int level = -1;
+
+	for (clocks = o->clocks; clocks; clocks &= clocks - 1) {
+		unsigned int clock = __ffs(clocks);
+		int highest = ts_queues_expired(&o->of[clock], now + bases[clock].offset);
+
+		if (highest > level) {
+			level = highest;
+			node = ts_first_of(&o->of[clock], level);
+		}
+	}
+	return node;
 }
 
 /**
- * ts_order_init - make an order that has no timers
+ * ts_order_expired - the first timer of the highest level that has one which has expired
  * @o: the order
+ * @bases: the clocks, whose offsets count
+ * @now: the instant, on CLOCK_MONOTONIC
+ *
+ * Returns: the timer, or NULL if none has expired.
  */
-static inline void ts_order_init(struct ts_order *o)
+static inline struct timerqueue_node *ts_order_expired(struct ts_order *o,
+						       const struct hrtimer_clock_base *bases,
+						       ktime_t now)
 {
-	unsigned int i;
+	struct ts_queues *q = &o->of[HRTIMER_BASE_MONOTONIC];
+	struct timerqueue_node *node;
 
-	memset(o, 0, sizeof(*o));
-	for (i = 0; i < TS_LEVELS * TS_CLOCKS; i++)
-		timerqueue_init_head(&o->queue[i / TS_CLOCKS][i % TS_CLOCKS]);
-	for (i = 0; i < TS_LEVELS; i++)
-		o->earliest[i] = TS_NEVER;
-	for (i = 0; i < TS_GROUPS; i++)
-		o->best[i] = i * TS_FAN;
-	o->soonest = TS_NEVER;
+	/* As a rule it is of that clock, and of the highest level of all. */
+	if (o->clocks == BIT(HRTIMER_BASE_MONOTONIC)) {
+		node = ts_first_of(q, ts_queues_highest(q));
+		if (node->expires <= now)
+			return node;
+	}
+	return ts_order_expired_of(o, bases, now);
+}
+
+/**
+ * ts_order_look - look anew what expires first of all
+ * @o: the order
+ * @bases: the clocks, whose offsets count
+ */
+static inline void ts_order_look(struct ts_order *o, const struct hrtimer_clock_base *bases)
+{
+	struct ts_next next = ts_order_next(o, bases, 0);
+
+	/* At once: ts_set_level() reads them without the lock. */
+	WRITE_ONCE(o->soonest_level, next.level);
+	WRITE_ONCE(o->soonest, next.expires);
 }
 
 /**
@@ -159,104 +233,91 @@ static inline void ts_order_init(struct ts_order *o)
  * @node: the timer, with its expiry set, in no queue
  * @level: its level
  * @clock: its clock
+ * @expires: its expiry, on CLOCK_MONOTONIC
  */
 static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node,
-				unsigned int level, unsigned int clock)
+				unsigned int level, unsigned int clock, ktime_t expires)
 {
-	ktime_t expires = ts_expiry(o, node, clock);
+	struct ts_queues *q = &o->of[clock];
+	unsigned int group = level / TS_FAN;
+	struct timerqueue_node *first;
+	struct ts_queue *queue;
 
+	/* Computed once. */
+	OPTIMIZER_HIDE_VAR(q);
+	queue = &q->queue[level];
+	first = queue->first;
 	o->nr++;
-	o->clocks[level] |= BIT(clock);
-	if (!o->first[level] || expires < o->earliest[level])
-		ts_put_first(o, node, level, expires);
-	/* Last: the caller need not save anything for it. */
-	timerqueue_add(&o->queue[level][clock], node);
+	if (first && first->expires <= node->expires) {
+		timerqueue_add(&queue->rest, node);
+		return;
+	}
+	queue->first = node;
+	if (!q->levels[group] ||
+	    ts_earlier(q, min(level, q->best[group]), max(level, q->best[group])) == level)
+		q->best[group] = level;
+	q->levels[group] |= BIT(level % TS_FAN);
+	__set_bit(group, &q->groups);
+	__set_bit(clock, &o->clocks);
+	if (expires < o->soonest) {
+		WRITE_ONCE(o->soonest_level, level);
+		WRITE_ONCE(o->soonest, expires);
+	}
+	if (first)
+		timerqueue_add(&queue->rest, first);
+}
+
+/* Removes a timer, where there are others. */
+static noinline void ts_order_del_one(struct ts_order *o, const struct hrtimer_clock_base *bases,
+				      struct timerqueue_node *node, unsigned int level,
+				      unsigned int clock)
+{
+	struct ts_queues *q = &o->of[clock];
+	struct ts_queue *queue = &q->queue[level];
+	unsigned int group = level / TS_FAN;
+
+	if (queue->first != node) {
+		timerqueue_del(&queue->rest, node);
+		return;
+	}
+	queue->first = timerqueue_getnext(&queue->rest);
+	if (queue->first)
+		timerqueue_del(&queue->rest, queue->first);
+	else
+		q->levels[group] &= ~BIT(level % TS_FAN);
+	if (q->levels[group])
+		q->best[group] = ts_earliest_of(q, group, q->levels[group]);
+	else
+		__clear_bit(group, &q->groups);
+	if (!q->groups)
+		__clear_bit(clock, &o->clocks);
+	if (level == o->soonest_level)
+		ts_order_look(o, bases);
 }
 
 /**
  * ts_order_del - remove a timer
  * @o: the order
+ * @bases: the clocks, whose offsets count
  * @node: the timer
  * @level: the level with which it was added
  * @clock: the clock with which it was added
  */
-static inline void ts_order_del(struct ts_order *o, struct timerqueue_node *node,
-				unsigned int level, unsigned int clock)
+static inline void ts_order_del(struct ts_order *o, const struct hrtimer_clock_base *bases,
+				struct timerqueue_node *node, unsigned int level,
+				unsigned int clock)
 {
-	bool more = timerqueue_del(&o->queue[level][clock], node);
+	struct ts_queues *q = &o->of[clock];
 
-	if (!--o->nr) {
-		ts_clear(o, level);
+	if (--o->nr) {
+		ts_order_del_one(o, bases, node, level, clock);
 		return;
 	}
-	if (!more)
-		o->clocks[level] &= ~BIT(clock);
-	if (o->first[level] == node)
-		ts_update_level(o, level);
-}
-
-/**
- * ts_order_earliest - what expires first at or above a level
- * @o: the order
- * @level: the lowest level to look at
- *
- * Returns: the level of that timer, whose expiry is @o->earliest[] of it;
- * TS_NEVER there says that there is none.
- */
-static inline unsigned int ts_order_earliest(const struct ts_order *o, unsigned int level)
-{
-	unsigned int group = level / TS_FAN, best;
-	unsigned long groups = o->groups & (~1UL << group);
-
-	best = ts_earliest_of(o, level, group, o->levels[group] & (~0UL << level % TS_FAN));
-	for (; groups; groups &= groups - 1)
-		best = ts_earlier(o, best, o->best[__ffs(groups)]);
-	return best;
-}
-
-/**
- * ts_order_expired - the highest level with an expired timer
- * @o: the order
- * @now: the instant, on CLOCK_MONOTONIC
- *
- * Returns: the level, or -1 if no timer has expired.
- */
-static inline int ts_order_expired(const struct ts_order *o, ktime_t now)
-{
-	unsigned long groups = o->groups, levels;
-	unsigned int group, level;
-
-	if (o->soonest > now)
-		return -1;
-	for (; groups; groups &= ~BIT(group)) {
-		group = __fls(groups);
-		if (o->earliest[o->best[group]] > now)
-			continue;
-		levels = o->levels[group];
-		while (o->earliest[level = group * TS_FAN + __fls(levels)] > now)
-			levels &= ~BIT(level % TS_FAN);
-		return level;
-	}
-	return -1;
-}
-
-/**
- * ts_order_set_offset - a clock was set
- * @o: the order
- * @clock: the clock
- * @offset: by how much it is ahead of CLOCK_MONOTONIC
- */
-static inline void ts_order_set_offset(struct ts_order *o, unsigned int clock, ktime_t offset)
-{
-	unsigned int level;
-
-	if (o->offset[clock] == offset)
-		return;
-	o->offset[clock] = offset;
-	for (level = 0; level < TS_LEVELS; level++) {
-		if (o->clocks[level])
-			ts_update_level(o, level);
-	}
+	q->queue[level].first = NULL;
+	q->levels[level / TS_FAN] = 0;
+	q->groups = 0;
+	o->clocks = 0;
+	WRITE_ONCE(o->soonest, TS_NEVER);
 }
 
 #endif /* _KERNEL_TIME_TIMERSHIELD_ORDER_H */

@@ -49,12 +49,16 @@ struct ts_cpu {
 	bool		on;	/* timers are taken into the order */
 	bool		held;	/* the tick may have waited for a job to end */
 	struct hrtimer	*cursor;	/* where ts_fill() goes on, in the queue of its base */
-	unsigned int	seq;	/* of the clocks' offsets that the order has */
 	struct hrtimer	*tick;
 	struct irq_work	work;	/* have another look at the level, serve, program the device */
 };
 
-static DEFINE_PER_CPU(struct ts_cpu, ts_cpus);
+static void ts_work(struct irq_work *work);
+
+static DEFINE_PER_CPU(struct ts_cpu, ts_cpus) = {
+	.order	= TS_ORDER_INIT,
+	.work	= IRQ_WORK_INIT_HARD(ts_work),
+};
 DEFINE_PER_CPU(struct ts_stats, ts_stats);
 DEFINE_STATIC_KEY_FALSE(timershield_on);
 
@@ -64,7 +68,7 @@ static struct ts_cpu *ts_cpu_of(const struct hrtimer_cpu_base *cpu_base)
 }
 
 /* By its effective priority, unless windows or servers make it more important. */
-static int ts_level_of(const struct task_struct *p)
+static __always_inline int ts_level_of(const struct task_struct *p)
 {
 	int prio = READ_ONCE(p->prio), level = MAX_RT_PRIO - prio;
 
@@ -72,16 +76,21 @@ static int ts_level_of(const struct task_struct *p)
 		level = TS_LEVEL_NORMAL;
 	else if (prio < 0)
 		level = TS_LEVEL_DEADLINE;
-	return IS_ENABLED(CONFIG_MACROTICK) ? max(level, macrotick_level(p)) : level;
+	return timershield_is_served() ? max(level, macrotick_level(p)) : level;
+}
+
+static noinline int ts_level(const struct task_struct *p)
+{
+	return ts_level_of(p);
 }
 
 /* Of what a CPU runs: what it was picked for decides, whatever class it has. */
 static int ts_level_of_running(const struct task_struct *p)
 {
-	int prio = READ_ONCE(p->prio), level;
+	int prio = READ_ONCE(p->prio), level = TS_LEVEL_NORMAL;
 
-	level = IS_ENABLED(CONFIG_MACROTICK) ?
-		macrotick_running_level(task_cpu(p)) : TS_LEVEL_NORMAL;
+	if (timershield_is_served())
+		level = macrotick_running_level(task_cpu(p));
 	if (level != TS_LEVEL_NORMAL || prio >= MAX_RT_PRIO)
 		return level;
 	return prio < 0 ? TS_LEVEL_DEADLINE : MAX_RT_PRIO - prio;
@@ -103,68 +112,28 @@ static struct task_struct *ts_sleeper(struct hrtimer *timer, const struct hrtime
 	return container_of(timer, struct hrtimer_sleeper, timer)->task;
 }
 
-static noinline void ts_set_offsets(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
-{
-	int clock;
-
-	ts->seq = cpu_base->clock_was_set_seq;
-	for (clock = 0; clock < TS_CLOCKS; clock++)
-		ts_order_set_offset(&ts->order, clock, cpu_base->clock_base[clock].offset);
-}
-
-/* A clock may have been set. A leap second shifts CLOCK_REALTIME without a new sequence number. */
-static void ts_follow_clocks(struct ts_cpu *ts, const struct hrtimer_cpu_base *cpu_base)
-{
-	if (unlikely(ts->seq != cpu_base->clock_was_set_seq ||
-		     ts->order.offset[HRTIMER_BASE_REALTIME] !=
-		     cpu_base->clock_base[HRTIMER_BASE_REALTIME].offset))
-		ts_set_offsets(ts, cpu_base);
-}
-
 static __always_inline void ts_add(struct hrtimer *timer, struct hrtimer_clock_base *base,
 				   int level, bool *matters)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
+	ktime_t expires = ktime_sub(timer->node.expires, base->offset);
 
-	ts_follow_clocks(ts, cpu_base);
 	timer->shield = 1 + level;
 	WRITE_ONCE(timer->state, HRTIMER_STATE_ENQUEUED);
-	*matters = (level >= READ_ONCE(ts->level) ||
-		    (TS_HAS_ORDINARY && level == TS_LEVEL_NORMAL)) &&
-		ktime_sub(timer->node.expires, base->offset) < cpu_base->expires_next;
-	ts_order_add(&ts->order, &timer->node, level, base->index);
+	*matters = expires < cpu_base->expires_next &&
+		(level >= READ_ONCE(ts->level) || (TS_HAS_ORDINARY && level == TS_LEVEL_NORMAL));
+	ts_order_add(&ts->order, &timer->node, level, base->index, expires);
 }
 
 /* Whether the timer is one that an ordinary task arms, and is kept at the lowest level. */
-static bool ts_keep_ordinary(struct hrtimer *timer, struct hrtimer_clock_base *base, bool *matters)
+static bool ts_keep_ordinary(struct hrtimer *timer, struct hrtimer_clock_base *base,
+			     bool *matters)
 {
 	if (!ts_is_ordinary(timer, base))
 		return false;
 	ts_add(timer, base, TS_LEVEL_NORMAL, matters);
 	return true;
-}
-
-/*
- * The level of a task's sleep, whose timer becomes the one of the task that has
- * a level; negative if it has none.
- */
-static __always_inline int ts_claim(struct task_struct *p, struct hrtimer *timer,
-				    struct hrtimer_clock_base *base)
-{
-	int level;
-
-	/* A barrier, too: ts_follow() sees the timer, or what follows sees what had it called. */
-	if (cmpxchg(&p->timershield.base, NULL, base))
-		return -1;
-	level = ts_level_of(p);
-	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) ||
-	    !ts_is_bound(p, base->cpu_base->cpu)) {
-		WRITE_ONCE(p->timershield.base, NULL);
-		return -1;
-	}
-	p->timershield.timer = timer;
-	return level;
 }
 
 static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base,
@@ -180,9 +149,15 @@ static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base
 	if (!p)
 		return ts_keep_tick(timer, cpu_base, matters) ||
 			ts_keep_ordinary(timer, base, matters);
-	level = ts_claim(p, timer, base);
-	if (level < 0)
+	/* A barrier, too: ts_follow() sees the timer, or what follows sees what had it called. */
+	if (cmpxchg(&p->timershield.base, NULL, base))
 		return false;
+	level = ts_level_of(p);
+	if ((level == TS_LEVEL_NORMAL && !TS_HAS_ORDINARY) || !ts_is_bound(p, cpu_base->cpu)) {
+		WRITE_ONCE(p->timershield.base, NULL);
+		return false;
+	}
+	p->timershield.timer = timer;
 	ts_add(timer, base, level, matters);
 	return true;
 }
@@ -195,56 +170,54 @@ static void ts_set_cursor(struct ts_cpu *ts, struct timerqueue_node *node)
 		ts->cursor->shield = TS_CURSOR;
 }
 
-/* Whether the timer was kept here. */
-static noinline bool ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
+/* The tick, or an ordinary timer at the cursor, is removed. */
+static noinline void ts_dequeue_other(struct hrtimer *timer, struct hrtimer_clock_base *base,
+				      unsigned int shield)
 {
-	struct ts_cpu *ts = ts_cpu_of(base->cpu_base);
-	u8 shield = timer->shield;
-
-	timer->shield = 0;
-	if (shield == TS_TICK)
-		return true;
-	if (shield == TS_CURSOR) {
-		ts_set_cursor(ts, timerqueue_iterate_next(&timer->node));
-		return false;
-	}
-	ts_order_del(&ts->order, &timer->node, shield - 1, base->index);
-	if (!TS_HAS_ORDINARY || timer->function == hrtimer_wakeup)
-		WRITE_ONCE(container_of(timer, struct hrtimer_sleeper,
-					timer)->task->timershield.base, NULL);
-	return true;
+	if (shield != TS_CURSOR)
+		return;
+	ts_set_cursor(ts_cpu_of(base->cpu_base), timerqueue_iterate_next(&timer->node));
+	if (!timerqueue_del(&base->active, &timer->node))
+		base->cpu_base->active_bases &= ~(1 << base->index);
 }
 
-/* The level at or above one whose timer expires first. */
-static noinline unsigned int ts_earliest(const struct ts_cpu *ts, int level)
+static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
-	return ts_order_earliest(&ts->order, level);
+	struct hrtimer_sleeper *sleeper = container_of(timer, struct hrtimer_sleeper, timer);
+	unsigned int shield = timer->shield;
+
+	timer->shield = 0;
+	if (unlikely(shield >= TS_CURSOR)) {
+		ts_dequeue_other(timer, base, shield);
+		return;
+	}
+	if (!TS_HAS_ORDINARY || timer->function == hrtimer_wakeup)
+		WRITE_ONCE(sleeper->task->timershield.base, NULL);
+	ts_order_del(&ts_cpu_of(base->cpu_base)->order, base->cpu_base->clock_base, &timer->node,
+		     shield - 1, base->index);
+}
+
+/* What expires first at or above a level. */
+static noinline struct ts_next ts_earliest(struct hrtimer_cpu_base *cpu_base, int level)
+{
+	return ts_order_next(&ts_cpu_of(cpu_base)->order, cpu_base->clock_base, level);
 }
 
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires)
 {
-	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	ktime_t first;
+	struct ts_next first = ts_earliest(cpu_base, READ_ONCE(ts_cpu_of(cpu_base)->level));
 
-	ts_follow_clocks(ts, cpu_base);
-	first = ts->order.earliest[ts_earliest(ts, READ_ONCE(ts->level))];
-
-	return min(expires, max(first, 0));
+	return min(expires, max(first.expires, 0));
 }
 
 /* When the first of all expires, whatever the CPU's level is or becomes meanwhile. */
 static noinline ktime_t ts_soonest(struct hrtimer_cpu_base *cpu_base)
 {
-	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-
-	ts_follow_clocks(ts, cpu_base);
-	return ts->order.soonest;
+	return ts_earliest(cpu_base, TS_LEVEL_NORMAL).expires;
 }
 
-static struct hrtimer *ts_first(struct ts_cpu *ts, int level)
+static struct hrtimer *ts_timer_of(struct timerqueue_node *node)
 {
-	struct timerqueue_node *node = ts->order.first[level];
-
 	return node ? container_of(node, struct hrtimer, node) : NULL;
 }
 
@@ -252,132 +225,122 @@ static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t
 {
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
 	int level = READ_ONCE(ts->level);
-	ktime_t tick = ts_tick(cpu_base, level), ordinary;
+	ktime_t tick = ts_tick(cpu_base, level), ordinary = ts_ordinary(cpu_base, level);
+	struct ts_next first;
 
-	ts_follow_clocks(ts, cpu_base);
-	ordinary = ts_ordinary(ts, level);
+	/* A clock may have been set. */
+	if (unlikely(ts->order.clocks & ~BIT(HRTIMER_BASE_MONOTONIC)))
+		ts_order_look(&ts->order, cpu_base->clock_base);
 	if (tick < expires_next) {
 		cpu_base->next_timer = ts->tick;
 		expires_next = tick;
 	}
 	if (ordinary < expires_next) {
-		cpu_base->next_timer = ts_first(ts, TS_LEVEL_NORMAL);
+		cpu_base->next_timer = ts_timer_of(ts_first_ordinary(cpu_base).node);
 		expires_next = ordinary;
 	}
-	level = ts_earliest(ts, level);
-	if (ts->order.earliest[level] >= expires_next)
+	first = ts_earliest(cpu_base, level);
+	if (first.expires >= expires_next)
 		return expires_next;
-	cpu_base->next_timer = ts_first(ts, level);
-	return max(ts->order.earliest[level], 0);
+	cpu_base->next_timer = ts_timer_of(first.node);
+	return max(first.expires, 0);
 }
 
-/* After so many timers of a level the clock is read again: something more important may be due. */
+/* After so many timers the clock is read again: something more important may have expired. */
 #define TS_BATCH	4
 
-/* Serves expired timers of a level, which has one, a few of them. Whether those were all. */
-static bool ts_expire_level(struct hrtimer_cpu_base *cpu_base, int level, ktime_t now,
-			    unsigned long flags)
+/* A timer that has expired and does not wait, of the highest level; or NULL. */
+static __always_inline struct hrtimer *ts_due(struct hrtimer_cpu_base *cpu_base,
+					      struct ts_cpu *ts, ktime_t now)
 {
-	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	int n;
+	struct timerqueue_node *node = ts_order_expired(&ts->order, cpu_base->clock_base, now);
 
-	for (n = 0; n < TS_BATCH; n++) {
-		struct hrtimer *timer = container_of(ts->order.first[level], struct hrtimer, node);
-		ktime_t basenow = ktime_add(now, timer->base->offset);
-
-		this_cpu_inc(ts_stats.served);
-		__run_hrtimer(cpu_base, timer->base, timer, &basenow, flags);
-		if (ts->order.earliest[level] > now)
-			return true;
-	}
-	return false;
-}
-
-/* The highest level with an expired timer that does not wait, or -1. */
-static int ts_due(struct ts_cpu *ts, ktime_t now)
-{
-	int level = ts_order_expired(&ts->order, now);
-
-	if (level >= ts->level)
-		return level;
-	return ts_ordinary(ts, ts->level) <= now ? TS_LEVEL_NORMAL : -1;
+	if (node && container_of(node, struct hrtimer, node)->shield > ts->level)
+		return container_of(node, struct hrtimer, node);
+	if (TS_HAS_ORDINARY && ts_ordinary(cpu_base, ts->level) <= now)
+		return ts_timer_of(ts_first_ordinary(cpu_base).node);
+	return NULL;
 }
 
 /*
  * Serves expired timers, those of the highest level first. Once that has had
- * something woken up, lower levels wait for the next __schedule().
+ * something woken up, lower levels wait for the next __schedule(). The tick
+ * comes last, and once. It accounts for what the timer's interrupt came into: it
+ * is served in no other.
  */
-static noinline void ts_expire_order(struct hrtimer_cpu_base *cpu_base, ktime_t now,
-				     unsigned long flags)
+static noinline void ts_serve(struct hrtimer_cpu_base *cpu_base, ktime_t now,
+			      unsigned long flags, bool with_tick)
 {
-	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	int level;
+	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
+	unsigned int n = 0;
 
-	ts_follow_clocks(ts, cpu_base);
-	while ((level = ts_due(ts, now)) >= 0) {
-		bool all = ts_expire_level(cpu_base, level, now, flags);
+	for (;;) {
+		struct hrtimer *timer = ts_due(cpu_base, ts, now);
+		ktime_t basenow;
+		int level = -1;
 
+		if (timer) {
+			level = timer->shield - 1;
+			__this_cpu_inc(ts_stats.served);
+		} else {
+			if (!with_tick || now < ts_tick(cpu_base, ts->level))
+				break;
+			timer = ts->tick;
+			with_tick = false;
+			ts->held |= ts->level == TS_LEVEL_WINDOW;
+		}
+		basenow = ktime_add(now, timer->base->offset);
+		__run_hrtimer(cpu_base, timer->base, timer, &basenow, flags);
+		if (level < 0)
+			ts->held = false;
 		/* A window that has begun meanwhile may be above it. */
 		if (need_resched() && level > ts->level)
 			WRITE_ONCE(ts->level, level);
-		if (all)
+		if (++n % TS_BATCH)
 			continue;
 		/* They can be many, and the beginning of a window does not wait for them. */
 		now = ktime_get();
 		__hrtimer_run_queues(cpu_base, now, flags, HRTIMER_ACTIVE_HARD);
 	}
 	if (need_resched() && ts->order.soonest <= now)
-		this_cpu_inc(ts_stats.stopped);
+		__this_cpu_inc(ts_stats.stopped);
 }
 
-/* The tick accounts for what the timer's interrupt came into: it is served in no other. */
-static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now, unsigned long flags)
+static noinline void ts_expire(struct hrtimer_cpu_base *cpu_base, ktime_t now,
+			       unsigned long flags)
 {
-	struct ts_cpu *ts = ts_cpu_of(cpu_base);
-	struct hrtimer *tick = ts->tick;
-
-	ts_expire_order(cpu_base, now, flags);
-	if (now < ts_tick(cpu_base, ts->level))
-		return;
-	ts->held |= ts->level == TS_LEVEL_WINDOW;
-	__run_hrtimer(cpu_base, tick->base, tick, &now, flags);
-	ts->held = false;
+	ts_serve(cpu_base, now, flags, true);
 }
 
-/* What was masked expires first, and has done so already or will do so before anything else. */
-static noinline void ts_unmask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
+/*
+ * At a lower level what was masked expires first, and has done so already or
+ * will do so before anything else; or nothing has to be done.
+ */
+static bool ts_unmasks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts)
 {
-	ktime_t first;
+	ktime_t first = ts_earliest(cpu_base, ts->level).expires;
 
-	raw_spin_lock(&cpu_base->lock);
-	first = ts->order.earliest[ts_earliest(ts, ts->level)];
-	/* A CPU that goes offline has nothing to serve, and takes no irq_work any longer. */
-	if (min(first, ts_late(cpu_base, ts->level)) < cpu_base->expires_next && cpu_base->online) {
-		if (first <= ktime_get())
-			irq_work_queue(&ts->work);
-		else
-			hrtimer_force_reprogram(cpu_base, 1);
-	}
-	raw_spin_unlock(&cpu_base->lock);
+	if (min(first, ts_late(cpu_base, ts->level)) >= cpu_base->expires_next)
+		return false;
+	if (first > ktime_get())
+		return true;
+	irq_work_queue(&ts->work);
+	return false;
 }
 
-/* The event device may be programmed for a timer that is masked now, or that can wait. */
-static noinline void ts_mask(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
+/* At a higher one it may be programmed for a timer that is masked now, or that can wait. */
+static bool ts_masks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int before)
 {
-	ktime_t first;
-	int level;
+	struct ts_next first = ts_earliest(cpu_base, before);
 
-	raw_spin_lock(&cpu_base->lock);
-	level = ts_earliest(ts, before);
-	first = ts->order.earliest[level];
-	if (((level < ts->level && first != TS_NEVER && max(first, 0) == cpu_base->expires_next) ||
-	     (ts_late(cpu_base, before) == cpu_base->expires_next &&
-	      ts_late(cpu_base, ts->level) != cpu_base->expires_next)) && cpu_base->online) {
-		this_cpu_inc(ts_stats.masked);
-		trace_timershield_masked(level, ts->level, cpu_base->expires_next);
-		hrtimer_force_reprogram(cpu_base, 1);
-	}
-	raw_spin_unlock(&cpu_base->lock);
+	if (!(first.node && first.level < ts->level &&
+	      max(first.expires, 0) == cpu_base->expires_next) &&
+	    !(ts_late(cpu_base, before) == cpu_base->expires_next &&
+	      ts_late(cpu_base, ts->level) != cpu_base->expires_next))
+		return false;
+	this_cpu_inc(ts_stats.masked);
+	trace_timershield_masked(first.level, ts->level, cpu_base->expires_next);
+	return true;
 }
 
 /* This CPU has changed its level. */
@@ -387,44 +350,51 @@ static noinline void ts_look(int before)
 	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
 
 	ts->held |= before == TS_LEVEL_WINDOW;
-	if (ts->level < before)
-		ts_unmask(cpu_base, ts);
-	else
-		ts_mask(cpu_base, ts, before);
+	raw_spin_lock(&cpu_base->lock);
+	/* A CPU that goes offline has nothing to serve, and takes no irq_work any longer. */
+	if (cpu_base->online &&
+	    (ts->level < before ? ts_unmasks(cpu_base, ts) : ts_masks(cpu_base, ts, before)))
+		hrtimer_force_reprogram(cpu_base, 1);
+	raw_spin_unlock(&cpu_base->lock);
 }
 
 /*
- * Whether the event device may stay as it is at another level: at a lower one, if
- * nothing expires before what it is programmed for; at a higher one, if it is
- * programmed for nothing of the order, or for what is not masked then either; and
- * if neither the softirq nor the tick has a say. That is found without the lock:
+ * Whether the event device may stay as it is at another level: if neither the
+ * softirq nor the tick has a say; at a lower level, if nothing expires before what
+ * it is programmed for; at a higher one, if it is programmed for nothing of the
+ * order, or for what is not masked then either. That is found without the lock:
  * another CPU may be changing the order, but if what it adds or moves expires
  * before what the device is programmed for, it has this CPU's irq_work look again
  * (ts_requeue()), and else the device's interrupt comes first.
  */
-static __always_inline bool ts_stays(int before, int level)
+static __always_inline bool ts_stays_lower(int before)
 {
-	ktime_t soonest = this_cpu_read(ts_cpus.order.soonest);
-	ktime_t expires_next = this_cpu_read(hrtimer_bases.expires_next);
+	ktime_t expires_next = __this_cpu_read(hrtimer_bases.expires_next);
 
-	if (this_cpu_read(hrtimer_bases.softirq_expires_next) <= expires_next)
-		return false;
-	if (level < before)
-		return soonest >= expires_next && before != TS_LEVEL_WINDOW;
-	if (level == TS_LEVEL_WINDOW)
-		return false;
-	return soonest > expires_next || (int)this_cpu_read(ts_cpus.order.soonest_level) >= level;
+	return __this_cpu_read(ts_cpus.order.soonest) >= expires_next &&
+		__this_cpu_read(hrtimer_bases.softirq_expires_next) > expires_next &&
+		before != TS_LEVEL_WINDOW;
+}
+
+static __always_inline bool ts_stays_higher(int level)
+{
+	ktime_t expires_next = __this_cpu_read(hrtimer_bases.expires_next);
+
+	return __this_cpu_read(hrtimer_bases.softirq_expires_next) > expires_next &&
+		(__this_cpu_read(ts_cpus.order.soonest) > expires_next ||
+		 (int)__this_cpu_read(ts_cpus.order.soonest_level) >= level) &&
+		level != TS_LEVEL_WINDOW;
 }
 
 /* This CPU runs something, perhaps of another level. */
 static __always_inline void ts_set_level(int level)
 {
-	int before = this_cpu_read(ts_cpus.level);
+	int before = __this_cpu_read(ts_cpus.level);
 
 	if (level == before)
 		return;
-	this_cpu_write(ts_cpus.level, level);
-	if (!ts_stays(before, level))
+	__this_cpu_write(ts_cpus.level, level);
+	if (!(level < before ? ts_stays_lower(before) : ts_stays_higher(level)))
 		ts_look(before);
 }
 
@@ -450,19 +420,21 @@ void __timershield_run(struct task_struct *next)
  */
 void __timershield_expect(struct task_struct *next)
 {
-	int level = ts_level_of(next);
+	int level = ts_level(next);
 
 	if (task_cpu(next) == smp_processor_id() && this_cpu_ptr(&hrtimer_bases)->in_hrtirq &&
 	    level > this_cpu_read(ts_cpus.level))
 		this_cpu_write(ts_cpus.level, level);
 }
 
-static void ts_trace_deferred(struct ts_cpu *ts, ktime_t now)
+static void ts_trace_deferred(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts,
+			      ktime_t now)
 {
-	int level = ts_order_expired(&ts->order, now);
+	struct hrtimer *timer = ts_due(cpu_base, ts, now);
 
-	if (level >= ts->level)
-		trace_timershield_deferred(level, ts->level, ts->order.earliest[level]);
+	if (timer)
+		trace_timershield_deferred(timer->shield - 1, ts->level,
+					   hrtimer_get_expires(timer));
 }
 
 static void ts_refresh_level(struct ts_cpu *ts)
@@ -481,7 +453,7 @@ static void ts_work(struct irq_work *work)
 	ktime_t now;
 
 	raw_spin_lock_irqsave(&cpu_base->lock, flags);
-	/* If irq_work has no interrupt of its own the tick is serving, and looks at the rest. */
+	/* Without an interrupt of its own it is the tick's, whose interrupt looks at the rest. */
 	if (unlikely(!cpu_base->online || cpu_base->in_hrtirq)) {
 		raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 		return;
@@ -490,10 +462,10 @@ static void ts_work(struct irq_work *work)
 		ts_refresh_level(ts);
 	now = hrtimer_update_base(cpu_base);
 	served = __this_cpu_read(ts_stats.served);
-	ts_trace_deferred(ts, now);
+	ts_trace_deferred(cpu_base, ts, now);
 	/* What callbacks start must not program the device: that is done below. */
 	cpu_base->in_hrtirq = 1;
-	ts_expire_order(cpu_base, now, flags);
+	ts_serve(cpu_base, now, flags, false);
 	cpu_base->in_hrtirq = 0;
 	this_cpu_add(ts_stats.deferred, __this_cpu_read(ts_stats.served) - served);
 	hrtimer_force_reprogram(cpu_base, 1);
@@ -518,7 +490,7 @@ static bool ts_is_in_place(struct hrtimer *timer, struct hrtimer_clock_base *bas
 /*
  * The level of a pending timer may be another one, or it must not have one any
  * longer. In between the order may be empty, and the CPU find that it need not
- * look at it (ts_stays()): then there is an irq_work for what has moved.
+ * look at it (ts_set_level()): then there is an irq_work for what has moved.
  */
 static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
@@ -536,7 +508,7 @@ static void ts_requeue(struct hrtimer *timer, struct hrtimer_clock_base *base)
 }
 
 /* The pending timer of a task follows the task's priority and affinity. */
-static void ts_follow(struct task_struct *p)
+static noinline void ts_follow(struct task_struct *p)
 {
 	struct hrtimer_clock_base *base;
 
@@ -557,14 +529,17 @@ static void ts_follow(struct task_struct *p)
  */
 void __timershield_prio_changed(struct task_struct *p, bool running)
 {
-	int cpu = task_cpu(p), level = running ? ts_level_of_running(p) : ts_level_of(p);
+	int cpu = task_cpu(p), level = running ? ts_level_of_running(p) : ts_level(p);
 	struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
+	int before = READ_ONCE(ts->level);
 
-	if (running && ts->on && level != READ_ONCE(ts->level)) {
-		if (cpu == smp_processor_id())
-			ts_set_level(level);
-		else
+	if (running && ts->on && level != before) {
+		if (cpu == smp_processor_id()) {
+			WRITE_ONCE(ts->level, level);
+			ts_look(before);
+		} else {
 			irq_work_queue_on(&ts->work, cpu);
+		}
 	}
 	/* Timers of the softirq follow its thread. */
 	if (ts->on && p == per_cpu(ksoftirqd, cpu) && cpu_online(cpu) &&
@@ -582,8 +557,8 @@ void __timershield_affinity_changed(struct task_struct *p)
 	ts_follow(p);
 }
 
-/* One that is pending becomes an ordinary one of a CPU, maybe the same. Returns when it expires. */
-static ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *to)
+/* A timer becomes an ordinary one of a CPU, which may be the same. Returns when it expires. */
+static __cold ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *to)
 {
 	struct hrtimer_clock_base *base = timer->base;
 
@@ -592,22 +567,25 @@ static ktime_t ts_evict(struct hrtimer *timer, struct hrtimer_cpu_base *to)
 	return ktime_sub(hrtimer_get_expires(timer), base->offset);
 }
 
-/* Up to so many timers of a CPU become ordinary ones of a CPU. Returns when the first expires. */
-static ktime_t ts_drain_some(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to,
-			     unsigned int most)
+/* So many timers of a CPU at most do. Returns when the first of these expires. */
+static __cold ktime_t ts_drain_some(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to,
+				    unsigned int most)
 {
 	struct ts_cpu *ts = ts_cpu_of(from);
 	ktime_t first = KTIME_MAX;
 
 	if (ts->tick->shield == TS_TICK)
 		first = ts_evict(ts->tick, to);
-	for (; ts->order.nr && most; most--)
-		first = min(first, ts_evict(ts_first(ts, ts->order.soonest_level), to));
+	for (; ts->order.nr && most; most--) {
+		struct hrtimer *timer = ts_timer_of(ts_earliest(from, TS_LEVEL_NORMAL).node);
+
+		first = min(first, ts_evict(timer, to));
+	}
 	return first;
 }
 
 /* A CPU goes offline. Both are locked. */
-static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
+static __cold noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_base *to)
 {
 	ts_drain_some(from, to, UINT_MAX);
 }
@@ -622,7 +600,7 @@ static noinline void ts_drain(struct hrtimer_cpu_base *from, struct hrtimer_cpu_
  * A CPU's timers become ordinary ones. Those that had to wait, and need not any
  * longer, have the event device programmed.
  */
-static void ts_empty_cpu(unsigned int cpu)
+static __cold void ts_empty_cpu(unsigned int cpu)
 {
 	struct hrtimer_cpu_base *cpu_base = &per_cpu(hrtimer_bases, cpu);
 	struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
@@ -640,25 +618,33 @@ static void ts_empty_cpu(unsigned int cpu)
 	} while (more);
 }
 
-/* A timer in the queue of its base gets a level, if it is one that has one. Else it stays. */
-static void ts_take(struct hrtimer *timer, struct hrtimer_clock_base *base)
+/* Whether a timer in the queue of its base is one that has a level. */
+static __cold bool ts_has_level(struct hrtimer *timer, const struct hrtimer_clock_base *base)
 {
-	struct task_struct *p = ts_sleeper(timer, base);
-	bool is_tick = timer == ts_tick_of(base->cpu_base), matters;
-	int level = p ? ts_claim(p, timer, base) : -1;
+	const struct task_struct *p = ts_sleeper(timer, base);
 
-	if (level < 0 && !is_tick)
+	if (!p)
+		return timer == ts_tick_of(base->cpu_base);
+	return !READ_ONCE(p->timershield.base) && ts_is_bound(p, base->cpu_base->cpu) &&
+		(TS_HAS_ORDINARY || ts_level(p) != TS_LEVEL_NORMAL);
+}
+
+/* It gets it. One that has none is not touched. */
+static __cold void ts_take(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	bool matters;
+
+	if (!ts_has_level(timer, base))
 		return;
 	if (!timerqueue_del(&base->active, &timer->node))
 		base->cpu_base->active_bases &= ~(1 << base->index);
-	if (is_tick)
-		ts_keep_tick(timer, base->cpu_base, &matters);
-	else
-		ts_add(timer, base, level, &matters);
+	/* Its task may have changed meanwhile. */
+	if (!ts_enqueue(timer, base, &matters))
+		ts_give_up(timer, base);
 }
 
 /* The same with some of a queue, from the cursor on. */
-static void ts_take_some(struct ts_cpu *ts, struct hrtimer_clock_base *base)
+static __cold void ts_take_some(struct ts_cpu *ts, struct hrtimer_clock_base *base)
 {
 	int n;
 
@@ -677,7 +663,7 @@ static void ts_take_some(struct ts_cpu *ts, struct hrtimer_clock_base *base)
  * at when it was started. The walk comes to an end: it takes less for a timer
  * than starting it.
  */
-static void ts_fill_from(struct hrtimer_clock_base *base)
+static __cold void ts_fill_from(struct hrtimer_clock_base *base)
 {
 	struct hrtimer_cpu_base *cpu_base = base->cpu_base;
 	struct ts_cpu *ts = ts_cpu_of(cpu_base);
@@ -695,7 +681,7 @@ static void ts_fill_from(struct hrtimer_clock_base *base)
 	raw_spin_unlock_irqrestore(&cpu_base->lock, flags);
 }
 
-static void ts_fill_cpu(unsigned int cpu)
+static __cold void ts_fill_cpu(unsigned int cpu)
 {
 	int clock;
 
@@ -709,7 +695,7 @@ static void ts_fill_cpu(unsigned int cpu)
  * From now on timers that this CPU starts have levels, or do not; those of the
  * softirq wait, or do not.
  */
-static void ts_turn(void *on)
+static __cold void ts_turn(void *on)
 {
 	struct hrtimer_cpu_base *cpu_base = this_cpu_ptr(&hrtimer_bases);
 	struct ts_cpu *ts = this_cpu_ptr(&ts_cpus);
@@ -721,7 +707,7 @@ static void ts_turn(void *on)
 	raw_spin_unlock(&cpu_base->lock);
 }
 
-static void ts_switch(bool on)
+static __cold void ts_switch(bool on)
 {
 	unsigned int cpu;
 
@@ -753,7 +739,7 @@ bool timershield_get(void)
  * The hooks are in force before the first timer has a level, and until after
  * the last one.
  */
-void timershield_set(bool on)
+void __cold timershield_set(bool on)
 {
 	mutex_lock(&ts_mutex);
 	cpus_read_lock();
@@ -777,13 +763,8 @@ void __init timershield_init(void)
 {
 	unsigned int cpu;
 
-	for_each_possible_cpu(cpu) {
-		struct ts_cpu *ts = per_cpu_ptr(&ts_cpus, cpu);
-
-		ts_order_init(&ts->order);
-		ts->tick = &tick_get_tick_sched(cpu)->sched_timer;
-		ts->work = IRQ_WORK_INIT_HARD(ts_work);
-	}
+	for_each_possible_cpu(cpu)
+		per_cpu(ts_cpus, cpu).tick = &tick_get_tick_sched(cpu)->sched_timer;
 }
 
 #endif /* CONFIG_TIMERSHIELD */

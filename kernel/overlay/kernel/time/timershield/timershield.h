@@ -18,7 +18,7 @@ DECLARE_STATIC_KEY_FALSE(timershield_on);
 
 static noinline bool ts_enqueue(struct hrtimer *timer, struct hrtimer_clock_base *base,
 				bool *matters);
-static noinline bool ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
+static noinline void ts_dequeue(struct hrtimer *timer, struct hrtimer_clock_base *base);
 static noinline ktime_t ts_next(struct hrtimer_cpu_base *cpu_base, ktime_t expires);
 static noinline ktime_t ts_next_event(struct hrtimer_cpu_base *cpu_base, ktime_t expires_next);
 static noinline ktime_t ts_soonest(struct hrtimer_cpu_base *cpu_base);
@@ -40,7 +40,10 @@ static __always_inline bool timershield_enqueue(struct hrtimer *timer,
 static __always_inline bool timershield_dequeue(struct hrtimer *timer,
 						struct hrtimer_clock_base *base)
 {
-	return unlikely(timer->shield) && ts_dequeue(timer, base);
+	if (likely(!timer->shield))
+		return false;
+	ts_dequeue(timer, base);
+	return true;
 }
 
 /* The earlier of @expires and the first timer kept here that matters. */
@@ -55,12 +58,13 @@ static __always_inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_
 	return static_branch_unlikely(&timershield_on) ? ts_soonest(cpu_base) : KTIME_MAX;
 }
 
-/* The earlier of @expires_next and the first that matters, noted as the CPU's next timer. */
+/* The earlier of @expires_next and the first that matters, which becomes the CPU's next timer. */
 static __always_inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base,
 						      ktime_t expires_next)
 {
-	return static_branch_unlikely(&timershield_on) ?
-		ts_next_event(cpu_base, expires_next) : expires_next;
+	if (static_branch_unlikely(&timershield_on))
+		return ts_next_event(cpu_base, expires_next);
+	return expires_next;
 }
 
 /* When to program the event device for what expires first in the softirq, at @expires. */
@@ -107,7 +111,10 @@ static inline ktime_t timershield_next_event(struct hrtimer_cpu_base *cpu_base, 
 	return expires;
 }
 
-static inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_base) { return KTIME_MAX; }
+static inline ktime_t timershield_soonest(struct hrtimer_cpu_base *cpu_base)
+{
+	return KTIME_MAX;
+}
 
 static inline ktime_t timershield_soft(const struct hrtimer_cpu_base *cpu_base, ktime_t expires)
 {
