@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What order.h uses of the kernel, for user space: a queue is a list sorted by expiry, of equals the oldest first.
+ * What order.h uses of the kernel, for user space: a queue is sorted by expiry, of equals the
+ * oldest comes first.
  */
 #ifndef SHIM_LINUX_TIMERQUEUE_H
 #define SHIM_LINUX_TIMERQUEUE_H
@@ -10,47 +11,50 @@
 #include <stdint.h>
 
 #include <linux/ktime.h>
+#include <linux/rbtree.h>
 
 typedef uint8_t u8;
 
 struct timerqueue_node {
-	struct timerqueue_node *next;
+	struct rb_node node;	/* first: a node is where its timer is */
 	ktime_t expires;
 };
 
 struct timerqueue_head {
-	struct timerqueue_node *first;
+	struct rb_root_cached rb_root;
 };
-
-static inline void timerqueue_init_head(struct timerqueue_head *head)
-{
-	head->first = NULL;
-}
 
 static inline struct timerqueue_node *timerqueue_getnext(struct timerqueue_head *head)
 {
-	return head->first;
+	return (struct timerqueue_node *)head->rb_root.rb_leftmost;
 }
 
 static inline bool timerqueue_add(struct timerqueue_head *head, struct timerqueue_node *node)
 {
-	struct timerqueue_node **at = &head->first;
+	struct rb_node **link = &head->rb_root.rb_root.rb_node;
 
-	while (*at && (*at)->expires <= node->expires)
-		at = &(*at)->next;
-	node->next = *at;
-	*at = node;
-	return head->first == node;
+	while (*link && ((struct timerqueue_node *)*link)->expires > node->expires)
+		link = &(*link)->rb_left;
+	node->node.rb_left = *link;
+	*link = &node->node;
+	if (!node->node.rb_left)
+		head->rb_root.rb_leftmost = &node->node;
+	return !node->node.rb_left;
 }
 
 static inline bool timerqueue_del(struct timerqueue_head *head, struct timerqueue_node *node)
 {
-	struct timerqueue_node **at = &head->first;
+	struct rb_node **link = &head->rb_root.rb_root.rb_node;
+	struct rb_node *parent = NULL;
 
-	while (*at != node)
-		at = &(*at)->next;
-	*at = node->next;
-	return head->first != NULL;
+	while (*link != &node->node) {
+		parent = *link;
+		link = &parent->rb_left;
+	}
+	*link = node->node.rb_left;
+	if (!*link)
+		head->rb_root.rb_leftmost = parent;
+	return head->rb_root.rb_root.rb_node;
 }
 
 #endif

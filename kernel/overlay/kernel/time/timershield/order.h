@@ -24,6 +24,7 @@
 #include <linux/hrtimer_defs.h>
 #include <linux/ktime.h>
 #include <linux/minmax.h>
+#include <linux/rbtree.h>
 #include <linux/timerqueue.h>
 
 #define TS_LEVELS	208	/* at least those of include/linux/timershield.h, whole groups */
@@ -227,6 +228,19 @@ static inline void ts_order_look(struct ts_order *o, const struct hrtimer_clock_
 	WRITE_ONCE(o->soonest, next.expires);
 }
 
+/*
+ * Puts back what was the first timer of a level. It is older than others of its
+ * expiry, and comes before them: timerqueue_add() would put it behind.
+ */
+static noinline void ts_put_back(struct timerqueue_head *rest, struct timerqueue_node *node)
+{
+	struct rb_root_cached *root = &rest->rb_root;
+	struct rb_node *next = rb_first_cached(root);
+
+	rb_link_node(&node->node, next, next ? &next->rb_left : &root->rb_root.rb_node);
+	rb_insert_color_cached(&node->node, root, true);
+}
+
 /**
  * ts_order_add - add a timer
  * @o: the order
@@ -264,7 +278,7 @@ static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node
 		WRITE_ONCE(o->soonest, expires);
 	}
 	if (first)
-		timerqueue_add(&queue->rest, first);
+		ts_put_back(&queue->rest, first);
 }
 
 /* Removes a timer, where there are others. */
