@@ -333,13 +333,13 @@ static bool ts_masks(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts, int b
 {
 	struct ts_next first = ts_earliest(cpu_base, before);
 
-	if (!(first.node && first.level < ts->level &&
+	if (!(first.expires != TS_NEVER && first.level < ts->level &&
 	      max(first.expires, 0) == cpu_base->expires_next) &&
 	    !(ts_late(cpu_base, before) == cpu_base->expires_next &&
 	      ts_late(cpu_base, ts->level) != cpu_base->expires_next))
 		return false;
 	this_cpu_inc(ts_stats.masked);
-	trace_timershield_masked(first.level, ts->level, cpu_base->expires_next);
+	trace_timershield_masked(max(first.level, 0), ts->level, cpu_base->expires_next);
 	return true;
 }
 
@@ -430,11 +430,15 @@ void __timershield_expect(struct task_struct *next)
 static void ts_trace_deferred(struct hrtimer_cpu_base *cpu_base, struct ts_cpu *ts,
 			      ktime_t now)
 {
-	struct hrtimer *timer = ts_due(cpu_base, ts, now);
+	struct hrtimer *timer;
 
+	if (!trace_timershield_deferred_enabled())
+		return;
+	timer = ts_due(cpu_base, ts, now);
 	if (timer)
 		trace_timershield_deferred(timer->shield - 1, ts->level,
-					   hrtimer_get_expires(timer));
+					   ktime_sub(hrtimer_get_expires(timer),
+						     timer->base->offset));
 }
 
 static void ts_refresh_level(struct ts_cpu *ts)
