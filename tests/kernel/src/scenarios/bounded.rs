@@ -16,6 +16,7 @@ use crate::table::Table;
 pub const ALL: &[Scenario] = &[
     Scenario::new("bounded_pairs_of_owner_and_waiter", pairs).punctual().within(60_000),
     Scenario::new("bounded_chains_of_owners", chains).punctual().within(60_000),
+    Scenario::new("bounded_walks_of_a_chain", walks_of_a_chain).punctual().within(60_000),
     Scenario::new("bounded_budgets_taken_away", budgets_taken_away).punctual().within(60_000),
     Scenario::new("bounded_pool_with_slack", pool_with_slack).punctual().within(60_000),
     Scenario::new("bounded_refills", refills).punctual().within(60_000),
@@ -196,6 +197,37 @@ fn chains() -> Check {
     let share = (stat(&victims.low, "usage_usec")? - used) as f64 * 1000.0 / (sys::now_ns() - began) as f64;
     ensure!((0.18..0.22).contains(&share), "the last owners have a share of {share} of their waiters' 0.2");
     hog.kill(SECOND)
+}
+
+/// Somebody changes the priority of who waits at the end of a chain of locks, again and again: each link passes it on.
+fn walks_of_a_chain() -> Check {
+    let (victims, n, board) = (Victims::new()?, many(), Board::new(2 * MANY));
+    let sleep = || loop {
+        sys::sleep(SECOND);
+    };
+    let changes = |whom: Child| {
+        process::fork(move || loop {
+            for priority in [1, 50] {
+                let _ = sys::set_sched(whom.pid, SchedAttr::fifo(priority));
+            }
+        })
+    };
+    let alone = changes(process::fork(sleep));
+    let before = victims.before();
+    alone.kill(SECOND)?;
+    let mut end = None;
+    for i in (0..n).rev() {
+        end = Some(process::fork(|| {
+            let _ = take(board, i) && (i == n - 1 || lock_at(board, i + 1).lock().is_ok());
+            sleep()
+        }));
+        ensure_taken(board, i)?;
+        if i < n - 1 {
+            ensure_awaited(board, i + 1)?;
+        }
+    }
+    end.map(changes);
+    victims.ensure_undisturbed(before, "walks of a chain of locks")
 }
 
 /// A group loses its budget, and gets it again, while many of its threads are ready, and not just one.
