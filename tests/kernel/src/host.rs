@@ -68,13 +68,7 @@ impl Host {
     /// A look at these groups and threads.
     pub fn new(groups: &[Group], threads: &[i32]) -> Check<Host> {
         let cpus = sys::nr_cpus();
-        let asker = || {
-            process::fork(|| loop {
-                // SAFETY: takes nothing.
-                unsafe { libc::pause() };
-            })
-        };
-        let askers: Vec<Child> = (0..=cpus).map(|_| asker()).collect();
+        let askers: Vec<Child> = (0..=cpus).map(|_| process::sleeper()).collect();
         // What so little is left of does not get far: they sleep before.
         sys::sleep(SETTLED_NS);
         for asker in &askers {

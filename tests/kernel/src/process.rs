@@ -43,7 +43,15 @@ pub fn try_fork(body: impl FnOnce() -> i32) -> Result<Child, i32> {
     }
 }
 
-/// The same, born in a control group.
+/// A child that sleeps.
+pub fn sleeper() -> Child {
+    fork(|| loop {
+        // SAFETY: takes nothing.
+        unsafe { libc::pause() };
+    })
+}
+
+/// A child that is born in a control group.
 pub fn fork_into(group: &str, body: impl FnOnce() -> i32) -> Check<Child> {
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let dir = std::fs::File::open(group).map_err(|error| format!("{group}: {error}"))?;

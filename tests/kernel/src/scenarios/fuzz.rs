@@ -63,6 +63,15 @@ fn fuzz(seed: u64, calls: u64) -> Check {
     still_works(u, cpus)
 }
 
+/// A call about somebody, whose pidfd is closed: a fuzzer's process makes many of them.
+fn with_pidfd(whom: i32, call: impl FnOnce(i32) -> Result<(), i32>) -> Check {
+    let pidfd = sys::pidfd_open(whom, 0).explain("pidfd")?;
+    let result = call(pidfd);
+    // SAFETY: a descriptor of our own.
+    unsafe { libc::close(pidfd) };
+    result.explain("with somebody")
+}
+
 /// So many calls of one process; see `Refused`.
 fn refused(seed: u64, calls: u64) -> Check {
     let (u, cpus, device) = (unit_ns(), sys::nr_cpus(), Device::open()?);

@@ -30,14 +30,13 @@ window handler (`mt_timer_fn`) is entered and has returned; the pick goes from t
 scheduling class in the switch after it (balance, pick, put, set) to where windows and groups have been told what is \
 going to run, and the switch from there to the next process's first instruction. The pick is mostly other classes' \
 accounting, which varies with them; what windows add is told apart. Paths into which the interrupt comes again, or \
-in which kernel threads run, are left out. Whatever else expires in the same interrupt, such as the tick, is in the whole path. In *a job is released* jobs are done \
-long before their windows end. In *a window begins, follows another, ends* the processes never wait and are \
+in which kernel threads run, are left out. Whatever else expires in the same interrupt, such as the tick, is in the \
+whole path. In *a job is released* jobs are done long before their windows end. In *a window begins, follows another, ends* the processes never wait and are \
 preempted at the end of their windows; in *a miss* they have a job with a deadline, too. In the last two cases only \
 one of the entities has a process: the handler passes over the others' windows, at most 16 at a time.
 
 Not constant, and not in these figures: every thread of an entity is released, and an interrupt that comes late takes \
-the windows that have passed one by one, unless the CPU has no threads in the \
-class.
+the windows that have passed one by one, unless the CPU has no threads in the class.
 
 **Memory.** Tables are installed with the kernel's allocator traced (`kmem:kmalloc`); what is accounted to the \
 caller stays. Two tables that differ in one number tell what it costs. The check is by how much slabs and vmalloc \

@@ -5,6 +5,7 @@ use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 use super::garbage::{self, Scratch};
 use super::tables::{table, NAMES};
 use super::tally::{Kind, Tally};
+use super::with_pidfd;
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::group::Group;
@@ -175,11 +176,7 @@ impl Caller {
     }
 
     fn with(&self, whom: i32, what: impl FnOnce(&Device, i32) -> Result<(), i32>) -> Check {
-        let pidfd = sys::pidfd_open(whom, 0).explain("pidfd")?;
-        let result = what(&self.device, pidfd);
-        // SAFETY: a descriptor of our own.
-        unsafe { libc::close(pidfd) };
-        result.explain("with somebody")
+        with_pidfd(whom, |pidfd| what(&self.device, pidfd))
     }
 
     fn read_out(&mut self) -> Check {

@@ -4,6 +4,7 @@ use macrotick_uapi::{Device, SCHED_DS, SCHED_TT};
 
 use super::garbage::{self, Scratch};
 use super::tables::{table, NAMES};
+use super::with_pidfd;
 use crate::check::{Check, Explain};
 use crate::group::Group;
 use crate::host::Host;
@@ -30,15 +31,12 @@ pub struct Refused {
     deadline: Child,
 }
 
-fn sleeper() -> Child {
-    process::fork(|| loop {
-        // SAFETY: takes nothing.
-        unsafe { libc::pause() };
-    })
-}
-
 fn runtime_us(us: u64) -> SchedAttr {
     SchedAttr::deadline(us * 1000, 10_000_000)
+}
+
+fn set(group: &Group, file: &str, value: &str) -> Check {
+    group.set(file, value).map_err(|error| format!("{value:?} > {error}"))
 }
 
 impl Refused {
@@ -48,8 +46,8 @@ impl Refused {
         let outer = Group::new("outer")?;
         outer.set("cgroup.subtree_control", "+cpu +cpuset")?;
         let groups = vec![Group::new("other")?, outer.child("inner")?, outer];
-        let threads = (0..THREADS).map(|_| sleeper()).collect();
-        let deadline = sleeper();
+        let threads = (0..THREADS).map(|_| process::sleeper()).collect();
+        let deadline = process::sleeper();
         sys::sleep(SETTLES_NS);
         sys::set_sched(deadline.pid, runtime_us(500)).explain("SCHED_DEADLINE")?;
         let (device, scratch) = (Device::open()?, Scratch::new());
@@ -116,10 +114,6 @@ impl Refused {
         (*self.random.pick(of)).to_owned()
     }
 
-    fn set(&mut self, group: &Group, file: &str, value: &str) -> Check {
-        group.set(file, value).map_err(|error| format!("{value:?} > {error}"))
-    }
-
     fn change_table(&mut self) -> Check {
         let table = table(&mut self.random, self.u, self.cpus);
         match self.random.below(10) {
@@ -133,14 +127,10 @@ impl Refused {
 
     fn bind(&mut self) -> Check {
         let (whom, name) = (self.thread(), *self.random.pick(&[NAMES[0], NAMES[1], NAMES[2], "none"]));
-        let pidfd = sys::pidfd_open(whom, 0).explain("pidfd")?;
-        let result = match self.random.below(3) {
-            0 => self.device.unbind(pidfd).explain("unbind"),
-            _ => self.device.bind(pidfd, name).explain("bind"),
-        };
-        // SAFETY: a descriptor of our own.
-        unsafe { libc::close(pidfd) };
-        result
+        match self.random.below(3) {
+            0 => with_pidfd(whom, |pidfd| self.device.unbind(pidfd)),
+            _ => with_pidfd(whom, |pidfd| self.device.bind(pidfd, name)),
+        }
     }
 
     /// Some of it is about this very process, which has to go on.
@@ -164,7 +154,7 @@ impl Refused {
             parts.push(format!("{cpus}{us}"));
         }
         let group = self.group();
-        self.set(&group, "cpu.ds.budget", &parts.join(" "))
+        set(&group, "cpu.ds.budget", &parts.join(" "))
     }
 
     fn change_group(&mut self) -> Check {
@@ -172,19 +162,19 @@ impl Refused {
         match self.random.below(8) {
             0 => {
                 let value = self.text(&["0", "1", "4", "200", "-1"]);
-                self.set(&group, "cpu.ds.priority", &value)
+                set(&group, "cpu.ds.priority", &value)
             }
             1 => {
                 let value = self.text(&["0", "10", "200", "99999999"]);
-                self.set(&group, "cpu.ds.lead", &value)
+                set(&group, "cpu.ds.lead", &value)
             }
             2 => {
                 let value = self.text(&["0", "1", "2"]);
-                self.set(&group, "cpu.ds.fifo", &value)
+                set(&group, "cpu.ds.fifo", &value)
             }
             3 => {
                 let value = self.text(&["-cpu", "+cpu", "+cpu +cpuset", "-cpuset", "+cpu +none"]);
-                self.set(&group, "cgroup.subtree_control", &value)
+                set(&group, "cgroup.subtree_control", &value)
             }
             4 => {
                 let name = self.text(&NAMES);
@@ -194,7 +184,7 @@ impl Refused {
             _ => {
                 let whom = if self.random.below(4) == 0 { self.deadline.pid } else { self.thread() };
                 let to = if self.random.below(2) == 0 { Group::root() } else { group };
-                self.set(&to, "cgroup.procs", &whom.to_string())
+                set(&to, "cgroup.procs", &whom.to_string())
             }
         }
     }
@@ -205,10 +195,10 @@ impl Refused {
         let is_invalid = group.get("cpuset.cpus.partition").is_ok_and(|kind| kind.contains("invalid"));
         if !is_invalid && self.random.below(2) == 0 {
             let cpus = self.text(&["", "0", "1", "0-1", "9-", "0-63"]);
-            return self.set(&group, "cpuset.cpus", &cpus);
+            return set(&group, "cpuset.cpus", &cpus);
         }
         let kind = self.text(&["member", "root", "isolated", "none"]);
-        self.set(&group, "cpuset.cpus.partition", &kind)
+        set(&group, "cpuset.cpus.partition", &kind)
     }
 
     fn limit(&mut self) -> Check {
