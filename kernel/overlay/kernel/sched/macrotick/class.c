@@ -78,14 +78,14 @@ void mt_note_contender(struct rq *rq, struct task_struct *p)
 		return;
 	WRITE_ONCE(m->contending, true);
 	list_add_tail(&m->contends, &m->entity->contenders);
-	mt_update_credit(rq, m->entity);
+	__mt_update_credit(rq, m->entity);
 }
 
 void mt_forget_contender(struct rq *rq, struct task_struct *p)
 {
 	WRITE_ONCE(p->macrotick.contending, false);
 	list_del(&p->macrotick.contends);
-	mt_update_credit(rq, p->macrotick.entity);
+	__mt_update_credit(rq, p->macrotick.entity);
 }
 
 /* A queued thread that nothing serves yet, where its entity is. */

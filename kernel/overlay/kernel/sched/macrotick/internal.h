@@ -523,13 +523,13 @@ static inline struct task_struct *mt_first(const struct mt_cpu *c,
 }
 
 /**
- * mt_update_credit - an entity's window began or ended, or its threads are blocked on other locks
+ * mt_update_credit - an entity's window began or ended, or its credit is less
  * @rq: the run queue where it is, locked
  * @entity: the entity
  */
 static inline void mt_update_credit(struct rq *rq, struct macrotick_served *entity)
 {
-	if (unlikely(!list_empty(&entity->contenders) || !list_empty(&entity->credits)))
+	if (unlikely(!list_empty(&entity->contenders)))
 		__mt_update_credit(rq, entity);
 }
 

@@ -137,12 +137,17 @@ static bool open_roaming(struct rq *rq, struct mt_cpu *c, const struct mt_window
 /* What a pool's threads may have from one window to the next for being offered locks. */
 #define MT_POOL_CREDIT_NS	(50 * NSEC_PER_USEC)
 
+/* Whether an entity missed something where its window is over before it could open. */
+static bool matters(const struct mt_cpu *c, const struct mt_window *w)
+{
+	return w->entity->nr_ready || ((w->flags & MACROTICK_WINDOW_ACTIVATE) &&
+				       mt_concerns(w->entity, c->base + w->offset));
+}
+
 static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window *w, u64 now)
 {
 	struct macrotick_served *entity = w->entity;
-	bool matters = entity->nr_ready ||
-		((w->flags & MACROTICK_WINDOW_ACTIVATE) &&
-		 mt_concerns(entity, c->base + w->offset));
+	bool over = unlikely(now >= c->base + w->end) && matters(c, w);
 	bool begins = w->flags & MACROTICK_WINDOW_ACTIVATE;
 
 	c->open = true;
@@ -153,7 +158,7 @@ static void open_window(struct rq *rq, struct mt_cpu *c, const struct mt_window 
 			mt_sync(rq, c, w, now);
 		return;
 	}
-	if (matters && now >= c->base + w->end) {
+	if (over) {
 		entity->skipped++;
 		trace_macrotick_window_skipped(entity->name, cpu_of(rq), c->base + w->offset);
 	}
@@ -262,7 +267,7 @@ static noinline void skip_cycles(struct rq *rq, struct mt_cpu *c, u64 now)
  */
 static u64 unattended_until(const struct mt_cpu *c, u64 now)
 {
-	if (likely(c->nr_threads) || c->staged)
+	if (c->staged)
 		return 0;
 	if (!atomic_read_acquire(&c->nr_roaming))	/* pairs with count_roaming() */
 		return now;
@@ -293,6 +298,8 @@ static noinline void pass_unattended(struct rq *rq, struct mt_cpu *c, u64 until)
 {
 	u64 n, cycle = c->table->cycle;
 
+	if (until < c->base + current_window(c)->end)
+		return;
 	if (c->open)
 		close_window(rq, c, current_window(c));
 	mt_follow_grid(c);
@@ -377,17 +384,21 @@ static bool passed_by(const struct mt_cpu *c, const struct mt_window *w, u64 now
 
 static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 {
-	u64 unattended = unattended_until(c, now);
-
 	c->wanted = NULL;
-	if (unlikely(unattended >= c->base + current_window(c)->end))
-		pass_unattended(rq, c, unattended);
+	if (unlikely(!c->nr_threads))
+		pass_unattended(rq, c, unattended_until(c, now));
 	if (unlikely(must_skip_cycles(c, now)))
 		skip_cycles(rq, c, now);
 	while (c->table) {
 		const struct mt_window *w = current_window(c);
 
-		if (!c->open && is_at_swap(c, c->base)) {
+		if (c->open) {
+			if (now < c->base + w->end)
+				break;
+			close_window(rq, c, w);
+			continue;
+		}
+		if (is_at_swap(c, c->base)) {
 			if (now < c->base)
 				break;
 			swap_table(rq, c);
@@ -395,20 +406,17 @@ static void advance(struct rq *rq, struct mt_cpu *c, u64 now)
 				skip_cycles(rq, c, now);
 			continue;
 		}
-		if (!c->open && passed_by(c, w, now)) {
+		if (passed_by(c, w, now)) {
 			next_position(c);
 			continue;
 		}
-		if (now < (c->open ? c->base + w->end : mt_opening(c, w, c->base)))
+		if (now < mt_opening(c, w, c->base))
 			break;
-		if (!c->open && must_fetch(c, w, now)) {
+		if (must_fetch(c, w, now)) {
 			c->wanted = w->entity;
 			break;
 		}
-		if (c->open)
-			close_window(rq, c, w);
-		else
-			open_window(rq, c, w, now);
+		open_window(rq, c, w, now);
 	}
 }
 
@@ -507,21 +515,25 @@ static __always_inline void catch_up(struct rq *rq, struct mt_cpu *c)
 /* In one interrupt; the next one follows at once. */
 #define MT_FETCHES	4
 
-/* Brings this CPU's position up to now, and what is elsewhere to it. May let the lock go. */
-static void catch_up_and_fetch(struct rq *rq, struct mt_cpu *c)
+static noinline void fetch_wanted(struct rq *rq, struct mt_cpu *c)
 {
 	unsigned int n;
 
-	for (n = 0; ; n++) {
-		struct rq *src;
+	for (n = 0; c->wanted && n < MT_FETCHES; n++) {
+		struct rq *src = cpu_rq(READ_ONCE(c->wanted->cpu));
 
-		catch_up(rq, c);
-		if (likely(!c->wanted) || n == MT_FETCHES)
-			return;
-		src = cpu_rq(READ_ONCE(c->wanted->cpu));
 		raw_spin_rq_unlock(rq);
 		mt_fetch(rq, src);
+		catch_up(rq, c);
 	}
+}
+
+/* Brings this CPU's position up to now, and what is elsewhere to it. May let the lock go. */
+static __always_inline void catch_up_and_fetch(struct rq *rq, struct mt_cpu *c)
+{
+	catch_up(rq, c);
+	if (unlikely(c->wanted))
+		fetch_wanted(rq, c);
 }
 
 static enum hrtimer_restart mt_timer_fn(struct hrtimer *timer)
