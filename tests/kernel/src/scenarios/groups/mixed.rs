@@ -102,8 +102,9 @@ pub(super) fn has_both() -> Check {
 pub(super) fn wakes_between_windows() -> Check {
     let stage = Stage::new(0)?;
     let u = stage.u;
-    let spans: [Spans; 3] = Spans::several();
-    let (works, start) = ([(7, 8), (11, 6), (17, 3)], later());
+    let spans: [Spans; 4] = Spans::several();
+    // The first one is not looked at: lockdep takes half a unit to get to know the locks of a CPU that wakes up after cycles.
+    let (works, start) = ([(7, 8), (7, 8), (11, 6), (17, 3)], later());
     stage.run(|| {
         spans.iter().for_each(Spans::touch);
         for (period, ((at, work), spans)) in (0..).zip(works.iter().zip(&spans)) {
@@ -114,9 +115,9 @@ pub(super) fn wakes_between_windows() -> Check {
         0
     })?;
     stage.start()?;
-    sys::sleep_until(start + 4 * PERIOD * u);
-    // The first: 3 units of its budget, 4 of its window, 1 of what is left.
-    for ((at, work), spans) in works.into_iter().zip(spans) {
+    sys::sleep_until(start + 5 * PERIOD * u);
+    // At 7: 3 units of its budget, 4 of its window, 1 of what is left.
+    for ((at, work), spans) in works.into_iter().zip(spans).skip(1) {
         let seen = spans.all();
         ensure_eq!(seen.len(), 1, "spans at {at}");
         ensure_spans(&seen, at, work)?;
