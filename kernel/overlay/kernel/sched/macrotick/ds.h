@@ -105,6 +105,7 @@ struct mt_ds_cpu {
 	struct task_struct	*picked_task;
 	struct mt_server	*charged;	/* whose thread runs */
 	u64			since;		/* when it was charged last, in rq's task time */
+	bool			ended;		/* its budget, while it ran */
 	bool			catching_up;	/* the timer is programmed then */
 	u64			refill;		/* when; U64_MAX: nothing was used */
 	u64			limit;		/* when a server is exhausted at the earliest */

@@ -151,11 +151,17 @@ static void close_server(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *s
 		WRITE_ONCE(c->limited, NULL);
 }
 
+/*
+ * What runs on credit is taken from the next budget (ds_order.c). What is used in
+ * excess is not: from where a budget ends to the switch.
+ */
 static void charge(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server, u64 delta)
 {
 	server->usage += delta;
 	server->left -= delta;
-	if (unlikely(!mt_ds_is_open(c, server))) {
+	if (!mt_ds_is_open(c, server)) {
+		if (c->ended)
+			return;
 		server->debt = min(server->debt + delta, server->budget);
 		if (unlikely(server->credit || !list_empty(&server->offered)))
 			mt_ds_update_credit(rq, server);
@@ -164,6 +170,7 @@ static void charge(struct rq *rq, struct mt_ds_cpu *c, struct mt_server *server,
 	if (server->left > 0 || unlikely(!cpu_active(c->cpu)))
 		return;
 	server->exhaustions++;
+	c->ended = true;
 	close_server(rq, c, server);
 	if (!c->catching_up)
 		mt_ds_resched(rq);
@@ -205,6 +212,7 @@ static void refill(struct rq *rq, struct mt_ds_cpu *c, u64 now)
 	u64 end, period = period_at(now, &end);
 
 	c->refill = U64_MAX;
+	c->ended = false;
 	mt_ds_open_all(rq, period);
 	if (unlikely(mt_ds_look_is_due(rq)))
 		c->poll = min(c->poll, c->armed);
@@ -341,15 +349,16 @@ void mt_ds_run(struct rq *rq, struct task_struct *next)
 	c->picked_task = NULL;
 	if (unlikely(rq->curr->pi_blocked_on))
 		mt_ds_note_offered(rq, rq->curr);
-	if (same && likely(!c->foreseen))
+	if (same && likely(!c->foreseen && !c->ended))
 		return;
-	if (!same) {
+	if (!same || c->ended) {
 		if (c->charged) {
 			/* It has been decided what runs: a server that closes has lost its turn. */
 			c->catching_up = true;
 			mt_ds_account(rq);
 			c->catching_up = false;
 		}
+		c->ended = false;
 		c->charged = server;
 		c->since = rq_clock_task(rq);
 	}
@@ -399,6 +408,7 @@ void mt_ds_set_budget(struct rq *rq, struct mt_server *server, u64 budget)
 	else if (was_open)
 		server->closed_in = c->period;
 	c->limited = NULL;
+	c->ended = false;
 	if (budget)
 		touch(c, server, ktime_get());
 	else if (!c->nr_budgets)
