@@ -129,7 +129,7 @@ impl Suite {
         let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
         assert!(!names.is_empty(), "none of these scenarios is called what {ONLY} says");
         let (storms, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| is_storm(name));
-        let together = if self.flavor.is_debug() { 70 } else { others.len().max(1) };
+        let together = if self.flavor.is_debug() { 40 } else { others.len().max(1) };
         let guests = others.chunks(together).chain(storms.chunks(1));
         let failures: Vec<String> = guests.filter_map(|names| self.judge(names).err()).collect();
         assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -28,7 +28,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("fuzz_1", || fuzz(1, 6000)).within(60_000),
     Scenario::new("fuzz_2", || fuzz(2, 6000)).within(60_000),
     Scenario::new("fuzz_hotplug", || fuzz(1000, 4000)).on(2).within(60_000),
-    Scenario::new("fuzz_refused", || refused(2000, 3000)).within(120_000),
+    Scenario::new("fuzz_refused", || refused(2000, if is_slow() { 300 } else { 3000 })).within(120_000),
     Scenario::new("full_fuzz_refused", || refused(2001, 100_000)).within(6_000_000),
     Scenario::new("full_fuzz_3", || fuzz(3, 60_000)).within(600_000),
     Scenario::new("full_fuzz_4", || fuzz(4, 60_000)).within(600_000),

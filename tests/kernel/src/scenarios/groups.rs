@@ -22,7 +22,7 @@ use std::fs;
 use macrotick_uapi::{SCHED_DS, SCHED_TT};
 
 use super::storm::{files, memory, network, pipes, processes, shared_memory};
-use super::{unit_ns, Scenario};
+use super::{is_slow, unit_ns, Scenario};
 use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::group::Group;
@@ -128,7 +128,8 @@ pub(super) fn set_period(ns: u64) -> Check {
     let us = (ns / 1000).to_string();
     // A group that was removed is gone a little later.
     let set = || fs::write("/proc/sys/kernel/sched_ds_period_us", &us).is_ok();
-    ensure!(sys::eventually(SECOND, set), "the server period cannot be set");
+    let patience = if is_slow() { 10 * SECOND } else { SECOND };
+    ensure!(sys::eventually(patience, set), "the server period cannot be set");
     Ok(())
 }
 
