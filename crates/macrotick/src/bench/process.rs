@@ -51,6 +51,13 @@ pub fn spawn(run: impl FnOnce() -> Result<(), String> + Send + 'static) -> Resul
     thread::Builder::new().stack_size(STACK).spawn(run).map(drop).map_err(|error| format!("a thread: {error}"))
 }
 
+/// Never sleeps. Without the instruction that tells the processor so: an emulator leaves its fast path for each one.
+pub fn spin() -> ! {
+    loop {
+        std::hint::black_box(());
+    }
+}
+
 /// Ends a child that was not reaped.
 pub fn kill(child: i32) {
     // SAFETY: passes two numbers.
@@ -135,19 +142,24 @@ struct SchedAttr {
 
 /// Gives the caller a policy, and a priority where that has any, else 0.
 pub fn set_policy(policy: u32, priority: u32) -> Result<(), String> {
-    set_attr(SchedAttr { policy, priority, ..Default::default() })
+    set_policy_of(0, policy, priority)
+}
+
+/// The same for any thread.
+pub fn set_policy_of(thread: i32, policy: u32, priority: u32) -> Result<(), String> {
+    set_attr(thread, SchedAttr { policy, priority, ..Default::default() })
 }
 
 /// Gives the caller a reservation of SCHED_DEADLINE, with the deadline at the end of the period.
 pub fn set_deadline(runtime_ns: u64, period_ns: u64) -> Result<(), String> {
     let policy = libc::SCHED_DEADLINE as u32;
-    set_attr(SchedAttr { policy, times: [runtime_ns, period_ns, period_ns], ..Default::default() })
+    set_attr(0, SchedAttr { policy, times: [runtime_ns, period_ns, period_ns], ..Default::default() })
 }
 
-fn set_attr(attr: SchedAttr) -> Result<(), String> {
+fn set_attr(thread: i32, attr: SchedAttr) -> Result<(), String> {
     let attr = SchedAttr { size: size_of::<SchedAttr>() as u32, ..attr };
     // SAFETY: reads one structure.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) } {
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &attr, 0) } {
         0 => Ok(()),
         _ => Err(last_error("sched_setattr")),
     }

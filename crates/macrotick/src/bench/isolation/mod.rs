@@ -2,14 +2,21 @@
 
 mod alarms;
 mod attacks;
+mod chain;
+mod clocks;
+mod crowd;
 pub mod guest;
 mod latencies;
 mod misses;
 mod offers;
+mod operator;
+mod pairs;
 mod papers;
+mod pi;
 mod play;
 mod rivals;
 mod sets;
+mod throttle;
 mod trial;
 mod victim;
 
@@ -46,7 +53,14 @@ and held until the instant, on its own budget.
 **Attacks**. Containers are control groups here, without an engine. \
 The critical one has 40 % of the CPU and a job of 100 us every 1001 us, 10 s long. The hostile one has 30 %, a lower priority, 64 MiB, \
 1000 threads; it is an ordinary user who may ask for any real-time priority, and runs stress-ng under SCHED_FIFO 99, or 400 threads that \
-are offered locks (PI futexes) right before the budget is used up, or 200 whose sleeps end at the same instants. How much longer is the longest response?";
+are offered locks (PI futexes) right before the budget is used up, or 200 whose sleeps end at the same instants, or 900 in a chain of \
+locks whose last one's priority changes; or it makes as many as 5000 control groups below one whose `cpu.max` it uses up, which it was \
+given as its own, or 50 clocks of perf_event_open(2). Or it has 450 pairs of threads, one of which waits under SCHED_DS for a lock \
+of the other one, which never sleeps; 900 threads that never sleep, whose budget is taken away and given again every 7 ms; \
+500 groups of 10 us each, which use them up in each period of 25 ms; or, instead of a budget, 900 threads in a pool with 4 % of the time in windows, and slack, \
+compared with one thread there. \
+Once nothing is done about it, and once the host is set as deployments set it: TimerShield on, `kernel.perf_event_paranoid` 3, \
+the container's control groups bounded. How much longer is the longest response?";
 
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, CliError> {
@@ -56,6 +70,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let misses = Misses::measure(bench.name)?;
     let aims = [misses.aims(), latencies.aims(), attacks.aims()].concat();
     let tables = [
+        attacks.headline(),
         aims::markdown(&aims),
         misses.markdown(),
         latencies.markdown(),

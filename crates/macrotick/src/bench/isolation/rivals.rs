@@ -12,6 +12,20 @@ pub enum Program {
     Offers,
     /// Threads whose sleeps end at the same instants, see [`super::alarms`].
     Alarms,
+    /// Threads in a chain of locks, see [`super::chain`].
+    Chain,
+    /// Control groups below one that is held back, see [`super::throttle`].
+    Throttle,
+    /// Clocks of perf_event_open(2), see [`super::clocks`].
+    Clocks,
+    /// Owners of locks that those wait for who have a budget, see [`super::pairs`].
+    Pairs,
+    /// Many threads whose budget is taken away and given again, see [`super::operator`].
+    TakenBudget,
+    /// So many threads of a pool that has what nobody else wants, see [`super::operator`].
+    Pool(usize),
+    /// So many groups that use their budgets up, see [`super::operator`].
+    Groups(usize),
 }
 
 /// Programs that run beside.
@@ -33,6 +47,10 @@ const fn attack(name: &'static str, stressors: &'static [&'static str]) -> Rival
     Rival { name, program: Program::Stress(stressors), confined: true }
 }
 
+const fn own(name: &'static str, program: Program) -> Rival {
+    Rival { name, program, confined: true }
+}
+
 /// Nothing.
 pub const NOTHING: Rival = Rival { name: "nothing", program: Program::Nothing, confined: false };
 
@@ -46,7 +64,7 @@ pub const LOADS: [Rival; 5] = [
 ];
 
 /// What a hostile container may try.
-pub const ATTACKS: [Rival; 11] = [
+pub const ATTACKS: [Rival; 18] = [
     attack("a hog", &["--cpu", "2"]),
     attack("fork bomb", &["--fork", "4", "--fork-max", "16"]),
     attack("affinity", &["--affinity", "4"]),
@@ -56,14 +74,32 @@ pub const ATTACKS: [Rival; 11] = [
     attack("memory pressure", &["--vm", "2", "--vm-bytes", "48m"]),
     attack("network flood", &["--udp", "2"]),
     attack("switches", &["--switch", "2", "--pipe", "1"]),
-    Rival { name: "lock offers", program: Program::Offers, confined: true },
-    Rival { name: "alarms", program: Program::Alarms, confined: true },
+    own("lock offers", Program::Offers),
+    own("alarms", Program::Alarms),
+    own("lock chain", Program::Chain),
+    own("control groups", Program::Throttle),
+    own("clocks", Program::Clocks),
+    own("lock pairs", Program::Pairs),
+    own("budget taken", Program::TakenBudget),
+    own("500 groups", Program::Groups(500)),
+    own("pool of 900", Program::Pool(900)),
 ];
+
+/// Windows are in the way of a budget, whoever is in them.
+pub const POOL_OF_ONE: Rival = own("pool of one", Program::Pool(1));
 
 impl Rival {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Rival> {
-        [NOTHING].into_iter().chain(LOADS).chain(ATTACKS)
+        [NOTHING, POOL_OF_ONE].into_iter().chain(LOADS).chain(ATTACKS)
+    }
+
+    /// What its attack is compared with.
+    pub fn without(&self) -> Rival {
+        match self.program {
+            Program::Pool(_) => POOL_OF_ONE,
+            _ => NOTHING,
+        }
     }
 
     /// By its name, as a word of a command line.

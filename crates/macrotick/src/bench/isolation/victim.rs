@@ -4,21 +4,22 @@ use std::ffi::CString;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use macrotick_node::settings::{Held, Holder};
+
 use super::guest::{round, round_ps};
 use super::rivals::{Program, Rival};
 use super::trial::Request;
-use super::{alarms, offers};
+use super::{alarms, chain, clocks, crowd, offers, operator, pairs, throttle};
 use crate::bench::containers::group::{self, write, ROOT};
 use crate::bench::containers::yields::Policy;
 use crate::bench::disk;
 use crate::bench::process::{self, last_error};
 use crate::bench::timershield::guest::{gather, lock_memory, now_ns, release, sleep_until, switch, Board};
+use crate::bench::timershield::Variant;
 
 const VICTIM: &str = "victim";
 const RIVAL: &str = "rival";
 pub const STRESS: &str = "/usr/bin/stress-ng";
-/// Of the 2500 us of a period.
-const BUDGETS_US: (u32, u32) = (1000, 750);
 /// Inside its group, or of SCHED_FIFO.
 const PRIORITY: u32 = 90;
 /// The rivals' files, and the victim's first release: they have begun by then.
@@ -34,6 +35,8 @@ const LIMITS: [(&str, &str); 2] = [("memory.max", "67108864"), ("pids.max", "100
 pub fn run(words: &[&str]) -> Result<(), String> {
     let request = Request::from_words(words)?;
     switch(request.variant)?;
+    // As a deployment does.
+    let _held = (request.variant == Variant::On).then(|| Held::take(Holder::this_process("the victim")));
     make_groups(&request)?;
     if request.rival.is_load() {
         disk::mount()?;
@@ -46,6 +49,10 @@ pub fn run(words: &[&str]) -> Result<(), String> {
         Program::Nothing => None,
         _ => Some(process::fork(|| become_rival(&request.rival, board))?),
     };
+    if request.rival.program == Program::TakenBudget {
+        let budget_us = operator::budgets(&request.rival.program).rival_us;
+        process::fork(|| operator::take_and_give(&format!("{ROOT}/{RIVAL}"), budget_us))?;
+    }
     let zero = gather(board, 1 + u32::from(rival.is_some()));
     release(board, zero);
     process::wait(victim)?;
@@ -58,19 +65,35 @@ pub fn run(words: &[&str]) -> Result<(), String> {
 }
 
 fn make_groups(request: &Request) -> Result<(), String> {
+    let budgets = operator::budgets(&request.rival.program);
     if request.policy == Policy::Ds {
-        group::set_period(2500)?;
-        group::make(VICTIM, BUDGETS_US.0, 2)?;
+        group::set_period(budgets.period_us)?;
+        group::make(VICTIM, budgets.victim_us, 2)?;
         write(&format!("{ROOT}/{VICTIM}/cpu.ds.lead"), &request.lead_us.to_string())?;
     }
     let confined = request.rival.confined;
     write(&format!("{ROOT}/cgroup.subtree_control"), if confined { "+cpu +memory +pids" } else { "+cpu" })?;
     if confined {
-        group::make(RIVAL, BUDGETS_US.1, 1)?;
+        group::make(RIVAL, budgets.rival_us, 1)?;
         write(&format!("{ROOT}/{RIVAL}/cpu.ds.fifo"), "1")?;
+        give_away(&format!("{ROOT}/{RIVAL}"))?;
+        operator::prepare(&request.rival.program, &format!("{ROOT}/{RIVAL}"))?;
+        if request.variant == Variant::On {
+            macrotick_node::BOUNDS
+                .iter()
+                .try_for_each(|(file, most)| write(&format!("{ROOT}/{RIVAL}/{file}"), &most.to_string()))?;
+        }
         return LIMITS.iter().try_for_each(|(file, limit)| write(&format!("{ROOT}/{RIVAL}/{file}"), limit));
     }
     fs::create_dir(format!("{ROOT}/{RIVAL}")).map_err(|error| format!("{RIVAL}: {error}"))
+}
+
+/// Has it be the user's own, as the control groups of services and containers are.
+pub fn give_away(group: &str) -> Result<(), String> {
+    ["", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"].iter().try_for_each(|file| {
+        let path = format!("{group}{file}");
+        std::os::unix::fs::chown(&path, Some(USER), Some(USER)).map_err(|error| format!("{path}: {error}"))
+    })
 }
 
 /// Each job sees how late it begins, and when it is done.
@@ -125,6 +148,13 @@ fn execute(program: &Program, files: &str) -> Result<(), String> {
         Program::Nothing => Ok(()),
         Program::Offers => offers::run(),
         Program::Alarms => alarms::run(),
+        Program::Chain => chain::run(),
+        Program::Throttle => throttle::run(&format!("{ROOT}/{RIVAL}")),
+        Program::Clocks => clocks::run(),
+        Program::Pairs => pairs::run(),
+        Program::TakenBudget => crowd::run(None),
+        Program::Pool(threads) => crowd::run(Some(*threads)),
+        Program::Groups(groups) => crowd::run_in_groups(&format!("{ROOT}/{RIVAL}"), *groups),
         Program::Stress(stressors) => stress(files, stressors),
     }
 }
