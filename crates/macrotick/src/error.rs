@@ -1,5 +1,6 @@
 //! What a verb can fail with, and how it is shown.
 
+use crate::output;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -156,9 +157,11 @@ impl CliError {
         let colour = macrotick_report::colour_wanted(std::io::stderr().is_terminal());
         match self {
             CliError::Hook(refused @ HookError::Refused { .. }) => macrotick_hook::report::refusal(refused),
-            CliError::Load(LoadError::Description(diagnostics)) => eprint!("{}", diagnostics.render(colour)),
-            error if colour => eprintln!("\x1b[1;31merror\x1b[0m: {error}"),
-            error => eprintln!("error: {error}"),
+            CliError::Load(LoadError::Description(diagnostics)) => {
+                output::tell(diagnostics.render(colour).trim_end_matches('\n'))
+            }
+            error if colour => output::tell(format_args!("\x1b[1;31merror\x1b[0m: {error}")),
+            error => output::tell(format_args!("error: {error}")),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Plans and commands in the lab.
 
+use crate::output;
 use std::io::IsTerminal;
 
 use macrotick_lab::progress::Terminal;
@@ -77,13 +78,13 @@ pub fn run(job: &GuestJob) -> Result<GuestOutcome, CliError> {
 
 /// Prints the command that would boot the guest.
 pub fn dry_run(job: &GuestJob) -> Result<(), CliError> {
-    println!("{}", Lab::new()?.dry_run(job, &mut Terminal::new())?);
+    output::print_line(Lab::new()?.dry_run(job, &mut Terminal::new())?);
     Ok(())
 }
 
 /// Says on a terminal what is about to take a while.
 pub fn announce(text: &str) {
     if std::io::stderr().is_terminal() {
-        eprintln!("{text}");
+        output::tell(text);
     }
 }

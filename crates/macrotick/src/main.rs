@@ -1,6 +1,9 @@
 //! `macrotick`: the command line. One verb per stage, one function per verb; the work is in the other crates.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "guests, whose output the lab reads")]
 mod bench;
 mod changes;
 mod error;
@@ -8,6 +11,7 @@ mod guest;
 mod guest_files;
 mod host;
 mod input;
+mod output;
 mod programs;
 mod progress;
 mod results;
@@ -35,7 +39,8 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    match execute(&cli) {
+    let result = execute(&cli).and_then(|outcome| output::fault().map_or(Ok(outcome), Err));
+    match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::DoesNotHold) => ExitCode::from(1),
         Err(error) => {

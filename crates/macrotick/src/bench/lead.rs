@@ -1,5 +1,6 @@
 //! What the lead is for: how much the start of a job varies under different loads, without it and with it.
 
+use crate::output;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
@@ -54,7 +55,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     }
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
     let summary = summary(&comparison, &runs);
-    print!("{}\n{summary}", comparison.terminal(colour, 110));
+    output::print(format_args!("{}\n{summary}", comparison.terminal(colour, 110)));
     results(&comparison, &summary)
 }
 

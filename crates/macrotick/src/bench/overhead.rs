@@ -2,6 +2,7 @@
 
 mod hackbench;
 
+use crate::output;
 use std::fmt::Write as _;
 
 use macrotick_lab::Flavor;
@@ -93,7 +94,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
         rows.extend(measure(case)?);
     }
     let tables = markdown(&rows);
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     write_text(&bench.folder.join(PLOT), &plot(&rows))?;
     figures::write(&bench.folder.join("figures.json"), &rows.iter().flat_map(figures_of).collect::<Vec<_>>())?;

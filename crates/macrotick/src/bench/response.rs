@@ -1,5 +1,6 @@
 //! Figure 3 of the SCHED_TT paper: response times of one periodic task over a CPU hog under every backend.
 
+use crate::output;
 use std::io::IsTerminal;
 
 use macrotick_lab::Flavor;
@@ -37,7 +38,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let comparison = compare(&reports).with_references(references());
     comparison.write(&bench.folder)?;
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
-    print!("{}", comparison.terminal(colour, 110));
+    output::print(comparison.terminal(colour, 110));
     results(&comparison)
 }
 

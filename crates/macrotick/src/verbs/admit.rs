@@ -1,5 +1,6 @@
 //! `macrotick admit`
 
+use crate::output;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,9 +29,9 @@ pub fn execute(args: &AdmitArgs) -> Result<Outcome, CliError> {
     let admitted = answers.iter().all(|answer| matches!(answer.verdict, Verdict::Admitted(_)));
     if args.json {
         let told = Told { against: &base.what, remarks: &base.remarks, containers: &answers, took };
-        println!("{}", serde_json::to_string_pretty(&told).expect("an answer is always JSON"));
+        output::print_line(serde_json::to_string_pretty(&told).expect("an answer is always JSON"));
     } else {
-        print!("{}", describe(&base, &answers, took));
+        output::print(describe(&base, &answers, took));
     }
     Ok(if admitted { Outcome::Done } else { Outcome::DoesNotHold })
 }

@@ -1,5 +1,6 @@
 //! `macrotick apply`
 
+use crate::output;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -20,14 +21,14 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &groups, &reserved)?;
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
-        eprintln!("{verdict}");
+        output::tell(verdict);
         return Ok(Outcome::DoesNotHold);
     }
     let directory = std::env::current_dir().map_err(|source| CliError::Read { path: ".".into(), source })?;
     anchor(&mut plan, &directory);
     if let Some(changes) = macrotick_node::change(&plan)? {
         let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
-        print!("{}", changes::describe(&changes, colour, terminal_width()));
+        output::print(changes::describe(&changes, colour, terminal_width()));
         return Ok(Outcome::Done);
     }
     macrotick_node::supervise(&plan, args.seed, &mut |event| tell(&plan, &event))?;
@@ -54,15 +55,20 @@ fn tell(plan: &Plan, event: &Event) {
     match event {
         Event::Started(epoch) => {
             let (system, tasks) = (&plan.system.name, plan.system.tasks.len());
-            println!("{system}: {tasks} task(s) run from {} s of CLOCK_MONOTONIC on", seconds(epoch.as_nanos()));
-            println!("`macrotick apply` changes the deployment, `status` shows it, `stop` or SIGTERM ends it");
+            output::print_line(format_args!(
+                "{system}: {tasks} task(s) run from {} s of CLOCK_MONOTONIC on",
+                seconds(epoch.as_nanos())
+            ));
+            output::print_line(
+                "`macrotick apply` changes the deployment, `status` shows it, `stop` or SIGTERM ends it",
+            );
             service::notify("READY=1");
         }
-        Event::Changed(changes) => print!("{}", changes::describe(changes, false, usize::MAX)),
-        Event::Refused(why) => println!("change refused: {why}"),
-        Event::Remark(text) => println!("{text}"),
+        Event::Changed(changes) => output::print(changes::describe(changes, false, usize::MAX)),
+        Event::Refused(why) => output::print_line(format_args!("change refused: {why}")),
+        Event::Remark(text) => output::print_line(text),
         Event::Ending(why) => {
-            println!("{why}: the deployment ends");
+            output::print_line(format_args!("{why}: the deployment ends"));
             service::notify("STOPPING=1");
         }
     }

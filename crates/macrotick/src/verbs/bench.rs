@@ -1,5 +1,6 @@
 //! `macrotick bench`
 
+use crate::output;
 use std::path::PathBuf;
 
 use macrotick_lab::Layout;
@@ -28,9 +29,9 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
     };
     let bench = Bench::new(name, layout.root(), folder);
     let results = run(&bench)?;
-    println!("\nfigures: {}", bench.folder.join("figures.json").display());
+    output::print_line(format_args!("\nfigures: {}", bench.folder.join("figures.json").display()));
     if args.publish {
-        println!("results: {}", bench.publish(&results)?.display());
+        output::print_line(format_args!("results: {}", bench.publish(&results)?.display()));
     }
     Ok(Outcome::Done)
 }

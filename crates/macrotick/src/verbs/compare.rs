@@ -1,5 +1,6 @@
 //! `macrotick compare`
 
+use crate::output;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -22,12 +23,12 @@ pub fn execute(args: &CompareArgs) -> Result<Outcome, CliError> {
     let page = page(args, &comparison.system);
     write_text(&page, &comparison.html())?;
     if args.json {
-        print!("{}", comparison.to_json());
+        output::print(comparison.to_json());
         return Ok(Outcome::Done);
     }
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
-    print!("{}", comparison.summary(colour, terminal_width()));
-    println!("\ncomparison: {}", page.display());
+    output::print(comparison.summary(colour, terminal_width()));
+    output::print_line(format_args!("\ncomparison: {}", page.display()));
     Ok(Outcome::Done)
 }
 

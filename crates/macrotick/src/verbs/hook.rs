@@ -1,5 +1,6 @@
 //! `macrotick hook`
 
+use crate::output;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::Outcome;
 pub fn execute(args: &HookArgs) -> Result<Outcome, CliError> {
     match &args.verb {
         HookVerb::Run => macrotick_hook::admit(std::io::stdin().lock())?,
-        HookVerb::Install { directory } => println!("{}", install::install(&program()?, directory)?.display()),
+        HookVerb::Install { directory } => output::print_line(install::install(&program()?, directory)?.display()),
         HookVerb::Add { annotations, rt_lib } => add(annotations, rt_lib.as_deref())?,
     }
     Ok(Outcome::Done)

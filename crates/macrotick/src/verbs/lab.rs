@@ -1,5 +1,6 @@
 //! `macrotick lab`
 
+use crate::output;
 use std::io::Write;
 
 use macrotick_lab::progress::Terminal;
@@ -25,7 +26,7 @@ pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {
 
 fn build(flavor: Flavor) -> Result<Outcome, CliError> {
     let kernel = Lab::new()?.build_kernel(flavor, &mut Terminal::new())?;
-    println!("{}: {}", kernel.release, kernel.image.display());
+    output::print_line(format_args!("{}: {}", kernel.release, kernel.image.display()));
     Ok(Outcome::Done)
 }
 
@@ -35,8 +36,7 @@ fn exec(job: &GuestJob, is_dry_run: bool) -> Result<Outcome, CliError> {
         return Ok(Outcome::Done);
     }
     let outcome = Lab::new()?.run(job, &mut Terminal::new(), &mut |_| {})?;
-    // A closed pipe on our side is no failure of the command.
-    let _ = std::io::stdout().write_all(&outcome.stdout);
+    output::print_bytes(&outcome.stdout);
     let _ = std::io::stderr().write_all(&outcome.stderr);
     if outcome.status.success() {
         return Ok(Outcome::Done);

@@ -1,5 +1,6 @@
 //! `macrotick man`: manual pages, generated from the definition of the command line.
 
+use crate::output;
 use std::io;
 use std::path::Path;
 
@@ -55,7 +56,7 @@ pub fn execute(args: &ManArgs) -> Result<Outcome, CliError> {
     for page in &pages {
         page.write(&args.directory)?;
     }
-    println!("{} pages in {}", pages.len(), args.directory.display());
+    output::print_line(format_args!("{} pages in {}", pages.len(), args.directory.display()));
     Ok(Outcome::Done)
 }
 

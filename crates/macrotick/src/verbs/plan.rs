@@ -1,5 +1,6 @@
 //! `macrotick plan`
 
+use crate::output;
 use macrotick_model::timeline::timeline;
 use macrotick_model::System;
 use macrotick_plan::{network_advice, Solver};
@@ -18,16 +19,16 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
         plan.save(path)?;
     }
     if args.json {
-        print!("{}", plan.to_json());
+        output::print(plan.to_json());
     } else {
-        print!("{}", timeline(&plan));
+        output::print(timeline(&plan));
     }
     let verdict = macrotick_check::check(&plan);
     if verdict.is_feasible() {
         // To the errors' channel, so that a plan as JSON stays one.
-        network_advice(&plan).iter().for_each(|advice| eprint!("{advice}"));
+        network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
         return Ok(Outcome::Done);
     }
-    eprintln!("{verdict}");
+    output::tell(verdict);
     Ok(Outcome::DoesNotHold)
 }

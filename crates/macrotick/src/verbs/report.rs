@@ -1,5 +1,6 @@
 //! `macrotick report`
 
+use crate::output;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -19,7 +20,7 @@ pub fn execute(args: &ReportArgs) -> Result<Outcome, CliError> {
         write(directory, &report, &observation)?;
     }
     if args.json {
-        print!("{}", report.to_json());
+        output::print(report.to_json());
     } else {
         show(&report);
     }
@@ -38,7 +39,7 @@ pub fn outcome(report: &Report) -> Outcome {
 /// Prints the report's tables.
 pub fn show(report: &Report) {
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
-    print!("{}", macrotick_report::terminal(report, colour, terminal_width()));
+    output::print(macrotick_report::terminal(report, colour, terminal_width()));
 }
 
 /// Columns of the terminal, as `COLUMNS` tells them.

@@ -1,5 +1,6 @@
 //! `macrotick rt-lib`: the preload library, which is compiled into the command so that it is wherever that is.
 
+use crate::output;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub fn execute(args: &RtLibArgs) -> Result<Outcome, CliError> {
     let path = std::path::absolute(&args.path).map_err(failed(&args.path))?;
     path.parent().map_or(Ok(()), create)?;
     replace(&path).map_err(failed(&path))?;
-    println!("{}", path.display());
+    output::print_line(path.display());
     Ok(Outcome::Done)
 }
 

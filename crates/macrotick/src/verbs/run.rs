@@ -1,5 +1,6 @@
 //! `macrotick run`
 
+use crate::output;
 use std::path::PathBuf;
 
 use macrotick_model::{Backend, Observation, Plan};
@@ -23,7 +24,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     }
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
-        eprintln!("{verdict}");
+        output::tell(verdict);
         return Ok(Outcome::DoesNotHold);
     }
     let observation = observe_here_or_there(args, &plan)?;
@@ -34,7 +35,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     observation.save(&directory.join("observation.json"))?;
     report::write(&directory, &report, &observation)?;
     report::show(&report);
-    println!("\nreport: {}", directory.join("report.html").display());
+    output::print_line(format_args!("\nreport: {}", directory.join("report.html").display()));
     Ok(report::outcome(&report))
 }
 

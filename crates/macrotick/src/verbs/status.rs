@@ -1,5 +1,6 @@
 //! `macrotick status`
 
+use crate::output;
 use std::io::IsTerminal;
 
 use macrotick_model::{Duration, Reservation, Task};
@@ -17,10 +18,10 @@ use crate::Outcome;
 pub fn execute(args: &StatusArgs) -> Result<Outcome, CliError> {
     let status = macrotick_node::status()?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&status).expect("a status is always JSON"));
+        output::print_line(serde_json::to_string_pretty(&status).expect("a status is always JSON"));
     } else {
         let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
-        print!("{}", describe(&status, colour, terminal_width()));
+        output::print(describe(&status, colour, terminal_width()));
     }
     Ok(if status.problems.is_empty() { Outcome::Done } else { Outcome::DoesNotHold })
 }

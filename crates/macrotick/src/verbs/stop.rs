@@ -1,5 +1,6 @@
 //! `macrotick stop`
 
+use crate::output;
 use macrotick_node::Stopped;
 
 use crate::error::CliError;
@@ -12,6 +13,6 @@ pub fn execute() -> Result<Outcome, CliError> {
         Stopped::Table => "table removed",
         Stopped::Nothing => "no table was installed",
     };
-    println!("{text}");
+    output::print_line(text);
     Ok(Outcome::Done)
 }

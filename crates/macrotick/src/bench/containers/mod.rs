@@ -9,6 +9,7 @@ mod picks;
 mod population;
 pub mod yields;
 
+use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -47,7 +48,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let aims = [picks.aims(), yields.aims()].concat();
     let tables =
         [aims::markdown(&aims), picks.markdown(), yields.markdown(), papers::markdown(&picks, &yields)].join("\n");
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     write_text(&bench.folder.join(PLOT), &picks.plot())?;
     let of_aims = aims.iter().map(Aim::figure).collect();

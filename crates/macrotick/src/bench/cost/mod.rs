@@ -7,6 +7,7 @@ mod papers;
 mod paths;
 mod windows;
 
+use crate::output;
 use macrotick_lab::{Flavor, Kernel};
 use macrotick_report::{figures, Figure};
 
@@ -105,7 +106,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let footprint = Footprint::measure(bench, &pristine, &patched)?;
     let tables = [windows.markdown(), memory.markdown(), footprint.markdown(), papers::markdown(&footprint, &windows)]
         .join("\n");
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     write_text(&bench.folder.join(PLOT), &windows.plot())?;
     let figures = [windows.figures(), memory.figures(), footprint.figures()].concat();

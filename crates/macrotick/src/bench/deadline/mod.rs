@@ -9,6 +9,7 @@ mod papers;
 mod play;
 mod sets;
 
+use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -50,7 +51,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let misses = Misses::measure(bench.name)?;
     let aims = [greedy.aims(), misses.aims()].concat();
     let tables = [aims::markdown(&aims), greedy.markdown(), misses.markdown()].join("\n");
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     let of_aims = aims.iter().map(Aim::figure).collect();
     figures::write(&bench.folder.join("figures.json"), &[greedy.figures(), misses.figures(), of_aims].concat())?;

@@ -4,6 +4,7 @@
 mod flow;
 mod papers;
 
+use crate::output;
 use std::fmt::Write as _;
 
 use macrotick_lab::Flavor;
@@ -80,7 +81,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
         }
     }
     let tables = markdown(&cases);
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     figures::write(&bench.folder.join("figures.json"), &all_figures(&cases))?;
     let plots = plots(&cases);

@@ -20,6 +20,7 @@ mod throttle;
 mod trial;
 mod victim;
 
+use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -78,7 +79,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
         papers::markdown(&misses, &latencies),
     ]
     .join("\n");
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     let of_aims = aims.iter().map(Aim::figure).collect();
     let all = [misses.figures(), latencies.figures(), attacks.figures(), of_aims].concat();

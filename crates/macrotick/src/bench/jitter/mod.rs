@@ -5,6 +5,7 @@ mod play;
 mod responses;
 mod sets;
 
+use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -32,7 +33,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let responses = Responses::measure(bench.name)?;
     let aims = responses.aims();
     let tables = [aims::markdown(&aims), responses.markdown()].join("\n");
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     let of_aims = aims.iter().map(Aim::figure).collect();
     figures::write(&bench.folder.join("figures.json"), &[responses.figures(), of_aims].concat())?;

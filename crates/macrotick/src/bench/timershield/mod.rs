@@ -14,6 +14,7 @@ mod windows;
 mod work;
 mod workload;
 
+use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -127,7 +128,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
         papers::markdown(&responses, &operations, &size),
     ]
     .join("\n");
-    print!("{tables}");
+    output::print(&tables);
     write_text(&bench.folder.join("tables.md"), &tables)?;
     let plots = responses.plots();
     for (file, _, svg) in &plots {

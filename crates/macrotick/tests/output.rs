@@ -1,0 +1,111 @@
+//! What becomes of verbs whose output goes nowhere: to a reader that is gone, to a full disk.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use macrotick_model::Observation;
+
+const CONTAINER: &str = "container: c\ncriticality: 9\ntasks:\n  - {name: t, period: 10ms, wcet: 100us}\n";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A folder of its own per test, with what the verbs need.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("output").join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    let data = root().join("crates/macrotick-report/tests/data/kernel.observation.json");
+    let text = fs::read_to_string(data).unwrap();
+    Observation::from_json(&text, "kernel").unwrap();
+    fs::write(path.join("observation.json"), text).unwrap();
+    fs::write(path.join("container.yaml"), CONTAINER).unwrap();
+    path
+}
+
+/// Verbs that run anywhere, and what their verdict is.
+fn calls() -> Vec<(Vec<String>, i32)> {
+    let system = root().join("examples/robot-arm.yaml").display().to_string();
+    let call = |words: &[&str], code| (words.iter().map(|word| word.replace("SYSTEM", &system)).collect(), code);
+    vec![
+        call(&["plan", "SYSTEM"], 0),
+        call(&["plan", "--json", "SYSTEM"], 0),
+        call(&["check", "SYSTEM"], 0),
+        call(&["check", "--json", "SYSTEM"], 0),
+        call(&["admit", "--system", "SYSTEM", "container.yaml"], 1),
+        call(&["admit", "--json", "--system", "SYSTEM", "container.yaml"], 1),
+        call(&["report", "observation.json"], 0),
+        call(&["report", "--json", "observation.json"], 0),
+        call(&["compare", "observation.json", "observation.json"], 0),
+        call(&["compare", "--json", "observation.json", "observation.json"], 0),
+        call(&["man", "pages"], 0),
+        call(&["rt-lib", "library.so"], 0),
+        call(&["hook", "install", "--directory", "hooks.d"], 0),
+    ]
+}
+
+fn run(folder: &Path, words: &[String], stdout: Stdio, stderr: Stdio) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    command.args(words).current_dir(folder).stdout(stdout).stderr(stderr).output().unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What nobody reads.
+fn unread() -> Stdio {
+    let (reader, writer) = UnixStream::pair().unwrap();
+    drop(reader);
+    OwnedFd::from(writer).into()
+}
+
+#[test]
+fn a_reader_that_is_gone_changes_no_verdict() {
+    let folder = folder("unread");
+    for (words, code) in calls() {
+        let expected = run(&folder, &words, Stdio::null(), Stdio::piped());
+        assert_eq!(expected.status.code(), Some(code), "{words:?}: {}", errors(&expected));
+        let output = run(&folder, &words, unread(), Stdio::piped());
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", errors(&output));
+        assert_eq!(errors(&output), errors(&expected), "{words:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_in_one_line() {
+    let folder = folder("full");
+    let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
+    for (words, _) in calls() {
+        let before = errors(&run(&folder, &words, Stdio::null(), Stdio::piped()));
+        let output = run(&folder, &words, full(), Stdio::piped());
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {}", errors(&output));
+        let told = "error: cannot write standard output: No space left on device (os error 28)\n";
+        assert_eq!(errors(&output), format!("{before}{told}"), "{words:?}");
+    }
+}
+
+#[test]
+fn errors_that_nobody_reads_keep_their_status() {
+    let folder = folder("errors");
+    for (words, code) in [(["plan", "nowhere.yaml"], 2), (["report", "container.yaml"], 2)] {
+        let words = words.map(String::from);
+        for nowhere in [unread(), Stdio::from(File::options().write(true).open("/dev/full").unwrap())] {
+            assert_eq!(run(&folder, &words, Stdio::null(), nowhere).status.code(), Some(code), "{words:?}");
+        }
+    }
+}
+
+/// The whole output of a verb is there before it ends, or its status says otherwise.
+#[test]
+fn help_ends_quietly_as_well() {
+    let folder = folder("help");
+    for words in [vec!["--help".to_owned()], vec!["run".into(), "--help".into()], vec!["--version".into()]] {
+        let output = run(&folder, &words, unread(), Stdio::piped());
+        assert_eq!((output.status.code(), errors(&output).as_str()), (Some(0), ""), "{words:?}");
+    }
+}
