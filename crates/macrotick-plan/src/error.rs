@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use macrotick_model::Duration;
+use macrotick_model::{Duration, Finding, System};
 
 /// What could not be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,15 @@ impl Kind {
         match self {
             Kind::Task => "deadline",
             Kind::Pool => "period",
+        }
+    }
+}
+
+impl Kind {
+    fn place(self, system: &System, name: &str) -> String {
+        match self {
+            Kind::Task => named("tasks", system.tasks.iter().map(|task| &task.name), name, "name"),
+            Kind::Pool => named("pools", system.pools.iter().map(|pool| &pool.name), name, "name"),
         }
     }
 }
@@ -228,6 +237,34 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// Whether there is no plan for what was described. Else something else is wrong: no plan was looked for.
+    pub fn is_infeasible(&self) -> bool {
+        !matches!(self, PlanError::NoHyperperiod | PlanError::NoTable)
+    }
+
+    /// The same, at its place in the system's description.
+    pub fn finding(&self, system: &System) -> Finding {
+        let (at, hint) = match self {
+            PlanError::Split { whole, .. } => (whole.finding(system).at, None),
+            PlanError::Overload { .. } => ("tasks".into(), Some(greatest(system))),
+            PlanError::Chain { chain, kind, .. } => {
+                let key = match kind {
+                    Bound::Reaction => "reaction",
+                    Bound::Age => "age",
+                };
+                (named("chains", system.chains.iter().map(|one| &one.name), chain, key), None)
+            }
+            PlanError::Grid { kind, task, .. }
+            | PlanError::NoRoom { kind, task, .. }
+            | PlanError::Deadline { kind, task, .. } => (kind.place(system, task), None),
+            PlanError::NoPhase { task, .. } | PlanError::Pieces { task, .. } | PlanError::NoBandwidth { task, .. } => {
+                (Kind::Task.place(system, task), None)
+            }
+            PlanError::NoHyperperiod | PlanError::NoTable | PlanError::TooManyWindows { .. } => ("tasks".into(), None),
+        };
+        Finding { at, message: self.to_string(), hint }
+    }
+
     /// The task or pool that there is no place or time for.
     pub(crate) fn unplaced(&self) -> Option<&str> {
         use PlanError::*;
@@ -243,6 +280,24 @@ impl PlanError {
             | Split { .. } => None,
         }
     }
+}
+
+/// The path of a key of what has a name.
+fn named<'a>(list: &str, mut names: impl Iterator<Item = &'a String>, name: &str, key: &str) -> String {
+    names.position(|other| other == name).map_or(list.into(), |index| format!("{list}[{index}].{key}"))
+}
+
+/// Who needs most.
+fn greatest(system: &System) -> String {
+    const SHOWN: usize = 3;
+    let share = |length: Duration, period: Duration| 100.0 * length.as_nanos() as f64 / period.as_nanos() as f64;
+    let tasks = system.tasks.iter().filter(|task| task.supply.is_windows());
+    let tasks = tasks.map(|task| (share(task.wcet, task.period), &task.name));
+    let pools = system.pools.iter().map(|pool| (share(pool.budget, pool.period), &pool.name));
+    let mut all: Vec<(f64, &String)> = tasks.chain(pools).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let most: Vec<String> = all.iter().take(SHOWN).map(|(share, name)| format!("`{name}` {share:.1} %")).collect();
+    format!("most of a CPU is needed by {}", most.join(", "))
 }
 
 /// What the lead adds to what jobs need.

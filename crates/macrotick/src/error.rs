@@ -17,6 +17,9 @@ pub enum CliError {
     /// The description or document is wrong.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// There is no plan for what the description says.
+    #[error(transparent)]
+    Infeasible(LoadError),
     /// A plan or observation could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -139,8 +142,9 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Hook(HookError::Config(_)) => 2,
-            CliError::Hook(HookError::Refused { .. }) => 1,
+            CliError::Hook(HookError::Refused { .. }) | CliError::Infeasible(LoadError::Description(_)) => 1,
             CliError::Load(_)
+            | CliError::Infeasible(_)
             | CliError::File(_)
             | CliError::Plan(_)
             | CliError::DescribedHost(_)
@@ -157,7 +161,8 @@ impl CliError {
         let colour = macrotick_report::colour_wanted(std::io::stderr().is_terminal());
         match self {
             CliError::Hook(refused @ HookError::Refused { .. }) => macrotick_hook::report::refusal(refused),
-            CliError::Load(LoadError::Description(diagnostics)) => {
+            CliError::Load(LoadError::Description(diagnostics))
+            | CliError::Infeasible(LoadError::Description(diagnostics)) => {
                 output::tell(diagnostics.render(colour).trim_end_matches('\n'))
             }
             error if colour => output::tell(format_args!("\x1b[1;31merror\x1b[0m: {error}")),

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use macrotick_model::{CpuSet, Group, Plan, Supply, System, Task};
-use macrotick_plan::Solver;
+use macrotick_plan::{PlanError, Solver};
 
 use crate::error::CliError;
 
@@ -21,12 +21,22 @@ pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
 
 /// A plan with all that the description at `path` leaves open.
 pub fn planned(path: &Path, system: &System, solver: Solver) -> Result<Plan, CliError> {
-    assigned(path, macrotick_plan::plan(system, solver)?)
+    assigned(path, macrotick_plan::plan(system, solver).map_err(|error| unplanned(path, system, &error))?)
 }
 
 fn assigned(path: &Path, plan: Plan) -> Result<Plan, CliError> {
     let system = plan.system.clone();
-    macrotick_check::assign(plan).map_err(|error| System::refuse_file(path, error.findings(&system)).into())
+    macrotick_check::assign(plan)
+        .map_err(|error| CliError::Infeasible(System::refuse_file(path, error.findings(&system))))
+}
+
+fn unplanned(path: &Path, system: &System, error: &PlanError) -> CliError {
+    let refused = System::refuse_file(path, vec![error.finding(system)]);
+    if error.is_infeasible() {
+        CliError::Infeasible(refused)
+    } else {
+        CliError::Load(refused)
+    }
 }
 
 /// The same for a change of what runs. Running tasks and pools keep their CPUs, so the solver leaves them there if it can;
@@ -46,7 +56,8 @@ pub fn plan_beside(
     keep_reservations(&mut system, reserved);
     let solver = Solver::default_for(&system);
     let kept = macrotick_plan::plan(&keep_cpus(system.clone(), running), solver);
-    assigned(path, kept.or_else(|_| macrotick_plan::plan(&system, solver))?)
+    let plan = kept.or_else(|_| macrotick_plan::plan(&system, solver));
+    assigned(path, plan.map_err(|error| unplanned(path, &system, &error))?)
 }
 
 /// The system with the CPUs of those that it leaves to the solver and that run on one of its CPUs, and on no other.

@@ -273,7 +273,7 @@ fn what_cannot_be_found_is_told_at_its_place() {
     let folder = folder("open-refused", &[("s.yaml", &late)]);
     for verb in ["plan", "check"] {
         let (code, _, errors) = macrotick(&folder, &[verb, "s.yaml"]);
-        assert_eq!(code, Some(2), "{errors}");
+        assert_eq!(code, Some(1), "{errors}");
         assert_eq!(
             errors,
             "error: no budget is enough for group `vision`: CPU 0: task `filter` of group `vision` is late by 1279us with a \
