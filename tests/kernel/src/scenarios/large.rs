@@ -162,6 +162,10 @@ fn late_beside(witness: &Witness, count: u32, flags: u32) -> Check<[u64; 3]> {
 /// Whatever passes while nobody is there takes the time of none of those who are. Compared is with windows that are as dense:
 /// the timer looks sixteen windows ahead.
 fn first_thread(flags: u32) -> Check {
+    // With windows of 1 us the debug kernel comes to nothing else.
+    if is_slow() {
+        return Ok(());
+    }
     let witness = Witness::new()?;
     let few = late_beside(&witness, BLOCK, flags)?;
     // Windows of an entity that may migrate are sorted, which takes the emulator its time.
@@ -172,7 +176,7 @@ fn first_thread(flags: u32) -> Check {
         let worst = [many[0].min(many[1]), many[2]].into_iter().max().unwrap_or_default();
         let more = worst.saturating_sub(few.into_iter().max().unwrap_or_default());
         // 2 us where an instruction takes 1 ns, as it takes 4 here.
-        ensure!(is_slow() || more <= 8_000, "{count} windows: {many:?} ns late, beside {BLOCK} {few:?}");
+        ensure!(more <= 8_000, "{count} windows: {many:?} ns late, beside {BLOCK} {few:?}");
     }
     Ok(())
 }
