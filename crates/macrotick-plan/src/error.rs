@@ -29,9 +29,8 @@ impl Kind {
             Kind::Pool => "period",
         }
     }
-}
 
-impl Kind {
+    /// The path of its name.
     fn place(self, system: &System, name: &str) -> String {
         match self {
             Kind::Task => named("tasks", system.tasks.iter().map(|task| &task.name), name, "name"),

@@ -1,6 +1,5 @@
 //! What a verb can fail with, and how it is shown.
 
-use crate::output;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -10,6 +9,7 @@ use macrotick_model::files::{FileError, LoadError};
 use macrotick_node::NodeError;
 
 use crate::guest_files::FileFault;
+use crate::output;
 
 /// Why a verb did not run to its end.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,5 @@
 //! Plans and commands in the lab.
 
-use crate::output;
 use std::io::IsTerminal;
 
 use macrotick_lab::progress::Terminal;
@@ -9,6 +8,7 @@ use macrotick_model::{Backend, Duration, Observation, Plan};
 
 use crate::args::{DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
+use crate::output;
 use crate::programs;
 
 const PLAN: &str = "/tmp/plan.json";

@@ -1,6 +1,5 @@
 //! What the lead is for: how much the start of a job varies under different loads, without it and with it.
 
-use crate::output;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
@@ -13,6 +12,7 @@ use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
 use crate::guest;
 use crate::input::plan_from;
+use crate::output;
 use crate::verbs::write_text;
 
 const DESCRIPTION: &str = "bench/lead.yaml";

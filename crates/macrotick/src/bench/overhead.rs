@@ -2,7 +2,6 @@
 
 mod hackbench;
 
-use crate::output;
 use std::fmt::Write as _;
 
 use macrotick_lab::Flavor;
@@ -14,6 +13,7 @@ use super::{kernel, Bench, Results};
 use crate::args::LabOptions;
 use crate::error::CliError;
 use crate::guest;
+use crate::output;
 use crate::verbs::write_text;
 
 const METHOD: &str = "The same source tree and configuration with and without Macrotick's overlay and hooks, no table \

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use macrotick_uapi::{Device, Entity, Install, Sized32, Window};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
@@ -56,6 +57,28 @@ pub fn spin() -> ! {
     loop {
         std::hint::black_box(());
     }
+}
+
+/// Installs a table on CLOCK_MONOTONIC.
+pub fn install(
+    device: &Device,
+    entities: &[Entity],
+    windows: &[Window],
+    cycle_ns: u64,
+    lead_ns: u64,
+) -> Result<(), String> {
+    let mut request = Install {
+        clockid: libc::CLOCK_MONOTONIC as u32,
+        nr_entities: entities.len() as u32,
+        nr_windows: windows.len() as u32,
+        cycle_ns,
+        entities: entities.as_ptr() as u64,
+        windows: windows.as_ptr() as u64,
+        lead_ns,
+        ..Default::default()
+    }
+    .sized();
+    device.call(&mut request).map_err(|errno| format!("cannot install: errno {errno}, error {}", request.error))
 }
 
 /// Ends a child that was not reaped.

@@ -1,6 +1,5 @@
 //! Figure 3 of the SCHED_TT paper: response times of one periodic task over a CPU hog under every backend.
 
-use crate::output;
 use std::io::IsTerminal;
 
 use macrotick_lab::Flavor;
@@ -12,6 +11,7 @@ use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
 use crate::guest;
 use crate::input::plan_from;
+use crate::output;
 
 const DESCRIPTION: &str = "bench/response.yaml";
 const BACKENDS: [BackendName; 5] =

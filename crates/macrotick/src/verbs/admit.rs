@@ -1,6 +1,5 @@
 //! `macrotick admit`
 
-use crate::output;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,6 +11,7 @@ use serde::Serialize;
 use crate::args::AdmitArgs;
 use crate::error::CliError;
 use crate::host::Base;
+use crate::output;
 use crate::Outcome;
 
 /// Answers for containers, each beside those before it that were admitted.

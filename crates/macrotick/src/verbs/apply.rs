@@ -1,6 +1,5 @@
 //! `macrotick apply`
 
-use crate::output;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use crate::args::ApplyArgs;
 use crate::changes::{self, seconds};
 use crate::error::CliError;
 use crate::input::plan_beside;
+use crate::output;
 use crate::service;
 use crate::Outcome;
 

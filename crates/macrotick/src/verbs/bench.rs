@@ -1,6 +1,5 @@
 //! `macrotick bench`
 
-use crate::output;
 use std::path::PathBuf;
 
 use macrotick_lab::Layout;
@@ -8,6 +7,7 @@ use macrotick_lab::Layout;
 use crate::args::{BenchArgs, BenchName};
 use crate::bench::{self, Bench};
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 
 /// Runs an experiment and writes what came out.

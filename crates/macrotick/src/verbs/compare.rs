@@ -1,6 +1,5 @@
 //! `macrotick compare`
 
-use crate::output;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -10,6 +9,7 @@ use super::report::terminal_width;
 use super::write_text;
 use crate::args::CompareArgs;
 use crate::error::CliError;
+use crate::output;
 use crate::results::Results;
 use crate::Outcome;
 

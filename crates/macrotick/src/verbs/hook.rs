@@ -1,6 +1,5 @@
 //! `macrotick hook`
 
-use crate::output;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use macrotick_hook::{install, preload};
 
 use crate::args::{HookArgs, HookVerb};
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 
 /// Admits a container, or tells engines of the hook.

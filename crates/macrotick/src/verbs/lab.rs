@@ -1,6 +1,5 @@
 //! `macrotick lab`
 
-use crate::output;
 use std::io::Write;
 
 use macrotick_lab::progress::Terminal;
@@ -8,6 +7,7 @@ use macrotick_lab::{Flavor, GuestJob, Lab};
 
 use crate::args::{LabArgs, LabVerb};
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 use crate::{guest, programs};
 

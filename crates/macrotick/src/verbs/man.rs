@@ -1,6 +1,5 @@
 //! `macrotick man`: manual pages, generated from the definition of the command line.
 
-use crate::output;
 use std::io;
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use clap_mangen::Man;
 use super::create;
 use crate::args::{Cli, ManArgs, EXIT_CODES};
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 
 /// The section of commands that everybody may use.

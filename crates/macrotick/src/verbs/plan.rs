@@ -1,6 +1,5 @@
 //! `macrotick plan`
 
-use crate::output;
 use macrotick_model::timeline::timeline;
 use macrotick_model::System;
 use macrotick_plan::{network_advice, Solver};
@@ -8,6 +7,7 @@ use macrotick_plan::{network_advice, Solver};
 use crate::args::PlanArgs;
 use crate::error::CliError;
 use crate::input::planned;
+use crate::output;
 use crate::Outcome;
 
 /// Plans a description; the judge has the last word on what the solver made.

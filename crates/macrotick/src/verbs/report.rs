@@ -1,6 +1,5 @@
 //! `macrotick report`
 
-use crate::output;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use macrotick_report::Report;
 use super::write_text;
 use crate::args::ReportArgs;
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 
 /// Judges an observation.

@@ -1,6 +1,5 @@
 //! `macrotick rt-lib`: the preload library, which is compiled into the command so that it is wherever that is.
 
-use crate::output;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::create;
 use crate::args::RtLibArgs;
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 
 /// Where it is written without being told.

@@ -1,6 +1,5 @@
 //! `macrotick run`
 
-use crate::output;
 use std::path::PathBuf;
 
 use macrotick_model::{Backend, Observation, Plan};
@@ -11,6 +10,7 @@ use crate::args::RunArgs;
 use crate::error::CliError;
 use crate::guest;
 use crate::input::plan_from;
+use crate::output;
 use crate::progress::RunBar;
 use crate::verbs::{create, observe};
 use crate::Outcome;

@@ -1,6 +1,5 @@
 //! `macrotick status`
 
-use crate::output;
 use std::io::IsTerminal;
 
 use macrotick_model::{Duration, Reservation, Task};
@@ -12,6 +11,7 @@ use super::report::terminal_width;
 use crate::args::StatusArgs;
 use crate::changes::seconds;
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 
 /// Shows what is deployed on this host.

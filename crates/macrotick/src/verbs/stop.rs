@@ -1,9 +1,9 @@
 //! `macrotick stop`
 
-use crate::output;
 use macrotick_node::Stopped;
 
 use crate::error::CliError;
+use crate::output;
 use crate::Outcome;
 
 /// Ends the deployment, or removes the installed table.

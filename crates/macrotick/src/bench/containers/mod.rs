@@ -9,7 +9,6 @@ mod picks;
 mod population;
 pub mod yields;
 
-use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -18,6 +17,7 @@ use self::picks::Picks;
 use self::yields::Yields;
 use super::{kernel, Bench, Results};
 use crate::error::CliError;
+use crate::output;
 use crate::verbs::write_text;
 
 const PLOT: &str = "picks.svg";

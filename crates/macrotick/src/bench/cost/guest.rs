@@ -5,7 +5,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use macrotick_uapi::{self as abi, Device, Entity, Install, Sized32, Window};
+use macrotick_uapi::{self as abi, Device, Entity, Window};
 
 use super::{Population, TableSize, IN_A_ROW};
 use crate::bench::process::{self, Gate};
@@ -73,17 +73,7 @@ impl Table {
     }
 
     fn install(&self, device: &Device) -> Result<(), String> {
-        let mut request = Install {
-            clockid: libc::CLOCK_MONOTONIC as u32,
-            nr_entities: self.entities.len() as u32,
-            nr_windows: self.windows.len() as u32,
-            cycle_ns: self.cycle_ns,
-            entities: self.entities.as_ptr() as u64,
-            windows: self.windows.as_ptr() as u64,
-            ..Default::default()
-        }
-        .sized();
-        device.call(&mut request).map_err(|errno| format!("cannot install: errno {errno}, error {}", request.error))
+        process::install(device, &self.entities, &self.windows, self.cycle_ns, 0)
     }
 }
 

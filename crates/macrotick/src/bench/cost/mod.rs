@@ -7,7 +7,6 @@ mod papers;
 mod paths;
 mod windows;
 
-use crate::output;
 use macrotick_lab::{Flavor, Kernel};
 use macrotick_report::{figures, Figure};
 
@@ -17,6 +16,7 @@ use self::windows::Windows;
 use super::{kernel, Bench, Results};
 use crate::error::CliError;
 use crate::guest::announce;
+use crate::output;
 use crate::verbs::write_text;
 
 const PLOT: &str = "paths.svg";

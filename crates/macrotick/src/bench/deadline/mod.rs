@@ -9,7 +9,6 @@ mod papers;
 mod play;
 mod sets;
 
-use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -18,6 +17,7 @@ use self::misses::Misses;
 use super::containers::aims::{self, Aim};
 use super::{kernel, Bench, Results};
 use crate::error::CliError;
+use crate::output;
 use crate::verbs::write_text;
 
 const METHOD: &str = "\

@@ -4,7 +4,6 @@
 mod flow;
 mod papers;
 
-use crate::output;
 use std::fmt::Write as _;
 
 use macrotick_lab::Flavor;
@@ -17,6 +16,7 @@ use super::{kernel, Bench, Results};
 use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
 use crate::error::CliError;
 use crate::guest;
+use crate::output;
 use crate::verbs::write_text;
 
 const DESCRIPTION: &str = "bench/e2e.yaml";

@@ -20,7 +20,6 @@ mod throttle;
 mod trial;
 mod victim;
 
-use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -30,6 +29,7 @@ use self::misses::Misses;
 use super::containers::aims::{self, Aim};
 use super::{kernel, Bench, Results};
 use crate::error::CliError;
+use crate::output;
 use crate::verbs::write_text;
 
 const METHOD: &str = "\

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use macrotick_uapi::{self as abi, Device, Entity, Install, Sized32, Window};
+use macrotick_uapi::{self as abi, Device, Entity, Window};
 
 use super::rivals::Program;
 use crate::bench::containers::group::{self, write};
@@ -67,17 +67,7 @@ fn serve(group: &str) -> Result<(), String> {
     let device = Device::open().map_err(|error| error.to_string())?;
     let entity = Entity { name: abi::name(POOL), flags: abi::POOL | abi::SLACK | abi::RR, ..Default::default() };
     let window = Window { offset_ns: CYCLE_NS / 2, length_ns: WINDOW_NS, ..Default::default() };
-    let mut request = Install {
-        clockid: libc::CLOCK_MONOTONIC as u32,
-        nr_entities: 1,
-        nr_windows: 1,
-        cycle_ns: CYCLE_NS,
-        entities: (&raw const entity) as u64,
-        windows: (&raw const window) as u64,
-        ..Default::default()
-    }
-    .sized();
-    device.call(&mut request).map_err(|errno| format!("cannot install: errno {errno}, error {}", request.error))?;
+    process::install(&device, &[entity], &[window], CYCLE_NS, 0)?;
     let epoch = group::next_refill(now_ns() + HEAD_START_NS)?;
     device.start(epoch).map_err(|errno| format!("cannot start: errno {errno}"))?;
     write(&format!("{group}/cpu.tt.entity"), &format!("{POOL}\n"))

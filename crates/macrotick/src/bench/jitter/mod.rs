@@ -5,7 +5,6 @@ mod play;
 mod responses;
 mod sets;
 
-use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -13,6 +12,7 @@ use self::responses::Responses;
 use super::containers::aims::{self, Aim};
 use super::{kernel, Bench, Results};
 use crate::error::CliError;
+use crate::output;
 use crate::verbs::write_text;
 
 const METHOD: &str = "\

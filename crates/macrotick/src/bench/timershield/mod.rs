@@ -14,7 +14,6 @@ mod windows;
 mod work;
 mod workload;
 
-use crate::output;
 use macrotick_lab::Flavor;
 use macrotick_report::figures;
 
@@ -25,6 +24,7 @@ use self::size::Size;
 use self::windows::Windows;
 use super::{kernel, Bench, Results};
 use crate::error::CliError;
+use crate::output;
 use crate::verbs::write_text;
 
 const METHOD: &str = "\

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use macrotick_uapi::{self as abi, Device, Entity, Install, Sized32, Window};
+use macrotick_uapi::{self as abi, Device, Entity, Window};
 
 use super::guest::{self, Board};
 use super::hostile;
@@ -137,18 +137,7 @@ fn run(variant: Variant, load: Load, observed: Observed) -> Result<(), String> {
 fn install(device: &Device) -> Result<(), String> {
     let entity = Entity { name: abi::name(ENTITY), ..Default::default() };
     let window = Window { length_ns: WINDOW_NS, flags: abi::ACTIVATE | abi::DEADLINE, ..Default::default() };
-    let mut request = Install {
-        clockid: libc::CLOCK_MONOTONIC as u32,
-        nr_entities: 1,
-        nr_windows: 1,
-        cycle_ns: CYCLE_NS,
-        entities: (&raw const entity) as u64,
-        windows: (&raw const window) as u64,
-        lead_ns: LEAD_NS,
-        ..Default::default()
-    }
-    .sized();
-    device.call(&mut request).map_err(|errno| format!("cannot install: errno {errno}, error {}", request.error))
+    process::install(device, &[entity], &[window], CYCLE_NS, LEAD_NS)
 }
 
 /// The processes of a load, which wait for time zero.
