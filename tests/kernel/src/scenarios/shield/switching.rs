@@ -53,7 +53,8 @@ impl Who {
     fn is_kept(self) -> bool {
         match self {
             Who::Bound => true,
-            Who::Other => false,
+            // On PREEMPT_RT they are the softirq's.
+            Who::Other => sys::nr_cpus() == 1 && !sys::is_preempt_rt(),
             _ => sys::nr_cpus() == 1,
         }
     }
