@@ -129,7 +129,7 @@ pub(super) fn set_period(ns: u64) -> Check {
     // A group that was removed is gone a little later.
     let set = || fs::write("/proc/sys/kernel/sched_ds_period_us", &us).is_ok();
     let patience = if is_slow() { 10 * SECOND } else { SECOND };
-    ensure!(sys::eventually(patience, set), "the server period cannot be set");
+    ensure!(sys::eventually(patience, set), "the server period cannot be set to {us} us");
     Ok(())
 }
 

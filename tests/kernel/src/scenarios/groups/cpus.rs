@@ -85,7 +85,7 @@ pub(super) fn off_line() -> Check {
 
 /// Other CPUs that come and go give this one another root domain, and its groups no more than their budgets.
 pub(super) fn beside_hotplug() -> Check {
-    let (period, budget) = (2000 * unit_ns(), 100 * unit_ns());
+    let (period, budget) = (1000 * unit_ns(), 50 * unit_ns());
     set_period(period)?;
     let group = Group::new("a")?;
     group.set("cpu.ds.budget", &format!("0={}", budget / 1000))?;
@@ -110,11 +110,11 @@ pub(super) fn beside_hotplug() -> Check {
 /// its class nor its priority is another one.
 pub(super) fn lends_to_another() -> Check {
     let u = unit_ns();
-    let period = 2000 * u;
+    let period = 1000 * u;
     set_period(period)?;
     let (poor, rich) = (Group::new("poor")?, Group::new("rich")?);
     poor.set("cpu.ds.budget", &format!("0={}", 20 * u / 1000))?;
-    rich.set("cpu.ds.budget", &format!("{}", 500 * u / 1000))?;
+    rich.set("cpu.ds.budget", &format!("{}", 250 * u / 1000))?;
     let board = Board::new(8);
     let start = (sys::now_ns() / period + 3) * period + phase_ns();
     let owner = run_in(&poor, 50, || {
@@ -127,7 +127,7 @@ pub(super) fn lends_to_another() -> Check {
         sys::sleep_until(start + 200 * u);
         waits(board)
     })?;
-    sys::sleep_until(start + 1000 * u);
+    sys::sleep_until(start + 800 * u);
     let got = board.get(GOT);
     ensure!(got != 0 && got < start + 300 * u, "the lock came after {} ns", got.wrapping_sub(start));
     owner.succeed(SECOND)?;
