@@ -15,23 +15,30 @@ use super::response::{worst, Effort, Worst};
 use super::supply::{CpuTime, Supply};
 use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, Server, ServersError, TaskOrder, PRIORITIES};
 
-/// Priorities with which no task misses, in the order of `tasks`: from 1 up.
+/// Priorities with which no task misses, in the order of `tasks`: from 1 up, and each has its own where there are enough.
 ///
 /// Among those that can be lowest, that with the longest deadline is, and of equals the last: without jitter and with
-/// deadlines up to the periods this is the order by deadlines.
+/// deadlines up to the periods this is the order by deadlines. More tasks than priorities share the lowest ones: whoever is
+/// lowest below all that are left meets its deadline beside them, too, as they come before it there at most.
 ///
 /// # Errors
 ///
-/// The tasks that remain when none of them can be lowest.
+/// The tasks that remain when none of them can be lowest, or when there is no priority left.
 pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32>, Vec<usize>> {
     let mut priorities = vec![0; tasks.len()];
     let mut left: Vec<usize> = (0..tasks.len()).collect();
     left.sort_by_key(|&index| tasks[index].deadline);
-    for priority in 1.. {
-        let Some(lowest) = (0..left.len()).rev().find(|&place| can_be_lowest(supply, tasks, &left, place)) else {
+    for priority in 1..=PRIORITIES {
+        let above = (PRIORITIES - priority) as usize;
+        let wanted = left.len().saturating_sub(above).max(1);
+        let can = (0..left.len()).rev().filter(|&place| can_be_lowest(supply, tasks, &left, place));
+        let lowest: Vec<usize> = can.take(wanted).collect();
+        if lowest.is_empty() {
             break;
-        };
-        priorities[left.remove(lowest)] = priority;
+        }
+        for place in lowest {
+            priorities[left.remove(place)] = priority;
+        }
     }
     if left.is_empty() {
         Ok(priorities)
@@ -57,6 +64,10 @@ pub(super) fn no_order(supply: &Supply, group: &str, server: &Server, left: &[us
     let responses = (0..left.len()).map(|place| as_lowest(supply, tasks, left, place, Effort::Full).response);
     let late = left.iter().zip(responses).map(|(&index, response)| (&tasks[index], response));
     let late: Vec<(&GroupTask, Option<Duration>)> = late.collect();
+    if late.iter().any(|(task, response)| response.is_some_and(|response| response <= task.deadline)) {
+        let what = format!("tasks of group `{group}`");
+        return Refusal::NoPriority { what, count: tasks.len(), priorities: PRIORITIES };
+    }
     if let [(task, response)] = late[..] {
         return Refusal::misses(group, server, &task.name, response, task.deadline, above.to_vec());
     }

@@ -68,7 +68,7 @@ pub enum Refusal {
     #[error("network: container `{container}` asks for a slot of {length}, there is no cycle of slots")]
     NoNetwork { container: String, length: Duration },
     /// More groups or tasks than there are priorities.
-    #[error("{count} of `{what}` need one priority each, there are {priorities}")]
+    #[error("{count} {what} need more than the {priorities} priorities that there are")]
     NoPriority { what: String, count: usize, priorities: u32 },
 }
 

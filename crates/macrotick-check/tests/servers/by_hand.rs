@@ -475,3 +475,17 @@ fn windows_of_one_cpu_are_nothing_to_another() {
     let least = least_budgets(&host, TaskOrder::Given).unwrap();
     assert_eq!(least.groups[0].on(1).unwrap().budget, ns(3));
 }
+
+#[test]
+fn more_tasks_than_priorities_share_the_lowest() {
+    let tasks = (0..150).map(|index| task(&format!("t{index}"), 1, 10_000 + index, 1)).collect();
+    let assigned = assign_tasks(&host(vec![group("g", 1, 5, tasks)], 0, &[])).unwrap();
+    let priorities: Vec<u32> = assigned.groups[0].servers[0].tasks.iter().map(|task| task.priority).collect();
+    assert_eq!((priorities.iter().max(), priorities.iter().filter(|priority| **priority == 1).count()), (Some(&99), 52));
+    assert!(priorities.windows(2).all(|pair| pair[0] == pair[1] && pair[0] == 1 || pair[0] == pair[1] + 1));
+    assert!(analyse(&assigned).unwrap().is_feasible());
+    // Each of 100 can come after those before it only: there is no way to do with 99.
+    let tight = (0..100).map(|index| GroupTask { deadline: ns(index + 1), ..task(&format!("t{index}"), 1, 10_000, 1) });
+    let refused = assign_tasks(&host(vec![group("g", 1, 10, tight.collect())], 0, &[])).unwrap_err();
+    assert_eq!(refused.to_string(), "100 tasks of group `g` need more than the 99 priorities that there are");
+}
