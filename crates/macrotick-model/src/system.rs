@@ -287,6 +287,14 @@ pub enum ExecutionTime {
 }
 
 impl ExecutionTime {
+    /// What a job computes whose description does not say: the wcet less a tenth, and less 20 us where that is more. A window
+    /// has the dispatch in it, and what comes after the computation. At least a half is left.
+    pub fn within(wcet: Duration) -> ExecutionTime {
+        let part = |of| Duration::from_nanos(wcet.as_nanos() / of);
+        let room = part(10).max(Duration::from_micros(20)).min(part(2));
+        ExecutionTime::Fixed(wcet - room)
+    }
+
     /// The longest time a job may take.
     pub fn max(&self) -> Duration {
         match *self {

@@ -15,9 +15,8 @@ const LOADS: [&str; 4] = ["periodic", "ping-flood", "program", "container"];
 const PING_BYTES: u32 = 56;
 
 impl Context {
-    /// Without a workload a task computes for its whole wcet, the worst case that was planned for.
     pub(super) fn workload(&mut self, node: Option<&Node>, path: &str, wcet: Duration) -> Workload {
-        let fallback = Workload::Spin(ExecutionTime::Fixed(wcet));
+        let fallback = Workload::Spin(ExecutionTime::within(wcet));
         let Some((form, node, path)) = node.and_then(|node| self.one_of(node, path, "a workload", &WORKLOADS)) else {
             return fallback;
         };
@@ -71,7 +70,7 @@ impl Context {
 
     fn execution_time(&mut self, node: Option<&Node>, path: &str, wcet: Duration) -> ExecutionTime {
         let Some(node) = node else {
-            return ExecutionTime::Fixed(wcet);
+            return ExecutionTime::within(wcet);
         };
         if !matches!(node.value, Value::Map(_)) {
             return ExecutionTime::Fixed(self.duration(node, path).unwrap_or(UNREAD));

@@ -64,8 +64,8 @@ impl Rules<'_> {
         if let Some(reservation) = task.reservation() {
             self.reservation(path, task, reservation);
         }
-        // A workload that was left out spins for the wcet, which has been checked.
-        if task.workload != Workload::Spin(ExecutionTime::Fixed(task.wcet)) {
+        // A workload that was left out computes within the wcet, which has been checked.
+        if task.workload != Workload::Spin(ExecutionTime::within(task.wcet)) {
             self.workload(&at("workload"), &task.workload);
         }
     }

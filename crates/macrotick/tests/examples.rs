@@ -1,0 +1,57 @@
+//! Whole descriptions in the README and the documentation hold, as they stand there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Every block that begins with the system's name: the document, and the description.
+fn descriptions() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut documents: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect();
+    documents.push(root.join("README.md"));
+    documents.sort();
+    let blocks = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let blocks = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+        blocks.filter(|block| block.starts_with("system:")).map(|block| (path.clone(), block)).collect::<Vec<_>>()
+    };
+    documents.into_iter().flat_map(blocks).collect()
+}
+
+fn assert_held(document: &Path, description: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("example");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("system.yaml");
+    std::fs::write(&path, description).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    command.arg("run").arg(&path).args(["--lab", "--duration", "1s", "--output"]).arg(folder.join("run"));
+    let output = command.output().unwrap();
+    let told = [output.stdout, output.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    assert_eq!(output.status.code(), Some(0), "{}:\n{description}\n{told}", document.display());
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn whole_descriptions_of_the_documents_hold() {
+    let all = descriptions();
+    assert!(all.len() >= 6, "only {} found", all.len());
+    all.iter().for_each(|(document, description)| assert_held(document, description));
+}
+
+/// A job computes within its wcet where the description does not say what it does.
+#[test]
+#[ignore = "needs the lab"]
+fn the_shortest_descriptions_hold() {
+    let tasks = [
+        "{name: t, period: 10ms, wcet: 1ms}",
+        "{name: t, period: 10ms, wcet: 100us}",
+        "{name: t, period: 10ms, wcet: 20us}",
+        "{name: t, period: 10ms, wcet: 1ms, supply: deadline}",
+        "{name: t, period: 10ms, wcet: 1ms, workload: {udp-send: {to: '127.0.0.1:5000'}}}",
+    ];
+    for task in tasks {
+        assert_held(Path::new("the shortest"), &format!("system: a\ntasks:\n  - {task}\n"));
+    }
+}
