@@ -11,13 +11,19 @@ use macrotick_model::Duration;
 
 use crate::abi;
 use crate::block::Block;
+use crate::descendants;
 use crate::error::{NodeError, Tail};
+use crate::open_files;
 use crate::options::Output;
 use crate::signals::Signals;
 use crate::sys;
 
 /// What is kept of a process's output; writes beyond fail in the process.
 const OUTPUT_BYTES: u64 = 64 << 10;
+/// How long one that was killed may take: one that waits for a device that is gone may take for ever.
+const DEATH: Duration = Duration::from_millis(500);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(1);
 /// Lines of it that errors show.
 const TAIL_LINES: usize = 10;
 
@@ -67,7 +73,7 @@ impl Child {
         let fd = launch.block.file().as_raw_fd();
         let group = launch.group.as_ref().map(File::as_raw_fd);
         let namespace = launch.namespace.map(File::as_raw_fd);
-        let parent = std::process::id();
+        let (parent, files) = (std::process::id(), open_files::of_a_new_process());
         let program = launch.command.first().map_or("", String::as_str);
         let spawn = || {
             let mut command = Command::new(program);
@@ -81,11 +87,19 @@ impl Child {
                 command.stdout(output.try_clone()?).stderr(output.try_clone()?);
             }
             // SAFETY: only async-signal-safe calls between fork and exec.
-            unsafe { command.pre_exec(move || prepare_process(fd, group, namespace, parent)) };
+            unsafe {
+                command.pre_exec(move || {
+                    if let Some(limit) = &files {
+                        open_files::set(limit);
+                    }
+                    prepare_process(fd, group, namespace, parent)
+                })
+            };
             command.spawn()
         };
         let process =
             spawn().map_err(|source| NodeError::Spawn { name: launch.name.into(), program: program.into(), source })?;
+        descendants::enter(process.id() as sys::Tid);
         Ok(Child { name: launch.name.into(), block: launch.block, process, output, grace: launch.grace, reaped: None })
     }
 
@@ -126,15 +140,29 @@ impl Child {
         self.signal(libc::SIGTERM);
     }
 
-    /// Ends it and all it started, and reaps it; a second time does nothing.
+    /// Ends it and all of its process group, and reaps it; a second time does nothing.
     pub fn kill(&mut self) {
         if self.reaped.is_some() {
             return;
         }
         self.await_end();
         self.signal(libc::SIGKILL);
-        // Only a process that is not ours could not be waited for.
-        self.reaped = Some(self.process.wait().ok());
+        let give_up = sys::now() + DEATH;
+        while self.exited().is_none() && sys::now() < give_up {
+            sys::sleep(LOOK);
+        }
+        self.reaped = Some(self.process.try_wait().ok().flatten());
+        descendants::leave(self.pid());
+    }
+
+    /// Ends several, which none of them can keep the others from.
+    pub fn kill_all<'a>(children: impl IntoIterator<Item = &'a mut Child>) {
+        let (asked, mut others): (Vec<&mut Child>, Vec<&mut Child>) =
+            children.into_iter().filter(|child| child.reaped.is_none()).partition(|child| child.grace > Duration::ZERO);
+        others.iter().for_each(|child| child.signal(libc::SIGKILL));
+        asked.iter().for_each(|child| child.terminate());
+        others.iter_mut().for_each(|child| child.kill());
+        asked.into_iter().for_each(Child::kill);
     }
 
     /// Asks it to end, and waits for that, if it is one that has something to put away.
@@ -145,7 +173,7 @@ impl Child {
         self.terminate();
         let give_up = sys::now() + self.grace;
         while self.exited().is_none() && sys::now() < give_up {
-            sys::sleep(Duration::from_millis(1));
+            sys::sleep(LOOK);
         }
     }
 

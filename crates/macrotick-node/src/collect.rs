@@ -39,7 +39,8 @@ impl Run<'_> {
         if let Some(trace) = &self.trace {
             trace.stop()?;
         }
-        remarks.extend((0..self.tasks.len()).filter_map(|task| self.describe_task_end(task)));
+        let ended: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].exited().is_some()).collect();
+        remarks.extend(ended.iter().filter_map(|task| self.describe_task_end(*task)));
         if let Some(supervisor) = &self.supervisor {
             remarks.extend(supervisor.remarks(&self));
             supervisor.end(&mut self.tasks);
@@ -47,7 +48,7 @@ impl Run<'_> {
         remarks.extend(self.background.iter().filter_map(describe_end));
         remarks.extend(self.dispatchers.iter().filter_map(Dispatcher::describe_end));
         let known = self.known_threads();
-        let counters = self.end(&mut remarks)?;
+        let counters = self.end(&ended, &mut remarks)?;
         let counted =
             self.tasks.iter().zip(&counters).filter_map(|(child, counters)| Some((child, counters.as_ref()?)));
         let stopped = counted.filter(|(_, counters)| counters.stopped);
@@ -91,22 +92,27 @@ impl Run<'_> {
         Ok(Some(before.in_force(after, &table.grid()?)))
     }
 
-    /// Stops what releases jobs, tells the tasks so, and ends the load and the tasks. Returns the kernel's counters of each
-    /// task, if it has any; programs that fail at their end are remarked.
-    pub fn end(&mut self, remarks: &mut Vec<String>) -> Result<Vec<Option<EntityCounters>>, NodeError> {
+    /// Stops what releases jobs, tells the tasks so, and ends the load, the tasks and all that they started. Returns the
+    /// kernel's counters of each task, if it has any. Remarked is what was left, and programs that fail at their end, but
+    /// for the tasks, by their places in the system, whose end was told.
+    pub fn end(&mut self, told: &[usize], remarks: &mut Vec<String>) -> Result<Vec<Option<EntityCounters>>, NodeError> {
         let table = self.table.take();
         let mut counters = Vec::new();
         if let Some(table) = &table {
             table.stop()?;
             counters = self.counters(table)?;
         }
+        // Whatever spins has to let go of its CPU, so that others can end; a dispatcher may have served once more.
+        self.descendants.calm();
         self.dispatchers.clear();
+        self.descendants.calm();
         self.tasks.iter().for_each(|child| child.block.stop());
         // Only after the tasks were told, so that whoever loses its place in the table knows why; and before anything
         // is waited for, because without the table the jobs that were cut off can run to their end.
         drop(table);
-        self.background.iter_mut().for_each(Child::kill);
-        self.end_tasks(remarks);
+        Child::kill_all(&mut self.background);
+        self.end_tasks(told, remarks);
+        remarks.extend(self.descendants.end());
         Ok(counters)
     }
 
@@ -141,21 +147,19 @@ impl Run<'_> {
     }
 
     /// Programs get the chance to end by themselves; built-in workloads have nothing left to do.
-    fn end_tasks(&mut self, remarks: &mut Vec<String>) {
-        let (mut programs, mut builtins): (Vec<&mut Child>, Vec<&mut Child>) = (Vec::new(), Vec::new());
-        for (child, deployed) in self.tasks.iter_mut().zip(&self.deployment.tasks) {
-            let program = matches!(deployed.task.workload, Workload::Program(_));
-            if program { &mut programs } else { &mut builtins }.push(child);
+    fn end_tasks(&mut self, told: &[usize], remarks: &mut Vec<String>) {
+        let (mut programs, mut others): (Vec<&mut Child>, Vec<&mut Child>) = (Vec::new(), Vec::new());
+        for (place, (child, deployed)) in self.tasks.iter_mut().zip(&self.deployment.tasks).enumerate() {
+            let program = matches!(deployed.task.workload, Workload::Program(_)) && !told.contains(&place);
+            if program { &mut programs } else { &mut others }.push(child);
         }
-        builtins.into_iter().for_each(Child::kill);
-        // Those that ended during the run are remarked already.
-        programs.retain(|child| child.exited().is_none());
+        Child::kill_all(others);
         if !await_exit(&programs) {
             programs.iter().for_each(|child| child.terminate());
             await_exit(&programs);
         }
         remarks.extend(programs.iter().filter_map(|child| describe_failure(child)));
-        programs.into_iter().for_each(Child::kill);
+        Child::kill_all(programs);
     }
 
     fn read_trace(&self, known: Known, epoch: Instant, duration: Duration) -> Result<Traced, NodeError> {

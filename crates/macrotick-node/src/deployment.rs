@@ -18,6 +18,7 @@ use crate::sys::{self, Standing};
 const MOST_RECORDS: i64 = 1 << 21;
 
 /// What is going to be deployed.
+#[derive(Clone)]
 pub struct Deployment {
     /// The plan.
     pub plan: Plan,

@@ -17,6 +17,7 @@ use macrotick_model::{CpuSet, CpuTable, Duration, Instant};
 use crate::abi::BlockHeader;
 use crate::child::Child;
 use crate::deployment::{DISPATCHER, NOT_SERVED, SERVED};
+use crate::descendants;
 use crate::error::NodeError;
 use crate::sys::{self, SchedAttr, Tid};
 
@@ -104,6 +105,7 @@ impl Dispatcher {
             0 => dispatch(&steps, &mut served, cycle, epoch),
             pid => pid,
         };
+        descendants::enter(pid);
         let dispatcher = Dispatcher { pid, name: format!("dispatcher/{}", table.cpu) };
         let name = || dispatcher.name.clone();
         let cpus = [table.cpu];
@@ -135,6 +137,7 @@ impl Drop for Dispatcher {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, std::ptr::null_mut(), 0);
         }
+        descendants::leave(self.pid);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::cgroup::{GroupFault, Owner};
 use crate::kernel::Refusal;
 use crate::live::ChangeFault;
 use crate::network::NetworkFault;
+use crate::open_files;
 use crate::sys::Standing;
 
 /// Why a run failed. The host is as it was before.
@@ -268,9 +269,14 @@ pub enum NodeError {
         /// Why not.
         source: io::Error,
     },
-    /// The preparation took longer than the start delay.
-    #[error("the epoch passed by {0} before everything was set: raise the start delay")]
-    EpochPassed(Duration),
+    /// The preparation took longer than there was time for it, the last time as well.
+    #[error("the first job was to be released {delay} after all was ready, and this host is so busy that it was late by {late}")]
+    EpochPassed {
+        /// By how much.
+        late: Duration,
+        /// How much time there was.
+        delay: Duration,
+    },
     /// The scheduler trace cannot be taken.
     #[error("cannot trace the scheduler ({what})")]
     Trace {
@@ -323,8 +329,15 @@ impl NodeError {
     /// The error and what was behind it, on one line but for what a process wrote.
     pub fn with_reason(&self) -> String {
         use std::error::Error;
-        let source = self.source().map(|source| format!(": {source}")).unwrap_or_default();
-        format!("{self}{source}")
+        let Some(source) = self.source() else { return self.to_string() };
+        let errno = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        match errno {
+            Some(libc::EMFILE) => {
+                format!("{self}: {source}: this process may have {} files open (ulimit -Hn)", open_files::most())
+            }
+            _ if self.to_string().contains(&source.to_string()) => self.to_string(),
+            _ => format!("{self}: {source}"),
+        }
     }
 
     /// The errno of a call that was refused for one thread.

@@ -28,6 +28,7 @@ use crate::cgroup;
 use crate::child::{await_phase, Child, Launch, SELF};
 use crate::clock::{self, Discipline};
 use crate::deployment::{background_standing, Deployment, TaskDeployment};
+use crate::descendants::Descendants;
 use crate::dispatcher::Dispatcher;
 use crate::domains::Domains;
 use crate::engine::Site;
@@ -38,6 +39,7 @@ use crate::kernel::InstalledTable;
 use crate::lead;
 use crate::lock::Lock;
 use crate::network::{self, Network};
+use crate::open_files::OpenFiles;
 use crate::options::{HostSettings, Progress, RunOptions};
 use crate::pools::Pools;
 use crate::settings::{Held, Holder};
@@ -51,6 +53,8 @@ use crate::trace::Trace;
 const EPOCH_GRID: Duration = Duration::from_millis(100);
 /// So long before the epoch begins what pools and groups receive to count.
 const POOL_MARGIN: Duration = Duration::from_millis(5);
+/// A host that is not done after this is not given more time.
+const MOST_START_DELAY: Duration = Duration::from_secs(10);
 /// Between the last task's word that it waits and the release of the background.
 const SETTLE: Duration = Duration::from_millis(2);
 
@@ -64,10 +68,8 @@ pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)
     progress(Progress::Preparing);
     let _lock = Lock::take(options.lock.as_deref())?;
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
-    let _first = First::raise();
-    let mut run = Run::prepare(deployment, options, &signals)?;
-    progress(Progress::Starting);
-    let epoch = run.start(&signals)?;
+    let (_first, _files) = (First::raise(), OpenFiles::raise());
+    let (mut run, epoch) = Run::begin(deployment, options, &signals, &mut || progress(Progress::Starting))?;
     let outcome = run.observe(epoch, &signals, progress)?;
     progress(Progress::Collecting);
     run.collect(epoch, outcome)
@@ -130,6 +132,8 @@ pub struct Run<'a> {
     pub lead: Option<LeadInForce>,
     /// Under the backend `kernel`, if the table follows `CLOCK_TAI`: who disciplined that at the start.
     pub discipline: Option<Discipline>,
+    /// What those processes start and leave. After them.
+    pub descendants: Descendants,
     /// If one is wanted.
     pub trace: Option<Trace>,
     /// If a task is to be begun anew when its process ends.
@@ -140,8 +144,27 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// Prepares and starts; `ready` is called in between. A host that is too busy to set everything before the epoch gets
+    /// more time for it, anew. Returns the epoch, too, which is still to come.
+    pub fn begin(
+        deployment: Deployment,
+        options: &'a RunOptions,
+        signals: &Signals,
+        ready: &mut dyn FnMut(),
+    ) -> Result<(Self, Instant), NodeError> {
+        let mut delay = options.start_delay;
+        loop {
+            let mut run = Run::prepare(deployment.clone(), options, signals)?;
+            ready();
+            match run.start(signals, delay) {
+                Err(NodeError::EpochPassed { late, .. }) if delay < MOST_START_DELAY => delay = (delay + late) * 2,
+                started => return started.map(|epoch| (run, epoch)),
+            }
+        }
+    }
+
     /// Up to the point where everything is ready and nothing runs.
-    pub fn prepare(deployment: Deployment, options: &'a RunOptions, signals: &Signals) -> Result<Self, NodeError> {
+    fn prepare(deployment: Deployment, options: &'a RunOptions, signals: &Signals) -> Result<Self, NodeError> {
         let held = deployment.backend == Backend::Kernel && options.host_settings == HostSettings::Hold;
         let settings = held.then(|| Held::take(Holder::this_process(&deployment.plan.system.name)));
         let network = Network::prepare(&deployment.plan.system)?;
@@ -158,6 +181,7 @@ impl<'a> Run<'a> {
             network,
             lead: None,
             discipline: None,
+            descendants: Descendants::adopt(),
             trace: None,
             supervisor: None,
             settings,
@@ -311,8 +335,7 @@ impl<'a> Run<'a> {
     }
 
     /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
-    pub fn start(&mut self, signals: &Signals) -> Result<Instant, NodeError> {
-        let delay = self.options.start_delay;
+    fn start(&mut self, signals: &Signals, delay: Duration) -> Result<Instant, NodeError> {
         let mut epoch = match self.discipline {
             Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
             None => self.at_refill(choose_epoch(sys::now(), delay))?,
@@ -324,7 +347,7 @@ impl<'a> Run<'a> {
             if let Some(pools) = &mut self.pools {
                 pools.bind_kernel_threads(&self.deployment.plan, table, &|_| true)?;
             }
-            epoch = self.start_table(table, epoch)?;
+            epoch = self.start_table(table, epoch, delay)?;
         }
         if self.deployment.backend == Backend::User {
             for table in self.deployment.plan.tables.iter().filter(|table| !table.windows.is_empty()) {
@@ -342,16 +365,16 @@ impl<'a> Run<'a> {
         self.begin_accounts(epoch)?;
         let late = sys::now() - epoch;
         if late >= Duration::ZERO {
-            return Err(NodeError::EpochPassed(late));
+            return Err(NodeError::EpochPassed { late, delay });
         }
         Ok(epoch)
     }
 
     /// Starts the table at an epoch on its clock, and returns it on `CLOCK_MONOTONIC`.
-    fn start_table(&self, table: &InstalledTable, epoch: Instant) -> Result<Instant, NodeError> {
+    fn start_table(&self, table: &InstalledTable, epoch: Instant, delay: Duration) -> Result<Instant, NodeError> {
         let in_force = table.start(epoch)?;
         if in_force != epoch {
-            return Err(NodeError::EpochPassed(in_force - epoch));
+            return Err(NodeError::EpochPassed { late: in_force - epoch, delay });
         }
         match self.discipline {
             Some(_) => Ok(epoch - Duration::from_nanos(table.grid()?.offset_ns)),
@@ -484,6 +507,15 @@ impl<'a> Run<'a> {
     /// How much of a run is traced.
     pub fn trace_length(&self, duration: Duration) -> Duration {
         self.options.trace.unwrap_or(Duration::ZERO).min(duration)
+    }
+}
+
+impl Drop for Run<'_> {
+    /// After a failure; at its end a run has ended all of it.
+    fn drop(&mut self) {
+        self.descendants.calm();
+        Child::kill_all(self.background.iter_mut().chain(&mut self.tasks));
+        self.descendants.end();
     }
 }
 

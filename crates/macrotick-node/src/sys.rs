@@ -167,6 +167,7 @@ pub struct SchedAttr {
 
 const SCHED_OTHER: u32 = 0;
 const SCHED_FIFO: u32 = 1;
+const SCHED_RR: u32 = 2;
 const SCHED_IDLE: u32 = 5;
 const SCHED_DEADLINE: u32 = 6;
 const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
@@ -205,6 +206,11 @@ impl SchedAttr {
     /// Under SCHED_FIFO, SCHED_RR and SCHED_DS.
     pub fn real_time_priority(&self) -> Option<u8> {
         u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
+    }
+
+    /// Whether it comes before all of SCHED_OTHER without a window or a budget.
+    pub fn outranks_ordinary_threads(&self) -> bool {
+        [SCHED_FIFO, SCHED_RR, SCHED_DEADLINE].contains(&self.policy)
     }
 
     /// What SCHED_DEADLINE has promised, rounded down as by the kernel (`to_ratio()`); `None` under another policy.
@@ -325,6 +331,41 @@ pub fn exited(pid: Tid) -> Option<ExitStatus> {
         }
         Some(ExitStatus::from_raw(wait_status(info.si_code, info.si_status())))
     }
+}
+
+/// Whether a child of this process has ended and is not reaped yet.
+pub fn has_ended_child() -> bool {
+    // SAFETY: zeroed memory is a valid siginfo; waitid fills it for a child of ours.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_ALL, 0, &mut info, flags) == 0 && info.si_pid() != 0
+    }
+}
+
+/// Reaps a child of ours, if it has ended.
+pub fn reap(pid: Tid) {
+    // SAFETY: writes nothing.
+    unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+}
+
+/// Kills a process.
+pub fn kill(pid: Tid) {
+    // SAFETY: no memory is passed.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// Whether orphans below this process become its children.
+pub fn is_subreaper() -> bool {
+    let mut is: libc::c_int = 0;
+    // SAFETY: writes one int.
+    unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &mut is) == 0 && is != 0 }
+}
+
+/// Has them become its children, or not.
+pub fn set_subreaper(on: bool) {
+    // SAFETY: takes a number.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(on)) };
 }
 
 /// The status as wait(2) gives it, from what waitid(2) gives.

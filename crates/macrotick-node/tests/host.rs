@@ -30,6 +30,8 @@ const TESTS: &[Test] = &[
     ("a_program_that_leaves_is_remarked", a_program_that_leaves_is_remarked),
     ("without_the_class_nothing_is_begun_anew", without_the_class_nothing_is_begun_anew),
     ("a_program_that_fails_at_the_end_is_remarked", a_program_that_fails_at_the_end_is_remarked),
+    ("whoever_spins_is_ended_with_the_run", whoever_spins_is_ended_with_the_run),
+    ("whoever_is_too_slow_for_the_epoch_gets_another", whoever_is_too_slow_for_the_epoch_gets_another),
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
     ("a_task_that_dies_early_is_named", a_task_that_dies_early_is_named),
     ("a_task_that_is_not_ready_is_named", a_task_that_is_not_ready_is_named),
@@ -285,12 +287,20 @@ fn the_dispatcher_survives_an_overrun() -> Verdict {
 
 /// Compiles one of the example tasks.
 fn compile(source: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    compile_in(&root().join("examples/tasks"), source)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn compile_in(folder: &Path, source: &str) -> String {
+    let root = root();
     let program = scratch().join(Path::new(source).file_stem().unwrap());
     let status = Command::new("cc")
         .args(["-O2", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o"])
         .arg(&program)
-        .arg(root.join("examples/tasks").join(source))
+        .arg(folder.join(source))
         .arg(format!("-I{}", root.join("include").display()))
         .arg(format!("-I{}", root.join("kernel/overlay/include/uapi").display()))
         .status()
@@ -336,12 +346,53 @@ fn without_the_class_nothing_is_begun_anew() -> Verdict {
 
 fn a_program_that_fails_at_the_end_is_remarked() -> Verdict {
     let script = format!("{}; exit 5", compile("minimal.c"));
-    let rows = vec![Row("bad", program(&["/bin/sh", "-c", &script]), 500, 1000)];
+    // Tasks that are ended before it do not keep its end from being told.
+    let rows = vec![Row("a", spin(100), 2000, 1000), Row("bad", program(&["/bin/sh", "-c", &script]), 500, 1000)];
     let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
     assert_sound(&observation);
     let [remark] = observation.remarks.as_slice() else { panic!("{:?}", observation.remarks) };
     assert!(remark.starts_with("`bad` failed at the end of the run (exit status: 5): "), "{remark}");
     assert!(remark.contains(" jobs, at most "), "{remark}");
+    Verdict::Passed
+}
+
+/// On the CPU of a task that cannot end before, under every policy: with its child, which left its process group.
+fn whoever_spins_is_ended_with_the_run() -> Verdict {
+    let hostile = compile_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"), "hostile.c");
+    let policies = [Backend::Other, Backend::Fifo, Backend::User, Backend::Deadline];
+    for backend in policies.into_iter().filter(|backend| is_root() || *backend == Backend::Other) {
+        let file = scratch().join("child");
+        let _ = std::fs::remove_file(&file);
+        let rows =
+            vec![Row("t", program(&[&hostile, file.to_str().unwrap()]), 500, 1000), Row("b", spin(100), 2000, 1000)];
+        let mut end = None;
+        let options = RunOptions { duration: Some(ms(500)), ..options(backend) };
+        let observation = run(&plan(rows, Vec::new()), &options, &mut |progress| {
+            if matches!(progress, Progress::Collecting) {
+                end = Some(std::time::Instant::now());
+            }
+        })
+        .unwrap();
+        let took = end.unwrap().elapsed();
+        assert!(took < std::time::Duration::from_secs(1), "{backend:?}: the end takes {took:?}");
+        let child: i32 = std::fs::read_to_string(&file).unwrap().parse().unwrap();
+        let told =
+            format!("process {child} (`hostile`), which a task or a load had left behind, was killed at the end");
+        assert!(observation.remarks.contains(&told), "{backend:?}: {:?}", observation.remarks);
+        // SAFETY: only asks.
+        assert_eq!(unsafe { libc::kill(child, 0) }, -1, "{backend:?}: the child is there");
+    }
+    Verdict::Passed
+}
+
+fn whoever_is_too_slow_for_the_epoch_gets_another() -> Verdict {
+    let options = RunOptions { start_delay: ms(-3000), ..unhurried_options() };
+    let mut starts = 0;
+    let observation =
+        run(&two_tasks(), &options, &mut |progress| starts += u32::from(matches!(progress, Progress::Starting)))
+            .unwrap();
+    assert_sound(&observation);
+    assert!(starts > 1, "{starts} starts");
     Verdict::Passed
 }
 

@@ -1,5 +1,6 @@
 //! What a verb can fail with, and how it is shown.
 
+use std::error::Error;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -165,8 +166,24 @@ impl CliError {
             | CliError::Infeasible(LoadError::Description(diagnostics)) => {
                 output::tell(diagnostics.render(colour).trim_end_matches('\n'))
             }
-            error if colour => output::tell(format_args!("\x1b[1;31merror\x1b[0m: {error}")),
-            error => output::tell(format_args!("error: {error}")),
+            error if colour => output::tell(format_args!("\x1b[1;31merror\x1b[0m: {}", error.with_reasons())),
+            error => output::tell(format_args!("error: {}", error.with_reasons())),
         }
+    }
+
+    /// The error, and what was behind it where that is not told yet.
+    fn with_reasons(&self) -> String {
+        if let CliError::Node(error) = self {
+            return error.with_reason();
+        }
+        let (mut text, mut reason) = (self.to_string(), self.source());
+        while let Some(source) = reason {
+            let told = source.to_string();
+            if !text.contains(&told) {
+                text += &format!(": {told}");
+            }
+            reason = source.source();
+        }
+        text
     }
 }

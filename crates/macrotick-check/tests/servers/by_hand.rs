@@ -481,7 +481,10 @@ fn more_tasks_than_priorities_share_the_lowest() {
     let tasks = (0..150).map(|index| task(&format!("t{index}"), 1, 10_000 + index, 1)).collect();
     let assigned = assign_tasks(&host(vec![group("g", 1, 5, tasks)], 0, &[])).unwrap();
     let priorities: Vec<u32> = assigned.groups[0].servers[0].tasks.iter().map(|task| task.priority).collect();
-    assert_eq!((priorities.iter().max(), priorities.iter().filter(|priority| **priority == 1).count()), (Some(&99), 52));
+    assert_eq!(
+        (priorities.iter().max(), priorities.iter().filter(|priority| **priority == 1).count()),
+        (Some(&99), 52)
+    );
     assert!(priorities.windows(2).all(|pair| pair[0] == pair[1] && pair[0] == 1 || pair[0] == pair[1] + 1));
     assert!(analyse(&assigned).unwrap().is_feasible());
     // Each of 100 can come after those before it only: there is no way to do with 99.

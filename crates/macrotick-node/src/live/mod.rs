@@ -24,6 +24,7 @@ use crate::deployment::Deployment;
 use crate::error::NodeError;
 use crate::kernel;
 use crate::lock::Lock;
+use crate::open_files::OpenFiles;
 use crate::options::{Output, RunOptions};
 use crate::run::{First, Run};
 use crate::settings::{self, Held};
@@ -86,7 +87,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let directory = Directory::make()?;
     recover(&lock, tell)?;
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
-    let _first = First::raise();
+    let (_first, _files) = (First::raise(), OpenFiles::raise());
     let listener = Listener::open(&directory)?;
     // Before there is a table, so that it is known whose it is.
     let state = Deployed {
@@ -100,8 +101,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
         remarks: Vec::new(),
     };
     directory.tell(&state);
-    let mut run = Run::prepare(deployment, &options, &signals)?;
-    let epoch = run.start(&signals)?;
+    let (run, epoch) = Run::begin(deployment, &options, &signals, &mut || {})?;
     tell(Event::Started(epoch));
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));
     let set = run.settings.as_ref().map_or(&[][..], Held::set);
@@ -234,6 +234,7 @@ impl Live<'_> {
                 return End::Signal(signal);
             }
             self.tell_ends();
+            self.run.descendants.reap();
             self.leaving.look();
             if let Some(asker) = self.listen() {
                 return End::Asked(asker);
@@ -404,11 +405,13 @@ impl Live<'_> {
             change.abandon(&mut self.run);
             self.refuse(waiting, &NodeError::Change(ChangeFault::Ending));
         }
+        self.tell_ends();
+        let told = self.watch.told(&self.run);
         if let Some(supervisor) = self.run.supervisor.take() {
             supervisor.end(&mut self.run.tasks);
         }
         let mut remarks = Vec::new();
-        if let Err(error) = self.run.end(&mut remarks) {
+        if let Err(error) = self.run.end(&told, &mut remarks) {
             remarks.push(error.with_reason());
         }
         remarks.into_iter().for_each(|remark| (self.tell)(Event::Remark(remark)));

@@ -44,6 +44,15 @@ impl Watch {
         self.processes.iter().map(|(_, descriptor)| descriptor.as_raw_fd()).collect()
     }
 
+    /// Tasks, by their places in the system, whose end was told, or is told by whoever begins them anew.
+    pub fn told(&self, run: &Run) -> Vec<usize> {
+        let begun_anew = |task| run.supervisor.as_ref().is_some_and(|supervisor| supervisor.has(task));
+        let is_told = |task: &usize| {
+            self.told.contains(&run.tasks[*task].pid()) || begun_anew(*task) && run.tasks[*task].exited().is_some()
+        };
+        (0..run.tasks.len()).filter(is_told).collect()
+    }
+
     /// Tasks, by their places in the system, that are about to leave: it is no news that they end.
     pub fn leave_out(&mut self, run: &Run, tasks: &[usize]) {
         let leaving: Vec<Tid> = tasks.iter().map(|task| run.tasks[*task].pid()).collect();
