@@ -773,7 +773,9 @@ fn threads_are_bound_wherever_they_fell_asleep() {
     let folder = folder("two-cpus");
     let task = |name, cpu, keys| format!("  - {{name: {name}, period: 20ms, wcet: 4ms, cpu: {cpu}, {keys}}}\n");
     let (good, late) = ("workload: {spin: 100us}", "on-miss: restart, workload: {spin: 9ms}");
-    let tasks = [task("a", 0, good), task("b", 1, good), task("late-a", 0, late), task("late-b", 1, late)];
+    // Not at the same time as the other one, of which it might see nothing.
+    let later = format!("offset: 10ms, {late}");
+    let tasks = [task("a", 0, good), task("b", 1, good), task("late-a", 0, late), task("late-b", 1, &later)];
     let text = format!("system: two-cpus\ncpus: [0, 1]\ntasks:\n{}", tasks.concat());
     let (_, bytes) = run_file(&describe(&folder, &text), Backend::Kernel, "400ms", &folder.join("kernel"));
     let report = report(&bytes);
