@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::visible::{visible, visible_in_place};
+
 /// A stretch of one line of a source text. Line and column count from 1, column and length in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
@@ -32,6 +34,12 @@ pub struct Diagnostics {
     list: Vec<Diagnostic>,
 }
 
+/// Characters of a source line that are shown; of a longer one those around what is marked.
+const MOST_SHOWN: usize = 160;
+
+/// Characters of a message.
+const MOST_TOLD: usize = 800;
+
 /// The escape sequences of a rendering; all empty without colours.
 struct Style {
     error: &'static str,
@@ -49,8 +57,8 @@ impl Diagnostics {
     pub(crate) fn new(path: &str, source: &str, mut list: Vec<Diagnostic>) -> Self {
         list.sort_by(|a, b| (a.at, &a.message).cmp(&(b.at, &b.message)));
         list.dedup();
-        // Tabs become one space each, so that a caret stands under its character.
-        let lines = source.lines().map(|line| line.replace('\t', " ")).collect();
+        // One character for each, so that a caret stands under its own.
+        let lines = source.lines().map(visible_in_place).collect();
         Diagnostics { path: path.into(), lines, list }
     }
 
@@ -75,22 +83,55 @@ impl Diagnostics {
         let Span { line, column, length } = diagnostic.at;
         let number = line.to_string();
         let margin = " ".repeat(number.len());
-        let source = self.lines.get(line.saturating_sub(1)).map_or("", |line| line.trim_end());
-        let carets = "^".repeat(length.max(1));
-        let indent = " ".repeat(column.saturating_sub(1));
+        let whole = self.lines.get(line.saturating_sub(1)).map_or("", |line| line.trim_end());
+        let (source, before, length) = excerpt(whole, column.saturating_sub(1), length.max(1));
+        let carets = "^".repeat(length);
+        let indent = " ".repeat(before);
         let mut text = format!(
             "{error}error{off}{strong}: {}{off}\n\
              {margin}{frame}-->{off} {}:{line}:{column}\n\
              {margin} {frame}|{off}\n\
              {frame}{number} |{off} {source}\n\
              {margin} {frame}|{off} {indent}{error}{carets}{off}\n",
-            diagnostic.message, self.path,
+            shortened(visible(&diagnostic.message)),
+            self.path,
         );
         if let Some(advice) = &diagnostic.hint {
-            text += &format!("{margin} {frame}={off} {hint}hint{off}: {advice}\n");
+            text += &format!("{margin} {frame}={off} {hint}hint{off}: {}\n", visible(advice));
         }
         text
     }
+}
+
+/// A message that quotes something huge, without the middle.
+fn shortened(message: String) -> String {
+    let characters = message.chars().count();
+    if characters <= MOST_TOLD {
+        return message;
+    }
+    let part = |from, count| message.chars().skip(from).take(count).collect::<String>();
+    format!("{}...{}", part(0, MOST_TOLD * 3 / 4), part(characters - MOST_TOLD / 4, MOST_TOLD / 4))
+}
+
+/// The part of a line around a stretch that begins after so many characters: the part, the characters in it before the
+/// stretch, and the length of the stretch in it.
+fn excerpt(line: &str, before: usize, length: usize) -> (String, usize, usize) {
+    let characters = line.chars().count();
+    if characters <= MOST_SHOWN {
+        return (line.into(), before, length.min(MOST_SHOWN));
+    }
+    let from = before.saturating_sub(MOST_SHOWN / 4).min(characters);
+    let (mut part, mut shift) = (String::new(), 0);
+    if from > 0 {
+        part += "...";
+        shift = 3;
+    }
+    part.extend(line.chars().skip(from).take(MOST_SHOWN));
+    if from + MOST_SHOWN < characters {
+        part += "...";
+    }
+    let before = before - from;
+    (part, before + shift, length.min(MOST_SHOWN.saturating_sub(before)).max(1))
 }
 
 impl fmt::Display for Diagnostics {
@@ -116,6 +157,28 @@ mod tests {
         let expected = "error: too odd\n --> x.yaml:2:4\n  |\n2 | b: odd # why\n  |    ^^^\n  = hint: be even\n\n\
                         1 error in x.yaml\n";
         assert_eq!(sample().to_string(), expected);
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_what_is_marked() {
+        let line = format!("{}odd{}", "a".repeat(50_000), "b".repeat(50_000));
+        let at = Span { line: 1, column: 50_001, length: 3 };
+        let finding = Diagnostic { at, message: format!("`{}` is odd", "x".repeat(50_000)), hint: None };
+        let text = Diagnostics::new("x.yaml", &line, vec![finding]).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(text.len() < 1500 && text.contains("xxx...xxx") && text.contains("` is odd"), "{text}");
+        let place = lines[3].find("odd").unwrap();
+        assert_eq!(lines[4].find("^^^"), Some(place));
+        assert!(lines[3].ends_with("b..."), "{text}");
+    }
+
+    #[test]
+    fn what_would_steer_the_terminal_is_shown() {
+        let at = Span { line: 1, column: 4, length: 1 };
+        let finding = Diagnostic { at, message: "`\u{1b}[2J\u{202e}`".into(), hint: None };
+        let text = Diagnostics::new("x.yaml", "a: \u{1b}\u{202e}b\tc", vec![finding]).to_string();
+        assert!(text.starts_with("error: `\\u{1b}[2J\\u{202e}`\n"), "{text}");
+        assert!(text.contains("1 | a: \u{fffd}\u{fffd}b c\n"), "{text}");
     }
 
     #[test]

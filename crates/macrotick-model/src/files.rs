@@ -183,7 +183,22 @@ fn shown(path: &Path) -> String {
 }
 
 fn read(path: &Path) -> Result<String, FileError> {
-    fs::read_to_string(path).map_err(|source| FileError::Read { path: shown(path), source })
+    let bytes = fs::read(path).map_err(|source| FileError::Read { path: shown(path), source })?;
+    text(bytes, path)
+}
+
+fn text(bytes: Vec<u8>, path: &Path) -> Result<String, FileError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let bytes = error.as_bytes();
+        let before = String::from_utf8_lossy(&bytes[..error.utf8_error().valid_up_to()]);
+        let message = match bytes {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "the file is in UTF-16: write it in UTF-8",
+            _ => "this is not UTF-8: write the file in that encoding",
+        };
+        let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+        let line = before.matches('\n').count() + 1;
+        FileError::Syntax { path: shown(path), line, column, message: message.into() }
+    })
 }
 
 /// Writes beside the target and renames, so that a reader never meets half a document.
@@ -231,5 +246,17 @@ fn valid(plan: &Plan, prefix: &str, path: &str) -> Result<(), FileError> {
         Ok(())
     } else {
         Err(FileError::Invalid { path: path.into(), problems })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_encodings_are_named_with_their_place() {
+        let told = |bytes: &[u8]| text(bytes.to_vec(), Path::new("a.yaml")).unwrap_err().to_string();
+        assert_eq!(told(b"\xff\xfes\0"), "a.yaml:1:1: the file is in UTF-16: write it in UTF-8");
+        assert_eq!(told(b"a: b\n# f\xfcr"), "a.yaml:2:4: this is not UTF-8: write the file in that encoding");
     }
 }

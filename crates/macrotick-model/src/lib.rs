@@ -17,6 +17,7 @@ pub mod system;
 pub mod time;
 pub mod timeline;
 pub mod validate;
+pub mod visible;
 
 pub use container::Container;
 pub use cpus::CpuSet;

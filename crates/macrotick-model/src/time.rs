@@ -123,12 +123,13 @@ impl FromStr for Duration {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let split = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').unwrap_or(text.len());
+        let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
         let (number, unit) = (text[..split].trim(), &text[split..]);
         let scale: i64 = match unit {
             "" => return Err(ParseDurationError::NoUnit(number.into())),
             "ns" => 1,
-            "us" | "µs" => 1_000,
+            // The micro sign, and the Greek letter that keyboards and normalisation (NFKC) have for it.
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
             "min" => 60_000_000_000,
@@ -266,6 +267,8 @@ mod tests {
             ("10.001009ms", 10_001_009),
             ("250us", 250_000),
             ("0.5us", 500),
+            ("3\u{b5}s", 3_000),
+            ("3\u{3bc}s", 3_000),
             ("1 s", 1_000_000_000),
             ("2min", 120_000_000_000),
             ("7ns", 7),

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 
+use macrotick_model::visible::visible;
 use macrotick_model::Duration;
 
 use crate::abi;
@@ -127,7 +128,7 @@ impl Child {
         if file.read_exact_at(&mut bytes, 0).is_err() {
             return Tail::default();
         }
-        Tail(last_lines(&String::from_utf8_lossy(&bytes), TAIL_LINES))
+        Tail(visible(&last_lines(&String::from_utf8_lossy(&bytes), TAIL_LINES)))
     }
 
     /// The last line it wrote, to be put behind a remark.

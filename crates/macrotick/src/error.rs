@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use macrotick_check::servers::HostError;
 use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
+use macrotick_model::visible::visible;
 use macrotick_node::NodeError;
 
 use crate::guest_files::FileFault;
@@ -166,8 +167,8 @@ impl CliError {
             | CliError::Infeasible(LoadError::Description(diagnostics)) => {
                 output::tell(diagnostics.render(colour).trim_end_matches('\n'))
             }
-            error if colour => output::tell(format_args!("\x1b[1;31merror\x1b[0m: {}", error.with_reasons())),
-            error => output::tell(format_args!("error: {}", error.with_reasons())),
+            error if colour => output::tell(format_args!("\x1b[1;31merror\x1b[0m: {}", visible(&error.with_reasons()))),
+            error => output::tell(format_args!("error: {}", visible(&error.with_reasons()))),
         }
     }
 

@@ -10,13 +10,20 @@ use macrotick_plan::{PlanError, Solver};
 
 use crate::error::CliError;
 
-/// A plan from a `.json` file, or from a description with its default solver.
+/// A plan from its file, or from a description with its default solver.
 pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
-    if path.extension().is_some_and(|extension| extension == "json") {
+    if is_plan(path) {
         return Ok(Plan::load(path)?);
     }
     let system = System::load(path)?;
     planned(path, &system, Solver::default_for(&system))
+}
+
+/// Whether a file is a plan, and not a description, which may be written in JSON as well: there `system` is a name.
+fn is_plan(path: &Path) -> bool {
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    let read = || serde_json::from_reader::<_, serde_json::Value>(std::fs::File::open(path).ok()?).ok();
+    is_json && read().is_none_or(|document| document.get("system").is_none_or(|system| !system.is_string()))
 }
 
 /// A plan with all that the description at `path` leaves open.
@@ -48,7 +55,7 @@ pub fn plan_beside(
     groups: &[Group],
     reserved: &[Task],
 ) -> Result<Plan, CliError> {
-    if running.is_empty() || path.extension().is_some_and(|extension| extension == "json") {
+    if running.is_empty() || is_plan(path) {
         return plan_from(path);
     }
     let mut system = System::load(path)?;
@@ -107,6 +114,21 @@ fn keep_reservations(system: &mut System, running: &[Task]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_description_may_be_json() {
+        let file = std::env::temp_dir().join(format!("macrotick-input-{}.json", std::process::id()));
+        let description = r#"{"system": "a", "tasks": [{"name": "t", "period": "10ms", "wcet": "1ms"}]}"#;
+        std::fs::write(&file, description).unwrap();
+        let plan = plan_from(&file).unwrap();
+        std::fs::write(&file, plan.to_json()).unwrap();
+        assert_eq!(plan_from(&file).unwrap(), plan);
+        for wrong in ["{", "[]", r#"{"system": {}}"#] {
+            std::fs::write(&file, wrong).unwrap();
+            assert!(matches!(plan_from(&file), Err(CliError::File(_))), "{wrong}");
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
 
     #[test]
     fn what_runs_keeps_its_cpu_unless_the_description_says_another() {
