@@ -54,13 +54,13 @@ impl Descendants {
     }
 
     /// Puts whatever is real-time, but for SCHED_TT and SCHED_DS, under SCHED_OTHER: on the same CPU nothing of lower
-    /// priority could end otherwise, killed or not.
+    /// priority could end otherwise, killed or not. So does what is under SCHED_IDLE, which others keep from ending.
     pub fn calm(&self) {
         // The flag of those who have it may not be taken away by an ordinary user.
         let calm = SchedAttr::new(Standing::Other(0), true);
         for _ in 0..MOST_LOOKS {
             let threads = self.all(&Tree::read()).into_iter().flat_map(threads);
-            let busy = threads.filter(|tid| sys::sched_attr(*tid).is_ok_and(|attr| attr.outranks_ordinary_threads()));
+            let busy = threads.filter(|tid| sys::sched_attr(*tid).is_ok_and(|attr| attr.is_no_ordinary_thread()));
             let calmed = busy.filter(|tid| sys::set_sched_attr(*tid, &calm).is_ok()).count();
             if calmed == 0 {
                 break;

@@ -208,9 +208,9 @@ impl SchedAttr {
         u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
     }
 
-    /// Whether it comes before all of SCHED_OTHER without a window or a budget.
-    pub fn outranks_ordinary_threads(&self) -> bool {
-        [SCHED_FIFO, SCHED_RR, SCHED_DEADLINE].contains(&self.policy)
+    /// Whether it comes before all of SCHED_OTHER without a window or a budget, or after all of it.
+    pub fn is_no_ordinary_thread(&self) -> bool {
+        [SCHED_FIFO, SCHED_RR, SCHED_DEADLINE, SCHED_IDLE].contains(&self.policy)
     }
 
     /// What SCHED_DEADLINE has promised, rounded down as by the kernel (`to_ratio()`); `None` under another policy.

@@ -294,6 +294,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+fn compile_hostile() -> String {
+    compile_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"), "hostile.c")
+}
+
 fn compile_in(folder: &Path, source: &str) -> String {
     let root = root();
     let program = scratch().join(Path::new(source).file_stem().unwrap());
@@ -345,20 +349,19 @@ fn without_the_class_nothing_is_begun_anew() -> Verdict {
 }
 
 fn a_program_that_fails_at_the_end_is_remarked() -> Verdict {
-    let script = format!("{}; exit 5", compile("minimal.c"));
-    // Tasks that are ended before it do not keep its end from being told.
-    let rows = vec![Row("a", spin(100), 2000, 1000), Row("bad", program(&["/bin/sh", "-c", &script]), 500, 1000)];
+    // It ends while the others, which are ended before it, are waited for.
+    let rows = vec![Row("a", spin(100), 2000, 1000), Row("bad", program(&[&compile_hostile()]), 500, 1000)];
     let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
     assert_sound(&observation);
     let [remark] = observation.remarks.as_slice() else { panic!("{:?}", observation.remarks) };
     assert!(remark.starts_with("`bad` failed at the end of the run (exit status: 5): "), "{remark}");
-    assert!(remark.contains(" jobs, at most "), "{remark}");
+    assert!(remark.ends_with(": no more jobs"), "{remark}");
     Verdict::Passed
 }
 
 /// On the CPU of a task that cannot end before, under every policy: with its child, which left its process group.
 fn whoever_spins_is_ended_with_the_run() -> Verdict {
-    let hostile = compile_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"), "hostile.c");
+    let hostile = compile_hostile();
     let policies = [Backend::Other, Backend::Fifo, Backend::User, Backend::Deadline];
     for backend in policies.into_iter().filter(|backend| is_root() || *backend == Backend::Other) {
         let file = scratch().join("child");
@@ -374,7 +377,8 @@ fn whoever_spins_is_ended_with_the_run() -> Verdict {
         })
         .unwrap();
         let took = end.unwrap().elapsed();
-        assert!(took < std::time::Duration::from_secs(1), "{backend:?}: the end takes {took:?}");
+        // Half a second; the machine may be busy.
+        assert!(took < std::time::Duration::from_secs(5), "{backend:?}: the end takes {took:?}");
         let child: i32 = std::fs::read_to_string(&file).unwrap().parse().unwrap();
         let told =
             format!("process {child} (`hostile`), which a task or a load had left behind, was killed at the end");
