@@ -7,6 +7,7 @@ use std::path::Path;
 
 use macrotick_model::{CpuSet, Group, Plan, Supply, System, Task};
 use macrotick_plan::{PlanError, Solver};
+use serde::Deserialize;
 
 use crate::error::CliError;
 
@@ -22,8 +23,17 @@ pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
 /// Whether a file is a plan, and not a description, which may be written in JSON as well: there `system` is a name.
 fn is_plan(path: &Path) -> bool {
     let is_json = path.extension().is_some_and(|extension| extension == "json");
-    let read = || serde_json::from_reader::<_, serde_json::Value>(std::fs::File::open(path).ok()?).ok();
-    is_json && read().is_none_or(|document| document.get("system").is_none_or(|system| !system.is_string()))
+    // All but the name is skipped: a plan may be large, and is read in earnest behind this.
+    let is_description =
+        || std::fs::read_to_string(path).is_ok_and(|text| serde_json::from_str::<Description>(&text).is_ok());
+    is_json && !is_description()
+}
+
+/// What tells a description from a plan, whose system is an object.
+#[derive(Deserialize)]
+struct Description {
+    #[serde(rename = "system")]
+    _name: String,
 }
 
 /// A plan with all that the description at `path` leaves open.
