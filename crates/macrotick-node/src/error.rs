@@ -270,7 +270,7 @@ pub enum NodeError {
         source: io::Error,
     },
     /// The preparation took longer than there was time for it, the last time as well.
-    #[error("the first job was to be released {delay} after all was ready, and this host is so busy that it was late by {late}")]
+    #[error("this host is too busy: the first job was due {delay} after all was ready, and the start was done {late} later than that")]
     EpochPassed {
         /// By how much.
         late: Duration,

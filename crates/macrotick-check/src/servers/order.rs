@@ -18,8 +18,8 @@ use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, Server, S
 /// Priorities with which no task misses, in the order of `tasks`: from 1 up, and each has its own where there are enough.
 ///
 /// Among those that can be lowest, that with the longest deadline is, and of equals the last: without jitter and with
-/// deadlines up to the periods this is the order by deadlines. More tasks than priorities share the lowest ones: whoever is
-/// lowest below all that are left meets its deadline beside them, too, as they come before it there at most.
+/// deadlines up to the periods this is the order by deadlines. Where there are more tasks than priorities, several
+/// share the lowest ones: a task that meets its deadline below others meets it as their equal, too.
 ///
 /// # Errors
 ///
