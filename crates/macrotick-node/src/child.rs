@@ -148,10 +148,7 @@ impl Child {
         }
         self.await_end();
         self.signal(libc::SIGKILL);
-        let give_up = sys::now() + DEATH;
-        while self.exited().is_none() && sys::now() < give_up {
-            sys::sleep(LOOK);
-        }
+        self.await_exit(DEATH);
         self.reaped = Some(self.process.try_wait().ok().flatten());
         descendants::leave(self.pid());
     }
@@ -168,11 +165,14 @@ impl Child {
 
     /// Asks it to end, and waits for that, if it is one that has something to put away.
     fn await_end(&self) {
-        if self.grace <= Duration::ZERO {
-            return;
+        if self.grace > Duration::ZERO {
+            self.terminate();
+            self.await_exit(self.grace);
         }
-        self.terminate();
-        let give_up = sys::now() + self.grace;
+    }
+
+    fn await_exit(&self, limit: Duration) {
+        let give_up = sys::now() + limit;
         while self.exited().is_none() && sys::now() < give_up {
             sys::sleep(LOOK);
         }

@@ -4,12 +4,11 @@
 //! which is the runner, whatever session or process group it went to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use macrotick_model::Duration;
 
+use crate::proc;
 use crate::sys::{self, SchedAttr, Standing, Tid};
 
 /// Those that [`Child`](crate::child::Child) reaps itself.
@@ -59,7 +58,7 @@ impl Descendants {
         // The flag of those who have it may not be taken away by an ordinary user.
         let calm = SchedAttr::new(Standing::Other(0), true);
         for _ in 0..MOST_LOOKS {
-            let threads = self.all(&Tree::read()).into_iter().flat_map(threads);
+            let threads = self.all(&Tree::read()).into_iter().flat_map(proc::threads);
             let busy = threads.filter(|tid| sys::sched_attr(*tid).is_ok_and(|attr| attr.is_no_ordinary_thread()));
             let calmed = busy.filter(|tid| sys::set_sched_attr(*tid, &calm).is_ok()).count();
             if calmed == 0 {
@@ -131,40 +130,35 @@ fn own_pid() -> Tid {
     std::process::id() as Tid
 }
 
-/// All processes: parent, and name.
+/// All processes.
 struct Tree {
-    processes: BTreeMap<Tid, (Tid, String)>,
+    names: BTreeMap<Tid, String>,
+    children: BTreeMap<Tid, Vec<Tid>>,
 }
 
 impl Tree {
     fn read() -> Tree {
-        let status = |pid: Tid| parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
-        Tree { processes: numbers_in("/proc").filter_map(|pid| Some((pid, status(pid)?))).collect() }
+        let mut tree = Tree { names: BTreeMap::new(), children: BTreeMap::new() };
+        for pid in proc::processes() {
+            let Some((parent, name)) = proc::stat(pid).as_deref().and_then(parent_and_name) else { continue };
+            tree.children.entry(parent).or_default().push(pid);
+            tree.names.insert(pid, name);
+        }
+        tree
     }
 
     fn children(&self, of: Tid) -> impl Iterator<Item = Tid> + '_ {
-        self.processes.iter().filter(move |(_, (parent, _))| *parent == of).map(|(pid, _)| *pid)
+        self.children.get(&of).into_iter().flatten().copied()
     }
 
     fn name(&self, pid: Tid) -> String {
-        self.processes.get(&pid).map_or_else(String::new, |(_, name)| name.clone())
+        self.names.get(&pid).cloned().unwrap_or_default()
     }
 }
 
-/// Parent and name in `/proc/PID/stat`; the name may have any character in it.
-fn parse(stat: &str) -> Option<(Tid, String)> {
-    let (begin, rest) = stat.rsplit_once(") ")?;
-    let name = begin.split_once('(')?.1;
-    Some((rest.split(' ').nth(1)?.parse().ok()?, name.into()))
-}
-
-fn threads(pid: Tid) -> impl Iterator<Item = Tid> {
-    numbers_in(&format!("/proc/{pid}/task"))
-}
-
-fn numbers_in(folder: &str) -> impl Iterator<Item = Tid> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Tid::from_str(entry.file_name().to_str()?).ok())
+fn parent_and_name(stat: &str) -> Option<(Tid, String)> {
+    let (name, mut fields) = proc::split_stat(stat)?;
+    Some((fields.nth(1)?.parse().ok()?, name.into()))
 }
 
 #[cfg(test)]
@@ -172,15 +166,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_look_like_the_rest() {
-        assert_eq!(parse("12 (a) b (c) S 7 12 12 0"), Some((7, "a) b (c".into())));
-        assert_eq!(parse("12 (a"), None);
-    }
-
-    #[test]
-    fn the_tree_has_this_process() {
-        let tree = Tree::read();
-        assert!(tree.processes.contains_key(&own_pid()));
-        assert!(threads(own_pid()).any(|tid| tid == own_pid()));
+    fn a_child_is_below_its_parent() {
+        let mut child = std::process::Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+        let (pid, tree) = (child.id() as Tid, Tree::read());
+        assert!(tree.children(own_pid()).any(|other| other == pid));
+        assert!(!tree.name(pid).is_empty() && !tree.name(own_pid()).is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

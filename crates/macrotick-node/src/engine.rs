@@ -222,12 +222,6 @@ pub fn missing(load: &ContainerLoad) -> Option<String> {
     }
 }
 
-/// The threads of a container's first process: those of runc's are several.
-pub fn threads(process: Tid) -> Vec<Tid> {
-    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

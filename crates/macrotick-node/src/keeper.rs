@@ -9,7 +9,8 @@ use macrotick_model::{ContainerLoad, Duration, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::background_standing;
-use crate::engine::{self, Container, EngineError, Site};
+use crate::engine::{Container, EngineError, Site};
+use crate::proc;
 use crate::signals::Signals;
 use crate::sys::{self, Tid};
 use crate::task::join_run;
@@ -97,9 +98,9 @@ fn await_readable(signals: &Signals, descriptor: RawFd) -> bool {
     false
 }
 
-/// How the container's first process is to run; what it executes and forks is likewise.
+/// How the container's first process is to run, which has several threads under runc; what it executes and forks is likewise.
 fn put(process: Tid, place: &Place) -> Result<(), KeeperError> {
-    for thread in engine::threads(process) {
+    for thread in proc::threads(process) {
         if let Some(cpu) = place.cpu {
             sys::pin(thread, &[cpu]).map_err(call("pin the container"))?;
         }

@@ -56,6 +56,7 @@ mod open_files;
 mod options;
 mod pools;
 mod present;
+mod proc;
 mod random;
 mod records;
 mod run;

@@ -4,7 +4,6 @@
 //! Groups of a deployment that runs come with what its description says of them, those of containers with what was declared when
 //! they were admitted. Of others only their budgets are known.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,7 @@ use crate::cgroup::{is_default_path, ROOT};
 use crate::error::NodeError;
 use crate::live::directory;
 use crate::lock;
+use crate::proc;
 use crate::status;
 use crate::sys;
 
@@ -188,12 +188,7 @@ fn name_of(path: &Path) -> String {
 
 /// The reservations of all threads. One that ends meanwhile counts no more.
 fn reservations() -> impl Iterator<Item = (u64, CpuSet)> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = processes.filter(|entry| entry.file_name().to_str().is_some_and(is_number));
-    let threads =
-        processes.flat_map(|process| fs::read_dir(process.path().join("task")).into_iter().flatten().flatten());
-    let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse::<sys::Tid>().ok());
-    numbers.filter_map(|thread| {
+    proc::processes().flat_map(proc::threads).filter_map(|thread| {
         let bandwidth = sys::sched_attr(thread).ok()?.bandwidth()?;
         Some((bandwidth, sys::affinity(thread).ok()?))
     })
@@ -226,10 +221,6 @@ fn join(domains: &mut Vec<PresentDomain>, mut more: PresentDomain) {
     }
     others.push(more);
     *domains = others;
-}
-
-fn is_number(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

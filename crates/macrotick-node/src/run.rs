@@ -152,12 +152,15 @@ impl<'a> Run<'a> {
         signals: &Signals,
         ready: &mut dyn FnMut(),
     ) -> Result<(Self, Instant), NodeError> {
-        let mut delay = options.start_delay;
+        let (mut deployment, mut delay) = (deployment, options.start_delay);
         loop {
-            let mut run = Run::prepare(deployment.clone(), options, signals)?;
+            let mut run = Run::prepare(deployment, options, signals)?;
             ready();
             match run.start(signals, delay) {
-                Err(NodeError::EpochPassed { late, .. }) if delay < MOST_START_DELAY => delay = (delay + late) * 2,
+                Err(NodeError::EpochPassed { late, .. }) if delay < MOST_START_DELAY => {
+                    delay = (delay + late) * 2;
+                    deployment = run.deployment.clone();
+                }
                 started => return started.map(|epoch| (run, epoch)),
             }
         }

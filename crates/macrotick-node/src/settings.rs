@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::lock::{runtime_path, ROOT};
+use crate::proc;
 use crate::sys;
 
 const LEDGER: &str = "-settings.json";
@@ -115,12 +116,12 @@ impl fmt::Display for Holder {
 
 /// When a process began, in ticks since the boot. `None`: it is dead.
 fn start_of(process: u32) -> Option<u64> {
-    start_in(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    start_in(&proc::stat(process as sys::Tid)?)
 }
 
-/// The third field is the state, the 22nd the start. The second, in brackets, may have anything in it.
+/// The third field is the state, the 22nd the start.
 fn start_in(stat: &str) -> Option<u64> {
-    let mut words = stat.rsplit_once(") ")?.1.split(' ');
+    let (_, mut words) = proc::split_stat(stat)?;
     let is_dead = matches!(words.next()?, "Z" | "X");
     words.nth(18)?.parse().ok().filter(|_| !is_dead)
 }

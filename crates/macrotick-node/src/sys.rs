@@ -322,24 +322,23 @@ pub fn pidfd_open(pid: Tid, tid: Tid) -> io::Result<OwnedFd> {
 
 /// How a child of ours ended, if it did. It is not reaped, so that its number stays taken.
 pub fn exited(pid: Tid) -> Option<ExitStatus> {
-    // SAFETY: zeroed memory is a valid siginfo; waitid fills it for a child of ours.
-    unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) < 0 || info.si_pid() == 0 {
-            return None;
-        }
-        Some(ExitStatus::from_raw(wait_status(info.si_code, info.si_status())))
-    }
+    ended(libc::P_PID, pid as libc::id_t)
 }
 
 /// Whether a child of this process has ended and is not reaped yet.
 pub fn has_ended_child() -> bool {
+    ended(libc::P_ALL, 0).is_some()
+}
+
+fn ended(kind: libc::idtype_t, id: libc::id_t) -> Option<ExitStatus> {
     // SAFETY: zeroed memory is a valid siginfo; waitid fills it for a child of ours.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        libc::waitid(libc::P_ALL, 0, &mut info, flags) == 0 && info.si_pid() != 0
+        if libc::waitid(kind, id, &mut info, flags) < 0 || info.si_pid() == 0 {
+            return None;
+        }
+        Some(ExitStatus::from_raw(wait_status(info.si_code, info.si_status())))
     }
 }
 

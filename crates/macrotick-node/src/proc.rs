@@ -1,0 +1,50 @@
+//! What `/proc` says of processes.
+
+use std::fs;
+use std::str::Split;
+
+use crate::sys::Tid;
+
+/// All processes.
+pub fn processes() -> impl Iterator<Item = Tid> {
+    numbers_in("/proc")
+}
+
+/// The threads of a process.
+pub fn threads(process: Tid) -> impl Iterator<Item = Tid> {
+    numbers_in(&format!("/proc/{process}/task"))
+}
+
+/// The text of `/proc/PID/stat`. `None`: there is no such process.
+pub fn stat(process: Tid) -> Option<String> {
+    fs::read_to_string(format!("/proc/{process}/stat")).ok()
+}
+
+/// The name in such a text, which may have any character in it, and its fields from the third one, the state, on.
+pub fn split_stat(stat: &str) -> Option<(&str, Split<'_, char>)> {
+    let (begin, fields) = stat.rsplit_once(") ")?;
+    Some((begin.split_once('(')?.1, fields.split(' ')))
+}
+
+fn numbers_in(folder: &str) -> impl Iterator<Item = Tid> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_the_rest() {
+        let (name, mut fields) = split_stat("12 (a) b (c) S 7 12 12 0").unwrap();
+        assert_eq!((name, fields.next(), fields.next()), ("a) b (c", Some("S"), Some("7")));
+        assert!(split_stat("12 (a").is_none());
+    }
+
+    #[test]
+    fn this_process_has_its_first_thread() {
+        let own = std::process::id() as Tid;
+        assert!(processes().any(|process| process == own) && threads(own).any(|thread| thread == own));
+    }
+}
