@@ -5,8 +5,8 @@
  *   golden_schedules [FILE ...]	all of golden/ without an argument
  *
  * schedule.h has the language. What comes of a schedule: for each CPU, the thread that had most of
- * each cell (. is idle, - is anything else); for each thread its jobs as number@instant, -n if n
- * were lost before; for each entity its counters.
+ * each cell (. is idle, - is anything else, ? is nobody clearly); for each thread its jobs as
+ * number@instant, -n if n were lost before; for each entity its counters.
  *
  * With another MACROTICK_SEED in the environment they begin at other instants.
  */
@@ -35,6 +35,8 @@
 #define WRITE_ONCE(x, value)	__atomic_store_n(&(x), value, __ATOMIC_SEQ_CST)
 #define MAX_JOBS	64
 #define MAX_SWITCHES	65536
+#define SPARED		0.2	/* cells; twice as much still ends clearly inside a cell */
+#define CLEAR_NS	(UNIT_NS * 11 / 20)
 #define TRACING		"/sys/kernel/tracing"
 #define INSTANCE	TRACING "/instances/sched_macrotick"
 
@@ -166,7 +168,7 @@ static void do_step(const struct step *step, int round, uint64_t cycle_ns, struc
 		sched_yield();
 		break;
 	case SPIN:
-		spin((step->cells[round < step->nr ? round : step->nr - 1] - 0.3) * UNIT_NS);
+		spin((step->cells[round < step->nr ? round : step->nr - 1] - SPARED) * UNIT_NS);
 		break;
 	case UNTIL:
 		sleep_until(instant(step->cells[0]) + round * cycle_ns);
@@ -318,7 +320,10 @@ static int read_switches(void)
 	return nr;
 }
 
-/* The thread that had most of each cell. */
+/*
+ * The thread that had most of each cell. One that had about half of it depends on how many
+ * instructions a compiler makes of the kernel, so it is nobody's.
+ */
 static void print_timeline(FILE *out, const struct golden_case *c, int nr_switches, int cpu)
 {
 	static uint64_t shares[MAX_CELLS][128];
@@ -351,7 +356,9 @@ static void print_timeline(FILE *out, const struct golden_case *c, int nr_switch
 			if (shares[cell][letter] > shares[cell][(int)most])
 				most = letter;
 		}
-		fprintf(out, "%s%c", cell % c->cycle ? "" : "|", most ?: '?');
+		if (shares[cell][(int)most] < CLEAR_NS)
+			most = '?';
+		fprintf(out, "%s%c", cell % c->cycle ? "" : "|", most);
 	}
 	fprintf(out, "|\n");
 }

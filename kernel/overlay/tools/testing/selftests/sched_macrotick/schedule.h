@@ -14,7 +14,7 @@
  *   thread a tt E: wait; spin 2,6      repeats for ever; 2 in the first round, 6 in all others
  *   thread h other: hog                also: fifo PRIORITY, deadline RUNTIME/PERIOD; on CPU pins
  *
- * Steps: wait, yield, spin N (CPU time, 0.3 cells less, so that it ends inside a cell), until N
+ * Steps: wait, yield, spin N (CPU time, 0.2 cells less, so that it ends inside a cell), until N
  * (counts from the epoch, and one cycle more in each round), from N (until N in the first round
  * only), read and write (a pipe that all share), hog, end (sleeps for ever).
  */
