@@ -26,7 +26,7 @@ pub use engine::{ContainerLoad, ContainerRoot, Engine};
 pub use files::{FileError, LoadError};
 pub use observation::{
     Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
-    PoolObservation, Segment, TaskObservation, Tier,
+    PoolObservation, ProcessOutput, Segment, TaskObservation, Tier,
 };
 pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};

@@ -37,6 +37,9 @@ pub struct Observation {
     pub groups: Vec<GroupObservation>,
     /// Which thread had a CPU when, for as long as a trace was taken; empty without a trace.
     pub segments: Vec<Segment>,
+    /// What was written to standard output and error by each process that wrote anything, in the order of the system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<ProcessOutput>,
     /// What went wrong on the side, in words (a background program that ended early, a full record buffer).
     pub remarks: Vec<String>,
     /// The plan that was run.
@@ -273,6 +276,15 @@ pub struct GroupObservation {
     pub exhaustions: u64,
     /// How long it had no budget while threads of it were ready, in nanoseconds.
     pub throttled_ns: u64,
+}
+
+/// What one process wrote; of a task that was begun anew, all of its processes. Of a lot, the beginning and the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessOutput {
+    /// The task's name, or the background load's, with `.N` behind it for process N of several.
+    pub name: String,
+    /// The text as it was written; what is not UTF-8 is replaced.
+    pub text: String,
 }
 
 /// A stretch of time in which one thread had one CPU. Instants are since the epoch.

@@ -568,6 +568,21 @@ pub struct Background {
     pub load: Load,
 }
 
+impl Background {
+    /// What its process is called; of several, that of this index.
+    pub fn process_name(&self, index: u32) -> String {
+        match self.count {
+            1 => self.name.clone(),
+            _ => format!("{}.{index}", self.name),
+        }
+    }
+
+    /// What all of them are called.
+    pub fn process_names(&self) -> impl Iterator<Item = String> + '_ {
+        (0..self.count).map(|index| self.process_name(index))
+    }
+}
+
 /// A stock scheduling policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -367,6 +367,7 @@ fn observations_survive_their_file() {
             threads: 5,
         }],
         segments: Vec::new(),
+        output: vec![ProcessOutput { name: "hog.1".into(), text: "\u{1b}[31mred\n".into() }],
         remarks: Vec::new(),
         plan: plan(4),
     };

@@ -205,14 +205,6 @@ fn map(bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The name of process `index` of `count` of a background load.
-pub(crate) fn process_name(name: &str, index: u32, count: u32) -> String {
-    if count == 1 {
-        return name.to_string();
-    }
-    format!("{name}.{index}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,11 +218,5 @@ mod tests {
             calls.step().unwrap();
         }
         assert!(!calls.path.exists());
-    }
-
-    #[test]
-    fn several_processes_are_numbered() {
-        assert_eq!(process_name("hog", 0, 1), "hog");
-        assert_eq!(process_name("hog", 1, 2), "hog.1");
     }
 }

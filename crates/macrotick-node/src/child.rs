@@ -1,13 +1,11 @@
 //! Processes that the runner starts: held until the run begins, killed when it ends, and with it when the runner dies.
 
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 
-use macrotick_model::visible::visible;
 use macrotick_model::Duration;
 
 use crate::abi;
@@ -16,17 +14,14 @@ use crate::descendants;
 use crate::error::{NodeError, Tail};
 use crate::open_files;
 use crate::options::Output;
+use crate::output::{self, KeptOutput};
 use crate::signals::Signals;
 use crate::sys;
 
-/// What is kept of a process's output; writes beyond fail in the process.
-const OUTPUT_BYTES: u64 = 64 << 10;
 /// How long one that was killed may take: one that waits for a device that is gone may take for ever.
 const DEATH: Duration = Duration::from_millis(500);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(1);
-/// Lines of it that errors show.
-const TAIL_LINES: usize = 10;
 
 /// A process with its block. Dropping it kills the process and all of its process group.
 pub struct Child {
@@ -36,7 +31,7 @@ pub struct Child {
     pub block: Block,
     process: std::process::Child,
     /// What it writes, where that is kept.
-    output: Option<File>,
+    output: Option<KeptOutput>,
     /// So long it may take to end by itself when it is asked.
     grace: Duration,
     /// Once it is reaped: how it ended, if that was told.
@@ -68,7 +63,7 @@ impl Child {
     /// Starts a process in a process group of its own, with its block and nothing else of ours.
     pub fn spawn(launch: Launch) -> Result<Child, NodeError> {
         let output = match launch.output {
-            Output::Kept => Some(output_file().map_err(NodeError::system("creating a file for output"))?),
+            Output::Kept => Some(KeptOutput::new().map_err(NodeError::system("creating a file for output"))?),
             Output::Inherited => None,
         };
         let fd = launch.block.file().as_raw_fd();
@@ -85,7 +80,7 @@ impl Child {
                 .stdin(Stdio::null())
                 .process_group(0);
             if let Some(output) = &output {
-                command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+                command.stdout(output.writer()?).stderr(output.writer()?);
             }
             // SAFETY: only async-signal-safe calls between fork and exec.
             unsafe {
@@ -121,14 +116,21 @@ impl Child {
 
     /// The last lines it wrote, where that is kept.
     pub fn tail(&self) -> Tail {
-        let Some(mut file) = self.output.as_ref() else { return Tail::default() };
-        // The position is shared with the process: what it wrote ends there.
-        let written = file.stream_position().unwrap_or(0).min(OUTPUT_BYTES);
-        let mut bytes = vec![0; written as usize];
-        if file.read_exact_at(&mut bytes, 0).is_err() {
-            return Tail::default();
-        }
-        Tail(visible(&last_lines(&String::from_utf8_lossy(&bytes), TAIL_LINES)))
+        self.output.as_ref().map_or_else(Tail::default, KeptOutput::tail)
+    }
+
+    /// What it wrote, where that is kept; of a lot, its beginning and its end.
+    pub fn output(&self) -> String {
+        self.output.as_ref().map_or_else(String::new, KeptOutput::text)
+    }
+
+    /// A remark where it wrote more than is kept.
+    pub fn describe_output(&self) -> Option<String> {
+        let full = self.output.as_ref().is_some_and(KeptOutput::is_full);
+        let most = output::MOST >> 20;
+        full.then(|| {
+            format!("`{}` wrote more than {most} MiB: what it wrote beyond that failed and is lost", self.name)
+        })
     }
 
     /// The last line it wrote, to be put behind a remark.
@@ -212,18 +214,6 @@ fn prepare_process(fd: i32, group: Option<i32>, namespace: Option<i32>, parent: 
     Ok(())
 }
 
-fn output_file() -> io::Result<File> {
-    let file = sys::memory_file(c"macrotick-output")?;
-    file.set_len(OUTPUT_BYTES)?;
-    sys::seal_size(&file)?;
-    Ok(file)
-}
-
-fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(count)..].join("\n")
-}
-
 /// Waits until all have got to a phase.
 pub fn await_phase(children: &[Child], phase: u32, limit: Duration, signals: &Signals) -> Result<(), NodeError> {
     let give_up = sys::now() + limit;
@@ -287,8 +277,9 @@ pub(crate) mod tests {
         });
         assert_eq!(status.and_then(|status| status.code()), Some(3));
         let tail = child.tail().0;
-        assert_eq!(tail.lines().count(), TAIL_LINES);
+        assert_eq!(tail.lines().count(), 10);
         assert!(tail.starts_with("92\n") && tail.ends_with("100\nbad"), "{tail}");
+        assert!(child.output().starts_with("1\n2\n") && child.output().ends_with("100\nbad\n"));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use macrotick_model::{
-    Backend, ClockInForce, Duration, EntityCounters, Instant, Observation, OnMiss, PoolObservation, TaskObservation,
-    Tier, Workload,
+    Backend, ClockInForce, Duration, EntityCounters, Instant, Observation, OnMiss, PoolObservation, ProcessOutput,
+    TaskObservation, Tier, Workload,
 };
 
 use crate::child::Child;
@@ -59,6 +59,9 @@ impl Run<'_> {
         }
         let end = Ended { epoch, duration: outcome.duration, follows: clock.is_some() };
         let tasks = self.task_observations(&end, &counters, &mut remarks);
+        let output = self.outputs();
+        let processes = self.tasks.iter().chain(&self.background);
+        remarks.extend(processes.filter_map(Child::describe_output));
         let backend = self.deployment.backend;
         Ok(Observation {
             version: Observation::VERSION,
@@ -72,9 +75,21 @@ impl Run<'_> {
             pools,
             groups,
             segments: traced.segments,
+            output,
             remarks,
             plan: self.deployment.plan.clone(),
         })
+    }
+
+    /// What was written by each process that wrote anything, those before the present one of a task among them.
+    fn outputs(&self) -> Vec<ProcessOutput> {
+        let of_task = |(task, child): (usize, &Child)| {
+            let past = self.past(task).map_or("", |past| &past.output);
+            ProcessOutput { name: child.name.clone(), text: past.to_owned() + &child.output() }
+        };
+        let of_load = |child: &Child| ProcessOutput { name: child.name.clone(), text: child.output() };
+        let all = self.tasks.iter().enumerate().map(of_task).chain(self.background.iter().map(of_load));
+        all.filter(|output| !output.text.is_empty()).collect()
     }
 
     /// First of all, as long as the pools are served.

@@ -54,6 +54,7 @@ mod lock;
 mod network;
 mod open_files;
 mod options;
+mod output;
 mod pools;
 mod present;
 mod proc;

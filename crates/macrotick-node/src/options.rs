@@ -48,7 +48,7 @@ pub enum HostSettings {
 /// What becomes of what processes write to their standard output and error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
-    /// The first 64 KiB are kept, for errors and remarks; writes beyond fail.
+    /// It is kept for the observation, for errors and remarks, up to 16 MiB of each process; writes beyond fail.
     #[default]
     Kept,
     /// It goes where the runner's own goes.

@@ -20,7 +20,7 @@ use std::path::Path;
 use macrotick_model::{Backend, Background, CpuSet, Duration, Instant, LeadInForce, Load, Observation, Plan, Workload};
 
 use crate::abi;
-use crate::background::{self, process_name, BackgroundSpec};
+use crate::background::{self, BackgroundSpec};
 use crate::block::{Block, BlockSpec};
 use crate::budgets::next_refill;
 use crate::calibration::Calibration;
@@ -281,7 +281,7 @@ impl<'a> Run<'a> {
     }
 
     fn spawn_loader(&self, load: &Background, index: u32) -> Result<Child, NodeError> {
-        let name = process_name(&load.name, index, load.count);
+        let name = load.process_name(index);
         let cycle = self.deployment.plan.cycle;
         let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
         let place = matches!(load.load, Load::Container(_)).then(|| self.place_of_container(load, &name));

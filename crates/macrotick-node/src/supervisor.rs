@@ -25,6 +25,9 @@ const MOST_IN_VAIN: u32 = 3;
 /// At multiples of this the runner looks whether a new process is ready: a multiple of it is the tick's period.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// How much is kept of what the former processes of a task wrote, in bytes.
+const PAST_OUTPUT: usize = 128 << 10;
+
 /// The tasks that are begun anew.
 pub struct Supervisor {
     wards: Vec<Ward>,
@@ -143,6 +146,8 @@ pub struct Past {
     pub ended: u32,
     /// How the last one of these ended, and its last words.
     last_end: String,
+    /// What they wrote, the last of them.
+    pub output: String,
 }
 
 impl Past {
@@ -154,6 +159,7 @@ impl Past {
     fn add(&mut self, child: &Child, end: &End, is_traced: bool) {
         self.records.extend(child.block.records());
         self.is_full |= child.block.is_full();
+        self.add_output(&child.output());
         // Zero: it never joined. Without a trace nobody asks, and of a long-lived deployment there may be many.
         self.threads.extend(Some(child.block.tid()).filter(|tid| is_traced && *tid != 0));
         match end.missed {
@@ -163,6 +169,14 @@ impl Past {
                 self.last_end = format!("{}{}", end.status, child.last_words());
             }
         }
+    }
+
+    /// Of many processes that wrote a lot the first ones go.
+    fn add_output(&mut self, text: &str) {
+        self.output.push_str(text);
+        let excess = self.output.len().saturating_sub(PAST_OUTPUT);
+        let cut = (excess..self.output.len()).find(|at| self.output.is_char_boundary(*at)).unwrap_or(0);
+        self.output.drain(..cut);
     }
 }
 

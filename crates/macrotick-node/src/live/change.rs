@@ -421,8 +421,7 @@ fn next_look(now: Instant, since: Instant) -> Instant {
 
 /// Takes the processes of a load out of others.
 fn take(children: &mut Vec<Child>, load: &Background) -> Vec<Child> {
-    let names: Vec<String> =
-        (0..load.count).map(|index| crate::background::process_name(&load.name, index, load.count)).collect();
+    let names: Vec<String> = load.process_names().collect();
     let (taken, rest) = std::mem::take(children).into_iter().partition(|child| names.contains(&child.name));
     *children = rest;
     taken

@@ -22,6 +22,7 @@ pub fn html(report: &Report, observation: &Observation) -> String {
         sections::distributions(report),
         sections::chains(report),
         sections::remarks(report),
+        sections::output(observation),
         sections::surroundings(report, observation),
         glossary::section(),
     ];

@@ -1,6 +1,7 @@
 //! The sections of a report's page.
 
-use macrotick_model::Observation;
+use macrotick_model::visible::visible;
+use macrotick_model::{Observation, ProcessOutput};
 
 use super::write::{definitions, list, section, table};
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
@@ -356,6 +357,21 @@ pub(super) fn remarks(report: &Report) -> String {
         false => section("Remarks", "", &list(&report.remarks)),
     };
     remarks + &section("Caveats", "", &list(&report.caveats))
+}
+
+pub(super) fn output(observation: &Observation) -> String {
+    if observation.output.is_empty() {
+        return String::new();
+    }
+    let entry = |output: &ProcessOutput| {
+        let (name, text) = (escape(&output.name), escape(&visible(&output.text)));
+        format!("<details><summary>{name}</summary>\n<pre>{text}</pre></details>\n")
+    };
+    section(
+        "Output",
+        "What the processes wrote to their standard output and error.",
+        &observation.output.iter().map(entry).collect::<String>(),
+    )
 }
 
 pub(super) fn surroundings(report: &Report, observation: &Observation) -> String {

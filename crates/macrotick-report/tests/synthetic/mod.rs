@@ -200,6 +200,7 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
         pools: Vec::new(),
         groups: Vec::new(),
         segments,
+        output: Vec::new(),
         remarks: vec![],
         plan,
     }

@@ -1,7 +1,7 @@
 //! `macrotick report`
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use macrotick_model::Observation;
 use macrotick_report::Report;
@@ -49,9 +49,23 @@ pub fn terminal_width() -> usize {
     columns.unwrap_or(FALLBACK)
 }
 
-/// Writes report.json, report.html and trace.json.
+/// Writes report.json, report.html and trace.json, and what each process wrote in NAME.log.
 pub fn write(directory: &Path, report: &Report, observation: &Observation) -> Result<(), CliError> {
     write_text(&directory.join("report.json"), &report.to_json())?;
     write_text(&directory.join("report.html"), &macrotick_report::html(report, observation))?;
-    write_text(&directory.join("trace.json"), &macrotick_report::trace_json(observation))
+    write_text(&directory.join("trace.json"), &macrotick_report::trace_json(observation))?;
+    let stale = names(observation).filter(|name| observation.output.iter().all(|output| output.name != *name));
+    stale.for_each(|name| drop(std::fs::remove_file(log(directory, &name))));
+    observation.output.iter().try_for_each(|output| write_text(&log(directory, &output.name), &output.text))
+}
+
+/// What processes of the system are called.
+fn names(observation: &Observation) -> impl Iterator<Item = String> + '_ {
+    let system = &observation.plan.system;
+    let loads = system.background.iter().flat_map(macrotick_model::Background::process_names);
+    system.tasks.iter().map(|task| task.name.clone()).chain(loads)
+}
+
+fn log(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.log"))
 }

@@ -1,8 +1,8 @@
 //! `macrotick run`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use macrotick_model::{Backend, Observation, Plan};
+use macrotick_model::{Backend, Observation, Plan, ProcessOutput};
 use macrotick_report::Report;
 
 use super::report;
@@ -36,7 +36,21 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     report::write(&directory, &report, &observation)?;
     report::show(&report);
     output::print_line(format_args!("\nreport: {}", directory.join("report.html").display()));
+    tell_output(&directory, &observation);
     Ok(report::outcome(&report))
+}
+
+fn tell_output(directory: &Path, observation: &Observation) {
+    let file = |output: &ProcessOutput| format!("{}.log", output.name);
+    match observation.output.as_slice() {
+        [] => {}
+        [output] => output::print_line(format_args!("output: {}", directory.join(file(output)).display())),
+        several => output::print_line(format_args!(
+            "output: {} files, {} and others",
+            several.len(),
+            directory.join(file(&several[0])).display()
+        )),
+    }
 }
 
 fn observe_here_or_there(args: &RunArgs, plan: &Plan) -> Result<Observation, CliError> {

@@ -97,6 +97,7 @@ pub mod tests {
             pools: Vec::new(),
             groups: Vec::new(),
             segments: Vec::new(),
+            output: Vec::new(),
             remarks: Vec::new(),
             plan: Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system },
         }
