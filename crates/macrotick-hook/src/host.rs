@@ -97,6 +97,7 @@ fn group(groups: &[&PresentGroup]) -> Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use macrotick_model::CpuSet;
     use macrotick_node::PresentDomain;
 
     fn present() -> Present {
@@ -109,6 +110,8 @@ mod tests {
             path: format!("/sys/fs/cgroup/{name}").into(),
             priority,
             budgets: budgets.iter().map(|&(cpu, budget)| (cpu, Duration::from_micros(budget))).collect(),
+            cpus: CpuSet::default(),
+            container: false,
             declared,
         };
         Present {

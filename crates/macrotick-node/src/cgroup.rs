@@ -1,11 +1,15 @@
 //! Control groups (cgroup v2) whose threads are pools or groups: made or taken over, told what serves them, given back.
 
+mod promise;
+
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use macrotick_model::{CpuSet, Duration, Pool};
+
+pub use promise::Promised;
 
 use crate::error::NodeError;
 use crate::sys;
@@ -201,6 +205,9 @@ pub struct Group {
     owner: Owner,
     path: PathBuf,
     kind: Kind,
+    /// What the kernel is told of who serves it, file by file, in this order.
+    writes: Vec<(&'static str, String)>,
+    promised: Option<Promised>,
 }
 
 enum Kind {
@@ -213,8 +220,8 @@ impl Group {
     /// Makes the group of a pool, or takes over the one that it is to be, and tells the kernel its entity, whose table
     /// is installed. [`Controller`] must have been enabled.
     pub fn of(pool: &Pool, partition: Option<&Group>) -> Result<Group, NodeError> {
-        let group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref(), partition)?;
-        group.write(ENTITY, &pool.name)?;
+        let mut group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref(), partition)?;
+        group.promise(vec![(ENTITY, pool.name.clone())])?;
         Ok(group)
     }
 
@@ -244,7 +251,7 @@ impl Group {
             remove(&path);
         }
         fs::create_dir(&path).map_err(NodeError::group_file(&owner, "make", &path))?;
-        let group = Group { owner, path, kind: Kind::Made };
+        let group = Group { owner, path, kind: Kind::Made, writes: Vec::new(), promised: None };
         match group.has(group.owner.files()[0]) {
             true => Ok(group),
             false => Err(group.fault(group.owner.lacking(group.path.clone()))),
@@ -275,7 +282,7 @@ impl Group {
                 Err(error) => return Err(NodeError::group_file(&owner, "read", &file)(error)),
             }
         }
-        Ok(Group { owner, path, kind: Kind::Given(before) })
+        Ok(Group { owner, path, kind: Kind::Given(before), writes: Vec::new(), promised: None })
     }
 
     /// Bounds the control groups below one that was made, which has room for so many containers. Returns what could not be: who
@@ -416,8 +423,8 @@ pub fn remove(path: &Path) {
     }
 }
 
-/// A group may vanish meanwhile.
-fn threads_below(path: &Path) -> Vec<sys::Tid> {
+/// The threads in a group and in those below; one may vanish meanwhile.
+pub fn threads_below(path: &Path) -> Vec<sys::Tid> {
     let text = fs::read_to_string(path.join("cgroup.threads")).unwrap_or_default();
     let mut threads: Vec<sys::Tid> = text.lines().filter_map(|line| line.parse().ok()).collect();
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {

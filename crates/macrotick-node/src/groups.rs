@@ -15,7 +15,7 @@ use crate::kernel_threads::{self, ServedThread};
 /// The control groups of all groups, in the order of the system. Dropping them takes the budgets back.
 pub struct Groups {
     /// First of all: they leave groups that are still there.
-    _threads: Vec<ServedThread>,
+    threads: Vec<ServedThread>,
     groups: Vec<Group>,
     before: Vec<GroupObservation>,
     /// What a reader of the observation should know.
@@ -32,10 +32,10 @@ impl Groups {
             let partition = domains.and_then(|domains| domains.of(&group.cpus.iter().copied().collect()));
             Group::open(Owner::Group(group.name.clone()), group.cgroup.as_deref(), partition)
         };
-        let groups = system.groups.iter().map(open).collect::<Result<Vec<Group>, NodeError>>()?;
+        let mut groups = system.groups.iter().map(open).collect::<Result<Vec<Group>, NodeError>>()?;
         set_period(system.server_period)?;
         let (mut threads, mut remarks) = (Vec::new(), Vec::new());
-        for (group, wanted) in groups.iter().zip(&system.groups) {
+        for (group, wanted) in groups.iter_mut().zip(&system.groups) {
             give(group, wanted)?;
             remarks.extend(group.bound(containers(system, |load| load.group.as_ref() == Some(&wanted.name))));
             let names = kernel_threads::full_names(&wanted.kernel_threads, &wanted.cpus);
@@ -43,12 +43,27 @@ impl Groups {
                 threads.push(ServedThread::new(group, thread, wanted.fifo)?);
             }
         }
-        Ok(Some(Groups { _threads: threads, groups, before: Vec::new(), remarks, _controller: controller }))
+        Ok(Some(Groups { threads, groups, before: Vec::new(), remarks, _controller: controller }))
     }
 
     /// What a reader of the observation should know.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
+    }
+
+    /// Their control groups.
+    pub fn control_groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Lets somebody look after the promises of all. The kernel threads of one that was promised again come to it again.
+    pub fn look_after(&mut self, keep: &mut dyn FnMut(&mut Group) -> bool) {
+        for group in &mut self.groups {
+            if keep(group) {
+                let threads = self.threads.iter().filter(|thread| thread.is_of(group));
+                threads.for_each(|thread| self.remarks.extend(thread.serve_again()));
+            }
+        }
     }
 
     /// For a process that is to be in a group: what to write to before it executes its program.
@@ -112,25 +127,29 @@ pub fn microseconds(length: Duration) -> String {
     (length.as_nanos() / 1000).to_string()
 }
 
-fn give(group: &Group, wanted: &macrotick_model::Group) -> Result<(), NodeError> {
+fn give(group: &mut Group, wanted: &macrotick_model::Group) -> Result<(), NodeError> {
     let (Some(priority), Some(budget)) = (wanted.priority, wanted.budget) else {
         return Err(NodeError::LeftOpen(wanted.name.clone()));
     };
-    group.write("cpu.ds.priority", &priority.to_string())?;
-    group.write("cpu.ds.fifo", if wanted.fifo { "1" } else { "0" })?;
-    group.write("cpu.ds.lead", &microseconds(wanted.lead.unwrap_or(Duration::ZERO)))?;
-    let text = format!("{}={}", crate::sys::cpu_list(&wanted.cpus), microseconds(budget));
-    match group.write("cpu.ds.budget", &text) {
-        Err(NodeError::GroupFile { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
+    let mut writes = vec![
+        ("cpu.ds.priority", priority.to_string()),
+        ("cpu.ds.fifo", if wanted.fifo { "1" } else { "0" }.into()),
+        ("cpu.ds.lead", microseconds(wanted.lead.unwrap_or(Duration::ZERO))),
+        ("cpu.ds.budget", format!("{}={}", crate::sys::cpu_list(&wanted.cpus), microseconds(budget))),
+    ];
+    writes.extend(wanted.pool.as_ref().map(|pool| (ENTITY, pool.clone())));
+    match group.promise(writes) {
+        Err(NodeError::GroupFile { source, path, .. })
+            if source.raw_os_error() == Some(libc::EBUSY) && path.ends_with("cpu.ds.budget") =>
+        {
             Err(NodeError::NoRoom { owner: group.owner().clone(), budget })
         }
         other => other,
-    }?;
-    wanted.pool.as_ref().map_or(Ok(()), |pool| group.write(ENTITY, pool))
+    }
 }
 
 /// Lines `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.
-fn parse(name: &str, text: &str) -> Option<GroupObservation> {
+pub fn parse(name: &str, text: &str) -> Option<GroupObservation> {
     let mut sum = GroupObservation { name: name.into(), ..Default::default() };
     for line in text.lines() {
         let value = |key: &str| -> Option<u64> {

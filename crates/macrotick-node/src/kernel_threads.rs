@@ -87,6 +87,17 @@ impl ServedThread {
         }
         Ok(served)
     }
+
+    /// Whether it is on the list of a group of that path.
+    pub fn is_of(&self, group: &Group) -> bool {
+        self.list.parent() == Some(group.path())
+    }
+
+    /// Puts it on the list again, which is another group's by now. Returns why not.
+    pub fn serve_again(&self) -> Option<String> {
+        let refused = fs::write(&self.list, format!("{}\n", self.tid)).err()?;
+        Some(format!("kernel thread {}: not served any more: {}: {refused}", self.name, self.list.display()))
+    }
 }
 
 impl Drop for ServedThread {

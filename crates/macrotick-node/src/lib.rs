@@ -23,7 +23,7 @@
 //! | `live` | a run without an end, which can be changed: a deployment |
 //! | `budgets` | which control groups have budgets, whoever gave them |
 //! | [`settings`] | settings of the whole host, and what needs them |
-//! | `status`, `present` | what runs on this host, and what has been promised there |
+//! | `status`, `group_status`, `present` | what runs on this host, and what has been promised there |
 //! | `run`, `collect` | the start protocol and the sleep; the end |
 //! | `abi`, `sys` | the block that tasks in C share, and system calls |
 
@@ -44,6 +44,7 @@ mod engine;
 mod environment;
 mod error;
 mod flood;
+mod group_status;
 mod groups;
 mod keeper;
 mod kernel;
@@ -73,6 +74,7 @@ pub use budgets::{budgets, declare, next_refill, server_period};
 pub use cgroup::{GroupFault, BOUNDS};
 pub use environment::environment;
 pub use error::NodeError;
+pub use group_status::GroupStatus;
 pub use groups::microseconds;
 pub use kernel::Refusal;
 pub use live::{

@@ -65,6 +65,16 @@ impl Pools {
         }
     }
 
+    /// Their control groups.
+    pub fn control_groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Lets somebody look after the promises of all.
+    pub fn look_after(&mut self, keep: &mut dyn FnMut(&mut Group) -> bool) {
+        self.groups.iter_mut().for_each(|group| _ = keep(group));
+    }
+
     /// For a process that is to be in a pool: what to write to before it executes its program.
     pub fn entrance(&self, pool: &str) -> Result<Option<File>, NodeError> {
         self.groups.iter().find(|group| group.name() == pool).map(Group::entrance).transpose()

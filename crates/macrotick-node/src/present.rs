@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use macrotick_model::visible::visible;
 use macrotick_model::{CpuSet, CpuTable, Duration, Group, Task, Window};
 use macrotick_uapi as uapi;
 use serde::Serialize;
@@ -75,8 +76,30 @@ pub struct PresentGroup {
     pub priority: u32,
     /// The budget per server period, on each CPU that is online and has one.
     pub budgets: Vec<(u32, Duration)>,
+    /// The CPUs that its processes may run on, of those that are online.
+    pub cpus: CpuSet,
+    /// It is a container's, which was bound to the CPUs of its budget when it was admitted.
+    pub container: bool,
     /// What the deployment's description says of it, or its container.
     pub declared: Option<Group>,
+}
+
+impl PresentGroup {
+    /// What is wrong where its processes may not be where its budget is; an engine may change the former, and a container is not
+    /// asked again.
+    pub fn astray(&self) -> Option<String> {
+        let budgets: CpuSet = self.budgets.iter().map(|(cpu, _)| *cpu).collect();
+        let without: Vec<u32> = self.cpus.as_slice().iter().copied().filter(|cpu| !budgets.contains(*cpu)).collect();
+        let nowhere = without.len() == self.cpus.as_slice().len();
+        (!without.is_empty() && (nowhere || self.container)).then(|| {
+            format!(
+                "group `{}`: its processes may run on CPU {}, where it has no budget and is served like SCHED_OTHER: that is on \
+                 CPU {budgets}",
+                self.name,
+                sys::cpu_list(&without)
+            )
+        })
+    }
 }
 
 /// Reads what has been promised on this host.
@@ -86,18 +109,23 @@ pub fn present() -> Result<Present, NodeError> {
     let cpus = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
     let deployed = deployed();
     let declared = deployed.as_ref().map_or(&[][..], |deployed| &deployed.groups);
-    let groups = budgets::budgets()?.into_iter();
-    let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, &cpus, declared).transpose());
     Ok(Present {
         server_period,
         table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, until_refill)),
-        groups: groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))?,
+        groups: groups(&cpus, declared)?,
         domains: domains(reservations(), &cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
         reserved: deployed.as_ref().map_or(Vec::new(), |deployed| deployed.reserved.clone()),
         system: deployed.map(|deployed| deployed.system),
         cpus,
     })
+}
+
+/// The control groups with a budget on a CPU that is online, parents before children.
+pub fn groups(online: &[u32], declared: &[Group]) -> Result<Vec<PresentGroup>, NodeError> {
+    let groups = budgets::budgets()?.into_iter();
+    let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, online, declared).transpose());
+    groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))
 }
 
 /// The groups of the deployment that runs, as its plan has them, and its tasks of SCHED_DEADLINE.
@@ -153,8 +181,20 @@ fn read_group(path: &Path, budget: &str, online: &[u32], declared: &[Group]) -> 
     let priority = priority.trim().parse().map_err(|_| odd("cpu.ds.priority", &priority))?;
     let deployed = declared.iter().find(|group| is_directory_of(path, group)).cloned();
     let name = deployed.as_ref().map_or_else(|| name_of(path), |group| group.name.clone());
-    let declared = deployed.or_else(|| budgets::declaration(path));
-    Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, declared }))
+    let admitted = if deployed.is_none() { budgets::declaration(path) } else { None };
+    let (container, declared) = (admitted.is_some(), deployed.or(admitted));
+    let cpus = cpus_below(path)?.into_iter().filter(|cpu| online.contains(cpu)).collect();
+    Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, cpus, container, declared }))
+}
+
+/// The CPUs that processes of a control group may run on: as the first one says that has the controller, from there upwards.
+fn cpus_below(path: &Path) -> io::Result<Vec<u32>> {
+    for group in path.ancestors().take_while(|group| group.starts_with(ROOT)) {
+        if let Some(text) = budgets::read_file(group, "cpuset.cpus.effective")? {
+            return Ok(sys::parse_cpu_list(text.trim()));
+        }
+    }
+    sys::online_cpus()
 }
 
 /// `BUDGET`, or `CPULIST=BUDGET ...`, in microseconds.
@@ -181,9 +221,9 @@ fn is_directory_of(path: &Path, group: &Group) -> bool {
     }
 }
 
-/// As `/proc/PID/cgroup` has it.
+/// As `/proc/PID/cgroup` has it, fit for a terminal: who owns a group names those below as he likes.
 fn name_of(path: &Path) -> String {
-    format!("/{}", path.strip_prefix(ROOT).unwrap_or(path).display())
+    visible(&format!("/{}", path.strip_prefix(ROOT).unwrap_or(path).display()))
 }
 
 /// The reservations of all threads. One that ends meanwhile counts no more.
@@ -285,7 +325,28 @@ mod tests {
     }
 
     #[test]
+    fn processes_are_to_be_where_their_budget_is() {
+        let group = |budget: &[u32], cpus: &[u32], container| PresentGroup {
+            name: "web".into(),
+            path: "/sys/fs/cgroup/web".into(),
+            priority: 1,
+            budgets: budget.iter().map(|cpu| (*cpu, us(500))).collect(),
+            cpus: cpus.iter().copied().collect(),
+            container,
+            declared: None,
+        };
+        let text = "group `web`: its processes may run on CPU 0, where it has no budget and is served like SCHED_OTHER: that is \
+                    on CPU 1";
+        assert_eq!(group(&[1], &[0], false).astray().as_deref(), Some(text));
+        assert_eq!(group(&[1], &[0, 1], true).astray().as_deref(), Some(text));
+        // Its threads may be bound.
+        assert_eq!(group(&[1], &[0, 1], false).astray(), None);
+        assert_eq!(group(&[0, 1], &[0], true).astray(), None);
+    }
+
+    #[test]
     fn control_groups_are_named_as_proc_names_them() {
         assert_eq!(name_of(Path::new("/sys/fs/cgroup/machine.slice/web.scope")), "/machine.slice/web.scope");
+        assert_eq!(name_of(Path::new("/sys/fs/cgroup/a\u{1b}[2J")), "/a\\u{1b}[2J");
     }
 }

@@ -24,7 +24,7 @@ use crate::background::{self, BackgroundSpec};
 use crate::block::{Block, BlockSpec};
 use crate::budgets::next_refill;
 use crate::calibration::Calibration;
-use crate::cgroup;
+use crate::cgroup::{self, Group};
 use crate::child::{await_phase, Child, Launch, SELF};
 use crate::clock::{self, Discipline};
 use crate::deployment::{background_standing, Deployment, TaskDeployment};
@@ -505,6 +505,16 @@ impl<'a> Run<'a> {
         let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
         let groups = self.groups.as_ref().map_or(&[][..], Groups::remarks);
         [pools, groups, lacking].concat()
+    }
+
+    /// Lets somebody look after what control groups were promised.
+    pub fn look_after_promises(&mut self, keep: &mut dyn FnMut(&mut Group) -> bool) {
+        if let Some(pools) = &mut self.pools {
+            pools.look_after(keep);
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.look_after(keep);
+        }
     }
 
     /// How much of a run is traced.

@@ -5,7 +5,9 @@ use macrotick_model::{CpuSet, Duration};
 use macrotick_uapi::{self as uapi, state, Device};
 use serde::Serialize;
 
+use crate::cgroup::Promised;
 use crate::error::NodeError;
+use crate::group_status::{self, GroupStatus};
 use crate::kernel::{failed, open_device};
 use crate::live::directory;
 use crate::live::Deployed;
@@ -24,6 +26,8 @@ pub struct Status {
     pub owner: Option<u32>,
     /// What a deployment's supervisor told last.
     pub deployment: Option<Deployed>,
+    /// The control groups with a budget, whoever gave it.
+    pub groups: Vec<GroupStatus>,
     /// Settings of the host that are held.
     pub settings: Vec<SettingStatus>,
     /// What is wrong, in words; empty: nothing.
@@ -110,8 +114,14 @@ pub fn status() -> Result<Status, NodeError> {
     let table = read_table(&device)?;
     let owner = Lock::holder(ROOT);
     let deployment = directory::read(ROOT);
-    let problems = problems(table.as_ref(), owner, deployment.as_ref());
-    Ok(Status { table, owner, deployment, settings: settings::held(), problems })
+    let mut problems = problems(table.as_ref(), owner, deployment.as_ref());
+    let alive = deployment.as_ref().filter(|deployed| Some(deployed.supervisor) == owner);
+    let promised = alive.map_or(&[][..], |deployed| &deployed.promised);
+    let broken = |promised: &Promised| Some(format!("{}: {}", promised.owner, promised.broken()?));
+    problems.extend(promised.iter().filter_map(broken));
+    let groups = group_status::read(alive.map_or(&[][..], |deployed| &deployed.groups))?;
+    problems.extend(groups.iter().filter_map(|group| group.astray.clone()));
+    Ok(Status { table, owner, deployment, groups, settings: settings::held(), problems })
 }
 
 /// The names of the tasks and pools of the installed table, in its order; none: there is no table.
@@ -317,6 +327,7 @@ mod tests {
             reserved: Vec::new(),
             changes: 0,
             coming: None,
+            promised: Vec::new(),
             remarks: Vec::new(),
         };
         assert_eq!(problems(None, Some(7), Some(&left)), [""; 0]);

@@ -63,6 +63,7 @@ fn remarks(present: &Present) -> Vec<String> {
     if let Some(names) = foreign {
         remarks.push(format!("nothing but their budgets is known of {names}: these they keep"));
     }
+    remarks.extend(present.groups.iter().filter_map(PresentGroup::astray));
     let criticality = |group: &PresentGroup| group.declared.as_ref().and_then(|group| group.criticality);
     remarks.extend(uncritical(present.groups.iter().map(|group| (group.name.as_str(), criticality(group)))));
     if present.changes {
@@ -89,7 +90,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::Duration;
+    use macrotick_model::{CpuSet, Duration};
 
     use super::*;
 
@@ -103,6 +104,8 @@ mod tests {
             path: format!("/sys/fs/cgroup/{name}").into(),
             priority,
             budgets: budgets.iter().map(|&(cpu, budget)| (cpu, Duration::from_micros(budget))).collect(),
+            cpus: CpuSet::default(),
+            container: false,
             declared,
         };
         Present {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use macrotick_model::{Group, Task};
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::Promised;
 use crate::error::NodeError;
 use crate::lock::runtime_path;
 use crate::sys;
@@ -33,6 +34,9 @@ pub struct Deployed {
     pub changes: u32,
     /// The change that is under way.
     pub coming: Option<Coming>,
+    /// What control groups were promised.
+    #[serde(default)]
+    pub promised: Vec<Promised>,
     /// What is odd about it, in words.
     pub remarks: Vec<String>,
 }
@@ -150,6 +154,7 @@ mod tests {
             reserved: Vec::new(),
             changes: 0,
             coming: None,
+            promised: Vec::new(),
             remarks: Vec::new(),
         };
         directory.tell(&state);

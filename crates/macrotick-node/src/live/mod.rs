@@ -2,13 +2,15 @@
 //!
 //! [`supervise`] begins as a run does (`run.rs`). Then the supervisor sleeps until something is to be done: a process
 //! ended (`supervisor.rs`, `watch`), somebody asks for something (`control`), a change is under way (`change`, decided in
-//! `difference`), or processes that left the deployment are to end (`leaving`). It has one thread and waits for nothing
+//! `difference`), processes that left the deployment are to end (`leaving`), or a control group lost what it was promised
+//! (`guard`). It has one thread and waits for nothing
 //! else. What others should know lies in a file (`directory`).
 
 mod change;
 mod control;
 mod difference;
 pub(crate) mod directory;
+mod guard;
 mod leaving;
 mod watch;
 
@@ -35,6 +37,7 @@ use crate::sys;
 use change::{Change, Step};
 use control::{Answer, Conversation, Heard, Listener, Request};
 use directory::Directory;
+use guard::Guard;
 use leaving::Leaving;
 use watch::Watch;
 
@@ -98,11 +101,13 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
         reserved: plan.system.reserved().map(|(task, _)| task.clone()).collect(),
         changes: 0,
         coming: None,
+        promised: Vec::new(),
         remarks: Vec::new(),
     };
     directory.tell(&state);
     let (run, epoch) = Run::begin(deployment, &options, &signals, &mut || {})?;
     tell(Event::Started(epoch));
+    let guard = Guard::new(&run);
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));
     let set = run.settings.as_ref().map_or(&[][..], Held::set);
     set.iter().for_each(|text| tell(Event::Remark(text.clone())));
@@ -114,6 +119,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
         state,
         measured,
         watch,
+        guard,
         remarks,
         conversations: Vec::new(),
         change: None,
@@ -206,6 +212,7 @@ struct Live<'a> {
     /// The lead that this host was found to need, if it was measured.
     measured: Option<Duration>,
     watch: Watch,
+    guard: Guard,
     /// On processes that ended since the last change, and on that change; the latest of them.
     remarks: Vec<String>,
     conversations: Vec<Conversation>,
@@ -228,12 +235,15 @@ impl Live<'_> {
     fn serve(&mut self, signals: &Signals) -> End {
         let mut at = sys::now();
         loop {
-            let at_latest = self.leaving.next_look().map_or(at, |look| look.min(at));
+            let looks = [self.leaving.next_look(), self.guard.next_look()];
+            let at_latest = looks.into_iter().flatten().fold(at, Instant::min);
             self.run.attend(at_latest, self.epoch, signals, &self.descriptors());
             if let Some(signal) = signals.caught() {
                 return End::Signal(signal);
             }
             self.tell_ends();
+            let broken = self.guard.look(&mut self.run);
+            self.tell_promises(broken);
             self.run.descendants.reap();
             self.leaving.look();
             if let Some(asker) = self.listen() {
@@ -246,7 +256,7 @@ impl Live<'_> {
     fn descriptors(&self) -> Vec<RawFd> {
         let talking = self.conversations.iter().map(Conversation::descriptor);
         let mut all = self.watch.descriptors();
-        all.extend(talking.chain([self.listener.descriptor()]));
+        all.extend(talking.chain([self.listener.descriptor()]).chain(self.guard.descriptor()));
         all
     }
 
@@ -272,6 +282,8 @@ impl Live<'_> {
             Ok(plan) => plan,
             Err(error) => return asker.answer(&Answer::Refused { text: error.to_string(), wrong_input: true }),
         };
+        let broken = self.guard.attend(&mut self.run);
+        self.tell_promises(broken);
         match Change::begin(&mut self.run, &plan, self.measured) {
             Ok(change) => self.change = Some((change, asker)),
             Err(error) => self.refuse(asker, &error),
@@ -316,6 +328,7 @@ impl Live<'_> {
             Step::Made(epoch) => {
                 self.epoch = epoch;
                 self.watch.renew(&self.run);
+                self.guard.renew(&self.run);
                 self.remarks.clear();
                 let changes = self.state.changes + u32::from(!change.is_empty());
                 let supervisor = self.state.supervisor;
@@ -332,6 +345,7 @@ impl Live<'_> {
                     reserved,
                     changes,
                     coming: None,
+                    promised: Vec::new(),
                     remarks: Vec::new(),
                 };
             }
@@ -386,10 +400,21 @@ impl Live<'_> {
         self.tell_state();
     }
 
+    /// Tells what became of promises to control groups.
+    fn tell_promises(&mut self, news: Vec<String>) {
+        if news.is_empty() {
+            return;
+        }
+        self.remarks.extend_from_slice(&news);
+        news.into_iter().for_each(|text| (self.tell)(Event::Remark(text)));
+        self.tell_state();
+    }
+
     /// Tells the state to whoever reads the file.
     fn tell_state(&mut self) {
         let surplus = self.remarks.len().saturating_sub(MOST_REMARKS);
         self.remarks.drain(..surplus);
+        self.state.promised = guard::groups(&self.run).into_iter().cloned().collect();
         self.state.remarks = [&self.remarks, self.watch.remarks()].concat();
         self.directory.tell(&self.state);
     }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use macrotick_model::{Duration, Reservation, Task};
 use macrotick_node::settings::SettingStatus;
-use macrotick_node::{EntityStatus, Status, TableStatus};
+use macrotick_node::{EntityStatus, GroupStatus, Status, TableStatus};
 use macrotick_report::table::{toned, Cell, Table, Tone};
 
 use super::report::terminal_width;
@@ -33,6 +33,9 @@ fn describe(status: &Status, colour: bool, width: usize) -> String {
     }
     if let Some(table) = &status.table {
         text.push_str(&format!("\n{}", counters(table).text(colour, width)));
+    }
+    if !status.groups.is_empty() {
+        text.push_str(&format!("\n{}", group_table(&status.groups).text(colour, width)));
     }
     let remarks = status.deployment.iter().flat_map(|deployed| &deployed.remarks);
     let problems = status.problems.iter().map(|problem| Tone::Bad.paint(problem, colour));
@@ -149,6 +152,32 @@ fn row(entity: &EntityStatus) -> Vec<Cell> {
     ]
 }
 
+fn group_table(groups: &[GroupStatus]) -> Table {
+    let head = ["", "CPU", "budget", "priority", "threads", "used [ms]", "exhausted", "throttled [ms]"];
+    let mut text = Table::new(1, &head);
+    text.rows = groups.iter().map(group_row).collect();
+    text
+}
+
+fn group_row(group: &GroupStatus) -> Vec<Cell> {
+    let ms = |ns: u64| format!("{}.{:03}", ns / 1_000_000, ns / 1000 % 1000);
+    let cpus: Vec<u32> = group.budgets.iter().map(|(cpu, _)| *cpu).collect();
+    let mut budgets: Vec<Duration> = group.budgets.iter().map(|(_, budget)| *budget).collect();
+    budgets.dedup();
+    let budgets: Vec<String> = budgets.iter().map(Duration::to_string).collect();
+    let astray = if group.astray.is_some() { Tone::Bad } else { Tone::Plain };
+    vec![
+        format!("group {}", group.name).into(),
+        toned(macrotick_node::cpu_list(&cpus), astray),
+        budgets.join(", ").into(),
+        group.priority.to_string().into(),
+        group.threads.to_string().into(),
+        ms(group.usage_ns).into(),
+        group.exhaustions.to_string().into(),
+        ms(group.throttled_ns).into(),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use macrotick_node::{Coming, Deployed};
@@ -194,8 +223,21 @@ mod tests {
                 reserved: Vec::new(),
                 changes: 1,
                 coming: Some(Coming { system: "next".into(), entities: Vec::new(), instant_ns: 13_000_000_001 }),
+                promised: Vec::new(),
                 remarks: vec!["a remark".into()],
             }),
+            groups: vec![GroupStatus {
+                name: "web".into(),
+                path: "/sys/fs/cgroup/web".into(),
+                priority: 9,
+                budgets: vec![(0, Duration::from_micros(400)), (2, Duration::from_micros(400))],
+                cpus: [0, 2].into_iter().collect(),
+                threads: 5,
+                usage_ns: 7_654_321,
+                exhaustions: 3,
+                throttled_ns: 1000,
+                astray: None,
+            }],
             settings: vec![SettingStatus {
                 name: "kernel.timershield".into(),
                 set: 1,
@@ -227,6 +269,9 @@ mod tests {
                 "task control 0 2 300us 1 12 11 1 0 3 0 0 1.234",
                 "pool web 0 2 300us 1 - - - - 3 0 - 1.234",
                 "",
+                "CPU budget priority threads used [ms] exhausted throttled [ms]",
+                "group web 0,2 400us 9 5 7.654 3 0.001",
+                "",
                 "a problem",
                 "a remark",
             ]
@@ -235,7 +280,14 @@ mod tests {
 
     #[test]
     fn without_a_table_there_is_little_to_show() {
-        let nothing = Status { table: None, owner: None, deployment: None, settings: Vec::new(), problems: Vec::new() };
+        let nothing = Status {
+            table: None,
+            owner: None,
+            deployment: None,
+            groups: Vec::new(),
+            settings: Vec::new(),
+            problems: Vec::new(),
+        };
         assert_eq!(lines(&nothing), ["supervisor none", "table none"]);
         let run = Status { owner: Some(5), ..nothing };
         assert_eq!(lines(&run)[0], "runner process 5");

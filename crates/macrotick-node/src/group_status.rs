@@ -1,0 +1,60 @@
+//! The control groups with a budget, and what they have had since they got it.
+
+use std::path::PathBuf;
+
+use macrotick_model::{CpuSet, Duration, Group};
+use serde::Serialize;
+
+use crate::budgets::read_file;
+use crate::error::NodeError;
+use crate::groups;
+use crate::present;
+use crate::sys;
+
+/// A control group with a budget.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupStatus {
+    /// Its name in the deployment, or else its path in the hierarchy.
+    pub name: String,
+    /// Its directory.
+    pub path: PathBuf,
+    /// The group priority.
+    pub priority: u32,
+    /// The budget per server period, on each CPU that is online and has one.
+    pub budgets: Vec<(u32, Duration)>,
+    /// The CPUs that its processes may run on, of those that are online.
+    pub cpus: CpuSet,
+    /// Threads in it, and in the groups below.
+    pub threads: u32,
+    /// Processor time that was charged to its budgets, in nanoseconds.
+    pub usage_ns: u64,
+    /// How often a budget was used up.
+    pub exhaustions: u64,
+    /// How long it had no budget while threads of it were ready, in nanoseconds.
+    pub throttled_ns: u64,
+    /// What is wrong with where its processes may run.
+    #[serde(skip)]
+    pub astray: Option<String>,
+}
+
+/// Those of this host; some are groups of the deployment, which has declared them. None: the kernel knows no budgets.
+pub fn read(declared: &[Group]) -> Result<Vec<GroupStatus>, NodeError> {
+    let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+    let each = present::groups(&online, declared)?.into_iter().map(|group| {
+        let text = read_file(&group.path, "cpu.ds.stat")?.unwrap_or_default();
+        let had = groups::parse(&group.name, &text).unwrap_or_default();
+        Ok(GroupStatus {
+            astray: group.astray(),
+            threads: crate::cgroup::threads_below(&group.path).len() as u32,
+            name: group.name,
+            path: group.path,
+            priority: group.priority,
+            budgets: group.budgets,
+            cpus: group.cpus,
+            usage_ns: had.usage_ns,
+            exhaustions: had.exhaustions,
+            throttled_ns: had.throttled_ns,
+        })
+    });
+    each.collect::<Result<_, std::io::Error>>().map_err(NodeError::system("reading what a group has had"))
+}
