@@ -10,6 +10,7 @@
 //! * [`least_budgets`]: the smallest budgets with which no task misses;
 //! * [`assign_tasks`], [`assign_groups`], [`by_criticality`]: priorities;
 //! * [`complete`]: what a description leaves open, budgets and orders of tasks beside given ones;
+//! * [`period_advice`]: a server period with which groups need less;
 //! * [`admit`]: whether one more container fits, and with which parameters.
 //!
 //! All of this is arithmetic on its arguments, which stay as they are.
@@ -20,6 +21,7 @@ mod budget;
 mod complete;
 mod host;
 mod order;
+mod period;
 mod refusal;
 mod reserved;
 mod response;
@@ -37,6 +39,7 @@ pub use host::{
     Slot, PRIORITIES,
 };
 pub use order::{assign_groups, assign_tasks, by_criticality};
+pub use period::{period_advice, PeriodAdvice};
 pub use refusal::{Refusal, Shared};
 pub use sums::{CpuSum, NetworkSum};
 pub(crate) use taken::Taken;

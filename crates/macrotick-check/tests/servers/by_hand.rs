@@ -492,3 +492,20 @@ fn more_tasks_than_priorities_share_the_lowest() {
     let refused = assign_tasks(&host(vec![group("g", 1, 10, tight.collect())], 0, &[])).unwrap_err();
     assert_eq!(refused.to_string(), "100 tasks of group `g` need more than the 99 priorities that there are");
 }
+
+/// A loop of 1 kHz waits for its budget for up to a server period: what it computes has to fit into each millisecond of one.
+#[test]
+fn a_shorter_server_period_is_advised_where_it_leaves_more() {
+    let us = |us: i64| us * 1000;
+    let with = |wcet, period| {
+        let group = group("ecat", 50, us(1950), vec![task("loop", us(wcet), us(period), 1)]);
+        let host = host(vec![group], us(10_000), &[(us(20), us(300))]);
+        Host { server_period: ns(us(2500)), granule: ns(us(10)), least: ns(us(10)), capacity: Capacity::Kernel, ..host }
+    };
+    let told = period_advice(&with(150, 1000)).map(|advice| advice.to_string());
+    let text =
+        "group `ecat` needs 78 % of CPU 0 with a server period of 2500us for a load of 15 %: `server-period: 500us` \
+                needs 26 % instead";
+    assert_eq!(told.as_deref(), Some(text));
+    assert_eq!(period_advice(&with(1500, 10_000)), None);
+}

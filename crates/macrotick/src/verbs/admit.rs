@@ -152,6 +152,9 @@ fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place
     for task in tasks {
         let _ = writeln!(text, "  task {}: {task}", task.name);
     }
+    if let Some(advice) = servers::period_advice(host).filter(|advice| advice.group == container.name) {
+        let _ = writeln!(text, "  remark: {advice}");
+    }
     if !changes.is_empty() {
         let _ = writeln!(text, "  before it starts:");
         for change in changes {

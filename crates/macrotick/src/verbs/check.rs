@@ -4,15 +4,18 @@ use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::input::plan_from;
 use crate::output;
+use crate::verbs::plan::period_advice;
 use crate::Outcome;
 
 /// Judges a plan.
 pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
-    let verdict = macrotick_check::check(&plan_from(&args.input)?);
+    let plan = plan_from(&args.input)?;
+    let verdict = macrotick_check::check(&plan);
     if args.json {
         output::print_line(serde_json::to_string_pretty(&verdict).expect("a verdict is always JSON"));
     } else {
         output::print_line(&verdict);
     }
+    period_advice(&plan);
     Ok(if verdict.is_feasible() { Outcome::Done } else { Outcome::DoesNotHold })
 }

@@ -1,7 +1,8 @@
 //! `macrotick plan`
 
+use macrotick_check::servers::{self, Host};
 use macrotick_model::timeline::timeline;
-use macrotick_model::System;
+use macrotick_model::{Plan, System};
 use macrotick_plan::{network_advice, Solver};
 
 use crate::args::PlanArgs;
@@ -27,8 +28,15 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     if verdict.is_feasible() {
         // To the errors' channel, so that a plan as JSON stays one.
         network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
+        period_advice(&plan);
         return Ok(Outcome::Done);
     }
     output::tell(verdict);
     Ok(Outcome::DoesNotHold)
+}
+
+/// Tells of a server period with which groups would need less.
+pub fn period_advice(plan: &Plan) {
+    let advice = Host::of(plan).ok().and_then(|host| servers::period_advice(&host));
+    advice.iter().for_each(|advice| output::tell(format_args!("remark: {advice}")));
 }

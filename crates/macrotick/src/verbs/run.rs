@@ -12,6 +12,7 @@ use crate::guest;
 use crate::input::plan_from;
 use crate::output;
 use crate::progress::RunBar;
+use crate::verbs::plan::period_advice;
 use crate::verbs::{create, observe};
 use crate::Outcome;
 
@@ -27,6 +28,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
         output::tell(verdict);
         return Ok(Outcome::DoesNotHold);
     }
+    period_advice(&plan);
     let observation = observe_here_or_there(args, &plan)?;
     let report = Report::new(&observation);
     let directory = directory(args, &plan);
