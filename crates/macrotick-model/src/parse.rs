@@ -111,8 +111,7 @@ impl Context {
             Some(node) => self.cpu_list(node, CPUS),
             None => vec![0],
         };
-        let tasks = self.require(&fields, "tasks", "the description");
-        let tasks = tasks.map(|node| self.items(node, "tasks", "`tasks`", Self::task)).unwrap_or_default();
+        let tasks = self.optional_items(&fields, "tasks", Self::task);
         let pools = self.optional_items(&fields, "pools", Self::pool);
         let mut groups = self.optional_items(&fields, "groups", Self::group);
         group::complete(&mut groups, &cpus);

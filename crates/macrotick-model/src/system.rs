@@ -693,6 +693,20 @@ impl System {
         self.windowed().map(|task| task.period).chain(pools).chain(self.sync.map(|sync| sync.period))
     }
 
+    /// Whether anything has windows: else there is no table.
+    pub fn has_windows(&self) -> bool {
+        self.windowed().next().is_some() || !self.pools.is_empty()
+    }
+
+    /// The cycle of a plan: as described, or else the hyperperiod, or, without a table, the server period. `None`: the
+    /// hyperperiod exceeds the range.
+    pub fn cycle_of_plan(&self) -> Option<Duration> {
+        match self.has_windows() {
+            true => self.cycle.or_else(|| self.hyperperiod()),
+            false => Some(self.server_period),
+        }
+    }
+
     /// The least common multiple of all periods; `None` where it exceeds the range or there is none.
     pub fn hyperperiod(&self) -> Option<Duration> {
         let mut periods = self.periods();

@@ -232,10 +232,8 @@ impl Rules<'_> {
         if !system.cpus.is_sorted() {
             self.add(CPUS, &[], "CPUs are not in ascending order");
         }
-        if system.tasks.is_empty() {
-            self.add("tasks", &[], "a system needs at least one task");
-        } else if system.windowed().next().is_none() {
-            self.add("tasks", &[], "a system needs at least one task with windows, whose table begins the run");
+        if system.tasks.is_empty() && system.pools.is_empty() && system.groups.is_empty() {
+            self.add("", &["tasks", "pools", "groups"], "a system has at least one of `tasks`, `pools` and `groups`");
         } else if system.tasks.len() + system.pools.len() > MAX_TASKS {
             let (tasks, pools) = (system.tasks.len(), system.pools.len());
             let what = if pools > 0 { format!("{tasks} tasks and {pools} pools") } else { format!("{tasks} tasks") };
@@ -267,7 +265,21 @@ impl Rules<'_> {
                 self.add("cycle", &[], format!("cycle {cycle} is longer than {MAX_CYCLE}"));
             }
         }
-        if system.windowed().next().is_none() || system.periods().any(|period| period <= Duration::ZERO) {
+        if system.periods().any(|period| period <= Duration::ZERO) {
+            return;
+        }
+        if !system.has_windows() {
+            for (key, given) in
+                [("cycle", system.cycle.is_some()), ("clock", system.sync.is_some()), ("lead", system.lead.is_some())]
+            {
+                if given {
+                    self.add(
+                        key,
+                        &["tasks", "pools"],
+                        format!("`{key}` is the table's, and there is no task or pool with windows"),
+                    );
+                }
+            }
             return;
         }
         let Some(hyperperiod) = system.hyperperiod().filter(|&length| length <= MAX_CYCLE) else {

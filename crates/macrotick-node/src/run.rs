@@ -118,7 +118,7 @@ pub struct Run<'a> {
     pub background: Vec<Child>,
     /// In the order of the system.
     pub tasks: Vec<Child>,
-    /// Under the backend `kernel`, until the end.
+    /// Under the backend `kernel`, until the end, if anything has windows.
     pub table: Option<InstalledTable>,
     /// Under the backend `kernel`, if the system has any. After what runs in them.
     pub pools: Option<Pools>,
@@ -210,7 +210,9 @@ impl<'a> Run<'a> {
         self.domains = Domains::prepare(&plan.system, &online)?;
         self.lead = lead::choose(plan)?;
         let lead = self.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
-        self.table = Some(InstalledTable::install(plan, lead)?);
+        if plan.system.has_windows() {
+            self.table = Some(InstalledTable::install(plan, lead)?);
+        }
         if plan.system.sync.is_some() {
             self.discipline = Some(Discipline::read().map_err(NodeError::system("reading the state of the clock"))?);
         }

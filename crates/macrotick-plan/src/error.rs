@@ -69,7 +69,7 @@ impl fmt::Display for Bound {
 /// Why a system could not be planned: what conflicts, and by how much.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// No task, or periods whose common multiple exceeds the range.
+    /// Periods whose common multiple exceeds the range.
     #[error("the system has no hyperperiod")]
     NoHyperperiod,
     /// `null` needs a table in the description.

@@ -86,8 +86,7 @@ impl FromStr for Solver {
 ///
 /// The system must keep the rules of a description, as every one that was parsed or loaded does.
 pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
-    let hyperperiod = system.hyperperiod().ok_or(PlanError::NoHyperperiod)?;
-    let cycle = system.cycle.unwrap_or(hyperperiod);
+    let cycle = system.cycle_of_plan().ok_or(PlanError::NoHyperperiod)?;
     let tables = match solver {
         Solver::FoldedOccupancy => folded::tables(system, cycle)?,
         Solver::Null => null::tables(system)?,

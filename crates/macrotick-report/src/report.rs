@@ -2,7 +2,7 @@
 
 use macrotick_model::{
     Backend, ClockInForce, CpuSet, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment,
-    Task, TaskObservation, Tier,
+    System, Task, TaskObservation, Tier,
 };
 use serde::Serialize;
 
@@ -187,7 +187,7 @@ impl Report {
             tier: observation.tier,
             cycle_ns: plan.cycle.as_nanos(),
             duration_ns: observation.duration.as_nanos(),
-            verdict: verdict(&tasks, &chains),
+            verdict: verdict(&plan.system, &tasks, &chains),
             tasks,
             pools: pools::reports(observation),
             groups: groups::reports(observation),
@@ -283,13 +283,13 @@ fn first_segments(observation: &Observation) -> Vec<Segment> {
     observation.segments.iter().filter(early).cloned().collect()
 }
 
-fn verdict(tasks: &[TaskReport], chains: &[ChainReport]) -> Verdict {
+fn verdict(system: &System, tasks: &[TaskReport], chains: &[ChainReport]) -> Verdict {
     let mut reasons: Vec<String> = tasks.iter().filter_map(task_reason).collect();
     let bounds = || chains.iter().flat_map(ChainReport::bounded);
     for chain in chains {
         reasons.extend(chain.bounded().filter_map(|(name, latency)| words::chain_reason(chain, name, latency)));
     }
-    if tasks.is_empty() {
+    if tasks.is_empty() && system.pools.is_empty() && system.groups.is_empty() {
         reasons.push("the system has no task".into());
     }
     Verdict {

@@ -25,6 +25,9 @@ pub(crate) fn tier(tier: Tier, backend: Backend) -> &'static str {
 /// The one line that a hurried reader sees.
 pub(crate) fn verdict_line(report: &Report) -> String {
     let verdict = &report.verdict;
+    if report.tasks.is_empty() {
+        return "no task to judge".into();
+    }
     let misses = match verdict.misses {
         0 => "no miss".into(),
         1 => "1 miss".into(),

@@ -620,7 +620,7 @@ section again; macrotick status; echo "status $?"; files
 echo 700 > $g/svc/cpu.ds.budget; echo 0 > $g/svc/cpu.ds.fifo; echo > $g/part/cpu.tt.entity; sleep 0.1
 section written; macrotick status; echo "status $?"; files
 end svc
-mkdir $g/large; echo 1500 > $g/large/cpu.ds.budget
+sleep 0.3; mkdir $g/large; echo 1500 > $g/large/cpu.ds.budget
 start svc; sleep 0.1
 section no-room; macrotick status; echo "status $?"
 rmdir $g/large; sleep 1.1
@@ -665,4 +665,37 @@ fn what_was_promised_to_a_group_is_promised_again() {
     assert!(told.section("given-back").starts_with("0 "), "{}", told.all);
     assert_nothing_left(&told, "left");
     has("log", "was made anew: it was promised again");
+}
+
+const NO_TABLE: &str = r#"
+plan a "groups:\n  - {name: g, priority: 10, budget: 500us}\nbackground:\n  - {name: hog, load: hog, group: g}\n"
+plan b "groups:\n  - {name: g, priority: 10, budget: 500us}\nbackground:\n  - {name: hog, load: syscalls, group: g}\n"
+plan windows "tasks:\n$(task keep 10ms 1ms 'workload: {spin: 300us}')groups:\n  - {name: g, priority: 10, budget: 500us}\n"
+deploy a || exit 1
+section before; macrotick status; echo "status $?"
+section same; macrotick apply /tmp/a.yaml; echo "status $?"
+section other; macrotick apply /tmp/b.yaml; echo "status $?"
+section windows; macrotick apply /tmp/windows.yaml 2>&1; echo "status $?"
+section stop; macrotick stop; echo "status $?"
+section left; left
+section log; cat /tmp/log
+"#;
+
+#[test]
+#[ignore = "needs the lab"]
+fn a_deployment_may_have_no_table() {
+    let told = run(&[], NO_TABLE);
+    let has = |name: &str, text: &str| assert!(told.section(name).contains(text), "{name}: no `{text}`\n{}", told.all);
+    has("log", "a: 1 group(s) run from ");
+    for (name, text, status) in [
+        ("before", "group g    0   500us", 0),
+        ("same", "a: nothing changes", 0),
+        ("other", "replaced  background hog", 0),
+        ("windows", "the running deployment has no windows: `macrotick stop` first", 2),
+        ("stop", "deployment ended", 0),
+    ] {
+        has(name, text);
+        assert!(told.section(name).ends_with(&format!("status {status}\n")), "{name}\n{}", told.all);
+    }
+    assert_nothing_left(&told, "left");
 }

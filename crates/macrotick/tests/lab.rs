@@ -208,6 +208,45 @@ fn a_datagram_takes_as_long_as_planned() {
 }
 
 /// Kernel threads are in a pool, one that this kernel does not have is remarked, and they are as before afterwards.
+/// Containers only, partitions only, deadline tasks only.
+#[test]
+#[ignore = "needs the lab"]
+fn a_system_needs_no_task_with_windows() {
+    let folder = folder("no-windows");
+    for (name, text, line) in [
+        (
+            "groups",
+            "groups:\n  - {name: g, priority: 10, budget: 500us, tasks: [{name: t, period: 10ms, wcet: 1ms}]}\n\
+          background:\n  - {name: hog, load: hog, group: g}\n",
+            "no task to judge",
+        ),
+        (
+            "pools",
+            "pools:\n  - {name: foo, period: 500ms, budget: 10ms}\n  - {name: bar, period: 1s, budget: 10ms}\n\
+          background:\n  - {name: hog, load: hog, pool: foo}\n",
+            "no task to judge",
+        ),
+        (
+            "deadline",
+            "tasks:\n  - {name: d, period: 10ms, wcet: 1ms, supply: deadline, workload: {spin: 300us}}\n",
+            "no miss in ",
+        ),
+    ] {
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let description = describe(&folder, &format!("system: {name}\n{text}"));
+        for verb in ["plan", "check"] {
+            let output = macrotick(&[verb, description.to_str().unwrap()]);
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let (code, bytes) = run_file(&description, Backend::Kernel, "1s", &folder);
+        let report = report(&bytes);
+        assert_eq!(code, 0, "{name}: {:?}", report.verdict);
+        let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+        assert!(page.contains(line), "{name}: no `{line}`");
+    }
+}
+
 #[test]
 #[ignore = "needs the lab"]
 fn kernel_threads_are_served_in_a_pool() {

@@ -279,6 +279,10 @@ impl Change {
     fn stage_table(&mut self, run: &mut Run, epoch: Instant, leaving: &mut Leaving) -> Result<Step, NodeError> {
         // They may have ended since.
         find_late(&self.tasks, abi::PHASE_READY).and(find_late(&self.loads, abi::PHASE_READY))?;
+        if !run.deployment.plan.system.has_windows() {
+            self.commit(run, epoch, leaving);
+            return Ok(Step::Made(epoch));
+        }
         let gone = || NodeError::Change(ChangeFault::TableGone);
         let table = run.table.as_ref().ok_or_else(gone)?;
         let grid = table.grid()?;

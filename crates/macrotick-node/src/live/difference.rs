@@ -21,6 +21,15 @@ pub enum ChangeFault {
     /// There is nothing to change.
     #[error("somebody else stopped or removed the table: `macrotick stop` first")]
     TableGone,
+    /// There is a table from the start to the end, or none.
+    #[error(
+        "{}: `macrotick stop` first",
+        if *.running { "the running deployment has windows, the new one none" } else { "the running deployment has no windows" }
+    )]
+    Windows {
+        /// Whether the running one has some.
+        running: bool,
+    },
     /// A running table stays on its clock.
     #[error("the running table is on {running}, the new one on {wanted}: `macrotick stop` first")]
     Clock {
@@ -242,6 +251,9 @@ fn is_same_program(old: &Task, new: &Task) -> bool {
 
 fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) -> Result<(), ChangeFault> {
     let (old, new) = (&running.system, &wanted.system);
+    if old.has_windows() != new.has_windows() {
+        return Err(ChangeFault::Windows { running: old.has_windows() });
+    }
     if old.sync.is_some() != new.sync.is_some() {
         return Err(ChangeFault::Clock { running: clock(running), wanted: clock(wanted) });
     }
@@ -549,6 +561,11 @@ mod tests {
         following.system.sync = Some(SyncWindow { period: MS, offset: us(900), length: us(100), bound: us(50) });
         let fault = ChangeFault::Clock { running: "CLOCK_MONOTONIC", wanted: "CLOCK_TAI" };
         assert_eq!(between(&two(), &following), Err(fault));
+
+        let mut empty = two();
+        empty.system.tasks.clear();
+        assert_eq!(between(&two(), &empty), Err(ChangeFault::Windows { running: true }));
+        assert_eq!(between(&empty, &two()), Err(ChangeFault::Windows { running: false }));
 
         let mut connected = two();
         connected.system.namespaces =

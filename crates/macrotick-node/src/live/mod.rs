@@ -449,7 +449,8 @@ fn is_about_the_plan(error: &NodeError) -> bool {
     matches!(
         error,
         NodeError::Change(
-            ChangeFault::Clock { .. }
+            ChangeFault::Windows { .. }
+                | ChangeFault::Clock { .. }
                 | ChangeFault::Namespaces
                 | ChangeFault::Reservations
                 | ChangeFault::Moves { .. }

@@ -54,11 +54,12 @@ fn anchor(plan: &mut Plan, directory: &Path) {
 fn tell(plan: &Plan, event: &Event) {
     match event {
         Event::Started(epoch) => {
-            let (system, tasks) = (&plan.system.name, plan.system.tasks.len());
-            output::print_line(format_args!(
-                "{system}: {tasks} task(s) run from {} s of CLOCK_MONOTONIC on",
-                seconds(epoch.as_nanos())
-            ));
+            let (system, at) = (&plan.system, seconds(epoch.as_nanos()));
+            let parts =
+                [(system.tasks.len(), "task(s)"), (system.pools.len(), "pool(s)"), (system.groups.len(), "group(s)")];
+            let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+            let (name, parts) = (&system.name, parts.collect::<Vec<_>>().join(", "));
+            output::print_line(format_args!("{name}: {parts} run from {at} s of CLOCK_MONOTONIC on"));
             output::print_line(
                 "`macrotick apply` changes the deployment, `status` shows it, `stop` or SIGTERM ends it",
             );
