@@ -17,7 +17,7 @@ pub(crate) const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
 /// The file of how far refills are behind the multiples of the server period, in nanoseconds.
 const PHASE: &str = "/proc/sys/kernel/sched_ds_phase_ns";
 /// A group's file of its budget.
-const BUDGET: &str = "cpu.ds.budget";
+pub(crate) const BUDGET: &str = "cpu.ds.budget";
 /// Of a control group's directory, with what runs in it, as JSON: it goes with the group.
 const DECLARATION: &std::ffi::CStr = c"user.macrotick";
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use macrotick_model::{Background, Duration, GroupObservation, Load, Pool, System};
 
-use crate::budgets::{server_period, PERIOD};
+use crate::budgets::{server_period, BUDGET, PERIOD};
 use crate::cgroup::{Controller, Group, Owner, ENTITY};
 use crate::domains::Domains;
 use crate::error::NodeError;
@@ -135,17 +135,10 @@ fn give(group: &mut Group, wanted: &macrotick_model::Group) -> Result<(), NodeEr
         ("cpu.ds.priority", priority.to_string()),
         ("cpu.ds.fifo", if wanted.fifo { "1" } else { "0" }.into()),
         ("cpu.ds.lead", microseconds(wanted.lead.unwrap_or(Duration::ZERO))),
-        ("cpu.ds.budget", format!("{}={}", crate::sys::cpu_list(&wanted.cpus), microseconds(budget))),
+        (BUDGET, format!("{}={}", crate::sys::cpu_list(&wanted.cpus), microseconds(budget))),
     ];
     writes.extend(wanted.pool.as_ref().map(|pool| (ENTITY, pool.clone())));
-    match group.promise(writes) {
-        Err(NodeError::GroupFile { source, path, .. })
-            if source.raw_os_error() == Some(libc::EBUSY) && path.ends_with("cpu.ds.budget") =>
-        {
-            Err(NodeError::NoRoom { owner: group.owner().clone(), budget })
-        }
-        other => other,
-    }
+    group.promise(writes)
 }
 
 /// Lines `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.

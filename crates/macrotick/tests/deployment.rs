@@ -627,7 +627,7 @@ rmdir $g/large; sleep 1.1
 section room; macrotick status; echo "status $?"; files
 end svc; end part
 start svc; start part; sleep 0.1
-macrotick stop; wait $supervisor
+macrotick stop > /dev/null; wait $supervisor
 section given-back; files
 end svc; end part
 section left; left
@@ -644,7 +644,7 @@ fn what_was_promised_to_a_group_is_promised_again() {
         assert!(told.section(name).ends_with(well), "{name}\n{}", told.all);
     }
     let has = |name: &str, text: &str| assert!(told.section(name).contains(text), "{name}: no `{text}`\n{}", told.all);
-    has("before", "group svc  0    500us");
+    has("before", "group svc    0   500us        10");
     for gone in ["group `svc`: the control group /sys/fs/cgroup/svc is gone", "pool `part`: the control group "] {
         has("meanwhile", gone);
     }
@@ -659,7 +659,7 @@ fn what_was_promised_to_a_group_is_promised_again() {
         "pool `part`: /sys/fs/cgroup/part/cpu.tt.entity says `` where `part` was promised: it was promised again",
     );
     has("no-room", "group `svc`: the control group /sys/fs/cgroup/svc was made anew");
-    has("no-room", "and cannot be promised: ");
+    has("no-room", ", and cannot be promised: group `svc`: no room for a budget of 500us");
     assert!(told.section("no-room").ends_with("status 1\n"), "{}", told.all);
     assert_ne!(told.section("given-back"), files);
     assert!(told.section("given-back").starts_with("0 "), "{}", told.all);

@@ -6,9 +6,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Group, Kind};
+use crate::budgets::BUDGET;
 use crate::error::NodeError;
 
 /// What a control group was promised.
@@ -70,6 +72,12 @@ impl Promised {
     }
 }
 
+/// The budget in `CPULIST=BUDGET`, in microseconds.
+fn budget_of(text: &str) -> Duration {
+    let budget = text.rsplit('=').next().and_then(|budget| budget.parse().ok());
+    Duration::from_micros(budget.unwrap_or_default())
+}
+
 impl Group {
     /// Tells the kernel what serves it, and notes what its files say then.
     pub fn promise(&mut self, writes: Vec<(&'static str, String)>) -> Result<(), NodeError> {
@@ -97,7 +105,14 @@ impl Group {
     }
 
     fn tell(&self) -> Result<(), NodeError> {
-        self.writes.iter().try_for_each(|(file, text)| self.write(file, text))
+        self.writes.iter().try_for_each(|(file, text)| match self.write(file, text) {
+            Err(NodeError::GroupFile { source, .. })
+                if *file == BUDGET && source.raw_os_error() == Some(libc::EBUSY) =>
+            {
+                Err(NodeError::NoRoom { owner: self.owner.clone(), budget: budget_of(text) })
+            }
+            written => written,
+        })
     }
 
     fn read_promise(&self) -> Result<Promised, NodeError> {
