@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A container as a background load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ContainerLoad {
     /// Where its root file system comes from.
     pub root: ContainerRoot,

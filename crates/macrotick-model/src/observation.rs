@@ -10,6 +10,7 @@ use crate::time::Duration;
 
 /// A run's raw records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Observation {
     /// Version of this format: [`Observation::VERSION`].
     pub version: u32,
@@ -103,6 +104,7 @@ pub enum Tier {
 
 /// The lead of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LeadInForce {
     /// By how much jobs were dispatched early.
     pub lead: Duration,
@@ -114,6 +116,7 @@ pub struct LeadInForce {
 
 /// `CLOCK_TAI` of a run, and what the table did to follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ClockInForce {
     /// Whether the kernel holds it for synchronised (`adjtimex(2)`, no `STA_UNSYNC`), at the beginning and at the end.
     pub synchronised: bool,
@@ -132,6 +135,7 @@ pub struct ClockInForce {
 
 /// Where a run took place. Nothing here may differ between two lab runs of the same plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Environment {
     /// `uname -r`.
     pub kernel: String,
@@ -151,6 +155,7 @@ pub struct Environment {
 
 /// The lab's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lab {
     /// Virtual nanoseconds per guest instruction.
     pub ns_per_instruction: u32,
@@ -160,6 +165,7 @@ pub struct Lab {
 
 /// What one task did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TaskObservation {
     /// The task's name.
     pub name: String,
@@ -206,6 +212,7 @@ impl<'de> Deserialize<'de> for Job {
 /// The kernel's counters of one entity (`struct macrotick_entity_stats` in `include/uapi/linux/macrotick.h`), and the
 /// runner's of its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EntityCounters {
     /// Jobs released by an ACTIVATE.
     pub activations: u64,
@@ -248,6 +255,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// What one pool had, from the epoch to the end of what was observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PoolObservation {
     /// The pool's name.
     pub name: String,
@@ -265,6 +273,7 @@ pub struct PoolObservation {
 
 /// What one group had, on all its CPUs together, from the epoch to the end of what was observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupObservation {
     /// The group's name.
     pub name: String,
@@ -280,6 +289,7 @@ pub struct GroupObservation {
 
 /// What one process wrote; of a task that was begun anew, all of its processes. Of a lot, the beginning and the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProcessOutput {
     /// The task's name, or the background load's, with `.N` behind it for process N of several.
     pub name: String,
@@ -289,6 +299,7 @@ pub struct ProcessOutput {
 
 /// A stretch of time in which one thread had one CPU. Instants are since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Segment {
     /// The CPU.
     pub cpu: u32,

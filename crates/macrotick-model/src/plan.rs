@@ -8,6 +8,7 @@ use crate::time::Duration;
 
 /// A schedule for one host. It carries its system, so that a plan file is all that later stages need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Version of this format: [`Plan::VERSION`].
     pub version: u32,
@@ -23,6 +24,7 @@ pub struct Plan {
 
 /// The table of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CpuTable {
     /// The CPU.
     pub cpu: u32,
@@ -32,6 +34,7 @@ pub struct CpuTable {
 
 /// The interval `[offset, offset + length)` of each cycle, given to one task or pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Window {
     /// Start within the cycle.
     pub offset: Duration,

@@ -10,6 +10,7 @@ use crate::time::Duration;
 
 /// A whole system, as written in `system.yaml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct System {
     /// The system's name, shown in reports.
     pub name: String,
@@ -55,6 +56,7 @@ pub struct System {
 /// A stretch of every period that no window and no lead lies in, on no CPU: there the table becomes longer or shorter, to
 /// follow its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SyncWindow {
     /// Length from one to the next.
     pub period: Duration,
@@ -80,6 +82,7 @@ impl SyncWindow {
 /// The time by which the kernel starts to dispatch a job early, to hold it until its nominal instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub enum Lead {
     /// This long.
     Fixed(Duration),
@@ -107,6 +110,7 @@ impl Lead {
 
 /// A periodic source of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Task {
     /// Unique name; it also names the task's entity in the kernel.
     pub name: String,
@@ -166,6 +170,7 @@ impl Supply {
 
 /// A reservation of `SCHED_DEADLINE`: so much of each period, before the task's deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reservation {
     /// The budget, from the WCET to the deadline.
     pub runtime: Duration,
@@ -241,6 +246,7 @@ impl OnMiss {
 /// What a job of a task does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub enum Workload {
     /// Computes for a time.
     Spin(ExecutionTime),
@@ -265,6 +271,7 @@ pub enum Workload {
 /// The execution time of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub enum ExecutionTime {
     /// Always the same.
     Fixed(Duration),
@@ -306,6 +313,7 @@ impl ExecutionTime {
 
 /// A cause-effect chain with at least one bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Chain {
     /// Unique name.
     pub name: String,
@@ -320,6 +328,7 @@ pub struct Chain {
 
 /// An entity whose threads are those of a control group, served by windows as a black box.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Pool {
     /// Unique name; it also names the pool's entity in the kernel.
     pub name: String,
@@ -394,6 +403,7 @@ impl GroupThread {
 
 /// A network namespace with one interface, `eth0`, at the bridge that joins all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Namespace {
     /// Unique name.
     pub name: String,
@@ -417,6 +427,7 @@ fn is_false(value: &bool) -> bool {
 /// Which of a pool's threads that are ready goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub enum PoolOrder {
     /// The one that has been ready for longest, until it blocks.
     Fifo,
@@ -458,6 +469,7 @@ impl PoolOrder {
 
 /// An entity whose threads are those of a control group, served by deferrable servers: it has a budget on each of its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Group {
     /// Unique name.
     pub name: String,
@@ -499,6 +511,7 @@ pub struct Group {
 
 /// A sporadic task in a group, which somebody there runs with a fixed priority. The check analyses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupTask {
     /// Unique name in the group.
     pub name: String,
@@ -546,6 +559,7 @@ impl System {
 
 /// Load beside the tasks, or in a pool or a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Background {
     /// Unique name.
     pub name: String,
@@ -596,6 +610,7 @@ pub enum Policy {
 /// What a background process does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub enum Load {
     /// Computes without end.
     Hog,
@@ -623,6 +638,7 @@ pub enum Load {
 
 /// A window of a table given by hand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GivenWindow {
     /// Name of the task or pool that is served.
     pub task: String,

@@ -328,6 +328,11 @@ fn bad_plan_files_are_refused_with_place_and_reason() {
         "p.json: a plan of version 7, this program reads version 1: make it again"
     );
     assert_eq!(refuse("{\"version\": 1}"), "p.json:1:14: missing field `solver`");
+    // A part that nobody knows is not left out.
+    for (part, renamed) in [("groups", "gruops"), ("wcet", "budget-of-time"), ("tables", "table"), ("offset", "at")] {
+        let text = refuse(&good.replace(&format!("\"{part}\""), &format!("\"{renamed}\"")));
+        assert!(text.contains(&format!("unknown field `{renamed}`")), "{text}");
+    }
     let odd = refuse(&good.replace("\"cycle\": \"20ms\",\n\"tables\"", "\"cycle\": \"20\",\n\"tables\""));
     assert!(odd.starts_with("p.json:4:13: a time needs a unit"), "{odd}");
     let mut broken = plan(1);
