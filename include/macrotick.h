@@ -409,11 +409,12 @@ static inline int macrotick_await_user_(struct macrotick_context *context, struc
 			return -ESHUTDOWN;
 		if (macrotick_futex_wait_(&block->released, taken) < 0 && errno == EINTR)
 			err = -EINTR;
-		job->start_ns = macrotick_now_();
 		if (err < 0)
-			return err;
+			break;
 	}
-	return 0;
+	/* Not when the job before ended: this one may have been released after that. */
+	job->start_ns = macrotick_now_();
+	return err;
 }
 
 static inline int macrotick_await_sleep_(struct macrotick_job *job)

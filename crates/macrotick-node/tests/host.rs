@@ -50,6 +50,7 @@ const TESTS: &[Test] = &[
     ("a_trace_shows_the_tasks", a_trace_shows_the_tasks),
     ("the_header_is_clean_c_and_cpp", the_header_is_clean_c_and_cpp),
     ("a_table_removed_in_a_job_ends_the_next_wait", a_table_removed_in_a_job_ends_the_next_wait),
+    ("a_job_released_in_a_job_begins_after_it", a_job_released_in_a_job_begins_after_it),
     ("a_task_finds_its_counters_by_its_name", a_task_finds_its_counters_by_its_name),
 ];
 
@@ -735,6 +736,19 @@ fn a_table_removed_in_a_job_ends_the_next_wait() -> Verdict {
                 int main(void) { return !(told(ENOTCONN) == ESHUTDOWN && told(ESHUTDOWN) == ESHUTDOWN && \
                 told(EINTR) == EINTR); }\n";
     assert_eq!(execute("removed", text), Some(0));
+    Verdict::Passed
+}
+
+/// A job that the dispatcher released while the one before it still ran begins when its wait returns, and not when that one
+/// ended, which was before its nominal instant.
+fn a_job_released_in_a_job_begins_after_it() -> Verdict {
+    let text = "#define _GNU_SOURCE\n#include <macrotick.h>\n\
+                int main(void) { struct macrotick_block block; struct macrotick_context context; struct macrotick_job job;\n\
+                memset(&block, 0, sizeof(block)); memset(&context, 0, sizeof(context)); memset(&job, 0, sizeof(job));\n\
+                context.block = &block; block.released = 1; job.start_ns = 1;\n\
+                uint64_t before = macrotick_now_();\n\
+                return !(macrotick_await_user_(&context, &job) == 0 && job.start_ns >= before); }\n";
+    assert_eq!(execute("released", text), Some(0));
     Verdict::Passed
 }
 
