@@ -16,7 +16,20 @@ pub(crate) struct Job {
     pub end: Duration,
     /// Sum of all its windows.
     pub given: Duration,
+    /// Pieces of it: windows that abut are one.
+    pub pieces: u32,
+    /// The shortest of them.
+    pub shortest: Duration,
 }
+
+/// What a job loses with each piece but the first, whose part is in its wcet: from the beginning of a window until its thread
+/// runs, and from its end until another one does. In the lab it is 3 us. A job that moves between CPUs loses more, which is
+/// its wcet's, too.
+const RESUMING: Duration = Duration::from_micros(5);
+/// Without a lead a job begins so much later than its window, at most, in the lab: one of a shorter window never does.
+const LEAST_WINDOW: Duration = Duration::from_micros(6);
+/// No piece of a job that is cut is shorter.
+const SHORTEST_PIECE: Duration = Duration::from_micros(10);
 
 /// The windows of one task with their CPUs, table by table.
 pub(crate) type Served<'a> = Vec<(u32, &'a Window)>;
@@ -47,6 +60,8 @@ pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violat
         return Vec::new();
     };
     let (mut jobs, mut open): (Vec<Job>, Option<Job>) = (Vec::new(), None);
+    // Of the piece that the last window is in.
+    let mut piece = Duration::ZERO;
     for step in 0..windows.len() {
         let index = first + step;
         let window = windows[index % windows.len()];
@@ -55,15 +70,23 @@ pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violat
             if let Some(job) = open {
                 violations.push(Violation::NoDeadline { task: name(), start: job.start });
             }
-            open = Some(Job { start: offset, end: offset, given: Duration::ZERO });
+            let (given, shortest) = (Duration::ZERO, Duration::from_nanos(i64::MAX));
+            open = Some(Job { start: offset, end: offset, given, pieces: 0, shortest });
         }
         let Some(job) = &mut open else {
             violations.push(Violation::NoJob { task: name(), offset: window.offset });
             continue;
         };
+        if job.pieces == 0 || offset != job.end {
+            job.pieces += 1;
+            job.shortest = if job.pieces == 1 { job.shortest } else { job.shortest.min(piece) };
+            piece = Duration::ZERO;
+        }
+        piece += window.length;
         job.given += window.length;
         job.end = offset + window.length;
         if window.deadline {
+            job.shortest = job.shortest.min(piece);
             jobs.push(*job);
             open = None;
         }
@@ -105,7 +128,7 @@ pub(crate) fn judge(plan: &Plan, task: &Task, jobs: &[Job], violations: &mut Vec
         (None, Some(_)) => chosen_phase(task, jobs),
         (offset, _) => given_phase(plan, task, offset.unwrap_or(Duration::ZERO), jobs, violations),
     };
-    let slack = deadlines(task, release, &numbers, jobs, violations);
+    let slack = deadlines(task, plan.system.lead.is_some(), release, &numbers, jobs, violations);
     let phases = || jobs.iter().zip(&numbers).map(|(job, &number)| job.start - task.period * number);
     let (least, most) = (phases().min()?, phases().max()?);
     if let Some(bound) = task.jitter {
@@ -150,6 +173,7 @@ fn given_phase(
 /// Each job gets its wcet before its deadline; the least slack.
 fn deadlines(
     task: &Task,
+    lead: bool,
     release: Duration,
     numbers: &[i64],
     jobs: &[Job],
@@ -158,8 +182,17 @@ fn deadlines(
     let mut least = Duration::from_nanos(i64::MAX);
     for (job, &number) in jobs.iter().zip(numbers) {
         let name = || task.name.clone();
-        if job.given < task.wcet {
-            violations.push(Violation::Starved { task: name(), job: number, given: job.given, wcet: task.wcet });
+        let lost = if task.migrate { Duration::ZERO } else { RESUMING * i64::from(job.pieces - 1) };
+        if job.given - lost < task.wcet {
+            let (given, wcet, pieces) = (job.given, task.wcet, job.pieces);
+            violations.push(Violation::Starved { task: name(), job: number, given, wcet, pieces, lost });
+        }
+        if job.pieces == 1 && job.given < LEAST_WINDOW && !lead {
+            violations.push(Violation::NoStart { task: name(), job: number, given: job.given, limit: LEAST_WINDOW });
+        }
+        if job.pieces > 1 && job.shortest < SHORTEST_PIECE {
+            let (length, limit) = (job.shortest, SHORTEST_PIECE);
+            violations.push(Violation::ShortPiece { task: name(), job: number, length, limit });
         }
         let deadline = release + task.period * number + task.deadline;
         if job.end > deadline {

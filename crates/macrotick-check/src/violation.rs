@@ -63,8 +63,12 @@ pub enum Violation {
     JobCount { task: String, jobs: usize, expected: i64 },
     /// A period in which no job, or more than one, starts.
     Slot { task: String, job: i64, starts: usize },
-    /// A job that gets less than its wcet.
-    Starved { task: String, job: i64, given: Duration, wcet: Duration },
+    /// A job that gets less than its wcet, and what is lost with each of its pieces but the first.
+    Starved { task: String, job: i64, given: Duration, wcet: Duration, pieces: u32, lost: Duration },
+    /// A job whose window is over before it begins.
+    NoStart { task: String, job: i64, given: Duration, limit: Duration },
+    /// A job cut into pieces of which one is hardly longer than what it costs.
+    ShortPiece { task: String, job: i64, length: Duration, limit: Duration },
     /// A job whose last window ends after its deadline.
     Late { task: String, job: i64, end: Duration, deadline: Duration },
     /// Starts that vary more than the jitter bound allows.
@@ -168,9 +172,22 @@ impl fmt::Display for Violation {
             Slot { task, job, starts } => {
                 write!(f, "task `{task}`: {starts} jobs start in period {job} instead of one")
             }
-            Starved { task, job, given, wcet } => {
+            Starved { task, job, given, wcet, lost: Duration::ZERO, .. } => {
                 write!(f, "task `{task}`, job {job}: windows of {given} for a wcet of {wcet}")
             }
+            Starved { task, job, given, wcet, pieces, lost } => write!(
+                f,
+                "task `{task}`, job {job}: windows of {given} in {pieces} pieces, which cost {lost}, for a wcet of {wcet}"
+            ),
+            ShortPiece { task, job, length, limit } => write!(
+                f,
+                "task `{task}`, job {job}: a piece of {length} is not worth what it costs, {limit} are the least where a job is cut"
+            ),
+            NoStart { task, job, given, limit } => write!(
+                f,
+                "task `{task}`, job {job}: its window of {given} is over before the kernel has come to it, without a lead: {limit} \
+                 are the least"
+            ),
             Late { task, job, end, deadline } => {
                 write!(f, "task `{task}`, job {job}: ends at {end}, its deadline is {deadline}")
             }

@@ -58,7 +58,9 @@ fn no_window_lies_in_the_sync_window_of_the_shared_clock() {
 fn a_task_that_fits_on_neither_cpu_has_half_of_each_job_on_both() {
     let plan = planned("examples/two-cpus.yaml");
     assert_eq!(plan.cpus("fusion").as_slice(), [0, 1]);
-    assert!(check(&plan).cpus.iter().all(|cpu| cpu.busy == Duration::from_millis(18)));
+    // And what it costs that other tasks are cut.
+    let busy = Duration::from_millis(18)..=Duration::from_micros(18_010);
+    assert!(check(&plan).cpus.iter().all(|cpu| busy.contains(&cpu.busy)));
     let half = |cpu: usize| plan.tables[cpu].windows.iter().find(|window| window.task == "fusion").unwrap();
     assert_eq!((half(0).length, half(1).length), (Duration::from_millis(6), Duration::from_millis(6)));
     assert_eq!(half(0).end(), half(1).offset);

@@ -362,7 +362,7 @@ fn led(lead: i64, tasks: &[&str], windows: &[(&str, i64, i64, &str)]) -> Plan {
 #[test]
 fn a_lead_is_kept_before_each_activation_and_only_there() {
     let tasks = ["a 1ms", "b 1ms"];
-    let windows = |gap: i64| [("a", 20, 500, "A"), ("b", 520 + gap, 1000, "AD"), ("a", 1520 + gap, 500, "D")];
+    let windows = |gap: i64| [("a", 20, 500, "A"), ("b", 520 + gap, 1000, "AD"), ("a", 1520 + gap, 505, "D")];
     assert_eq!(violations(&led(20, &tasks, &windows(20))), "");
     let expected = "CPU 0, window 1: activates a job 19us after the end of window 0, the lead is 20us\n";
     assert_eq!(violations(&led(20, &tasks, &windows(19))), expected);
@@ -574,7 +574,7 @@ fn the_verdict_reads_well_and_serialises() {
                     a         1        900us          0ns       9100us\n";
     assert_eq!(verdict.to_string(), expected);
     let json = serde_json::to_string(&verdict.violations).expect("serialisable");
-    assert_eq!(json, r#"[{"rule":"starved","task":"a","job":0,"given":"900us","wcet":"1ms"}]"#);
+    assert_eq!(json, r#"[{"rule":"starved","task":"a","job":0,"given":"900us","wcet":"1ms","pieces":1,"lost":"0ns"}]"#);
     let whole = serde_json::to_string(&verdict).expect("serialisable");
     let read: macrotick_check::Verdict = serde_json::from_str(&whole).expect("readable");
     assert_eq!(read, verdict);
@@ -684,4 +684,31 @@ fn a_pool_without_windows_is_told() {
 fn a_pools_period_divides_the_cycle() {
     let violations = pool_changed(|plan, _, _| plan.system.pools[0].period = Duration::from_micros(4999));
     assert!(matches!(&violations[..], [Violation::Cycle { task, .. }] if task == "pool"), "{violations:?}");
+}
+
+/// What the kernel does between a window's begin and its job's first instruction is lost to the job in every piece.
+#[test]
+fn a_job_is_only_cut_where_its_pieces_are_worth_what_they_cost() {
+    let tasks = ["a 1ms", "b 1ms"];
+    let cut = |first, last| [("a", 20, first, "A"), ("b", 1020, 1000, "AD"), ("a", 2020, last, "D")];
+    assert_eq!(violations(&tiny(&tasks, &cut(500, 505))), "");
+    let expected = "task `a`, job 0: windows of 1004us in 2 pieces, which cost 5us, for a wcet of 1ms\n";
+    assert_eq!(violations(&tiny(&tasks, &cut(500, 504))), expected);
+    let expected =
+        "task `a`, job 0: a piece of 9us is not worth what it costs, 10us are the least where a job is cut\n";
+    assert_eq!(violations(&tiny(&tasks, &cut(1000, 9))), expected);
+    assert_eq!(violations(&tiny(&tasks, &cut(9, 1000))), expected);
+    assert_eq!(violations(&tiny(&tasks, &cut(995, 10))), "");
+    // Abutting windows are one piece.
+    assert_eq!(violations(&tiny(&["a 1ms"], &[("a", 20, 500, "A"), ("a", 520, 500, "D")])), "");
+}
+
+#[test]
+fn without_a_lead_a_window_is_not_over_before_its_job_begins() {
+    assert_eq!(violations(&tiny(&["a 6us"], &[("a", 20, 6, "AD")])), "");
+    let expected =
+        "task `a`, job 0: its window of 5us is over before the kernel has come to it, without a lead: 6us are the \
+                    least\n";
+    assert_eq!(violations(&tiny(&["a 5us"], &[("a", 20, 5, "AD")])), expected);
+    assert_eq!(violations(&led(20, &["a 4us"], &[("a", 20, 4, "AD")])), "");
 }

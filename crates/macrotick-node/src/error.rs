@@ -216,6 +216,21 @@ pub enum NodeError {
         /// Why.
         fault: GroupFault,
     },
+    /// A window that is over before its job has begun.
+    #[error(
+        "task `{task}`: its window of {length} may be over before this host begins its job: on CPU {cpu} that takes up to {needed}; \
+         give it a wcet of more, or the system a lead"
+    )]
+    ShortWindow {
+        /// The task.
+        task: String,
+        /// The window's length.
+        length: Duration,
+        /// Its CPU.
+        cpu: u32,
+        /// From a window's begin to a job's first instruction, as measured, with a margin.
+        needed: Duration,
+    },
     /// A file of a control group was refused.
     #[error("{owner}: cannot {what} {}{}", .path.display(), group_hint(.source))]
     GroupFile {

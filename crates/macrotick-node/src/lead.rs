@@ -1,4 +1,4 @@
-//! The lead in force: that of the description, or one that suits this host.
+//! The lead in force: that of the description, or one that suits this host; and whether this host can do without.
 //!
 //! The host is measured with a table of its own before the system's is installed: per CPU one job without a lead, above
 //! a thread that never sleeps, whose phase sweeps over the kernel's tick. The longest time from a nominal instant to the
@@ -48,12 +48,45 @@ pub fn in_force(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
     }
 }
 
+/// Shorter windows than this are held against what the host takes to begin a job, which is measured then.
+const SHORT: Duration = Duration::from_micros(50);
+
+/// Without a lead, whether this host, which must have no table installed, begins the jobs of short windows before these are over:
+/// an error where it usually does not, a remark where it may not.
+pub fn check_windows(plan: &Plan) -> Result<Vec<String>, NodeError> {
+    let mut remarks = Vec::new();
+    if plan.system.lead.is_some() {
+        return Ok(remarks);
+    }
+    let device = open_device()?;
+    let is_task = |name: &str| plan.system.task(name).is_some();
+    for table in &plan.tables {
+        let begins = table.windows.iter().filter(|window| window.activate && is_task(&window.task));
+        let Some(shortest) = begins.min_by_key(|window| window.length).filter(|window| window.length < SHORT) else {
+            continue;
+        };
+        let measured = measure(&device, table.cpu)?;
+        let (task, length, cpu) = (shortest.task.clone(), shortest.length, table.cpu);
+        let (usual, needed) = (with_margin(measured.usual), with_margin(measured.longest));
+        if length < usual {
+            return Err(NodeError::ShortWindow { task, length, cpu, needed });
+        }
+        if length < needed {
+            remarks.push(format!(
+                "task `{task}`: its window of {length} may be over before its job begins, where that meets an interrupt: CPU {cpu} \
+                 takes {usual}, and up to {needed}"
+            ));
+        }
+    }
+    Ok(remarks)
+}
+
 /// What the CPU needs that needs most.
 fn measure_all(plan: &Plan) -> Result<Duration, NodeError> {
     let device = open_device()?;
     let mut needed = Duration::ZERO;
     for table in plan.tables.iter().filter(|table| !table.windows.is_empty()) {
-        needed = needed.max(with_margin(measure(&device, table.cpu)?));
+        needed = needed.max(with_margin(measure(&device, table.cpu)?.longest));
     }
     Ok(needed)
 }
@@ -65,11 +98,18 @@ fn with_margin(longest: Duration) -> Duration {
     Duration::from_nanos((ns + us - 1) / us * us)
 }
 
-/// The longest of the jobs' latenesses on a CPU.
-fn measure(device: &Device, cpu: u32) -> Result<Duration, NodeError> {
+/// Of the jobs' latenesses on a CPU.
+struct Latenesses {
+    /// The median.
+    usual: Duration,
+    /// The longest.
+    longest: Duration,
+}
+
+fn measure(device: &Device, cpu: u32) -> Result<Latenesses, NodeError> {
     install(device, cpu)?;
     let done = AtomicBool::new(false);
-    let longest = std::thread::scope(|scope| {
+    let measured = std::thread::scope(|scope| {
         scope.spawn(|| {
             let _ = sys::pin(0, &[cpu]);
             while !done.load(Ordering::Relaxed) {
@@ -80,12 +120,12 @@ fn measure(device: &Device, cpu: u32) -> Result<Duration, NodeError> {
         let started = device.start(epoch());
         // Without a start the probe would wait for ever: the removal ends its wait.
         let removed = if started.is_err() { device.remove() } else { Ok(()) };
-        let longest = probe.join().unwrap_or(Err(libc::EINTR));
+        let measured = probe.join().unwrap_or(Err(libc::EINTR));
         done.store(true, Ordering::Relaxed);
-        started.and(removed).and(longest)
+        started.and(removed).and(measured)
     });
     let _ = device.remove();
-    longest.map_err(|errno| failed("measure the lead", errno))
+    measured.map_err(|errno| failed("measure the lead", errno))
 }
 
 fn install(device: &Device, cpu: u32) -> Result<(), NodeError> {
@@ -112,18 +152,20 @@ fn epoch() -> u64 {
     ((sys::now().as_nanos() / grid + START_MARGIN) * grid - AHEAD.as_nanos()) as u64
 }
 
-fn run_jobs(device: &Device) -> Result<Duration, i32> {
+fn run_jobs(device: &Device) -> Result<Latenesses, i32> {
     device.bind(-1, PROBE)?;
-    let mut longest = 0;
+    let mut latenesses = Vec::with_capacity(JOBS);
     for job in 0..JOBS {
         let wait = device.wait()?;
         let late = sys::now().as_nanos() - wait.nominal_ns as i64;
         if job >= WARM_UP {
-            longest = longest.max(late);
+            latenesses.push(late);
         }
     }
     device.unbind(-1)?;
-    Ok(Duration::from_nanos(longest))
+    latenesses.sort_unstable();
+    let at = |place: usize| Duration::from_nanos(latenesses[place]);
+    Ok(Latenesses { usual: at(latenesses.len() / 2), longest: at(latenesses.len() - 1) })
 }
 
 #[cfg(test)]

@@ -205,6 +205,8 @@ impl<'a> Run<'a> {
     }
 
     fn install_table(&mut self) -> Result<(), NodeError> {
+        let remarks = lead::check_windows(&self.deployment.plan)?;
+        self.deployment.remarks.extend(remarks);
         let plan = &self.deployment.plan;
         let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
         self.domains = Domains::prepare(&plan.system, &online)?;

@@ -162,7 +162,7 @@ impl Assignment {
 }
 
 /// The kernel's share of the cycle where all its sync windows are at their shortest, and no part of these.
-fn capacity(sync: Option<SyncWindow>, cycle: Duration) -> Duration {
+pub(crate) fn capacity(sync: Option<SyncWindow>, cycle: Duration) -> Duration {
     let all = |of: fn(&SyncWindow) -> Duration| {
         sync.map_or(Duration::ZERO, |sync| of(&sync) * sync.starts(cycle).count() as i64)
     };

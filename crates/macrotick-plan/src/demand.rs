@@ -3,7 +3,7 @@
 use macrotick_model::{Duration, Pool, System, Task};
 
 use crate::error::{Kind, PlanError};
-use crate::MIN_WINDOW;
+use crate::{LEAST_WCET, MIN_WINDOW};
 
 /// Of the kernel: 1000 Hz, or a divisor of it.
 const TICK: Duration = Duration::from_millis(1);
@@ -19,6 +19,8 @@ pub(crate) struct Demand {
     pub period: Duration,
     /// Rounded up to the macrotick, at least the shortest window. Of a pool its budget.
     pub wcet: Duration,
+    /// As described.
+    pub needed: Duration,
     /// Rounded down to the macrotick.
     pub deadline: Duration,
     pub offset: Option<Duration>,
@@ -113,11 +115,15 @@ pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
 
 fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
     let grid = system.macrotick;
+    if system.lead.is_none() && task.wcet < LEAST_WCET {
+        return Err(PlanError::NoStart { task: task.name.clone(), wcet: task.wcet, least: LEAST_WCET });
+    }
     fitting(Demand {
         kind: Kind::Task,
         name: task.name.clone(),
         period: task.period,
         wcet: round_up(task.wcet, grid).max(quantum(grid)),
+        needed: task.wcet,
         deadline: task.deadline - task.deadline % grid,
         offset: task.offset,
         jitter: task.jitter.map(|jitter| jitter - jitter % grid),
@@ -135,6 +141,7 @@ fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
         name: pool.name.clone(),
         period: pool.period,
         wcet: round_up(pool.budget, grid).max(quantum(grid)),
+        needed: pool.budget,
         deadline: pool.period,
         offset: None,
         jitter: None,

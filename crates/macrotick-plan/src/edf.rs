@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use macrotick_model::Duration;
 
+use crate::cut::{Cut, Missing};
 use crate::demand::Demand;
 use crate::place::behind_guard;
 use crate::table::Piece;
@@ -31,6 +32,7 @@ pub(crate) struct Filling<'a> {
     pub cycle: Duration,
     pub macrotick: Duration,
     pub quantum: Duration,
+    pub cut: Cut,
 }
 
 /// Deadline, rank and task: the order of the ready queue.
@@ -62,6 +64,8 @@ struct Simulation<'a> {
     releases: BinaryHeap<Reverse<(Duration, usize)>>,
     ready: BinaryHeap<Key>,
     open: Vec<Option<Open>>,
+    /// The start of the cycle that is laid out.
+    origin: Duration,
     pieces: Vec<Piece>,
     missed: Vec<usize>,
 }
@@ -83,6 +87,7 @@ impl Filling<'_> {
             releases: self.tasks.iter().map(|&task| Reverse((self.demands[task].release(), task))).collect(),
             ready: BinaryHeap::new(),
             open: vec![None; self.demands.len()],
+            origin: Duration::ZERO,
             pieces: Vec::new(),
             missed: Vec::new(),
         };
@@ -123,12 +128,13 @@ impl Simulation<'_> {
 
     fn run_cycle(&mut self, origin: Duration) {
         self.pieces.clear();
+        self.origin = origin;
         for &(start, end) in self.filling.gaps {
             self.now = origin + start;
             if start > Duration::ZERO {
                 self.busy_until = self.now;
             }
-            self.run_gap(origin, origin + end);
+            self.run_gap(origin + end);
             if !self.missed.is_empty() {
                 return;
             }
@@ -141,14 +147,12 @@ impl Simulation<'_> {
         self.release(self.now - Duration::from_nanos(1));
     }
 
-    fn run_gap(&mut self, origin: Duration, end: Duration) {
+    fn run_gap(&mut self, end: Duration) {
         while end - self.now >= self.filling.quantum {
             self.release(self.now);
             let next = self.releases.peek().map_or(end, |Reverse((release, _))| *release).min(end);
             match self.choose(end) {
-                Choice::Run(task, until) => {
-                    self.dispatch(task, origin, until.map_or(next, |until| until.min(next)), end)
-                }
+                Choice::Run(task, until) => self.dispatch(task, until.map_or(next, |until| until.min(next)), end),
                 Choice::WaitUntil(instant) => self.now = next.min(instant),
                 Choice::Idle => self.now = next,
             }
@@ -165,7 +169,8 @@ impl Simulation<'_> {
             } else {
                 self.ready.push(Reverse((release + demand.deadline, self.filling.ranks[task], task)));
             }
-            self.open[task] = Some(Open { deadline: release + demand.deadline, missing: demand.wcet, started: false });
+            self.open[task] =
+                Some(Open { deadline: release + demand.deadline, missing: demand.needed, started: false });
             self.releases.push(Reverse((release + demand.period, task)));
         }
     }
@@ -190,13 +195,14 @@ impl Simulation<'_> {
 
     /// Whether to run the job, to keep its lead free, or (`None`) to let less urgent ones run.
     fn consider(&self, task: usize, gap_end: Duration, waiting: &mut Waiting) -> Option<Choice> {
-        let (lead, quantum) = (self.filling.demands[task].lead, self.filling.quantum);
+        let lead = self.filling.demands[task].lead;
         let start = self.start(task);
         if start == self.now {
-            return Some(Choice::Run(task, waiting.lead));
+            let until = waiting.lead.map_or(gap_end, |urgent| urgent.min(gap_end));
+            return self.is_worth_it(task, start, until).then_some(Choice::Run(task, waiting.lead));
         }
         // A lead with no room for a window behind it is in vain, and so is one that a more urgent job's lead cuts off.
-        let in_vain = lead > Duration::ZERO && start + quantum > gap_end;
+        let in_vain = lead > Duration::ZERO && !self.is_worth_it(task, start, gap_end);
         if in_vain || waiting.lead.is_some_and(|urgent| start >= urgent) {
             return None;
         }
@@ -216,26 +222,36 @@ impl Simulation<'_> {
         self.guarded.then(guarded).flatten().unwrap_or(start)
     }
 
+    /// Whether the piece before this instant is the job's, which then has no new one.
+    fn goes_on(&self, task: usize) -> bool {
+        self.pieces.last().is_some_and(|last| {
+            last.task == task && !last.deadline && self.origin + last.end() == self.now && self.now > self.origin
+        })
+    }
+
+    /// Whether a piece of the job can be so long there that it is worth its cost.
+    fn is_worth_it(&self, task: usize, from: Duration, until: Duration) -> bool {
+        let open = self.open[task].expect("a ready task has an open job");
+        let missing = Missing::of(&self.filling.demands[task], open.missing, open.started);
+        until - from >= self.filling.cut.least(missing) || from == self.now && self.goes_on(task)
+    }
+
     /// Runs a job until it is complete, the next release, or the gap's end.
-    fn dispatch(&mut self, task: usize, origin: Duration, next: Duration, end: Duration) {
-        let quantum = self.filling.quantum;
+    fn dispatch(&mut self, task: usize, next: Duration, end: Duration) {
+        let cut = self.filling.cut;
         let mut open = self.open[task].expect("a ready task has an open job");
-        let fresh = !self.pieces.last().is_some_and(|last| {
-            last.task == task && !last.deadline && origin + last.end() == self.now && self.now > origin
-        });
-        let mut until = next;
-        if fresh {
-            // A piece of its own is never shorter than the shortest window.
-            open.missing = open.missing.max(quantum);
-            until = until.max(self.now + quantum).min(end);
-        }
-        let length = open.missing.min(until - self.now);
-        let piece =
-            Piece { start: self.now - origin, length, task, activate: !open.started, deadline: length == open.missing };
+        let fresh = !self.goes_on(task);
+        // A piece that goes on has paid already.
+        let missing = Missing::of(&self.filling.demands[task], open.missing, fresh && open.started);
+        let needed = cut.completing(missing);
+        let until = if fresh { next.max(self.now + cut.least(missing)).min(end) } else { next };
+        let length = needed.min(until - self.now);
+        let start = self.now - self.origin;
+        let piece = Piece { start, length, task, activate: !open.started, deadline: length == needed };
         self.now += length;
         self.busy_until = self.now;
         open.started = true;
-        open.missing -= length;
+        open.missing = missing.behind(length);
         if fresh {
             self.pieces.push(piece);
         } else if let Some(last) = self.pieces.last_mut() {

@@ -91,6 +91,19 @@ pub enum PlanError {
         /// The deadline as planned, a pool's period.
         deadline: Duration,
     },
+    /// A job whose window is over before it begins.
+    #[error(
+        "task `{task}`: its wcet of {wcet} would be over before the kernel has come to its job, without a lead: {least} are the \
+         least"
+    )]
+    NoStart {
+        /// The task.
+        task: String,
+        /// Its wcet.
+        wcet: Duration,
+        /// The least that makes sense.
+        least: Duration,
+    },
     /// All tasks and pools together need more than all CPUs may give.
     #[error(
         "the tasks{} need {demand} of every {cycle}{}, {cpus} CPU(s) may give {capacity} ({} % of each)",
@@ -256,6 +269,10 @@ impl PlanError {
             PlanError::Grid { kind, task, .. }
             | PlanError::NoRoom { kind, task, .. }
             | PlanError::Deadline { kind, task, .. } => (kind.place(system, task), None),
+            PlanError::NoStart { task, .. } => {
+                let hint = Some("a longer `wcet`, or a `lead`".into());
+                (named("tasks", system.tasks.iter().map(|task| &task.name), task, "wcet"), hint)
+            }
             PlanError::NoPhase { task, .. } | PlanError::Pieces { task, .. } | PlanError::NoBandwidth { task, .. } => {
                 (Kind::Task.place(system, task), None)
             }
@@ -271,6 +288,7 @@ impl PlanError {
             NoRoom { task, .. } | NoPhase { task, .. } | Deadline { task, .. } | Pieces { task, .. } => Some(task),
             NoHyperperiod
             | NoTable
+            | NoStart { .. }
             | Grid { .. }
             | Overload { .. }
             | Chain { .. }

@@ -25,8 +25,9 @@ use std::cmp::Reverse;
 
 use macrotick_model::{CpuTable, Duration, SyncWindow, System};
 
-use crate::assign::Assignment;
+use crate::assign::{capacity, Assignment};
 use crate::chains::{self, Reached};
+use crate::cut::Cut;
 use crate::demand::{demands, lead, quantum, round_up, Demand};
 use crate::draft::{Draft, Failure, Layout};
 use crate::edf::{Filling, Gap};
@@ -264,16 +265,17 @@ impl<'a> Problem<'a> {
         occupancies: &[Occupancy],
     ) -> Option<Vec<Place>> {
         let cpu = draft.assignment.of[task];
-        let search = Search {
+        let search = |cut| Search {
             occupancy: &occupancies[cpu],
             demand: &self.demands[task],
             macrotick: self.system.macrotick,
-            quantum: quantum(self.system.macrotick),
+            cut,
             hint: hint.unwrap_or(Duration::ZERO),
             rather_whole: hint.is_none(),
         };
         let place = |(start, length): Part| Place { cpu, start, length };
-        search.run().map(|parts| parts.into_iter().map(place).collect())
+        let parts = Cut::all(self.system.macrotick).find_map(|cut| search(cut).run());
+        parts.map(|parts| parts.into_iter().map(place).collect())
     }
 
     /// Placed tasks in the order of placing: urgent ones and exact phases first, then those that are split, fast before
@@ -357,19 +359,51 @@ impl<'a> Problem<'a> {
 
     fn fill_gaps(&self, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
         if tasks.is_empty() {
-            return Ok(Vec::new());
+            return self.within_capacity(taken, Vec::new());
         }
-        let filling = Filling {
+        let gaps = gaps(&self.busy(taken), self.cycle);
+        let filling = |cut| Filling {
             demands: &self.demands,
             tasks,
             ranks: &self.ranks,
-            gaps: &gaps(&self.busy(taken), self.cycle),
+            gaps: &gaps,
             lead: self.lead,
             cycle: self.cycle,
             macrotick: self.system.macrotick,
             quantum: quantum(self.system.macrotick),
+            cut,
         };
-        Ok(filling.run()?.into_iter().map(|piece| self.flagged(piece)).collect())
+        let mut found = Err(Vec::new());
+        for cut in Cut::all(self.system.macrotick) {
+            found = filling(cut).run().and_then(|pieces| self.within_capacity(taken, pieces));
+            if found.is_ok() {
+                break;
+            }
+        }
+        Ok(found?.into_iter().map(|piece| self.flagged(piece)).collect())
+    }
+
+    /// What windows and leads may take of a CPU in a cycle.
+    pub(crate) fn capacity(&self) -> Duration {
+        capacity(self.system.sync, self.cycle)
+    }
+
+    /// What pieces and their leads take.
+    pub(crate) fn time_of<'p>(&self, pieces: impl Iterator<Item = &'p Piece>) -> Duration {
+        let lead = |piece: &Piece| if piece.activate { self.demands[piece.task].lead } else { Duration::ZERO };
+        pieces.map(|piece| piece.length + lead(piece)).sum()
+    }
+
+    /// The pieces, or the tasks that are cut, where what that costs is more than is left of the CPU.
+    fn within_capacity(&self, taken: &[Piece], pieces: Vec<Piece>) -> Result<Vec<Piece>, Vec<usize>> {
+        if self.time_of(taken.iter().chain(&pieces)) <= self.capacity() {
+            return Ok(pieces);
+        }
+        let each = taken.iter().chain(&pieces);
+        let mut cut: Vec<usize> = each.filter(|piece| !piece.activate).map(|piece| piece.task).collect();
+        cut.sort_unstable();
+        cut.dedup();
+        Err(cut)
     }
 
     /// What lies between the gaps, from begin to end: the pieces, with the leads of those that activate, and the sync

@@ -38,7 +38,7 @@ impl Problem<'_> {
         let mut filling = Filling {
             problem: self,
             occupancies: pieces.iter().map(|pieces| self.occupied(pieces)).collect(),
-            budget: Budget::new(self, draft),
+            budget: Budget::new(self, draft, &pieces),
             spans: vec![None; self.demands.len()],
         };
         for job in self.split_jobs() {
@@ -116,8 +116,11 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(problem: &Problem, draft: &Draft) -> Budget {
-        let all = draft.assignment.free();
+    fn new(problem: &Problem, draft: &Draft, pieces: &[Vec<Piece>]) -> Budget {
+        // What jobs that are cut cost is no part of the assignment.
+        let left = |pieces: &Vec<Piece>| problem.capacity() - problem.time_of(pieces.iter());
+        let all = draft.assignment.free().into_iter().zip(pieces.iter().map(left));
+        let all: Vec<Duration> = all.map(|(free, left)| free.min(left)).collect();
         let demand = problem.splitting.tasks().map(|task| problem.demands[task].per_cycle(problem.cycle)).sum();
         let (taken, macrotick) = (vec![Duration::ZERO; all.len()], problem.system.macrotick);
         Budget { all, taken, demand, passed: Duration::ZERO, macrotick }

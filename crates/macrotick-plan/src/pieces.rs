@@ -174,6 +174,7 @@ mod tests {
             name: "a".into(),
             period: us(2500),
             wcet: us(wcet),
+            needed: us(wcet),
             deadline: us(2500),
             offset: None,
             jitter: None,

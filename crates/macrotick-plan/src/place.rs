@@ -2,6 +2,7 @@
 
 use macrotick_model::Duration;
 
+use crate::cut::{Cut, Missing};
 use crate::demand::{round_up, Demand};
 use crate::occupancy::Occupancy;
 
@@ -16,8 +17,7 @@ pub(crate) struct Search<'a> {
     pub occupancy: &'a Occupancy,
     pub demand: &'a Demand,
     pub macrotick: Duration,
-    /// Shortest window.
-    pub quantum: Duration,
+    pub cut: Cut,
     /// Start looking here, modulo the period; earlier phases are the second choice.
     pub hint: Duration,
     /// Rather one window later than several now. A task of a chain wants to be done soon instead.
@@ -106,10 +106,10 @@ impl Search<'_> {
         (end <= free_until.min(self.demand.limit(start))).then(|| vec![(start, self.demand.wcet)])
     }
 
-    /// Takes free time from `start` on until the wcet is together. No part is shorter than the quantum.
+    /// Takes free time from `start` on until the wcet is together, in parts that are worth their cost.
     fn several(&self, start: Duration) -> Option<Vec<Part>> {
         let limit = self.demand.limit(start);
-        let (mut parts, mut missing, mut from) = (Vec::new(), self.demand.wcet, start);
+        let (mut parts, mut time, mut from) = (Vec::new(), self.demand.needed, start);
         loop {
             let (free, end) = self.occupancy.next_free(self.demand.period, from)?;
             let end = end.min(limit);
@@ -117,28 +117,20 @@ impl Search<'_> {
                 return None;
             }
             from = end;
-            let mut length = missing.min(end - free);
-            if length < self.quantum {
+            let missing = Missing::of(self.demand, time, !parts.is_empty());
+            if end - free < self.cut.least(missing) {
                 if parts.is_empty() {
                     return None;
                 }
                 continue;
             }
-            let rest = missing - length;
-            if rest > Duration::ZERO && rest < self.quantum {
-                // Too little would be left for a window: leave more, or else give more than was asked for.
-                let lent = self.quantum - rest;
-                if length - lent >= self.quantum {
-                    length -= lent;
-                } else {
-                    missing += lent;
-                }
-            }
+            let needed = self.cut.completing(missing);
+            let length = needed.min(end - free);
             parts.push((free, length));
-            missing -= length;
-            if missing == Duration::ZERO {
+            if length == needed {
                 return Some(parts);
             }
+            time = missing.behind(length);
         }
     }
 }

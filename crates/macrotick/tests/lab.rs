@@ -600,7 +600,7 @@ fn a_job_that_the_end_of_the_run_cuts_off_ends_in_a_shutdown() {
     let description = describe(
         &folder,
         &format!(
-            "system: cut-off\ntasks:\n  - {{name: late, period: 10ms, wcet: 3ms, {workload}}}\ntable:\n  \
+            "system: cut-off\ntasks:\n  - {{name: late, period: 10ms, wcet: 2990us, {workload}}}\ntable:\n  \
              - {{task: late, cpu: 0, offset: 1ms, length: 1ms, activate: true}}\n  \
              - {{task: late, cpu: 0, offset: 4ms, length: 2ms, deadline: true}}\n"
         ),
