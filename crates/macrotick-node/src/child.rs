@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use macrotick_model::Duration;
@@ -16,6 +17,7 @@ use crate::open_files;
 use crate::options::Output;
 use crate::output::{self, KeptOutput};
 use crate::signals::Signals;
+use crate::stray;
 use crate::sys;
 
 /// How long one that was killed may take: one that waits for a device that is gone may take for ever.
@@ -34,6 +36,8 @@ pub struct Child {
     output: Option<KeptOutput>,
     /// So long it may take to end by itself when it is asked.
     grace: Duration,
+    /// What it executed when it was ready, where that is noted.
+    program: Option<PathBuf>,
     /// Once it is reaped: how it ended, if that was told.
     reaped: Option<Option<ExitStatus>>,
 }
@@ -96,7 +100,25 @@ impl Child {
         let process =
             spawn().map_err(|source| NodeError::Spawn { name: launch.name.into(), program: program.into(), source })?;
         descendants::enter(process.id() as sys::Tid);
-        Ok(Child { name: launch.name.into(), block: launch.block, process, output, grace: launch.grace, reaped: None })
+        Ok(Child {
+            name: launch.name.into(),
+            block: launch.block,
+            process,
+            output,
+            grace: launch.grace,
+            program: None,
+            reaped: None,
+        })
+    }
+
+    /// Notes what it executes.
+    pub fn note_program(&mut self) {
+        self.program = stray::program(self);
+    }
+
+    /// What was noted.
+    pub fn noted_program(&self) -> Option<&PathBuf> {
+        self.program.as_ref()
     }
 
     /// The process's id.

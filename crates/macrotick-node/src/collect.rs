@@ -18,6 +18,7 @@ use crate::groups::Groups;
 use crate::kernel::InstalledTable;
 use crate::records::{merge, Frame};
 use crate::run::{Outcome, Run};
+use crate::stray;
 use crate::supervisor::{is_killed, Past};
 use crate::sys::{self, Tid};
 use crate::trace::{Known, Traced};
@@ -41,6 +42,7 @@ impl Run<'_> {
         }
         let ended: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].exited().is_some()).collect();
         remarks.extend(ended.iter().filter_map(|task| self.describe_task_end(*task)));
+        remarks.extend(self.strays(epoch + outcome.duration));
         if let Some(supervisor) = &self.supervisor {
             remarks.extend(supervisor.remarks(&self));
             supervisor.end(&mut self.tasks);
@@ -90,6 +92,17 @@ impl Run<'_> {
         let of_load = |child: &Child| ProcessOutput { name: child.name.clone(), text: child.output() };
         let all = self.tasks.iter().enumerate().map(of_task).chain(self.background.iter().map(of_load));
         all.filter(|output| !output.text.is_empty()).collect()
+    }
+
+    /// Remarks on tasks that are there and do no jobs.
+    fn strays(&self, end: Instant) -> Vec<String> {
+        let each = self.tasks.iter().zip(&self.deployment.tasks).enumerate();
+        let starting = |task| self.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_starting(task));
+        let alive = each.filter(|(task, (child, _))| child.exited().is_none() && !starting(*task));
+        let describe = |(_, (child, deployed)): (usize, (&Child, &TaskDeployment))| {
+            stray::describe(child, deployed, self.deployment.backend, child.noted_program(), end)
+        };
+        alive.filter_map(describe).collect()
     }
 
     /// First of all, as long as the pools are served.

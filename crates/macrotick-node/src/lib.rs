@@ -19,6 +19,7 @@
 //! | `keeper`, `engine` | containers that are background load |
 //! | `dispatcher` | the backend `user` |
 //! | `trace`, `environment`, `records` | what is observed |
+//! | `stray` | why a task that is there does no jobs |
 //! | `supervisor` | tasks whose processes are begun anew |
 //! | `live` | a run without an end, which can be changed: a deployment |
 //! | `budgets` | which control groups have budgets, whoever gave them |
@@ -65,6 +66,7 @@ mod run;
 pub mod settings;
 mod signals;
 mod status;
+mod stray;
 mod supervisor;
 mod sys;
 pub mod task;

@@ -200,6 +200,7 @@ impl<'a> Run<'a> {
         if options.trace.is_some() {
             run.trace = Some(Trace::prepare()?);
         }
+        run.tasks.iter_mut().for_each(Child::note_program);
         run.supervisor = Supervisor::new(&run)?;
         Ok(run)
     }

@@ -156,7 +156,8 @@ impl std::fmt::Display for Standing {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SchedAttr {
     size: u32,
-    policy: u32,
+    /// A number as `sched_setattr(2)` has it.
+    pub policy: u32,
     flags: u64,
     nice: i32,
     priority: u32,
@@ -171,6 +172,21 @@ const SCHED_RR: u32 = 2;
 const SCHED_IDLE: u32 = 5;
 const SCHED_DEADLINE: u32 = 6;
 const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
+
+/// What a policy is called.
+pub fn policy_name(policy: u32) -> &'static str {
+    match policy {
+        SCHED_OTHER => "SCHED_OTHER",
+        SCHED_FIFO => "SCHED_FIFO",
+        SCHED_RR => "SCHED_RR",
+        3 => "SCHED_BATCH",
+        SCHED_IDLE => "SCHED_IDLE",
+        SCHED_DEADLINE => "SCHED_DEADLINE",
+        macrotick_uapi::SCHED_DS => "SCHED_DS",
+        macrotick_uapi::SCHED_TT => "SCHED_TT",
+        _ => "another policy",
+    }
+}
 
 impl SchedAttr {
     /// The attributes of a standing. With `reset_on_fork` children start under `SCHED_OTHER`.

@@ -114,6 +114,7 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
         remarks
             .push(format!("{task}: the kernel counted {} misses, the records show {misses}{nobody}", counters.misses));
     }
+    remarks.extend(yields(task, outcomes, counters));
     for (number, what) in [
         (counters.lost, "activations lost, because an older one was still pending"),
         (counters.skipped, "windows passed over by a late interrupt"),
@@ -125,6 +126,20 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
         }
     }
     remarks
+}
+
+/// A job that calls `sched_yield(2)` is complete for the kernel, and waits for the next activation before it goes on.
+fn yields(task: &str, outcomes: &Outcomes, counters: &EntityCounters) -> Option<String> {
+    let ended = outcomes.jobs.iter().filter(|job| job.end.is_some()).count() as u64;
+    // The kernel counts on until the table is stopped; and where there was no room for records none is there.
+    let later = counters.activations.saturating_sub(outcomes.jobs.len() as u64);
+    let recorded = outcomes.jobs.iter().rev().take(4).any(|job| job.start.is_some());
+    let yields = counters.completions.checked_sub(ended + later).filter(|yields| *yields > 2 && recorded)?;
+    Some(format!(
+        "{task}: the kernel counted {} jobs completed, and {ended} came to their wait: sched_yield() ends a job, as {yields} did \
+         (write-a-task.md)",
+        counters.completions
+    ))
 }
 
 /// The kernel counts no miss of a task that is stopped, or has no process: those jobs never started.

@@ -1110,3 +1110,41 @@ fn stop_removes_the_group_that_a_killed_runner_left() {
         panic!("{status:?}\n{output}{errors}")
     };
 }
+
+/// What a job does in its third activation, as the program's argument says.
+const STRAY: &str = "#include <macrotick.h>\n#include <sched.h>\n#include <signal.h>\n#include <string.h>\n\
+                     int main(int argc, char **argv) { struct macrotick_job job; struct sched_param none = { 0 };\n\
+                     if (macrotick_join(NULL) < 0 || macrotick_ready() < 0) return 1;\n\
+                     while (macrotick_wait(&job) == 0) {\n\
+                     if (!strcmp(argv[1], \"yield\")) sched_yield();\n\
+                     if (job.number < 3) continue;\n\
+                     if (!strcmp(argv[1], \"stop\")) raise(SIGSTOP);\n\
+                     if (!strcmp(argv[1], \"policy\")) { sched_setscheduler(0, SCHED_OTHER, &none); for (;;) pause(); }\n\
+                     if (!strcmp(argv[1], \"exec\")) execl(\"/bin/sleep\", \"sleep\", \"99\", (char *)NULL);\n\
+                     if (!strcmp(argv[1], \"endless\")) for (;;) ; }\n\
+                     return macrotick_leave() < 0; }\n";
+
+#[test]
+#[ignore = "needs the lab"]
+fn why_a_task_does_no_jobs_is_said() {
+    let folder = folder("stray");
+    let program = program(&folder, "stray", STRAY);
+    let tasks = ["yield", "stop", "policy", "exec", "endless"].map(|name| {
+        let workload = format!("workload: {{program: [{}, {name}]}}", program.display());
+        format!("  - {{name: {name}, period: 10ms, wcet: 500us, {workload}}}\n")
+    });
+    let description = describe(&folder, &format!("system: stray\ntasks:\n{}", tasks.concat()));
+    let (code, bytes) = run_file(&description, Backend::Kernel, "300ms", &folder);
+    let report = report(&bytes);
+    assert_eq!(code, 1);
+    for (task, text) in [
+        ("yield", "came to their wait: sched_yield() ends a job"),
+        ("stop", "its process is stopped (SIGSTOP)"),
+        ("policy", "its thread has left SCHED_TT: it, or somebody else, put it under SCHED_OTHER"),
+        ("exec", "its process executed another program, "),
+        ("endless", "its job 3 has not ended, "),
+    ] {
+        let remarks = remarks_of(&report, task);
+        assert!(remarks.iter().any(|remark| remark.contains(text)), "{task}: {remarks:?}");
+    }
+}
