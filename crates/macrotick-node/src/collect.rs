@@ -98,7 +98,13 @@ impl Run<'_> {
     fn strays(&self, end: Instant) -> Vec<String> {
         let each = self.tasks.iter().zip(&self.deployment.tasks).enumerate();
         let starting = |task| self.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_starting(task));
-        let alive = each.filter(|(task, (child, _))| child.exited().is_none() && !starting(*task));
+        // Of those the kernel has stopped that is told.
+        let stopped = |task: usize, child: &Child| {
+            let table = self.table.as_ref().filter(|_| self.deployment.tasks[task].is_windowed());
+            table.is_some_and(|table| table.counters(&child.name, task).is_ok_and(|counters| counters.stopped))
+        };
+        let alive =
+            each.filter(|(task, (child, _))| child.exited().is_none() && !starting(*task) && !stopped(*task, child));
         let describe = |(_, (child, deployed)): (usize, (&Child, &TaskDeployment))| {
             stray::describe(child, deployed, self.deployment.backend, child.noted_program(), end)
         };

@@ -1111,6 +1111,23 @@ fn stop_removes_the_group_that_a_killed_runner_left() {
     };
 }
 
+/// Its period sweeps over the tick, the refills and the sleeps of others.
+#[test]
+#[ignore = "needs the lab"]
+fn a_lead_that_is_measured_is_long_enough() {
+    let folder = folder("measured-lead");
+    let description = describe(
+        &folder,
+        "system: measured-lead\nlead: auto\ntasks:\n  - {name: a, period: 3337us, wcet: 300us, workload: {spin: 100us}}\n\
+         groups:\n  - {name: g, priority: 10, budget: 500us}\nbackground:\n  - {name: hog, load: hog, group: g}\n  \
+         - {name: first, count: 20, fifo: 20, load: {periodic: {period: 3ms, run: 20us}}}\n  \
+         - {name: others, count: 50, load: {periodic: {period: 3ms, run: 1us}}}\n",
+    );
+    let (code, bytes) = run_file(&description, Backend::Kernel, "1s", &folder);
+    let report = report(&bytes);
+    assert_eq!((code, report.tasks[0].counters.unwrap().late), (0, 0), "{:?}", report.lead);
+}
+
 /// What a job does in its third activation, as the program's argument says.
 const STRAY: &str = "#include <macrotick.h>\n#include <sched.h>\n#include <signal.h>\n#include <string.h>\n\
                      int main(int argc, char **argv) { struct macrotick_job job; struct sched_param none = { 0 };\n\
