@@ -64,6 +64,13 @@ pub struct Admitted {
     pub budget_us: Vec<u64>,
 }
 
+/// A move that is refused puts a process to the end of its group's list (cgroup_migrate_finish() in kernel/cgroup/cgroup.c).
+fn in_order(processes: &str) -> String {
+    let mut lines: Vec<&str> = processes.lines().collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
 impl Host {
     /// A look at these groups and threads.
     pub fn new(groups: &[Group], threads: &[i32]) -> Check<Host> {
@@ -126,6 +133,7 @@ impl Host {
         let online = "/sys/devices/system/cpu/online".to_owned();
         let read = |path: String| {
             let text = fs::read_to_string(&path).unwrap_or_else(|_| "cannot be read".into());
+            let text = if path.ends_with("cgroup.procs") { in_order(&text) } else { text };
             (path, text)
         };
         sysctls.chain(groups).chain([online]).map(read).collect()
