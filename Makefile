@@ -14,7 +14,8 @@ OTHERS := kernel-debug-engines
 help:
 	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
 	@echo "make test             set-up and the tests but the slow ones (at most 30 minutes from nothing)"
-	@echo "make test-full        the same, then the slow ones (some 80 minutes, the kernels included)"
+	@echo "make test-full        the same, then all suites of slow ones (hours): $(wordlist 1,4,$(SUITES))"
+	@echo "                      $(wordlist 5,99,$(SUITES))"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
 	@echo "make kernel-pristine  the same without the overlay and the hooks (also: kernel-debug, kernel-nonrt,"
 	@echo "                      kernel-debug-nonrt, kernel-scx, kernel-debug-scx, kernel-engines, kernel-debug-engines)"
@@ -62,8 +63,13 @@ lint: setup
 test: lint kernel
 	cargo test --release --workspace -- --include-ignored --skip full_
 
-test-full: test $(KERNELS)
-	cargo test --release --workspace --no-fail-fast -- --include-ignored full_
+include suites.mk
+
+# All suites, whatever becomes of one; those that failed are named at the end.
+test-full: test
+	@failed=; for suite in $(SUITES); do \
+		echo; echo "$$suite"; $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; \
+	done; [ -z "$$failed" ] || { echo; echo "failed:$$failed"; exit 1; }
 
 clean:
 	rm -rf build target

@@ -199,7 +199,19 @@ impl Suite {
 
     /// What fuzzers must never break: the kernel is silent, keeps nothing, works afterwards. How many calls they made.
     fn fuzz(&self, name: &str) -> u64 {
-        let (problems, output) = self.play(&[name]).unwrap_or_else(|reason| panic!("{name}: {reason}"));
+        self.fuzz_job(name, &self.job(&[name]))
+    }
+
+    /// The same with other calls.
+    fn fuzz_with(&self, name: &str, seed: u64) -> u64 {
+        let mut job = self.job(&[name]);
+        job.env.retain(|(name, _)| name != SEED);
+        job.env.push((SEED.into(), seed.to_string()));
+        self.fuzz_job(name, &job)
+    }
+
+    fn fuzz_job(&self, name: &str, job: &GuestJob) -> u64 {
+        let (problems, output) = self.play_job(&[name], job).unwrap_or_else(|reason| panic!("{name}: {reason}"));
         assert!(problems.is_empty(), "{}", problems.join("\n"));
         let (_, rest) = output.split_once(CALLS_OF).unwrap_or_else(|| panic!("{name} tells no calls:\n{output}"));
         println!("{name} on {} CPUs, {CALLS_OF}{rest}", self.cpus);
@@ -301,6 +313,21 @@ fn full_fuzz_on_debug() {
     });
     println!("{calls} calls");
     assert!(calls >= FUZZED_CALLS, "{calls} calls of {FUZZED_CALLS}");
+}
+
+/// Calls before and after each of which, if it is refused, the host's state is compared.
+const COMPARED_CALLS: u64 = 400_000;
+
+#[test]
+#[ignore = "needs the lab, takes long"]
+fn full_fuzz_of_refused_calls() {
+    let calls: u64 = std::thread::scope(|scope| {
+        // A guest has one host CPU.
+        let seeds = |seeds: [u64; 2]| seeds.map(|seed| SHORT.fuzz_with("full_fuzz_refused", seed)).iter().sum::<u64>();
+        let others = scope.spawn(move || seeds([103, 104]));
+        seeds([101, 102]) + others.join().expect("the other guests")
+    });
+    assert!(calls >= COMPARED_CALLS, "{calls} calls of {COMPARED_CALLS}");
 }
 
 #[test]

@@ -73,13 +73,18 @@ pub(super) fn cards(report: &Report) -> String {
     let slack = us(worst(&|task| task.least_slack_ns.map(|slack| -slack)), -1);
     let verdict = &report.verdict;
     let mut cards = vec![
-        card("Jobs", &words::count(verdict.activations), &format!("of {} tasks", report.tasks.len()), false),
+        card("Jobs", &words::count(verdict.activations), &of_tasks(report.tasks.len()), false),
         card("Misses", &words::count(verdict.misses), &share(verdict.misses, verdict.activations), verdict.misses > 0),
         card("Worst lateness", &lateness.0, &lateness.1, false),
         card("Least slack to a deadline", &slack.0, &slack.1, slack.0.starts_with('-') && slack.0.len() > 1),
     ];
     cards.extend(tightest_chain(report));
     format!("<div class=\"cards\">\n{}</div>\n", cards.concat())
+}
+
+fn of_tasks(tasks: usize) -> String {
+    let noun = if tasks == 1 { "task" } else { "tasks" };
+    format!("of {tasks} {noun}")
 }
 
 fn share(part: u64, whole: u64) -> String {

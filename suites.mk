@@ -1,0 +1,34 @@
+# The suites of slow tests, whose names begin with full_: docs/kernel-tests.md says what each proves and takes.
+#
+# A line names the kernels that a suite boots, which are built first, and its tests: package, program, and what their names
+# have in them. crates/macrotick-lab/tests/suites.rs holds them against the tests that there are.
+
+SLOW := cargo test --release --no-fail-fast
+CLASS := -p macrotick-kernel-tests --test suite -- --ignored
+
+test-kernel: kernel
+	$(SLOW) $(CLASS) full_scenarios full_long_scenarios
+test-kernel-debug: kernel-debug
+	$(SLOW) $(CLASS) full_debug_on full_groups_come_and_go
+test-kernel-nonrt: kernel-nonrt kernel-debug-nonrt
+	$(SLOW) $(CLASS) full_nonrt full_debug_without_rt
+test-kernel-scx: kernel-scx kernel-debug-scx
+	$(SLOW) $(CLASS) full_scx
+test-kernel-fuzz: kernel kernel-debug
+	$(SLOW) $(CLASS) full_fuzz
+test-kernel-suspend: kernel-debug
+	$(SLOW) $(CLASS) full_suspend
+test-timers: kernel kernel-pristine kernel-debug kernel-nonrt
+	$(SLOW) -p macrotick-kernel-tests --test timers -- --ignored full_
+test-machines: kernel
+	$(SLOW) -p macrotick-kernel-tests --test machines -- --ignored full_
+test-lab: kernel kernel-pristine
+	$(SLOW) -p macrotick --test lab -- --ignored full_
+test-containers: kernel-engines
+	$(SLOW) -p macrotick --test containers -- --ignored full_
+test-series: setup
+	$(SLOW) -p macrotick-lab --test series -- --ignored full_
+
+SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
+	test-timers test-machines test-lab test-containers test-series
+.PHONY: $(SUITES)
