@@ -326,6 +326,8 @@ pub enum BenchName {
     Lead,
     /// The patched kernel with no table against the pristine one: cyclictest and hackbench
     Overhead,
+    /// One task takes far more than it says: misses and starts of 14 others, under each way to dispatch the same plan
+    Overrun,
     /// Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers
     Cost,
     /// Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies
@@ -349,6 +351,7 @@ impl BenchName {
             BenchName::Response => "response",
             BenchName::Lead => "lead",
             BenchName::Overhead => "overhead",
+            BenchName::Overrun => "overrun",
             BenchName::Cost => "cost",
             BenchName::E2e => "e2e",
             BenchName::Timershield => "timershield",

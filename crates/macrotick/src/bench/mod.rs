@@ -11,6 +11,7 @@ pub mod isolation;
 pub mod jitter;
 pub mod lead;
 pub mod overhead;
+pub mod overrun;
 mod process;
 mod provenance;
 pub mod response;

@@ -19,6 +19,7 @@ pub fn execute(args: &BenchArgs) -> Result<Outcome, CliError> {
         BenchName::Response => bench::response::run,
         BenchName::Lead => bench::lead::run,
         BenchName::Overhead => bench::overhead::run,
+        BenchName::Overrun => bench::overrun::run,
         BenchName::Cost => bench::cost::run,
         BenchName::E2e => bench::e2e::run,
         BenchName::Containers => bench::containers::run,
