@@ -109,7 +109,29 @@ fn of_readme() -> Vec<String> {
     ] {
         claims.push(response_row(&response, name, case, paper));
     }
+    claims.extend(overrun_rows());
     claims
+}
+
+/// The rows of README's first table.
+fn overrun_rows() -> Vec<String> {
+    let overrun = Figures::of("overrun");
+    let row = |(name, case): (&str, &str)| {
+        let (misses, jobs) = (overrun.one("misses of the others", case), overrun.one("jobs of the others", case));
+        assert!((jobs - 10_800.0).abs() < 0.5, "{jobs} jobs");
+        let spread = overrun.one("worst start spread of the others", case);
+        let digits = if spread < 0.1 { 2 } else { 1 };
+        let bold = if name.starts_with('*') { "**" } else { "" };
+        format!("| {name} | {bold}{misses:.0}{bold} | {bold}{spread:.digits$} us{bold} |")
+    };
+    let rows = [
+        ("SCHED_FIFO, at the plan's instants", "SCHED_FIFO, at the plan's instants"),
+        ("SCHED_DEADLINE", "SCHED_DEADLINE"),
+        ("user-space dispatcher", "user-space dispatcher"),
+        ("**SCHED_TT**", "SCHED_TT"),
+        ("**SCHED_TT with a lead**", "SCHED_TT, lead"),
+    ];
+    rows.map(row).to_vec()
 }
 
 fn of_timershield() -> Vec<String> {
