@@ -43,8 +43,14 @@ impl Key {
     }
 
     /// Adds all files below a directory with their relative names, in the order of their names.
-    pub fn with_tree(mut self, dir: &Path) -> Result<Key, LabError> {
-        for path in files_below(dir)? {
+    pub fn with_tree(self, dir: &Path) -> Result<Key, LabError> {
+        self.with_tree_but(dir, &[])
+    }
+
+    /// The same without some of its directories.
+    pub fn with_tree_but(mut self, dir: &Path, without: &[&str]) -> Result<Key, LabError> {
+        let counts = |path: &PathBuf| !without.iter().any(|left_out| path.starts_with(left_out));
+        for path in files_below(dir)?.into_iter().filter(counts) {
             self = self.with(path.as_os_str().as_encoded_bytes()).with_file(&dir.join(&path))?;
         }
         Ok(self)
@@ -174,6 +180,21 @@ mod tests {
     fn neighbouring_parts_do_not_run_into_each_other() {
         assert_ne!(Key::new().with("ab").with("c").finish(), Key::new().with("a").with("bc").finish());
         assert_eq!(Key::new().with("ab").finish(), Key::new().with("ab").finish());
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_tree_decides_nothing() {
+        let dir = std::env::temp_dir().join(format!("macrotick-key-{}", std::process::id()));
+        let key = || Key::new().with_tree_but(&dir, &["tools"]).unwrap().finish();
+        let write = |path: &str, text: &str| write_if_changed(&dir.join(path), text.as_bytes()).unwrap();
+        write("kernel/a.c", "a");
+        write("tools/b.c", "b");
+        let before = key();
+        write("tools/b.c", "c");
+        assert_eq!(key(), before);
+        write("kernel/tools.c", "d");
+        assert_ne!(key(), before);
+        fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
