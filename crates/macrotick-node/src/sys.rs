@@ -169,6 +169,7 @@ pub struct SchedAttr {
 const SCHED_OTHER: u32 = 0;
 const SCHED_FIFO: u32 = 1;
 const SCHED_RR: u32 = 2;
+const SCHED_BATCH: u32 = 3;
 const SCHED_IDLE: u32 = 5;
 const SCHED_DEADLINE: u32 = 6;
 const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
@@ -179,7 +180,7 @@ pub fn policy_name(policy: u32) -> &'static str {
         SCHED_OTHER => "SCHED_OTHER",
         SCHED_FIFO => "SCHED_FIFO",
         SCHED_RR => "SCHED_RR",
-        3 => "SCHED_BATCH",
+        SCHED_BATCH => "SCHED_BATCH",
         SCHED_IDLE => "SCHED_IDLE",
         SCHED_DEADLINE => "SCHED_DEADLINE",
         macrotick_uapi::SCHED_DS => "SCHED_DS",
