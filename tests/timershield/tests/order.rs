@@ -172,3 +172,19 @@ fn empty() {
     assert_eq!((order.count(), order.earliest(0), order.expired(i64::MAX - 1)), (0, None, None));
     assert_eq!(order.soonest(), None);
 }
+
+/// A sleep without an end: KTIME_MAX is also what an order without timers says of its first.
+#[test]
+fn one_that_never_expires_comes_into_an_empty_order() {
+    for (before, level) in [(None, 0), (None, 3), (Some(1), 3), (Some(3), 1), (Some(3), 3)] {
+        let mut order = Order::new(1);
+        if let Some(level) = before {
+            let timer = Timer { number: 0, expires: 100, level, clock: 0 };
+            order.add(timer);
+            order.remove(timer);
+        }
+        order.add(Timer { number: 0, expires: i64::MAX, level, clock: 0 });
+        assert_eq!(order.earliest(0), Some((level, i64::MAX)), "{level} after {before:?}");
+        assert_eq!(order.earliest(level + 1), None, "{level} after {before:?}");
+    }
+}
