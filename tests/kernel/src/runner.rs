@@ -25,10 +25,13 @@ pub fn run(scenarios: &[Scenario]) -> bool {
         if std::env::var_os("MACROTICK_TIMERSHIELD").is_some() {
             sys::set_timershield(true).expect("a kernel with TimerShield");
         }
-        let mut verdict = match std::env::var(SCX) {
-            Ok(how) => scx::beside(&how, || run_one(scenario)),
-            Err(_) => run_one(scenario),
-        };
+        let beside = std::env::var(SCX).ok().map(|how| scx::beside(&how)).transpose();
+        let mut verdict = beside.as_ref().map_err(String::clone).and_then(|_| run_one(scenario));
+        // Whoever computes under SCHED_FIFO keeps the kernel's thread from exchanging its scheduler.
+        if let Err(left) = end_processes() {
+            verdict = verdict.and(Err(left));
+        }
+        drop(beside);
         if let Err(left) = clean_up() {
             verdict = verdict.and(Err(left));
         }
@@ -106,13 +109,19 @@ fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
     }
 }
 
+/// Ends every process that the scenario left.
+fn end_processes() -> Check {
+    // Six CPUs of the debug kernel that take turns need more than 5 s for what pools and storms leave.
+    match sys::eventually(30_000_000_000, process::end_all) {
+        true => Ok(()),
+        false => Err(format!("processes survive SIGKILL: {}", survivors().join("; "))),
+    }
+}
+
 /// Ends every process that the scenario left, throws out its scheduler, removes the table, brings CPUs back, and switches
 /// TimerShield off.
 pub fn clean_up() -> Check {
-    // Six CPUs of the debug kernel that take turns need more than 5 s for what pools and storms leave.
-    if !sys::eventually(30_000_000_000, process::end_all) {
-        return Err(format!("processes survive SIGKILL: {}", survivors().join("; ")));
-    }
+    end_processes()?;
     if scx::is_loaded() {
         scx::disable()?;
     }

@@ -289,19 +289,12 @@ pub fn changer(seed: u64) -> Check<Child> {
     }))
 }
 
-/// Runs something with a scheduler loaded, or while schedulers come and go ([`crate::scenarios::SCX`]).
-pub fn beside<T>(how: &str, run: impl FnOnce() -> Check<T>) -> Check<T> {
+/// Lets a scheduler be loaded as long as the result is kept, or schedulers come and go until the changer ends with whatever a
+/// scenario leaves ([`crate::scenarios::SCX`]).
+pub fn beside(how: &str) -> Check<Option<Scheduler>> {
     match how {
-        "loaded" => {
-            let _scheduler = Scheduler::load(Kind::Plain)?;
-            run()
-        }
-        "changes" => {
-            let changer = changer(random::variation())?;
-            let result = run();
-            changer.kill(10_000_000_000)?;
-            result
-        }
+        "loaded" => Scheduler::load(Kind::Plain).map(Some),
+        "changes" => changer(random::variation()).map(|_| None),
         _ => Err(format!("{how} schedulers of sched_ext?")),
     }
 }
