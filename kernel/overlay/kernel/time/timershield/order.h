@@ -52,7 +52,7 @@ struct ts_order {
 	unsigned long		clocks;		/* those with timers, a bit each */
 	/* Of the one that expires first when last looked at: a clock may have been set since. */
 	ktime_t			soonest;	/* when, on CLOCK_MONOTONIC */
-	unsigned int		soonest_level;
+	int			soonest_level;	/* negative: there is none */
 	struct ts_queues	of[TS_CLOCKS];
 };
 
@@ -136,19 +136,12 @@ static inline unsigned int ts_queues_highest(struct ts_queues *q)
 }
 
 /* An order that has no timers is zero but for that. */
-#define TS_ORDER_INIT	{ .soonest = TS_NEVER }
+#define TS_ORDER_INIT	{ .soonest = TS_NEVER, .soonest_level = -1 }
 
-/**
- * ts_order_next - what expires first at or above a level
- * @o: the order
- * @bases: the clocks, whose offsets count
- * @level: the lowest level to look at
- *
- * Returns: it; of timers that expire at the same time one of the highest level.
- */
-static noinline struct ts_next ts_order_next(struct ts_order *o,
-					     const struct hrtimer_clock_base *bases,
-					     unsigned int level)
+/* The same as ts_order_next(), whatever is known of what expires first. */
+static noinline struct ts_next ts_order_next_of(struct ts_order *o,
+						const struct hrtimer_clock_base *bases,
+						unsigned int level)
 {
 	struct ts_next next = { NULL, TS_NEVER, -1 };
 	unsigned long clocks;
@@ -167,6 +160,27 @@ static noinline struct ts_next ts_order_next(struct ts_order *o,
 			next = (struct ts_next){ node, expires, best };
 	}
 	return next;
+}
+
+/**
+ * ts_order_next - what expires first at or above a level
+ * @o: the order
+ * @bases: the clocks, whose offsets count
+ * @level: the lowest level to look at
+ *
+ * Returns: it; of timers that expire at the same time one of the highest level.
+ */
+static inline struct ts_next ts_order_next(struct ts_order *o,
+					   const struct hrtimer_clock_base *bases,
+					   unsigned int level)
+{
+	int soonest = o->soonest_level;
+
+	/* As a rule that is what expires first of all, which is known but for clocks that are set. */
+	if (o->clocks == BIT(HRTIMER_BASE_MONOTONIC) && soonest >= (int)level)
+		return (struct ts_next){ ts_first_of(&o->of[HRTIMER_BASE_MONOTONIC], soonest),
+					 o->soonest, soonest };
+	return ts_order_next_of(o, bases, level);
 }
 
 /* The same as ts_order_expired(), for any clocks and levels. */
@@ -221,7 +235,7 @@ static inline struct timerqueue_node *ts_order_expired(struct ts_order *o,
  */
 static inline void ts_order_look(struct ts_order *o, const struct hrtimer_clock_base *bases)
 {
-	struct ts_next next = ts_order_next(o, bases, 0);
+	struct ts_next next = ts_order_next_of(o, bases, 0);
 
 	/* At once: ts_set_level() reads them without the lock. */
 	WRITE_ONCE(o->soonest_level, next.level);
@@ -273,7 +287,7 @@ static inline void ts_order_add(struct ts_order *o, struct timerqueue_node *node
 	q->levels[group] |= BIT(level % TS_FAN);
 	__set_bit(group, &q->groups);
 	__set_bit(clock, &o->clocks);
-	if (expires < o->soonest) {
+	if (expires < o->soonest || (expires == o->soonest && (int)level > o->soonest_level)) {
 		WRITE_ONCE(o->soonest_level, level);
 		WRITE_ONCE(o->soonest, expires);
 	}
@@ -305,7 +319,7 @@ static noinline void ts_order_del_one(struct ts_order *o, const struct hrtimer_c
 		__clear_bit(group, &q->groups);
 	if (!q->groups)
 		__clear_bit(clock, &o->clocks);
-	if (level == o->soonest_level)
+	if ((int)level == o->soonest_level)
 		ts_order_look(o, bases);
 }
 
@@ -331,6 +345,7 @@ static inline void ts_order_del(struct ts_order *o, const struct hrtimer_clock_b
 	q->levels[level / TS_FAN] = 0;
 	q->groups = 0;
 	o->clocks = 0;
+	WRITE_ONCE(o->soonest_level, -1);
 	WRITE_ONCE(o->soonest, TS_NEVER);
 }
 

@@ -382,7 +382,7 @@ static __always_inline bool ts_stays_higher(int level)
 
 	return __this_cpu_read(hrtimer_bases.softirq_expires_next) > expires_next &&
 		(__this_cpu_read(ts_cpus.order.soonest) > expires_next ||
-		 (int)__this_cpu_read(ts_cpus.order.soonest_level) >= level) &&
+		 __this_cpu_read(ts_cpus.order.soonest_level) >= level) &&
 		level != TS_LEVEL_WINDOW;
 }
 
