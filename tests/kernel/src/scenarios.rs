@@ -43,6 +43,9 @@ pub struct Scenario {
     pub cpus: u32,
     /// Whether it takes a CPU that runs when it should. With several CPUs the lab executes one at a time, for up to 100 ms.
     pub punctual: bool,
+    /// Whether it takes what the fair class gives ordinary threads: turns of some milliseconds, by nice values, and a part of the
+    /// time beside `SCHED_FIFO`. A scheduler of sched_ext need not, and that of the tests does not.
+    pub fair: bool,
     /// When it counts as hanging, in milliseconds of virtual time.
     pub limit_ms: u64,
     /// The scenario.
@@ -52,7 +55,7 @@ pub struct Scenario {
 impl Scenario {
     /// A scenario for any number of CPUs.
     pub const fn new(name: &'static str, run: fn() -> Check) -> Scenario {
-        Scenario { name, cpus: 1, punctual: false, limit_ms: 20_000, run }
+        Scenario { name, cpus: 1, punctual: false, fair: false, limit_ms: 20_000, run }
     }
 
     /// It needs so many CPUs.
@@ -63,6 +66,11 @@ impl Scenario {
     /// It takes a CPU that runs when it should: it is left out where there are several.
     pub const fn punctual(self) -> Scenario {
         Scenario { punctual: true, ..self }
+    }
+
+    /// It takes the fair class: it is left out where a scheduler of sched_ext serves ordinary threads.
+    pub const fn fair(self) -> Scenario {
+        Scenario { fair: true, ..self }
     }
 
     /// It takes up to so many milliseconds of virtual time.

@@ -115,7 +115,8 @@ impl Suite {
             Chosen::SeveralAndStorms => one.cpus > 1 || is_storm(one.name),
         };
         let kind = |one: &Scenario| one.is_long() == self.long && one.suspends() == self.suspends;
-        let scx = |one: &Scenario| one.takes_scx() == (self.scx == Scx::Scenarios);
+        let beside = matches!(self.scx, Scx::Beside(_));
+        let scx = |one: &Scenario| one.takes_scx() == (self.scx == Scx::Scenarios) && !(beside && one.fair);
         let wanted = |one: &Scenario| fits(one) && chosen(one) && kind(one) && scx(one) && named(one);
         let mut all: Vec<Scenario> = scenarios::all().into_iter().filter(wanted).collect();
         if let Ok(seed) = std::env::var(SEED) {

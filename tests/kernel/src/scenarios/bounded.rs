@@ -15,7 +15,7 @@ use crate::table::Table;
 
 pub const ALL: &[Scenario] = &[
     Scenario::new("bounded_pairs_of_owner_and_waiter", pairs).punctual().within(60_000),
-    Scenario::new("bounded_chains_of_owners", chains).punctual().within(60_000),
+    Scenario::new("bounded_chains_of_owners", chains).punctual().within(60_000).fair(),
     Scenario::new("bounded_walks_of_a_chain", walks_of_a_chain).punctual().within(60_000),
     Scenario::new("bounded_budgets_taken_away", budgets_taken_away).punctual().within(60_000),
     Scenario::new("bounded_pool_with_slack", pool_with_slack).punctual().within(60_000),

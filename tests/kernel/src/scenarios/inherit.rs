@@ -16,7 +16,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("inherit_from_the_class", from_the_class),
     Scenario::new("inherit_over_deadline", over_deadline).punctual(),
     Scenario::new("inherit_over_deadline_awake", over_deadline_awake).punctual(),
-    Scenario::new("inherit_outside_other", outside_other),
+    Scenario::new("inherit_outside_other", outside_other).fair(),
     Scenario::new("inherit_outside_fifo", outside_fifo),
     Scenario::new("inherit_outside_fifo_99", outside_fifo_99),
     Scenario::new("inherit_outside_deadline", outside_deadline).punctual(),

@@ -23,7 +23,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("pool_by_priority", by_priority).punctual(),
     Scenario::new("pool_slack", slack).punctual(),
     Scenario::new("pool_without_slack", without_slack).punctual(),
-    Scenario::new("pool_nice_values_in_slack", nice_values_in_slack).punctual(),
+    Scenario::new("pool_nice_values_in_slack", nice_values_in_slack).punctual().fair(),
     Scenario::new("pool_lends_its_own_priority", lends_its_own_priority).punctual(),
     Scenario::new("pool_hands_on_its_locks", locks::handed_on).punctual(),
     Scenario::new("pool_hands_on_what_it_is_lent", locks::hands_on_what_it_is_lent).punctual(),
@@ -36,7 +36,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("pool_exec_and_kill", exec_and_kill).punctual(),
     Scenario::new("pool_many_threads", many_threads).within(90_000),
     Scenario::new("pool_crowd", crowd).punctual().within(90_000),
-    Scenario::new("pool_dies_outside", dies_outside).punctual(),
+    Scenario::new("pool_dies_outside", dies_outside).punctual().fair(),
     Scenario::new("pool_refusals", refusals),
 ];
 

@@ -22,7 +22,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("shield_soft", soft).punctual(),
     Scenario::new("shield_soft_switched_off", soft_switched_off).punctual(),
     Scenario::new("shield_made_real_time", made_real_time).punctual(),
-    Scenario::new("shield_soft_starves_nobody", soft_starves_nobody),
+    Scenario::new("shield_soft_starves_nobody", soft_starves_nobody).fair(),
     Scenario::new("shield_tick", tick).punctual(),
     Scenario::new("shield_tick_in_long_windows", tick_in_long_windows).punctual(),
     Scenario::new("shield_window_amid_sleeps", window_amid_sleeps).punctual().within(60_000),

@@ -25,7 +25,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("swap_refused", refused),
     Scenario::new("swap_moves_entities", moves_entities).on(2),
     Scenario::new("swap_several_cpus", several_cpus).on(2),
-    Scenario::new("swap_storm", storm).punctual(),
+    Scenario::new("swap_storm", storm).punctual().fair(),
     Scenario::new("swap_storm_several_cpus", storm_several_cpus).on(2),
 ];
 
