@@ -176,7 +176,7 @@ static inline struct ts_next ts_order_next(struct ts_order *o,
 {
 	int soonest = o->soonest_level;
 
-	/* As a rule that is what expires first of all, which is known but for clocks that are set. */
+	/* As a rule that is what expires first of all, which is known unless clocks are set. */
 	if (o->clocks == BIT(HRTIMER_BASE_MONOTONIC) && soonest >= (int)level)
 		return (struct ts_next){ ts_first_of(&o->of[HRTIMER_BASE_MONOTONIC], soonest),
 					 o->soonest, soonest };
