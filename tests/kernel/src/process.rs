@@ -232,8 +232,13 @@ pub fn adopt() {
 
 /// Kills all descendants and reaps those that have ended. Whether there was none.
 pub fn end_all() -> bool {
-    let left = descendants();
-    left.iter().for_each(|(pid, _)| Child { pid: *pid }.signal(libc::SIGKILL));
+    end_all_but(None)
+}
+
+/// The same, but for one.
+pub fn end_all_but(kept: Option<i32>) -> bool {
+    let left: Vec<i32> = descendants().into_iter().map(|(pid, _)| pid).filter(|pid| Some(*pid) != kept).collect();
+    left.iter().for_each(|pid| Child { pid: *pid }.signal(libc::SIGKILL));
     reap();
     left.is_empty()
 }

@@ -9,7 +9,7 @@ use crate::check::Check;
 use crate::group;
 use crate::process::{self, Child};
 use crate::scenarios::{Scenario, DELAY_US, SCX};
-use crate::scx;
+use crate::scx::{self, Beside};
 use crate::sys::{self, SchedAttr};
 
 /// Runs the scenarios in order; prints a line for each. Whether all held.
@@ -25,13 +25,10 @@ pub fn run(scenarios: &[Scenario]) -> bool {
         if std::env::var_os("MACROTICK_TIMERSHIELD").is_some() {
             sys::set_timershield(true).expect("a kernel with TimerShield");
         }
-        let beside = std::env::var(SCX).ok().map(|how| scx::beside(&how)).transpose();
-        let mut verdict = beside.as_ref().map_err(String::clone).and_then(|_| run_one(scenario));
-        // Whoever computes under SCHED_FIFO keeps the kernel's thread from exchanging its scheduler.
-        if let Err(left) = end_processes() {
-            verdict = verdict.and(Err(left));
-        }
-        drop(beside);
+        let mut verdict = match std::env::var(SCX) {
+            Ok(how) => Beside::start(&how).and_then(|beside| run_beside(scenario, beside)),
+            Err(_) => run_one(scenario),
+        };
         if let Err(left) = clean_up() {
             verdict = verdict.and(Err(left));
         }
@@ -109,10 +106,17 @@ fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
     }
 }
 
-/// Ends every process that the scenario left.
-fn end_processes() -> Check {
+/// Whoever computes under SCHED_FIFO keeps the kernel's thread from exchanging its scheduler: the scenario's processes end first.
+fn run_beside(scenario: &Scenario, beside: Beside) -> Check {
+    let verdict = run_one(scenario);
+    let ended = end_processes(beside.pid());
+    verdict.and(ended).and(beside.end())
+}
+
+/// Ends every process that the scenario left, but one.
+fn end_processes(but: Option<i32>) -> Check {
     // Six CPUs of the debug kernel that take turns need more than 5 s for what pools and storms leave.
-    match sys::eventually(30_000_000_000, process::end_all) {
+    match sys::eventually(30_000_000_000, || process::end_all_but(but)) {
         true => Ok(()),
         false => Err(format!("processes survive SIGKILL: {}", survivors().join("; "))),
     }
@@ -121,7 +125,7 @@ fn end_processes() -> Check {
 /// Ends every process that the scenario left, throws out its scheduler, removes the table, brings CPUs back, and switches
 /// TimerShield off.
 pub fn clean_up() -> Check {
-    end_processes()?;
+    end_processes(None)?;
     if scx::is_loaded() {
         scx::disable()?;
     }

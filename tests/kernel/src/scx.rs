@@ -9,6 +9,7 @@ mod btf;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
+use crate::board::Board;
 use crate::check::{Check, Explain};
 use crate::process::{self, Child};
 use crate::random::{self, Random};
@@ -266,35 +267,91 @@ fn refuses(types: &Types, pid: i32) -> Vec<u64> {
     vec![load(1, 1, 0), read_pid, set(0, 0), unless_equal, set(0, -libc::ENOMEM), exit()]
 }
 
-/// A process that loads and unloads schedulers for ever, each for up to 8 ms, with as much time in between. Some are thrown
-/// out while they are loaded, and some by SysRq-S.
-pub fn changer(seed: u64) -> Check<Child> {
-    types()?;
-    Ok(process::fork(|| {
-        let mut random = Random::new(seed);
-        if sys::set_sched(0, SchedAttr::fifo(30)).is_err() {
-            return 1;
-        }
-        loop {
-            let refuses = Kind::Refuses(std::process::id() as i32);
-            let kinds = [Kind::Plain, Kind::Turns, Kind::Turns, Kind::Partial, Kind::Contradicts, refuses];
-            let loaded = Scheduler::load(*random.pick(&kinds));
-            sys::sleep(random.below(8_000_000));
-            if random.below(8) == 0 {
-                let _ = disable();
-            }
-            drop(loaded);
-            sys::sleep(random.below(8_000_000));
-        }
-    }))
+/// A process that loads and unloads schedulers, each for up to 8 ms, with as much time in between. Some are thrown out while they
+/// are loaded, and some by SysRq-S. It is asked to end, and not killed: Linux 6.12 does not survive that while a scheduler is
+/// loaded (`scx_create_rt_helper()` takes `-EINTR` for a thread).
+#[derive(Clone, Copy)]
+pub struct Changer {
+    child: Child,
+    /// Not zero: it is to end.
+    asked: Board,
 }
 
-/// Lets a scheduler be loaded as long as the result is kept, or schedulers come and go until the changer ends with whatever a
-/// scenario leaves ([`crate::scenarios::SCX`]).
-pub fn beside(how: &str) -> Check<Option<Scheduler>> {
-    match how {
-        "loaded" => Scheduler::load(Kind::Plain).map(Some),
-        "changes" => changer(random::variation()).map(|_| None),
-        _ => Err(format!("{how} schedulers of sched_ext?")),
+impl Changer {
+    /// Begins; the seed says what comes when.
+    pub fn start(seed: u64) -> Check<Changer> {
+        types()?;
+        let asked = Board::new(1);
+        let child = process::fork(|| {
+            if sys::set_sched(0, SchedAttr::fifo(30)).is_err() {
+                return 1;
+            }
+            change(Random::new(seed), asked);
+            0
+        });
+        Ok(Changer { child, asked })
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.child.pid
+    }
+
+    /// Lets it unload what it has loaded, and end.
+    pub fn end(&self) -> Check {
+        self.asked.set(0, 1);
+        self.child.succeed(10_000_000_000)
+    }
+}
+
+fn change(mut random: Random, asked: Board) {
+    while asked.get(0) == 0 {
+        let refuses = Kind::Refuses(std::process::id() as i32);
+        let kinds = [Kind::Plain, Kind::Turns, Kind::Turns, Kind::Partial, Kind::Contradicts, refuses];
+        let loaded = Scheduler::load(*random.pick(&kinds));
+        sys::sleep(random.below(8_000_000));
+        if random.below(8) == 0 {
+            let _ = disable();
+        }
+        drop(loaded);
+        sys::sleep(random.below(8_000_000));
+    }
+}
+
+/// What goes on beside a scenario ([`crate::scenarios::SCX`]).
+pub enum Beside {
+    /// A scheduler is loaded.
+    Loaded(Scheduler),
+    /// Schedulers come and go.
+    Changes(Changer),
+}
+
+impl Beside {
+    /// Begins it: `loaded` or `changes`.
+    pub fn start(how: &str) -> Check<Beside> {
+        match how {
+            "loaded" => Scheduler::load(Kind::Plain).map(Beside::Loaded),
+            "changes" => Changer::start(random::variation()).map(Beside::Changes),
+            _ => Err(format!("{how} schedulers of sched_ext?")),
+        }
+    }
+
+    /// The process that it takes.
+    pub fn pid(&self) -> Option<i32> {
+        match self {
+            Beside::Loaded(_) => None,
+            Beside::Changes(changer) => Some(changer.pid()),
+        }
+    }
+
+    /// Ends it.
+    pub fn end(self) -> Check {
+        match self {
+            Beside::Loaded(scheduler) => {
+                drop(scheduler);
+                Ok(())
+            }
+            Beside::Changes(changer) => changer.end(),
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::check::{Check, Explain};
 use crate::group::Group;
 use crate::process::{self, member, Child};
 use crate::random::{self, Random};
-use crate::scx::{self, Kind, Scheduler};
+use crate::scx::{self, Changer, Kind, Scheduler};
 use crate::sys::{self, PiLock, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
@@ -143,9 +143,9 @@ fn group_through_changes() -> Check {
     let group = first_group("a", 5, 1)?;
     let child = run_in(&group, 10, || sys::hog())?;
     process::fork(|| sys::hog());
-    let (before, changer) = (scx::loads(), scx::changer(random::variation())?);
+    let (before, changer) = (scx::loads(), Changer::start(random::variation())?);
     ensure_a_fifth(child, &group, 400, "while schedulers come and go")?;
-    changer.kill(10 * SECOND)?;
+    changer.end()?;
     let loads = scx::loads() - before;
     ensure!(loads >= 20, "{loads} loads");
     ensure_a_fifth(child, &group, 20, "afterwards")?;
@@ -206,9 +206,9 @@ fn windows(lead_ns: u64, ready: u64) -> Check {
     }
     let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
     sys::sleep_until(epoch + 20 * u - u);
-    let (before, changer) = (scx::loads(), scx::changer(random::variation())?);
+    let (before, changer) = (scx::loads(), Changer::start(random::variation())?);
     sys::sleep_until(epoch + cycles as u64 * 20 * u - u);
-    changer.kill(10 * SECOND)?;
+    changer.end()?;
     let loads = scx::loads() - before;
     ensure!(loads >= 20, "{loads} loads");
     let jobs = log.jobs();
@@ -236,11 +236,11 @@ fn pool() -> Check {
         ensure!(seen.cpu_ns > 20 * 3 * stage.u, "{when} the pool has {} ns", seen.cpu_ns);
         Ok(())
     })?;
-    let changer = scx::changer(random::variation())?;
+    let changer = Changer::start(random::variation())?;
     let [seen] = stage.seen_in(200);
     ensure_only_inside(seen, "while schedulers come and go a thread of the pool")?;
     ensure!(seen.cpu_ns > 200 * 3 * stage.u, "while schedulers come and go the pool has {} ns", seen.cpu_ns);
-    changer.kill(10 * SECOND)?;
+    changer.end()?;
     stage.ensure_undisturbed(epoch)
 }
 
@@ -414,7 +414,7 @@ fn storm(loads: u64) -> Check {
     let locks = [PiLock(board.futex(WORKERS)), PiLock(board.futex(WORKERS + 1))];
     let start_one = |own: usize| process::fork(|| live(&groups, locks[own % 2], board, own));
     let mut workers: Vec<Child> = (0..WORKERS).map(start_one).collect();
-    let (before, changer) = (scx::loads(), scx::changer(random::variation())?);
+    let (before, changer) = (scx::loads(), Changer::start(random::variation())?);
     let mut random = Random::new(random::variation());
     let limit = sys::now_ns() + (10 + loads / 4) * SECOND;
     while scx::loads() < before + loads {
@@ -431,7 +431,7 @@ fn storm(loads: u64) -> Check {
         }
         ensure!(sys::now_ns() < limit, "{} of {loads} loads", scx::loads() - before);
     }
-    changer.kill(10 * SECOND)?;
+    changer.end()?;
     let jobs = log.count();
     ensure!(sys::eventually(10 * SECOND, || log.count() > jobs), "the job is served no more");
     for worker in workers {
