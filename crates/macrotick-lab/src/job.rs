@@ -44,7 +44,7 @@ pub struct GuestJob {
     pub files: Vec<(String, Vec<u8>)>,
     /// Files brought back: absolute paths. One that does not exist at the end is absent from the outcome.
     pub collect: Vec<String>,
-    /// Whether the program may send progress lines (see [`crate::guest::live`]). Each one costs guest instructions.
+    /// Whether the program may send progress lines (see [`crate::agent::live`]). Each one costs guest instructions.
     pub live: bool,
     /// Virtual CPUs, 1 to 16. Latency figures mean something with 1 only.
     pub cpus: u32,

@@ -4,7 +4,7 @@
 //! [`engines`],
 //! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
 //! came back ([`frame`], [`console`]). On request it records what the kernel executes ([`paths`]), or joins two guests
-//! ([`wire`]). Inside the guest, [`guest`] is the other end; [`program`] and [`libraries`] say what it needs to execute a
+//! ([`wire`]). Inside the guest, [`agent`] is the other end; [`program`] and [`libraries`] say what it needs to execute a
 //! file of the host. Everything is cached by content ([`cache`]) below `build/`.
 //!
 //! ```no_run
@@ -17,6 +17,7 @@
 //! # Ok::<(), macrotick_lab::LabError>(())
 //! ```
 
+pub mod agent;
 pub mod cache;
 pub mod command;
 pub mod config;
@@ -26,7 +27,6 @@ pub mod engines;
 mod error;
 pub mod frame;
 mod fwcfg;
-pub mod guest;
 pub mod image;
 mod job;
 pub mod kernel;

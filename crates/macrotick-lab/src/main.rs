@@ -21,9 +21,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
-        ["guest"] => macrotick_lab::guest::main(),
+        ["guest"] => macrotick_lab::agent::main(),
         ["live", line] => {
-            macrotick_lab::guest::live(line);
+            macrotick_lab::agent::live(line);
             Ok(ExitCode::SUCCESS)
         }
         ["source"] => unpack(),

@@ -38,7 +38,7 @@ pub struct Lab {
 
 impl Lab {
     /// A lab in the current checkout whose agent is this very program: it must be statically linked, and must call
-    /// [`crate::guest::main`] when its first argument is `guest`.
+    /// [`crate::agent::main`] when its first argument is `guest`.
     pub fn new() -> Result<Lab, LabError> {
         let agent = std::env::current_exe().context("find", Path::new("/proc/self/exe"))?;
         Ok(Lab::with_agent(Layout::find()?, agent))

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 use macrotick_lab::program::{Foreign, Interpreter, Needs};
-use macrotick_lab::{guest, image, libraries, program, ImageKind, LabError};
+use macrotick_lab::{agent, image, libraries, program, ImageKind, LabError};
 
 /// Why a file cannot be taken along.
 #[derive(Debug, thiserror::Error)]
@@ -205,7 +205,7 @@ impl GuestFiles {
 
 /// What a path means in the guest, absolute and without `.` and `..`.
 fn resolve(path: &str) -> Result<String, FileFault> {
-    let start = Path::new(if path.starts_with('/') { "/" } else { guest::DIRECTORY });
+    let start = Path::new(if path.starts_with('/') { "/" } else { agent::DIRECTORY });
     let mut place = PathBuf::from(start);
     for component in Path::new(path).components() {
         match component {

@@ -65,7 +65,7 @@ fn hidden_verb() -> Option<ExitCode> {
         bench::jitter::guest::RUN => Some(bench::jitter::guest::main()),
         bench::timershield::guest::RUN => Some(bench::timershield::guest::main()),
         bench::timershield::window_guest::RUN => Some(bench::timershield::window_guest::main()),
-        "guest" => macrotick_lab::guest::main(),
+        "guest" => macrotick_lab::agent::main(),
         _ => None,
     }
 }

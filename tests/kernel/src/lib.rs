@@ -9,9 +9,9 @@
 //! what is tested.
 
 pub mod board;
+pub mod boot;
 pub mod check;
 pub mod group;
-pub mod guest;
 pub mod host;
 pub mod machine;
 pub mod process;

@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["guest"] => macrotick_lab::guest::main(),
+        ["guest"] => macrotick_lab::agent::main(),
         ["run", names @ ..] => run(names),
         ["list"] => {
             scenarios::all().iter().for_each(|scenario| println!("{}", scenario.name));

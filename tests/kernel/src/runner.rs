@@ -20,7 +20,7 @@ pub fn run(scenarios: &[Scenario]) -> bool {
     }
     let mut good = true;
     for scenario in scenarios {
-        macrotick_lab::guest::live(scenario.name); // tells the host where a guest died
+        macrotick_lab::agent::live(scenario.name); // tells the host where a guest died
         let begin = sys::now_ns();
         if std::env::var_os("MACROTICK_TIMERSHIELD").is_some() {
             sys::set_timershield(true).expect("a kernel with TimerShield");

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use macrotick_kernel_tests::guest;
+use macrotick_kernel_tests::boot;
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{command, source, Flavor, Layout};
 
@@ -103,12 +103,12 @@ fn play(cpus: u32) {
         schedules.sort_by_cached_key(|schedule| hash(&(seed, &schedule.path)));
     }
     let words = [format!("/{PROGRAM}")].into_iter().chain(schedules.iter().map(Schedule::target));
-    let mut job = guest::job(Flavor::Patched, cpus, words);
+    let mut job = boot::job(Flavor::Patched, cpus, words);
     job.shift = 0;
     job.env.extend(seed.map(|seed| (SEED.into(), seed)));
     job.files = schedules.iter().map(|schedule| (schedule.target(), schedule.text.clone().into_bytes())).collect();
     job.files.push((format!("/{PROGRAM}"), std::fs::read(program).expect("a program")));
-    let outcome = guest::boot(GUEST, &job);
+    let outcome = boot::run(GUEST, &job);
     let tap = outcome.stdout_text();
     let verdicts = verdicts(&tap).unwrap_or_else(|| panic!("{tap}"));
     let is_blessed = |schedule: &Schedule| match verdicts.get(schedule.target().as_str()) {

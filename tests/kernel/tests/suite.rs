@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use macrotick_kernel_tests::guest;
+use macrotick_kernel_tests::boot;
 use macrotick_kernel_tests::scenarios::{self, Scenario, CALLS_OF};
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, GuestStatus};
 use macrotick_model::Duration;
@@ -73,7 +73,7 @@ enum Scx {
 
 fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
     let words = ["/bin/macrotick".to_owned()].into_iter().chain(words.into_iter().map(Into::into));
-    let mut job = guest::job(flavor, cpus, words);
+    let mut job = boot::job(flavor, cpus, words);
     // KASAN and lockdep make every path ten times as long.
     let unit_us = if flavor.is_debug() { "1000" } else { "100" };
     job.env.push(("MACROTICK_UNIT_US".into(), unit_us.into()));
@@ -181,7 +181,7 @@ impl Suite {
     }
 
     fn play_job(&self, names: &[&str], job: &GuestJob) -> Result<(Vec<String>, String), String> {
-        let outcome = guest::boot(GUEST, job);
+        let outcome = boot::run(GUEST, job);
         println!("{} scenarios, {:.1} s", names.len(), outcome.wall.as_secs_f64());
         let output = outcome.stdout_text();
         output.lines().filter(|line| line.starts_with("# the latest")).for_each(|line| println!("{line}"));

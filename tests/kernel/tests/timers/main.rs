@@ -12,7 +12,7 @@ mod verdict;
 
 use std::path::PathBuf;
 
-use macrotick_kernel_tests::guest;
+use macrotick_kernel_tests::boot;
 use macrotick_lab::{Flavor, GuestJob, Layout};
 
 use compile::Compiled;
@@ -63,12 +63,12 @@ impl Suite {
 
     /// What sleeps most of the time.
     fn run(self, tables: &[&[Program]]) {
-        self.run_at(guest::job(self.flavor, self.cpus, ["/programs/run.sh"]), tables);
+        self.run_at(boot::job(self.flavor, self.cpus, ["/programs/run.sh"]), tables);
     }
 
     /// What computes for seconds.
     fn spin(self, tables: &[&[Program]]) {
-        let mut job = guest::job(self.flavor, self.cpus, ["/programs/run.sh"]);
+        let mut job = boot::job(self.flavor, self.cpus, ["/programs/run.sh"]);
         job.shift = if self.cpus == 1 { SPINNING_SHIFT } else { SPINNING_SHIFT_OF_SEVERAL };
         self.run_at(job, tables);
     }
@@ -82,7 +82,7 @@ impl Suite {
         let layout = Layout::find().expect("a checkout");
         job.files = files(&compile::selftests(&layout), &programs);
         job.env.push(("SHIELDS".into(), self.shields().join(" ")));
-        let outcome = guest::boot(GUEST, &job);
+        let outcome = boot::run(GUEST, &job);
         println!("{} programs, {:.1} s", programs.len(), outcome.wall.as_secs_f64());
         let problems = self.problems(&programs, &outcome.stdout_text());
         let complaints = &outcome.complaints;

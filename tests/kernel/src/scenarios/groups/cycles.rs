@@ -169,7 +169,7 @@ impl Cycles {
             process::reap();
             if self.removed >= looked + LOOK {
                 looked = self.removed;
-                macrotick_lab::guest::live(&format!("cycle {looked}"));
+                macrotick_lab::agent::live(&format!("cycle {looked}"));
                 self.look().map_err(|reason| format!("after {looked} cycles: {reason}"))?;
             }
         }

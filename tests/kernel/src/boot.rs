@@ -1,4 +1,4 @@
-//! The guests of the lab that the tests share: the same machine is booted once.
+//! Booting the guests that the tests share: the same machine is booted once.
 
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, Lab, Layout};
@@ -27,7 +27,7 @@ pub fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<
 }
 
 /// Runs a job with this agent in the image. It panics where there is no outcome, and says how far the job had come.
-pub fn boot(agent: &str, job: &GuestJob) -> GuestOutcome {
+pub fn run(agent: &str, job: &GuestJob) -> GuestOutcome {
     let layout = Layout::find().expect("a checkout");
     let lab = Lab::with_agent(layout, agent);
     let mut last = String::new();
