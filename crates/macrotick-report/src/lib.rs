@@ -6,7 +6,7 @@
 mod chains;
 mod compare;
 pub mod figures;
-mod groups;
+mod group_report;
 mod html;
 mod jobs;
 mod plot;
@@ -25,7 +25,7 @@ pub use compare::{
     TaskComparison,
 };
 pub use figures::Figure;
-pub use groups::{GroupReport, GroupUse};
+pub use group_report::{GroupReport, GroupUse};
 pub use html::html;
 pub use jobs::Outcome;
 pub use plot::bars::{paired_bars, BarPair};

@@ -7,7 +7,7 @@ use macrotick_model::{
 use serde::Serialize;
 
 use crate::chains::{self, BoundVerdict, ChainReport};
-use crate::groups::{self, GroupReport};
+use crate::group_report::{self, GroupReport};
 use crate::jobs::{join, Outcome, Outcomes};
 use crate::pools::{self, PoolReport};
 use crate::stats::Statistics;
@@ -190,7 +190,7 @@ impl Report {
             verdict: verdict(&plan.system, &tasks, &chains),
             tasks,
             pools: pools::reports(observation),
-            groups: groups::reports(observation),
+            groups: group_report::reports(observation),
             chains,
             environment: observation.environment.clone(),
             lead: observation.lead,

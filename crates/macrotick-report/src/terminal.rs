@@ -3,7 +3,7 @@
 use macrotick_model::Duration;
 
 use crate::chains::{ChainLatency, ChainReport};
-use crate::groups::GroupUse;
+use crate::group_report::GroupUse;
 use crate::jobs::Outcome;
 use crate::pools::Had;
 use crate::report::{Metric, Report, TaskReport};

@@ -2,6 +2,7 @@
 
 mod admission;
 mod bounded;
+mod budgets;
 mod clock;
 mod containers;
 mod control;
@@ -9,7 +10,6 @@ mod death;
 mod domains;
 mod forking;
 mod fuzz;
-mod groups;
 mod inherit;
 mod jobs;
 mod kernel_threads;
@@ -113,7 +113,7 @@ pub fn all() -> Vec<Scenario> {
         migrate::ALL,
         containers::ALL,
         pools::ALL,
-        groups::ALL,
+        budgets::ALL,
         bounded::ALL,
         kernel_threads::ALL,
         partitions::ALL,

@@ -3,7 +3,7 @@
 
 use macrotick_uapi::{self as abi, Device};
 
-use super::groups::{ds, group, run_in, set_period, stat, PERIOD, SECOND};
+use super::budgets::{ds, group, run_in, set_period, stat, PERIOD, SECOND};
 use super::{is_slow, unit_ns, Scenario};
 use crate::board::Board;
 use crate::check::{Check, Explain};

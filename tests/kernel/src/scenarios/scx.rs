@@ -3,8 +3,8 @@
 
 use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
-use super::groups::spans::next_refill;
-use super::groups::{ds, first_group, group, hog_from_cpu_1, run_in, stat, PERIOD};
+use super::budgets::spans::next_refill;
+use super::budgets::{ds, first_group, group, hog_from_cpu_1, run_in, stat, PERIOD};
 use super::pools::{ensure_only_inside, Stage};
 use super::{is_slow, unit_ns, Scenario};
 use crate::board::{Board, Log};

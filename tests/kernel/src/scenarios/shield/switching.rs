@@ -8,7 +8,7 @@ use crate::check::Check;
 use crate::group::Group;
 use crate::process::{self, Child};
 use crate::random::{variation, Random};
-use crate::scenarios::{groups, is_slow, unit_ns};
+use crate::scenarios::{budgets, is_slow, unit_ns};
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq};
 
@@ -41,8 +41,8 @@ impl Who {
             Who::Bound => bound(number as u32 % sys::nr_cpus(), priority, body),
             Who::Fifo => process::fork(|| under(SchedAttr::fifo(priority), body)),
             Who::Deadline => process::fork(|| under(deadline, body)),
-            Who::Group => process::fork(|| match groups::become_user_in(group, priority) {
-                Ok(()) => under(groups::ds(priority), body),
+            Who::Group => process::fork(|| match budgets::become_user_in(group, priority) {
+                Ok(()) => under(budgets::ds(priority), body),
                 Err(_) => 101,
             }),
             Who::Other => process::fork(body),
@@ -112,7 +112,7 @@ fn ensure_pending(count: u64, when: &str) -> Check {
 
 pub(super) fn storm() -> Check {
     let (u, board) = (unit_ns(), Board::new(64));
-    let group = groups::first_group("switching", 5, 1)?;
+    let group = budgets::first_group("switching", 5, 1)?;
     set(true)?;
     // On one CPU the runner's own wait is one of them.
     let others = stats()?.pending;

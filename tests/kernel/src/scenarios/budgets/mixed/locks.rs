@@ -5,9 +5,9 @@ use macrotick_uapi as abi;
 use super::{Stage, BOTH};
 use crate::board::Board;
 use crate::check::{Check, Explain};
-use crate::scenarios::groups::locks::{ensure_held, ensure_lends_outside, holds, taken, waits, GOT, LOCK};
-use crate::scenarios::groups::spans::{later, Spans};
-use crate::scenarios::groups::{PERIOD, SECOND};
+use crate::scenarios::budgets::locks::{ensure_held, ensure_lends_outside, holds, taken, waits, GOT, LOCK};
+use crate::scenarios::budgets::spans::{later, Spans};
+use crate::scenarios::budgets::{PERIOD, SECOND};
 use crate::sys::{self, PiLock, SchedAttr};
 use crate::{ensure, process};
 

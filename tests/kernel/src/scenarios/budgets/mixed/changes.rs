@@ -5,8 +5,8 @@ use macrotick_uapi::{SCHED_DS, SCHED_TT};
 use super::{Stage, BOTH, BUDGET, WINDOWS};
 use crate::check::{Check, Explain};
 use crate::group::Group;
-use crate::scenarios::groups::spans::{ensure_spans, later, next_refill, Spans};
-use crate::scenarios::groups::{ds, run_in, PERIOD, SECOND};
+use crate::scenarios::budgets::spans::{ensure_spans, later, next_refill, Spans};
+use crate::scenarios::budgets::{ds, run_in, PERIOD, SECOND};
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq, process};
 
