@@ -3,9 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use macrotick_model::files::FileError;
 use macrotick_model::Duration;
 
 use crate::console::Finding;
+use crate::guest_files::FileFault;
 
 /// What can go wrong in the lab. Every message says what to do where that is known.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +123,47 @@ pub enum LabError {
         /// The run's files, kept.
         dir: PathBuf,
     },
+    /// A program of the description cannot run in the lab.
+    #[error("{owner}: the program `{program}` cannot run in the lab: {reason}")]
+    Program {
+        /// The task or background load, in words.
+        owner: String,
+        /// The program, as the description names it.
+        program: String,
+        /// Why not.
+        reason: Box<FileFault>,
+    },
+    /// A file of the description cannot be taken into the lab.
+    #[error("files: `{pattern}` cannot be taken into the lab: {reason}")]
+    GuestFile {
+        /// The file, directory or pattern, as the description names it.
+        pattern: String,
+        /// Why not.
+        reason: Box<FileFault>,
+    },
+    /// A command in the lab failed.
+    #[error("in the lab, `{command}` ended with {status}\n{output}")]
+    Guest {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// What it printed.
+        output: String,
+    },
+    /// A command in the lab printed something that could not be understood.
+    #[error("in the lab, `{command}` printed no {expected}:\n{output}")]
+    GuestOutput {
+        /// The command.
+        command: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What it printed.
+        output: String,
+    },
+    /// What was observed in the lab cannot be read.
+    #[error(transparent)]
+    Observation(#[from] FileError),
     /// The guest's agent could not run the job.
     #[error("the guest's agent reports: {0}")]
     Agent(String),

@@ -91,6 +91,13 @@ impl GuestJob {
         }
     }
 
+    /// The same on so many virtual CPUs with that clock, of which the guest learns: what is observed there tells of it.
+    pub fn on(mut self, cpus: u32, shift: u32) -> GuestJob {
+        (self.cpus, self.shift) = (cpus, shift);
+        self.env.push(("MACROTICK_LAB".into(), format!("{shift},{cpus}")));
+        self
+    }
+
     /// Refuses what no guest can run.
     pub(crate) fn validate(&self) -> Result<(), LabError> {
         let problem = if self.argv.is_empty() {

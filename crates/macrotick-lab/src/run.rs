@@ -92,6 +92,16 @@ impl Lab {
         guest.tidy(outcome)
     }
 
+    /// Runs a job whose program has to succeed.
+    pub fn succeed(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<GuestOutcome, LabError> {
+        let outcome = self.run(job, progress, &mut |_| {})?;
+        if outcome.status.success() {
+            return Ok(outcome);
+        }
+        let command = job.argv.join(" ");
+        Err(LabError::Guest { command, status: outcome.status.to_string(), output: outcome.stderr_text() })
+    }
+
     /// Runs two jobs at once, each in a guest of its own, with a wire between them: what an interface of one sends is
     /// received by one of the other, once both jobs have started [`wire::port::serve`].
     pub fn run_joined(&self, jobs: &[GuestJob; 2], progress: &mut dyn Progress) -> Result<[GuestOutcome; 2], LabError> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use macrotick_lab::observe::Dispatch;
 use macrotick_model::{Backend, Duration};
 use macrotick_plan::Solver;
 
@@ -104,7 +105,7 @@ pub struct AdmitArgs {
 }
 
 /// What `observe` and `run` have in common.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Copy, Debug, Args)]
 pub struct DispatchArgs {
     /// What dispatches the jobs
     #[arg(long, value_enum, default_value_t = BackendName::Kernel)]
@@ -121,6 +122,19 @@ pub struct DispatchArgs {
     /// Under the backend `kernel`: what becomes of settings of the whole host (TimerShield, kernel.perf_event_paranoid)
     #[arg(long, value_enum, default_value_t = HostSettingsName::Hold)]
     pub host_settings: HostSettingsName,
+}
+
+/// The same in the lab.
+impl From<DispatchArgs> for Dispatch {
+    fn from(args: DispatchArgs) -> Dispatch {
+        Dispatch {
+            backend: args.backend.into(),
+            duration: args.duration,
+            trace: args.trace,
+            seed: args.seed,
+            leaves_host_settings: args.host_settings == HostSettingsName::Leave,
+        }
+    }
 }
 
 /// Arguments of `observe`.
@@ -454,9 +468,27 @@ impl From<FlavorName> for macrotick_lab::Flavor {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use macrotick_lab::observe::VERB;
 
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_the_lab_says_to_observe_is_accepted() {
+        let all = Dispatch {
+            backend: Backend::Fifo,
+            duration: Some(Duration::from_millis(1500)),
+            trace: Some(Duration::from_micros(10)),
+            seed: 7,
+            leaves_host_settings: true,
+        };
+        for dispatch in [all, Dispatch::under(Backend::Kernel)] {
+            let words = ["macrotick", VERB, "plan.json", "--output", "o.json"].map(String::from);
+            let cli = Cli::try_parse_from(words.into_iter().chain(dispatch.words())).unwrap();
+            let Verb::Observe(args) = cli.verb else { panic!("another verb") };
+            assert_eq!(Dispatch::from(args.dispatch), dispatch);
+        }
     }
 }

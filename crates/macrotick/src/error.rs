@@ -10,7 +10,6 @@ use macrotick_model::files::{FileError, LoadError};
 use macrotick_model::visible::visible;
 use macrotick_node::NodeError;
 
-use crate::guest_files::FileFault;
 use crate::output;
 
 /// Why a verb did not run to its end.
@@ -99,44 +98,6 @@ pub enum CliError {
     /// What is to be measured did not happen.
     #[error("none of the kernel's recorded paths has {0}")]
     NoPath(&'static str),
-    /// A program of the description cannot run in the lab.
-    #[error("{owner}: the program `{program}` cannot run in the lab: {reason}")]
-    Program {
-        /// The task or background load, in words.
-        owner: String,
-        /// The program, as the description names it.
-        program: String,
-        /// Why not.
-        reason: Box<FileFault>,
-    },
-    /// A file of the description cannot be taken into the lab.
-    #[error("files: `{pattern}` cannot be taken into the lab: {reason}")]
-    GuestFile {
-        /// The file, directory or pattern, as the description names it.
-        pattern: String,
-        /// Why not.
-        reason: Box<FileFault>,
-    },
-    /// A command in the lab failed.
-    #[error("in the lab, `{command}` ended with {status}\n{output}")]
-    Guest {
-        /// The command.
-        command: String,
-        /// How it ended.
-        status: String,
-        /// What it printed.
-        output: String,
-    },
-    /// A command in the lab printed something that could not be understood.
-    #[error("in the lab, `{command}` printed no {expected}:\n{output}")]
-    GuestOutput {
-        /// The command.
-        command: String,
-        /// What was expected.
-        expected: &'static str,
-        /// What it printed.
-        output: String,
-    },
 }
 
 impl CliError {

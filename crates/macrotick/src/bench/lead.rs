@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
+use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
-use macrotick_model::{Background, Plan};
+use macrotick_model::{Backend, Background, Plan};
 use macrotick_report::{compare_labelled, Comparison, Metric, Report};
 
 use super::{kernel, Bench, Results};
-use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest;
 use crate::input::plan_from;
 use crate::output;
 use crate::verbs::write_text;
@@ -20,8 +20,7 @@ const DESCRIPTION: &str = "bench/lead.yaml";
 /// The loads, and what the names of their processes begin with.
 const LOADS: [(&str, &[&str]); 3] =
     [("hog", &["hog"]), ("fifo tasks", &["hog", "fifo-"]), ("system calls", &["hog", "syscalls"])];
-const DISPATCHES: [(&str, BackendName); 3] =
-    [("fifo", BackendName::Fifo), ("tt", BackendName::Kernel), (LEADING, BackendName::Kernel)];
+const DISPATCHES: [(&str, Backend); 3] = [("fifo", Backend::Fifo), ("tt", Backend::Kernel), (LEADING, Backend::Kernel)];
 const LEADING: &str = "tt, lead";
 
 /// What a leading job shall reach, in nanoseconds.
@@ -42,7 +41,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     for (load, processes) in LOADS {
         for (dispatch, backend) in DISPATCHES {
             let label = format!("{load}: {dispatch}");
-            guest::announce(&format!("{}: {label}", bench.name));
+            lab::announce(&format!("{}: {label}", bench.name));
             reports.push((label, observe(variant(&plan, processes, dispatch == LEADING), backend)?));
         }
     }
@@ -64,12 +63,10 @@ fn plot(load: &str) -> String {
     format!("lateness-{}.svg", load.replace(' ', "-"))
 }
 
-fn observe(plan: Plan, backend: BackendName) -> Result<Report, CliError> {
+fn observe(plan: Plan, backend: Backend) -> Result<Report, CliError> {
     // The kernel is compared, not what a deployment does besides.
-    let host_settings = HostSettingsName::Leave;
-    let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1, host_settings };
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    Ok(Report::new(&guest::observe(&plan, &dispatch, &options)?))
+    let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
+    Ok(Report::new(&lab::observe(&plan, &dispatch)?))
 }
 
 /// The plan with some of its loads. Without the lead what the plan keeps free for it stays idle.

@@ -9,6 +9,7 @@ mod draw;
 pub mod e2e;
 pub mod isolation;
 pub mod jitter;
+mod lab;
 pub mod lead;
 pub mod overhead;
 pub mod overrun;

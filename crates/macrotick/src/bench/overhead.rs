@@ -4,15 +4,14 @@ mod hackbench;
 
 use std::fmt::Write as _;
 
-use macrotick_lab::Flavor;
+use macrotick_lab::{Flavor, GuestJob, LabError};
 use macrotick_model::Duration;
 use macrotick_report::{figures, paired_bars, BarPair, Figure};
 
 use self::hackbench::Run;
 use super::{kernel, Bench, Results};
-use crate::args::LabOptions;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest;
 use crate::output;
 use crate::verbs::write_text;
 
@@ -90,7 +89,7 @@ impl Row {
 pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let mut rows = Vec::new();
     for case in &CASES {
-        guest::announce(&format!("{}: {}", bench.name, case.name));
+        lab::announce(&format!("{}: {}", bench.name, case.name));
         rows.extend(measure(case)?);
     }
     let tables = markdown(&rows);
@@ -124,20 +123,15 @@ fn measure(case: &Case) -> Result<Vec<Row>, CliError> {
 }
 
 fn output_of(case: &Case, command: &str, flavor: Flavor) -> Result<String, CliError> {
-    let argv = ["sh", "-c", command].map(String::from).to_vec();
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let mut job = guest::job(flavor, argv, &options, 1);
+    let mut job = GuestJob::new(flavor, ["sh", "-c", command]).on(1, 0);
     job.wall_limit = Duration::from_secs(900);
     job.title = Some(format!("run {} on the {} kernel", case.name, flavor.name()));
-    Ok(guest::run(&job)?.stdout_text())
+    Ok(lab::run(&job)?.stdout_text())
 }
 
 fn read<T>(parse: impl Fn(&str) -> Option<T>, command: &str, output: &str) -> Result<T, CliError> {
-    parse(output).ok_or_else(|| CliError::GuestOutput {
-        command: command.into(),
-        expected: "figures",
-        output: output.into(),
-    })
+    let fault = || LabError::GuestOutput { command: command.into(), expected: "figures", output: output.into() };
+    parse(output).ok_or_else(|| fault().into())
 }
 
 /// 20 runs of hackbench, and the machine's context switches before and after each.

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
-use macrotick_model::Plan;
+use macrotick_model::{Backend, Plan};
 use macrotick_report::{figures, Figure, Report, TaskReport};
 
 use super::{kernel, Bench, Results};
-use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest;
 use crate::input::plan_from;
 use crate::output;
 
@@ -17,12 +17,12 @@ const DESCRIPTION: &str = "bench/overrun.yaml";
 /// The task that overruns.
 const FAULTY: &str = "faulty";
 const LEADING: &str = "SCHED_TT, lead";
-const DISPATCHES: [(&str, BackendName); 5] = [
-    ("SCHED_FIFO, at the plan's instants", BackendName::Fifo),
-    ("SCHED_DEADLINE", BackendName::Deadline),
-    ("user-space dispatcher", BackendName::User),
-    ("SCHED_TT", BackendName::Kernel),
-    (LEADING, BackendName::Kernel),
+const DISPATCHES: [(&str, Backend); 5] = [
+    ("SCHED_FIFO, at the plan's instants", Backend::Fifo),
+    ("SCHED_DEADLINE", Backend::Deadline),
+    ("user-space dispatcher", Backend::User),
+    ("SCHED_TT", Backend::Kernel),
+    (LEADING, Backend::Kernel),
 ];
 
 const METHOD: &str = "Fifteen tasks with 65.5 % of a CPU, one of which says that it takes 100 us of every 4 ms and takes 1.5 ms in \
@@ -76,7 +76,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let plan = plan_from(&bench.root.join(DESCRIPTION))?;
     let mut rows = Vec::new();
     for (dispatch, backend) in DISPATCHES {
-        guest::announce(&format!("{}: {dispatch}", bench.name));
+        lab::announce(&format!("{}: {dispatch}", bench.name));
         rows.push(Row::of(dispatch, &observe(variant(&plan, dispatch), backend)?));
     }
     let all: Vec<Figure> = rows.iter().flat_map(Row::figures).collect();
@@ -93,11 +93,8 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     })
 }
 
-fn observe(plan: Plan, backend: BackendName) -> Result<Report, CliError> {
-    let host_settings = HostSettingsName::Hold;
-    let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1, host_settings };
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    Ok(Report::new(&guest::observe(&plan, &dispatch, &options)?))
+fn observe(plan: Plan, backend: Backend) -> Result<Report, CliError> {
+    Ok(Report::new(&lab::observe(&plan, &Dispatch::under(backend))?))
 }
 
 /// Without a lead what the plan keeps free for it stays idle.

@@ -2,20 +2,19 @@
 
 use std::io::IsTerminal;
 
+use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
 use macrotick_model::Backend;
 use macrotick_report::{compare, Comparison, Metric, Reference, Report};
 
 use super::{kernel, Bench, Results};
-use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest;
 use crate::input::plan_from;
 use crate::output;
 
 const DESCRIPTION: &str = "bench/response.yaml";
-const BACKENDS: [BackendName; 5] =
-    [BackendName::Other, BackendName::Fifo, BackendName::Deadline, BackendName::User, BackendName::Kernel];
+const BACKENDS: [Backend; 5] = [Backend::Other, Backend::Fifo, Backend::Deadline, Backend::User, Backend::Kernel];
 
 const METHOD: &str = "One task of 100 us every 10.001009 ms, so that its phase sweeps over the kernel's tick, above a \
 SCHED_OTHER process that never sleeps. The same plan is run under each backend. Lateness is the first instruction of \
@@ -28,12 +27,10 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
     let plan = plan_from(&bench.root.join(DESCRIPTION))?;
     let mut reports = Vec::new();
     for backend in BACKENDS {
-        guest::announce(&format!("{}: {}", bench.name, Backend::from(backend)));
+        lab::announce(&format!("{}: {}", bench.name, backend));
         // The kernel is compared, not what a deployment does besides.
-        let host_settings = HostSettingsName::Leave;
-        let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1, host_settings };
-        let options = LabOptions { shift: 0, smp: None, dry_run: false };
-        reports.push(Report::new(&guest::observe(&plan, &dispatch, &options)?));
+        let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
+        reports.push(Report::new(&lab::observe(&plan, &dispatch)?));
     }
     let comparison = compare(&reports).with_references(references());
     comparison.write(&bench.folder)?;

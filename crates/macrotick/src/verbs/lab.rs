@@ -3,21 +3,21 @@
 use std::io::Write;
 
 use macrotick_lab::progress::Terminal;
-use macrotick_lab::{Flavor, GuestJob, Lab};
+use macrotick_lab::{taken_along, Flavor, GuestJob, Lab, LabError};
 
 use crate::args::{LabArgs, LabVerb};
 use crate::error::CliError;
 use crate::output;
 use crate::Outcome;
-use crate::{guest, programs};
 
 /// Builds a kernel or runs a command in the lab.
 pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {
     match &args.verb {
         LabVerb::Kernel { flavor } => build((*flavor).into()),
         LabVerb::Exec { flavor, options, files, wall_limit, command } => {
-            let mut job = guest::job((*flavor).into(), command.clone(), options, 1);
-            job.files.extend(programs::taken_along(files, job.image)?);
+            let job = GuestJob::new((*flavor).into(), command.clone());
+            let mut job = job.on(options.smp.unwrap_or(1), options.shift);
+            job.files.extend(taken_along(files, job.image)?);
             job.wall_limit = *wall_limit;
             exec(&job, options.dry_run)
         }
@@ -32,8 +32,7 @@ fn build(flavor: Flavor) -> Result<Outcome, CliError> {
 
 fn exec(job: &GuestJob, is_dry_run: bool) -> Result<Outcome, CliError> {
     if is_dry_run {
-        guest::dry_run(job)?;
-        return Ok(Outcome::Done);
+        return dry_run(job);
     }
     let outcome = Lab::new()?.run(job, &mut Terminal::new(), &mut |_| {})?;
     output::print_bytes(&outcome.stdout);
@@ -41,5 +40,12 @@ fn exec(job: &GuestJob, is_dry_run: bool) -> Result<Outcome, CliError> {
     if outcome.status.success() {
         return Ok(Outcome::Done);
     }
-    Err(CliError::Guest { command: job.argv.join(" "), status: outcome.status.to_string(), output: String::new() })
+    let (command, status) = (job.argv.join(" "), outcome.status.to_string());
+    Err(LabError::Guest { command, status, output: String::new() }.into())
+}
+
+/// Prints the command that would boot the guest.
+pub fn dry_run(job: &GuestJob) -> Result<Outcome, CliError> {
+    output::print_line(Lab::new()?.dry_run(job, &mut Terminal::new())?);
+    Ok(Outcome::Done)
 }

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use macrotick_lab::progress::Terminal;
+use macrotick_lab::{GuestJob, Lab};
 use macrotick_model::{Backend, Observation, Plan, ProcessOutput};
 use macrotick_report::Report;
 
-use super::report;
-use crate::args::RunArgs;
+use super::{lab, report};
+use crate::args::{LabOptions, RunArgs};
 use crate::error::CliError;
-use crate::guest;
 use crate::input::plan_from;
 use crate::output;
 use crate::progress::RunBar;
@@ -20,8 +21,7 @@ use crate::Outcome;
 pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     let plan = plan_from(&args.input)?;
     if args.lab && args.lab_options.dry_run {
-        guest::dry_run(&guest::observe_job(&plan, &args.dispatch, &args.lab_options)?)?;
-        return Ok(Outcome::Done);
+        return lab::dry_run(&job(args, &plan)?);
     }
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
@@ -57,10 +57,16 @@ fn tell_output(directory: &Path, observation: &Observation) {
 
 fn observe_here_or_there(args: &RunArgs, plan: &Plan) -> Result<Observation, CliError> {
     if args.lab {
-        return guest::observe(plan, &args.dispatch, &args.lab_options);
+        return Ok(Lab::new()?.observe(&job(args, plan)?, &mut Terminal::new())?);
     }
     let mut bar = RunBar::new();
     Ok(macrotick_node::run(plan, &observe::options(&args.dispatch), &mut |progress| bar.update(progress))?)
+}
+
+/// The same in the lab.
+fn job(args: &RunArgs, plan: &Plan) -> Result<GuestJob, CliError> {
+    let LabOptions { shift, smp, .. } = args.lab_options;
+    Ok(macrotick_lab::observe::job(plan, &args.dispatch.into(), smp, shift)?)
 }
 
 fn directory(args: &RunArgs, plan: &Plan) -> PathBuf {

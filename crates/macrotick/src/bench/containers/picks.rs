@@ -11,9 +11,8 @@ use super::aims::Aim;
 use super::guest;
 use super::paths::{Handled, Pick, Reader, CALL, INTERRUPT, PICK};
 use super::population::Population;
-use crate::args::LabOptions;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 /// Server periods of a run.
 const PERIODS: u64 = 1200;
@@ -179,16 +178,12 @@ fn observe(population: &Population, symbols: &Symbols, entry: &'static str) -> R
     let outcome = lab::run(&job)?;
     match outcome.paths.is_empty() {
         false => Ok(outcome.paths),
-        true => {
-            Err(CliError::GuestOutput { command: job.argv.join(" "), expected: "paths", output: outcome.stdout_text() })
-        }
+        true => Err(lab::no_output(&job, "paths", outcome.stdout_text())),
     }
 }
 
 fn job(population: &Population) -> GuestJob {
-    let argv = ["/bin/macrotick", guest::LOAD, &population.word(), &PERIODS.to_string()].map(String::from).to_vec();
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let mut job = lab::job(Flavor::Patched, argv, &options, 1);
+    let mut job = lab::job(Flavor::Patched, [guest::LOAD, &population.word(), &PERIODS.to_string()]);
     job.wall_limit = Duration::from_secs(600);
     job
 }

@@ -3,18 +3,15 @@
 
 use std::fmt::Write as _;
 
-use macrotick_lab::{Flavor, GuestJob};
+use macrotick_lab::{taken_along, Flavor, GuestJob};
 use macrotick_model::Duration;
 use macrotick_report::Figure;
 
 use super::aims::Aim;
 use super::guest;
-use crate::args::LabOptions;
 use crate::bench::timershield::Variant;
-use crate::bench::{disk, process};
+use crate::bench::{disk, lab, process};
 use crate::error::CliError;
-use crate::guest as lab;
-use crate::programs;
 
 /// Per cent of the CPU that the group has.
 pub const SHARE: u32 = 40;
@@ -135,21 +132,18 @@ impl Request {
     }
 
     fn job(&self) -> Result<GuestJob, CliError> {
-        let words = ["/bin/macrotick", guest::COUNT].map(String::from).into_iter().chain(self.words());
-        let options = LabOptions { shift: 0, smp: None, dry_run: false };
-        let mut job = lab::job(Flavor::Patched, words.collect(), &options, 1);
+        let words = std::iter::once(guest::COUNT.to_owned()).chain(self.words());
+        let mut job = lab::job(Flavor::Patched, words);
         job.wall_limit = Duration::from_secs(900);
         if self.load == Load::Io {
-            job.files.extend(programs::taken_along(&[disk::MAKER.into()], job.image)?);
+            job.files.extend(taken_along(&[disk::MAKER.into()], job.image)?);
         }
         Ok(job)
     }
 
     /// How many rounds there were.
     fn measure(&self) -> Result<u64, CliError> {
-        let job = self.job()?;
-        let output = lab::run(&job)?.stdout_text();
-        parse(&output).ok_or_else(|| CliError::GuestOutput { command: job.argv.join(" "), expected: "rounds", output })
+        lab::read(&self.job()?, "rounds", parse)
     }
 }
 

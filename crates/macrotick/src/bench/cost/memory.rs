@@ -5,9 +5,8 @@ use macrotick_model::Duration;
 use macrotick_report::Figure;
 
 use super::{figure, footprint, guest, TableSize};
-use crate::args::LabOptions;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 /// Tables that differ in one number, so small that the allocator tells each allocation once.
 const SMALL: TableSize = TableSize { entities: 64, windows: 64 };
@@ -98,12 +97,10 @@ impl Memory {
 }
 
 fn install(size: TableSize) -> Result<Taken, CliError> {
-    let words = ["/bin/macrotick", guest::INSTALL, &size.entities.to_string(), &size.windows.to_string()];
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let mut job = lab::job(Flavor::Patched, words.map(String::from).to_vec(), &options, 1);
+    let words = [guest::INSTALL, &size.entities.to_string(), &size.windows.to_string()];
+    let mut job = lab::job(Flavor::Patched, words);
     job.wall_limit = Duration::from_secs(600);
-    let output = lab::run(&job)?.stdout_text();
-    parse(&output).ok_or_else(|| CliError::GuestOutput { command: job.argv.join(" "), expected: "sizes", output })
+    lab::read(&job, "sizes", parse)
 }
 
 /// `requested N`, `allocated N`, `grown N`.

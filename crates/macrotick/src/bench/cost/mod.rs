@@ -14,8 +14,8 @@ use self::footprint::{Hooks, Overlay, Segments};
 use self::memory::Memory;
 use self::windows::Windows;
 use super::{kernel, Bench, Results};
+use crate::bench::lab::announce;
 use crate::error::CliError;
-use crate::guest::announce;
 use crate::output;
 use crate::verbs::write_text;
 

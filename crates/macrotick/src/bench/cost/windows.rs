@@ -9,9 +9,8 @@ use macrotick_report::{stacked_bars, Figure, StackedBar};
 
 use super::paths::{Effect, Split, Splitter, ENTRY, HANDLER, PHASES};
 use super::{figure, guest, Population, IN_A_ROW};
-use crate::args::LabOptions;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 const ENTITIES: [u32; 4] = [1, 10, 100, 1000];
 /// Interrupts that are recorded.
@@ -261,10 +260,8 @@ fn observe(
     // The end of a cycle is among the recorded.
     let skip = ((WARM_CYCLES + 1) * per_cycle).saturating_sub(PATHS / 2).max(WARM_CYCLES * per_cycle).max(WARM_PATHS);
     let cycles = (skip + PATHS).div_ceil(per_cycle) + 2;
-    let words = [guest::CROSS, population.name(), &entities.to_string(), &cycles.to_string()].map(String::from);
-    let argv = ["/bin/macrotick".to_owned()].into_iter().chain(words).collect();
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let mut job = lab::job(Flavor::Patched, argv, &options, 1);
+    let words = [guest::CROSS, population.name(), &entities.to_string(), &cycles.to_string()];
+    let mut job = lab::job(Flavor::Patched, words);
     job.wall_limit = Duration::from_secs(600);
     job.paths = Some(PathRequest { entry: address(ENTRY)?, through: address(HANDLER)?, skip, count: PATHS });
     let outcome = lab::run(&job)?;
@@ -272,7 +269,7 @@ fn observe(
     let output = outcome.stdout_text();
     match (splits.len() as u64 == PATHS, parse_gaps(&output)) {
         (true, Some(seen)) => Ok(Observed { splits, seen }),
-        _ => Err(CliError::GuestOutput { command: job.argv.join(" "), expected: "paths and gaps", output }),
+        _ => Err(lab::no_output(&job, "paths and gaps", output)),
     }
 }
 

@@ -5,9 +5,8 @@ use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::guest;
-use crate::args::LabOptions;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 const FILE: &str = "/tmp/turns.json";
 /// Turns that one guest plays, one after the other.
@@ -107,22 +106,14 @@ fn evenness(counts: &[u64]) -> f64 {
 }
 
 fn job(machine: Machine, turns: &[Turn]) -> GuestJob {
-    let words = ["/bin/macrotick", guest::PLAY, FILE].map(String::from).to_vec();
-    let options = LabOptions { shift: machine.shift, smp: None, dry_run: false };
-    let mut job = lab::job(machine.flavor, words, &options, machine.cpus);
+    let mut job = lab::job_on(machine.flavor, machine.cpus, machine.shift, [guest::PLAY, FILE]);
     job.files.push((FILE.into(), serde_json::to_vec(turns).expect("turns are plain data")));
     job.wall_limit = Duration::from_secs(3600);
     job
 }
 
 fn play_batch(machine: Machine, turns: &[Turn]) -> Result<(Vec<u64>, Vec<Vec<Outcome>>), CliError> {
-    let job = job(machine, turns);
-    let output = lab::run(&job)?.stdout_text();
-    read(&output, turns.len()).ok_or_else(|| CliError::GuestOutput {
-        command: job.argv.join(" "),
-        expected: "outcomes",
-        output,
-    })
+    lab::read(&job(machine, turns), "outcomes", |output| read(output, turns.len()))
 }
 
 /// What the virtual CPUs counted, and the outcomes of as many turns.

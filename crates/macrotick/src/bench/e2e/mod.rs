@@ -6,16 +6,16 @@ mod papers;
 
 use std::fmt::Write as _;
 
-use macrotick_lab::Flavor;
-use macrotick_model::{Plan, System};
+use macrotick_lab::observe::Dispatch;
+use macrotick_lab::{Flavor, LabError};
+use macrotick_model::{Backend, Plan, System};
 use macrotick_plan::Solver;
 use macrotick_report::{figures, overlaid_histogram, Distribution, Figure, Statistics};
 
 use self::flow::Flow;
 use super::{kernel, Bench, Results};
-use crate::args::{BackendName, DispatchArgs, HostSettingsName, LabOptions};
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest;
 use crate::output;
 use crate::verbs::write_text;
 
@@ -31,8 +31,8 @@ const ALONE: &str = "background";
 const COMPETING: &str = "competing tasks";
 const FLOODED: &str = "ping flood";
 
-const POLICIES: [(&str, BackendName); 3] =
-    [("fifo", BackendName::Fifo), ("deadline", BackendName::Deadline), (TT, BackendName::Kernel)];
+const POLICIES: [(&str, Backend); 3] =
+    [("fifo", Backend::Fifo), ("deadline", Backend::Deadline), (TT, Backend::Kernel)];
 const TT: &str = "tt";
 
 /// From the sender's start to the receiver's end in the paper's table, in nanoseconds.
@@ -76,7 +76,7 @@ pub fn run(bench: &Bench) -> Result<Results, CliError> {
         let system = under(&system, load);
         let plan = macrotick_plan::plan(&system, Solver::default_for(&system))?;
         for (policy, backend) in POLICIES {
-            guest::announce(&format!("{}: {load}: {policy}", bench.name));
+            lab::announce(&format!("{}: {load}: {policy}", bench.name));
             cases.push(Case { load, policy, flow: observe(&plan, backend)? });
         }
     }
@@ -110,17 +110,16 @@ fn under(system: &System, load: &str) -> System {
     system
 }
 
-fn observe(plan: &Plan, backend: BackendName) -> Result<Flow, CliError> {
+fn observe(plan: &Plan, backend: Backend) -> Result<Flow, CliError> {
     // The kernel is compared, not what a deployment does besides.
-    let host_settings = HostSettingsName::Leave;
-    let dispatch = DispatchArgs { backend, duration: None, trace: None, seed: 1, host_settings };
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let observation = guest::observe(plan, &dispatch, &options)?;
-    Flow::of(&observation, SENDER, RECEIVER).ok_or_else(|| CliError::GuestOutput {
+    let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
+    let observation = lab::observe(plan, &dispatch)?;
+    let fault = || LabError::GuestOutput {
         command: DESCRIPTION.into(),
         expected: "sender and receiver",
         output: observation.remarks.join("\n"),
-    })
+    };
+    Flow::of(&observation, SENDER, RECEIVER).ok_or_else(|| fault().into())
 }
 
 fn markdown(cases: &[Case]) -> String {

@@ -2,18 +2,15 @@
 
 use std::sync::Mutex;
 
-use macrotick_lab::{Flavor, GuestJob};
+use macrotick_lab::{taken_along, Flavor, GuestJob};
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::guest;
 use super::sets::TaskSet;
-use crate::args::LabOptions;
 use crate::bench::containers::yields::Load;
-use crate::bench::disk;
+use crate::bench::{disk, lab};
 use crate::error::CliError;
-use crate::guest as lab;
-use crate::programs;
 
 /// How long each set plays.
 pub const SECONDS: u64 = 30;
@@ -112,23 +109,17 @@ pub fn play(bench: &str, turns: &[Turn]) -> Result<Vec<Outcomes>, CliError> {
 }
 
 fn job(turns: &[Turn]) -> Result<GuestJob, CliError> {
-    let words = ["/bin/macrotick", guest::PLAY, SETS].map(String::from).to_vec();
-    let options = LabOptions { shift: SHIFT, smp: None, dry_run: false };
-    let mut job = lab::job(Flavor::Patched, words, &options, 1);
+    let mut job = lab::job_on(Flavor::Patched, 1, SHIFT, [guest::PLAY, SETS]);
     let text = serde_json::to_vec(turns).expect("turns are plain data");
     job.files.push((SETS.into(), text));
-    job.files.extend(programs::taken_along(&[disk::MAKER.into()], job.image)?);
+    job.files.extend(taken_along(&[disk::MAKER.into()], job.image)?);
     job.wall_limit = Duration::from_secs(3600);
     Ok(job)
 }
 
 fn play_batch(turns: &[Turn]) -> Result<Vec<Outcomes>, CliError> {
-    let job = job(turns)?;
-    let output = lab::run(&job)?.stdout_text();
-    let outcomes: Option<Vec<Outcomes>> = output.lines().map(|line| serde_json::from_str(line).ok()).collect();
-    outcomes.filter(|outcomes| outcomes.len() == turns.len()).ok_or_else(|| CliError::GuestOutput {
-        command: job.argv.join(" "),
-        expected: "outcomes",
-        output,
+    lab::read(&job(turns)?, "outcomes", |output| {
+        let outcomes: Option<Vec<Outcomes>> = output.lines().map(|line| serde_json::from_str(line).ok()).collect();
+        outcomes.filter(|outcomes| outcomes.len() == turns.len())
     })
 }

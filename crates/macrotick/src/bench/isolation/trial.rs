@@ -1,18 +1,15 @@
 //! A task that is disturbed: what the lab is asked for, and what it tells.
 
-use macrotick_lab::GuestJob;
+use macrotick_lab::{taken_along, GuestJob};
 use macrotick_model::Duration;
 
 use super::guest::VICTIM;
 use super::rivals::{Program, Rival, NOTHING};
 use super::victim::STRESS;
-use crate::args::LabOptions;
 use crate::bench::containers::yields::Policy;
 use crate::bench::timershield::Variant;
-use crate::bench::{disk, process};
+use crate::bench::{disk, lab, process};
 use crate::error::CliError;
-use crate::guest as lab;
-use crate::programs;
 
 /// Rivals that have had less in all of a trial have not run.
 const LEAST_US: u64 = 100_000;
@@ -85,28 +82,21 @@ impl Request {
     }
 
     fn job(&self) -> Result<GuestJob, CliError> {
-        let words = ["/bin/macrotick", VICTIM].map(String::from).into_iter().chain(self.words());
-        let options = LabOptions { shift: 0, smp: None, dry_run: false };
-        let mut job = lab::job(self.variant.flavor(), words.collect(), &options, 1);
+        let words = std::iter::once(VICTIM.to_owned()).chain(self.words());
+        let mut job = lab::job(self.variant.flavor(), words);
         job.wall_limit = Duration::from_secs(1800);
         let stress = matches!(self.rival.program, Program::Stress(_)).then_some(STRESS);
         let maker = self.rival.is_load().then_some(disk::MAKER);
         let needed: Vec<String> = stress.into_iter().chain(maker).map(String::from).collect();
-        job.files.extend(programs::taken_along(&needed, job.image)?);
+        job.files.extend(taken_along(&needed, job.image)?);
         Ok(job)
     }
 
     /// Runs it.
     pub fn measure(&self, bench: &str) -> Result<Reading, CliError> {
         lab::announce(&format!("{bench}: {}", self.words().join(" ")));
-        let job = self.job()?;
-        let output = lab::run(&job)?.stdout_text();
         let has_run = |reading: &Reading| self.rival == NOTHING || reading.rival_us >= LEAST_US;
-        Reading::parse(&output).filter(has_run).ok_or_else(|| CliError::GuestOutput {
-            command: job.argv.join(" "),
-            expected: "readings",
-            output,
-        })
+        lab::read(&self.job()?, "readings", |output| Reading::parse(output).filter(has_run))
     }
 }
 

@@ -9,10 +9,9 @@ use macrotick_report::Figure;
 use super::guest::RUN;
 use super::play::Play;
 use super::sets::{Bound, Set};
-use crate::args::LabOptions;
 use crate::bench::containers::aims::Aim;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 const PLAYS: &str = "/tmp/plays.json";
 /// By how much the worst response may stay below its bound.
@@ -38,17 +37,13 @@ impl Responses {
         };
         let (plays, bounds): (Vec<Play>, Vec<Bound>) = Set::all().into_iter().map(of).unzip();
         lab::announce(&format!("{bench}: {} sets", plays.len()));
-        let job = job(&plays);
-        let output = lab::run(&job)?.stdout_text();
-        let seen: Option<Vec<Vec<u64>>> = output.lines().map(|line| serde_json::from_str(line).ok()).collect();
         let fits = |seen: &Vec<Vec<u64>>| {
             let expected = plays.iter().map(|play| play.phases_ns.len());
             seen.iter().map(Vec::len).eq(expected) && seen.iter().flatten().all(|&response| response > 0)
         };
-        let seen = seen.filter(fits).ok_or_else(|| CliError::GuestOutput {
-            command: job.argv.join(" "),
-            expected: "responses",
-            output,
+        let seen = lab::read(&job(&plays), "responses", |output| {
+            let seen: Option<Vec<Vec<u64>>> = output.lines().map(|line| serde_json::from_str(line).ok()).collect();
+            seen.filter(fits)
         })?;
         let rows = plays.into_iter().zip(bounds).zip(seen);
         Ok(Responses(rows.map(|((play, bound), responses)| Row { play, bound, responses }).collect()))
@@ -148,9 +143,7 @@ fn us(ns: u64) -> String {
 }
 
 fn job(plays: &[Play]) -> GuestJob {
-    let words = ["/bin/macrotick", RUN, PLAYS].map(String::from).to_vec();
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let mut job = lab::job(Flavor::Patched, words, &options, 1);
+    let mut job = lab::job(Flavor::Patched, [RUN, PLAYS]);
     job.files.push((PLAYS.into(), serde_json::to_vec(plays).expect("plays are plain data")));
     job.wall_limit = Duration::from_secs(3600);
     job

@@ -11,8 +11,8 @@ use super::paths::{Parts, Splitter, ENTRY, SLEEP};
 use super::run::job;
 use super::workload::Workload;
 use super::Variant;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 const WORKLOAD: Workload = Workload::Unsynchronised;
 /// Lower tasks, jobs of the high task, and paths that are passed over and recorded.
@@ -154,11 +154,7 @@ fn observe(load: &Load, variant: Variant, kernel: &Kernel) -> Result<Vec<Parts>,
     let parts: Vec<Parts> = outcome.paths.iter().map(|path| splitter.split(path)).collect();
     match parts.len() as u64 == count {
         true => Ok(parts),
-        false => Err(CliError::GuestOutput {
-            command: job.argv.join(" "),
-            expected: "paths",
-            output: format!("{} of {count}", parts.len()),
-        }),
+        false => Err(lab::no_output(&job, "paths", format!("{} of {count}", parts.len()))),
     }
 }
 

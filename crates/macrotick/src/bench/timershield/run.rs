@@ -6,9 +6,8 @@ use macrotick_report::Statistics;
 
 use super::workload::Workload;
 use super::{guest, Variant};
-use crate::args::LabOptions;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +31,9 @@ impl Run {
     pub fn measure(bench: &str, variant: Variant, workload: Workload, size: u32) -> Result<Run, CliError> {
         lab::announce(&format!("{bench}: {}, {size}: {}", workload.name(), variant.name()));
         let job = job(variant, workload, size, workload.samples());
-        let output = lab::run(&job)?.stdout_text();
-        let printed = parse(&output).filter(|printed| printed.samples.len() == workload.samples() as usize);
-        let Some(Printed { reads, expirations, samples }) = printed else {
-            return Err(CliError::GuestOutput { command: job.argv.join(" "), expected: "samples", output });
-        };
+        let is_whole = |printed: &Printed| printed.samples.len() == workload.samples() as usize;
+        let Printed { reads, expirations, samples } =
+            lab::read(&job, "samples", |output| parse(output).filter(is_whole))?;
         Ok(Run { variant, workload, size, samples, reads, expirations })
     }
 
@@ -59,10 +56,7 @@ impl Run {
 
 /// What runs in the guest.
 pub fn job(variant: Variant, workload: Workload, size: u32, samples: u32) -> GuestJob {
-    let words = guest::words(variant, workload, size, samples);
-    let argv = std::iter::once("/bin/macrotick".into()).chain(words).collect();
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let mut job = lab::job(variant.flavor(), argv, &options, 1);
+    let mut job = lab::job(variant.flavor(), guest::words(variant, workload, size, samples));
     job.wall_limit = Duration::from_secs(900);
     job
 }

@@ -9,9 +9,8 @@ use macrotick_report::{Figure, Statistics};
 use super::aims::Aim;
 use super::window_guest::{self, Load, Observed, JOBS};
 use super::Variant;
-use crate::args::LabOptions;
+use crate::bench::lab;
 use crate::error::CliError;
-use crate::guest as lab;
 
 /// So much may the beginnings of jobs differ from each other, over all loads, in microseconds.
 const AIM_LATENESS_US: f64 = 0.25;
@@ -48,16 +47,11 @@ impl Run {
 
 /// What the guest prints of each job.
 fn observe(variant: Variant, load: Load, observed: Observed) -> Result<Vec<[i64; 2]>, CliError> {
-    let job = job(variant, load, observed);
-    let output = lab::run(&job)?.stdout_text();
-    parse(&output).ok_or_else(|| CliError::GuestOutput { command: job.argv.join(" "), expected: "jobs", output })
+    lab::read(&job(variant, load, observed), "jobs", parse)
 }
 
 fn job(variant: Variant, load: Load, observed: Observed) -> GuestJob {
-    let words = window_guest::words(variant, load, observed);
-    let argv = std::iter::once("/bin/macrotick".into()).chain(words).collect();
-    let options = LabOptions { shift: 0, smp: None, dry_run: false };
-    let mut job = lab::job(Flavor::Patched, argv, &options, 1);
+    let mut job = lab::job(Flavor::Patched, window_guest::words(variant, load, observed));
     job.wall_limit = Duration::from_secs(900);
     job
 }

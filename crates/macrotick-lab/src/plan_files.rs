@@ -1,30 +1,30 @@
-//! What a plan needs of the host, taken along into the lab: its programs and its files.
+//! What a system needs of the host, taken along into the lab: its programs and its files.
 //!
 //! A program without a slash is looked up in the guest's `PATH`; a path names a file of the host.
 
-use macrotick_lab::ImageKind;
-use macrotick_model::{Load, Plan, Workload};
+use macrotick_model::{Load, System, Workload};
 
-use crate::error::CliError;
+use crate::error::LabError;
 use crate::guest_files::GuestFiles;
+use crate::image::ImageKind;
 
 /// The files for the guest: absolute path and content.
-pub fn files(plan: &Plan) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-    let programs = programs(plan);
-    if programs.is_empty() && plan.system.files.is_empty() {
+pub(crate) fn of(system: &System) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+    let programs = programs(system);
+    if programs.is_empty() && system.files.is_empty() {
         return Ok(Vec::new());
     }
     let mut files = GuestFiles::for_image(ImageKind::Small)?;
     for (owner, program) in programs {
-        let failed = |reason| CliError::Program { owner, program: program.into(), reason: Box::new(reason) };
+        let failed = |reason| LabError::Program { owner, program: program.into(), reason: Box::new(reason) };
         files.add_program(program).map_err(failed)?;
     }
-    add(&mut files, &plan.system.files)?;
+    add(&mut files, &system.files)?;
     Ok(files.into_files())
 }
 
 /// Files for a guest with an image that no plan names: absolute path and content.
-pub fn taken_along(patterns: &[String], image: ImageKind) -> Result<Vec<(String, Vec<u8>)>, CliError> {
+pub fn taken_along(patterns: &[String], image: ImageKind) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     if patterns.is_empty() {
         return Ok(Vec::new());
     }
@@ -33,22 +33,22 @@ pub fn taken_along(patterns: &[String], image: ImageKind) -> Result<Vec<(String,
     Ok(files.into_files())
 }
 
-fn add(files: &mut GuestFiles, patterns: &[String]) -> Result<(), CliError> {
+fn add(files: &mut GuestFiles, patterns: &[String]) -> Result<(), LabError> {
     patterns.iter().try_for_each(|pattern| {
-        let failed = |reason| CliError::GuestFile { pattern: pattern.clone(), reason: Box::new(reason) };
+        let failed = |reason| LabError::GuestFile { pattern: pattern.clone(), reason: Box::new(reason) };
         files.add(pattern).map_err(failed)
     })
 }
 
 /// The programs that are named by a path, each with the task or background load that names it.
-fn programs(plan: &Plan) -> Vec<(String, &str)> {
+fn programs(system: &System) -> Vec<(String, &str)> {
     let mut commands = Vec::new();
-    for task in &plan.system.tasks {
+    for task in &system.tasks {
         if let Workload::Program(command) = &task.workload {
             commands.push((format!("task `{}`", task.name), command));
         }
     }
-    for background in &plan.system.background {
+    for background in &system.background {
         if let Load::Program(command) = &background.load {
             commands.push((format!("background load `{}`", background.name), command));
         }
@@ -59,35 +59,31 @@ fn programs(plan: &Plan) -> Vec<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::System;
-    use macrotick_plan::Solver;
-
     use super::*;
 
-    fn plan(workload: &str, load: &str, file: &str) -> Plan {
+    fn system(workload: &str, load: &str, file: &str) -> System {
         let text = format!(
             "system: s\ntasks:\n  - {{name: a, period: 1ms, wcet: 100us}}\n  - {{name: t, period: 1ms, wcet: 100us, \
              workload: {{program: [{workload}, -x/y]}}}}\nbackground:\n  - {{name: b, load: {{program: [{load}]}}}}\n\
              files: [{file}]\n"
         );
-        let system = System::parse(&text, "s.yaml").unwrap();
-        macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap()
+        System::parse(&text, "s.yaml").unwrap()
     }
 
     #[test]
     fn only_programs_with_a_path_are_taken() {
-        assert_eq!(programs(&plan("tasks/t", "sleep", "")), [("task `t`".to_owned(), "tasks/t")]);
+        assert_eq!(programs(&system("tasks/t", "sleep", "")), [("task `t`".to_owned(), "tasks/t")]);
     }
 
     #[test]
     fn files_are_taken_without_programs() {
-        let taken = files(&plan("sleep", "sleep", "/etc/passwd")).unwrap();
+        let taken = of(&system("sleep", "sleep", "/etc/passwd")).unwrap();
         assert_eq!(taken.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["/etc/passwd"]);
     }
 
     #[test]
     fn errors_name_owner_program_and_reason() {
-        let fault = |workload, load, file| files(&plan(workload, load, file)).unwrap_err().to_string();
+        let fault = |workload, load, file| of(&system(workload, load, file)).unwrap_err().to_string();
         assert_eq!(
             fault("no/such", "sleep", ""),
             "task `t`: the program `no/such` cannot run in the lab: No such file or directory (os error 2)"

@@ -10,8 +10,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
-use macrotick_lab::program::{Foreign, Interpreter, Needs};
-use macrotick_lab::{agent, image, libraries, program, ImageKind, LabError};
+use crate::agent;
+use crate::error::LabError;
+use crate::image::{self, ImageKind};
+use crate::libraries;
+use crate::program::{self, Foreign, Interpreter, Needs};
 
 /// Why a file cannot be taken along.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +65,7 @@ const LIMIT: usize = 96 << 20;
 const GUEST_PATH: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The files, by their absolute path in the guest.
-pub struct GuestFiles {
+pub(crate) struct GuestFiles {
     image: BTreeSet<String>,
     files: BTreeMap<String, Vec<u8>>,
     size: usize,
@@ -70,7 +73,7 @@ pub struct GuestFiles {
 
 impl GuestFiles {
     /// None yet. Of the image with engines nobody knows what it has: files take the place of its own.
-    pub fn for_image(kind: ImageKind) -> Result<GuestFiles, LabError> {
+    pub(crate) fn for_image(kind: ImageKind) -> Result<GuestFiles, LabError> {
         Ok(GuestFiles::beside(match kind {
             ImageKind::Small => image::programs()?,
             ImageKind::Engines => BTreeSet::new(),
@@ -82,12 +85,12 @@ impl GuestFiles {
     }
 
     /// All of them: absolute path and content.
-    pub fn into_files(self) -> Vec<(String, Vec<u8>)> {
+    pub(crate) fn into_files(self) -> Vec<(String, Vec<u8>)> {
         self.files.into_iter().collect()
     }
 
     /// Takes along a program that the guest is to execute.
-    pub fn add_program(&mut self, program: &str) -> Result<(), FileFault> {
+    pub(crate) fn add_program(&mut self, program: &str) -> Result<(), FileFault> {
         let place = resolve(program)?;
         if self.image.contains(&place) {
             return Ok(());
@@ -106,7 +109,7 @@ impl GuestFiles {
     }
 
     /// Takes along a file, a directory with all below it, or all that match a pattern.
-    pub fn add(&mut self, pattern: &str) -> Result<(), FileFault> {
+    pub(crate) fn add(&mut self, pattern: &str) -> Result<(), FileFault> {
         // A path may hold what would be special in a pattern.
         if Path::new(pattern).exists() {
             return self.add_tree(Path::new(pattern));
