@@ -9,7 +9,7 @@ KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt k
 # What make test-full does without.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks man lint clean
+.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man lint clean
 
 help:
 	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
@@ -38,8 +38,10 @@ $(filter kernel-%,$(KERNELS)) $(OTHERS): kernel-%: setup
 kernel-series: setup
 	@$(LAB) series
 
-demo: setup
-	cargo build --release
+product: setup
+	cargo build --release -p macrotick
+
+demo: product
 	@echo; echo "What Linux offers today: the same tasks under SCHED_OTHER. It is expected to miss."
 	@$(MACROTICK) run examples/robot-arm.yaml --lab --backend other || [ $$? -eq 1 ]
 	@echo; echo "The same plan under SCHED_TT:"
@@ -50,8 +52,7 @@ demo: setup
 tasks: setup
 	@$(MAKE) --no-print-directory -C examples/tasks
 
-man: setup
-	cargo build --release -p macrotick
+man: product
 	@$(MACROTICK) man build/man
 
 lint: setup

@@ -26,9 +26,12 @@ test-lab: kernel kernel-pristine
 	$(SLOW) -p macrotick --test lab -- --ignored full_
 test-containers: kernel-engines
 	$(SLOW) -p macrotick --test containers -- --ignored full_
+test-benches: kernel kernel-pristine kernel-engines product
+	$(SLOW) -p macrotick-bench --test benches -- --ignored full_
 test-series: setup
 	$(SLOW) -p macrotick-lab --test series -- --ignored full_
 
 SUITES := test-kernel test-kernel-debug test-kernel-nonrt test-kernel-scx test-kernel-fuzz test-kernel-suspend \
-	test-timers test-machines test-lab test-containers test-series
+	test-timers test-machines test-lab test-containers test-benches \
+	test-series
 .PHONY: $(SUITES)

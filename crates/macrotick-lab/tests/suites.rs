@@ -42,6 +42,7 @@ fn slow_tests() -> Vec<(&'static str, String)> {
         ("macrotick-kernel-tests/timers", "tests/kernel/tests/timers/main.rs"),
         ("macrotick/lab", "crates/macrotick/tests/lab.rs"),
         ("macrotick/containers", "crates/macrotick/tests/containers.rs"),
+        ("macrotick-bench/benches", "crates/macrotick-bench/tests/benches.rs"),
         ("macrotick-lab/series", "crates/macrotick-lab/tests/series.rs"),
     ];
     let of = |(program, path): (&'static str, &str)| {

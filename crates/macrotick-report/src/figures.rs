@@ -54,7 +54,7 @@ pub fn write(path: &Path, figures: &[Figure]) -> Result<(), WriteError> {
 }
 
 /// Writes a file; the folder is made where it does not exist.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), WriteError> {
+pub fn write_text(path: &Path, text: &str) -> Result<(), WriteError> {
     let io = |source| WriteError::Io { path: path.to_path_buf(), source };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(io)?;

@@ -9,6 +9,7 @@ pub mod figures;
 mod group_report;
 mod html;
 mod jobs;
+pub mod output;
 mod plot;
 mod pools;
 mod report;
@@ -24,7 +25,7 @@ pub use compare::{
     check_comparable, compare, compare_labelled, ChainComparison, ChainRow, Comparison, Mismatch, Reference, Row, Run,
     TaskComparison,
 };
-pub use figures::Figure;
+pub use figures::{write_text, Figure};
 pub use group_report::{GroupReport, GroupUse};
 pub use html::html;
 pub use jobs::Outcome;

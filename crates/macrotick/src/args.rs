@@ -57,8 +57,6 @@ pub enum Verb {
     RtLib(RtLibArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
-    /// Run an experiment in the lab and write its tables, plots and figures
-    Bench(BenchArgs),
     /// Write the manual pages
     #[command(hide = true)]
     Man(ManArgs),
@@ -310,71 +308,12 @@ pub struct RtLibArgs {
     pub path: PathBuf,
 }
 
-/// Arguments of `bench`.
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    /// Which experiment
-    pub name: BenchName,
-    /// Where to write figures, tables and plots [default: build/bench/NAME]
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Also renew docs/results/NAME.md and its plots
-    #[arg(long)]
-    pub publish: bool,
-}
-
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Where to write the pages
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-}
-
-/// The experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BenchName {
-    /// Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend
-    Response,
-    /// How much the start of a job varies under three loads: SCHED_FIFO, SCHED_TT, and SCHED_TT with a lead
-    Lead,
-    /// The patched kernel with no table against the pristine one: cyclictest and hackbench
-    Overhead,
-    /// One task takes far more than it says: misses and starts of 14 others, under each way to dispatch the same plan
-    Overrun,
-    /// Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers
-    Cost,
-    /// Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies
-    E2e,
-    /// Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels
-    Timershield,
-    /// Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost
-    Containers,
-    /// Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another (an hour)
-    Isolation,
-    /// Figure 3 and tables I to III of the SCHED_DEADLINE paper: greedy tasks, and misses of random task sets
-    Deadline,
-    /// Equations 1 and 3 of the same paper: responses of bound and unbound tasks, computed and measured
-    Jitter,
-}
-
-impl BenchName {
-    /// The name on the command line and in paths.
-    pub fn name(self) -> &'static str {
-        match self {
-            BenchName::Response => "response",
-            BenchName::Lead => "lead",
-            BenchName::Overhead => "overhead",
-            BenchName::Overrun => "overrun",
-            BenchName::Cost => "cost",
-            BenchName::E2e => "e2e",
-            BenchName::Timershield => "timershield",
-            BenchName::Containers => "containers",
-            BenchName::Isolation => "isolation",
-            BenchName::Deadline => "deadline",
-            BenchName::Jitter => "jitter",
-        }
-    }
 }
 
 /// [`Backend`] on the command line.

@@ -9,8 +9,7 @@ use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
 use macrotick_model::visible::visible;
 use macrotick_node::NodeError;
-
-use crate::output;
+use macrotick_report::output;
 
 /// Why a verb did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +41,9 @@ pub enum CliError {
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] macrotick_lab::LabError),
-    /// Figures or plots could not be written.
+    /// A page, or what belongs to it, could not be written.
     #[error(transparent)]
-    Figures(#[from] macrotick_report::figures::WriteError),
+    Report(#[from] macrotick_report::figures::WriteError),
     /// A file that should be compared is something else.
     #[error("{path} is no result of `macrotick run`: neither an observation nor a report", path = path.display())]
     NotAResult {
@@ -82,22 +81,6 @@ pub enum CliError {
         /// Why.
         source: std::io::Error,
     },
-    /// A tool of the host printed something that could not be understood.
-    #[error("`{command}` printed no {expected}:\n{output}")]
-    ToolOutput {
-        /// The tool.
-        command: String,
-        /// What was expected.
-        expected: &'static str,
-        /// What it printed.
-        output: String,
-    },
-    /// A kernel lacks a function that is to be measured.
-    #[error("the kernel has no function `{0}`, by which its paths are told apart")]
-    NoFunction(&'static str),
-    /// What is to be measured did not happen.
-    #[error("none of the kernel's recorded paths has {0}")]
-    NoPath(&'static str),
 }
 
 impl CliError {

@@ -3,13 +3,10 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
-#[allow(clippy::print_stdout, clippy::print_stderr, reason = "guests, whose output the lab reads")]
-mod bench;
 mod changes;
 mod error;
 mod host;
 mod input;
-mod output;
 mod progress;
 mod results;
 mod service;
@@ -18,9 +15,9 @@ mod verbs;
 use std::process::ExitCode;
 
 use clap::Parser;
+use macrotick_report::output;
 
 use crate::args::{Cli, Verb};
-use crate::bench::isolation::guest as isolation;
 use crate::error::CliError;
 
 /// The result of a verb that ran to its end.
@@ -36,7 +33,7 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    let result = execute(&cli).and_then(|outcome| output::fault().map_or(Ok(outcome), Err));
+    let result = execute(&cli).and_then(|outcome| unwritten().map_or(Ok(outcome), Err));
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::DoesNotHold) => ExitCode::from(1),
@@ -47,21 +44,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// That not all of the output could be written.
+fn unwritten() -> Option<CliError> {
+    output::fault().map(|source| CliError::Write { path: "standard output".into(), source })
+}
+
 /// The processes that other verbs start: tasks, background load, the lab's guest.
 fn hidden_verb() -> Option<ExitCode> {
     let first = std::env::args().nth(1)?;
     match first.as_str() {
         macrotick_node::task::VERB => Some(macrotick_node::task::main()),
         macrotick_node::background::VERB => Some(macrotick_node::background::main()),
-        verb @ (bench::cost::guest::CROSS | bench::cost::guest::INSTALL) => Some(bench::cost::guest::main(verb)),
-        verb @ (bench::containers::guest::LOAD | bench::containers::guest::COUNT) => {
-            Some(bench::containers::guest::main(verb))
-        }
-        verb @ (isolation::PLAY | isolation::VICTIM | isolation::ATTACK) => Some(isolation::main(verb)),
-        bench::deadline::guest::PLAY => Some(bench::deadline::guest::main()),
-        bench::jitter::guest::RUN => Some(bench::jitter::guest::main()),
-        bench::timershield::guest::RUN => Some(bench::timershield::guest::main()),
-        bench::timershield::window_guest::RUN => Some(bench::timershield::window_guest::main()),
         "guest" => macrotick_lab::agent::main(),
         _ => None,
     }
@@ -82,7 +75,6 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
         Verb::Hook(args) => verbs::hook::execute(args),
         Verb::RtLib(args) => verbs::rt_lib::execute(args),
         Verb::Lab(args) => verbs::lab::execute(args),
-        Verb::Bench(args) => verbs::bench::execute(args),
         Verb::Man(args) => verbs::man::execute(args),
     }
 }

@@ -855,67 +855,6 @@ fn a_task_that_fits_on_no_cpu_migrates() {
     assert!(!refused.status.success() && said.contains("`fusion` has windows on the CPUs 0, 1"), "{said}");
 }
 
-/// A number of `figures.json`.
-fn figure(figures: &serde_json::Value, name: &str, case: &str) -> f64 {
-    let list = figures.as_array().expect("a list");
-    let found = list.iter().find(|one| one["figure"] == name && one["case"] == case);
-    found.unwrap_or_else(|| panic!("no {name} of {case}"))["value"].as_f64().expect("a number")
-}
-
-/// Needs the pristine kernel, too.
-#[test]
-#[ignore = "needs the lab"]
-fn full_a_window_costs_the_same_in_a_large_table() {
-    let folder = folder("bench-cost");
-    let result = macrotick(&["bench", "cost", "--output", folder.to_str().unwrap()]);
-    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
-    let text = std::fs::read_to_string(folder.join("figures.json")).unwrap();
-    let figures = serde_json::from_str(&text).unwrap();
-    let value = |name: &str, case: &str| figure(&figures, name, case);
-
-    for case in ["a job is released", "a window begins", "a window ends"] {
-        for name in ["handler.max", "own pick.max"] {
-            let of = |entities: &str| value(name, &format!("{case}, {entities}"));
-            let (one, hundred, thousand) = (of("1 entity"), of("100 entities"), of("1000 entities"));
-            assert!(one > 5.0, "{case}: {one} instructions");
-            assert!(hundred <= one + 20.0, "{case}: {name} is {one}, with 100 entities {hundred}");
-            assert!(thousand <= hundred + 16.0, "{case}: {name} is {hundred}, with 1000 entities {thousand}");
-        }
-    }
-    // The handler passes over 16 windows at most.
-    let passing = |entities: &str| value("handler.max", &format!("nothing changes, {entities}"));
-    assert!(passing("1000 entities") <= passing("100 entities") + 16.0);
-
-    let checked = value("paths checked", "all");
-    assert!(checked > 50.0 && value("paths confirmed", "all") == checked);
-    for (piece, kind) in [("window", "memory.requested"), ("entity", "memory.allocated")] {
-        let (told, grown) = (value(kind, piece), value("memory.grown", piece));
-        assert!((told - grown).abs() < told * 0.05, "{piece}: {told} bytes, but the kernel grew by {grown}");
-    }
-    assert!(value("existing files touched", "source") <= 20.0);
-    assert!(value("hook lines added", "source") + value("hook lines removed", "source") <= 600.0);
-}
-
-/// Played in the kernel, the worst case of bound and unbound tasks is what the checker says.
-#[test]
-#[ignore = "needs the lab"]
-fn full_responses_in_groups_reach_their_bounds_and_no_more() {
-    let folder = folder("bench-jitter");
-    let result = macrotick(&["bench", "jitter", "--output", folder.to_str().unwrap()]);
-    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
-    let text = std::fs::read_to_string(folder.join("figures.json")).unwrap();
-    let figures = serde_json::from_str(&text).unwrap();
-    assert_eq!(figure(&figures, "responses beyond the bound", "aim"), 0.0);
-    for set in ["alone", "below one group", "below two groups", "many server periods", "release jitter", "three tasks"]
-    {
-        for arrival in ["unbound", "bound"] {
-            let value = |name: &str| figure(&figures, name, &format!("{set}, {arrival}"));
-            let (worst, bound) = (value("worst response"), value("bound"));
-            assert!(worst <= bound && worst > bound * 0.97, "{set}, {arrival}: {worst} of {bound} ns");
-        }
-    }
-}
-
 /// Runs the example of a pool, perhaps changed, with a trace of the whole run.
 fn run_pool(name: &str, change: fn(String) -> String) -> (i32, Observation) {
     let folder = folder(name);

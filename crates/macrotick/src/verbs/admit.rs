@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use macrotick_check::servers::{self, Admission, Change, Host, HostError, Refusal, ServersError, TaskAnalysis};
 use macrotick_model::{Container, Duration, Finding, Group};
+use macrotick_report::output;
 use serde::Serialize;
 
 use crate::args::AdmitArgs;
 use crate::error::CliError;
 use crate::host::Base;
-use crate::output;
 use crate::Outcome;
 
 /// Answers for containers, each beside those before it that were admitted.

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use macrotick_model::{Load, Plan, Workload};
 use macrotick_node::Event;
+use macrotick_report::output;
 
 use super::report::terminal_width;
 use crate::args::ApplyArgs;
 use crate::changes::{self, seconds};
 use crate::error::CliError;
 use crate::input::plan_beside;
-use crate::output;
 use crate::service;
 use crate::Outcome;
 

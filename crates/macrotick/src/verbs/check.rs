@@ -1,9 +1,10 @@
 //! `macrotick check`
 
+use macrotick_report::output;
+
 use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::input::plan_from;
-use crate::output;
 use crate::verbs::plan::period_advice;
 use crate::Outcome;
 

@@ -3,13 +3,11 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use macrotick_report::{check_comparable, compare_labelled, Report};
+use macrotick_report::{check_comparable, compare_labelled, output, write_text, Report};
 
 use super::report::terminal_width;
-use super::write_text;
 use crate::args::CompareArgs;
 use crate::error::CliError;
-use crate::output;
 use crate::results::Results;
 use crate::Outcome;
 

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use macrotick_hook::{install, preload};
+use macrotick_report::output;
 
 use crate::args::{HookArgs, HookVerb};
 use crate::error::CliError;
-use crate::output;
 use crate::Outcome;
 
 /// Admits a container, or tells engines of the hook.

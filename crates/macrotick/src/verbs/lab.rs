@@ -4,10 +4,10 @@ use std::io::Write;
 
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{taken_along, Flavor, GuestJob, Lab, LabError};
+use macrotick_report::output;
 
 use crate::args::{LabArgs, LabVerb};
 use crate::error::CliError;
-use crate::output;
 use crate::Outcome;
 
 /// Builds a kernel or runs a command in the lab.

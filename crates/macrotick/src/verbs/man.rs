@@ -8,16 +8,17 @@ use clap_mangen::roff::{bold, roman, Roff};
 use clap_mangen::Man;
 
 use super::create;
+use macrotick_report::output;
+
 use crate::args::{Cli, ManArgs, EXIT_CODES};
 use crate::error::CliError;
-use crate::output;
 use crate::Outcome;
 
 /// The section of commands that everybody may use.
 const SECTION: &str = "1";
 
 /// What a verb reads or writes without being told its path, beside what its options name.
-const FILES: [(&str, &str, &str); 26] = [
+const FILES: [(&str, &str, &str); 25] = [
     ("macrotick-run", "build/run/SYSTEM-BACKEND/plan.json", "The timetable."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/observation.json", "The raw records of every job."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/report.json", "The statistics and the verdict."),
@@ -42,7 +43,6 @@ const FILES: [(&str, &str, &str); 26] = [
     ("macrotick-hook-install", "/usr/share/containers/oci/hooks.d/macrotick.json", "Tells podman of the hook."),
     ("macrotick-rt-lib", "/usr/local/lib/libmacrotick-rt.so", "The library, for LD_PRELOAD."),
     ("macrotick-compare", "build/compare/SYSTEM.html", "The page."),
-    ("macrotick-bench", "build/bench/NAME/", "Figures, tables and plots."),
     ("macrotick-lab-kernel", "build/kernel/bzImage", "The patched kernel; other flavors have a directory each."),
 ];
 

@@ -2,7 +2,6 @@
 
 pub mod admit;
 pub mod apply;
-pub mod bench;
 pub mod check;
 pub mod compare;
 pub mod hook;
@@ -19,12 +18,6 @@ pub mod stop;
 use std::path::Path;
 
 use crate::error::CliError;
-
-/// Writes a text file, creating its directory.
-pub fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
-    path.parent().map_or(Ok(()), create)?;
-    std::fs::write(path, text).map_err(|source| CliError::Write { path: path.into(), source })
-}
 
 /// Creates a directory and those above it.
 pub fn create(directory: &Path) -> Result<(), CliError> {

@@ -4,11 +4,11 @@ use macrotick_check::servers::{self, Host};
 use macrotick_model::timeline::timeline;
 use macrotick_model::{Plan, System};
 use macrotick_plan::{network_advice, Solver};
+use macrotick_report::output;
 
 use crate::args::PlanArgs;
 use crate::error::CliError;
 use crate::input::planned;
-use crate::output;
 use crate::Outcome;
 
 /// Plans a description; the judge has the last word on what the solver made.

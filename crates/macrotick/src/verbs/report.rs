@@ -4,12 +4,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use macrotick_model::Observation;
-use macrotick_report::Report;
+use macrotick_report::{output, write_text, Report};
 
-use super::write_text;
 use crate::args::ReportArgs;
 use crate::error::CliError;
-use crate::output;
 use crate::Outcome;
 
 /// Judges an observation.
@@ -56,7 +54,8 @@ pub fn write(directory: &Path, report: &Report, observation: &Observation) -> Re
     write_text(&directory.join("trace.json"), &macrotick_report::trace_json(observation))?;
     let stale = names(observation).filter(|name| observation.output.iter().all(|output| output.name != *name));
     stale.for_each(|name| drop(std::fs::remove_file(log(directory, &name))));
-    observation.output.iter().try_for_each(|output| write_text(&log(directory, &output.name), &output.text))
+    observation.output.iter().try_for_each(|output| write_text(&log(directory, &output.name), &output.text))?;
+    Ok(())
 }
 
 /// What processes of the system are called.

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::create;
+use macrotick_report::output;
+
 use crate::args::RtLibArgs;
 use crate::error::CliError;
-use crate::output;
 use crate::Outcome;
 
 /// Where it is written without being told.

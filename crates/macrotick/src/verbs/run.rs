@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{GuestJob, Lab};
 use macrotick_model::{Backend, Observation, Plan, ProcessOutput};
-use macrotick_report::Report;
+use macrotick_report::{output, Report};
 
 use super::{lab, report};
 use crate::args::{LabOptions, RunArgs};
 use crate::error::CliError;
 use crate::input::plan_from;
-use crate::output;
 use crate::progress::RunBar;
 use crate::verbs::plan::period_advice;
 use crate::verbs::{create, observe};

@@ -5,13 +5,13 @@ use std::io::IsTerminal;
 use macrotick_model::{Duration, Reservation, Task};
 use macrotick_node::settings::SettingStatus;
 use macrotick_node::{EntityStatus, GroupStatus, Status, TableStatus};
+use macrotick_report::output;
 use macrotick_report::table::{toned, Cell, Table, Tone};
 
 use super::report::terminal_width;
 use crate::args::StatusArgs;
 use crate::changes::seconds;
 use crate::error::CliError;
-use crate::output;
 use crate::Outcome;
 
 /// Shows what is deployed on this host.

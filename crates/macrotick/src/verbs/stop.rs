@@ -1,9 +1,9 @@
 //! `macrotick stop`
 
 use macrotick_node::Stopped;
+use macrotick_report::output;
 
 use crate::error::CliError;
-use crate::output;
 use crate::Outcome;
 
 /// Ends the deployment, or removes the installed table.

@@ -1,0 +1,218 @@
+//! What picks and refills take (figure 5 of the paper).
+
+use std::fmt::Write as _;
+
+use macrotick_lab::{Flavor, GuestJob, Kernel, PathRequest, Symbols};
+use macrotick_model::Duration;
+use macrotick_report::stats::percentile;
+use macrotick_report::{cumulative_curves, Curve, Figure};
+
+use super::paths::{Handled, Pick, Reader, CALL, INTERRUPT, PICK};
+use super::population::Population;
+use super::thread_guest;
+use crate::error::BenchError;
+use crate::kit::aims::Aim;
+use crate::kit::lab;
+
+/// Server periods of a run.
+const PERIODS: u64 = 1200;
+/// Paths of each kind that are passed over, and recorded.
+const SKIP: u64 = 50;
+const COUNT: u64 = 1000;
+/// From the paper, which has them in nanoseconds.
+const PICK_P99: f64 = 450.0;
+const PICK_MAX: f64 = 1300.0;
+const REFILL_MAX: f64 = 630.0;
+/// Groups of the largest population.
+const MOST_GROUPS: usize = 6;
+const UNIT: &str = "instructions";
+
+/// One population.
+struct Row {
+    title: String,
+    /// In ascending order, each of them.
+    picks: Vec<i64>,
+    own: Vec<i64>,
+    refills: Vec<i64>,
+    /// Interrupts at the end of a budget.
+    ends: Vec<i64>,
+    /// Refills of all groups of the largest population.
+    full: Vec<i64>,
+}
+
+/// All of them.
+pub struct Picks {
+    rows: Vec<Row>,
+}
+
+impl Picks {
+    /// Records paths of each population.
+    pub fn measure(bench: &str, kernel: &Kernel) -> Result<Picks, BenchError> {
+        let symbols = Symbols::read(&kernel.system_map)?;
+        let reader = Reader::new(&symbols).map_err(BenchError::NoFunction)?;
+        let mut rows = Vec::new();
+        for population in Population::all() {
+            lab::announce(&format!("{bench}: picks and refills, {}", population.title));
+            // A path begins with one of the two.
+            let interrupts = observe(&population, &symbols, INTERRUPT)?;
+            let calls = observe(&population, &symbols, CALL)?;
+            let picks = interrupts.iter().chain(&calls).flat_map(|path| reader.picks(path)).collect();
+            rows.push(Row::new(population.title, picks, reader.handled(&interrupts)));
+        }
+        match rows.iter().all(|row| row.full.is_empty()) {
+            true => Err(BenchError::NoPath("a refill of six groups")),
+            false => Ok(Picks { rows }),
+        }
+    }
+
+    fn all(&self, of: impl Fn(&Row) -> &[i64]) -> Vec<i64> {
+        let mut all: Vec<i64> = self.rows.iter().flat_map(|row| of(row).iter().copied()).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// What the aims are about: the 99th percentile and the most of what SCHED_DS has of picks, and of whole picks; of full
+    /// refills the most.
+    pub fn judged(&self) -> [i64; 5] {
+        let [own, all] = [self.all(|row| &row.own), self.all(|row| &row.picks)];
+        let [own, all] = [own, all].map(|picks| [percentile(&picks, 990), percentile(&picks, 1000)]);
+        [own[0], own[1], all[0], all[1], percentile(&self.all(|row| &row.full), 1000)]
+    }
+
+    /// What shall hold. The paper's pick ends where Linux is to run something: what SCHED_OTHER takes to choose among its
+    /// threads is no part of it.
+    pub fn aims(&self) -> Vec<Aim> {
+        let aims = [
+            ("a pick, what SCHED_DS has of it, 99th percentile", PICK_P99),
+            ("a pick, what SCHED_DS has of it, most", PICK_MAX),
+            ("a pick, all classes together, 99th percentile", PICK_P99),
+            ("a pick, all classes together, most", PICK_MAX),
+            ("a refill of six groups, most", REFILL_MAX),
+        ];
+        let aim = |((what, limit), value): ((&str, f64), i64)| Aim {
+            what: what.into(),
+            unit: UNIT,
+            value: value as f64,
+            limit,
+        };
+        aims.into_iter().zip(self.judged()).map(aim).collect()
+    }
+
+    /// A row for each population and part.
+    pub fn markdown(&self) -> String {
+        let mut text = "### picks and refills\n\n| threads | | times | min | median | p95 | p99 | max |\n\
+            |---|---|---:|---:|---:|---:|---:|---:|\n"
+            .to_owned();
+        for (row, part, values) in self.parts() {
+            let [p50, p95, p99] = [500, 950, 990].map(|permille| percentile(values, permille));
+            let (times, min, max) = (values.len(), values[0], values[values.len() - 1]);
+            let _ = writeln!(text, "| {} | {part} | {times} | {min} | {p50} | {p95} | {p99} | {max} |", row.title);
+        }
+        text
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&Row, &'static str, &[i64])> {
+        self.rows.iter().flat_map(|row| {
+            let parts = [
+                ("pick", &row.picks),
+                ("of it SCHED_DS", &row.own),
+                ("refill", &row.refills),
+                ("end of a budget", &row.ends),
+            ];
+            parts
+                .into_iter()
+                .filter(|(_, values)| !values.is_empty())
+                .map(move |(part, values)| (row, part, &values[..]))
+        })
+    }
+
+    /// The same for machines.
+    pub fn figures(&self) -> Vec<Figure> {
+        let percentiles = [("min", 1), ("p50", 500), ("p95", 950), ("p99", 990), ("max", 1000)];
+        self.parts()
+            .flat_map(|(row, part, values)| {
+                percentiles.map(|(name, permille)| Figure {
+                    figure: format!("{part}.{name}"),
+                    case: row.title.clone(),
+                    value: percentile(values, permille) as f64,
+                    unit: UNIT.into(),
+                })
+            })
+            .collect()
+    }
+
+    /// Cumulative curves of the three even populations and of all mixed ones.
+    pub fn plot(&self) -> String {
+        let curves: Vec<Curve> = self
+            .parts()
+            .filter(|(_, part, _)| ["pick", "refill"].contains(part))
+            .map(|(row, part, samples)| Curve { group: &row.title, kind: part, samples })
+            .collect();
+        cumulative_curves("Picks and refills of SCHED_DS (1 ns is one instruction)", "picks, refills", &curves)
+    }
+}
+
+impl Row {
+    fn new(title: String, picks: Vec<Pick>, handled: Handled) -> Row {
+        let Handled { refills, ends } = handled;
+        let sorted = |values: &mut dyn Iterator<Item = i64>| {
+            let mut values: Vec<i64> = values.collect();
+            values.sort_unstable();
+            values
+        };
+        Row {
+            title,
+            picks: sorted(&mut picks.iter().map(|pick| pick.all)),
+            own: sorted(&mut picks.iter().map(|pick| pick.own)),
+            refills: sorted(&mut refills.iter().map(|refill| refill.length)),
+            ends: sorted(&mut ends.into_iter()),
+            full: sorted(&mut refills.iter().filter(|refill| refill.groups == MOST_GROUPS).map(|refill| refill.length)),
+        }
+    }
+}
+
+fn observe(population: &Population, symbols: &Symbols, entry: &'static str) -> Result<Vec<Vec<u64>>, BenchError> {
+    let address = |name| symbols.address(name).ok_or(BenchError::NoFunction(name));
+    let mut job = job(population);
+    job.paths = Some(PathRequest { entry: address(entry)?, through: address(PICK)?, skip: SKIP, count: COUNT });
+    let outcome = lab::run(&job)?;
+    match outcome.paths.is_empty() {
+        false => Ok(outcome.paths),
+        true => Err(lab::no_output(&job, "paths", outcome.stdout_text())),
+    }
+}
+
+fn job(population: &Population) -> GuestJob {
+    let mut job = lab::job(Flavor::Patched, [thread_guest::LOAD, &population.word(), &PERIODS.to_string()]);
+    job.wall_limit = Duration::from_secs(600);
+    job
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::paths::Refill;
+    use super::*;
+
+    fn picks(pick: i64, refill: i64) -> Picks {
+        let refills = vec![Refill { length: refill, groups: 6 }, Refill { length: 9999, groups: 5 }];
+        let picks = vec![Pick { all: pick, own: 20 }, Pick { all: 10, own: 5 }];
+        Picks { rows: vec![Row::new("6 x 9".into(), picks, Handled { refills, ends: vec![50] })] }
+    }
+
+    #[test]
+    fn only_refills_of_all_groups_are_judged() {
+        let met = |picks: &Picks| picks.aims().iter().map(Aim::is_met).collect::<Vec<_>>();
+        assert_eq!(met(&picks(450, 630)), [true; 5]);
+        assert_eq!(met(&picks(451, 631)), [true, true, false, true, false]);
+        assert_eq!(met(&picks(1301, 1)), [true, true, false, false, true]);
+    }
+
+    #[test]
+    fn each_part_has_a_row() {
+        let text = picks(30, 40).markdown();
+        assert!(text.contains("| 6 x 9 | pick | 2 | 10 | 10 | 30 | 30 | 30 |\n"), "{text}");
+        assert!(text.contains("| 6 x 9 | of it SCHED_DS | 2 | 5 | 5 | 20 | 20 | 20 |\n"), "{text}");
+        assert!(text.contains("| 6 x 9 | refill | 2 | 40 |"), "{text}");
+        assert!(text.contains("| 6 x 9 | end of a budget | 1 | 50 |"), "{text}");
+    }
+}

@@ -1,0 +1,323 @@
+//! Missed deadlines of random task sets, by load and policy (tables I to III of the paper).
+
+use std::fmt::Write as _;
+
+use macrotick_lab::Flavor;
+use macrotick_report::Figure;
+
+use super::ideal::{self, Rule};
+use super::papers::{Table, TABLES};
+use super::play::{self, Machine, Outcome, Player, Policy, Turn};
+use super::sets::{Placement, TaskSet, Theory};
+use crate::error::BenchError;
+use crate::kit::aims::Aim;
+
+/// Of each load.
+pub const SETS: u32 = 6;
+/// The machine that the pristine kernel has, too: booting one takes longer than its turns.
+const PRISTINE_CPUS: u32 = 4;
+const MILLIS: u64 = 2000;
+/// With 4 ns per instruction a task would see some 100 us too late that it is done, with its runtime used up.
+const SHIFT: u32 = 0;
+/// By how much a virtual CPU may have had less than its part.
+const EVEN: f64 = 0.02;
+const SCHED: [&str; 3] = ["SCHED_DEADLINE", "SCHED_FIFO", "SCHED_OTHER"];
+/// What they do where nothing costs time.
+const RULES: [Option<Rule>; 3] = [Some(Rule::Edf), Some(Rule::Fixed), None];
+const DEADLINE: usize = 0;
+
+/// A set, how it was played, and what came out.
+struct Play {
+    set: TaskSet,
+    theory: Theory,
+    /// One of [`SCHED`].
+    sched: usize,
+    outcomes: Vec<Outcome>,
+    /// Misses in an ideal schedule, where there is such a thing.
+    ideal: Option<u64>,
+}
+
+/// A table of the paper on one kernel.
+struct Played {
+    table: &'static Table,
+    flavor: Flavor,
+    plays: Vec<Play>,
+    evenness: f64,
+}
+
+/// All tables.
+pub struct Misses {
+    played: Vec<Played>,
+}
+
+impl Misses {
+    /// Draws the sets, and has them play: on our kernel under each policy, those of the greatest loads on four CPUs also on
+    /// the pristine one, under SCHED_DEADLINE.
+    pub fn measure(bench: &str) -> Result<Misses, BenchError> {
+        let mut played = Vec::new();
+        for table in &TABLES {
+            let loads: Vec<u32> = table.rows.iter().map(|(load, _)| *load).collect();
+            played.push(measure(bench, table, Flavor::Patched, &loads, &[0, 1, 2])?);
+            if table.cpus == PRISTINE_CPUS {
+                played.push(measure(bench, table, Flavor::Pristine, &[table.most()], &[DEADLINE])?);
+            }
+        }
+        Ok(Misses { played })
+    }
+
+    fn on(&self, flavor: Flavor) -> impl Iterator<Item = &Played> {
+        self.played.iter().filter(move |played| played.flavor == flavor)
+    }
+
+    fn under_deadline(&self, of: impl Fn(&Play) -> bool) -> Vec<&Play> {
+        let plays = self.played.iter().flat_map(|played| &played.plays);
+        plays.filter(|play| play.sched == DEADLINE && of(play)).collect()
+    }
+
+    /// What shall hold.
+    pub fn aims(&self) -> Vec<Aim> {
+        let partitioned = self.under_deadline(|play| play.set.kind.placement == Placement::Partitioned);
+        let passing = self.under_deadline(|play| play.set.kind.placement == Placement::Global && play.theory.passes);
+        let global = self.under_deadline(|play| play.theory.bounds_ns.is_some());
+        let refused = partitioned.iter().filter(|play| !play.theory.passes).count();
+        let of_bound = global.iter().map(|play| play.of_bound()).fold(0.0, f64::max);
+        let uneven = self.played.iter().map(|played| 1.0 - played.evenness).fold(0.0, f64::max);
+        let aim = |what: &str, unit, value, limit| Aim { what: what.into(), unit, value, limit };
+        let misses = |plays: &[&Play]| Sum::of(plays.iter().copied()).misses as f64;
+        vec![
+            aim("partitioned sets that the demand test refuses", "sets", refused as f64, 0.0),
+            aim("misses of partitioned sets under SCHED_DEADLINE", "jobs", misses(&partitioned), 0.0),
+            aim("misses of global sets that pass the density test", "jobs", misses(&passing), 0.0),
+            aim("longest tardiness under global SCHED_DEADLINE, of its bound", "ratio", of_bound, 1.0),
+            aim("what a busy virtual CPU lacked of its part", "ratio", uneven, EVEN),
+        ]
+    }
+
+    /// The tables of the paper, its numbers beside ours, and how late jobs were.
+    pub fn markdown(&self) -> String {
+        let tables: String = self.on(Flavor::Patched).map(Played::markdown).collect();
+        tables + &self.kernels()
+    }
+
+    fn kernels(&self) -> String {
+        let mut text = "### the pristine kernel\n\nThe same sets under SCHED_DEADLINE.\n\n\
+                        | | load | jobs | misses, pristine | misses, ours |\n|---|---:|---:|---:|---:|\n"
+            .to_owned();
+        for (pristine, ours) in self.on(Flavor::Pristine).zip(self.on(Flavor::Patched)) {
+            let (load, name) = (pristine.table.most(), ours.table.name);
+            let [pristine, ours] = [pristine, ours].map(|played| played.sum(load, DEADLINE));
+            let (jobs, theirs) = (pristine.due, pristine.percent());
+            let _ = writeln!(text, "| {name} | {load} % | {jobs} | {theirs:.3} % | {:.3} % |", ours.percent());
+        }
+        text
+    }
+
+    /// The same for machines.
+    pub fn figures(&self) -> Vec<Figure> {
+        self.played.iter().flat_map(Played::figures).collect()
+    }
+}
+
+fn measure(
+    bench: &str,
+    table: &'static Table,
+    flavor: Flavor,
+    loads: &[u32],
+    scheds: &[usize],
+) -> Result<Played, BenchError> {
+    let draw = |&load: &u32| (0..SETS).map(move |index| TaskSet::draw(table.kind(load), index));
+    let sets: Vec<TaskSet> = loads.iter().flat_map(draw).collect();
+    let pairs = || sets.iter().flat_map(|set| scheds.iter().map(move |&sched| (set, sched)));
+    let turns: Vec<Turn> = pairs().map(|(set, sched)| turn(set, sched)).collect();
+    let machine = Machine { flavor, cpus: table.cpus, shift: SHIFT };
+    let played = play::play(bench, machine, &turns)?;
+    let play = |((set, sched), outcomes): ((&TaskSet, usize), Vec<Outcome>)| Play {
+        set: set.clone(),
+        theory: set.theory(),
+        sched,
+        outcomes,
+        ideal: RULES[sched].map(|rule| ideal::misses(set, rule, MILLIS)),
+    };
+    let plays = pairs().zip(played.outcomes).map(play).collect();
+    Ok(Played { table, flavor, plays, evenness: played.evenness })
+}
+
+fn turn(set: &TaskSet, sched: usize) -> Turn {
+    let priorities = set.priorities();
+    let player = |(task, priority): (&super::sets::Task, u32)| Player {
+        policy: [Policy::Deadline(task.runtime_us()), Policy::Fifo(priority), Policy::Other][sched],
+        cpu: task.cpu,
+        period_us: task.period_us,
+        work_us: Some(task.wcet_us),
+    };
+    Turn { tasks: set.tasks.iter().zip(priorities).map(player).collect(), millis: MILLIS, spans: false }
+}
+
+impl Play {
+    /// The most that a job's tardiness is of the task's bound; 0 where there is none. Where theory has no tardiness at all, any
+    /// is infinite.
+    fn of_bound(&self) -> f64 {
+        let bounds = self.theory.bounds_ns.iter().flatten();
+        let of = |(outcome, &bound): (&Outcome, &u64)| match outcome.tardiest_ns {
+            0 => 0.0,
+            tardiest => tardiest as f64 / bound as f64,
+        };
+        self.outcomes.iter().zip(bounds).map(of).fold(0.0, f64::max)
+    }
+}
+
+/// Over some plays.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    sets: usize,
+    passing: usize,
+    due: u64,
+    misses: u64,
+    /// The most and the sum, in periods of the task.
+    tardiest: f64,
+    tardiness: f64,
+    of_bound: f64,
+    ideal: Option<u64>,
+}
+
+impl Sum {
+    fn of<'a>(plays: impl Iterator<Item = &'a Play>) -> Sum {
+        let mut sum = Sum::default();
+        for play in plays {
+            sum.sets += 1;
+            sum.passing += usize::from(play.theory.passes);
+            sum.of_bound = sum.of_bound.max(play.of_bound());
+            sum.ideal = play.ideal.map(|misses| sum.ideal.unwrap_or(0) + misses);
+            for (task, outcome) in play.set.tasks.iter().zip(&play.outcomes) {
+                let period_ns = f64::from(task.period_us) * 1e3;
+                sum.due += outcome.due;
+                sum.misses += outcome.misses;
+                sum.tardiest = sum.tardiest.max(outcome.tardiest_ns as f64 / period_ns);
+                sum.tardiness += outcome.tardiness_ns as f64 / period_ns;
+            }
+        }
+        sum
+    }
+
+    fn percent(&self) -> f64 {
+        self.share(self.misses)
+    }
+
+    fn share(&self, jobs: u64) -> f64 {
+        jobs as f64 * 100.0 / self.due as f64
+    }
+
+    /// As measured, as it would be ideally, and what the paper has.
+    fn cell(&self, paper: Option<f64>) -> String {
+        let ideal = self.ideal.map_or("-".into(), |misses| format!("{:.3}", self.share(misses)));
+        let paper = paper.map_or("-".into(), |percent| percent.to_string());
+        format!("**{:.3}**, {ideal}, {paper}", self.percent())
+    }
+
+    fn mean(&self) -> f64 {
+        self.tardiness * 100.0 / self.due as f64
+    }
+}
+
+impl Played {
+    fn sum(&self, load: u32, sched: usize) -> Sum {
+        Sum::of(self.plays.iter().filter(|play| play.set.kind.load == load && play.sched == sched))
+    }
+
+    fn markdown(&self) -> String {
+        let table = self.table;
+        let test = match table.placement {
+            Placement::Partitioned => "processor demand",
+            Placement::Global => "density",
+        };
+        let mut text = format!(
+            "### {}\n\nMissed deadlines in per cent: measured, in an ideal schedule, in the paper.\n\n\
+             | load | jobs | sets that pass the test by {test} | {} | {} | {} |\n|---:|---:|---:|---:|---:|---:|\n",
+            table.name, SCHED[0], SCHED[1], SCHED[2]
+        );
+        for (load, paper) in table.rows {
+            let sums = [0, 1, 2].map(|sched| self.sum(*load, sched));
+            let cells = [0, 1, 2].map(|sched| sums[sched].cell(paper.map(|paper| paper[sched])));
+            let Sum { sets, passing, due, .. } = sums[0];
+            let _ = writeln!(text, "| {load} % | {due} | {passing} of {sets} | {} |", cells.join(" | "));
+        }
+        text + &self.tardiness()
+    }
+
+    fn tardiness(&self) -> String {
+        let mut text = format!(
+            "\nTardiness in per cent of the task's period: the most, and the mean of all jobs.\n\n\
+             | load | {} | {} | {} | most under {}, of its bound |\n|---:|---:|---:|---:|---:|\n",
+            SCHED[0], SCHED[1], SCHED[2], SCHED[0]
+        );
+        for (load, _) in self.table.rows {
+            let sums = [0, 1, 2].map(|sched| self.sum(*load, sched));
+            let cells = sums.map(|sum| format!("{:.1}, {:.3}", sum.tardiest * 100.0, sum.mean()));
+            let of_bound = match self.table.placement {
+                Placement::Partitioned => "-".into(),
+                Placement::Global => format!("{:.3}", sums[DEADLINE].of_bound),
+            };
+            let _ = writeln!(text, "| {load} % | {} | {of_bound} |", cells.join(" | "));
+        }
+        text + "\n"
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (load, _) in self.table.rows {
+            for (sched, name) in SCHED.iter().enumerate() {
+                let sum = self.sum(*load, sched);
+                if sum.sets == 0 {
+                    continue;
+                }
+                let case =
+                    format!("{:?} {} {load} {name} {}", self.table.placement, self.table.cpus, self.flavor.name());
+                let figure = |figure: &str, value, unit: &str| Figure {
+                    figure: figure.into(),
+                    case: case.to_lowercase(),
+                    value,
+                    unit: unit.into(),
+                };
+                figures.push(figure("missed deadlines", sum.percent(), "%"));
+                if let Some(misses) = sum.ideal {
+                    figures.push(figure("missed deadlines, ideally", sum.share(misses), "%"));
+                }
+                figures.push(figure("most tardiness", sum.tardiest * 100.0, "% of the period"));
+                figures.push(figure("mean tardiness", sum.mean(), "% of the period"));
+            }
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn played(which: usize, misses: u64, tardiest_ns: u64, evenness: f64) -> Misses {
+        let table = &TABLES[which];
+        let set = TaskSet::draw(table.kind(table.most()), 0);
+        let outcome = Outcome { due: 100, misses, tardiest_ns, ..Outcome::default() };
+        let outcomes = vec![outcome; set.tasks.len()];
+        let plays = vec![Play { theory: set.theory(), set, sched: DEADLINE, outcomes, ideal: Some(3) }];
+        Misses { played: vec![Played { table, flavor: Flavor::Patched, plays, evenness }] }
+    }
+
+    fn met(misses: &Misses) -> Vec<bool> {
+        misses.aims().iter().map(Aim::is_met).collect()
+    }
+
+    #[test]
+    fn a_miss_counts_where_theory_has_none() {
+        assert_eq!(met(&played(0, 0, 0, 1.0)), [true; 5]);
+        assert_eq!(met(&played(0, 1, 1000, 1.0)), [true, false, true, true, true]);
+        assert_eq!(met(&played(2, 1, 1000, 1.0)), [true; 5], "the density test passes no set of that load");
+        assert_eq!(met(&played(2, 1, 10_000_000_000, 0.97)), [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn misses_stand_beside_those_of_the_paper() {
+        let text = played(2, 1, 1000, 1.0).markdown();
+        assert!(text.contains("| 590 % | 1500 | 0 of 1 | **1.000**, 0.200, 1.295 |"), "{text}");
+    }
+}

@@ -1,0 +1,145 @@
+//! By how much a critical container's worst response moves when another container attacks.
+
+use std::fmt::Write as _;
+
+use macrotick_report::Figure;
+
+use super::rivals::{Program, Rival, ATTACKS, NOTHING, POOL_OF_ONE};
+use super::trial::{Reading, Request};
+use crate::error::BenchError;
+use crate::kit::aims::Aim;
+use crate::kit::policy::Policy;
+use crate::kit::variant::Variant;
+
+/// Its releases pass over the tick.
+const PERIOD_US: u32 = 1001;
+const WORK_US: u64 = 100;
+const SECONDS: u64 = 10;
+const AIM_US: f64 = 5.0;
+const VARIANTS: [Variant; 2] = [Variant::Off, Variant::On];
+const SETTINGS: [&str; 2] = ["TimerShield off, settings of the host left", "TimerShield on, settings of the host held"];
+
+/// By attack, the first of which is none; on a host as it is, and one that is set as deployments set it.
+pub struct Attacks {
+    rows: Vec<(Rival, [Reading; 2])>,
+}
+
+impl Attacks {
+    /// Has everything run in the lab.
+    pub fn measure(bench: &str) -> Result<Attacks, BenchError> {
+        let mut rows = Vec::new();
+        for rival in [NOTHING, POOL_OF_ONE].into_iter().chain(ATTACKS) {
+            let [off, on] = VARIANTS.map(|variant| {
+                let (policy, lead_us, work_us, seconds) = (Policy::Ds, 0, WORK_US, SECONDS);
+                let (period_ns, phase_ns) = (PERIOD_US * 1000, 0);
+                Request { policy, lead_us, variant, period_ns, phase_ns, work_us, seconds, rival }.measure(bench)
+            });
+            rows.push((rival, [off?, on?]));
+        }
+        Ok(Attacks { rows })
+    }
+
+    /// By how much the worst response is longer than without the attack, in microseconds.
+    fn moved_us(&self, rival: &Rival, readings: &[Reading; 2], variant: usize) -> f64 {
+        let without = self
+            .rows
+            .iter()
+            .find(|(other, _)| *other == rival.without())
+            .map_or(0, |(_, other)| other[variant].response_ns);
+        (readings[variant].response_ns as f64 - without as f64) / 1e3
+    }
+
+    /// The attack that moves the worst response most, where the host is set as deployments set it; and by how much.
+    pub fn headline(&self) -> String {
+        let moved = |(rival, readings): &(Rival, [Reading; 2])| (self.moved_us(rival, readings, 1), rival.name);
+        let (us, name) = self.rows.iter().map(moved).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+        format!(
+            "**The worst job of a critical container under any of {} attacks is {us:.1} us later than without** ({name}; \
+             settings of the host held).\n",
+            ATTACKS.len()
+        )
+    }
+
+    /// What shall hold. Against sleeps that end by the hundred, control groups and clocks there are settings of the host.
+    pub fn aims(&self) -> Vec<Aim> {
+        let aim = |attacks: &str, variant: usize, counts: fn(&Rival) -> bool| Aim {
+            what: format!(
+                "worst response of the critical container, under {attacks} beyond that without, {}",
+                SETTINGS[variant]
+            ),
+            unit: "us",
+            value: self
+                .rows
+                .iter()
+                .filter(|(rival, _)| counts(rival))
+                .map(|(rival, each)| self.moved_us(rival, each, variant))
+                .fold(f64::NEG_INFINITY, f64::max),
+            limit: AIM_US,
+        };
+        let is_stress = |rival: &Rival| matches!(rival.program, Program::Stress(_));
+        vec![aim("any attack of stress-ng", 0, is_stress), aim("any attack", 1, |_| true)]
+    }
+
+    /// The table.
+    pub fn markdown(&self) -> String {
+        let mut text = format!(
+            "### attacks on a container with a job of {WORK_US} us every {PERIOD_US} us, in us\n\n\
+             Processor time of a run and what comes before it, as a share of its {SECONDS} s, under whatever policy: \
+             budgets do not bound what SCHED_OTHER has of idle time.\n\n\
+             | attack | its processor time | worst response, settings left | moved by | held | moved by |\n\
+             |---|---:|---:|---:|---:|---:|\n"
+        );
+        for (rival, readings) in &self.rows {
+            let share = readings[0].rival_us as f64 / (SECONDS as f64 * 1e4);
+            let cell = |variant: usize| {
+                format!(
+                    "{:.3} | {:+.3}",
+                    readings[variant].response_ns as f64 / 1e3,
+                    self.moved_us(rival, readings, variant)
+                )
+            };
+            let _ = writeln!(text, "| {} | {share:.1} % | {} | {} |", rival.name, cell(0), cell(1));
+        }
+        text
+    }
+
+    /// The same for machines.
+    pub fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (rival, readings) in &self.rows {
+            for (variant, reading) in VARIANTS.iter().zip(readings) {
+                figures.push(Figure {
+                    figure: "worst response".into(),
+                    case: format!("{}, TimerShield {}", rival.name, variant.name()),
+                    value: reading.response_ns as f64 / 1e3,
+                    unit: "us".into(),
+                });
+            }
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_attack_moves_is_beyond_none() {
+        let reading = |response_ns| Reading { jobs: 1, latency_ns: 0, sum_ns: 0, response_ns, rival_us: 100_000 };
+        let pair = |off, on| [reading(off), reading(on)];
+        let own = ATTACKS[ATTACKS.len() - 1];
+        let rows = vec![
+            (NOTHING, pair(100_000, 90_000)),
+            (POOL_OF_ONE, pair(150_000, 91_000)),
+            (ATTACKS[0], pair(105_000, 95_001)),
+            (own, pair(200_000, 96_002)),
+        ];
+        let attacks = Attacks { rows };
+        assert_eq!(attacks.aims().iter().map(|aim| (aim.value * 1e3).round()).collect::<Vec<_>>(), [5000.0, 5002.0]);
+        assert_eq!(attacks.aims().iter().map(Aim::is_met).collect::<Vec<_>>(), [true, false]);
+        let text = attacks.markdown();
+        assert!(text.contains("| a hog | 1.0 % | 105.000 | +5.000 | 95.001 | +5.001 |"), "{text}");
+        assert!(attacks.headline().contains("is 5.0 us later than without** (pool of 900;"), "{}", attacks.headline());
+    }
+}

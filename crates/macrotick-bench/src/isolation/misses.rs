@@ -1,0 +1,184 @@
+//! Deadline misses of both containers, over all sets (figure 7 of the paper).
+
+use std::fmt::Write as _;
+
+use macrotick_report::Figure;
+
+use super::play::{self, Outcome, Outcomes, Scenario, Turn, LOADS};
+use super::sets::TaskSet;
+use crate::error::BenchError;
+use crate::kit::aims::Aim;
+
+const TOTALS: [u32; 5] = [50, 55, 60, 65, 70];
+const SETS: u32 = 30;
+const LOW: usize = 0;
+const HIGH: usize = 1;
+
+/// What one scenario gave.
+struct Played {
+    scenario: Scenario,
+    turns: Vec<Turn>,
+    outcomes: Vec<Outcomes>,
+}
+
+/// All scenarios.
+pub struct Misses {
+    played: Vec<Played>,
+}
+
+impl Misses {
+    /// Draws the sets, and has them play.
+    pub fn measure(bench: &str) -> Result<Misses, BenchError> {
+        let sets: Vec<TaskSet> =
+            TOTALS.iter().flat_map(|&total| (0..SETS).map(move |index| TaskSet::draw(total, index))).collect();
+        let mut played = Vec::new();
+        for scenario in [Scenario::LowHi, Scenario::Loaded] {
+            let turns: Vec<Turn> = sets.iter().map(|set| Turn::new(set.clone(), scenario)).collect();
+            let outcomes = play::play(bench, &turns)?;
+            played.push(Played { scenario, turns, outcomes });
+        }
+        Ok(Misses { played })
+    }
+
+    fn of(&self, scenario: Scenario) -> &Played {
+        self.played.iter().find(|played| played.scenario == scenario).expect("both scenarios are played")
+    }
+
+    /// What shall hold.
+    pub fn aims(&self) -> Vec<Aim> {
+        let (low_hi, loaded) = (self.of(Scenario::LowHi), self.of(Scenario::Loaded));
+        let aim = |what: &str, value: u64| Aim { what: what.into(), unit: "jobs", value: value as f64, limit: 0.0 };
+        let both = |of: fn(&Outcome) -> u64| loaded.sum(LOW, of) + loaded.sum(HIGH, of);
+        vec![
+            aim("misses of the low container, the high one taking 1.8 times what it says", low_hi.sum(LOW, misses)),
+            aim("misses beside loads, both containers", both(misses)),
+            aim(
+                "responses beyond the checker's bound where everybody keeps to what he says",
+                low_hi.sum(LOW, |outcome| outcome.beyond) + both(|outcome| outcome.beyond),
+            ),
+        ]
+    }
+
+    /// What the paper's figure shows, and the loads.
+    pub fn markdown(&self) -> String {
+        let low_hi = self.of(Scenario::LowHi);
+        let mut text = format!(
+            "### deadline misses, the high container taking 1.8 times what it says\n\n\
+             {SETS} sets for each total, {} s each. Misses by set: least, quartiles, most.\n\n\
+             | total | jobs | low | high, by set | sets with misses | longest response of low, of its bound |\n\
+             |---|---:|---:|---|---:|---:|\n",
+            play::SECONDS
+        );
+        for total in TOTALS {
+            let chosen: Vec<&Outcomes> = low_hi.with(|turn| turn.set.total == total).collect();
+            let mut high: Vec<u64> = chosen.iter().map(|outcomes| outcomes[HIGH].misses).collect();
+            high.sort_unstable();
+            let jobs: u64 = chosen.iter().flat_map(|outcomes| outcomes.iter()).map(|outcome| outcome.due).sum();
+            let low: u64 = chosen.iter().map(|outcomes| outcomes[LOW].misses).sum();
+            let worst = chosen.iter().map(|outcomes| outcomes[LOW].of_bound).fold(0.0, f64::max);
+            let hit = high.iter().filter(|&&misses| misses > 0).count();
+            let _ = writeln!(text, "| {total} % | {jobs} | {low} | {} | {hit} | {worst:.3} |", quartiles(&high));
+        }
+        text += "\n### deadline misses beside loads\n\n\
+                 | load | sets | jobs | low | high | longest response, of its bound |\n|---|---:|---:|---:|---:|---:|\n";
+        let loaded = self.of(Scenario::Loaded);
+        for load in LOADS {
+            let chosen: Vec<&Outcomes> = loaded.with(|turn| turn.load == load.name()).collect();
+            let all = || chosen.iter().flat_map(|outcomes| outcomes.iter());
+            let jobs: u64 = all().map(|outcome| outcome.due).sum();
+            let sum = |which: usize| chosen.iter().map(|outcomes| outcomes[which].misses).sum::<u64>();
+            let worst = all().map(|outcome| outcome.of_bound).fold(0.0, f64::max);
+            let (sets, low, high) = (chosen.len(), sum(LOW), sum(HIGH));
+            let _ = writeln!(text, "| {} | {sets} | {jobs} | {low} | {high} | {worst:.3} |", load.name());
+        }
+        let [took, excess] = [self.of(Scenario::Loaded).took(), low_hi.took()];
+        let _ = writeln!(
+            text,
+            "\nProcessor time of all jobs, by what they said to take: {:.3} (low) and {:.3} (high) beside loads, {:.3} and {:.3} \
+             where the high container takes more. What is above 1 and 1.8 are interrupts, which are charged to whoever runs.",
+            took[LOW], took[HIGH], excess[LOW], excess[HIGH]
+        );
+        text
+    }
+
+    /// The same for machines, by set.
+    pub fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for played in &self.played {
+            for (turn, outcomes) in played.turns.iter().zip(&played.outcomes) {
+                for (container, outcome) in turn.set.containers.iter().zip(outcomes) {
+                    let scenario = if played.scenario == Scenario::LowHi { "low-hi" } else { &turn.load };
+                    let case = format!("{scenario} {} {} {}", turn.set.total, turn.set.index, container.name);
+                    let figure = |figure: &str, value, unit: &str| Figure {
+                        figure: figure.into(),
+                        case: case.clone(),
+                        value,
+                        unit: unit.into(),
+                    };
+                    figures.push(figure("misses", outcome.misses as f64, "jobs"));
+                    figures.push(figure("longest response", outcome.of_bound, "of its bound"));
+                }
+            }
+        }
+        figures
+    }
+
+    /// Misses of the high container in the scenario of the paper, for its table.
+    pub fn of_high(&self) -> u64 {
+        self.of(Scenario::LowHi).sum(HIGH, misses)
+    }
+}
+
+fn misses(outcome: &Outcome) -> u64 {
+    outcome.misses
+}
+
+/// Of numbers in ascending order: least, quartiles, most.
+fn quartiles(sorted: &[u64]) -> String {
+    let at = |quarter: usize| sorted.get((sorted.len().saturating_sub(1)) * quarter / 4).copied().unwrap_or(0);
+    (0..5).map(|quarter| at(quarter).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl Played {
+    fn with<'a>(&'a self, of: impl Fn(&Turn) -> bool + 'a) -> impl Iterator<Item = &'a Outcomes> {
+        self.turns.iter().zip(&self.outcomes).filter(move |(turn, _)| of(turn)).map(|(_, outcomes)| outcomes)
+    }
+
+    fn sum(&self, which: usize, of: impl Fn(&Outcome) -> u64) -> u64 {
+        self.outcomes.iter().map(|outcomes| of(&outcomes[which])).sum()
+    }
+
+    /// On average over the sets.
+    fn took(&self) -> [f64; 2] {
+        [LOW, HIGH].map(|which| {
+            self.outcomes.iter().map(|outcomes| outcomes[which].of_declared).sum::<f64>() / self.outcomes.len() as f64
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_miss_of_the_low_container_is_seen() {
+        let outcome = |misses, of_bound| Outcome { due: 10, misses, beyond: misses, of_bound, of_declared: 1.0 };
+        let played = |scenario, low| {
+            let turns = [50, 70].map(|total| Turn::new(TaskSet::draw(total, 0), scenario)).to_vec();
+            Played { scenario, outcomes: vec![[outcome(0, 0.5), outcome(4, 2.0)], [low, outcome(0, 0.7)]], turns }
+        };
+        let misses = |low| Misses { played: vec![played(Scenario::LowHi, low), played(Scenario::Loaded, low)] };
+        let met = |low| misses(low).aims().iter().map(Aim::is_met).collect::<Vec<_>>();
+        assert_eq!(met(outcome(0, 0.9)), [true, false, false]);
+        assert_eq!(met(outcome(1, 1.1)), [false, false, false]);
+        let text = misses(outcome(1, 1.1)).markdown();
+        assert!(text.contains("| 50 % | 20 | 0 | 4, 4, 4, 4, 4 | 1 | 0.500 |"), "{text}");
+        assert!(text.contains("| 70 % | 20 | 1 | 0, 0, 0, 0, 0 | 0 | 1.100 |"), "{text}");
+    }
+
+    #[test]
+    fn quartiles_of_numbers() {
+        assert_eq!(quartiles(&[1, 2, 3, 4, 5]), "1, 2, 3, 4, 5");
+        assert_eq!(quartiles(&[]), "0, 0, 0, 0, 0");
+    }
+}

@@ -1,0 +1,85 @@
+//! What whoever runs the host does for the sake of an attack, or beside it: groups, a pool, and budgets that come and go.
+
+use std::fs;
+use std::time::Duration;
+
+use macrotick_uapi::{self as abi, Device, Entity, Window};
+
+use super::rivals::Program;
+use crate::kit::clock::now_ns;
+use crate::kit::group::{self, write};
+use crate::kit::process;
+
+/// The pool has a twenty-fifth of the time, and what nobody else wants.
+const POOL: &str = "crowd";
+const CYCLE_NS: u64 = 2_500_000;
+const WINDOW_NS: u64 = 100_000;
+/// The table begins.
+const HEAD_START_NS: u64 = 10_000_000;
+/// In microseconds: the least that there is, so that the period has to be long.
+const LEAST_BUDGET_US: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(7);
+/// More than anything outside of groups.
+const PRIORITY: u32 = 50;
+
+/// A server period, and what the victim and the rival have of it, in microseconds.
+pub struct Budgets {
+    pub period_us: u32,
+    pub victim_us: u32,
+    pub rival_us: u32,
+}
+
+/// Two fifths of the CPU for the victim; three tenths for the rival.
+pub fn budgets(program: &Program) -> Budgets {
+    match program {
+        Program::Groups(_) => Budgets { period_us: 25_000, victim_us: 10_000, rival_us: 2500 },
+        Program::Pool(_) => Budgets { period_us: 2500, victim_us: 1000, rival_us: 0 },
+        _ => Budgets { period_us: 2500, victim_us: 1000, rival_us: 750 },
+    }
+}
+
+/// Before anybody runs; the rival's group is there.
+pub fn prepare(program: &Program, group: &str) -> Result<(), String> {
+    match program {
+        Program::Groups(groups) => make_groups(group, *groups),
+        Program::Pool(_) => serve(group),
+        _ => Ok(()),
+    }
+}
+
+fn make_groups(group: &str, groups: usize) -> Result<(), String> {
+    write(&format!("{group}/cgroup.subtree_control"), "+cpu")?;
+    for index in 0..groups {
+        let path = format!("{group}/{index}");
+        fs::create_dir(&path).map_err(|error| format!("{path}: {error}"))?;
+        let values = [
+            ("cgroup.type", "threaded".into()),
+            ("cpu.ds.fifo", "1".into()),
+            ("cpu.ds.budget", LEAST_BUDGET_US.to_string()),
+        ];
+        values.iter().try_for_each(|(file, value)| write(&format!("{path}/{file}"), value))?;
+        super::victim::give_away(&path)?;
+    }
+    Ok(())
+}
+
+fn serve(group: &str) -> Result<(), String> {
+    let device = Device::open().map_err(|error| error.to_string())?;
+    let entity = Entity { name: abi::name(POOL), flags: abi::POOL | abi::SLACK | abi::RR, ..Default::default() };
+    let window = Window { offset_ns: CYCLE_NS / 2, length_ns: WINDOW_NS, ..Default::default() };
+    process::install(&device, &[entity], &[window], CYCLE_NS, 0)?;
+    let epoch = group::next_refill(now_ns() + HEAD_START_NS)?;
+    device.start(epoch).map_err(|errno| format!("cannot start: errno {errno}"))?;
+    write(&format!("{group}/cpu.tt.entity"), &format!("{POOL}\n"))
+}
+
+/// For ever, beside the rival: its budget is taken away, and given again.
+pub fn take_and_give(group: &str, budget_us: u32) -> Result<(), String> {
+    process::set_policy(libc::SCHED_FIFO as u32, PRIORITY)?;
+    loop {
+        for budget in [0, budget_us] {
+            write(&format!("{group}/cpu.ds.budget"), &budget.to_string())?;
+            std::thread::sleep(PAUSE);
+        }
+    }
+}

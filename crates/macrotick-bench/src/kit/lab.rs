@@ -1,0 +1,71 @@
+//! The guests of benches: what runs in them is a verb of the guests' program, or a plan.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use macrotick_lab::observe::{self, Dispatch};
+use macrotick_lab::progress::Terminal;
+use macrotick_lab::{Flavor, GuestJob, GuestOutcome, Lab, LabError, Layout};
+use macrotick_model::{Observation, Plan, System};
+use macrotick_plan::Solver;
+use macrotick_report::output;
+
+use crate::error::BenchError;
+
+/// The program of the guests, beside this one.
+const PROGRAM: &str = "macrotick-bench-guest";
+
+/// The lab, with that program as its agent.
+pub fn lab() -> Result<Lab, BenchError> {
+    let this = std::env::current_exe().map_err(|source| BenchError::Read { path: "/proc/self/exe".into(), source })?;
+    let program = this.with_file_name(PROGRAM);
+    match program.is_file() {
+        true => Ok(Lab::with_agent(Layout::find()?, program)),
+        false => Err(BenchError::NoGuestProgram { program }),
+    }
+}
+
+/// A verb of the guests' program with its words, on one virtual CPU with the exact clock.
+pub fn job<S: Into<String>>(flavor: Flavor, words: impl IntoIterator<Item = S>) -> GuestJob {
+    job_on(flavor, 1, 0, words)
+}
+
+/// The same on several virtual CPUs, or with another clock.
+pub fn job_on<S: Into<String>>(flavor: Flavor, cpus: u32, shift: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
+    let program = "/bin/macrotick".to_owned();
+    GuestJob::new(flavor, std::iter::once(program).chain(words.into_iter().map(Into::into))).on(cpus, shift)
+}
+
+/// Runs a job that has to succeed.
+pub fn run(job: &GuestJob) -> Result<GuestOutcome, BenchError> {
+    Ok(lab()?.succeed(job, &mut Terminal::new())?)
+}
+
+/// The same, and reads what it printed.
+pub fn read<T>(job: &GuestJob, expected: &'static str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, BenchError> {
+    let output = run(job)?.stdout_text();
+    parse(&output).ok_or_else(|| no_output(job, expected, output))
+}
+
+/// The fault that a job printed something else.
+pub fn no_output(job: &GuestJob, expected: &'static str, output: String) -> BenchError {
+    LabError::GuestOutput { command: job.argv.join(" "), expected, output }.into()
+}
+
+/// A description of the repository, planned with its default solver.
+pub fn plan(description: &Path) -> Result<Plan, BenchError> {
+    let system = System::load(description)?;
+    Ok(macrotick_plan::plan(&system, Solver::default_for(&system))?)
+}
+
+/// Has a plan run, with the exact clock.
+pub fn observe(plan: &Plan, dispatch: &Dispatch) -> Result<Observation, BenchError> {
+    Ok(lab()?.observe(&observe::job(plan, dispatch, None, 0)?, &mut Terminal::new())?)
+}
+
+/// Says on a terminal what is about to take a while.
+pub fn announce(text: &str) {
+    if std::io::stderr().is_terminal() {
+        output::tell(text);
+    }
+}

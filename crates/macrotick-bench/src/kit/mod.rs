@@ -1,0 +1,19 @@
+//! What experiments share: their pages and figures, guests and what runs in them, task sets, and reading the kernel's paths.
+
+pub mod aims;
+pub mod bench;
+pub mod board;
+pub mod clock;
+pub mod disk;
+pub mod draw;
+pub mod footprint;
+pub mod group;
+pub mod hostile;
+pub mod lab;
+pub mod loads;
+pub mod policy;
+pub mod process;
+mod provenance;
+pub mod round;
+pub mod trail;
+pub mod variant;

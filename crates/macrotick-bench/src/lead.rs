@@ -1,0 +1,114 @@
+//! What the lead is for: how much the start of a job varies under different loads, without it and with it.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+use macrotick_lab::observe::Dispatch;
+use macrotick_lab::Flavor;
+use macrotick_model::{Backend, Background, Plan};
+use macrotick_report::{compare_labelled, output, write_text, Comparison, Metric, Report};
+
+use crate::error::BenchError;
+use crate::kit::bench::{kernel, Bench, Results};
+use crate::kit::lab;
+
+const DESCRIPTION: &str = "bench/lead.yaml";
+
+/// The loads, and what the names of their processes begin with.
+const LOADS: [(&str, &[&str]); 3] =
+    [("hog", &["hog"]), ("fifo tasks", &["hog", "fifo-"]), ("system calls", &["hog", "syscalls"])];
+const DISPATCHES: [(&str, Backend); 3] = [("fifo", Backend::Fifo), ("tt", Backend::Kernel), (LEADING, Backend::Kernel)];
+const LEADING: &str = "tt, lead";
+
+/// What a leading job shall reach, in nanoseconds.
+const AIM_MEAN: f64 = 300.0;
+const AIM_SPREAD: i64 = 100;
+
+const METHOD: &str = "One task of 100 us every 10 ms above a SCHED_OTHER process that never sleeps, alone, with four \
+SCHED_FIFO tasks of lower priority (33 % of the CPU), and with two processes that issue system calls without end. The \
+plan is the same in all runs; the solver put the task off the grid of whole milliseconds, on which the tick and the \
+other tasks' timers expire. `tt, lead` dispatches each job early and holds it in the kernel until its nominal instant; \
+its lead was chosen by measuring the host (`lead: auto`). Lateness is the first instruction of the job after its \
+nominal instant.";
+
+/// Runs it.
+pub fn run(bench: &Bench) -> Result<Results, BenchError> {
+    let plan = lab::plan(&bench.root.join(DESCRIPTION))?;
+    let mut reports = Vec::new();
+    for (load, processes) in LOADS {
+        for (dispatch, backend) in DISPATCHES {
+            let label = format!("{load}: {dispatch}");
+            lab::announce(&format!("{}: {label}", bench.name));
+            reports.push((label, observe(variant(&plan, processes, dispatch == LEADING), backend)?));
+        }
+    }
+    let runs: Vec<(&str, &Report)> = reports.iter().map(|(label, report)| (label.as_str(), report)).collect();
+    let comparison = compare_labelled(&runs);
+    comparison.write(&bench.folder)?;
+    for (runs, (load, _)) in runs.chunks(DISPATCHES.len()).zip(LOADS) {
+        let alone = compare_labelled(runs);
+        write_text(&bench.folder.join(plot(load)), &alone.histogram_svg(&alone.tasks[0], Metric::Lateness))?;
+    }
+    let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
+    let summary = summary(&comparison, &runs);
+    output::print(format_args!("{}\n{summary}", comparison.terminal(colour, 110)));
+    results(&comparison, &summary)
+}
+
+/// The file of a load's histogram.
+fn plot(load: &str) -> String {
+    format!("lateness-{}.svg", load.replace(' ', "-"))
+}
+
+fn observe(plan: Plan, backend: Backend) -> Result<Report, BenchError> {
+    // The kernel is compared, not what a deployment does besides.
+    let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
+    Ok(Report::new(&lab::observe(&plan, &dispatch)?))
+}
+
+/// The plan with some of its loads. Without the lead what the plan keeps free for it stays idle.
+fn variant(plan: &Plan, processes: &[&str], leads: bool) -> Plan {
+    let mut plan = plan.clone();
+    let wanted = |load: &Background| processes.iter().any(|begin| load.name.starts_with(begin));
+    plan.system.background.retain(wanted);
+    if !leads {
+        plan.system.lead = None;
+    }
+    plan
+}
+
+/// The aims of leading jobs, and what the lead costs.
+fn summary(comparison: &Comparison, runs: &[(&str, &Report)]) -> String {
+    let (mean, spread) = (AIM_MEAN / 1e3, AIM_SPREAD as f64 / 1e3);
+    let mut text = format!(
+        "| run | mean [us] | max - min [us] | lead [us] | aim: mean <= {mean} us, max - min <= {spread} us |\n\
+         |---|---:|---:|---:|---|\n"
+    );
+    let rows = comparison.tasks[0].rows.iter().zip(runs);
+    for (row, (label, report)) in rows.filter(|(_, (label, _))| label.ends_with(LEADING)) {
+        let Some(lateness) = row.statistics(Metric::Lateness) else { continue };
+        let reached = lateness.max_ns - lateness.min_ns;
+        let met = lateness.mean_ns.as_ns_f64() <= AIM_MEAN && reached <= AIM_SPREAD;
+        let lead = report.lead.map_or(0.0, |chosen| chosen.lead.as_nanos() as f64 / 1e3);
+        let _ = writeln!(
+            text,
+            "| {label} | {:.3} | {:.3} | {lead:.0} | {} |",
+            lateness.mean_ns.as_us_f64(),
+            reached as f64 / 1e3,
+            if met { "met" } else { "**not met**" }
+        );
+    }
+    text
+}
+
+fn results(comparison: &Comparison, summary: &str) -> Result<Results, BenchError> {
+    let caption = |load: &str| format!("Lateness beside the load `{load}`");
+    Ok(Results {
+        title: "Lead: the spread of a job's start",
+        method: METHOD.into(),
+        tables: format!("{summary}\n{}", comparison.markdown()),
+        kernels: vec![kernel(Flavor::Patched)?],
+        packages: &[],
+        plots: LOADS.iter().map(|(load, _)| (plot(load), caption(load))).collect(),
+    })
+}

@@ -1,0 +1,63 @@
+//! Figure 3 of the SCHED_TT paper: response times of one periodic task over a CPU hog under every backend.
+
+use std::io::IsTerminal;
+
+use macrotick_lab::observe::Dispatch;
+use macrotick_lab::Flavor;
+use macrotick_model::Backend;
+use macrotick_report::{compare, output, Comparison, Metric, Reference, Report};
+
+use crate::error::BenchError;
+use crate::kit::bench::{kernel, Bench, Results};
+use crate::kit::lab;
+
+const DESCRIPTION: &str = "bench/response.yaml";
+const BACKENDS: [Backend; 5] = [Backend::Other, Backend::Fifo, Backend::Deadline, Backend::User, Backend::Kernel];
+
+const METHOD: &str = "One task of 100 us every 10.001009 ms, so that its phase sweeps over the kernel's tick, above a \
+SCHED_OTHER process that never sleeps. The same plan is run under each backend. Lateness is the first instruction of \
+the job after its nominal instant in the table, response its last. The paper's figure 3 measured the time from the \
+nominal instant to the task's reaction on other hardware (Atom E3950, Linux 5.9): compare shapes and order, not \
+absolute values.";
+
+/// Runs it.
+pub fn run(bench: &Bench) -> Result<Results, BenchError> {
+    let plan = lab::plan(&bench.root.join(DESCRIPTION))?;
+    let mut reports = Vec::new();
+    for backend in BACKENDS {
+        lab::announce(&format!("{}: {}", bench.name, backend));
+        // The kernel is compared, not what a deployment does besides.
+        let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
+        reports.push(Report::new(&lab::observe(&plan, &dispatch)?));
+    }
+    let comparison = compare(&reports).with_references(references());
+    comparison.write(&bench.folder)?;
+    let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
+    output::print(comparison.terminal(colour, 110));
+    results(&comparison)
+}
+
+/// The paper's response times come from a job of next to no length, which makes them what we call lateness.
+fn references() -> Vec<Reference> {
+    Reference::sched_tt_figure_3()
+        .into_iter()
+        .map(|reference| Reference { metric: Metric::Lateness, ..reference })
+        .collect()
+}
+
+fn results(comparison: &Comparison) -> Result<Results, BenchError> {
+    let task = &comparison.tasks[0];
+    let close = comparison.close_histogram_svg(task, Metric::Lateness).map(|_| "-close").unwrap_or_default();
+    let plots = vec![
+        (format!("{}-lateness-histogram{close}.svg", task.name), "Lateness under each backend".into()),
+        (format!("{}-lateness-cdf.svg", task.name), "The same as cumulative distribution".into()),
+    ];
+    Ok(Results {
+        title: "Response: one task over a CPU hog",
+        method: METHOD.into(),
+        tables: comparison.markdown(),
+        kernels: vec![kernel(Flavor::Patched)?],
+        packages: &[],
+        plots,
+    })
+}
