@@ -4,12 +4,12 @@
 //! What is promised to each is its runtime, and each is taken to use all of it: whether one task misses does not depend on
 //! what another declares. They come after windows and groups.
 
+use macrotick_analysis::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
+use macrotick_analysis::kernel::{self, WHOLE};
+use macrotick_analysis::servers::Taken;
 use macrotick_model::{CpuSet, Duration, Plan};
 use serde::{Deserialize, Serialize};
 
-use crate::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
-use crate::kernel::{self, WHOLE};
-use crate::servers::Taken;
 use crate::{Verdict, Violation};
 
 /// A set of CPUs, and the tasks of SCHED_DEADLINE on it.

@@ -3,29 +3,24 @@
 //! It shares no code with the solvers, and reads a table as the kernel does: window by window. What it checks is
 //! written down in `docs/system-yaml.md`; each broken rule is one [`Violation`].
 //!
-//! What is not time-triggered has no plan to replay: [`servers`] analyses response times in groups instead, and
-//! [`deadline`] says what theory knows of tasks under EDF. What the description of groups leaves open, [`assign`] finds
-//! with that analysis, before anything is judged.
+//! What is not time-triggered has no plan to replay: for groups and for tasks of SCHED_DEADLINE the judge asks
+//! [`macrotick_analysis`].
 
-mod assign;
+mod budgets;
 mod chains;
-pub mod deadline;
 mod domains;
-mod groups;
 mod jobs;
-mod kernel;
 mod parallel;
 mod pools;
-pub mod servers;
 mod sync;
 mod text;
 mod violation;
 mod windows;
 
+use macrotick_analysis::servers;
 use macrotick_model::{Duration, Plan};
 use serde::{Deserialize, Serialize};
 
-pub use assign::{assign, AssignError};
 pub use domains::{Deadlines, DomainVerdict};
 pub use violation::Violation;
 
@@ -148,7 +143,7 @@ pub fn check(plan: &Plan) -> Verdict {
         verdict.pools.extend(pools::judge(plan, pool, windows, &mut verdict.violations));
     }
     chains::check(plan, &replayed, &mut verdict);
-    groups::check(plan, &mut verdict);
+    budgets::check(plan, &mut verdict);
     domains::check(plan, &mut verdict);
     verdict
 }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use macrotick_analysis::servers::{Analysis, ServerAnalysis, TaskAnalysis};
 use macrotick_model::Duration;
 
-use crate::servers::{Accuracy, Analysis, ServerAnalysis, TaskAnalysis};
 use crate::{ChainVerdict, Deadlines, DomainVerdict, PoolVerdict, Verdict};
 
 /// More violations than this are only counted.
@@ -85,18 +85,6 @@ fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {
         time(chain.age),
         bound(chain.age_bound)
     )
-}
-
-impl fmt::Display for TaskAnalysis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TaskAnalysis { priority, response, deadline, accuracy, .. } = self;
-        let response = response.map_or("without end".to_string(), |response| response.to_string());
-        let accuracy = match accuracy {
-            Accuracy::Exact => "exact",
-            Accuracy::UpperBound(_) => "upper bound",
-        };
-        write!(f, "priority {priority}, response {response} ({accuracy}), deadline {deadline}")
-    }
 }
 
 /// What each group is sure to get, and the worst case of its tasks.

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
+use macrotick_analysis::servers::Refusal;
 use macrotick_model::{CpuSet, Duration};
 use serde::{Deserialize, Serialize};
-
-use crate::servers::Refusal;
 
 /// One broken rule. Window indices count within a CPU's table, jobs within the cycle, both from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Tasks of SCHED_DEADLINE beside windows and groups, as the judge sees them.
 
-use macrotick_check::servers::{Bandwidth, Domain, Host};
+use macrotick_analysis::servers::{Bandwidth, Domain, Host};
 use macrotick_check::{check, Deadlines, Verdict};
 use macrotick_model::{Duration, Plan, System};
 use macrotick_plan::Solver;

@@ -1,6 +1,7 @@
 //! The examples and benches are planned as they promise.
 
-use macrotick_check::{assign, check, Deadlines};
+use macrotick_analysis::assign;
+use macrotick_check::{check, Deadlines};
 use macrotick_model::{Duration, Plan, System};
 use macrotick_plan::{plan, Solver};
 

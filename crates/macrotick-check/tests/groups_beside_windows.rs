@@ -1,7 +1,8 @@
 //! Groups in a description, judged beside the windows of its plan.
 
-use macrotick_check::servers::{self, Container, Host};
-use macrotick_check::{assign, check, AssignError, Verdict};
+use macrotick_analysis::servers::{self, Container, Host};
+use macrotick_analysis::{assign, AssignError};
+use macrotick_check::{check, Verdict};
 use macrotick_model::{Plan, System};
 use macrotick_plan::Solver;
 

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 
-use macrotick_check::servers::{self, Admission, ServersError};
+use macrotick_analysis::servers::{self, Admission, ServersError};
 use macrotick_model::{Container, Group};
 
 use crate::error::HookError;
@@ -73,7 +73,7 @@ fn lines(all: &[impl ToString]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_check::servers::{Capacity, Host, Phase, Refill};
+    use macrotick_analysis::servers::{Capacity, Host, Phase, Refill};
     use macrotick_model::validate::MIN_BUDGET;
     use macrotick_model::Duration;
 

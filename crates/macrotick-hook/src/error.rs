@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use macrotick_check::servers::HostError;
+use macrotick_analysis::servers::HostError;
 use macrotick_model::validate::GROUP_LEAD_RANGE;
 use macrotick_model::Duration;
 use macrotick_node::NodeError;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_check::servers::{Capacity, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server};
+use macrotick_analysis::servers::{
+    Capacity, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server,
+};
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::Duration;
 use macrotick_node::{Present, PresentGroup};

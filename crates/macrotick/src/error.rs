@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use macrotick_check::servers::HostError;
+use macrotick_analysis::servers::HostError;
 use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
 use macrotick_model::visible::visible;

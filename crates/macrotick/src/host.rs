@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use macrotick_check::servers::Host;
+use macrotick_analysis::servers::Host;
 use macrotick_hook::host;
 use macrotick_node::{Present, PresentGroup};
 

@@ -1,6 +1,6 @@
 //! Reading a plan, or a description that is planned on the way, perhaps beside what runs already.
 //!
-//! What a description leaves open of its groups depends on the windows: it is found behind the solver, with the judge's
+//! What a description leaves open of its groups depends on the windows: it is found behind the solver, with the
 //! analysis, and stands in the plan. Later stages, the judge's verdict among them, see values.
 
 use std::path::Path;
@@ -43,7 +43,7 @@ pub fn planned(path: &Path, system: &System, solver: Solver) -> Result<Plan, Cli
 
 fn assigned(path: &Path, plan: Plan) -> Result<Plan, CliError> {
     let system = plan.system.clone();
-    macrotick_check::assign(plan)
+    macrotick_analysis::assign(plan)
         .map_err(|error| CliError::Infeasible(System::refuse_file(path, error.findings(&system))))
 }
 

@@ -32,7 +32,7 @@ SCHED_DEADLINE demands, CPU 0 that of the root. In tables II and III there are n
 as in rt-app. A job that is not done at the end, though it was due, is a miss. `sched_rt_runtime_us` is -1. The kernel cuts runtimes off at its \
 tick, every millisecond (`HRTICK_DL` is off, as it is by default).
 
-**Theory** is told of the reservations, by `macrotick_check::deadline`: the exact test by processor demand on each CPU; for tasks that migrate the density \
+**Theory** is told of the reservations, by `macrotick_analysis::deadline`: the exact test by processor demand on each CPU; for tasks that migrate the density \
 test (Goossens, Funk, Baruah 2003) and the bound on tardiness (Devi, Anderson 2008). Beside each percentage stands that of an ideal schedule of the same sets, \
 played on the host with switches that cost nothing. The paper's depend on numbers of tasks and periods that it does not tell: what compares is how \
 they grow, not each of them.

@@ -1,6 +1,6 @@
 //! Random task sets (section 4.2 of the paper), and what theory says of them.
 
-use macrotick_check::deadline::{demand, density_test, tardiness_bounds, Processor, Task as Reserved};
+use macrotick_analysis::deadline::{demand, density_test, tardiness_bounds, Processor, Task as Reserved};
 use macrotick_model::{Duration, SplitMix64};
 
 use crate::kit::draw::{bounded_shares, log_uniform};

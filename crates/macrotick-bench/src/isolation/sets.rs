@@ -1,6 +1,6 @@
 //! Random task sets of two containers, with budgets from the checker (section 5.3 of the paper).
 
-use macrotick_check::servers::{
+use macrotick_analysis::servers::{
     analyse, least_budgets, Arrival, Capacity, Group, GroupTask, Host, Phase, Refill, Server, ServersError, TaskOrder,
 };
 use macrotick_model::{Duration, SplitMix64};

@@ -15,7 +15,7 @@ use crate::kit::bench::{kernel, Bench, Results};
 
 const METHOD: &str = "\
 A bound task's jobs arrive at refills of its group's budget, an unbound one's anywhere: the checker adds to the release jitter \
-of the latter the gap in which the group may get nothing (Davis and Burns 2005; `Arrival` of `macrotick_check::servers`). Here \
+of the latter the gap in which the group may get nothing (Davis and Burns 2005; `Arrival` of `macrotick_analysis::servers`). Here \
 the worst case of the model is played in the kernel. One CPU, a server period of 2.5 ms. The group has a thread of the lowest \
 priority that never sleeps, and so uses the budget up from each refill on; the groups above it sleep until the refill after \
 the release, and from there on use up their budgets at the beginning of each server period; the group's tasks of higher priority are \

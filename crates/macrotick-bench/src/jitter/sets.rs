@@ -1,6 +1,8 @@
 //! The sets of tasks, and what the checker says of them.
 
-use macrotick_check::servers::{analyse, Accuracy, Arrival, Capacity, Group, GroupTask, Host, Phase, Refill, Server};
+use macrotick_analysis::servers::{
+    analyse, Accuracy, Arrival, Capacity, Group, GroupTask, Host, Phase, Refill, Server,
+};
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use macrotick_check::servers::{self, Admission, Change, Host, HostError, Refusal, ServersError, TaskAnalysis};
+use macrotick_analysis::servers::{self, Admission, Change, Host, HostError, Refusal, ServersError, TaskAnalysis};
 use macrotick_model::{Container, Duration, Finding, Group};
 use macrotick_report::output;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! `macrotick plan`
 
-use macrotick_check::servers::{self, Host};
+use macrotick_analysis::servers::{self, Host};
 use macrotick_model::timeline::timeline;
 use macrotick_model::{Plan, System};
 use macrotick_plan::{network_advice, Solver};

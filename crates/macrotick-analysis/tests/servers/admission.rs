@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use macrotick_check::servers::*;
+use macrotick_analysis::servers::*;
 use macrotick_model::{CpuTable, Duration, Window};
 
 use crate::by_hand::{bound, group, host, task};
@@ -153,7 +153,7 @@ fn the_cpu_is_the_one_that_costs_least() {
 /// Groups come before SCHED_DEADLINE: of 5 units a budget of 2 in each 10 takes 4, of 6 no more.
 #[test]
 fn a_task_of_sched_deadline_that_would_miss_is_named() {
-    use macrotick_check::deadline;
+    use macrotick_analysis::deadline;
     let with = |deadline| {
         let task = deadline::Task { wcet: ns(2), period: ns(100), deadline: ns(deadline) };
         let reserved = vec![Reserved { name: "camera".into(), cpu: 0, task }];

@@ -1,6 +1,6 @@
 //! Examples small enough to be computed by hand, at least one for each term. The server period is 10 unless said.
 
-use macrotick_check::servers::*;
+use macrotick_analysis::servers::*;
 use macrotick_model::{CpuSet, CpuTable, Duration, Window};
 
 use crate::draw::ns;

@@ -1,34 +1,13 @@
-//! Groups beside the windows of a plan: whether their tasks meet their deadlines, and whether there is room.
+//! What descriptions and plans say of a host, its groups and containers, as the analysis takes it.
 
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{CpuSet, Duration, Plan, System};
 
 use crate::kernel;
 use crate::servers::{
-    self, Admission, Arrival, Capacity, Container, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved,
+    Admission, Arrival, Capacity, Container, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved,
     Server, TaskOrder,
 };
-use crate::violation::Violation;
-use crate::Verdict;
-
-/// Analyses the groups, if there are any.
-pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
-    if plan.system.groups.is_empty() {
-        return;
-    }
-    match Host::of(plan).and_then(|host| servers::analyse(&host)) {
-        Ok(analysis) => {
-            let refusals = analysis.refusals.iter().cloned();
-            verdict.violations.extend(refusals.map(|refusal| Violation::Groups { refusal }));
-            verdict.groups = Some(analysis);
-        }
-        Err(error) => verdict.violations.push(senseless(&error)),
-    }
-}
-
-fn senseless(error: &HostError) -> Violation {
-    Violation::GroupsUnknown { error: error.to_string() }
-}
 
 impl Host {
     /// What a plan and its system say of a host; beyond its own tasks SCHED_DEADLINE has nothing there.

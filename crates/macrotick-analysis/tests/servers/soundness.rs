@@ -1,6 +1,6 @@
 //! The analysis against the simulator.
 
-use macrotick_check::servers::*;
+use macrotick_analysis::servers::*;
 use macrotick_model::Duration;
 
 use crate::draw::{behaviour, host, phase, windows_until, Form, Random};

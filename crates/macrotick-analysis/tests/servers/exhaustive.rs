@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use macrotick_check::servers::*;
+use macrotick_analysis::servers::*;
 
 use crate::by_hand::{bound, group, host, task};
 use crate::draw::{ns, windows_until, Random};

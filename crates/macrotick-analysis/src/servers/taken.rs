@@ -4,7 +4,7 @@ use macrotick_model::{CpuTable, Duration, Window};
 
 /// What windows and their leads take of a cycle: the intervals `[start, end)` that repeat for ever.
 #[derive(Clone, Debug)]
-pub(crate) struct Taken {
+pub struct Taken {
     cycle: Duration,
     /// Ascending, not overlapping and not abutting, within the cycle.
     spans: Vec<(Duration, Duration)>,
@@ -33,12 +33,12 @@ impl Taken {
     }
 
     /// Whether there is no window.
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.spans.is_empty()
     }
 
     /// What one entity has of its windows: all but the leads before others'.
-    pub fn of_entity(cycle: Duration, lead: Duration, table: &CpuTable, name: &str) -> Taken {
+    pub(crate) fn of_entity(cycle: Duration, lead: Duration, table: &CpuTable, name: &str) -> Taken {
         let (own, others): (Vec<&Window>, Vec<&Window>) = table.windows.iter().partition(|window| window.task == name);
         let others = merged(others.into_iter().flat_map(|window| pieces(cycle, lead, window)).collect());
         let own = own.into_iter().map(|window| (window.offset, window.end()));
@@ -46,7 +46,7 @@ impl Taken {
     }
 
     /// The share of all time that is taken, for a first guess only.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         match self.cycle {
             Duration::ZERO => 0.0,
             cycle => self.all.as_secs_f64() / cycle.as_secs_f64(),
@@ -59,24 +59,24 @@ impl Taken {
     }
 
     /// What is taken of `[from, from + length)`, where `from` counts from the start of a cycle and is not negative.
-    pub fn within(&self, from: Duration, length: Duration) -> Duration {
+    pub(crate) fn within(&self, from: Duration, length: Duration) -> Duration {
         self.up_to(from + length) - self.up_to(from)
     }
 
     /// The most that is taken of any interval of this length.
     ///
     /// An interval that takes the most begins with a span: it can be moved there and lose nothing.
-    pub fn at_most(&self, length: Duration) -> Duration {
+    pub(crate) fn at_most(&self, length: Duration) -> Duration {
         self.spans.iter().map(|&(start, _)| self.within(start, length)).max().unwrap_or(Duration::ZERO)
     }
 
     /// The least that is taken of any interval of this length: of one that begins with the end of a span.
-    pub fn at_least(&self, length: Duration) -> Duration {
+    pub(crate) fn at_least(&self, length: Duration) -> Duration {
         self.spans.iter().map(|&(_, end)| self.within(end, length)).min().unwrap_or(Duration::ZERO)
     }
 
     /// The least time after `from` in which `amount` is left; `None` where nothing ever is. `amount` is positive.
-    pub fn until_left(&self, from: Duration, amount: Duration) -> Option<Duration> {
+    pub(crate) fn until_left(&self, from: Duration, amount: Duration) -> Option<Duration> {
         if self.is_nothing() {
             return Some(amount);
         }
@@ -94,7 +94,7 @@ impl Taken {
     }
 
     /// The same from the worst instant to begin at.
-    pub fn until_left_at_worst(&self, amount: Duration) -> Option<Duration> {
+    pub(crate) fn until_left_at_worst(&self, amount: Duration) -> Option<Duration> {
         if self.is_nothing() {
             return Some(amount);
         }

@@ -42,7 +42,7 @@ pub use order::{assign_groups, assign_tasks, by_criticality};
 pub use period::{period_advice, PeriodAdvice};
 pub use refusal::{Refusal, Shared};
 pub use sums::{CpuSum, NetworkSum};
-pub(crate) use taken::Taken;
+pub use taken::Taken;
 pub use validate::{HostError, LONGEST};
 
 /// Why there is no answer of the kind that was asked for.

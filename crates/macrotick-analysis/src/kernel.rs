@@ -6,11 +6,11 @@ use macrotick_model::Duration;
 use crate::servers::Bandwidth;
 
 /// What windows and budgets are counted in (`SCHED_CAPACITY_SCALE`).
-pub(crate) const PARTS: i128 = 1 << 10;
+pub const PARTS: i128 = 1 << 10;
 /// Windows and budgets of a CPU together are no more (`MACROTICK_CAP_PERMILLE`).
 const MOST: i128 = PARTS * 950 / 1000;
 /// All of one CPU in what SCHED_DEADLINE counts in.
-pub(crate) const WHOLE: i128 = Bandwidth::WHOLE.0 as i128;
+pub const WHOLE: i128 = Bandwidth::WHOLE.0 as i128;
 /// Of what windows and budgets leave, deadline tasks and the servers of the fair class may have this much:
 /// `sched_rt_runtime_us` of `sched_rt_period_us`, as they are at first.
 const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
@@ -18,18 +18,18 @@ const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
 const FAIR_SERVER: i128 = WHOLE / 20;
 
 /// A share in parts of a scale, rounded up.
-pub(crate) fn round_up(part: Duration, whole: Duration, scale: i128) -> i128 {
+pub fn round_up(part: Duration, whole: Duration, scale: i128) -> i128 {
     let (part, whole) = (i128::from(part.as_nanos()), i128::from(whole.as_nanos()).max(1));
     (part * scale + whole - 1) / whole
 }
 
 /// A bandwidth of SCHED_DEADLINE, which is rounded down.
-pub(crate) fn bandwidth(runtime: Duration, period: Duration) -> i128 {
+pub fn bandwidth(runtime: Duration, period: Duration) -> i128 {
     i128::from(runtime.as_nanos()) * WHOLE / i128::from(period.as_nanos()).max(1)
 }
 
 /// What deadline tasks may be promised of so many CPUs of which windows and budgets leave so many [`PARTS`].
-pub(crate) fn for_deadline(cpus: usize, left: i128) -> i128 {
+pub fn for_deadline(cpus: usize, left: i128) -> i128 {
     LIMIT * left / PARTS - cpus as i128 * FAIR_SERVER
 }
 

@@ -1,5 +1,7 @@
 //! The analysis of a whole host: every task of every group, and every sum.
 
+use std::fmt;
+
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +63,18 @@ pub struct TaskAnalysis {
     pub accuracy: Accuracy,
     /// The refill that the worst job waits for, in the cycle of the table; `None` where none is worse than others.
     pub refill: Option<Duration>,
+}
+
+impl fmt::Display for TaskAnalysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TaskAnalysis { priority, response, deadline, accuracy, .. } = self;
+        let response = response.map_or("without end".to_string(), |response| response.to_string());
+        let accuracy = match accuracy {
+            Accuracy::Exact => "exact",
+            Accuracy::UpperBound(_) => "upper bound",
+        };
+        write!(f, "priority {priority}, response {response} ({accuracy}), deadline {deadline}")
+    }
 }
 
 /// What is known of a response time.

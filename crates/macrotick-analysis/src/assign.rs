@@ -1,11 +1,11 @@
 //! What a description leaves open of its groups is found for the windows that a solver has made.
 //!
-//! It stands beside the judge, and not beside the solver: the least budget is the least with which the judge's analysis
-//! finds no miss. It is no part of the judgement: [`check`](crate::check) sees values only, whoever has found them.
+//! It stands between the solver and the judge: the least budget is the least with which the analysis finds no miss. The
+//! judge sees values only, whoever has found them.
 
 use macrotick_model::{Finding, Plan, System};
 
-use crate::groups::order_of;
+use crate::description::order_of;
 use crate::servers::{self, Host, Open, Refusal, ServersError, Unassigned};
 
 /// Why something could not be found.

@@ -1,6 +1,6 @@
 //! Seeded random hosts with one CPU, small enough to be simulated unit by unit, and what can happen on them.
 
-use macrotick_check::servers::*;
+use macrotick_analysis::servers::*;
 use macrotick_model::{CpuTable, Duration, SplitMix64, Window};
 
 use crate::sim;

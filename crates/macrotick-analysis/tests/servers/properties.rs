@@ -1,6 +1,6 @@
 //! What must hold whatever the numbers are, and what brute force finds.
 
-use macrotick_check::servers::*;
+use macrotick_analysis::servers::*;
 use macrotick_model::{Duration, Window};
 
 use crate::draw::{host, ns, Form, Random};
