@@ -5,8 +5,8 @@ use macrotick_model::{CpuSet, Duration, Plan, System};
 
 use crate::kernel;
 use crate::servers::{
-    Admission, Arrival, Capacity, Container, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved,
-    Server, TaskOrder,
+    Admission, Arrival, Container, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server,
+    TaskOrder,
 };
 
 impl Host {
@@ -30,11 +30,7 @@ impl Host {
         let system = &plan.system;
         let meets = system.sync.is_none() && plan.cycle.is_multiple_of(system.server_period);
         Host {
-            server_period: system.server_period,
             refill: Refill::Lockstep(if meets { Phase::At(Duration::ZERO) } else { Phase::Any }),
-            granule: Host::GRANULE,
-            least: MIN_BUDGET,
-            capacity: Capacity::Kernel,
             cpus: system.cpus.clone(),
             domains: system.domains().into_iter().map(|cpus| Domain::of(system, cpus)).collect(),
             cycle: plan.cycle,
@@ -42,7 +38,7 @@ impl Host {
             tables: plan.tables.clone(),
             groups: system.groups.iter().map(Group::of).collect(),
             reserved: Reserved::of(&system.tasks),
-            network: None,
+            ..Host::idle(system.server_period)
         }
     }
 }

@@ -73,28 +73,14 @@ fn lines(all: &[impl ToString]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_analysis::servers::{Capacity, Host, Phase, Refill};
-    use macrotick_model::validate::MIN_BUDGET;
+    use macrotick_analysis::servers::{Host, Phase, Refill};
     use macrotick_model::Duration;
 
     use super::*;
 
     fn idle() -> Host {
-        Host {
-            server_period: Duration::from_micros(2500),
-            refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
-            granule: Host::GRANULE,
-            least: MIN_BUDGET,
-            capacity: Capacity::Kernel,
-            cpus: vec![0],
-            domains: Vec::new(),
-            cycle: Duration::ZERO,
-            lead: Duration::ZERO,
-            tables: Vec::new(),
-            groups: Vec::new(),
-            reserved: Vec::new(),
-            network: None,
-        }
+        let refill = Refill::Lockstep(Phase::At(Duration::ZERO));
+        Host { refill, ..Host::idle(Duration::from_micros(2500)) }
     }
 
     #[test]

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_analysis::servers::{
-    Capacity, Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server,
-};
-use macrotick_model::validate::MIN_BUDGET;
+use macrotick_analysis::servers::{Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server};
 use macrotick_model::Duration;
 use macrotick_node::{Present, PresentGroup};
 
@@ -53,11 +50,7 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
     };
     let domains = present.domains.iter();
     let host = Host {
-        server_period: present.server_period,
         refill: Refill::Lockstep(phase),
-        granule: Host::GRANULE,
-        least: MIN_BUDGET,
-        capacity: Capacity::Kernel,
         cpus: present.cpus.clone(),
         domains: domains.map(|domain| Domain::new(domain.cpus.clone(), domain.promised.into())).collect(),
         cycle: table.map_or(Duration::ZERO, |table| table.cycle),
@@ -65,7 +58,7 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
         tables: table.map_or(Vec::new(), |table| table.tables.clone()),
         groups: groups.iter().map(|groups| group(groups)).collect(),
         reserved: Reserved::of(&present.reserved),
-        network: None,
+        ..Host::idle(present.server_period)
     };
     host.validate().map_err(HostFault)?;
     Ok(host)

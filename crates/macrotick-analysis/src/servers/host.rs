@@ -2,6 +2,7 @@
 //!
 //! The names are those of the glossary; `docs/feasibility.md` has the model.
 
+use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{CpuSet, CpuTable, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -232,6 +233,25 @@ pub struct Slot {
 impl Host {
     /// The kernel's files count in microseconds.
     pub const GRANULE: Duration = Duration::from_micros(1);
+
+    /// CPU 0 of a kernel of ours, with nothing on it; where refills would lie in a table is not known.
+    pub fn idle(server_period: Duration) -> Host {
+        Host {
+            server_period,
+            refill: Refill::Lockstep(Phase::Any),
+            granule: Host::GRANULE,
+            least: MIN_BUDGET,
+            capacity: Capacity::Kernel,
+            cpus: vec![0],
+            domains: Vec::new(),
+            cycle: Duration::ZERO,
+            lead: Duration::ZERO,
+            tables: Vec::new(),
+            groups: Vec::new(),
+            reserved: Vec::new(),
+            network: None,
+        }
+    }
 
     /// Whether it makes sense.
     ///

@@ -308,19 +308,13 @@ fn large(cycle: Duration, phase: Phase) -> Host {
     };
     let windows: Vec<Window> = (0..40).map(window).collect();
     Host {
-        server_period: us(2500),
         refill: Refill::Lockstep(phase),
-        granule: us(1),
-        least: us(10),
         capacity: Capacity::AllBut(Permille(50)),
         cpus: (0..4).collect(),
-        domains: Vec::new(),
         cycle,
-        lead: Duration::ZERO,
         tables: (0..4).map(|cpu| CpuTable { cpu, windows: windows.clone() }).collect(),
         groups: (1..=5).map(group).collect(),
-        reserved: Vec::new(),
-        network: None,
+        ..Host::idle(us(2500))
     }
 }
 

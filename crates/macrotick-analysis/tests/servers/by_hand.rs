@@ -43,19 +43,14 @@ pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
         deadline: true,
     };
     Host {
-        server_period: ns(10),
         refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
         granule: ns(1),
         least: ns(1),
         capacity: Capacity::AllBut(Permille(0)),
-        cpus: vec![0],
-        domains: Vec::new(),
         cycle: ns(cycle),
-        lead: Duration::ZERO,
         tables: vec![CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }],
         groups,
-        reserved: Vec::new(),
-        network: None,
+        ..Host::idle(ns(10))
     }
 }
 

@@ -48,19 +48,15 @@ pub fn host(seed: u64, form: Form) -> Host {
         Form::Independent => Refill::Independent,
     };
     Host {
-        server_period: ns(period),
         refill,
         granule: ns(1),
         least: ns(1),
         capacity: Capacity::AllBut(Permille(0)),
-        cpus: vec![0],
-        domains: Vec::new(),
         cycle: ns(cycle),
         lead: ns(lead),
         tables: vec![CpuTable { cpu: 0, windows }],
         groups,
-        reserved: Vec::new(),
-        network: None,
+        ..Host::idle(ns(period))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Random task sets of two containers, with budgets from the checker (section 5.3 of the paper).
 
 use macrotick_analysis::servers::{
-    analyse, least_budgets, Arrival, Capacity, Group, GroupTask, Host, Phase, Refill, Server, ServersError, TaskOrder,
+    analyse, least_budgets, Arrival, Group, GroupTask, Host, Server, ServersError, TaskOrder,
 };
 use macrotick_model::{Duration, SplitMix64};
 use serde::{Deserialize, Serialize};
@@ -133,21 +133,8 @@ impl TaskSet {
             }],
             windows: None,
         };
-        Host {
-            server_period: Duration::from_micros(i64::from(SERVER_PERIOD_US)),
-            refill: Refill::Lockstep(Phase::Any),
-            granule: Duration::from_micros(1),
-            least: Duration::from_micros(10),
-            capacity: Capacity::Kernel,
-            cpus: vec![0],
-            domains: Vec::new(),
-            cycle: Duration::ZERO,
-            lead: Duration::ZERO,
-            tables: Vec::new(),
-            groups: self.containers.iter().map(group).collect(),
-            reserved: Vec::new(),
-            network: None,
-        }
+        let groups = self.containers.iter().map(group).collect();
+        Host { groups, ..Host::idle(Duration::from_micros(i64::from(SERVER_PERIOD_US))) }
     }
 }
 

@@ -1,8 +1,6 @@
 //! The sets of tasks, and what the checker says of them.
 
-use macrotick_analysis::servers::{
-    analyse, Accuracy, Arrival, Capacity, Group, GroupTask, Host, Phase, Refill, Server,
-};
+use macrotick_analysis::servers::{analyse, Accuracy, Arrival, Group, GroupTask, Host, Server};
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -106,21 +104,8 @@ impl Set {
         let above = self.above_us.iter().enumerate();
         let above = above.map(|(i, &budget)| group(above_name(i), above_priority(i), budget, Vec::new()));
         let tasks = self.tasks.iter().enumerate().map(|(index, task)| self.declared(index, task)).collect();
-        Host {
-            server_period: Duration::from_micros(i64::from(SERVER_PERIOD_US)),
-            refill: Refill::Lockstep(Phase::Any),
-            granule: Host::GRANULE,
-            least: Duration::from_micros(10),
-            capacity: Capacity::Kernel,
-            cpus: vec![0],
-            domains: Vec::new(),
-            cycle: Duration::ZERO,
-            lead: Duration::ZERO,
-            tables: Vec::new(),
-            groups: above.chain([group(GROUP.into(), 1, self.budget_us, tasks)]).collect(),
-            reserved: Vec::new(),
-            network: None,
-        }
+        let groups = above.chain([group(GROUP.into(), 1, self.budget_us, tasks)]).collect();
+        Host { groups, ..Host::idle(Duration::from_micros(i64::from(SERVER_PERIOD_US))) }
     }
 
     fn declared(&self, index: usize, task: &Task) -> GroupTask {
