@@ -3,19 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const EXPERIMENTS: [&str; 11] = [
-    "containers",
-    "cost",
-    "deadline",
-    "e2e",
-    "isolation",
-    "jitter",
-    "lead",
-    "overhead",
-    "overrun",
-    "response",
-    "timershield",
-];
+use clap::ValueEnum;
+use macrotick_bench::Experiment;
+
+/// Their modules are called what they are called on the command line.
+fn experiments() -> Vec<String> {
+    let all = Experiment::value_variants().iter();
+    all.filter_map(|one| Some(one.to_possible_value()?.get_name().to_string())).collect()
+}
 
 /// The files of a module: `NAME.rs`, and all below the folder `NAME`.
 fn files(module: &Path) -> Vec<PathBuf> {
@@ -38,12 +33,13 @@ fn names(text: &str, module: &str) -> bool {
 #[test]
 fn no_bench_imports_another() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for room in EXPERIMENTS.into_iter().chain(["kit"]) {
+    let experiments = experiments();
+    for room in experiments.iter().map(String::as_str).chain(["kit"]) {
         let files = files(&source.join(room));
         assert!(!files.is_empty(), "{room} is nowhere");
         for file in files {
             let text = fs::read_to_string(&file).unwrap();
-            let other = EXPERIMENTS.into_iter().find(|other| *other != room && names(&text, other));
+            let other = experiments.iter().find(|other| *other != room && names(&text, other));
             assert_eq!(other, None, "{} imports it", file.display());
         }
     }

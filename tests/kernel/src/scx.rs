@@ -268,9 +268,8 @@ fn refuses(types: &Types, pid: i32) -> Vec<u64> {
 }
 
 /// A process that loads and unloads schedulers, each for up to 8 ms, with as much time in between. Some are thrown out while they
-/// are loaded, and some by SysRq-S. It is asked to end, and not killed: Linux 6.12 does not survive that while a scheduler is
-/// loaded (`scx_create_rt_helper()` takes `-EINTR` for a thread).
-#[derive(Clone, Copy)]
+/// are loaded, and some by SysRq-S. It is asked to end, and not killed: stock Linux 6.12 panics if that meets the
+/// loading of a scheduler (`scx_create_rt_helper()` looks for NULL only, and reads through `-EINTR`).
 pub struct Changer {
     child: Child,
     /// Not zero: it is to end.
