@@ -5,6 +5,7 @@
 
 pub mod container;
 pub mod cpus;
+mod defaults;
 pub mod diagnostic;
 mod emit;
 pub mod engine;

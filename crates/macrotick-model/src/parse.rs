@@ -22,7 +22,7 @@ use supply::Reserved;
 use yaml::{Node, Value};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::system::{Chain, GivenWindow, Lead, Namespace, OnMiss, Supply, System, Task};
+use crate::system::{Chain, GivenWindow, Lead, Namespace, OnMiss, System, Task};
 use crate::time::{Duration, ParseDurationError};
 use crate::validate::{
     self, CPUS, CPU_RANGE, GROUP_NAMES, MISSES_RANGE, NAMESPACE_NAMES, PERIODS, POOL_NAMES, PRIORITY_RANGE, TASK_NAMES,
@@ -106,10 +106,10 @@ impl Context {
             return None;
         }
         let fields = self.fields(root, "", "the description", &SYSTEM_KEYS)?;
-        let name = self.required_text(&fields, "system", "the description");
+        let default = System::named(self.required_text(&fields, "system", "the description"));
         let cpus = match fields.get(CPUS) {
             Some(node) => self.cpu_list(node, CPUS),
-            None => vec![0],
+            None => default.cpus.clone(),
         };
         let tasks = self.optional_items(&fields, "tasks", Self::task);
         let pools = self.optional_items(&fields, "pools", Self::pool);
@@ -121,22 +121,22 @@ impl Context {
         self.mark_names("groups", groups.len(), GROUP_NAMES);
         self.mark_names("namespaces", namespaces.len(), NAMESPACE_NAMES);
         Some(System {
-            name,
-            macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(System::DEFAULT_MACROTICK),
+            macrotick: self.optional_duration(&fields, "macrotick").unwrap_or(default.macrotick),
             cycle: self.optional_duration(&fields, "cycle"),
             lead: fields.get("lead").map(|node| self.lead(node, &fields.path_of("lead"))),
             sync: self.sync(&fields),
             cpus,
-            duration: self.optional_duration(&fields, "duration").unwrap_or(System::DEFAULT_DURATION),
+            duration: self.optional_duration(&fields, "duration").unwrap_or(default.duration),
             tasks,
             pools,
-            server_period: self.optional_duration(&fields, "server-period").unwrap_or(System::DEFAULT_SERVER_PERIOD),
+            server_period: self.optional_duration(&fields, "server-period").unwrap_or(default.server_period),
             groups,
             namespaces,
             chains: self.optional_items(&fields, "chains", Self::chain),
             background: self.optional_items(&fields, "background", Self::background),
             table: fields.get("table").map(|node| self.items(node, "table", "`table`", Self::window)),
             files: self.optional_items(&fields, "files", Self::word),
+            ..default
         })
     }
 
@@ -233,18 +233,17 @@ impl Context {
 
     fn task(&mut self, node: &Node, path: &str) -> Task {
         let Some(fields) = self.fields(node, path, "a task", &TASK_KEYS) else {
-            return unread_task();
+            return Task::named("unread", UNREAD, UNREAD);
         };
         let name = self.required_text(&fields, "name", "the task");
         let what = format!("task `{name}`");
         let period = self.required_duration(&fields, "period", &what);
         let wcet = self.required_duration(&fields, "wcet", &what);
-        let deadline = self.optional_duration(&fields, "deadline").unwrap_or(period);
+        let default = Task::named(name, period, wcet);
+        let deadline = self.optional_duration(&fields, "deadline").unwrap_or(default.deadline);
         let cpu = fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE));
         let supply = self.supply(&fields, Reserved { what: &what, wcet, deadline, cpu });
         Task {
-            period,
-            wcet,
             deadline,
             offset: self.optional_duration(&fields, "offset"),
             jitter: self.optional_duration(&fields, "jitter"),
@@ -255,14 +254,14 @@ impl Context {
                 .and_then(|node| self.integer(node, &fields.path_of("priority"), PRIORITY_RANGE)),
             on_miss: fields
                 .get("on-miss")
-                .map_or(OnMiss::default(), |node| self.on_miss(node, &fields.path_of("on-miss"))),
+                .map_or(default.on_miss, |node| self.on_miss(node, &fields.path_of("on-miss"))),
             max_misses: fields
                 .get("max-misses")
                 .and_then(|node| self.integer(node, &fields.path_of("max-misses"), MISSES_RANGE)),
             namespace: self.optional_text(&fields, "namespace"),
             workload: self.workload(fields.get("workload"), &fields.path_of("workload"), wcet),
             supply,
-            name,
+            ..default
         }
     }
 
@@ -286,16 +285,15 @@ impl Context {
 
     fn chain(&mut self, node: &Node, path: &str) -> Chain {
         let Some(fields) = self.fields(node, path, "a chain", &CHAIN_KEYS) else {
-            return Chain { name: "unread".into(), path: Vec::new(), reaction: None, age: None };
+            return Chain::named("unread", Vec::new());
         };
         let name = self.required_text(&fields, "name", "the chain");
         let tasks = self.require(&fields, "path", &format!("chain `{name}`"));
         let tasks = tasks.map(|node| self.items(node, &fields.path_of("path"), "`path`", Self::word));
         Chain {
-            name,
-            path: tasks.unwrap_or_default(),
             reaction: self.optional_duration(&fields, "reaction"),
             age: self.optional_duration(&fields, "age"),
+            ..Chain::named(name, tasks.unwrap_or_default())
         }
     }
 
@@ -305,41 +303,17 @@ impl Context {
 
     fn window(&mut self, node: &Node, path: &str) -> GivenWindow {
         let Some(fields) = self.fields(node, path, "a window", &WINDOW_KEYS) else {
-            return unread_window();
+            return GivenWindow::new("unread", 0, UNREAD, UNREAD);
         };
         let cpu = self.require(&fields, "cpu", "the window");
+        let cpu = cpu.and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)).unwrap_or(0);
+        let task = self.required_text(&fields, "task", "the window");
+        let offset = self.required_duration(&fields, "offset", "the window");
+        let length = self.required_duration(&fields, "length", "the window");
         GivenWindow {
-            task: self.required_text(&fields, "task", "the window"),
-            cpu: cpu.and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)).unwrap_or(0),
-            offset: self.required_duration(&fields, "offset", "the window"),
-            length: self.required_duration(&fields, "length", "the window"),
             activate: self.flag(&fields, "activate"),
             deadline: self.flag(&fields, "deadline"),
+            ..GivenWindow::new(task, cpu, offset, length)
         }
     }
-}
-
-fn unread_task() -> Task {
-    let workload = crate::system::Workload::Spin(crate::system::ExecutionTime::Fixed(UNREAD));
-    Task {
-        name: "unread".into(),
-        period: UNREAD,
-        wcet: UNREAD,
-        deadline: UNREAD,
-        offset: None,
-        jitter: None,
-        cpu: None,
-        migrate: false,
-        priority: None,
-        on_miss: OnMiss::default(),
-        max_misses: None,
-        namespace: None,
-        supply: Supply::Windows,
-        workload,
-    }
-}
-
-fn unread_window() -> GivenWindow {
-    let task = "unread".into();
-    GivenWindow { task, cpu: 0, offset: UNREAD, length: UNREAD, activate: false, deadline: false }
 }

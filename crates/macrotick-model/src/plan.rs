@@ -48,7 +48,19 @@ pub struct Window {
     pub deadline: bool,
 }
 
+impl CpuTable {
+    /// The table of a CPU with these windows.
+    pub fn new(cpu: u32, windows: Vec<Window>) -> CpuTable {
+        CpuTable { cpu, windows }
+    }
+}
+
 impl Window {
+    /// A window that neither releases a job nor is the last of one, as a pool has them.
+    pub fn new(task: impl Into<String>, offset: Duration, length: Duration) -> Window {
+        Window { offset, length, task: task.into(), activate: false, deadline: false }
+    }
+
     /// The window's end within the cycle (exclusive).
     pub fn end(&self) -> Duration {
         self.offset + self.length
@@ -67,6 +79,11 @@ pub struct PlannedJob {
 impl Plan {
     /// The version that this code reads and writes.
     pub const VERSION: u32 = 1;
+
+    /// A plan of a system, in the version that this code writes.
+    pub fn new(solver: impl Into<String>, cycle: Duration, tables: Vec<CpuTable>, system: System) -> Plan {
+        Plan { version: Plan::VERSION, solver: solver.into(), cycle, tables, system }
+    }
 
     /// The CPUs of the windows of a task or pool, or of a task's reservation.
     pub fn cpus(&self, name: &str) -> CpuSet {

@@ -26,7 +26,7 @@ const TASK_KEYS: [&str; 8] = ["name", "period", "wcet", "deadline", "jitter", "p
 impl Context {
     pub(super) fn group(&mut self, node: &Node, path: &str) -> Group {
         let Some(fields) = self.fields(node, path, "a group", &GROUP_KEYS) else {
-            return unread_group();
+            return Group::named("unread", Vec::new());
         };
         let name = self.required_text(&fields, "name", "the group");
         let cpus = match fields.get("cpus") {
@@ -38,14 +38,13 @@ impl Context {
             priority: self.optional_priority(&fields),
             budget: self.assignable_duration(&fields, "budget"),
             may_grow: self.flag(&fields, "may-grow"),
-            cpus,
             cgroup: self.optional_text(&fields, "cgroup"),
             fifo: self.flag(&fields, "fifo"),
             lead: self.optional_duration(&fields, "lead"),
             pool: self.optional_text(&fields, "pool"),
             kernel_threads: self.optional_items(&fields, "kernel-threads", Self::group_thread),
             tasks: self.optional_items(&fields, "tasks", Self::group_task),
-            name,
+            ..Group::named(name, cpus)
         }
     }
 
@@ -63,20 +62,20 @@ impl Context {
     /// A task of a group or a container: `what`, in words.
     pub(super) fn declared_task(&mut self, node: &Node, path: &str, what: &str, keys: &[&str]) -> GroupTask {
         let Some(fields) = self.fields(node, path, what, keys) else {
-            return unread_task();
+            return GroupTask::named("unread", UNREAD, UNREAD, GroupTask::FIRST_CPU);
         };
         let name = self.required_text(&fields, "name", "the task");
         let what = format!("task `{name}`");
         let period = self.required_duration(&fields, "period", &what);
+        let wcet = self.required_duration(&fields, "wcet", &what);
+        let default = GroupTask::named(name, period, wcet, GroupTask::FIRST_CPU);
         GroupTask {
-            period,
-            wcet: self.required_duration(&fields, "wcet", &what),
-            deadline: self.optional_duration(&fields, "deadline").unwrap_or(period),
-            jitter: self.optional_duration(&fields, "jitter").unwrap_or(Duration::ZERO),
+            deadline: self.optional_duration(&fields, "deadline").unwrap_or(default.deadline),
+            jitter: self.optional_duration(&fields, "jitter").unwrap_or(default.jitter),
             priority: self.optional_priority(&fields),
-            cpu: self.optional_cpu(&fields).unwrap_or(GroupTask::FIRST_CPU),
+            cpu: self.optional_cpu(&fields).unwrap_or(default.cpu),
             bound: self.flag(&fields, "bound"),
-            name,
+            ..default
         }
     }
 
@@ -121,34 +120,4 @@ pub(super) fn complete(groups: &mut [Group], cpus: &[u32]) {
 impl GroupTask {
     /// Stands for the first CPU of the group while a description is read; no CPU has that number.
     const FIRST_CPU: u32 = u32::MAX;
-}
-
-fn unread_group() -> Group {
-    Group {
-        name: "unread".into(),
-        criticality: None,
-        priority: None,
-        budget: None,
-        may_grow: false,
-        cpus: Vec::new(),
-        cgroup: None,
-        fifo: false,
-        lead: None,
-        pool: None,
-        kernel_threads: Vec::new(),
-        tasks: Vec::new(),
-    }
-}
-
-fn unread_task() -> GroupTask {
-    GroupTask {
-        name: "unread".into(),
-        period: UNREAD,
-        wcet: UNREAD,
-        deadline: UNREAD,
-        jitter: UNREAD,
-        priority: None,
-        cpu: GroupTask::FIRST_CPU,
-        bound: false,
-    }
 }

@@ -96,16 +96,11 @@ impl Context {
     }
 
     pub(super) fn background(&mut self, node: &Node, path: &str) -> Background {
-        let unread = |name: String| {
-            let policy = Policy::Other(0);
-            let (pool, group, namespace) = (None, None, None);
-            Background { name, count: 1, pool, group, namespace, cpu: None, policy, load: Load::Hog }
-        };
         let Some(fields) = self.fields(node, path, "a background load", &BACKGROUND_KEYS) else {
-            return unread("unread".into());
+            return Background::named("unread", Load::Hog);
         };
         let name = self.required_text(&fields, "name", "the background load");
-        let mut background = unread(name);
+        let mut background = Background::named(name, Load::Hog);
         let what = format!("background load `{}`", background.name);
         if let Some(load) = self.require(&fields, "load", &what) {
             background.load = self.load(load, &fields.path_of("load"));

@@ -4,7 +4,6 @@ use super::context::{similar, Context, Fields};
 use super::yaml::Node;
 use super::UNREAD;
 use crate::system::{KernelThread, Pool, PoolOrder};
-use crate::time::Duration;
 use crate::validate::CPU_RANGE;
 
 const POOL_KEYS: [&str; 9] = ["name", "period", "budget", "cpu", "order", "slice", "slack", "cgroup", "kernel-threads"];
@@ -12,19 +11,19 @@ const POOL_KEYS: [&str; 9] = ["name", "period", "budget", "cpu", "order", "slice
 impl Context {
     pub(super) fn pool(&mut self, node: &Node, path: &str) -> Pool {
         let Some(fields) = self.fields(node, path, "a pool", &POOL_KEYS) else {
-            return unread_pool();
+            return Pool::named("unread", UNREAD, UNREAD);
         };
         let name = self.required_text(&fields, "name", "the pool");
         let what = format!("pool `{name}`");
+        let period = self.required_duration(&fields, "period", &what);
+        let budget = self.required_duration(&fields, "budget", &what);
         Pool {
-            period: self.required_duration(&fields, "period", &what),
-            budget: self.required_duration(&fields, "budget", &what),
             cpu: fields.get("cpu").and_then(|node| self.integer(node, &fields.path_of("cpu"), CPU_RANGE)),
             order: self.order(&fields, &what),
             slack: self.flag(&fields, "slack"),
             cgroup: self.optional_text(&fields, "cgroup"),
             kernel_threads: self.optional_items(&fields, "kernel-threads", Self::pool_thread),
-            name,
+            ..Pool::named(name, period, budget)
         }
     }
 
@@ -63,19 +62,5 @@ impl Context {
                 PoolOrder::Fifo
             }
         }
-    }
-}
-
-fn unread_pool() -> Pool {
-    let (period, budget): (Duration, Duration) = (UNREAD, UNREAD);
-    Pool {
-        name: "unread".into(),
-        period,
-        budget,
-        cpu: None,
-        order: PoolOrder::Fifo,
-        slack: false,
-        cgroup: None,
-        kernel_threads: Vec::new(),
     }
 }
