@@ -1,6 +1,7 @@
 //! Containers that ask to be admitted.
 
-use macrotick_model::{Container, Duration};
+use macrotick_fixtures::us;
+use macrotick_model::Container;
 
 fn refusal(source: &str) -> String {
     Container::parse(source, "c.yaml").expect_err("a mistake").to_string()
@@ -9,25 +10,16 @@ fn refusal(source: &str) -> String {
 #[test]
 fn what_is_left_out_is_open() {
     let least = Container::parse("container: web\ncriticality: 2\nbudget: 50us\n", "c.yaml").unwrap();
-    let expected = Container {
-        name: "web".into(),
-        criticality: 2,
-        priority: None,
-        cpus: Vec::new(),
-        budget: Some(Duration::from_micros(50)),
-        may_grow: false,
-        lead: None,
-        tasks: Vec::new(),
-        slot: None,
-    };
-    assert_eq!(least, expected);
+    assert_eq!((&*least.name, least.criticality, least.budget), ("web", 2, Some(us(50))));
+    assert_eq!((least.priority, least.lead, least.slot, least.may_grow), (None, None, None, false));
+    assert!(least.cpus.is_empty() && least.tasks.is_empty());
     let all =
         "container: web\ncriticality: 2\npriority: 9\ncpus: [3, 1]\nmay-grow: true\nlead: 30us\nslot: 20us\ntasks:\n  \
                - {name: t, period: 5ms, wcet: 1ms, deadline: 4ms, jitter: 1us, bound: true}\n";
     let all = Container::parse(all, "c.yaml").unwrap();
     assert_eq!((all.priority, &all.cpus[..], all.budget, all.may_grow), (Some(9), &[1, 3][..], None, true));
     assert_eq!((all.tasks[0].priority, all.tasks[0].bound), (None, true));
-    assert_eq!((all.lead, all.slot), (Some(Duration::from_micros(30)), Some(Duration::from_micros(20))));
+    assert_eq!((all.lead, all.slot), (Some(us(30)), Some(us(20))));
 }
 
 #[test]

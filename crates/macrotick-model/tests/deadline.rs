@@ -1,5 +1,6 @@
 //! Tasks of SCHED_DEADLINE, in a description and in a plan file.
 
+use macrotick_fixtures::{by_hand, reserved};
 use macrotick_model::{Duration, Plan, Reservation, System};
 
 fn described(task: &str) -> System {
@@ -18,7 +19,7 @@ fn reservation(system: &System) -> &Reservation {
 fn what_is_left_out_has_its_default() {
     let system = described("");
     let runtime = Duration::from_micros(5110);
-    assert_eq!(reservation(&system), &Reservation { runtime, cpus: Default::default() });
+    assert_eq!(system.tasks[1].supply, reserved(runtime, &[]));
     assert_eq!(reservation(&described(", deadline: 5ms")).runtime, Duration::from_millis(5));
     assert_eq!(Reservation::default_runtime(Duration::from_nanos(1), runtime), Duration::from_nanos(10_001));
     assert_eq!(system.windowed().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["w"]);
@@ -48,7 +49,7 @@ fn the_normal_form_is_read_back() {
 fn a_plan_has_its_jobs_and_cpus_without_windows() {
     let system = described(", cpus: [0, 1], deadline: 20ms");
     let cycle = Duration::from_millis(10);
-    let plan = Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system };
+    let plan = by_hand(system, cycle, Vec::new());
     let jobs = plan.jobs("d");
     assert_eq!(jobs.len(), 1);
     assert_eq!((jobs[0].nominal, jobs[0].deadline), (Duration::ZERO, Duration::from_millis(20)));

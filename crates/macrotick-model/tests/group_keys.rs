@@ -1,9 +1,11 @@
 //! Groups, in a description.
 
+use macrotick_fixtures::{by_hand, ms};
 use macrotick_model::{
-    ContainerLoad, ContainerRoot, Duration, Engine, Finding, Group, GroupTask, GroupThread, KernelThread, Load, Plan,
-    Policy, System,
+    ContainerLoad, ContainerRoot, Duration, Engine, Finding, Group, GroupThread, KernelThread, Load, Plan, Policy,
+    System,
 };
+use serde_json::json;
 
 const HEAD: &str = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
 
@@ -22,31 +24,11 @@ fn what_is_left_out_has_its_default() {
          - {name: loop, period: 5ms, wcet: 100us, priority: 9}\n",
     )
     .unwrap();
-    let task = GroupTask {
-        name: "loop".into(),
-        period: Duration::from_millis(5),
-        wcet: Duration::from_micros(100),
-        deadline: Duration::from_millis(5),
-        jitter: Duration::ZERO,
-        priority: Some(9),
-        cpu: 1,
-        bound: false,
-    };
-    let expected = Group {
-        name: "g".into(),
-        criticality: None,
-        priority: Some(7),
-        budget: Some(Duration::from_micros(500)),
-        may_grow: false,
-        cpus: vec![1],
-        cgroup: None,
-        fifo: false,
-        lead: None,
-        pool: None,
-        kernel_threads: Vec::new(),
-        tasks: vec![task],
-    };
-    assert_eq!(system.groups, [expected]);
+    // What has its default is not in here, but for a task's deadline and jitter.
+    let task = json!({"name": "loop", "period": "5ms", "wcet": "100us", "deadline": "5ms", "jitter": "0ns",
+        "priority": 9, "cpu": 1});
+    let expected = json!([{"name": "g", "priority": 7, "budget": "500us", "cpus": [1], "tasks": [task]}]);
+    assert_eq!(json!(system.groups), expected);
     assert_eq!(system.server_period, Duration::from_micros(2500));
     let everywhere = parse("groups:\n  - {name: g, priority: 7, budget: 500us}\n").unwrap();
     assert_eq!(everywhere.groups[0].cpus, [0, 1]);
@@ -71,10 +53,7 @@ fn what_is_left_open_stays_open_in_the_normal_form() {
 #[test]
 fn a_plan_leaves_nothing_open() {
     let mut system = parse("groups:\n  - {name: g, criticality: 3, budget: 20us}\n").unwrap();
-    let plan = |system: &System| {
-        let (version, cycle) = (Plan::VERSION, Duration::from_millis(10));
-        Plan { version, solver: "null".into(), cycle, tables: Vec::new(), system: system.clone() }.to_json()
-    };
+    let plan = |system: &System| by_hand(system.clone(), ms(10), Vec::new()).to_json();
     let refused = Plan::from_json(&plan(&system), "p.json").unwrap_err().to_string();
     assert_eq!(refused, "p.json: system.groups[0].priority: a plan says it");
     system.groups[0].priority = Some(5);

@@ -1,5 +1,6 @@
 //! The forms of `lead` in a description and in a plan file.
 
+use macrotick_fixtures::{by_hand, ms};
 use macrotick_model::{Duration, Lead, Plan, System};
 
 fn described(lead: &str) -> System {
@@ -8,8 +9,7 @@ fn described(lead: &str) -> System {
 }
 
 fn plan_file(system: System) -> String {
-    let cycle = Duration::from_millis(10);
-    Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system }.to_json()
+    by_hand(system, ms(10), Vec::new()).to_json()
 }
 
 #[test]

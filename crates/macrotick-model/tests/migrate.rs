@@ -1,6 +1,7 @@
 //! `migrate` in a description and in a plan file.
 
-use macrotick_model::{CpuTable, Duration, Plan, System, Window};
+use macrotick_fixtures::{by_hand, ms, table, window};
+use macrotick_model::{Plan, System};
 
 fn described(keys: &str) -> System {
     let source = format!("system: s\ncpus: [0, 1]\ntasks:\n  - {{name: a, period: 10ms, wcet: 1ms{keys}}}\n");
@@ -8,10 +9,8 @@ fn described(keys: &str) -> System {
 }
 
 fn plan(system: System, cpus: &[u32]) -> Plan {
-    let (offset, length) = (Duration::ZERO, Duration::from_millis(1));
-    let window = Window { offset, length, task: "a".into(), activate: true, deadline: true };
-    let tables = cpus.iter().map(|&cpu| CpuTable { cpu, windows: vec![window.clone()] }).collect();
-    Plan { version: Plan::VERSION, solver: "hand".into(), cycle: Duration::from_millis(10), tables, system }
+    let tables = cpus.iter().map(|&cpu| table(cpu, [window("a", ms(0), ms(1), "AD")])).collect();
+    by_hand(system, ms(10), tables)
 }
 
 #[test]

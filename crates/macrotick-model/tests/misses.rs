@@ -1,6 +1,7 @@
 //! What becomes of misses, in a description and in a plan file.
 
-use macrotick_model::{Duration, OnMiss, Plan, System};
+use macrotick_fixtures::{by_hand, ms};
+use macrotick_model::{OnMiss, Plan, System};
 
 fn described(keys: &str) -> System {
     let source = format!("system: s\ntasks:\n  - {{name: a, period: 10ms, wcet: 1ms{keys}}}\n");
@@ -8,8 +9,7 @@ fn described(keys: &str) -> System {
 }
 
 fn plan_file(system: System) -> String {
-    let cycle = Duration::from_millis(10);
-    Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system }.to_json()
+    by_hand(system, ms(10), Vec::new()).to_json()
 }
 
 #[test]

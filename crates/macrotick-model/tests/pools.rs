@@ -1,6 +1,8 @@
 //! Pools, in a description and in a plan file.
 
-use macrotick_model::{Duration, Plan, Pool, PoolOrder, System};
+use macrotick_fixtures::{by_hand, ms};
+use macrotick_model::{Duration, Plan, PoolOrder, System};
+use serde_json::json;
 
 fn described(pool: &str) -> System {
     let source = format!(
@@ -12,18 +14,12 @@ fn described(pool: &str) -> System {
 
 #[test]
 fn what_is_left_out_has_its_default() {
-    let expected = Pool {
-        name: "p".into(),
-        period: Duration::from_millis(20),
-        budget: Duration::from_millis(3),
-        cpu: None,
-        order: PoolOrder::RoundRobin { slice: Duration::from_millis(1) },
-        slack: false,
-        cgroup: None,
-        kernel_threads: Vec::new(),
-    };
     let system = described("");
-    assert_eq!(system.pools, [expected]);
+    // What has its default and no key of its own in a plan is not in here.
+    let expected = json!([
+        {"name": "p", "period": "20ms", "budget": "3ms", "cpu": null, "order": {"round-robin": {"slice": "1ms"}}}
+    ]);
+    assert_eq!(json!(system.pools), expected);
     assert_eq!(system.background[0].pool.as_deref(), Some("p"));
     assert_eq!(system.hyperperiod(), Some(Duration::from_millis(20)));
 }
@@ -41,8 +37,7 @@ fn every_order_is_read_with_its_slice() {
 #[test]
 fn a_plan_file_keeps_pools_within_their_bounds() {
     let system = described(", slack: true, cgroup: /sys/fs/cgroup/web, slice: 2ms");
-    let cycle = Duration::from_millis(20);
-    let plan = Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system };
+    let plan = by_hand(system, ms(20), Vec::new());
     let text = plan.to_json();
     assert_eq!(Plan::from_json(&text, "plan.json").expect("a valid plan"), plan);
     let short = text.replace("\"slice\": \"2ms\"", "\"slice\": \"2us\"");

@@ -1,5 +1,6 @@
 //! Seeded random systems through every form a document has: the description, the plan file, the observation file.
 
+use macrotick_fixtures::{by_hand, group_record, job, ms, ns, observation, pool_record, records, sync, table, us};
 use macrotick_model::*;
 
 /// Seeded choices.
@@ -41,10 +42,10 @@ fn lead(random: &mut Random) -> Lead {
     }
 }
 
-fn sync(random: &mut Random) -> SyncWindow {
+fn sync_window(random: &mut Random) -> SyncWindow {
     let period = Duration::from_millis(10);
     let (length, bound) = (random.micros(100, 1000), random.micros(1, 99));
-    SyncWindow { period, offset: random.micros(0, 9000), length, bound }
+    sync(period, random.micros(0, 9000), length, bound)
 }
 
 fn execution_time(random: &mut Random) -> ExecutionTime {
@@ -66,10 +67,8 @@ fn task(random: &mut Random, index: u64) -> Task {
         _ => Workload::Program(vec![random.text(), random.text()]),
     };
     let cpu = random.maybe(|random| random.below(2) as u32);
+    let name = ["t", "null", "0", "1.5", "true", "a_b"][random.below(6) as usize].to_string() + &format!("-{index}");
     Task {
-        name: ["t", "null", "0", "1.5", "true", "a_b"][random.below(6) as usize].to_string() + &format!("-{index}"),
-        period,
-        wcet: random.micros(1, 100),
         deadline: random.maybe(|random| random.micros(100, 1000)).unwrap_or(period),
         offset: random.maybe(|random| random.micros(0, 999)),
         jitter: random.maybe(|random| random.micros(0, 100)),
@@ -79,8 +78,8 @@ fn task(random: &mut Random, index: u64) -> Task {
         on_miss: OnMiss::ALL[random.below(4) as usize],
         max_misses: random.maybe(|random| 1 + random.below(9) as u32),
         namespace: random.maybe(|_| NAMESPACES[0].into()),
-        supply: Supply::Windows,
         workload,
+        ..Task::named(name, period, random.micros(1, 100))
     }
 }
 
@@ -109,15 +108,13 @@ fn pool(random: &mut Random, index: u64) -> Pool {
     let period = Duration::from_millis([1, 2, 5, 10][random.below(4) as usize]);
     let slice = random.micros(10, 1_000_000);
     Pool {
-        name: format!("pool-{index}"),
-        period,
-        budget: random.micros(1, 1000),
         cpu: random.maybe(|random| random.below(2) as u32),
         order: [PoolOrder::Fifo, PoolOrder::RoundRobin { slice }, PoolOrder::Priority { slice }]
             [random.below(3) as usize],
         slack: random.below(2) == 0,
         cgroup: random.maybe(|random| format!("/sys/fs/cgroup/{index}-{}", random.below(9))),
         kernel_threads: KernelThread::ALL.into_iter().filter(|_| index == 0 && random.below(2) == 0).collect(),
+        ..Pool::named(format!("pool-{index}"), period, random.micros(1, 1000))
     }
 }
 
@@ -134,23 +131,22 @@ fn windows(random: &mut Random) -> Pool {
 }
 
 fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
-    let task = |random: &mut Random, number: u64| GroupTask {
-        name: format!("inner-{number}"),
-        period: Duration::from_micros(2500 * (1 + random.below(9) as i64)),
-        wcet: random.micros(1, 500),
-        deadline: random.micros(500, 90_000),
-        jitter: random.micros(0, 100),
-        priority: Some(1 + random.below(99) as u32),
-        cpu: 1,
-        bound: random.below(2) == 0,
+    let task = |random: &mut Random, number: u64| {
+        let (period, wcet) = (us(2500 * (1 + random.below(9) as i64)), random.micros(1, 500));
+        GroupTask {
+            deadline: random.micros(500, 90_000),
+            jitter: random.micros(0, 100),
+            priority: Some(1 + random.below(99) as u32),
+            bound: random.below(2) == 0,
+            ..GroupTask::named(format!("inner-{number}"), period, wcet, 1)
+        }
     };
+    let cpus = if pool.is_some() || random.below(2) == 0 { vec![1] } else { vec![0, 1] };
     Group {
-        name: format!("group-{index}"),
         criticality: random.maybe(|random| random.below(9) as u32),
         priority: Some(1 + index as u32),
         budget: Some(random.micros(10, 2500)),
         may_grow: random.below(2) == 0,
-        cpus: if pool.is_some() || random.below(2) == 0 { vec![1] } else { vec![0, 1] },
         cgroup: random.maybe(|_| format!("/sys/fs/cgroup/group-{index}")),
         fifo: true,
         lead: random.maybe(|random| random.micros(1, 1000)),
@@ -161,6 +157,7 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
             .filter(|_| pool.is_none())
             .collect(),
         tasks: (0..random.below(3)).map(|number| task(random, number)).collect(),
+        ..Group::named(format!("group-{index}"), cpus)
     }
 }
 
@@ -198,31 +195,25 @@ fn background(random: &mut Random, index: u64, pools: &[Pool], groups: &[Group])
         _ => Policy::Fifo(1 + random.below(98) as u8),
     };
     let count = 1 + random.below(3) as u32;
-    let name = format!("load-{index}");
     let namespace = random.maybe(|_| NAMESPACES[1].into());
+    let named = |load| Background { count, namespace, ..Background::named(format!("load-{index}"), load) };
     match random.maybe(|random| pools.get(random.below(4) as usize).map(|pool| pool.name.clone())).flatten() {
-        Some(pool) => {
-            let policy = Policy::Other(0);
-            let load = no_container(load);
-            Background { name, count, pool: Some(pool), group: None, namespace, cpu: None, policy, load }
-        }
+        Some(pool) => Background { pool: Some(pool), ..named(no_container(load)) },
         None => {
             let cpu = random.maybe(|random| random.below(4) as u32);
             let group = groups.get(random.below(4) as usize).map(|group| group.name.clone());
             let load = if group.is_some() { no_container(load) } else { load };
-            Background { name, count, pool: None, group, namespace, cpu, policy, load }
+            Background { group, cpu, policy, ..named(load) }
         }
     }
 }
 
 fn window(random: &mut Random, index: u64, task: &Task) -> GivenWindow {
+    let (cpu, offset) = ((index % 2) as u32, us(100 * index as i64));
     GivenWindow {
-        task: task.name.clone(),
-        cpu: (index % 2) as u32,
-        offset: Duration::from_micros(100 * index as i64),
-        length: random.micros(1, 100),
         activate: random.below(2) == 0,
         deadline: random.below(2) == 0,
+        ..GivenWindow::new(&task.name, cpu, offset, random.micros(1, 100))
     }
 }
 
@@ -242,14 +233,13 @@ fn system(seed: u64) -> System {
     // What was there before them stays first.
     tasks.extend((0..random.below(3)).map(|index| reserved(random, index)));
     System {
-        name: format!("random-{seed}"),
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
         cycle: random.maybe(|random| Duration::from_millis(20 * (1 + random.below(5) as i64))),
         lead: random.maybe(lead),
-        sync: random.maybe(sync),
+        sync: random.maybe(sync_window),
         cpus: vec![0, 1],
         duration: random.micros(1, 10_000_000),
-        chains: vec![Chain { name: "chain".into(), path, reaction, age }],
+        chains: vec![Chain { reaction, age, ..Chain::named("chain", path) }],
         background,
         tasks,
         pools,
@@ -258,23 +248,20 @@ fn system(seed: u64) -> System {
         namespaces: namespaces(),
         table,
         files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect(),
+        ..System::named(format!("random-{seed}"))
     }
 }
 
 fn plan(seed: u64) -> Plan {
     let windows = |cpu: i64| {
-        let window = |index: i64| Window {
-            offset: Duration::from_micros(index * 10 + cpu),
-            length: Duration::from_micros(5),
-            task: "t-0".into(),
+        (0..3).map(move |index| Window {
             activate: index % 2 == 0,
             deadline: index % 3 == 0,
-        };
-        (0..3).map(window).collect()
+            ..Window::new("t-0", us(index * 10 + cpu), us(5))
+        })
     };
-    let tables = (0..seed as i64 % 3).map(|cpu| CpuTable { cpu: cpu as u32, windows: windows(cpu) }).collect();
-    let cycle = Duration::from_millis(20);
-    Plan { version: Plan::VERSION, solver: "null".into(), cycle, tables, system: system(seed) }
+    let tables = (0..seed as i64 % 3).map(|cpu| table(cpu as u32, windows(cpu))).collect();
+    by_hand(system(seed), ms(20), tables)
 }
 
 #[test]
@@ -345,36 +332,12 @@ fn bad_plan_files_are_refused_with_place_and_reason() {
 
 #[test]
 fn observations_survive_their_file() {
-    let job =
-        Job { job: 3, nominal: Duration::from_millis(30), start: Some(Duration::from_nanos(30_000_231)), end: None };
     let observation = Observation {
-        version: Observation::VERSION,
-        backend: Backend::Kernel,
-        tier: Tier::KernelClass,
-        environment: Environment::default(),
-        lead: None,
-        clock: None,
-        duration: Duration::from_secs(1),
-        tasks: vec![TaskObservation { name: "t-0".into(), jobs: vec![job], counters: None }],
-        groups: vec![GroupObservation {
-            name: "group-0".into(),
-            usage_ns: 7_123_456,
-            refills: 9,
-            exhaustions: 9,
-            throttled_ns: 7_123_456,
-        }],
-        pools: vec![PoolObservation {
-            name: "pool-0".into(),
-            runtime_ns: 1,
-            usage_ns: 2,
-            preemptions: 3,
-            skipped: 4,
-            threads: 5,
-        }],
-        segments: Vec::new(),
+        tasks: vec![records("t-0", vec![job(3, ms(30), Some(ns(30_000_231)), None)])],
+        groups: vec![GroupObservation { refills: 9, exhaustions: 8, throttled_ns: 7, ..group_record("group-0", 6) }],
+        pools: vec![PoolObservation { preemptions: 3, skipped: 4, threads: 5, ..pool_record("pool-0", 1, 2) }],
         output: vec![ProcessOutput { name: "hog.1".into(), text: "\u{1b}[31mred\n".into() }],
-        remarks: Vec::new(),
-        plan: plan(4),
+        ..observation(plan(4))
     };
     let text = observation.to_json();
     assert_eq!(Observation::from_json(&text, "o.json").expect("valid"), observation);

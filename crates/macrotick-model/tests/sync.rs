@@ -1,24 +1,21 @@
 //! `clock` and `sync` in a description.
 
-use macrotick_model::{Duration, SyncWindow, System};
+use macrotick_fixtures::{sync, us};
+use macrotick_model::System;
 
 fn described(clock: &str) -> System {
     let source = format!("system: s\n{clock}tasks:\n  - {{name: a, period: 4ms, wcet: 1ms}}\n");
     System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-fn us(us: i64) -> Duration {
-    Duration::from_micros(us)
-}
-
 #[test]
 fn a_sync_window_is_the_last_thing_in_its_period() {
-    let expected = SyncWindow { period: us(10_000), offset: us(9_800), length: us(200), bound: us(50) };
+    let expected = sync(us(10_000), us(9_800), us(200), us(50));
     let system = described("clock: tai\nsync: {period: 10ms, length: 200us, bound: 50us}\n");
     assert_eq!(system.sync, Some(expected));
     assert_eq!(expected.starts(us(20_000)).collect::<Vec<_>>(), [us(9_800), us(19_800)]);
     let elsewhere = described("clock: tai\nsync: {period: 10ms, offset: 3ms, length: 200us, bound: 50us}\n");
-    assert_eq!(elsewhere.sync, Some(SyncWindow { offset: us(3_000), ..expected }));
+    assert_eq!(elsewhere.sync, Some(sync(us(10_000), us(3_000), us(200), us(50))));
 }
 
 #[test]

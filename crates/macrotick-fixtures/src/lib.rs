@@ -1,0 +1,23 @@
+//! Small systems, plans and observations for tests: each says what the test is about and takes the rest from here.
+//!
+//! Tests do not write the documents of `macrotick-model` in full, so that a key that a document gets later changes none of
+//! them. What has defaults in a description has its constructor in the model: `System::named`, `Task::named`. Where a
+//! test is about a whole description, [`described`] takes its text.
+
+mod background;
+mod group;
+mod observation;
+mod plan;
+mod pool;
+mod system;
+mod task;
+mod time;
+
+pub use background::hog;
+pub use group::group;
+pub use observation::{counters, group_record, job, observation, pool_record, records, segment};
+pub use plan::{by_hand, table, tables, window};
+pub use pool::pool;
+pub use system::{described, sync, system};
+pub use task::{reserved, spin, task};
+pub use time::{ms, ns, us};

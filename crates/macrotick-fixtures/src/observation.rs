@@ -1,0 +1,56 @@
+//! Observations and their records.
+
+use macrotick_model::{
+    Backend, Duration, EntityCounters, Environment, GroupObservation, Job, Observation, Plan, PoolObservation, Segment,
+    TaskObservation, Tier,
+};
+
+/// One cycle of a plan under the kernel class, of which nothing is known.
+pub fn observation(plan: Plan) -> Observation {
+    Observation {
+        version: Observation::VERSION,
+        backend: Backend::Kernel,
+        tier: Tier::KernelClass,
+        environment: Environment::default(),
+        lead: None,
+        clock: None,
+        duration: plan.cycle,
+        tasks: Vec::new(),
+        pools: Vec::new(),
+        groups: Vec::new(),
+        segments: Vec::new(),
+        output: Vec::new(),
+        remarks: Vec::new(),
+        plan,
+    }
+}
+
+/// What a task did, without the kernel's counters.
+pub fn records(task: &str, jobs: Vec<Job>) -> TaskObservation {
+    TaskObservation { name: task.into(), jobs, counters: None }
+}
+
+/// A job that ran from `start` to `end`, where that is known.
+pub fn job(number: u64, nominal: Duration, start: Option<Duration>, end: Option<Duration>) -> Job {
+    Job { job: number, nominal, start, end }
+}
+
+/// The kernel's counters of an entity all of whose jobs were done.
+pub fn counters(done: u64) -> EntityCounters {
+    EntityCounters { activations: done, completions: done, ..EntityCounters::default() }
+}
+
+/// Processor time of a pool: in the class, and in all.
+pub fn pool_record(pool: &str, runtime_ns: u64, usage_ns: u64) -> PoolObservation {
+    PoolObservation { name: pool.into(), runtime_ns, usage_ns, preemptions: 0, skipped: 0, threads: 1 }
+}
+
+/// Processor time of a group that never waited.
+pub fn group_record(group: &str, usage_ns: u64) -> GroupObservation {
+    GroupObservation { name: group.into(), usage_ns, ..GroupObservation::default() }
+}
+
+/// A stretch of time in which a thread in no pool had CPU 0.
+pub fn segment(who: &str, start_ns: i64, end_ns: i64) -> Segment {
+    Segment { cpu: 0, who: who.into(), pool: None, start_ns, end_ns }
+}

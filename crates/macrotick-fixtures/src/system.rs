@@ -1,0 +1,23 @@
+//! Systems.
+
+use macrotick_model::{Duration, SyncWindow, System, Task};
+
+/// A system of these tasks, on CPU 0.
+pub fn system(name: &str, tasks: Vec<Task>) -> System {
+    System { tasks, ..System::named(name) }
+}
+
+/// The system of a description, which must be a valid one.
+///
+/// # Panics
+///
+/// It is not: the message is what a user is shown.
+#[track_caller]
+pub fn described(text: &str) -> System {
+    System::parse(text, "fixture.yaml").unwrap_or_else(|errors| panic!("{text}\n{errors}"))
+}
+
+/// Sync windows at this offset of each period.
+pub fn sync(period: Duration, offset: Duration, length: Duration, bound: Duration) -> SyncWindow {
+    SyncWindow { period, offset, length, bound }
+}
