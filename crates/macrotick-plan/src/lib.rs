@@ -96,5 +96,5 @@ pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
         Solver::Null => null::tables(system)?,
     };
     let system = reserve::reserve(system, &tables, cycle)?;
-    Ok(Plan { version: Plan::VERSION, solver: solver.name().into(), cycle, tables, system })
+    Ok(Plan::new(solver.name(), cycle, tables, system))
 }

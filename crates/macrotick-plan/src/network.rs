@@ -67,14 +67,11 @@ fn pool(system: &System, cpu: u32, period: Duration) -> Pool {
     let grid = system.macrotick.as_nanos();
     let budget = Duration::from_nanos((wished + grid - 1) / grid * grid).min(period);
     Pool {
-        name: free_name(system, cpu),
-        period,
-        budget,
         cpu: Some(cpu),
         order: PoolOrder::Priority { slice: PoolOrder::DEFAULT_SLICE },
         slack: true,
-        cgroup: None,
         kernel_threads: KernelThread::ALL.to_vec(),
+        ..Pool::named(free_name(system, cpu), period, budget)
     }
 }
 
@@ -123,7 +120,7 @@ fn windows(plan: &Plan, pool: &Pool) -> Option<Vec<GivenWindow>> {
         if longest.0 < length {
             return None;
         }
-        all.push(GivenWindow { task: pool.name.clone(), cpu, offset, length, activate: false, deadline: false });
+        all.push(GivenWindow::new(&pool.name, cpu, offset, length));
     }
     Some(all)
 }

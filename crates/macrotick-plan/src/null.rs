@@ -12,15 +12,13 @@ pub(crate) fn tables(system: &System) -> Result<Vec<CpuTable>, PlanError> {
     let mut tables: BTreeMap<u32, Vec<Window>> = BTreeMap::new();
     for window in given {
         tables.entry(window.cpu).or_default().push(Window {
-            offset: window.offset,
-            length: window.length,
-            task: window.task.clone(),
             activate: window.activate,
             deadline: window.deadline,
+            ..Window::new(&window.task, window.offset, window.length)
         });
     }
     for windows in tables.values_mut() {
         windows.sort_by_key(|window| window.offset);
     }
-    Ok(tables.into_iter().map(|(cpu, windows)| CpuTable { cpu, windows }).collect())
+    Ok(tables.into_iter().map(|(cpu, windows)| CpuTable::new(cpu, windows)).collect())
 }

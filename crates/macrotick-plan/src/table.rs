@@ -49,12 +49,10 @@ pub(crate) fn tables(cpus: &[u32], pieces: &[Vec<Piece>], demands: &[Demand]) ->
         return Err(PlanError::TooManyWindows { windows, limit });
     }
     let window = |piece: &Piece| Window {
-        offset: piece.start,
-        length: piece.length,
-        task: demands[piece.task].name.clone(),
         activate: piece.activate,
         deadline: piece.deadline,
+        ..Window::new(&demands[piece.task].name, piece.start, piece.length)
     };
-    let table = |(&cpu, pieces): (&u32, &Vec<Piece>)| CpuTable { cpu, windows: pieces.iter().map(window).collect() };
+    let table = |(&cpu, pieces): (&u32, &Vec<Piece>)| CpuTable::new(cpu, pieces.iter().map(window).collect());
     Ok(cpus.iter().zip(pieces).filter(|(_, pieces)| !pieces.is_empty()).map(table).collect())
 }
