@@ -113,18 +113,14 @@ impl Admission {
             task.priority = priority(&task.name);
         }
         macrotick_model::Group {
-            name: container.name.clone(),
             criticality: Some(container.criticality),
             priority: Some(self.priority),
             budget: Some(self.budget),
             may_grow: container.may_grow,
-            cpus: vec![self.cpu],
-            cgroup: None,
             fifo,
             lead: container.lead,
-            pool: None,
-            kernel_threads: Vec::new(),
             tasks,
+            ..macrotick_model::Group::named(&container.name, vec![self.cpu])
         }
     }
 }

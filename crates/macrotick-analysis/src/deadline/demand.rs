@@ -74,14 +74,11 @@ fn horizon(tasks: &[Task], supply: &dyn Supply) -> Result<Duration, DeadlineErro
 
 #[cfg(test)]
 mod tests {
+    use macrotick_fixtures::ns;
     use macrotick_model::SplitMix64;
 
     use super::super::{Processor, Reservation};
     use super::*;
-
-    fn ns(n: i64) -> Duration {
-        Duration::from_nanos(n)
-    }
 
     fn task((wcet, period, deadline): (i64, i64, i64)) -> Task {
         Task { wcet: ns(wcet), period: ns(period), deadline: ns(deadline) }

@@ -60,13 +60,10 @@ pub fn tardiness_bounds(tasks: &[Task], cpus: u32) -> Result<Option<Vec<Duration
 
 #[cfg(test)]
 mod tests {
+    use macrotick_fixtures::ns;
     use std::collections::HashSet;
 
     use super::*;
-
-    fn ns(n: i64) -> Duration {
-        Duration::from_nanos(n)
-    }
 
     fn tasks(of: &[(i64, i64)]) -> Vec<Task> {
         of.iter().map(|&(wcet, period)| Task::implicit(ns(wcet), ns(period))).collect()

@@ -106,24 +106,14 @@ impl Supply for Left {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::{SplitMix64, Window};
+    use macrotick_fixtures::{self as fixtures, ns, window};
+    use macrotick_model::SplitMix64;
 
     use super::super::{demand, Task};
     use super::*;
 
-    fn ns(n: i64) -> Duration {
-        Duration::from_nanos(n)
-    }
-
     fn table(windows: &[(i64, i64)]) -> CpuTable {
-        let window = |&(offset, length): &(i64, i64)| Window {
-            offset: ns(offset),
-            length: ns(length),
-            task: "w".into(),
-            activate: false,
-            deadline: false,
-        };
-        CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }
+        fixtures::table(0, windows.iter().map(|&(offset, length)| window("w", ns(offset), ns(length), "")))
     }
 
     fn left(windows: &[(i64, i64)], budgets: i64) -> Left {

@@ -113,11 +113,9 @@ impl Supply for Reservation {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use macrotick_fixtures::ns;
 
-    fn ns(n: i64) -> Duration {
-        Duration::from_nanos(n)
-    }
+    use super::*;
 
     /// The least over all places of an interval, and all that a reservation may do: unit by unit.
     fn played(budget: i64, deadline: i64, period: i64, interval: i64) -> i64 {

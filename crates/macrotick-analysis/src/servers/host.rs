@@ -270,7 +270,27 @@ impl Host {
     }
 }
 
+impl GroupTask {
+    /// A task that arrives anywhere and is released there, with its period as the deadline.
+    pub fn unbound(name: impl Into<String>, wcet: Duration, period: Duration, priority: u32) -> GroupTask {
+        let (deadline, jitter, arrival) = (period, Duration::ZERO, Arrival::Unbound);
+        GroupTask { name: name.into(), wcet, period, deadline, jitter, priority, arrival }
+    }
+}
+
+impl Server {
+    /// A server whose budget stays as it is.
+    pub fn fixed(cpu: u32, budget: Duration, tasks: Vec<GroupTask>) -> Server {
+        Server { cpu, budget, may_grow: false, tasks }
+    }
+}
+
 impl Group {
+    /// A group among the least critical, which no windows serve.
+    pub fn served(name: impl Into<String>, priority: u32, servers: Vec<Server>) -> Group {
+        Group { name: name.into(), criticality: 0, priority, servers, windows: None }
+    }
+
     /// What the group has on `cpu`.
     pub fn on(&self, cpu: u32) -> Option<&Server> {
         self.servers.iter().find(|server| server.cpu == cpu)

@@ -169,20 +169,17 @@ fn merged(mut spans: Vec<(Duration, Duration)>) -> Vec<(Duration, Duration)> {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_fixtures::{ns, table};
+
     use super::*;
 
-    fn ns(nanos: i64) -> Duration {
-        Duration::from_nanos(nanos)
-    }
-
     fn window(offset: i64, length: i64, activate: bool) -> Window {
-        Window { offset: ns(offset), length: ns(length), task: "w".into(), activate, deadline: false }
+        Window { activate, ..Window::new("w", ns(offset), ns(length)) }
     }
 
     /// `[2, 5)` and `[7, 9)` of 10, or with a lead of 3 `[0, 5)`, `[7, 10)`.
     fn taken(lead: i64) -> Taken {
-        let windows = vec![window(2, 3, true), window(7, 2, false)];
-        Taken::new(ns(10), ns(lead), Some(&CpuTable { cpu: 0, windows }))
+        Taken::new(ns(10), ns(lead), Some(&table(0, [window(2, 3, true), window(7, 2, false)])))
     }
 
     #[test]
@@ -214,14 +211,14 @@ mod tests {
     #[test]
     fn an_entity_has_its_windows_but_for_the_leads_of_others() {
         let of = |name: &str, offset, length| Window { task: name.into(), ..window(offset, length, name == "x") };
-        let windows = vec![of("own", 0, 3), of("x", 4, 1), of("own", 5, 3), of("x", 9, 1)];
-        let own = Taken::of_entity(ns(10), ns(2), &CpuTable { cpu: 0, windows }, "own");
+        let windows = [of("own", 0, 3), of("x", 4, 1), of("own", 5, 3), of("x", 9, 1)];
+        let own = Taken::of_entity(ns(10), ns(2), &table(0, windows), "own");
         assert_eq!(own.spans, [(ns(0), ns(2)), (ns(5), ns(7))]);
     }
 
     #[test]
     fn nothing_is_left_of_a_cycle_that_is_full_and_all_of_an_empty_one() {
-        let full = Taken::new(ns(10), ns(0), Some(&CpuTable { cpu: 0, windows: vec![window(0, 10, true)] }));
+        let full = Taken::new(ns(10), ns(0), Some(&table(0, [window(0, 10, true)])));
         assert_eq!((full.until_left(ns(3), ns(1)), full.until_left_at_worst(ns(1))), (None, None));
         let empty = Taken::new(ns(0), ns(0), None);
         assert_eq!((empty.until_left(ns(3), ns(7)), empty.within(ns(3), ns(7))), (Some(ns(7)), ns(0)));

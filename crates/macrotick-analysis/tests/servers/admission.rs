@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use macrotick_analysis::servers::*;
-use macrotick_model::{CpuTable, Duration, Window};
+use macrotick_fixtures::{ms, ns, table, us, window};
+use macrotick_model::Duration;
 
 use crate::by_hand::{bound, group, host, task};
-use crate::draw::{self, ns, Form};
+use crate::draw::{self, Form};
 
 fn container(name: &str, criticality: u32, tasks: Vec<GroupTask>) -> Container {
     Container {
@@ -276,43 +277,27 @@ fn what_is_admitted_is_feasible_and_what_is_refused_has_no_budget() {
 /// A host as in the paper: 2.5 ms, five groups of six tasks of 1 ms to 2 s, on each of four CPUs, and a table of 40
 /// windows.
 fn large(cycle: Duration, phase: Phase) -> Host {
-    let us = Duration::from_micros;
     let tasks = |share: i64| {
         let periods = [10, 25, 100, 400, 1000, 2000];
         let task = |(index, &period): (usize, &i64)| GroupTask {
-            name: format!("t{index}"),
-            wcet: us(period * share),
-            period: Duration::from_millis(period),
-            deadline: Duration::from_millis(period),
             jitter: us(100),
-            priority: 90 - index as u32,
-            arrival: Arrival::Unbound,
+            ..GroupTask::unbound(format!("t{index}"), us(period * share), ms(period), 90 - index as u32)
         };
         periods.iter().enumerate().map(task).collect::<Vec<_>>()
     };
-    let server = |cpu| Server { cpu, budget: us(250), may_grow: true, tasks: tasks(5) };
+    let server = |cpu| Server { may_grow: true, ..Server::fixed(cpu, us(250), tasks(5)) };
     let group = |index: u32| Group {
-        name: format!("g{index}"),
         criticality: index,
-        priority: 10 * index,
-        servers: (0..4).map(server).collect(),
-        windows: None,
+        ..Group::served(format!("g{index}"), 10 * index, (0..4).map(server).collect())
     };
     let step = cycle.as_nanos() / 40;
-    let window = |index: i64| Window {
-        offset: ns(index * step),
-        length: ns(step / 4),
-        task: "tt".into(),
-        activate: false,
-        deadline: false,
-    };
-    let windows: Vec<Window> = (0..40).map(window).collect();
+    let windows = || (0..40).map(|index| window("tt", ns(index * step), ns(step / 4), ""));
     Host {
         refill: Refill::Lockstep(phase),
         capacity: Capacity::AllBut(Permille(50)),
         cpus: (0..4).collect(),
         cycle,
-        tables: (0..4).map(|cpu| CpuTable { cpu, windows: windows.clone() }).collect(),
+        tables: (0..4).map(|cpu| table(cpu, windows())).collect(),
         groups: (1..=5).map(group).collect(),
         ..Host::idle(us(2500))
     }
@@ -321,7 +306,6 @@ fn large(cycle: Duration, phase: Phase) -> Host {
 #[test]
 fn an_answer_takes_milliseconds() {
     let at = Phase::At(Duration::ZERO);
-    let ms = Duration::from_millis;
     for (cycle, phase) in [(ms(10), at), (ms(100), at), (ms(1000), at), (ns(10_001_009), at), (ms(10), Phase::Any)] {
         let present = large(cycle, phase);
         let new = Container { may_grow: true, ..container("new", 6, present.groups[0].servers[0].tasks.clone()) };

@@ -1,21 +1,12 @@
 //! Examples small enough to be computed by hand, at least one for each term. The server period is 10 unless said.
 
 use macrotick_analysis::servers::*;
-use macrotick_model::{CpuSet, CpuTable, Duration, Window};
-
-use crate::draw::ns;
+use macrotick_fixtures::{ns, tables, window};
+use macrotick_model::{CpuSet, Duration};
 
 /// A task that arrives anywhere, with its period as the deadline.
 pub fn task(name: &str, wcet: i64, period: i64, priority: u32) -> GroupTask {
-    GroupTask {
-        name: name.into(),
-        wcet: ns(wcet),
-        period: ns(period),
-        deadline: ns(period),
-        jitter: Duration::ZERO,
-        priority,
-        arrival: Arrival::Unbound,
-    }
+    GroupTask::unbound(name, ns(wcet), ns(period), priority)
 }
 
 /// The same at refills.
@@ -24,8 +15,7 @@ pub fn bound(name: &str, wcet: i64, period: i64, priority: u32) -> GroupTask {
 }
 
 pub fn group(name: &str, priority: u32, budget: i64, tasks: Vec<GroupTask>) -> Group {
-    let servers = vec![Server { cpu: 0, budget: ns(budget), may_grow: false, tasks }];
-    Group { name: name.into(), criticality: priority, priority, servers, windows: None }
+    Group { criticality: priority, ..Group::served(name, priority, vec![Server::fixed(0, ns(budget), tasks)]) }
 }
 
 /// An account of SCHED_DEADLINE.
@@ -35,20 +25,14 @@ pub fn of_cpus(cpus: &[u32], promised: u32) -> Domain {
 
 /// Windows as `(offset, length)`.
 pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
-    let window = |&(offset, length)| Window {
-        offset: ns(offset),
-        length: ns(length),
-        task: "tt".into(),
-        activate: true,
-        deadline: true,
-    };
+    let window = |&(offset, length): &(i64, i64)| window("tt", ns(offset), ns(length), "AD");
     Host {
         refill: Refill::Lockstep(Phase::At(Duration::ZERO)),
         granule: ns(1),
         least: ns(1),
         capacity: Capacity::AllBut(Permille(0)),
         cycle: ns(cycle),
-        tables: vec![CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }],
+        tables: tables(windows.iter().map(window)),
         groups,
         ..Host::idle(ns(10))
     }
@@ -462,7 +446,7 @@ fn windows_of_one_cpu_are_nothing_to_another() {
     // Beside windows of 4 it takes 7, which would be late on CPU 1.
     let mut g = group("g", 1, 4, vec![bound("t", 3, 100, 1)]);
     let soon = GroupTask { deadline: ns(5), ..bound("u", 3, 100, 1) };
-    g.servers.push(Server { cpu: 1, budget: ns(4), may_grow: false, tasks: vec![soon] });
+    g.servers.push(Server::fixed(1, ns(4), vec![soon]));
     let mut host = host(vec![g], 10, &[(0, 4)]);
     host.cpus.push(1);
     assert_eq!((found(&host, "g", "t").0, found(&host, "g", "u").0), (7, 3));

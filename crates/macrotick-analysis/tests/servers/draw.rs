@@ -1,7 +1,8 @@
 //! Seeded random hosts with one CPU, small enough to be simulated unit by unit, and what can happen on them.
 
 use macrotick_analysis::servers::*;
-use macrotick_model::{CpuTable, Duration, SplitMix64, Window};
+use macrotick_fixtures::{ns, tables, window};
+use macrotick_model::{SplitMix64, Window};
 
 use crate::sim;
 
@@ -17,10 +18,6 @@ impl Random {
     pub fn chance(&mut self, percent: i64) -> bool {
         self.between(0, 99) < percent
     }
-}
-
-pub fn ns(nanos: i64) -> Duration {
-    Duration::from_nanos(nanos)
 }
 
 /// Which of the forms of refill is drawn.
@@ -54,7 +51,7 @@ pub fn host(seed: u64, form: Form) -> Host {
         capacity: Capacity::AllBut(Permille(0)),
         cycle: ns(cycle),
         lead: ns(lead),
-        tables: vec![CpuTable { cpu: 0, windows }],
+        tables: tables(windows),
         groups,
         ..Host::idle(ns(period))
     }
@@ -68,13 +65,8 @@ fn windows(random: &mut Random, cycle: i64) -> Vec<Window> {
         if from + length > cycle {
             break;
         }
-        windows.push(Window {
-            offset: ns(from),
-            length: ns(length),
-            task: "tt".into(),
-            activate: random.chance(70),
-            deadline: true,
-        });
+        let flags = if random.chance(70) { "AD" } else { "D" };
+        windows.push(window("tt", ns(from), ns(length), flags));
         from += length + random.between(1, (cycle / 3).max(1));
     }
     windows
@@ -95,12 +87,10 @@ fn group(random: &mut Random, index: i64, count: i64, period: i64, left: &mut i6
     let budget = random.between(1, (*left / 2).max(1));
     *left -= budget;
     let tasks = (0..random.between(1, 3)).map(|number| task(random, number, budget, period)).collect();
+    let server = Server { may_grow: true, ..Server::fixed(0, ns(budget), tasks) };
     Group {
-        name: format!("group-{index}"),
         criticality: random.between(0, 3) as u32,
-        priority: (count - index) as u32,
-        servers: vec![Server { cpu: 0, budget: ns(budget), may_grow: true, tasks }],
-        windows: None,
+        ..Group::served(format!("group-{index}"), (count - index) as u32, vec![server])
     }
 }
 
@@ -119,14 +109,12 @@ fn task(random: &mut Random, number: i64, budget: i64, period: i64) -> GroupTask
         2 => period,
         _ => 0,
     };
+    let priority = if random.chance(10) { 1 } else { number as u32 + 1 };
     GroupTask {
-        name: format!("task-{number}"),
-        wcet: ns(wcet),
-        period: ns(own),
         deadline: ns(deadline.max(1)),
         jitter: ns(jitter),
-        priority: if random.chance(10) { 1 } else { number as u32 + 1 },
         arrival,
+        ..GroupTask::unbound(format!("task-{number}"), ns(wcet), ns(own), priority)
     }
 }
 

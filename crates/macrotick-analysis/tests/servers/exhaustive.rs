@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 
 use macrotick_analysis::servers::*;
+use macrotick_fixtures::ns;
 
 use crate::by_hand::{bound, group, host, task};
-use crate::draw::{ns, windows_until, Random};
+use crate::draw::{windows_until, Random};
 use crate::sim;
 
 const HOSTS: u64 = 2000;

@@ -1,9 +1,10 @@
 //! What must hold whatever the numbers are, and what brute force finds.
 
 use macrotick_analysis::servers::*;
+use macrotick_fixtures::ns;
 use macrotick_model::{Duration, Window};
 
-use crate::draw::{host, ns, Form, Random};
+use crate::draw::{host, Form, Random};
 
 const FORMS: [Form; 3] = [Form::Known, Form::AnyPhase, Form::Independent];
 
