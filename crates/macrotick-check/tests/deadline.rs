@@ -2,7 +2,8 @@
 
 use macrotick_analysis::servers::{Bandwidth, Domain, Host};
 use macrotick_check::{check, Deadlines, Verdict};
-use macrotick_model::{Duration, Plan, System};
+use macrotick_fixtures::{described, ms, table, window};
+use macrotick_model::{Duration, Plan};
 use macrotick_plan::Solver;
 
 /// The plan with windows of 3 ms in each 10 ms of CPU 0, and `rest`.
@@ -10,7 +11,7 @@ fn planned(tasks: &str, rest: &str) -> Plan {
     let source = format!(
         "system: s\ncpus: [0, 1, 2]\ntasks:\n  - {{name: w, period: 10ms, wcet: 3ms, deadline: 3ms, cpu: 0}}\n{tasks}{rest}"
     );
-    let system = System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+    let system = described(&source);
     macrotick_plan::plan(&system, Solver::FoldedOccupancy).expect("a plan")
 }
 
@@ -110,18 +111,11 @@ fn what_no_solver_would_do_is_told() {
 
     let mover = "  - {name: m, period: 10ms, wcet: 2ms, migrate: true}\n".to_string();
     let mut plan = planned(&(mover + &task("d", "period: 10ms, wcet: 1ms, cpu: 0")), "");
-    let window = |offset, activate, deadline| macrotick_model::Window {
-        offset: Duration::from_millis(offset),
-        length: Duration::from_millis(1),
-        task: "m".into(),
-        activate,
-        deadline,
-    };
     plan.tables.iter_mut().for_each(|table| table.windows.retain(|window| window.task != "m"));
-    for (cpu, window) in [(0, window(4, true, false)), (1, window(6, false, true))] {
+    for (cpu, window) in [(0, window("m", ms(4), ms(1), "A")), (1, window("m", ms(6), ms(1), "D"))] {
         match plan.tables.iter_mut().find(|table| table.cpu == cpu) {
             Some(table) => table.windows.push(window),
-            None => plan.tables.push(macrotick_model::CpuTable { cpu, windows: vec![window] }),
+            None => plan.tables.push(table(cpu, [window])),
         }
     }
     assert_eq!(

@@ -3,14 +3,15 @@
 use macrotick_analysis::servers::{self, Container, Host};
 use macrotick_analysis::{assign, AssignError};
 use macrotick_check::{check, Verdict};
-use macrotick_model::{Plan, System};
+use macrotick_fixtures::described;
+use macrotick_model::Plan;
 use macrotick_plan::Solver;
 
 fn planned(groups: &str) -> Plan {
     let source = format!(
         "system: s\ncpus: [0]\ntasks:\n  - {{name: a, period: 10ms, wcet: 2ms}}\nserver-period: 2ms\ngroups:\n{groups}"
     );
-    let system = System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+    let system = described(&source);
     let solver = Solver::default_for(&system);
     macrotick_plan::plan(&system, solver).expect("a plan")
 }
@@ -125,7 +126,7 @@ fn a_group_has_the_same_budget_on_all_its_cpus() {
             "system: s\ncpus: [0, 1]\ntasks:\n  - {{name: a, period: 10ms, wcet: 10us}}\ngroups:\n  \
              - name: g\n    priority: 9\n    cpus: [0, 1]\n    tasks:\n{tasks}"
         );
-        let system = System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+        let system = described(&source);
         let plan = macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap();
         assign(plan).unwrap().system.groups.remove(0).budget.unwrap()
     };

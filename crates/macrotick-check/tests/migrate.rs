@@ -1,30 +1,17 @@
 //! Tasks with windows on several CPUs before the judge.
 
 use macrotick_check::{check, Violation};
-use macrotick_model::{CpuTable, Duration, Lead, Plan, System, Window};
-
-fn us(us: i64) -> Duration {
-    Duration::from_micros(us)
-}
+use macrotick_fixtures::{by_hand, described, ms, table, us, window};
+use macrotick_model::{Lead, Plan};
 
 /// `a` of 2 ms in every 10 ms on two CPUs, with windows `(cpu, offset, length, flags)` in microseconds.
 fn plan(keys: &str, lead: i64, windows: &[(u32, i64, i64, &str)]) -> Plan {
     let text = format!("system: tiny\ncpus: [0, 1]\ntasks:\n  - {{name: a, wcet: 2ms, period: 10ms{keys}}}\n");
-    let mut system = System::parse(&text, "tiny").unwrap_or_else(|errors| panic!("{errors}"));
+    let mut system = described(&text);
     system.lead = (lead > 0).then_some(Lead::Fixed(us(lead)));
-    let window = |&(_, offset, length, flags): &(u32, i64, i64, &str)| Window {
-        offset: us(offset),
-        length: us(length),
-        task: "a".into(),
-        activate: flags.contains('A'),
-        deadline: flags.contains('D'),
-    };
-    let table = |cpu| {
-        let here = windows.iter().filter(|window| window.0 == cpu);
-        CpuTable { cpu, windows: here.map(window).collect() }
-    };
-    let (cycle, tables) = (Duration::from_millis(10), vec![table(0), table(1)]);
-    Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables, system }
+    let window = |&(_, offset, length, flags): &(u32, i64, i64, &str)| window("a", us(offset), us(length), flags);
+    let table = |cpu| table(cpu, windows.iter().filter(|window| window.0 == cpu).map(window));
+    by_hand(system, ms(10), vec![table(0), table(1)])
 }
 
 fn violations(plan: &Plan) -> String {
@@ -73,7 +60,7 @@ fn a_lead_begins_after_the_window_on_the_other_cpu() {
     let keys = ", migrate: true, offset: 1ms";
     let windows = |second| [(0, 1000, 2000, "AD"), (1, second, 2000, "AD")];
     let mut two = plan(keys, 20, &windows(11_000));
-    two.cycle = Duration::from_millis(20);
+    two.cycle = ms(20);
     assert_eq!(violations(&two), "");
     let job = |first: i64, lead| plan(MIGRATE, lead, &[(0, 0, 1000, "D"), (1, first, 1000, "A")]);
     let late = "task `a`, job 0: ends at 11ms, its deadline is 10ms\n";

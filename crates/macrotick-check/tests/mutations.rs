@@ -4,7 +4,8 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
-use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, SyncWindow, System, Window};
+use macrotick_fixtures::{self as fixtures, by_hand, described, ms, tables, us};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, Window};
 use macrotick_plan::{plan, Solver};
 
 /// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
@@ -53,7 +54,7 @@ fn windows_have_what_the_kernel_lets_them_have() {
     let planned = |wcet: &str| {
         let task = format!("{{name: t, period: 1000999ns, wcet: {wcet}}}");
         let source = format!("system: s\nmacrotick: 1ns\ntasks: [{task}]\n");
-        plan(&System::parse(&source, "s.yaml").unwrap(), Solver::FoldedOccupancy)
+        plan(&described(&source), Solver::FoldedOccupancy)
     };
     let mut full = planned("950000ns").unwrap();
     assert!(check(&full).is_feasible());
@@ -374,10 +375,8 @@ fn a_lead_is_kept_before_each_activation_and_only_there() {
 
 /// [`tiny`] with sync windows; times in microseconds.
 fn synced(period: i64, offset: i64, length: i64, bound: i64, windows: &[(&str, i64, i64, &str)]) -> Plan {
-    let us = Duration::from_micros;
     let mut plan = tiny(&["a 1ms", "b 1ms"], windows);
-    plan.system.sync =
-        Some(SyncWindow { period: us(period), offset: us(offset), length: us(length), bound: us(bound) });
+    plan.system.sync = Some(fixtures::sync(us(period), us(offset), us(length), us(bound)));
     plan
 }
 
@@ -464,17 +463,11 @@ fn tiny(tasks: &[&str], windows: &[(&str, i64, i64, &str)]) -> Plan {
         format!("  - {{name: {name}, wcet: {wcet}{period}{rest}}}\n")
     };
     let text = format!("system: tiny\ntasks:\n{}", tasks.iter().map(task).collect::<String>());
-    let system = System::parse(&text, "tiny").unwrap_or_else(|errors| panic!("{errors}"));
-    let window = |&(task, offset, length, flags): &(&str, i64, i64, &str)| Window {
-        offset: Duration::from_micros(offset),
-        length: Duration::from_micros(length),
-        task: task.into(),
-        activate: flags.contains('A'),
-        deadline: flags.contains('D'),
-    };
-    let tables = vec![CpuTable { cpu: 0, windows: windows.iter().map(window).collect() }];
+    let system = described(&text);
+    let window =
+        |&(task, offset, length, flags): &(&str, i64, i64, &str)| fixtures::window(task, us(offset), us(length), flags);
     let cycle = system.hyperperiod().expect("short periods");
-    Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables, system }
+    by_hand(system, cycle, tables(windows.iter().map(window)))
 }
 
 fn violations(plan: &Plan) -> String {
@@ -582,18 +575,8 @@ fn the_verdict_reads_well_and_serialises() {
 
 /// A plan of two CPUs whose pool has windows in the gaps of a task with many.
 fn good_with_pool() -> Plan {
-    let (us, ms) = (Duration::from_micros, Duration::from_millis);
     let mut plan = good(0);
-    plan.system.pools = vec![Pool {
-        name: "pool".into(),
-        period: ms(5),
-        budget: us(700),
-        cpu: Some(1),
-        order: PoolOrder::Fifo,
-        slack: false,
-        cgroup: None,
-        kernel_threads: Vec::new(),
-    }];
+    plan.system.pools = vec![Pool { cpu: Some(1), ..fixtures::pool("pool", ms(5), us(700)) }];
     plan.system.chains.clear();
     plan.system.tasks.retain(|task| task.period.is_multiple_of(ms(5)) && task.cpu.is_none());
     plan.system.tasks.truncate(3);
@@ -629,9 +612,7 @@ fn a_window_gives_each_period_of_a_pool_what_lies_in_it() {
     let around = |plan: &mut Plan, before: i64| {
         let cpu = plan.tables.iter().position(|table| table.cpu == 1).expect("a table");
         plan.tables[cpu].windows.retain(|window| window.task == "pool" && window.offset >= Duration::from_millis(10));
-        let (offset, length) = (Duration::from_micros(5000 - before), Duration::from_micros(1400));
-        let window = Window { offset, length, task: "pool".into(), activate: false, deadline: false };
-        plan.tables[cpu].windows.insert(0, window);
+        plan.tables[cpu].windows.insert(0, fixtures::window("pool", us(5000 - before), us(1400), ""));
     };
     let of_pool = |before: i64| {
         let mut violations = pool_changed(|plan, _, _| around(plan, before));

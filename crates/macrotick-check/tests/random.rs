@@ -4,7 +4,8 @@ mod common;
 
 use common::{system, Random, Shape};
 use macrotick_check::check;
-use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, PoolOrder, SyncWindow, System};
+use macrotick_fixtures::{self as fixtures, ns};
+use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, SyncWindow, System};
 use macrotick_plan::{plan, PlanError, Solver};
 
 fn shape(seed: u64) -> Shape {
@@ -55,14 +56,8 @@ fn pools(random: &mut Random, cpus: u32, percent: i64) -> Vec<Pool> {
         let period = [1, 5, 10, 20][random.below(4) as usize] * 1_000_000;
         let budget = period * random.between(1, percent) / 100 * i64::from(cpus) / count;
         Pool {
-            name: format!("pool-{index}"),
-            period: Duration::from_nanos(period),
-            budget: Duration::from_nanos(budget.clamp(10_000, period / 2)),
             cpu: random.chance(20).then(|| random.below(u64::from(cpus)) as u32),
-            order: PoolOrder::Fifo,
-            slack: false,
-            cgroup: None,
-            kernel_threads: Vec::new(),
+            ..fixtures::pool(&format!("pool-{index}"), ns(period), ns(budget.clamp(10_000, period / 2)))
         }
     };
     (0..count).map(pool).collect()
@@ -187,7 +182,7 @@ fn sync(random: &mut Random, grid: Duration) -> SyncWindow {
     let on_grid = |nanos: i64| Duration::from_nanos(nanos / grid.as_nanos() * grid.as_nanos());
     let length = on_grid(random.between(20_000, period.as_nanos() / 10));
     let offset = on_grid(random.between(0, (period - length).as_nanos()));
-    SyncWindow { period, offset, length, bound: Duration::from_nanos(random.between(1, length.as_nanos() / 2)) }
+    fixtures::sync(period, offset, length, ns(random.between(1, length.as_nanos() / 2)))
 }
 
 #[test]

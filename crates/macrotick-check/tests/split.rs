@@ -4,7 +4,8 @@ mod common;
 
 use common::Random;
 use macrotick_check::{check, Violation};
-use macrotick_model::{Chain, Duration, Plan, Pool, PoolOrder, System, Window};
+use macrotick_fixtures::{ms, pool, us};
+use macrotick_model::{Chain, Duration, Plan, System, Window};
 use macrotick_plan::{plan, Solver};
 
 /// One task more than there are CPUs, any two of which need more than one CPU gives, and some small ones; `percent` of
@@ -119,17 +120,8 @@ fn chains_and_pools_go_with_split_tasks() {
         let mut system = system(seed, 80);
         let path: Vec<String> = system.tasks.iter().take(3).map(|task| task.name.clone()).collect();
         let bound: Duration = system.tasks.iter().take(3).map(|task| task.period * 4).sum();
-        system.chains = vec![Chain { name: "chain".into(), path, reaction: Some(bound), age: Some(bound) }];
-        system.pools = vec![Pool {
-            name: "pool".into(),
-            period: Duration::from_millis(20),
-            budget: Duration::from_micros(400),
-            cpu: None,
-            order: PoolOrder::Fifo,
-            slack: false,
-            cgroup: None,
-            kernel_threads: Vec::new(),
-        }];
+        system.chains = vec![Chain { reaction: Some(bound), age: Some(bound), ..Chain::named("chain", path) }];
+        system.pools = vec![pool("pool", ms(20), us(400))];
         assert_eq!(system.problems(), [""; 0]);
         let Some(plan) = solved(seed, &system) else { continue };
         count += 1;

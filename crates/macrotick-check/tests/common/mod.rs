@@ -1,5 +1,6 @@
 //! Seeded random systems after the automotive benchmark of Kramer, Ziegenbein and Hamann (WATERS 2015).
 
+use macrotick_fixtures as fixtures;
 use macrotick_model::*;
 
 /// Seeded choices.
@@ -62,22 +63,13 @@ pub fn system(seed: u64, shape: &Shape) -> System {
         shares.iter().enumerate().map(|(index, &share)| task(random, index, share, sum, shape)).collect();
     let chains = (0..shape.chains).map(|index| chain(random, index, &tasks)).collect();
     System {
-        name: format!("random-{seed}"),
         macrotick: shape.macrotick,
-        cycle: None,
         lead: shape.lead,
         sync: shape.sync,
         cpus: (0..shape.cpus).collect(),
         duration: Duration::from_secs(1),
-        tasks,
-        pools: Vec::new(),
-        server_period: System::DEFAULT_SERVER_PERIOD,
-        groups: Vec::new(),
-        namespaces: Vec::new(),
         chains,
-        background: Vec::new(),
-        table: None,
-        files: Vec::new(),
+        ..fixtures::system(&format!("random-{seed}"), tasks)
     }
 }
 
@@ -95,21 +87,12 @@ fn task(random: &mut Random, index: usize, share: i64, sum: i64, shape: &Shape) 
     let offset =
         random.chance(15).then(|| Duration::from_nanos(random.between(0, period.as_nanos() / grid - 1) * grid));
     Task {
-        name: format!("task-{index}"),
-        period,
-        wcet,
         deadline,
         // An offset and a tight jitter bound together fix the start: more than a few of them contradict each other.
         offset: offset.filter(|_| !phased || index % 4 == 0),
         jitter: phased.then(|| Duration::from_nanos(random.between(0, 50) * grid).min(deadline)),
         cpu: random.chance(10).then(|| random.below(u64::from(shape.cpus)) as u32),
-        migrate: false,
-        priority: None,
-        on_miss: OnMiss::Resume,
-        max_misses: None,
-        supply: Default::default(),
-        namespace: None,
-        workload: Workload::Spin(ExecutionTime::Fixed(wcet)),
+        ..fixtures::task(&format!("task-{index}"), period, wcet)
     }
 }
 
@@ -124,5 +107,5 @@ fn chain(random: &mut Random, index: usize, tasks: &[Task]) -> Chain {
     }
     let bound: Duration = path.iter().map(|task| task.period * 2).sum::<Duration>() + path[0].period * 2;
     let path = path.iter().map(|task| task.name.clone()).collect();
-    Chain { name: format!("chain-{index}"), path, reaction: Some(bound), age: Some(bound) }
+    Chain { reaction: Some(bound), age: Some(bound), ..Chain::named(format!("chain-{index}"), path) }
 }
