@@ -15,7 +15,7 @@ mod time;
 
 pub use background::hog;
 pub use group::group;
-pub use observation::{counters, group_record, job, observation, pool_record, records, segment};
+pub use observation::{counters, group_record, job, observation, pool_record, records, segment, unsynchronised_clock};
 pub use plan::{by_hand, table, tables, window};
 pub use pool::pool;
 pub use system::{described, sync, system};

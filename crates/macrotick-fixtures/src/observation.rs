@@ -1,8 +1,8 @@
 //! Observations and their records.
 
 use macrotick_model::{
-    Backend, Duration, EntityCounters, Environment, GroupObservation, Job, Observation, Plan, PoolObservation, Segment,
-    TaskObservation, Tier,
+    Backend, ClockInForce, Duration, EntityCounters, Environment, GroupObservation, Job, Observation, Plan,
+    PoolObservation, Segment, TaskObservation, Tier,
 };
 
 /// One cycle of a plan under the kernel class, of which nothing is known.
@@ -23,6 +23,13 @@ pub fn observation(plan: Plan) -> Observation {
         remarks: Vec::new(),
         plan,
     }
+}
+
+/// A clock that is nobody's reference and that no table had to follow.
+pub fn unsynchronised_clock() -> ClockInForce {
+    let (estimated_error, corrections) = (None, 0);
+    let (stretched, shrunk, rest) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    ClockInForce { synchronised: false, estimated_error, stretched, shrunk, corrections, rest }
 }
 
 /// What a task did, without the kernel's counters.

@@ -202,10 +202,9 @@ mod tests {
 
     fn run(reaction: Option<i64>, age: Option<i64>, tasks: &[Outcomes]) -> ChainReport {
         let chain = Chain {
-            name: "c".into(),
-            path: tasks.iter().map(|_| "t".into()).collect(),
             reaction: reaction.map(Duration::from_nanos),
             age: age.map(Duration::from_nanos),
+            ..Chain::named("c", tasks.iter().map(|_| "t".into()).collect())
         };
         measure(&chain, &tasks.iter().collect::<Vec<_>>())
     }

@@ -100,6 +100,8 @@ pub(crate) fn worst_job(report: &Report) -> Option<(&str, &Outcome)> {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_fixtures::segment;
+
     use super::*;
 
     #[test]
@@ -122,7 +124,6 @@ mod tests {
     #[test]
     fn pieces_are_clipped_to_their_span() {
         let at = Duration::from_nanos;
-        let segment = |who: &str, start_ns, end_ns| Segment { cpu: 0, who: who.into(), pool: None, start_ns, end_ns };
         let trace = [segment("a", 0, 10), segment("b", 10, 20), segment("a", 20, 30), segment("a", 30, 40)];
         assert_eq!(pieces(&trace, "a", (at(5), at(30))), [(at(5), at(10)), (at(20), at(30))]);
         let pooled = trace.map(|segment| Segment { pool: (segment.who == "b").then(|| "p".into()), ..segment });

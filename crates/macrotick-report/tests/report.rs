@@ -3,6 +3,7 @@
 #[allow(dead_code)]
 mod synthetic;
 
+use macrotick_fixtures::{job, ms, ns, pool_record, segment, sync, table, unsynchronised_clock, us, window};
 use macrotick_model::*;
 use macrotick_report::*;
 
@@ -12,10 +13,6 @@ fn changed(change: impl FnOnce(&mut Observation)) -> (Observation, Report) {
     change(&mut observation);
     let report = Report::new(&observation);
     (observation, report)
-}
-
-fn ns(ns: i64) -> Duration {
-    Duration::from_nanos(ns)
 }
 
 #[test]
@@ -50,7 +47,7 @@ fn a_job_without_a_record_is_a_miss_and_a_remark() {
 
 #[test]
 fn records_beyond_the_run_are_not_judged() {
-    let beyond = Job { job: 24, nominal: Duration::from_millis(24), start: None, end: None };
+    let beyond = job(24, ms(24), None, None);
     let (_, report) = changed(|run| run.tasks[0].jobs.push(beyond));
     assert!(report.holds());
     assert_eq!(report.task("control").unwrap().activations, 24);
@@ -96,18 +93,10 @@ fn a_start_before_the_nominal_instant_is_a_remark() {
 fn a_deadline_in_the_next_cycle_counts_there() {
     let (_, report) = changed(|run| {
         // One window per cycle of 4 ms: released at 3.9 ms, due at 0.2 ms of the next cycle.
-        let window = |offset, length, activate| Window {
-            offset: Duration::from_micros(offset),
-            length: Duration::from_micros(length),
-            task: "control".into(),
-            activate,
-            deadline: !activate,
-        };
-        run.plan.tables[0].windows = vec![window(0, 200, false), window(3_900, 100, true)];
+        run.plan.tables[0].windows =
+            vec![window("control", us(0), us(200), "D"), window("control", us(3_900), us(100), "A")];
         run.duration = ns(8_150_000);
-        let at = |us: i64| Some(Duration::from_micros(us));
-        let nominal = Duration::from_micros(3_900);
-        run.tasks[0].jobs = vec![Job { job: 0, nominal, start: at(3_901), end: at(4_200) }];
+        run.tasks[0].jobs = vec![job(0, us(3_900), Some(us(3_901)), Some(us(4_200)))];
     });
     let task = report.task("control").unwrap();
     // The job of the second cycle is due at 8.2 ms, after the end.
@@ -240,28 +229,16 @@ fn the_clock_says_who_synchronises_it_and_what_it_took() {
         let (observation, report) = changed(|run| run.clock = Some(clock));
         (terminal(&report, false, 200), html(&report, &observation), report)
     };
-    let free = ClockInForce {
-        synchronised: false,
-        estimated_error: None,
-        stretched: ns(0),
-        shrunk: ns(0),
-        corrections: 0,
-        rest: ns(0),
-    };
+    let free = unsynchronised_clock();
     let (text, page, report) = followed(free);
     assert!(text.contains("clock   table on an unsynchronised clock, CLOCK_TAI; never corrected\n"), "{text}");
     assert!(page.contains("<br>Clock: table on an unsynchronised clock, CLOCK_TAI; never corrected."));
     assert!(report.to_json().contains("\"synchronised\": false"));
     assert!(report.caveats.iter().any(|caveat| caveat.contains("nobody synchronises that clock")));
 
-    let held = ClockInForce {
-        synchronised: true,
-        estimated_error: Some(ns(12_000)),
-        stretched: ns(700),
-        shrunk: ns(50),
-        corrections: 3,
-        rest: ns(-40),
-    };
+    let mut held = free;
+    (held.synchronised, held.estimated_error) = (true, Some(ns(12_000)));
+    (held.stretched, held.shrunk, held.corrections, held.rest) = (ns(700), ns(50), 3, ns(-40));
     let (text, _, report) = followed(held);
     let expected =
         "CLOCK_TAI, synchronised, estimated error 12us; corrected 3 times, +700ns -50ns, still -40ns beside it";
@@ -271,7 +248,7 @@ fn the_clock_says_who_synchronises_it_and_what_it_took() {
 
 #[test]
 fn a_clock_that_nobody_followed_is_a_caveat() {
-    let sync = SyncWindow { period: ns(1000), offset: ns(0), length: ns(100), bound: ns(10) };
+    let sync = sync(ns(1000), ns(0), ns(100), ns(10));
     let (_, report) = changed(|run| run.plan.system.sync = Some(sync));
     assert!(report.caveats.iter().any(|caveat| caveat.contains("here the run was on CLOCK_MONOTONIC")));
 }
@@ -311,7 +288,7 @@ fn a_task_on_two_cpus_is_shown_with_both() {
         let windows = &mut run.plan.tables[0].windows;
         let last = windows.iter().rposition(|window| window.task == "vision").unwrap();
         let windows = vec![windows.remove(last)];
-        run.plan.tables.push(CpuTable { cpu: 1, windows });
+        run.plan.tables.push(table(1, windows));
     });
     assert!(report.holds());
     assert_eq!(report.task("vision").unwrap().cpus.to_string(), "0, 1");
@@ -362,30 +339,18 @@ fn other_backends_say_that_they_do_not_act_on_misses() {
 /// A pool with 300 us of every 2 ms beside the small system, in two windows per cycle of 4 ms.
 fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
     changed(|run| {
-        let (us, cycle) = (Duration::from_micros, run.plan.cycle);
-        run.plan.system.pools = vec![Pool {
-            name: "third-party".into(),
-            period: us(2000),
-            budget: us(300),
-            cpu: None,
-            order: PoolOrder::RoundRobin { slice: us(100) },
-            slack,
-            cgroup: None,
-            kernel_threads: Vec::new(),
-        }];
+        let cycle = run.plan.cycle;
+        let order = PoolOrder::RoundRobin { slice: us(100) };
+        run.plan.system.pools = vec![Pool { order, slack, ..Pool::named("third-party", us(2000), us(300)) }];
         run.plan.system.background[0].pool = Some("third-party".into());
         for offset in [us(1600), cycle - us(300)] {
-            let window =
-                Window { offset, length: us(300), task: "third-party".into(), activate: false, deadline: false };
-            run.plan.tables[0].windows.push(window);
+            run.plan.tables[0].windows.push(window("third-party", offset, us(300), ""));
         }
         run.pools.extend(had.map(|(runtime_ns, usage_ns)| PoolObservation {
-            name: "third-party".into(),
-            runtime_ns,
-            usage_ns,
             preemptions: 5,
             skipped: 2,
             threads: 3,
+            ..pool_record("third-party", runtime_ns, usage_ns)
         }));
     })
 }
@@ -414,13 +379,7 @@ fn windows_beyond_the_end_of_a_run_do_not_count() {
 #[test]
 fn a_pool_is_shown_with_its_windows_and_what_it_had() {
     let (mut observation, _) = pooled(true, Some((3_600_000, 9_600_000)));
-    let ran = Segment {
-        cpu: 0,
-        who: "sort".into(),
-        pool: Some("third-party".into()),
-        start_ns: 3_700_000,
-        end_ns: 4_000_000,
-    };
+    let ran = Segment { pool: Some("third-party".into()), ..segment("sort", 3_700_000, 4_000_000) };
     observation.segments.push(ran);
     let report = Report::new(&observation);
     let text = terminal(&report, false, 120);

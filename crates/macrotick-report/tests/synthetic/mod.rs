@@ -1,6 +1,7 @@
 //! Observations made up for tests and for looking at reports: a plausible plan, and records as a kernel or a stock
 //! scheduler would leave them. Seeded: the same call gives the same records.
 
+use macrotick_fixtures::{self as fixtures, counters, hog, ms, ns, records, segment, spin, tables, us};
 use macrotick_model::observation::Lab;
 use macrotick_model::*;
 
@@ -26,63 +27,18 @@ impl Random {
 const GRID_NS: i64 = 10_000;
 
 fn task(name: &str, period_ms: i64, wcet_us: i64) -> Task {
-    Task {
-        name: name.into(),
-        period: Duration::from_millis(period_ms),
-        wcet: Duration::from_micros(wcet_us),
-        deadline: Duration::from_millis(period_ms),
-        offset: None,
-        jitter: None,
-        cpu: Some(0),
-        migrate: false,
-        priority: None,
-        on_miss: OnMiss::Resume,
-        max_misses: None,
-        supply: Default::default(),
-        namespace: None,
-        workload: Workload::Spin(ExecutionTime::Fixed(Duration::from_micros(wcet_us * 8 / 10))),
-    }
+    Task { cpu: Some(0), workload: spin(us(wcet_us * 8 / 10)), ..Task::named(name, ms(period_ms), us(wcet_us)) }
 }
 
 fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
+    let writes = Load::Periodic { period: ms(20), run: ms(2) };
+    let logger = Background { count: 2, policy: Policy::Other(5), ..Background::named("logger", writes) };
     System {
-        name: "robot-arm".into(),
-        macrotick: Duration::from_nanos(GRID_NS),
-        cycle: None,
-        lead: None,
-        sync: None,
-        cpus: vec![0],
+        macrotick: ns(GRID_NS),
         duration,
-        tasks,
-        pools: Vec::new(),
-        server_period: System::DEFAULT_SERVER_PERIOD,
-        groups: Vec::new(),
-        namespaces: Vec::new(),
         chains,
-        background: vec![
-            Background {
-                name: "hog".into(),
-                count: 1,
-                pool: None,
-                group: None,
-                namespace: None,
-                cpu: Some(0),
-                policy: Policy::Other(0),
-                load: Load::Hog,
-            },
-            Background {
-                name: "logger".into(),
-                count: 2,
-                pool: None,
-                group: None,
-                namespace: None,
-                cpu: None,
-                policy: Policy::Other(5),
-                load: Load::Periodic { period: Duration::from_millis(20), run: Duration::from_millis(2) },
-            },
-        ],
-        table: None,
-        files: Vec::new(),
+        background: vec![Background { cpu: Some(0), ..hog("hog") }, logger],
+        ..fixtures::system("robot-arm", tasks)
     }
 }
 
@@ -107,11 +63,9 @@ fn table(tasks: &[Task], cycle: Duration) -> Vec<Window> {
                 last.deadline = left[index] == 0;
             }
             _ => windows.push(Window {
-                offset,
-                length: Duration::from_nanos(GRID_NS),
-                task: tasks[index].name.clone(),
                 activate: std::mem::take(&mut fresh[index]),
                 deadline: left[index] == 0,
+                ..Window::new(&tasks[index].name, offset, ns(GRID_NS))
             }),
         }
     }
@@ -120,10 +74,9 @@ fn table(tasks: &[Task], cycle: Duration) -> Vec<Window> {
 
 fn chain(name: &str, path: &[&str], reaction_ms: Option<i64>, age_ms: Option<i64>) -> Chain {
     Chain {
-        name: name.into(),
-        path: path.iter().map(|task| task.to_string()).collect(),
-        reaction: reaction_ms.map(Duration::from_millis),
-        age: age_ms.map(Duration::from_millis),
+        reaction: reaction_ms.map(ms),
+        age: age_ms.map(ms),
+        ..Chain::named(name, path.iter().map(|task| task.to_string()).collect())
     }
 }
 
@@ -153,13 +106,7 @@ pub fn small(backend: Backend) -> Observation {
 
 fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
     let windows = table(&system.tasks, cycle);
-    let plan = Plan {
-        version: Plan::VERSION,
-        solver: "synthetic".into(),
-        cycle,
-        tables: vec![CpuTable { cpu: 0, windows }],
-        system,
-    };
+    let plan = Plan::new("synthetic", cycle, tables(windows), system);
     let mut random = Random(SplitMix64::new(7));
     let mut segments = Vec::new();
     let tasks: Vec<TaskObservation> = plan
@@ -173,7 +120,6 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
         .collect();
     fill_with_hog(&mut segments, cycle);
     Observation {
-        version: Observation::VERSION,
         backend,
         tier: match backend {
             Backend::Kernel => Tier::KernelClass,
@@ -194,15 +140,10 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
             kept_free: Duration::from_micros(20),
             needed: Some(Duration::from_micros(8)),
         }),
-        clock: None,
         duration: plan.system.duration,
         tasks,
-        pools: Vec::new(),
-        groups: Vec::new(),
         segments,
-        output: Vec::new(),
-        remarks: vec![],
-        plan,
+        ..fixtures::observation(plan)
     }
 }
 
@@ -223,13 +164,7 @@ fn in_windows(plan: &Plan, task: &Task, random: &mut Random, segments: &mut Vec<
             let ran = left.min(window.length.as_nanos() - late);
             left -= ran;
             if ran > 0 && cycle < 2 {
-                segments.push(Segment {
-                    cpu: 0,
-                    who: task.name.clone(),
-                    pool: None,
-                    start_ns: from,
-                    end_ns: from + ran,
-                });
+                segments.push(segment(&task.name, from, from + ran));
             }
             if left == 0 && start.is_some() {
                 let nominal = plan.cycle * cycle + window.offset;
@@ -241,16 +176,12 @@ fn in_windows(plan: &Plan, task: &Task, random: &mut Random, segments: &mut Vec<
     let jobs: Vec<Job> = jobs
         .iter()
         .enumerate()
-        .map(|(index, (start, end, _))| Job {
-            job: index as u64,
-            nominal: planned[index % planned.len()].nominal + plan.cycle * (index / planned.len()) as i64,
-            start: start.map(Duration::from_nanos),
-            end: Some(Duration::from_nanos(*end)),
+        .map(|(index, (start, end, _))| {
+            let nominal = planned[index % planned.len()].nominal + plan.cycle * (index / planned.len()) as i64;
+            fixtures::job(index as u64, nominal, start.map(ns), Some(ns(*end)))
         })
         .collect();
-    let done = jobs.len() as u64;
-    let counters = EntityCounters { activations: done, completions: done, ..EntityCounters::default() };
-    TaskObservation { name: task.name.clone(), jobs, counters: Some(counters) }
+    TaskObservation { counters: Some(counters(jobs.len() as u64)), ..records(&task.name, jobs) }
 }
 
 /// Runs of a job whenever a stock scheduler gets to it.
@@ -277,9 +208,9 @@ fn anywhere(plan: &Plan, task: &Task, backend: Backend, random: &mut Random) -> 
         free = start + Duration::from_nanos(stretch);
         let never = backend == Backend::Other && random.below(400) == 0;
         let (start, end) = if never { (None, None) } else { (Some(start), Some(free)) };
-        jobs.push(Job { job, nominal, start, end });
+        jobs.push(fixtures::job(job, nominal, start, end));
     }
-    TaskObservation { name: task.name.clone(), jobs, counters: None }
+    records(&task.name, jobs)
 }
 
 /// Gives the time between the tasks' segments to the background.
@@ -289,8 +220,7 @@ fn fill_with_hog(segments: &mut Vec<Segment>, cycle: Duration) {
     let mut hog = Vec::new();
     for segment in segments.iter().filter(|segment| segment.start_ns < cycle.as_nanos()) {
         if segment.start_ns > free + 1_500 {
-            let (start_ns, end_ns) = (free + 700, segment.start_ns - 700);
-            hog.push(Segment { cpu: 0, who: "hog".into(), pool: None, start_ns, end_ns });
+            hog.push(fixtures::segment("hog", free + 700, segment.start_ns - 700));
         }
         free = segment.end_ns;
     }
