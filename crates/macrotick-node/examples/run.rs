@@ -4,8 +4,9 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use macrotick_model::{Backend, CpuTable, Duration, ExecutionTime, Plan, System, Task, Window, Workload};
-use macrotick_model::{Background, Load, OnMiss, Policy};
+use macrotick_model::{
+    Backend, Background, CpuTable, Duration, ExecutionTime, Load, Plan, System, Task, Window, Workload,
+};
 use macrotick_node::{background, run, task, RunOptions};
 
 fn main() -> ExitCode {
@@ -57,57 +58,23 @@ fn observe() -> Result<(), Box<dyn Error>> {
 fn tiny_plan() -> Plan {
     let us = Duration::from_micros;
     let task = |name: &str, period: i64, work: i64| Task {
-        name: name.into(),
-        period: us(period),
-        wcet: us(work + 100),
-        deadline: us(period),
-        offset: None,
-        jitter: None,
         cpu: Some(0),
-        migrate: false,
-        priority: None,
-        on_miss: OnMiss::Resume,
-        max_misses: None,
-        supply: Default::default(),
-        namespace: None,
         workload: Workload::Spin(ExecutionTime::Fixed(us(work))),
+        ..Task::named(name, us(period), us(work + 100))
     };
     let window = |task: &str, offset: i64, length: i64| Window {
-        offset: us(offset),
-        length: us(length),
-        task: task.into(),
         activate: true,
         deadline: true,
+        ..Window::new(task, us(offset), us(length))
     };
-    let hog = Background {
-        name: "hog".into(),
-        count: 1,
-        pool: None,
-        group: None,
-        namespace: None,
-        cpu: Some(0),
-        policy: Policy::Other(0),
-        load: Load::Hog,
-    };
+    let hog = Background { cpu: Some(0), ..Background::named("hog", Load::Hog) };
     let system = System {
-        name: "tiny".into(),
         macrotick: us(10),
-        cycle: None,
-        lead: None,
-        sync: None,
-        cpus: vec![0],
         duration: Duration::from_secs(1),
         tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],
-        pools: Vec::new(),
-        server_period: System::DEFAULT_SERVER_PERIOD,
-        groups: Vec::new(),
-        namespaces: Vec::new(),
-        chains: Vec::new(),
         background: vec![hog],
-        table: None,
-        files: Vec::new(),
+        ..System::named("tiny")
     };
     let windows = vec![window("fast", 20, 300), window("slow", 500, 1500), window("fast", 5_020, 300)];
-    let tables = vec![CpuTable { cpu: 0, windows }];
-    Plan { version: Plan::VERSION, solver: "hand".into(), cycle: us(10_000), tables, system }
+    Plan::new("hand", us(10_000), vec![CpuTable::new(0, windows)], system)
 }

@@ -304,58 +304,22 @@ pub fn background_standing(policy: Policy) -> Standing {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use macrotick_model::{ContainerRoot, CpuTable, Engine, ExecutionTime, OnMiss, PoolOrder, System, Window};
+    use macrotick_fixtures::{self as fixtures, ms, reserved, table, tables, us};
+    use macrotick_model::{ContainerRoot, CpuTable, Engine, System, Window};
 
     use super::*;
 
-    fn us(us: i64) -> Duration {
-        Duration::from_micros(us)
-    }
-
     pub fn task(name: &str, period: Duration, priority: Option<u8>) -> Task {
-        Task {
-            name: name.into(),
-            period,
-            wcet: us(100),
-            deadline: period,
-            offset: None,
-            jitter: None,
-            cpu: None,
-            migrate: false,
-            priority,
-            on_miss: OnMiss::Resume,
-            max_misses: None,
-            supply: Default::default(),
-            namespace: None,
-            workload: Workload::Spin(ExecutionTime::Fixed(us(100))),
-        }
+        Task { priority, ..fixtures::task(name, period, us(100)) }
     }
 
     pub fn window(task: &str, offset: i64, length: i64, activate: bool, deadline: bool) -> Window {
-        Window { offset: us(offset), length: us(length), task: task.into(), activate, deadline }
+        Window { activate, deadline, ..Window::new(task, us(offset), us(length)) }
     }
 
     pub fn plan(tasks: Vec<Task>, windows: Vec<Window>) -> Plan {
-        let system = System {
-            name: "test".into(),
-            macrotick: us(10),
-            cycle: None,
-            lead: None,
-            sync: None,
-            cpus: vec![0],
-            duration: Duration::from_millis(10),
-            tasks,
-            pools: Vec::new(),
-            server_period: System::DEFAULT_SERVER_PERIOD,
-            groups: Vec::new(),
-            namespaces: Vec::new(),
-            chains: Vec::new(),
-            background: Vec::new(),
-            table: None,
-            files: Vec::new(),
-        };
-        let tables = vec![CpuTable { cpu: 0, windows }];
-        Plan { version: Plan::VERSION, solver: "test".into(), cycle: Duration::from_millis(1), tables, system }
+        let system = System { macrotick: us(10), duration: ms(10), ..fixtures::system("test", tasks) };
+        fixtures::by_hand(system, ms(1), tables(windows))
     }
 
     fn decode(plan: &Plan) -> Result<Deployment, NodeError> {
@@ -364,7 +328,6 @@ pub(crate) mod tests {
 
     #[test]
     fn priorities_are_rate_monotonic_and_unique() {
-        let ms = Duration::from_millis;
         let tasks = [
             task("slow", ms(100), None),
             task("given", ms(50), Some(89)),
@@ -386,15 +349,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_reservation_stands_beside_windows() {
-        let (ms, one) = (Duration::from_millis, |cpu| CpuSet::from_iter([cpu]));
-        let supply = |cpus| macrotick_model::Supply::Deadline(Reservation { runtime: us(150), cpus });
-        let reserved = Task { supply: supply(one(1)), deadline: ms(2), ..task("d", ms(3), Some(7)) };
+        let supply = |cpu| reserved(us(150), &[cpu]);
+        let reserved = Task { supply: supply(1), deadline: ms(2), ..task("d", ms(3), Some(7)) };
         let mut plan = plan(vec![task("w", ms(1), None), reserved], vec![window("w", 0, 200, true, true)]);
         let under = |plan: &Plan, backend| Deployment::decode(plan, &RunOptions::new(backend), &[0, 1]);
         let kernel = under(&plan, Backend::Kernel).unwrap();
         let deployed = &kernel.tasks[1];
         let standing = Standing::Deadline { runtime: us(150), deadline: ms(2), period: ms(3) };
-        assert_eq!((deployed.standing, deployed.pinned, &deployed.cpus), (standing, true, &one(1)));
+        assert_eq!((deployed.standing, deployed.pinned, &deployed.cpus), (standing, true, &CpuSet::from_iter([1])));
         assert_eq!((deployed.repetition, kernel.block_backend(deployed)), (ms(3), abi::BACKEND_SLEEP));
         assert_eq!(kernel.block_backend(&kernel.tasks[0]), abi::BACKEND_KERNEL);
         // Of 10 ms three whole periods, and two more.
@@ -404,11 +366,11 @@ pub(crate) mod tests {
         let refused = |plan: &Plan, backend| under(plan, backend).map(drop).unwrap_err().to_string();
         assert!(refused(&plan, Backend::User).starts_with("task `d` has `supply: deadline`, which needs the backend"));
 
-        plan.system.tasks[1].supply = supply(one(7));
+        plan.system.tasks[1].supply = supply(7);
         assert_eq!(refused(&plan, Backend::Kernel), "`d` is for CPU 7, which is not online");
-        plan.system.tasks[1].supply = supply(one(1));
+        plan.system.tasks[1].supply = supply(1);
         plan.system.tasks[0].migrate = true;
-        plan.tables.push(CpuTable { cpu: 1, windows: vec![window("w", 500, 100, false, false)] });
+        plan.tables.push(table(1, [window("w", 500, 100, false, false)]));
         let fault =
             "`w` has the CPUs 0, 1, and tasks of SCHED_DEADLINE have CPU 1 to themselves: threads do not move between \
                      them";
@@ -456,16 +418,7 @@ pub(crate) mod tests {
         assert!(matches!(decode(&missing), Err(NodeError::NoProgram { .. })));
 
         let mut pooled = good.clone();
-        pooled.system.pools = vec![Pool {
-            name: "p".into(),
-            period: us(1000),
-            budget: us(100),
-            cpu: None,
-            order: PoolOrder::Fifo,
-            slack: false,
-            cgroup: None,
-            kernel_threads: Vec::new(),
-        }];
+        pooled.system.pools = vec![fixtures::pool("p", us(1000), us(100))];
         let under = |backend| Deployment::decode(&pooled, &RunOptions::new(backend), &[0]).map(drop);
         assert!(matches!(under(Backend::User), Err(NodeError::PoolBackend { pool, .. }) if pool == "p"));
         assert!(matches!(under(Backend::Kernel), Err(NodeError::NoWindow(name)) if name == "p"));
@@ -473,9 +426,7 @@ pub(crate) mod tests {
 
         let load = |rootfs: &str, engine| {
             let root = ContainerRoot::Rootfs(rootfs.into());
-            let load = Load::Container(ContainerLoad { root, program: vec!["x".into()], engine });
-            let (name, policy) = ("c".into(), Policy::Other(0));
-            Background { name, count: 1, pool: None, group: None, namespace: None, cpu: None, policy, load }
+            Background::named("c", Load::Container(ContainerLoad { root, program: vec!["x".into()], engine }))
         };
         let mut contained = good.clone();
         contained.system.background = vec![load("/no/such", Engine::Runc)];
@@ -485,8 +436,7 @@ pub(crate) mod tests {
         assert!(lacks.iter().any(|lack| told.starts_with(&format!("container `c`: {lack}"))), "{told}");
 
         let mut following = good.clone();
-        following.system.sync =
-            Some(macrotick_model::SyncWindow { period: us(1000), offset: us(900), length: us(100), bound: us(50) });
+        following.system.sync = Some(fixtures::sync(us(1000), us(900), us(100), us(50)));
         let under = |backend| Deployment::decode(&following, &RunOptions::new(backend), &[0]).map(drop);
         assert!(matches!(under(Backend::User), Err(NodeError::ClockBackend(Backend::User))));
         assert!(under(Backend::Kernel).is_ok() && under(Backend::Fifo).is_ok());

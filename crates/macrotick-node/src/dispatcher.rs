@@ -180,7 +180,7 @@ mod tests {
             window("a", 300, 100, false, true),
             window("b", 900, 100, false, false),
         ];
-        let table = CpuTable { cpu: 0, windows };
+        let table = CpuTable::new(0, windows);
         let index_of = |name: &str| ["a", "b"].iter().position(|known| *known == name);
         let step = |us: i64, ends, begins, activate| Step { offset: Duration::from_micros(us), ends, begins, activate };
         assert_eq!(

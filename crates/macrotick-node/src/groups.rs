@@ -169,6 +169,8 @@ fn since(now: GroupObservation, before: &GroupObservation) -> GroupObservation {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_fixtures::group_record;
+
     use super::*;
 
     #[test]
@@ -176,8 +178,7 @@ mod tests {
         let text = "cpu0 usage_usec=10 refills=2 exhaustions=1 throttled_usec=7\n\
                     cpu2 usage_usec=5 refills=1 exhaustions=0 throttled_usec=0\n";
         let sum = parse("g", text).unwrap();
-        let expected =
-            GroupObservation { name: "g".into(), usage_ns: 15_000, refills: 3, exhaustions: 1, throttled_ns: 7000 };
+        let expected = GroupObservation { refills: 3, exhaustions: 1, throttled_ns: 7000, ..group_record("g", 15_000) };
         assert_eq!(sum, expected);
         assert_eq!(parse("g", "cpu0 usage_usec=x\n"), None);
         let later = GroupObservation { usage_ns: 20_000, refills: 4, ..expected.clone() };

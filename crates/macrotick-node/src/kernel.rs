@@ -417,11 +417,12 @@ pub(crate) fn failed(what: &str, errno: i32) -> NodeError {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_fixtures::{self as fixtures, ms, reserved, us};
+
     use super::*;
     use crate::deployment::tests::{plan, task, window};
 
     fn example() -> Table {
-        let ms = Duration::from_millis;
         let tasks = vec![task("a", ms(1), None), task("b", ms(1), None)];
         Table::new(&plan(tasks, vec![window("b", 0, 100, true, false), window("a", 100, 50, true, true)]))
     }
@@ -437,9 +438,7 @@ mod tests {
 
     #[test]
     fn a_reservation_is_no_part_of_the_table() {
-        let ms = Duration::from_millis;
-        let reservation = macrotick_model::Reservation { runtime: ms(1), cpus: CpuSet::from_iter([0]) };
-        let reserved = Task { supply: macrotick_model::Supply::Deadline(reservation), ..task("d", ms(7), None) };
+        let reserved = Task { supply: reserved(ms(1), &[0]), ..task("d", ms(7), None) };
         let tasks = vec![reserved, task("a", ms(1), None)];
         let table = Table::new(&plan(tasks, vec![window("a", 0, 100, true, true)]));
         assert_eq!((table.names, table.entities.len(), table.windows[0].entity), (vec!["a".into()], 1, 0));
@@ -447,11 +446,9 @@ mod tests {
 
     #[test]
     fn every_cpu_with_windows_has_the_sync_windows() {
-        let (us, ms) = (Duration::from_micros, Duration::from_millis);
         let mut plan = plan(vec![task("a", ms(1), None)], vec![window("a", 600, 100, true, true)]);
-        plan.tables.push(macrotick_model::CpuTable { cpu: 1, windows: Vec::new() });
-        plan.system.sync =
-            Some(macrotick_model::SyncWindow { period: us(500), offset: us(400), length: us(50), bound: us(20) });
+        plan.tables.push(fixtures::table(1, []));
+        plan.system.sync = Some(fixtures::sync(us(500), us(400), us(50), us(20)));
         let table = Table::new(&plan);
         let offsets: Vec<_> = table.windows.iter().map(|window| (window.offset_ns, window.flags)).collect();
         assert_eq!(offsets, [(400_000, uapi::SYNC), (600_000, 3), (900_000, uapi::SYNC)]);
@@ -488,17 +485,7 @@ mod tests {
     #[test]
     fn a_pool_says_its_order() {
         let of = |order, slack| {
-            let (period, budget) = (Duration::from_millis(10), Duration::from_millis(1));
-            let pool = Pool {
-                name: "p".into(),
-                period,
-                budget,
-                cpu: None,
-                order,
-                slack,
-                cgroup: None,
-                kernel_threads: Vec::new(),
-            };
+            let pool = Pool { order, slack, ..fixtures::pool("p", ms(10), ms(1)) };
             let entity = entity_of_pool(&pool);
             assert_eq!((entity.name, entity.max_misses), (uapi::name("p"), 0));
             (entity.flags, entity.slice_ns)

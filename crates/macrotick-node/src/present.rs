@@ -150,15 +150,14 @@ fn table(
     let mut tables: Vec<CpuTable> = Vec::new();
     for window in windows.iter().filter(|window| window.flags & uapi::SYNC == 0) {
         if tables.last().is_none_or(|table| table.cpu != window.cpu) {
-            tables.push(CpuTable { cpu: window.cpu, windows: Vec::new() });
+            tables.push(CpuTable::new(window.cpu, Vec::new()));
         }
         let table = tables.last_mut().expect("just pushed");
+        let task = entities.get(window.entity as usize).map_or(String::new(), |entity| status::text(&entity.name));
         table.windows.push(Window {
-            offset: length(window.offset_ns),
-            length: length(window.length_ns),
-            task: entities.get(window.entity as usize).map_or(String::new(), |entity| status::text(&entity.name)),
             activate: window.flags & uapi::ACTIVATE != 0,
             deadline: window.flags & uapi::DEADLINE != 0,
+            ..Window::new(task, length(window.offset_ns), length(window.length_ns))
         });
     }
     PresentTable {
@@ -265,11 +264,9 @@ fn join(domains: &mut Vec<PresentDomain>, mut more: PresentDomain) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use macrotick_fixtures::us;
 
-    fn us(microseconds: i64) -> Duration {
-        Duration::from_micros(microseconds)
-    }
+    use super::*;
 
     #[test]
     fn tasks_that_share_a_cpu_share_an_account() {

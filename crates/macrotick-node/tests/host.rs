@@ -7,9 +7,10 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use macrotick_fixtures::{self as fixtures, by_hand, ms, spin, tables, us, window};
 use macrotick_model::{
-    Backend, Background, CpuTable, Duration, ExecutionTime, Job, Load, Namespace, Observation, OnMiss, Plan, Policy,
-    Pool, PoolOrder, System, Task, Tier, Window, Workload,
+    Backend, Background, Duration, ExecutionTime, Job, Load, Namespace, Observation, OnMiss, Plan, Policy, System,
+    Task, Tier, Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -127,14 +128,6 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-fn ms(ms: i64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-fn us(us: i64) -> Duration {
-    Duration::from_micros(us)
-}
-
 /// Tells the victim's processes from all others, and the victim where the test's files are.
 const MARK: &str = "MACROTICK_HOST_TEST";
 
@@ -158,10 +151,6 @@ fn unhurried_options() -> RunOptions {
     RunOptions { duration: Some(ms(1000)), ..options(Backend::Other) }
 }
 
-fn spin(time: i64) -> Workload {
-    Workload::Spin(ExecutionTime::Fixed(us(time)))
-}
-
 /// A task every 10 ms with one window.
 struct Row(&'static str, Workload, i64, i64);
 
@@ -170,49 +159,16 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
     let mut windows = Vec::new();
     let mut tasks = Vec::new();
     for Row(name, workload, offset, length) in rows {
-        let (offset, length) = (us(offset), us(length));
-        windows.push(Window { offset, length, task: name.into(), activate: true, deadline: true });
-        tasks.push(Task {
-            name: name.into(),
-            period: ms(10),
-            wcet: length,
-            deadline: ms(10),
-            offset: None,
-            jitter: None,
-            cpu: Some(0),
-            migrate: false,
-            priority: None,
-            on_miss: OnMiss::Resume,
-            max_misses: None,
-            supply: Default::default(),
-            namespace: None,
-            workload,
-        });
+        windows.push(window(name, us(offset), us(length), "AD"));
+        tasks.push(Task { cpu: Some(0), workload, ..Task::named(name, ms(10), us(length)) });
     }
-    let system = System {
-        name: "host test".into(),
-        macrotick: us(10),
-        cycle: None,
-        lead: None,
-        sync: None,
-        cpus: vec![0],
-        duration: ms(200),
-        tasks,
-        pools: Vec::new(),
-        server_period: System::DEFAULT_SERVER_PERIOD,
-        groups: Vec::new(),
-        namespaces: Vec::new(),
-        chains: Vec::new(),
-        background,
-        table: None,
-        files: Vec::new(),
-    };
-    let tables = vec![CpuTable { cpu: 0, windows }];
-    Plan { version: Plan::VERSION, solver: "hand".into(), cycle: ms(10), tables, system }
+    let (macrotick, duration) = (us(10), ms(200));
+    let system = System { macrotick, duration, background, ..fixtures::system("host test", tasks) };
+    by_hand(system, ms(10), tables(windows))
 }
 
 fn two_tasks() -> Plan {
-    plan(vec![Row("a", spin(100), 500, 1000), Row("b", spin(200), 2000, 1000)], Vec::new())
+    plan(vec![Row("a", spin(us(100)), 500, 1000), Row("b", spin(us(200)), 2000, 1000)], Vec::new())
 }
 
 fn observe(plan: &Plan, options: &RunOptions) -> Result<Observation, NodeError> {
@@ -279,7 +235,7 @@ fn the_dispatcher_survives_an_overrun() -> Verdict {
         return Verdict::Skipped("needs root");
     }
     let hog = load("hog", 1, Policy::Other(0), Load::Hog);
-    let rows = vec![Row("over", spin(1500), 500, 1000), Row("good", spin(100), 1500, 1000)];
+    let rows = vec![Row("over", spin(us(1500)), 500, 1000), Row("good", spin(us(100)), 1500, 1000)];
     let observation = observe(&plan(rows, vec![hog]), &options(Backend::User)).unwrap();
     assert_sound(&observation);
     assert_eq!(observation.remarks, Vec::<String>::new());
@@ -351,7 +307,7 @@ fn without_the_class_nothing_is_begun_anew() -> Verdict {
 
 fn a_program_that_fails_at_the_end_is_remarked() -> Verdict {
     // It ends while the others, which are ended before it, are waited for.
-    let rows = vec![Row("a", spin(100), 2000, 1000), Row("bad", program(&[&compile_hostile()]), 500, 1000)];
+    let rows = vec![Row("a", spin(us(100)), 2000, 1000), Row("bad", program(&[&compile_hostile()]), 500, 1000)];
     let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
     assert_sound(&observation);
     let [remark] = observation.remarks.as_slice() else { panic!("{:?}", observation.remarks) };
@@ -367,8 +323,10 @@ fn whoever_spins_is_ended_with_the_run() -> Verdict {
     for backend in policies.into_iter().filter(|backend| is_root() || *backend == Backend::Other) {
         let file = scratch().join("child");
         let _ = std::fs::remove_file(&file);
-        let rows =
-            vec![Row("t", program(&[&hostile, file.to_str().unwrap()]), 500, 1000), Row("b", spin(100), 2000, 1000)];
+        let rows = vec![
+            Row("t", program(&[&hostile, file.to_str().unwrap()]), 500, 1000),
+            Row("b", spin(us(100)), 2000, 1000),
+        ];
         let mut end = None;
         let options = RunOptions { duration: Some(ms(500)), ..options(backend) };
         let observation = run(&plan(rows, Vec::new()), &options, &mut |progress| {
@@ -414,7 +372,7 @@ fn a_program_under_another_name_is_refused() -> Verdict {
 
 fn a_task_that_dies_early_is_named() -> Verdict {
     let rows = vec![
-        Row("good", spin(100), 500, 1000),
+        Row("good", spin(us(100)), 500, 1000),
         Row("broken", program(&["/bin/sh", "-c", "echo no sensor >&2; exit 7"]), 2000, 1000),
     ];
     let error = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap_err();
@@ -493,7 +451,7 @@ fn datagrams_pass_between_namespaces() -> Verdict {
 }
 
 fn load(name: &str, count: u32, policy: Policy, load: Load) -> Background {
-    Background { name: name.into(), count, pool: None, group: None, namespace: None, cpu: Some(0), policy, load }
+    Background { count, cpu: Some(0), policy, ..Background::named(name, load) }
 }
 
 fn every_background_load_runs() -> Verdict {
@@ -504,7 +462,7 @@ fn every_background_load_runs() -> Verdict {
         load("periodic", 1, Policy::Other(0), Load::Periodic { period: ms(5), run: us(100) }),
         load("sleeper", 1, Policy::Other(0), sleeper),
     ];
-    let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
+    let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);
     let observation = observe(&plan, &unhurried_options()).unwrap();
     assert_sound(&observation);
     assert_eq!(observation.remarks, Vec::<String>::new());
@@ -514,7 +472,7 @@ fn every_background_load_runs() -> Verdict {
 fn a_background_program_that_ends_is_remarked() -> Verdict {
     let short = Load::Program(["sh", "-c", "test -z \"$MACROTICK_SHM\" && exit 4"].map(String::from).into());
     let loads = vec![load("short", 1, Policy::Other(0), short)];
-    let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
+    let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);
     let observation = observe(&plan, &unhurried_options()).unwrap();
     assert_eq!(observation.remarks, ["`short` ended during the run (exit status: 4)"]);
     Verdict::Passed
@@ -523,19 +481,9 @@ fn a_background_program_that_ends_is_remarked() -> Verdict {
 /// A pool with one window, and a process in it.
 fn pooled() -> Plan {
     let hog = Background { pool: Some("pool".into()), cpu: None, ..load("hog", 1, Policy::Other(0), Load::Hog) };
-    let mut plan = plan(vec![Row("a", spin(100), 500, 1000)], vec![hog]);
-    plan.system.pools.push(Pool {
-        name: "pool".into(),
-        period: ms(10),
-        budget: ms(1),
-        cpu: None,
-        order: PoolOrder::Fifo,
-        slack: false,
-        cgroup: None,
-        kernel_threads: Vec::new(),
-    });
-    let window = Window { offset: ms(3), length: ms(1), task: "pool".into(), activate: false, deadline: false };
-    plan.tables[0].windows.push(window);
+    let mut plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], vec![hog]);
+    plan.system.pools.push(fixtures::pool("pool", ms(10), ms(1)));
+    plan.tables[0].windows.push(window("pool", ms(3), ms(1), ""));
     plan
 }
 
@@ -584,7 +532,7 @@ fn victim() -> ExitCode {
     options.duration = Some(Duration::from_secs(600));
     options.progress_every = Some(ms(50));
     let loads = vec![load("hog", 1, Policy::Other(10), Load::Hog)];
-    let plan = plan(vec![Row("a", spin(100), 500, 1000)], loads);
+    let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);
     let mut told = false;
     let result = run(&plan, &options, &mut |progress| {
         if matches!(progress, Progress::Running { .. }) && !std::mem::replace(&mut told, true) {

@@ -354,16 +354,13 @@ fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::{CpuTable, ExecutionTime, Group, Load, Policy, PoolOrder, SyncWindow};
+    use macrotick_fixtures::{self as fixtures, hog, reserved, spin, sync, table, us};
+    use macrotick_model::{Group, PoolOrder};
 
     use super::*;
     use crate::deployment::tests::{plan, task, window};
 
     const MS: Duration = Duration::from_millis(1);
-
-    fn us(us: i64) -> Duration {
-        Duration::from_micros(us)
-    }
 
     /// `a` and `b`, each with a window per millisecond.
     fn two() -> Plan {
@@ -377,39 +374,12 @@ mod tests {
         [cpu].into_iter().collect()
     }
 
-    fn load(name: &str) -> Background {
-        let (policy, load) = (Policy::Other(0), Load::Hog);
-        Background { name: name.into(), count: 1, pool: None, group: None, namespace: None, cpu: None, policy, load }
-    }
-
     fn pool(name: &str) -> Pool {
-        Pool {
-            name: name.into(),
-            period: MS,
-            budget: us(100),
-            cpu: None,
-            order: PoolOrder::Fifo,
-            slack: false,
-            cgroup: None,
-            kernel_threads: Vec::new(),
-        }
+        fixtures::pool(name, MS, us(100))
     }
 
     fn group() -> Group {
-        Group {
-            name: "g".into(),
-            criticality: None,
-            priority: Some(1),
-            budget: Some(us(100)),
-            may_grow: false,
-            cpus: vec![0],
-            cgroup: None,
-            fifo: false,
-            lead: None,
-            pool: None,
-            kernel_threads: Vec::new(),
-            tasks: Vec::new(),
-        }
+        fixtures::group("g", 1, us(100))
     }
 
     fn between(running: &Plan, wanted: &Plan) -> Result<Difference, ChangeFault> {
@@ -426,7 +396,7 @@ mod tests {
         // None of this is part of what runs.
         later.system.duration = MS;
         later.solver = "another".into();
-        later.tables.push(CpuTable { cpu: 1, windows: Vec::new() });
+        later.tables.push(table(1, []));
         let difference = between(&two(), &later).unwrap();
         assert_eq!(all_fates(&difference), [("a", Fate::Kept), ("b", Fate::Kept)]);
         assert!(!difference.swaps && difference.items.iter().all(|item| !item.rearranged));
@@ -439,8 +409,8 @@ mod tests {
             vec![window("c", 0, 50, true, true), window("b", 200, 100, true, true)],
         );
         let mut running = two();
-        running.system.background = vec![load("hog"), load("other")];
-        wanted.system.background = vec![Background { cpu: Some(0), ..load("other") }, load("new")];
+        running.system.background = vec![hog("hog"), hog("other")];
+        wanted.system.background = vec![Background { cpu: Some(0), ..hog("other") }, hog("new")];
         let difference = between(&running, &wanted).unwrap();
         let expected = [
             ("c", Fate::Added),
@@ -469,7 +439,7 @@ mod tests {
         assert_eq!(changed(|task| task.wcet = us(90)), Some(Fate::Kept));
         assert_eq!(changed(|task| task.on_miss = OnMiss::Restart), Some(Fate::Kept));
         assert_eq!(changed(|task| task.on_miss = OnMiss::Signal), Some(Fate::Replaced));
-        assert_eq!(changed(|task| task.workload = Workload::Spin(ExecutionTime::Fixed(MS))), Some(Fate::Replaced));
+        assert_eq!(changed(|task| task.workload = spin(MS)), Some(Fate::Replaced));
         assert_eq!(changed(|task| task.namespace = Some("n".into())), Some(Fate::Replaced));
     }
 
@@ -477,8 +447,7 @@ mod tests {
     fn reservations_stay_as_they_are() {
         let with = |runtime: Duration| {
             let mut plan = two();
-            let reservation = macrotick_model::Reservation { runtime, cpus: one(0) };
-            plan.system.tasks[1].supply = macrotick_model::Supply::Deadline(reservation);
+            plan.system.tasks[1].supply = reserved(runtime, &[0]);
             plan.tables[0].windows.retain(|window| window.task != "b");
             plan
         };
@@ -492,7 +461,7 @@ mod tests {
     fn who_is_not_sound_is_replaced_and_who_is_dead_may_move() {
         let mut elsewhere = two();
         let windows = elsewhere.tables[0].windows.split_off(1);
-        elsewhere.tables.push(CpuTable { cpu: 1, windows });
+        elsewhere.tables.push(table(1, windows));
         for condition in [Condition::Dead, Condition::Stopped] {
             let of = |name: &str| if name == "b" { condition } else { Condition::Sound };
             let same = Difference::between(&two(), &two(), &of).unwrap();
@@ -512,7 +481,7 @@ mod tests {
             let mut plan = two();
             plan.system.tasks[0].migrate = true;
             plan.tables[0].windows[0].deadline = false;
-            plan.tables.push(CpuTable { cpu: 1, windows: vec![window("a", second, 50, false, true)] });
+            plan.tables.push(table(1, [window("a", second, 50, false, true)]));
             plan
         };
         let same = between(&on_both(100), &on_both(100)).unwrap();
@@ -558,7 +527,7 @@ mod tests {
     #[test]
     fn what_the_kernel_would_refuse_is_refused_before() {
         let mut following = two();
-        following.system.sync = Some(SyncWindow { period: MS, offset: us(900), length: us(100), bound: us(50) });
+        following.system.sync = Some(sync(MS, us(900), us(100), us(50)));
         let fault = ChangeFault::Clock { running: "CLOCK_MONOTONIC", wanted: "CLOCK_TAI" };
         assert_eq!(between(&two(), &following), Err(fault));
 
