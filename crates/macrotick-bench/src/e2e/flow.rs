@@ -67,14 +67,12 @@ fn completed<'a>(observation: &'a Observation, task: &str) -> Option<Vec<&'a Job
 
 #[cfg(test)]
 pub mod tests {
-    use macrotick_model::{Backend, Duration, Environment, Plan, System, TaskObservation, Tier};
+    use macrotick_fixtures::{self as fixtures, by_hand, described, ms, records, us};
 
     use super::*;
 
     fn job(number: u64, nominal: i64, times: Option<(i64, i64)>) -> Job {
-        let us = Duration::from_micros;
-        let (start, end) = (times.map(|(start, _)| us(start)), times.map(|(_, end)| us(end)));
-        Job { job: number, nominal: us(nominal), start, end }
+        fixtures::job(number, us(nominal), times.map(|(start, _)| us(start)), times.map(|(_, end)| us(end)))
     }
 
     /// A run in which the sender and the receiver did these jobs.
@@ -82,24 +80,9 @@ pub mod tests {
         let text =
             "system: s\ntasks:\n  - {name: sender, period: 10ms, wcet: 1ms}\n  - {name: receiver, period: 10ms, \
                     wcet: 1ms}\n";
-        let system = System::parse(text, "s.yaml").unwrap();
-        let cycle = Duration::from_millis(10);
-        let task = |name: &str, jobs| TaskObservation { name: name.into(), jobs, counters: None };
         Observation {
-            version: Observation::VERSION,
-            backend: Backend::Kernel,
-            tier: Tier::KernelClass,
-            environment: Environment::default(),
-            lead: None,
-            clock: None,
-            duration: cycle,
-            tasks: vec![task("sender", sender), task("receiver", receiver)],
-            pools: Vec::new(),
-            groups: Vec::new(),
-            segments: Vec::new(),
-            output: Vec::new(),
-            remarks: Vec::new(),
-            plan: Plan { version: Plan::VERSION, solver: "hand".into(), cycle, tables: Vec::new(), system },
+            tasks: vec![records("sender", sender), records("receiver", receiver)],
+            ..fixtures::observation(by_hand(described(text), ms(10), Vec::new()))
         }
     }
 

@@ -1,8 +1,6 @@
 //! Random task sets of two containers, with budgets from the checker (section 5.3 of the paper).
 
-use macrotick_analysis::servers::{
-    analyse, least_budgets, Arrival, Group, GroupTask, Host, Server, ServersError, TaskOrder,
-};
+use macrotick_analysis::servers::{analyse, least_budgets, Group, GroupTask, Host, Server, ServersError, TaskOrder};
 use macrotick_model::{Duration, SplitMix64};
 use serde::{Deserialize, Serialize};
 
@@ -121,17 +119,10 @@ impl TaskSet {
     }
 
     fn host(&self) -> Host {
-        let group = |container: &Container| Group {
-            name: container.name.clone(),
-            criticality: 0,
-            priority: container.priority,
-            servers: vec![Server {
-                cpu: 0,
-                budget: Duration::from_micros(i64::from(container.budget_us)),
-                may_grow: false,
-                tasks: container.tasks.iter().enumerate().map(declared).collect(),
-            }],
-            windows: None,
+        let group = |container: &Container| {
+            let tasks = container.tasks.iter().enumerate().map(declared).collect();
+            let server = Server::fixed(0, Duration::from_micros(i64::from(container.budget_us)), tasks);
+            Group::served(&container.name, container.priority, vec![server])
         };
         let groups = self.containers.iter().map(group).collect();
         Host { groups, ..Host::idle(Duration::from_micros(i64::from(SERVER_PERIOD_US))) }
@@ -143,16 +134,8 @@ fn task_name(index: usize) -> String {
 }
 
 fn declared((index, task): (usize, &Task)) -> GroupTask {
-    let period = Duration::from_millis(i64::from(task.period_ms));
-    GroupTask {
-        name: task_name(index),
-        wcet: Duration::from_nanos(i64::from(task.wcet_us) * WITH_INTERRUPTS) + MARGIN,
-        period,
-        deadline: period,
-        jitter: Duration::ZERO,
-        priority: task.priority,
-        arrival: Arrival::Unbound,
-    }
+    let wcet = Duration::from_nanos(i64::from(task.wcet_us) * WITH_INTERRUPTS) + MARGIN;
+    GroupTask::unbound(task_name(index), wcet, Duration::from_millis(i64::from(task.period_ms)), task.priority)
 }
 
 /// Log-uniform periods; the shortest has the highest priority.

@@ -89,17 +89,9 @@ impl Set {
     }
 
     fn host(&self) -> Host {
-        let group = |name: String, priority: usize, budget_us: u32, tasks: Vec<GroupTask>| Group {
-            name,
-            criticality: 0,
-            priority: priority as u32,
-            servers: vec![Server {
-                cpu: 0,
-                budget: Duration::from_micros(i64::from(budget_us)),
-                may_grow: false,
-                tasks,
-            }],
-            windows: None,
+        let group = |name: String, priority: usize, budget_us: u32, tasks: Vec<GroupTask>| {
+            let server = Server::fixed(0, Duration::from_micros(i64::from(budget_us)), tasks);
+            Group::served(name, priority as u32, vec![server])
         };
         let above = self.above_us.iter().enumerate();
         let above = above.map(|(i, &budget)| group(above_name(i), above_priority(i), budget, Vec::new()));
@@ -111,14 +103,11 @@ impl Set {
     fn declared(&self, index: usize, task: &Task) -> GroupTask {
         let us = |us: u32| Duration::from_micros(i64::from(us));
         GroupTask {
-            name: name_of(index),
-            wcet: us(task.wcet_us) + MARGIN,
-            period: us(task.period_us),
             // Of no interest: jobs of a task wait for those before them.
             deadline: us(task.period_us) * 4,
             jitter: us(task.jitter_us),
-            priority: task_priority(index),
             arrival: if self.bound { Arrival::Bound } else { Arrival::Unbound },
+            ..GroupTask::unbound(name_of(index), us(task.wcet_us) + MARGIN, us(task.period_us), task_priority(index))
         }
     }
 }
