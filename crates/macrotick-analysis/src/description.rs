@@ -28,7 +28,7 @@ impl Host {
     /// The same with something that makes sense for whatever is left open.
     pub(crate) fn with_placeholders(plan: &Plan) -> Host {
         let system = &plan.system;
-        let meets = system.sync.is_none() && plan.cycle.is_multiple_of(system.server_period);
+        let meets = system.sync().is_none() && plan.cycle.is_multiple_of(system.server_period);
         Host {
             refill: Refill::Lockstep(if meets { Phase::At(Duration::ZERO) } else { Phase::Any }),
             cpus: system.cpus.clone(),
@@ -88,9 +88,9 @@ impl GroupTask {
             wcet: held.unwrap_or(task.wcet),
             period: task.period,
             deadline: task.deadline,
-            jitter: task.jitter,
+            jitter: task.release_jitter,
             priority: task.priority.unwrap_or(1),
-            arrival: if task.bound { Arrival::Bound } else { Arrival::Unbound },
+            arrival: if task.at_refills { Arrival::Bound } else { Arrival::Unbound },
         }
     }
 }
@@ -117,7 +117,7 @@ impl Admission {
             priority: Some(self.priority),
             budget: Some(self.budget),
             may_grow: container.may_grow,
-            fifo,
+            serve_fifo: fifo,
             lead: container.lead,
             tasks,
             ..macrotick_model::Group::named(&container.name, vec![self.cpu])

@@ -7,7 +7,7 @@ use crate::Violation;
 
 /// Whether the sync windows, if there are any, make sense with the cycle.
 pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) {
-    let Some(SyncWindow { period, offset, length, bound }) = plan.system.sync else { return };
+    let Some(SyncWindow { period, offset, length, bound }) = plan.system.sync() else { return };
     if period <= Duration::ZERO || plan.cycle <= Duration::ZERO || plan.cycle % period != Duration::ZERO {
         violations.push(Violation::SyncCycle { cycle: plan.cycle, period });
     }
@@ -23,7 +23,7 @@ pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) {
 /// How many there are in a cycle, and by how much they shorten it at most, in nanoseconds.
 pub(crate) fn shortening(plan: &Plan) -> (usize, i128) {
     let count = |sync: &SyncWindow| plan.cycle.as_nanos() / sync.period.as_nanos();
-    plan.system.sync.map_or((0, 0), |sync| {
+    plan.system.sync().map_or((0, 0), |sync| {
         let count = count(&sync);
         (count as usize, i128::from(count) * i128::from(sync.bound.as_nanos()))
     })
@@ -38,7 +38,7 @@ pub(crate) fn window(
     lead: Duration,
     violations: &mut Vec<Violation>,
 ) {
-    let Some(sync) = plan.system.sync else { return };
+    let Some(sync) = plan.system.sync() else { return };
     // In 128 bits, as offsets and lengths may be anything.
     let nanos = |length: Duration| i128::from(length.as_nanos());
     let lead = if window.activate { nanos(lead) } else { 0 };

@@ -19,8 +19,8 @@ fn judged(tasks: &str, rest: &str) -> Verdict {
     check(&planned(tasks, rest))
 }
 
-fn task(name: &str, keys: &str) -> String {
-    format!("  - {{name: {name}, supply: deadline, {keys}}}\n")
+fn task(name: &str, keys: &str, reservation: &str) -> String {
+    format!("  - {{name: {name}, supply: {{deadline: {{{reservation}}}}}, {keys}}}\n")
 }
 
 fn faults(verdict: &Verdict) -> Vec<String> {
@@ -30,8 +30,8 @@ fn faults(verdict: &Verdict) -> Vec<String> {
 #[test]
 fn demand_is_held_against_what_windows_leave() {
     let of = |deadline: &str| {
-        let keys = format!("period: 20ms, wcet: 1ms, runtime: 2ms, cpu: 0, deadline: {deadline}");
-        judged(&task("d", &keys), "")
+        let keys = format!("period: 20ms, wcet: 1ms, deadline: {deadline}");
+        judged(&task("d", &keys, "runtime: 2ms, cpus: [0]"), "")
     };
     let met = of("5ms");
     assert_eq!((faults(&met), &met.domains[0].deadlines), (vec![], &Deadlines::Met));
@@ -51,8 +51,8 @@ fn demand_is_held_against_what_windows_leave() {
 fn groups_come_first_twice_in_a_row() {
     let group = "groups:\n  - {name: g, priority: 1, budget: 500us, cpus: [1]}\n";
     let of = |deadline: &str| {
-        let keys = format!("period: 20ms, wcet: 1ms, runtime: 1ms, cpu: 1, deadline: {deadline}");
-        faults(&judged(&task("d", &keys), group))
+        let keys = format!("period: 20ms, wcet: 1ms, deadline: {deadline}");
+        faults(&judged(&task("d", &keys, "runtime: 1ms, cpus: [1]"), group))
     };
     assert_eq!(of("2ms"), Vec::<String>::new());
     assert_eq!(of("1999us"), ["CPU 1: SCHED_DEADLINE, d: in 1999us the tasks may need 1ms, and are sure to get 999us"]);
@@ -61,8 +61,9 @@ fn groups_come_first_twice_in_a_row() {
 /// Of the 70 % beside the windows 95 % are 66.5 %, of which the servers of the fair class have 5 %.
 #[test]
 fn more_than_the_kernel_admits_is_told() {
-    let of =
-        |runtime: &str| faults(&judged(&task("d", &format!("period: 1s, wcet: 1ms, runtime: {runtime}, cpu: 0")), ""));
+    let of = |runtime: &str| {
+        faults(&judged(&task("d", "period: 1s, wcet: 1ms", &format!("runtime: {runtime}, cpus: [0]")), ""))
+    };
     assert_eq!(of("613ms"), Vec::<String>::new());
     assert_eq!(
         of("615ms"),
@@ -74,7 +75,7 @@ fn more_than_the_kernel_admits_is_told() {
 /// As the kernel counts, rounded down, and for the groups on these CPUs, too.
 #[test]
 fn a_third_is_349525_parts() {
-    let third = |name: &str, cpus: &str| task(name, &format!("period: 3ms, wcet: 100us, runtime: 1ms, cpus: {cpus}"));
+    let third = |name: &str, cpus: &str| task(name, "period: 3ms, wcet: 100us", &format!("runtime: 1ms, cpus: {cpus}"));
     let plan = planned(&(third("one", "[0]") + &third("two", "[1, 2]") + &third("three", "[1, 2]")), "");
     let promised: Vec<f64> = check(&plan).domains.iter().map(|domain| domain.promised * 1_048_576.0).collect();
     assert_eq!(promised, [349_525.0, 699_050.0]);
@@ -84,33 +85,34 @@ fn a_third_is_349525_parts() {
 
 #[test]
 fn a_global_set_has_tests_and_bounds() {
-    let set = |keys: &[&str]| -> Verdict {
+    let set = |of: u32, runtime: &str, keys: &str| -> Verdict {
+        let reservation = format!("runtime: {runtime}, cpus: [1, 2]");
         let each =
-            keys.iter().enumerate().map(|(index, keys)| task(&format!("g{index}"), &format!("{keys}, cpus: [1, 2]")));
+            (0..of).map(|index| task(&format!("g{index}"), &format!("period: 10ms, wcet: 1ms{keys}"), &reservation));
         judged(&each.collect::<String>(), "")
     };
-    let light = set(&["period: 10ms, wcet: 1ms, runtime: 3ms"; 4]);
+    let light = set(4, "3ms", "");
     assert_eq!((faults(&light), &light.domains[0].deadlines), (vec![], &Deadlines::Met));
-    let heavy = set(&["period: 10ms, wcet: 1ms, runtime: 6ms"; 3]);
+    let heavy = set(3, "6ms", "");
     let late = Deadlines::Late(vec![Duration::from_millis(6); 3]);
     assert_eq!((faults(&heavy), &heavy.domains[0].deadlines), (vec![], &late));
     assert!(heavy.to_string().contains("jobs may be late, at most g0 by 6ms"), "{heavy}");
-    let early = set(&["period: 10ms, wcet: 1ms, runtime: 5ms, deadline: 6ms"; 3]);
+    let early = set(3, "5ms", ", deadline: 6ms");
     assert!(early.is_feasible() && matches!(&early.domains[0].deadlines, Deadlines::Unknown(_)));
-    let beside = judged(&task("g", "period: 10ms, wcet: 1ms, cpus: [0, 1]"), "");
+    let beside = judged(&task("g", "period: 10ms, wcet: 1ms", "cpus: [0, 1]"), "");
     assert!(matches!(&beside.domains[0].deadlines, Deadlines::Unknown(why) if why.starts_with("CPU 0 has windows")));
 }
 
 #[test]
 fn what_no_solver_would_do_is_told() {
-    let mut unassigned = planned(&task("d", "period: 10ms, wcet: 1ms"), "");
+    let mut unassigned = planned(&task("d", "period: 10ms, wcet: 1ms", ""), "");
     if let macrotick_model::Supply::Deadline(reservation) = &mut unassigned.system.tasks[1].supply {
         reservation.cpus = Default::default();
     }
     assert_eq!(faults(&check(&unassigned)), ["task `d` has `supply: deadline`, and no CPU"]);
 
     let mover = "  - {name: m, period: 10ms, wcet: 2ms, migrate: true}\n".to_string();
-    let mut plan = planned(&(mover + &task("d", "period: 10ms, wcet: 1ms, cpu: 0")), "");
+    let mut plan = planned(&(mover + &task("d", "period: 10ms, wcet: 1ms", "cpus: [0]")), "");
     plan.tables.iter_mut().for_each(|table| table.windows.retain(|window| window.task != "m"));
     for (cpu, window) in [(0, window("m", ms(4), ms(1), "A")), (1, window("m", ms(6), ms(1), "D"))] {
         match plan.tables.iter_mut().find(|table| table.cpu == cpu) {

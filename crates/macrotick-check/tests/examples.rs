@@ -50,7 +50,7 @@ fn three_ways_to_get_a_processor_are_judged_together() {
 #[test]
 fn no_window_lies_in_the_sync_window_of_the_shared_clock() {
     let plan = planned("examples/shared-clock.yaml");
-    let sync = plan.system.sync.unwrap();
+    let sync = plan.system.sync().unwrap();
     assert_eq!(sync.offset, Duration::from_millis(9));
     assert!(plan.tables[0].windows.iter().all(|window| window.end() % plan.cycle <= sync.offset));
 }
@@ -70,7 +70,7 @@ fn a_task_that_fits_on_neither_cpu_has_half_of_each_job_on_both() {
 #[test]
 fn response_has_two_thousand_activations() {
     let plan = planned("bench/response.yaml");
-    assert!(plan.system.duration / plan.system.tasks[0].period >= 2000);
+    assert!(plan.system.experiment.duration / plan.system.tasks[0].period >= 2000);
 }
 
 #[test]

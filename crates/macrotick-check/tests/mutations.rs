@@ -5,7 +5,7 @@ mod common;
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
 use macrotick_fixtures::{self as fixtures, by_hand, described, ms, tables, us};
-use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, Window};
+use macrotick_model::{Clock, CpuTable, Duration, Lead, Plan, Pool, Window};
 use macrotick_plan::{plan, Solver};
 
 /// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
@@ -346,7 +346,7 @@ fn a_lead_that_is_not_free_is_caught() {
     // The system asks for a longer one than the plan was made for.
     each(
         |plan, _, _| {
-            plan.system.lead = Some(Lead::Auto { at_most: Duration::from_millis(1) });
+            plan.system.lead = Some(Lead::Auto(Duration::from_millis(1)));
             true
         },
         |violation| matches!(violation, Violation::Lead { .. }),
@@ -376,7 +376,7 @@ fn a_lead_is_kept_before_each_activation_and_only_there() {
 /// [`tiny`] with sync windows; times in microseconds.
 fn synced(period: i64, offset: i64, length: i64, bound: i64, windows: &[(&str, i64, i64, &str)]) -> Plan {
     let mut plan = tiny(&["a 1ms", "b 1ms"], windows);
-    plan.system.sync = Some(fixtures::sync(us(period), us(offset), us(length), us(bound)));
+    plan.system.clock = Clock::Tai(fixtures::sync(us(period), us(offset), us(length), us(bound)));
     plan
 }
 

@@ -94,7 +94,7 @@ fn plans_with_pools_keep_tasks_and_budgets() {
 fn lead(random: &mut Random) -> Lead {
     let length = Duration::from_nanos([1, 777, 6_000, 20_000, 33_333, 100_000][random.below(6) as usize]);
     match random.below(3) {
-        0 => Lead::Auto { at_most: length },
+        0 => Lead::Auto(length),
         _ => Lead::Fixed(length),
     }
 }

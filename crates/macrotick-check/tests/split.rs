@@ -17,7 +17,7 @@ fn system(seed: u64, percent: i64) -> System {
     let mut text = format!("system: random-{seed}\nmacrotick: {}\ncpus: [{}]\n", grid(random), list.join(", "));
     text += ["", "", "lead: 20us\n", "lead: {auto: 6500ns}\n"][random.below(4) as usize];
     if random.chance(20) {
-        text += "clock: tai\nsync: {period: 10ms, length: 20us, bound: 5us}\n";
+        text += "clock: {tai: {period: 10ms, length: 20us, bound: 5us}}\n";
     }
     text += "tasks:\n";
     let mut left = cpus * percent;

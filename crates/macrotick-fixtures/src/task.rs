@@ -4,7 +4,7 @@ use macrotick_model::{CpuSet, Duration, ExecutionTime, Reservation, Supply, Task
 
 /// A task whose jobs compute as long as its WCET says.
 pub fn task(name: &str, period: Duration, wcet: Duration) -> Task {
-    Task { workload: spin(wcet), ..Task::named(name, period, wcet) }
+    Task { run: spin(wcet), ..Task::named(name, period, wcet) }
 }
 
 /// A job that always computes this long.

@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use macrotick_analysis::servers::HostError;
-use macrotick_model::validate::GROUP_LEAD_RANGE;
 use macrotick_model::Duration;
+use macrotick_model::Group;
 use macrotick_node::NodeError;
 
 use crate::host::HostFault;
@@ -137,7 +137,7 @@ pub enum AnnotationFault {
     #[error("a budget is a whole number of microseconds, and at least 10us")]
     Granule,
     /// Not what the kernel counts in, or not what it takes.
-    #[error("a lead is a whole number of microseconds, {} to {}", GROUP_LEAD_RANGE.start(), GROUP_LEAD_RANGE.end())]
+    #[error("a lead is a whole number of microseconds, {} to {}", Group::MIN_LEAD, Group::MAX_LEAD)]
     Lead,
     /// More than there is.
     #[error("a budget is of every server period, which is {0} (kernel.sched_ds_period_us)")]

@@ -170,8 +170,8 @@ mod tests {
     fn tasks_of_sched_deadline_that_stay_on_a_cpu_are_told() {
         let declared = "system: s\ncpus: [0, 1, 2]\ntasks:\n  \
                         - {name: a, period: 1ms, wcet: 1us, cpu: 0}\n  \
-                        - {name: camera, period: 10ms, wcet: 1ms, runtime: 2ms, deadline: 5ms, supply: deadline, cpu: 1}\n  \
-                        - {name: roams, period: 10ms, wcet: 1ms, supply: deadline, cpus: [0, 2]}\n";
+                        - {name: camera, period: 10ms, wcet: 1ms, deadline: 5ms, supply: {deadline: {runtime: 2ms, cpus: [1]}}}\n  \
+                        - {name: roams, period: 10ms, wcet: 1ms, supply: {deadline: {cpus: [0, 2]}}}\n";
         let declared = macrotick_model::System::parse(declared, "s.yaml").unwrap().tasks;
         let host = analysed(&Present { reserved: declared, ..present() }).unwrap();
         let told: Vec<_> = host.reserved.iter().map(|one| (one.name.as_str(), one.cpu, one.task.wcet)).collect();

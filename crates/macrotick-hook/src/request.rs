@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use macrotick_model::validate::GROUP_LEAD_RANGE;
-use macrotick_model::{Duration, GroupTask};
+use macrotick_model::{Duration, Group, GroupTask};
 
 use crate::error::{AnnotationFault, HookError};
 use crate::limits::Limits;
@@ -232,7 +231,7 @@ fn length(text: &str) -> Result<Duration, AnnotationFault> {
 
 fn lead(text: &str) -> Result<Duration, AnnotationFault> {
     let lead = time(text)?;
-    match GROUP_LEAD_RANGE.contains(&lead) && lead.is_multiple_of(MICROSECOND) {
+    match (Group::MIN_LEAD..=Group::MAX_LEAD).contains(&lead) && lead.is_multiple_of(MICROSECOND) {
         true => Ok(lead),
         false => Err(AnnotationFault::Lead),
     }

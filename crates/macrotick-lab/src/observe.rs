@@ -94,7 +94,7 @@ pub fn job(plan: &Plan, dispatch: &Dispatch, cpus: Option<u32>, shift: u32) -> R
     job.files.push((PLAN.into(), plan.to_json().into_bytes()));
     job.files.extend(plan_files::of(&plan.system)?);
     job.collect.push(OBSERVATION.into());
-    let virtual_time = dispatch.duration.unwrap_or(plan.system.duration);
+    let virtual_time = dispatch.duration.unwrap_or(plan.system.experiment.duration);
     job.wall_limit = WALL_LEAST + virtual_time * WALL_PER_VIRTUAL;
     job.title = Some(format!("run {virtual_time} of virtual time in the lab under `{}`", dispatch.backend));
     Ok(job)

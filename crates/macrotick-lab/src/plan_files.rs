@@ -11,7 +11,7 @@ use crate::image::ImageKind;
 /// The files for the guest: absolute path and content.
 pub(crate) fn of(system: &System) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     let programs = programs(system);
-    if programs.is_empty() && system.files.is_empty() {
+    if programs.is_empty() && system.lab.files.is_empty() {
         return Ok(Vec::new());
     }
     let mut files = GuestFiles::for_image(ImageKind::Small)?;
@@ -19,7 +19,7 @@ pub(crate) fn of(system: &System) -> Result<Vec<(String, Vec<u8>)>, LabError> {
         let failed = |reason| LabError::Program { owner, program: program.into(), reason: Box::new(reason) };
         files.add_program(program).map_err(failed)?;
     }
-    add(&mut files, &system.files)?;
+    add(&mut files, &system.lab.files)?;
     Ok(files.into_files())
 }
 
@@ -44,7 +44,7 @@ fn add(files: &mut GuestFiles, patterns: &[String]) -> Result<(), LabError> {
 fn programs(system: &System) -> Vec<(String, &str)> {
     let mut commands = Vec::new();
     for task in &system.tasks {
-        if let Workload::Program(command) = &task.workload {
+        if let Workload::Program(command) = &task.run {
             commands.push((format!("task `{}`", task.name), command));
         }
     }
@@ -64,8 +64,8 @@ mod tests {
     fn system(workload: &str, load: &str, file: &str) -> System {
         let text = format!(
             "system: s\ntasks:\n  - {{name: a, period: 1ms, wcet: 100us}}\n  - {{name: t, period: 1ms, wcet: 100us, \
-             workload: {{program: [{workload}, -x/y]}}}}\nbackground:\n  - {{name: b, load: {{program: [{load}]}}}}\n\
-             files: [{file}]\n"
+             run: {{program: [{workload}, -x/y]}}}}\nbackground:\n  - {{name: b, load: {{program: [{load}]}}}}\n\
+             lab: {{files: [{file}]}}\n"
         );
         System::parse(&text, "s.yaml").unwrap()
     }

@@ -1,27 +1,25 @@
 //! A container that asks to be admitted to a host, as its description says.
 
-use crate::system::GroupTask;
+use crate::keys::{object, Kind};
+use crate::system::{Group, GroupTask, MAX_NAME, PRIORITY};
 use crate::time::Duration;
 
-/// One more container for a host whose groups run. When it is admitted it becomes a [`Group`](crate::Group) on one CPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Container {
-    /// Its name, and that of its group.
-    pub name: String,
-    /// How bad its failure would be; more is worse.
-    pub criticality: u32,
-    /// Its group priority, 1..=99; `None`: by criticality.
-    pub priority: Option<u32>,
-    /// The CPUs of which it gets one; empty: any.
-    pub cpus: Vec<u32>,
-    /// Its budget in each server period; `None`: the least with which its tasks meet their deadlines.
-    pub budget: Option<Duration>,
-    /// Whether it may get more budget when others are admitted above it.
-    pub may_grow: bool,
-    /// How much earlier its threads wake up from sleep, to be held until the instant at which it ends. `None`: none.
-    pub lead: Option<Duration>,
-    /// Its tasks. Their CPU is the container's, so that it says nothing before it is admitted.
-    pub tasks: Vec<GroupTask>,
-    /// The slot that it needs in each cycle of a network whose time is divided.
-    pub slot: Option<Duration>,
+object! {
+    /// One more container for a host whose groups run. When it is admitted it becomes a [`Group`](crate::Group) on one CPU.
+    #[derive(Eq)]
+    pub struct Container: "the description of a container" {
+        "container" name: String [Kind::Name { most: MAX_NAME }], required = "Its name, and that of its group.";
+        "criticality" criticality: u32, required = "How bad its failure would be: a higher number is worse.";
+        "priority" priority: Option<u32> [PRIORITY], optional "by criticality" = "Its group priority.";
+        "cpus" cpus: Vec<u32> [Kind::CPUS], optional "any" = "The CPUs of which it gets one.";
+        "budget" budget: Option<Duration> [Kind::TIME], optional "the least with which its tasks meet their deadlines"
+            = "Its budget in each server period.";
+        "may-grow" may_grow: bool, optional "`false`"
+            = "Whether it may get more budget when others are admitted above it.";
+        "lead" lead: Option<Duration> [Group::LEAD], optional "none"
+            = "How much earlier its threads wake up from sleep, to be held until the instant at which it ends.";
+        "tasks" tasks: Vec<GroupTask>, optional "none" = "Its tasks; they say no `cpu`, which is the container's.";
+        "slot" slot: Option<Duration>, optional "none"
+            = "The slot that it needs in each cycle of a network whose time is divided.";
+    }
 }

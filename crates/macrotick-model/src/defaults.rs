@@ -1,73 +1,38 @@
-//! What a description means where it says nothing: each part with its defaults.
+//! Parts of a description in code: each with its defaults, which the table of keys has.
 //!
-//! A constructor takes what has no default. The decoder starts from it, and so does whoever builds a system in code:
-//! `System { cycle: Some(cycle), ..System::named("arm") }`.
+//! A constructor takes what has no default: `System { cycle: Some(cycle), ..System::named("arm") }`.
 
-use crate::system::{
-    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, Load, OnMiss, Policy, Pool, PoolOrder, Supply,
-    System, Task, Workload,
-};
+use crate::keys::{Field, Text};
+use crate::parse::Context;
+use crate::system::{Background, Chain, GivenWindow, Group, GroupTask, Load, Pool, System, Task};
 use crate::time::Duration;
+
+/// What the decoder makes of these keys.
+fn built<T: Field>(entries: Vec<(&'static str, Text)>) -> T {
+    let mut cx = Context::default();
+    let value = T::read(&mut cx, &Text::Map(entries).into(), "", &T::KIND);
+    assert!(cx.findings.is_empty(), "{:?}", cx.findings);
+    value
+}
 
 impl System {
     /// A system without any part, on CPU 0.
     pub fn named(name: impl Into<String>) -> System {
-        System {
-            name: name.into(),
-            macrotick: Self::DEFAULT_MACROTICK,
-            cycle: None,
-            lead: None,
-            sync: None,
-            cpus: vec![0],
-            duration: Self::DEFAULT_DURATION,
-            tasks: Vec::new(),
-            pools: Vec::new(),
-            server_period: Self::DEFAULT_SERVER_PERIOD,
-            groups: Vec::new(),
-            namespaces: Vec::new(),
-            chains: Vec::new(),
-            background: Vec::new(),
-            table: None,
-            files: Vec::new(),
-        }
+        built(vec![("system", name.into().write())])
     }
 }
 
 impl Task {
-    /// A task with windows and its period as the deadline, which computes [`within`](ExecutionTime::within) its WCET.
+    /// A task with windows and its period as the deadline, which computes [`within`](crate::ExecutionTime::within) its WCET.
     pub fn named(name: impl Into<String>, period: Duration, wcet: Duration) -> Task {
-        Task {
-            name: name.into(),
-            period,
-            wcet,
-            deadline: period,
-            offset: None,
-            jitter: None,
-            cpu: None,
-            migrate: false,
-            priority: None,
-            on_miss: OnMiss::default(),
-            max_misses: None,
-            namespace: None,
-            supply: Supply::default(),
-            workload: Workload::Spin(ExecutionTime::within(wcet)),
-        }
+        built(vec![("name", name.into().write()), ("period", period.write()), ("wcet", wcet.write())])
     }
 }
 
 impl Pool {
     /// A pool whose threads take turns, on a CPU that the solver chooses.
     pub fn named(name: impl Into<String>, period: Duration, budget: Duration) -> Pool {
-        Pool {
-            name: name.into(),
-            period,
-            budget,
-            cpu: None,
-            order: PoolOrder::RoundRobin { slice: PoolOrder::DEFAULT_SLICE },
-            slack: false,
-            cgroup: None,
-            kernel_threads: Vec::new(),
-        }
+        built(vec![("name", name.into().write()), ("period", period.write()), ("budget", budget.write())])
     }
 }
 
@@ -75,20 +40,7 @@ impl Group {
     /// A group on these CPUs, whose priority and budget are left open. In a description the CPUs may be left out, too: they
     /// are the system's.
     pub fn named(name: impl Into<String>, cpus: Vec<u32>) -> Group {
-        Group {
-            name: name.into(),
-            criticality: None,
-            priority: None,
-            budget: None,
-            may_grow: false,
-            cpus,
-            cgroup: None,
-            fifo: false,
-            lead: None,
-            pool: None,
-            kernel_threads: Vec::new(),
-            tasks: Vec::new(),
-        }
+        built(vec![("name", name.into().write()), ("cpus", cpus.write())])
     }
 }
 
@@ -96,45 +48,29 @@ impl GroupTask {
     /// A task that arrives anywhere, with its period as the deadline and its priority left open. In a description the CPU
     /// may be left out, too: it is the group's first one.
     pub fn named(name: impl Into<String>, period: Duration, wcet: Duration, cpu: u32) -> GroupTask {
-        GroupTask {
-            name: name.into(),
-            period,
-            wcet,
-            deadline: period,
-            jitter: Duration::ZERO,
-            priority: None,
-            cpu,
-            bound: false,
-        }
+        let name = ("name", name.into().write());
+        built(vec![name, ("period", period.write()), ("wcet", wcet.write()), ("cpu", cpu.write())])
     }
 }
 
 impl Background {
     /// One process of `SCHED_OTHER` at nice value 0, on any CPU.
     pub fn named(name: impl Into<String>, load: Load) -> Background {
-        Background {
-            name: name.into(),
-            count: 1,
-            pool: None,
-            group: None,
-            namespace: None,
-            cpu: None,
-            policy: Policy::Other(0),
-            load,
-        }
+        built(vec![("name", name.into().write()), ("load", load.write())])
     }
 }
 
 impl Chain {
     /// A chain without a bound; a description gives it at least one.
     pub fn named(name: impl Into<String>, path: Vec<String>) -> Chain {
-        Chain { name: name.into(), path, reaction: None, age: None }
+        built(vec![("name", name.into().write()), ("path", path.write())])
     }
 }
 
 impl GivenWindow {
     /// A window that neither releases a job nor is the last of one.
     pub fn new(task: impl Into<String>, cpu: u32, offset: Duration, length: Duration) -> GivenWindow {
-        GivenWindow { task: task.into(), cpu, offset, length, activate: false, deadline: false }
+        let task = ("task", task.into().write());
+        built(vec![task, ("cpu", cpu.write()), ("offset", offset.write()), ("length", length.write())])
     }
 }

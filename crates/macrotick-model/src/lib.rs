@@ -7,9 +7,8 @@ pub mod container;
 pub mod cpus;
 mod defaults;
 pub mod diagnostic;
-mod emit;
-pub mod engine;
 pub mod files;
+pub mod keys;
 pub mod observation;
 mod parse;
 pub mod plan;
@@ -23,7 +22,6 @@ pub mod visible;
 pub use container::Container;
 pub use cpus::CpuSet;
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use engine::{ContainerLoad, ContainerRoot, Engine};
 pub use files::{FileError, LoadError};
 pub use observation::{
     Backend, ClockInForce, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
@@ -33,7 +31,8 @@ pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
-    Background, Chain, ExecutionTime, GivenWindow, Group, GroupTask, GroupThread, KernelThread, Lead, Load, Namespace,
-    OnMiss, Policy, Pool, PoolOrder, Reservation, Supply, SyncWindow, System, Task, Workload,
+    Background, Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, GivenWindow, Group,
+    GroupTask, GroupThread, Gumbel, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Policy,
+    Pool, PoolOrder, Reservation, Supply, SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Workload,
 };
 pub use time::{Duration, Instant};

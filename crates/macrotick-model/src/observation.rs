@@ -49,7 +49,7 @@ pub struct Observation {
 
 impl Observation {
     /// The version that this code reads and writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 }
 
 /// What dispatches the jobs.

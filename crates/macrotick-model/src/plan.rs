@@ -78,7 +78,7 @@ pub struct PlannedJob {
 
 impl Plan {
     /// The version that this code reads and writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// A plan of a system, in the version that this code writes.
     pub fn new(solver: impl Into<String>, cycle: Duration, tables: Vec<CpuTable>, system: System) -> Plan {

@@ -22,7 +22,7 @@ pub fn timeline(plan: &Plan) -> String {
     let lead = match plan.system.lead {
         None => String::new(),
         Some(Lead::Fixed(lead)) => format!(", lead {lead}"),
-        Some(Lead::Auto { at_most }) => format!(", lead up to {at_most}"),
+        Some(Lead::Auto(at_most)) => format!(", lead up to {at_most}"),
     };
     let mut text = format!("cycle {}, solver {}{lead}\n", plan.cycle, plan.solver);
     for table in &plan.tables {

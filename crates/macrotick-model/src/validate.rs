@@ -13,51 +13,23 @@ mod task;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-pub(crate) use container::{problems as container_problems, task_problems};
+pub(crate) use container::{rules as container_rules, task_rules};
 
+use crate::keys::{Field, Found};
 use crate::parse::nearest_name;
-use crate::system::{Lead, System};
+use crate::system::{GroupTask, System};
 use crate::time::Duration;
 
-/// Longest name: the kernel keeps `MACROTICK_NAME_LEN` bytes with the terminating NUL.
-pub const MAX_NAME: usize = 31;
 /// Longest cycle (`MACROTICK_MAX_CYCLE_NS`).
 pub const MAX_CYCLE: Duration = Duration::from_secs(3600);
 /// Most windows in a table (`MACROTICK_MAX_WINDOWS`); each job needs at least one.
 pub const MAX_WINDOWS: i64 = 1 << 20;
 /// Most tasks and pools in a table (`MACROTICK_MAX_ENTITIES`).
 pub const MAX_TASKS: usize = 4096;
-/// Highest CPU number that any Linux supports.
-pub const CPU_RANGE: RangeInclusive<i64> = 0..=8191;
-/// `SCHED_FIFO` priorities of tasks.
-pub const PRIORITY_RANGE: RangeInclusive<i64> = 1..=99;
-/// Criticalities of groups.
-pub const CRITICALITY_RANGE: RangeInclusive<i64> = 0..=u32::MAX as i64;
-/// `SCHED_FIFO` priorities of background load: below the highest, which the dispatchers need.
-pub const FIFO_RANGE: RangeInclusive<i64> = 1..=98;
-/// Misses in a row after which a task is stopped: the kernel counts them in 32 bits.
-pub const MISSES_RANGE: RangeInclusive<i64> = 1..=u32::MAX as i64;
-/// Shortest and longest turn in a pool (`MACROTICK_MIN_SLICE_NS`, `MACROTICK_MAX_SLICE_NS`).
-pub const SLICE_RANGE: RangeInclusive<Duration> = Duration::from_micros(10)..=Duration::from_secs(1);
-/// Shortest and longest server period, and shortest budget, of the kernel.
-pub const SERVER_PERIOD_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(1);
-/// See [`SERVER_PERIOD_RANGE`].
+/// Shortest budget of the kernel.
 pub const MIN_BUDGET: Duration = Duration::from_micros(10);
-/// Shortest and longest lead of a group, of the kernel.
-pub const GROUP_LEAD_RANGE: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_millis(1);
 /// Shortest and longest period of a reservation (`sched_deadline_period_min_us`, `sched_deadline_period_max_us`).
 pub const RESERVATION_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_micros(1 << 22);
-/// What the kernel calls the threads of interrupts.
-pub const INTERRUPT_FORM: &str = "irq/NUMBER-NAME";
-/// See [`INTERRUPT_FORM`].
-pub const INTERRUPT_PREFIX: &str = "irq/";
-/// Nice values.
-pub const NICE_RANGE: RangeInclusive<i64> = -20..=19;
-/// How many processes one background entry may start.
-pub const COUNT_RANGE: RangeInclusive<i64> = 1..=1000;
-
-/// Data bytes of a ping: what fits into an IPv4 packet.
-pub const PING_RANGE: RangeInclusive<i64> = 0..=65_507;
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,20 +55,34 @@ pub(crate) const PERIODS: &str = "(periods)";
 /// Stands for the list of CPUs.
 pub(crate) const CPUS: &str = "cpus";
 
-pub(crate) fn out_of_range(key: &str, value: i64, range: &RangeInclusive<i64>) -> String {
-    format!("{key} {value} is out of range: {} to {}", range.start(), range.end())
-}
-
 impl System {
     /// The rules that the system breaks, each with the path of the value. A system that was parsed or loaded breaks
     /// none; one that was put together in a program may.
     pub fn problems(&self) -> Vec<String> {
-        problems(self).into_iter().map(|problem| format!("system.{}: {}", problem.at, problem.message)).collect()
+        values(self)
+            .into_iter()
+            .chain(rules(self))
+            .map(|problem| format!("system.{}: {}", problem.at, problem.message))
+            .collect()
     }
 }
 
-/// All broken rules of a system.
-pub(crate) fn problems(system: &System) -> Vec<Problem> {
+/// The broken rules of single values, as the table of keys has them.
+pub(crate) fn values<T: Field>(document: &T) -> Vec<Problem> {
+    let mut found = Found::default();
+    document.check("", "", &T::KIND, &mut found);
+    found.0
+}
+
+/// The same of a list of tasks.
+pub(crate) fn values_of_tasks(tasks: &Vec<GroupTask>) -> Vec<Problem> {
+    let mut found = Found::default();
+    tasks.check("tasks", "tasks", &Vec::<GroupTask>::KIND, &mut found);
+    found.0
+}
+
+/// The broken rules between the values of a system.
+pub(crate) fn rules(system: &System) -> Vec<Problem> {
     let mut rules = Rules { system, found: Found::default() };
     rules.header();
     rules.unique_names();
@@ -118,8 +104,8 @@ pub(crate) fn problems(system: &System) -> Vec<Problem> {
     if let Some(table) = &system.table {
         rules.table(table);
     }
-    for (index, file) in system.files.iter().enumerate() {
-        rules.file(&format!("files[{index}]"), file);
+    for (index, file) in system.lab.files.iter().enumerate() {
+        rules.file(&format!("lab.files[{index}]"), file);
     }
     rules.found.0
 }
@@ -129,60 +115,9 @@ struct Rules<'a> {
     found: Found,
 }
 
-/// What was found, and the rules of single values, which need nothing around them.
-#[derive(Default)]
-struct Found(Vec<Problem>);
-
-impl Found {
-    fn add(&mut self, at: impl Into<String>, needs: &[&str], message: impl Into<String>) -> &mut Problem {
-        let needs = needs.iter().map(|&path| path.to_string()).collect();
-        self.0.push(Problem { at: at.into(), needs, message: message.into(), hint: None });
-        self.0.last_mut().expect("just pushed")
-    }
-
-    fn positive(&mut self, path: &str, key: &str, length: Duration) {
-        if length <= Duration::ZERO {
-            self.add(format!("{path}{key}"), &[], format!("{key} must be longer than zero, this is {length}"));
-        }
-    }
-
-    fn range(&mut self, path: &str, key: &str, value: i64, range: &RangeInclusive<i64>) {
-        if !range.contains(&value) {
-            self.add(format!("{path}.{key}"), &[], out_of_range(key, value, range));
-        }
-    }
-
-    fn name(&mut self, path: &str, name: &str) {
-        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-        if name.is_empty() {
-            self.add(path, &[], "a name must not be empty");
-        } else if name.len() > MAX_NAME {
-            let text = format!("the name is {} bytes long, at most {MAX_NAME} are allowed", name.len());
-            self.add(path, &[], text);
-        } else if let Some(odd) = name.chars().find(|&c| !allowed(c)) {
-            self.add(path, &[], format!("the name `{name}` holds {odd:?}")).hint =
-                Some("names are made of a-z, 0-9, `-`, `_` and `.`".into());
-        } else if name.starts_with(['-', '.']) {
-            self.add(path, &[], format!("the name `{name}` does not begin with a letter, a digit or `_`"));
-        }
-    }
-}
-
 impl Rules<'_> {
     fn add(&mut self, at: impl Into<String>, needs: &[&str], message: impl Into<String>) -> &mut Problem {
         self.found.add(at, needs, message)
-    }
-
-    fn positive(&mut self, path: &str, key: &str, length: Duration) {
-        self.found.positive(path, key, length);
-    }
-
-    fn range(&mut self, path: &str, key: &str, value: i64, range: &RangeInclusive<i64>) {
-        self.found.range(path, key, value, range);
-    }
-
-    fn name(&mut self, path: &str, name: &str) {
-        self.found.name(path, name);
     }
 
     fn file(&mut self, path: &str, file: &str) {
@@ -215,18 +150,12 @@ impl Rules<'_> {
 
     fn header(&mut self) {
         let system = self.system;
-        self.name("system", &system.name);
-        self.positive("", "macrotick", system.macrotick);
-        self.positive("", "duration", system.duration);
         if system.cpus.is_empty() {
             self.add(CPUS, &[], "no CPU to plan for");
         }
         for (index, cpu) in system.cpus.iter().enumerate() {
             if system.cpus[..index].contains(cpu) {
                 self.add(CPUS, &[], format!("CPU {cpu} is listed twice"));
-            }
-            if !CPU_RANGE.contains(&i64::from(*cpu)) {
-                self.add(CPUS, &[], out_of_range("cpu", i64::from(*cpu), &CPU_RANGE));
             }
         }
         if !system.cpus.is_sorted() {
@@ -240,37 +169,17 @@ impl Rules<'_> {
             self.add("tasks", &[], format!("{what}, at most {MAX_TASKS} are possible"));
         }
         self.cycle();
-        self.lead();
         self.sync();
-    }
-
-    fn lead(&mut self) {
-        let (path, length) = match self.system.lead {
-            Some(Lead::Fixed(lead)) => ("lead", lead),
-            Some(Lead::Auto { at_most }) => ("lead.auto", at_most),
-            None => return,
-        };
-        if length <= Duration::ZERO {
-            self.add(path, &[], format!("lead must be longer than zero, this is {length}"));
-        } else if length > Lead::MAX {
-            self.add(path, &[], format!("lead {length} is longer than {}", Lead::MAX));
-        }
     }
 
     fn cycle(&mut self) {
         let system = self.system;
-        if let Some(cycle) = system.cycle {
-            self.positive("", "cycle", cycle);
-            if cycle > MAX_CYCLE {
-                self.add("cycle", &[], format!("cycle {cycle} is longer than {MAX_CYCLE}"));
-            }
-        }
         if system.periods().any(|period| period <= Duration::ZERO) {
             return;
         }
         if !system.has_windows() {
             for (key, given) in
-                [("cycle", system.cycle.is_some()), ("clock", system.sync.is_some()), ("lead", system.lead.is_some())]
+                [("cycle", system.cycle.is_some()), ("clock", system.sync().is_some()), ("lead", system.lead.is_some())]
             {
                 if given {
                     self.add(
@@ -342,7 +251,7 @@ impl Rules<'_> {
     /// Only windows have instants that others can rest on.
     fn windowed_task(&mut self, path: &str, name: &str) {
         if self.system.task(name).is_some_and(|task| !task.supply.is_windows()) {
-            let text = format!("task `{name}` has `supply: deadline`, and no windows");
+            let text = format!("task `{name}` has a reservation, and no windows");
             self.add(path, &[TASK_NAMES, "tasks"], text);
         }
     }

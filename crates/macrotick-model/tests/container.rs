@@ -15,18 +15,18 @@ fn what_is_left_out_is_open() {
     assert!(least.cpus.is_empty() && least.tasks.is_empty());
     let all =
         "container: web\ncriticality: 2\npriority: 9\ncpus: [3, 1]\nmay-grow: true\nlead: 30us\nslot: 20us\ntasks:\n  \
-               - {name: t, period: 5ms, wcet: 1ms, deadline: 4ms, jitter: 1us, bound: true}\n";
+               - {name: t, period: 5ms, wcet: 1ms, deadline: 4ms, release-jitter: 1us, at-refills: true}\n";
     let all = Container::parse(all, "c.yaml").unwrap();
     assert_eq!((all.priority, &all.cpus[..], all.budget, all.may_grow), (Some(9), &[1, 3][..], None, true));
-    assert_eq!((all.tasks[0].priority, all.tasks[0].bound), (None, true));
+    assert_eq!((all.tasks[0].priority, all.tasks[0].at_refills), (None, true));
     assert_eq!((all.lead, all.slot), (Some(us(30)), Some(us(20))));
 }
 
 #[test]
 fn mistakes_are_told_at_their_place() {
     for (source, expected) in [
-        ("container: web\nbudget: 1ms\n", "the description has no `criticality`"),
-        ("criticality: 2\nbudget: 1ms\n", "the description has no `container`"),
+        ("container: web\nbudget: 1ms\n", "the description of a container has no `criticality`"),
+        ("criticality: 2\nbudget: 1ms\n", "the description of a container has no `container`"),
         ("container: web\ncriticality: 2\n", "has neither `budget` nor `tasks`: nothing says how much it needs"),
         ("container: web\ncriticality: 2\nbudget: 5us\n", "budget 5us is shorter than 10us"),
         ("container: web\ncriticality: 2\nbudget: 10500ns\n", "budget 10500ns is no whole number of microseconds"),
@@ -41,7 +41,7 @@ fn mistakes_are_told_at_their_place() {
         ("container: web\ncriticality: 2\nbudget: 1ms\ncpu: 1\n", "unknown key `cpu` in the description of a container"),
         (
             "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms, cpu: 1}]\n",
-            "unknown key `cpu` in a task of a container",
+            "task `t` has a `cpu`, which is the container's business",
         ),
         (
             "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms}, {name: t, period: 5ms, wcet: 0us}]\n",

@@ -6,7 +6,7 @@ use macrotick_model::{Duration, Plan, Reservation, System};
 fn described(task: &str) -> System {
     let source = format!(
         "system: s\ncpus: [0, 1]\ntasks:\n  - {{name: w, period: 10ms, wcet: 1ms}}\n  - {{name: d, period: 33ms, wcet: 5ms, \
-         supply: deadline{task}}}\n"
+         {task}}}\n"
     );
     System::parse(&source, "s.yaml").unwrap_or_else(|errors| panic!("{errors}"))
 }
@@ -17,10 +17,10 @@ fn reservation(system: &System) -> &Reservation {
 
 #[test]
 fn what_is_left_out_has_its_default() {
-    let system = described("");
+    let system = described("supply: deadline");
     let runtime = Duration::from_micros(5110);
     assert_eq!(system.tasks[1].supply, reserved(runtime, &[]));
-    assert_eq!(reservation(&described(", deadline: 5ms")).runtime, Duration::from_millis(5));
+    assert_eq!(reservation(&described("deadline: 5ms, supply: deadline")).runtime, Duration::from_millis(5));
     assert_eq!(Reservation::default_runtime(Duration::from_nanos(1), runtime), Duration::from_nanos(10_001));
     assert_eq!(system.windowed().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["w"]);
     assert_eq!(system.hyperperiod(), Some(Duration::from_millis(10)), "it is no part of the table");
@@ -28,13 +28,17 @@ fn what_is_left_out_has_its_default() {
 
 #[test]
 fn one_cpu_and_several_are_sets() {
-    let cpus = |keys: &str| reservation(&described(keys)).cpus.to_string();
-    assert_eq!([cpus(", cpu: 1"), cpus(", cpus: [1]"), cpus(", cpus: [1, 0]")], ["1", "1", "0, 1"]);
+    let cpus = |cpus| reservation(&described(&format!("supply: {{deadline: {{cpus: {cpus}}}}}"))).cpus.to_string();
+    assert_eq!([cpus("[1]"), cpus("[1, 0]")], ["1", "0, 1"]);
 }
 
 #[test]
 fn the_normal_form_is_read_back() {
-    for keys in ["", ", cpu: 1", ", cpus: [0, 1], runtime: 6ms, deadline: 20ms, priority: 3"] {
+    for keys in [
+        "supply: deadline",
+        "supply: {deadline: {cpus: [1]}}",
+        "supply: {deadline: {cpus: [0, 1], runtime: 6ms}}, deadline: 20ms, priority: 3",
+    ] {
         let system = described(keys);
         let text = system.to_yaml();
         let again = System::parse(&text, "again.yaml").unwrap_or_else(|errors| panic!("{text}\n{errors}"));
@@ -42,12 +46,12 @@ fn the_normal_form_is_read_back() {
     }
     let source = "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms, supply: windows}\n";
     let text = System::parse(source, "s.yaml").expect("valid").to_yaml();
-    assert!(!text.contains("supply") && !text.contains("runtime"), "{text}");
+    assert!(text.contains("supply: windows") && !text.contains("runtime"), "{text}");
 }
 
 #[test]
 fn a_plan_has_its_jobs_and_cpus_without_windows() {
-    let system = described(", cpus: [0, 1], deadline: 20ms");
+    let system = described("supply: {deadline: {cpus: [0, 1]}}, deadline: 20ms");
     let cycle = Duration::from_millis(10);
     let plan = by_hand(system, cycle, Vec::new());
     let jobs = plan.jobs("d");
@@ -60,5 +64,8 @@ fn a_plan_has_its_jobs_and_cpus_without_windows() {
     let long = text.replace("\"runtime\": \"5110us\"", "\"runtime\": \"21ms\"");
     assert_ne!(long, text);
     let error = Plan::from_json(&long, "plan.json").expect_err("too long").to_string();
-    assert_eq!(error, "plan.json: system.tasks[1].runtime: runtime 21ms is longer than the deadline 20ms");
+    assert_eq!(
+        error,
+        "plan.json: system.tasks[1].supply.deadline.runtime: runtime 21ms is longer than the deadline 20ms"
+    );
 }

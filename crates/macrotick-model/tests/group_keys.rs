@@ -2,10 +2,8 @@
 
 use macrotick_fixtures::{by_hand, ms};
 use macrotick_model::{
-    ContainerLoad, ContainerRoot, Duration, Engine, Finding, Group, GroupThread, KernelThread, Load, Plan, Policy,
-    System,
+    ContainerLoad, ContainerRoot, Duration, Engine, Finding, GroupThread, KernelThread, Load, Plan, Policy, System,
 };
-use serde_json::json;
 
 const HEAD: &str = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
 
@@ -24,11 +22,9 @@ fn what_is_left_out_has_its_default() {
          - {name: loop, period: 5ms, wcet: 100us, priority: 9}\n",
     )
     .unwrap();
-    // What has its default is not in here, but for a task's deadline and jitter.
-    let task = json!({"name": "loop", "period": "5ms", "wcet": "100us", "deadline": "5ms", "jitter": "0ns",
-        "priority": 9, "cpu": 1});
-    let expected = json!([{"name": "g", "priority": 7, "budget": "500us", "cpus": [1], "tasks": [task]}]);
-    assert_eq!(json!(system.groups), expected);
+    let expected = "groups:\n  - name: g\n    priority: 7\n    budget: 500us\n    cpus: [1]\n    tasks:\n      \
+                    - {name: loop, period: 5ms, wcet: 100us, deadline: 5ms, release-jitter: 0ns, priority: 9, cpu: 1}\n";
+    assert!(system.to_yaml().contains(expected), "{}", system.to_yaml());
     assert_eq!(system.server_period, Duration::from_micros(2500));
     let everywhere = parse("groups:\n  - {name: g, priority: 7, budget: 500us}\n").unwrap();
     assert_eq!(everywhere.groups[0].cpus, [0, 1]);
@@ -79,23 +75,23 @@ fn a_group_has_a_lead() {
         let system = group(text).unwrap();
         assert_eq!(system.groups[0].lead, Some(Duration::from_micros(lead)));
         assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
-        let json = serde_json::to_string(&system.groups[0]).unwrap();
-        assert_eq!(serde_json::from_str::<Group>(&json).unwrap(), system.groups[0]);
+        let json = serde_json::to_string(&system).unwrap();
+        assert_eq!(serde_json::from_str::<System>(&json).unwrap(), system);
     }
     let without = group("").unwrap();
     assert!(without.groups[0].lead.is_none() && !without.to_yaml().contains("lead"));
-    assert!(!serde_json::to_string(&without.groups[0]).unwrap().contains("lead"));
+    assert!(!serde_json::to_string(&without).unwrap().contains("lead"));
 }
 
 #[test]
 fn loads_run_in_groups() {
-    let group = "groups:\n  - {name: g, priority: 7, budget: 500us, fifo: true}\n";
+    let group = "groups:\n  - {name: g, priority: 7, budget: 500us, serve-fifo: true}\n";
     let system = parse(&format!("{group}background:\n  - {{name: l, load: hog, group: g, fifo: 5}}\n")).unwrap();
     assert_eq!((system.background[0].group.as_deref(), system.background[0].policy), (Some("g"), Policy::Fifo(5)));
     assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
     let other = refusal(&format!("{group}background:\n  - {{name: l, load: hog, group: h}}\n"));
     assert!(other.contains("no group is named `h`") && other.contains("did you mean `g`?"), "{other}");
-    let group = group.replace(", fifo: true", "");
+    let group = group.replace(", serve-fifo: true", "");
     let refused = refusal(&format!("{group}background:\n  - {{name: l, load: hog, group: g, fifo: 5}}\n"));
     assert!(refused.contains("has SCHED_FIFO, which group `g` does not take"), "{refused}");
 }
@@ -158,9 +154,9 @@ fn kernel_threads_are_those_of_cpus_and_of_interrupts() {
     let expected = [GroupThread::EachCpu(KernelThread::Ksoftirqd), GroupThread::Interrupt("irq/30-eth0".into())];
     assert_eq!(system.groups[0].kernel_threads, expected);
     assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
-    let json = serde_json::to_value(&system.groups[0].kernel_threads).unwrap();
-    assert_eq!(json, serde_json::json!(["ksoftirqd", "irq/30-eth0"]));
-    assert_eq!(serde_json::from_value::<Vec<GroupThread>>(json).unwrap(), expected);
+    let json = serde_json::to_value(&system).unwrap();
+    assert_eq!(json["groups"][0]["kernel-threads"], serde_json::json!(["ksoftirqd", "irq/30-eth0"]));
+    assert_eq!(serde_json::from_value::<System>(json).unwrap(), system);
 }
 
 #[test]
@@ -224,8 +220,8 @@ fn mistakes_are_told_at_their_place() {
             "CPU 0 is not among those of group `g`",
         ),
         (
-            "priority: 7, budget: 1ms, tasks: [{name: t, period: 6ms, wcet: 1ms, priority: 1, bound: true}]",
-            "a bound task arrives at refills: 6ms is no multiple of 2500us",
+            "priority: 7, budget: 1ms, tasks: [{name: t, period: 6ms, wcet: 1ms, priority: 1, at-refills: true}]",
+            "its jobs arrive at refills: 6ms is no multiple of 2500us",
         ),
     ] {
         let told = group(keys);

@@ -18,8 +18,8 @@ fn every_form_is_read_and_says_what_to_reserve() {
     for (text, lead, reserved) in [
         ("lead: 6us\n", Lead::Fixed(us(6)), us(6)),
         ("lead: 1ms\n", Lead::Fixed(us(1000)), us(1000)),
-        ("lead: auto\n", Lead::Auto { at_most: us(20) }, us(20)),
-        ("lead: {auto: 50us}\n", Lead::Auto { at_most: us(50) }, us(50)),
+        ("lead: auto\n", Lead::Auto(us(20)), us(20)),
+        ("lead: {auto: 50us}\n", Lead::Auto(us(50)), us(50)),
     ] {
         assert_eq!(described(text).lead, Some(lead), "{text}");
         assert_eq!(lead.reserved(), reserved, "{text}");
@@ -38,9 +38,9 @@ fn a_plan_without_a_lead_does_not_mention_it() {
 fn a_plan_file_keeps_the_lead_and_its_bounds() {
     let text = plan_file(described("lead: {auto: 50us}\n"));
     let read = Plan::from_json(&text, "plan.json").expect("a valid plan");
-    assert_eq!(read.system.lead, Some(Lead::Auto { at_most: Duration::from_micros(50) }));
+    assert_eq!(read.system.lead, Some(Lead::Auto(Duration::from_micros(50))));
     let mut system = described("");
     system.lead = Some(Lead::Fixed(Duration::from_millis(2)));
     let error = Plan::from_json(&plan_file(system), "plan.json").expect_err("too long").to_string();
-    assert_eq!(error, "plan.json: system.lead: lead 2ms is longer than 1ms");
+    assert_eq!(error, "plan.json: system.lead: lead 2ms is out of range: 1ns to 1ms");
 }

@@ -1,6 +1,6 @@
 //! Network namespaces, and what is in them.
 
-use macrotick_model::{KernelThread, Load, System};
+use macrotick_model::{KernelThread, Load, PingFlood, System};
 
 const NAMESPACES: &str =
     "namespaces:\n  - {name: left, address: 10.0.0.1/24}\n  - {name: right, address: 10.0.0.2/24}\n";
@@ -29,7 +29,7 @@ fn a_ping_flood_has_the_size_of_a_ping() {
         .load
         .clone()
     };
-    let of = |bytes| Load::PingFlood { to: "10.0.0.2".into(), bytes };
+    let of = |bytes| Load::PingFlood(PingFlood { to: "10.0.0.2".into(), bytes });
     assert_eq!((load(""), load(", bytes: 6000")), (of(56), of(6000)));
 }
 

@@ -38,7 +38,7 @@ fn lead(random: &mut Random) -> Lead {
     let length = random.micros(1, 1000);
     match random.below(2) {
         0 => Lead::Fixed(length),
-        _ => Lead::Auto { at_most: length },
+        _ => Lead::Auto(length),
     }
 }
 
@@ -52,18 +52,18 @@ fn execution_time(random: &mut Random) -> ExecutionTime {
     let (low, high) = (random.micros(1, 50), random.micros(50, 100));
     match random.below(3) {
         0 => ExecutionTime::Fixed(low),
-        1 => ExecutionTime::Uniform { min: low, max: high },
-        _ => ExecutionTime::Gumbel { mode: low, scale: random.micros(1, 9), max: high },
+        1 => ExecutionTime::Uniform(Uniform { min: low, max: high }),
+        _ => ExecutionTime::Gumbel(Gumbel { mode: low, scale: random.micros(1, 9), max: high }),
     }
 }
 
 fn task(random: &mut Random, index: u64) -> Task {
     let period = Duration::from_millis([1, 2, 5, 10, 20][random.below(5) as usize]);
     let spin = execution_time(random);
-    let workload = match random.below(4) {
+    let run = match random.below(4) {
         0 => Workload::Spin(spin),
-        1 => Workload::UdpSend { spin, to: "127.0.0.1:5000".into() },
-        2 => Workload::UdpReceive { spin, at: "[::1]:5000".into() },
+        1 => Workload::UdpSend(UdpSend { spin, to: "127.0.0.1:5000".into() }),
+        2 => Workload::UdpReceive(UdpReceive { spin, at: "[::1]:5000".into() }),
         _ => Workload::Program(vec![random.text(), random.text()]),
     };
     let cpu = random.maybe(|random| random.below(2) as u32);
@@ -78,7 +78,7 @@ fn task(random: &mut Random, index: u64) -> Task {
         on_miss: OnMiss::ALL[random.below(4) as usize],
         max_misses: random.maybe(|random| 1 + random.below(9) as u32),
         namespace: random.maybe(|_| NAMESPACES[0].into()),
-        workload,
+        run,
         ..Task::named(name, period, random.micros(1, 100))
     }
 }
@@ -109,11 +109,10 @@ fn pool(random: &mut Random, index: u64) -> Pool {
     let slice = random.micros(10, 1_000_000);
     Pool {
         cpu: random.maybe(|random| random.below(2) as u32),
-        order: [PoolOrder::Fifo, PoolOrder::RoundRobin { slice }, PoolOrder::Priority { slice }]
-            [random.below(3) as usize],
+        order: [PoolOrder::Fifo, PoolOrder::RoundRobin(slice), PoolOrder::Priority(slice)][random.below(3) as usize],
         slack: random.below(2) == 0,
         cgroup: random.maybe(|random| format!("/sys/fs/cgroup/{index}-{}", random.below(9))),
-        kernel_threads: KernelThread::ALL.into_iter().filter(|_| index == 0 && random.below(2) == 0).collect(),
+        kernel_threads: KernelThread::ALL.iter().copied().filter(|_| index == 0 && random.below(2) == 0).collect(),
         ..Pool::named(format!("pool-{index}"), period, random.micros(1, 1000))
     }
 }
@@ -123,7 +122,7 @@ fn windows(random: &mut Random) -> Pool {
     Pool {
         name: "windows".into(),
         cpu: Some(1),
-        order: PoolOrder::Priority { slice: random.micros(10, 1_000_000) },
+        order: PoolOrder::Priority(random.micros(10, 1_000_000)),
         cgroup: None,
         kernel_threads: Vec::new(),
         ..pool(random, 9)
@@ -135,9 +134,9 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
         let (period, wcet) = (us(2500 * (1 + random.below(9) as i64)), random.micros(1, 500));
         GroupTask {
             deadline: random.micros(500, 90_000),
-            jitter: random.micros(0, 100),
+            release_jitter: random.micros(0, 100),
             priority: Some(1 + random.below(99) as u32),
-            bound: random.below(2) == 0,
+            at_refills: random.below(2) == 0,
             ..GroupTask::named(format!("inner-{number}"), period, wcet, 1)
         }
     };
@@ -148,7 +147,7 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
         budget: Some(random.micros(10, 2500)),
         may_grow: random.below(2) == 0,
         cgroup: random.maybe(|_| format!("/sys/fs/cgroup/group-{index}")),
-        fifo: true,
+        serve_fifo: true,
         lead: random.maybe(|random| random.micros(1, 1000)),
         pool: pool.map(|pool| pool.name.clone()),
         kernel_threads: random
@@ -185,8 +184,8 @@ fn background(random: &mut Random, index: u64, pools: &[Pool], groups: &[Group])
     let load = match random.below(6) {
         0 => Load::Hog,
         1 => Load::Syscalls,
-        2 => Load::Periodic { period: random.micros(100, 200), run: random.micros(1, 100) },
-        3 => Load::PingFlood { to: "10.0.0.9".into(), bytes: random.below(6000) as u32 },
+        2 => Load::Periodic(Periodic { period: random.micros(100, 200), run: random.micros(1, 100) }),
+        3 => Load::PingFlood(PingFlood { to: "10.0.0.9".into(), bytes: random.below(6000) as u32 }),
         4 => Load::Program(vec![random.text()]),
         _ => Load::Container(container(random)),
     };
@@ -236,9 +235,9 @@ fn system(seed: u64) -> System {
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
         cycle: random.maybe(|random| Duration::from_millis(20 * (1 + random.below(5) as i64))),
         lead: random.maybe(lead),
-        sync: random.maybe(sync_window),
+        clock: random.maybe(sync_window).map_or(Clock::Monotonic, Clock::Tai),
         cpus: vec![0, 1],
-        duration: random.micros(1, 10_000_000),
+        experiment: Experiment { duration: random.micros(1, 10_000_000) },
         chains: vec![Chain { reaction, age, ..Chain::named("chain", path) }],
         background,
         tasks,
@@ -247,7 +246,7 @@ fn system(seed: u64) -> System {
         groups,
         namespaces: namespaces(),
         table,
-        files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect(),
+        lab: Lab { files: (0..random.below(3)).map(|_| format!("/x{}", random.text())).collect() },
         ..System::named(format!("random-{seed}"))
     }
 }
@@ -309,16 +308,16 @@ fn files_are_written_whole_and_read_back() {
 fn bad_plan_files_are_refused_with_place_and_reason() {
     let refuse = |text: &str| Plan::from_json(text, "p.json").expect_err("refused").to_string();
     let good = plan(1).to_json();
-    assert_eq!(refuse("{\n\"version\": 1,\n\"solver\": }"), "p.json:3:11: expected value");
+    assert_eq!(refuse("{\n\"version\": 2,\n\"solver\": }"), "p.json:3:11: expected value");
     assert_eq!(
-        refuse(&good.replace("\"version\": 1", "\"version\": 7")),
-        "p.json: a plan of version 7, this program reads version 1: make it again"
+        refuse(&good.replace("\"version\": 2", "\"version\": 7")),
+        "p.json: a plan of version 7, this program reads version 2: make it again"
     );
-    assert_eq!(refuse("{\"version\": 1}"), "p.json:1:14: missing field `solver`");
+    assert_eq!(refuse("{\"version\": 2}"), "p.json:1:14: missing field `solver`");
     // A part that nobody knows is not left out.
     for (part, renamed) in [("groups", "gruops"), ("wcet", "budget-of-time"), ("tables", "table"), ("offset", "at")] {
         let text = refuse(&good.replace(&format!("\"{part}\""), &format!("\"{renamed}\"")));
-        assert!(text.contains(&format!("unknown field `{renamed}`")), "{text}");
+        assert!(["field", "key"].iter().any(|what| text.contains(&format!("unknown {what} `{renamed}`"))), "{text}");
     }
     let odd = refuse(&good.replace("\"cycle\": \"20ms\",\n\"tables\"", "\"cycle\": \"20\",\n\"tables\""));
     assert!(odd.starts_with("p.json:4:13: a time needs a unit"), "{odd}");
@@ -341,8 +340,8 @@ fn observations_survive_their_file() {
     };
     let text = observation.to_json();
     assert_eq!(Observation::from_json(&text, "o.json").expect("valid"), observation);
-    let error = Observation::from_json(&text.replacen("1", "2", 1), "o.json").expect_err("refused").to_string();
-    assert_eq!(error, "o.json: an observation of version 2, this program reads version 1: make it again");
+    let error = Observation::from_json(&text.replacen("2", "1", 1), "o.json").expect_err("refused").to_string();
+    assert_eq!(error, "o.json: an observation of version 1, this program reads version 2: make it again");
 }
 
 /// Damaged descriptions are refused or read, but never a panic; what is refused has a place within the text.

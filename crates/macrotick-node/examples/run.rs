@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use macrotick_model::{
-    Backend, Background, CpuTable, Duration, ExecutionTime, Load, Plan, System, Task, Window, Workload,
+    Backend, Background, CpuTable, Duration, ExecutionTime, Experiment, Load, Plan, System, Task, Window, Workload,
 };
 use macrotick_node::{background, run, task, RunOptions};
 
@@ -59,7 +59,7 @@ fn tiny_plan() -> Plan {
     let us = Duration::from_micros;
     let task = |name: &str, period: i64, work: i64| Task {
         cpu: Some(0),
-        workload: Workload::Spin(ExecutionTime::Fixed(us(work))),
+        run: Workload::Spin(ExecutionTime::Fixed(us(work))),
         ..Task::named(name, us(period), us(work + 100))
     };
     let window = |task: &str, offset: i64, length: i64| Window {
@@ -70,7 +70,7 @@ fn tiny_plan() -> Plan {
     let hog = Background { cpu: Some(0), ..Background::named("hog", Load::Hog) };
     let system = System {
         macrotick: us(10),
-        duration: Duration::from_secs(1),
+        experiment: Experiment { duration: Duration::from_secs(1) },
         tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],
         background: vec![hog],
         ..System::named("tiny")

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU32;
 
-use macrotick_model::{Duration, Instant, Load};
+use macrotick_model::{Duration, Instant, Load, Periodic, PingFlood};
 use serde::{Deserialize, Serialize};
 
 use crate::abi;
@@ -74,12 +74,12 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
                 calls.step().map_err(|error| BackgroundError::Call("load the host", error))?;
             }
         }
-        Load::Periodic { period, run } => {
+        Load::Periodic(Periodic { period, run }) => {
             let rounds = spec.calibration.rounds(*run);
             join_run().map_err(call)?;
             compute_periodically(*period, rounds)
         }
-        Load::PingFlood { to, bytes } => {
+        Load::PingFlood(PingFlood { to, bytes }) => {
             let address =
                 to.parse().map_err(|_| BackgroundError::Call("use the address", io::ErrorKind::InvalidInput.into()))?;
             let mut flood =

@@ -184,7 +184,7 @@ impl Run<'_> {
     fn end_tasks(&mut self, told: &[usize], remarks: &mut Vec<String>) {
         let (mut programs, mut others): (Vec<&mut Child>, Vec<&mut Child>) = (Vec::new(), Vec::new());
         for (place, (child, deployed)) in self.tasks.iter_mut().zip(&self.deployment.tasks).enumerate() {
-            let program = matches!(deployed.task.workload, Workload::Program(_)) && !told.contains(&place);
+            let program = matches!(deployed.task.run, Workload::Program(_)) && !told.contains(&place);
             if program { &mut programs } else { &mut others }.push(child);
         }
         Child::kill_all(others);

@@ -64,13 +64,13 @@ impl Deployment {
         if plan.version != Plan::VERSION {
             return Err(NodeError::PlanVersion(plan.version));
         }
-        let duration = options.duration.unwrap_or(plan.system.duration);
+        let duration = options.duration.unwrap_or(plan.system.experiment.duration);
         for (what, value) in [("cycle", plan.cycle), ("duration", duration)] {
             if value <= Duration::ZERO {
                 return Err(NodeError::NotPositive { what, value });
             }
         }
-        if plan.system.sync.is_some() && options.backend == Backend::User {
+        if plan.system.sync().is_some() && options.backend == Backend::User {
             return Err(NodeError::ClockBackend(options.backend));
         }
         plan.system.background.iter().try_for_each(|background| decode_background(background, online))?;
@@ -115,7 +115,7 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<
     if cpus.is_empty() || jobs.is_empty() {
         return Err(NodeError::NoActivation(name()));
     }
-    if let Workload::Program(command) = &task.workload {
+    if let Workload::Program(command) = &task.run {
         decode_program(&task.name, command)?;
     }
     Ok((cpus, jobs))
@@ -305,7 +305,7 @@ pub fn background_standing(policy: Policy) -> Standing {
 #[cfg(test)]
 pub(crate) mod tests {
     use macrotick_fixtures::{self as fixtures, ms, reserved, table, tables, us};
-    use macrotick_model::{ContainerRoot, CpuTable, Engine, System, Window};
+    use macrotick_model::{Clock, ContainerRoot, CpuTable, Engine, Experiment, System, Window};
 
     use super::*;
 
@@ -318,7 +318,11 @@ pub(crate) mod tests {
     }
 
     pub fn plan(tasks: Vec<Task>, windows: Vec<Window>) -> Plan {
-        let system = System { macrotick: us(10), duration: ms(10), ..fixtures::system("test", tasks) };
+        let system = System {
+            macrotick: us(10),
+            experiment: Experiment { duration: ms(10) },
+            ..fixtures::system("test", tasks)
+        };
         fixtures::by_hand(system, ms(1), tables(windows))
     }
 
@@ -411,10 +415,10 @@ pub(crate) mod tests {
 
         let mut newer = good.clone();
         newer.version += 1;
-        assert!(matches!(decode(&newer), Err(NodeError::PlanVersion(2))));
+        assert!(matches!(decode(&newer), Err(NodeError::PlanVersion(version)) if version == good.version + 1));
 
         let mut missing = good.clone();
-        missing.system.tasks[0].workload = Workload::Program(vec!["/no/such/program".into()]);
+        missing.system.tasks[0].run = Workload::Program(vec!["/no/such/program".into()]);
         assert!(matches!(decode(&missing), Err(NodeError::NoProgram { .. })));
 
         let mut pooled = good.clone();
@@ -436,13 +440,13 @@ pub(crate) mod tests {
         assert!(lacks.iter().any(|lack| told.starts_with(&format!("container `c`: {lack}"))), "{told}");
 
         let mut following = good.clone();
-        following.system.sync = Some(fixtures::sync(us(1000), us(900), us(100), us(50)));
+        following.system.clock = Clock::Tai(fixtures::sync(us(1000), us(900), us(100), us(50)));
         let under = |backend| Deployment::decode(&following, &RunOptions::new(backend), &[0]).map(drop);
         assert!(matches!(under(Backend::User), Err(NodeError::ClockBackend(Backend::User))));
         assert!(under(Backend::Kernel).is_ok() && under(Backend::Fifo).is_ok());
 
         let mut endless = good.clone();
-        endless.system.duration = Duration::ZERO;
+        endless.system.experiment.duration = Duration::ZERO;
         assert!(matches!(decode(&endless), Err(NodeError::NotPositive { what: "duration", .. })));
     }
 }

@@ -40,7 +40,7 @@ impl Groups {
             remarks.extend(group.bound(containers(system, |load| load.group.as_ref() == Some(&wanted.name))));
             let names = kernel_threads::full_names(&wanted.kernel_threads, &wanted.cpus);
             for thread in kernel_threads::find(group.owner(), names, &mut remarks)? {
-                threads.push(ServedThread::new(group, thread, wanted.fifo)?);
+                threads.push(ServedThread::new(group, thread, wanted.serve_fifo)?);
             }
         }
         Ok(Some(Groups { threads, groups, before: Vec::new(), remarks, _controller: controller }))
@@ -133,7 +133,7 @@ fn give(group: &mut Group, wanted: &macrotick_model::Group) -> Result<(), NodeEr
     };
     let mut writes = vec![
         ("cpu.ds.priority", priority.to_string()),
-        ("cpu.ds.fifo", if wanted.fifo { "1" } else { "0" }.into()),
+        ("cpu.ds.fifo", if wanted.serve_fifo { "1" } else { "0" }.into()),
         ("cpu.ds.lead", microseconds(wanted.lead.unwrap_or(Duration::ZERO))),
         (BUDGET, format!("{}={}", crate::sys::cpu_list(&wanted.cpus), microseconds(budget))),
     ];

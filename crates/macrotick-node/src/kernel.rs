@@ -222,7 +222,7 @@ impl Table {
 
 /// The same on every CPU that has windows.
 fn sync_windows(plan: &Plan) -> Vec<uapi::Window> {
-    let Some(sync) = plan.system.sync else { return Vec::new() };
+    let Some(sync) = plan.system.sync() else { return Vec::new() };
     let window = |cpu, start: Duration| uapi::Window {
         offset_ns: start.as_nanos() as u64,
         length_ns: sync.length.as_nanos() as u64,
@@ -252,8 +252,8 @@ fn entity(task: &Task, cpus: &CpuSet) -> uapi::Entity {
 fn entity_of_pool(pool: &Pool) -> uapi::Entity {
     let order = match pool.order {
         PoolOrder::Fifo => 0,
-        PoolOrder::RoundRobin { .. } => uapi::RR,
-        PoolOrder::Priority { .. } => uapi::PRIORITY,
+        PoolOrder::RoundRobin(_) => uapi::RR,
+        PoolOrder::Priority(_) => uapi::PRIORITY,
     };
     let slack = if pool.slack { uapi::SLACK } else { 0 };
     let slice_ns = pool.order.slice().map_or(0, |slice| slice.as_nanos() as u64);
@@ -265,7 +265,7 @@ fn install(device: &Device, plan: &Plan, lead: Duration, flags: u32) -> Result<u
     let table = Table::new(plan);
     let mut install = uapi::Install {
         flags,
-        clockid: plan.system.sync.map_or(libc::CLOCK_MONOTONIC, |_| libc::CLOCK_TAI) as u32,
+        clockid: plan.system.sync().map_or(libc::CLOCK_MONOTONIC, |_| libc::CLOCK_TAI) as u32,
         nr_entities: table.entities.len() as u32,
         nr_windows: table.windows.len() as u32,
         cycle_ns: plan.cycle.as_nanos() as u64,
@@ -418,6 +418,7 @@ pub(crate) fn failed(what: &str, errno: i32) -> NodeError {
 #[cfg(test)]
 mod tests {
     use macrotick_fixtures::{self as fixtures, ms, reserved, us};
+    use macrotick_model::Clock;
 
     use super::*;
     use crate::deployment::tests::{plan, task, window};
@@ -448,7 +449,7 @@ mod tests {
     fn every_cpu_with_windows_has_the_sync_windows() {
         let mut plan = plan(vec![task("a", ms(1), None)], vec![window("a", 600, 100, true, true)]);
         plan.tables.push(fixtures::table(1, []));
-        plan.system.sync = Some(fixtures::sync(us(500), us(400), us(50), us(20)));
+        plan.system.clock = Clock::Tai(fixtures::sync(us(500), us(400), us(50), us(20)));
         let table = Table::new(&plan);
         let offsets: Vec<_> = table.windows.iter().map(|window| (window.offset_ns, window.flags)).collect();
         assert_eq!(offsets, [(400_000, uapi::SYNC), (600_000, 3), (900_000, uapi::SYNC)]);
@@ -492,8 +493,8 @@ mod tests {
         };
         let slice = Duration::from_micros(500);
         assert_eq!(of(PoolOrder::Fifo, false), (uapi::POOL, 0));
-        assert_eq!(of(PoolOrder::RoundRobin { slice }, true), (uapi::POOL | uapi::RR | uapi::SLACK, 500_000));
-        assert_eq!(of(PoolOrder::Priority { slice }, false), (uapi::POOL | uapi::PRIORITY, 500_000));
+        assert_eq!(of(PoolOrder::RoundRobin(slice), true), (uapi::POOL | uapi::RR | uapi::SLACK, 500_000));
+        assert_eq!(of(PoolOrder::Priority(slice), false), (uapi::POOL | uapi::PRIORITY, 500_000));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn choose(plan: &Plan) -> Result<Option<LeadInForce>, NodeError> {
 pub fn in_force(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
     match plan.system.lead? {
         Lead::Fixed(lead) => Some(LeadInForce { lead, kept_free: lead, needed: None }),
-        Lead::Auto { at_most } => {
+        Lead::Auto(at_most) => {
             Some(LeadInForce { lead: needed.map_or(at_most, |needed| needed.min(at_most)), kept_free: at_most, needed })
         }
     }

@@ -1,6 +1,6 @@
 //! Every task's own random stream, and the execution times drawn with it.
 
-use macrotick_model::{Duration, ExecutionTime, SplitMix64};
+use macrotick_model::{Duration, ExecutionTime, Gumbel, SplitMix64, Uniform};
 
 /// The stream of one task.
 #[derive(Clone, Debug)]
@@ -35,11 +35,11 @@ impl Random {
     pub fn execution_time(&mut self, time: &ExecutionTime) -> Duration {
         match *time {
             ExecutionTime::Fixed(time) => time,
-            ExecutionTime::Uniform { min, max } => {
+            ExecutionTime::Uniform(Uniform { min, max }) => {
                 let span = (max - min).as_nanos().max(0) as u64;
                 min + Duration::from_nanos(self.below(span + 1) as i64)
             }
-            ExecutionTime::Gumbel { mode, scale, max } => self.gumbel(mode, scale, max),
+            ExecutionTime::Gumbel(Gumbel { mode, scale, max }) => self.gumbel(mode, scale, max),
         }
     }
 
@@ -70,8 +70,8 @@ mod tests {
     fn distributions_keep_their_bounds_and_means() {
         let us = Duration::from_micros;
         let mut random = Random::new(7, "x");
-        let uniform = ExecutionTime::Uniform { min: us(10), max: us(20) };
-        let gumbel = ExecutionTime::Gumbel { mode: us(100), scale: us(10), max: us(150) };
+        let uniform = ExecutionTime::Uniform(Uniform { min: us(10), max: us(20) });
+        let gumbel = ExecutionTime::Gumbel(Gumbel { mode: us(100), scale: us(10), max: us(150) });
         let (mut sum_uniform, mut sum_gumbel) = (0.0, 0.0);
         for _ in 0..20_000 {
             let (u, g) = (random.execution_time(&uniform), random.execution_time(&gumbel));

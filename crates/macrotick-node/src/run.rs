@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
         if plan.system.has_windows() {
             self.table = Some(InstalledTable::install(plan, lead)?);
         }
-        if plan.system.sync.is_some() {
+        if plan.system.sync().is_some() {
             self.discipline = Some(Discipline::read().map_err(NodeError::system("reading the state of the clock"))?);
         }
         self.pools = Pools::prepare(plan, self.domains.as_ref())?;
@@ -248,13 +248,13 @@ impl<'a> Run<'a> {
         })?;
         let spec = TaskSpec {
             name: task.name.clone(),
-            workload: task.workload.clone(),
+            workload: task.run.clone(),
             calibration: self.calibration,
             seed: self.options.seed,
             draws: draws(deployed),
             on_miss: task.on_miss,
         };
-        let command = match &task.workload {
+        let command = match &task.run {
             Workload::Program(command) => command.clone(),
             _ => builtin(task::VERB, &spec)?,
         };

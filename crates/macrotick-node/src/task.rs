@@ -4,7 +4,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::process::ExitCode;
 
-use macrotick_model::{ExecutionTime, OnMiss, Workload};
+use macrotick_model::{ExecutionTime, OnMiss, UdpReceive, UdpSend, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::abi::{self, JobInfo};
@@ -25,7 +25,6 @@ pub(crate) struct TaskSpec {
     /// How many execution times to draw beforehand.
     pub draws: u32,
     /// What becomes of a miss.
-    #[serde(default, skip_serializing_if = "OnMiss::is_default")]
     pub on_miss: OnMiss,
 }
 
@@ -95,7 +94,7 @@ fn run(spec: &TaskSpec) -> Result<(), TaskError> {
                 Ok(())
             })
         }
-        Workload::UdpSend { spin, to } => {
+        Workload::UdpSend(UdpSend { spin, to }) => {
             let work = Work::draw(spec, spin);
             let socket = UdpSocket::bind("0.0.0.0:0").map_err(address(to))?;
             socket.connect(to).map_err(address(to))?;
@@ -106,7 +105,7 @@ fn run(spec: &TaskSpec) -> Result<(), TaskError> {
                 Ok(())
             })
         }
-        Workload::UdpReceive { spin, at } => {
+        Workload::UdpReceive(UdpReceive { spin, at }) => {
             let work = Work::draw(spec, spin);
             let socket = UdpSocket::bind(at).map_err(address(at))?;
             serve(|job| {
@@ -174,7 +173,7 @@ fn serve(mut job: impl FnMut(&JobInfo) -> Result<(), TaskError>) -> Result<(), T
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::Duration;
+    use macrotick_model::{Duration, Uniform};
 
     use super::*;
 
@@ -186,7 +185,7 @@ mod tests {
 
     #[test]
     fn work_depends_on_seed_and_job_alone() {
-        let time = ExecutionTime::Uniform { min: Duration::ZERO, max: Duration::from_millis(1) };
+        let time = ExecutionTime::Uniform(Uniform { min: Duration::ZERO, max: Duration::from_millis(1) });
         let calibration = Calibration::measure();
         let spec = |seed| TaskSpec {
             name: "a".into(),

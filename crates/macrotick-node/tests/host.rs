@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 
 use macrotick_fixtures::{self as fixtures, by_hand, ms, spin, tables, us, window};
 use macrotick_model::{
-    Backend, Background, Duration, ExecutionTime, Job, Load, Namespace, Observation, OnMiss, Plan, Policy, System,
-    Task, Tier, Workload,
+    Backend, Background, Duration, ExecutionTime, Experiment, Job, Load, Namespace, Observation, OnMiss, Periodic,
+    PingFlood, Plan, Policy, System, Task, Tier, UdpReceive, UdpSend, Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -160,10 +160,11 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
     let mut tasks = Vec::new();
     for Row(name, workload, offset, length) in rows {
         windows.push(window(name, us(offset), us(length), "AD"));
-        tasks.push(Task { cpu: Some(0), workload, ..Task::named(name, ms(10), us(length)) });
+        tasks.push(Task { cpu: Some(0), run: workload, ..Task::named(name, ms(10), us(length)) });
     }
     let (macrotick, duration) = (us(10), ms(200));
-    let system = System { macrotick, duration, background, ..fixtures::system("host test", tasks) };
+    let system =
+        System { macrotick, experiment: Experiment { duration }, background, ..fixtures::system("host test", tasks) };
     by_hand(system, ms(10), tables(windows))
 }
 
@@ -410,8 +411,8 @@ fn datagrams_reach_the_receiver() -> Verdict {
     drop(free);
     let spin = ExecutionTime::Fixed(us(50));
     let rows = vec![
-        Row("send", Workload::UdpSend { spin: spin.clone(), to: address.clone() }, 500, 1000),
-        Row("receive", Workload::UdpReceive { spin, at: address }, 2000, 1000),
+        Row("send", Workload::UdpSend(UdpSend { spin: spin.clone(), to: address.clone() }), 500, 1000),
+        Row("receive", Workload::UdpReceive(UdpReceive { spin, at: address }), 2000, 1000),
     ];
     let observation = observe(&plan(rows, Vec::new()), &unhurried_options()).unwrap();
     assert_sound(&observation);
@@ -428,10 +429,10 @@ fn datagrams_pass_between_namespaces() -> Verdict {
     let spin = ExecutionTime::Fixed(us(50));
     let to = "10.213.7.2:5000".to_string();
     let rows = vec![
-        Row("send", Workload::UdpSend { spin: spin.clone(), to: to.clone() }, 500, 1000),
-        Row("receive", Workload::UdpReceive { spin, at: to }, 2000, 1000),
+        Row("send", Workload::UdpSend(UdpSend { spin: spin.clone(), to: to.clone() }), 500, 1000),
+        Row("receive", Workload::UdpReceive(UdpReceive { spin, at: to }), 2000, 1000),
     ];
-    let flood = Load::PingFlood { to: "10.213.7.2".into(), bytes: 6000 };
+    let flood = Load::PingFlood(PingFlood { to: "10.213.7.2".into(), bytes: 6000 });
     let flood = Background { namespace: Some("left".into()), ..load("flood", 1, Policy::Other(10), flood) };
     let mut plan = plan(rows, vec![flood]);
     for (index, name) in ["left", "right"].into_iter().enumerate() {
@@ -459,7 +460,7 @@ fn every_background_load_runs() -> Verdict {
     let loads = vec![
         load("hog", 2, Policy::Other(10), Load::Hog),
         load("calls", 1, Policy::Other(10), Load::Syscalls),
-        load("periodic", 1, Policy::Other(0), Load::Periodic { period: ms(5), run: us(100) }),
+        load("periodic", 1, Policy::Other(0), Load::Periodic(Periodic { period: ms(5), run: us(100) })),
         load("sleeper", 1, Policy::Other(0), sleeper),
     ];
     let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);

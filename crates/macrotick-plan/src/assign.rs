@@ -36,7 +36,7 @@ impl Assignment {
         let cpus = &system.cpus;
         let empty = Assignment {
             cycle,
-            capacity: capacity(system.sync, cycle),
+            capacity: capacity(system.sync(), cycle),
             cpus: cpus.clone(),
             load: vec![Duration::ZERO; cpus.len()],
             of: vec![0; demands.len()],

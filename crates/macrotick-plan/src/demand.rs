@@ -101,7 +101,7 @@ pub(crate) fn lead(system: &System) -> Duration {
 /// With groups, a table begins with a refill of their budgets unless it follows a common clock, and refills lie halfway
 /// between the ticks (`mt_ds_phase` in ds_group.c): both are on multiples of half of what their periods have in common.
 fn common_grid(system: &System) -> Duration {
-    if system.groups.is_empty() || system.sync.is_some() {
+    if system.groups.is_empty() || system.sync().is_some() {
         return TICK;
     }
     Duration::from_nanos(system.server_period.gcd(TICK).as_nanos() / 2)

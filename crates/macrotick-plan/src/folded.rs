@@ -250,7 +250,7 @@ impl<'a> Problem<'a> {
     fn occupancy(&self, draft: &Draft, tasks: &[usize], cpu: usize) -> Occupancy {
         let here = tasks.iter().filter(|&&task| self.splitting.has(task) || draft.assignment.of[task] == cpu);
         let mut occupancy = Occupancy::new(here.map(|&task| self.demands[task].period));
-        if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync {
+        if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync() {
             occupancy.take(offset, length, period);
         }
         occupancy
@@ -385,7 +385,7 @@ impl<'a> Problem<'a> {
 
     /// What windows and leads may take of a CPU in a cycle.
     pub(crate) fn capacity(&self) -> Duration {
-        capacity(self.system.sync, self.cycle)
+        capacity(self.system.sync(), self.cycle)
     }
 
     /// What pieces and their leads take.
@@ -411,8 +411,8 @@ impl<'a> Problem<'a> {
     fn busy(&self, taken: &[Piece]) -> Vec<(Duration, Duration)> {
         let lead = |piece: &Piece| if piece.activate { self.lead } else { Duration::ZERO };
         let pieces = taken.iter().map(|piece| (piece.start - lead(piece), piece.end()));
-        let syncs = self.system.sync.iter();
-        let syncs = syncs.flat_map(|sync| sync.starts(self.cycle).map(|start| (start, start + sync.length)));
+        let syncs = self.system.sync().into_iter();
+        let syncs = syncs.flat_map(|sync| sync.starts(self.cycle).map(move |start| (start, start + sync.length)));
         let mut busy: Vec<_> = pieces.chain(syncs).collect();
         busy.sort_unstable();
         busy

@@ -66,7 +66,7 @@ impl Problem<'_> {
     /// A CPU with its pieces, their leads and the sync windows.
     fn occupied(&self, pieces: &[Piece]) -> Occupancy {
         let mut occupancy = Occupancy::new([self.cycle].into_iter());
-        if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync {
+        if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync() {
             occupancy.take(offset, length, period);
         }
         for piece in pieces {

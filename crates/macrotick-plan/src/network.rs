@@ -44,7 +44,7 @@ fn has_pool(plan: &Plan, cpu: u32) -> bool {
 }
 
 fn uses_network(task: &&Task) -> bool {
-    task.namespace.is_some() || matches!(task.workload, Workload::UdpSend { .. } | Workload::UdpReceive { .. })
+    task.namespace.is_some() || matches!(task.run, Workload::UdpSend(_) | Workload::UdpReceive(_))
 }
 
 fn advice(plan: &Plan, cpu: u32) -> Option<NetworkAdvice> {
@@ -68,7 +68,7 @@ fn pool(system: &System, cpu: u32, period: Duration) -> Pool {
     let budget = Duration::from_nanos((wished + grid - 1) / grid * grid).min(period);
     Pool {
         cpu: Some(cpu),
-        order: PoolOrder::Priority { slice: PoolOrder::DEFAULT_SLICE },
+        order: PoolOrder::Priority(PoolOrder::DEFAULT_SLICE),
         slack: true,
         kernel_threads: KernelThread::ALL.to_vec(),
         ..Pool::named(free_name(system, cpu), period, budget)
@@ -172,8 +172,8 @@ mod tests {
     use super::*;
 
     const TASKS: &str = "tasks:
-  - {name: s, period: 10ms, wcet: 1ms, workload: {udp-send: {to: \"10.0.0.2:5000\"}}}
-  - {name: r, period: 20ms, wcet: 1ms, workload: {udp-receive: {at: \"10.0.0.2:5000\"}}}
+  - {name: s, period: 10ms, wcet: 1ms, run: {udp-send: {to: \"10.0.0.2:5000\"}}}
+  - {name: r, period: 20ms, wcet: 1ms, run: {udp-receive: {at: \"10.0.0.2:5000\"}}}
 ";
     const POOL: &str = "{name: network-0, period: 10ms, budget: 100us, cpu: 0, order: priority, slack: true, \
                         kernel-threads: [ksoftirqd, ktimers, rcuc, backlog_napi]}";
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn tasks_that_use_no_network_need_none() {
         assert_eq!(of("tasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n"), []);
-        let inside = "tasks:\n  - {name: a, period: 10ms, wcet: 1ms, namespace: n, workload: {program: [x]}}\n\
+        let inside = "tasks:\n  - {name: a, period: 10ms, wcet: 1ms, namespace: n, run: {program: [x]}}\n\
                       namespaces:\n  - {name: n, address: 10.0.0.1/24}\n";
         assert_eq!(of(inside)[0].tasks, ["a"]);
     }
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn where_there_is_no_room_it_says_so() {
-        let full = "tasks:\n  - {name: s, period: 10ms, wcet: 9500us, workload: {udp-send: {to: \"10.0.0.2:5000\"}}}\n";
+        let full = "tasks:\n  - {name: s, period: 10ms, wcet: 9500us, run: {udp-send: {to: \"10.0.0.2:5000\"}}}\n";
         let advice = of(full);
         assert!(!advice[0].fits);
         assert!(advice[0].to_string().contains("`s` uses the network") && advice[0].to_string().contains("no room"));

@@ -131,14 +131,14 @@ mod tests {
 
     fn task(name: &str, runtime_ms: i64, more: &str) -> String {
         format!(
-            "  - {{name: {name}, period: 100ms, wcet: {runtime_ms}ms, runtime: {runtime_ms}ms, supply: deadline{more}}}\n"
+            "  - {{name: {name}, period: 100ms, wcet: {runtime_ms}ms, supply: {{deadline: {{runtime: {runtime_ms}ms{more}}}}}}}\n"
         )
     }
 
     #[test]
     fn the_emptiest_cpu_comes_first() {
         let tasks =
-            task("small", 10, "") + &task("big", 50, "") + &task("middle", 20, "") + &task("given", 5, ", cpu: 0");
+            task("small", 10, "") + &task("big", 50, "") + &task("middle", 20, "") + &task("given", 5, ", cpus: [0]");
         assert_eq!(cpus_of(&tasks, "").unwrap(), ["small 0", "big 1", "middle 0", "given 0"]);
     }
 
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn what_is_left_is_counted_as_the_kernel_does() {
         let of = |runtime: &str| {
-            let keys = format!("period: 100ms, wcet: 1ms, runtime: {runtime}, supply: deadline");
-            cpus_of(&format!("{}  - {{name: one, {keys}}}\n", task("given", 85, ", cpu: 1")), "")
+            let keys = format!("period: 100ms, wcet: 1ms, supply: {{deadline: {{runtime: {runtime}}}}}");
+            cpus_of(&format!("{}  - {{name: one, {keys}}}\n", task("given", 85, ", cpus: [1]")), "")
         };
         // 843520 parts and one more.
         assert_eq!(of("80444336ns").unwrap(), ["given 1", "one 0"]);
@@ -174,7 +174,7 @@ mod tests {
             told.starts_with("task `one` needs 81 % of a CPU for SCHED_DEADLINE, and the emptiest has 80 % left"),
             "{told}"
         );
-        let full = task("given", 85, ", cpu: 0") + &task("other", 90, ", cpu: 1") + &task("one", 1, "");
+        let full = task("given", 85, ", cpus: [0]") + &task("other", 90, ", cpus: [1]") + &task("one", 1, "");
         let told = cpus_of(&full, "").unwrap_err().to_string();
         assert!(told.contains("the emptiest has 0 % left"), "{told}");
     }

@@ -158,7 +158,7 @@ impl TaskReport {
 
 impl Report {
     /// The version of the format that this code writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Judges the records of a run.
     pub fn new(observation: &Observation) -> Report {

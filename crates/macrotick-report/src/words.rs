@@ -1,8 +1,8 @@
 //! What reports say in plain words, and how they write numbers.
 
 use macrotick_model::{
-    Backend, Background, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Policy, Task,
-    Tier,
+    Backend, Background, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Periodic,
+    PingFlood, Policy, Task, Tier,
 };
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
@@ -188,7 +188,7 @@ fn clock_caveat(observation: &Observation) -> Option<String> {
              with no other host."
                 .into(),
         ),
-        None if observation.plan.system.sync.is_some() => {
+        None if observation.plan.system.sync().is_some() => {
             Some("Only the kernel class follows CLOCK_TAI: here the run was on CLOCK_MONOTONIC.".into())
         }
         _ => None,
@@ -403,8 +403,8 @@ pub(crate) fn load(load: &Load) -> String {
     match load {
         Load::Hog => "computes without end".into(),
         Load::Syscalls => "issues system calls without end".into(),
-        Load::Periodic { period, run } => format!("computes {run} in every {period}"),
-        Load::PingFlood { to, bytes } => format!("floods {to} with pings of {bytes} bytes"),
+        Load::Periodic(Periodic { period, run }) => format!("computes {run} in every {period}"),
+        Load::PingFlood(PingFlood { to, bytes }) => format!("floods {to} with pings of {bytes} bytes"),
         Load::Program(command) => command.join(" "),
         Load::Container(container) => {
             let (ContainerRoot::Rootfs(root) | ContainerRoot::Image(root)) = &container.root;

@@ -249,7 +249,7 @@ fn the_clock_says_who_synchronises_it_and_what_it_took() {
 #[test]
 fn a_clock_that_nobody_followed_is_a_caveat() {
     let sync = sync(ns(1000), ns(0), ns(100), ns(10));
-    let (_, report) = changed(|run| run.plan.system.sync = Some(sync));
+    let (_, report) = changed(|run| run.plan.system.clock = Clock::Tai(sync));
     assert!(report.caveats.iter().any(|caveat| caveat.contains("here the run was on CLOCK_MONOTONIC")));
 }
 
@@ -340,7 +340,7 @@ fn other_backends_say_that_they_do_not_act_on_misses() {
 fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
     changed(|run| {
         let cycle = run.plan.cycle;
-        let order = PoolOrder::RoundRobin { slice: us(100) };
+        let order = PoolOrder::RoundRobin(us(100));
         run.plan.system.pools = vec![Pool { order, slack, ..Pool::named("third-party", us(2000), us(300)) }];
         run.plan.system.background[0].pool = Some("third-party".into());
         for offset in [us(1600), cycle - us(300)] {

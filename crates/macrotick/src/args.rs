@@ -31,6 +31,8 @@ fn exit_codes() -> String {
 /// The stages, in the order in which data flows through them, and the lab.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Explain a key of a description, or list all keys of a system
+    Explain(ExplainArgs),
     /// Plan a system description: solve it into tables and show their timeline
     Plan(PlanArgs),
     /// Judge a plan (or a description, which is planned first) without the solver's help
@@ -60,6 +62,13 @@ pub enum Verb {
     /// Write the manual pages
     #[command(hide = true)]
     Man(ManArgs),
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The key, alone or with those around it: `deadline`, `tasks.supply.deadline`; without one all keys of a system are listed
+    pub key: Option<String>,
 }
 
 /// Arguments of `plan`.

@@ -50,6 +50,14 @@ pub enum CliError {
         /// The file.
         path: PathBuf,
     },
+    /// A key that no description has.
+    #[error("no description has a key `{key}`{}", .near.as_ref().map_or(String::new(), |near| format!(": did you mean `{near}`?")))]
+    NoKey {
+        /// The key.
+        key: String,
+        /// The nearest one.
+        near: Option<String>,
+    },
     /// A report whose records are not there.
     #[error(
         "{report} has no records, and there is no {observation} beside it that has them",
@@ -95,6 +103,7 @@ impl CliError {
             | CliError::Plan(_)
             | CliError::DescribedHost(_)
             | CliError::NotAResult { .. }
+            | CliError::NoKey { .. }
             | CliError::NoRecords { .. }
             | CliError::Mismatch(_)
             | CliError::Node(NodeError::ChangeRefused { wrong_input: true, .. }) => 2,

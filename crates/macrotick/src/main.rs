@@ -64,6 +64,7 @@ fn execute(cli: &Cli) -> Result<Outcome, CliError> {
     match &cli.verb {
         Verb::Plan(args) => verbs::plan::execute(args),
         Verb::Check(args) => verbs::check::execute(args),
+        Verb::Explain(args) => verbs::explain::execute(args),
         Verb::Admit(args) => verbs::admit::execute(args),
         Verb::Observe(args) => verbs::observe::execute(args),
         Verb::Report(args) => verbs::report::execute(args),

@@ -69,9 +69,9 @@ logger: admitted on CPU 1, budget 50us of every 2500us, priority 49
     priority: 49
     budget: 50us
     cpus: [1]
-    fifo: true
+    serve-fifo: true
     tasks:
-      - {name: sample, period: 10ms, wcet: 150us, deadline: 8ms, jitter: 0ns, priority: 1, cpu: 1, bound: false}
+      - {name: sample, period: 10ms, wcet: 150us, deadline: 8ms, release-jitter: 0ns, priority: 1, cpu: 1}
 "
     );
 }
@@ -85,7 +85,7 @@ fn a_lead_is_part_of_what_a_container_needs() {
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     // 180 in three budgets.
     assert!(output.contains("logger: admitted on CPU 1, budget 60us of every 2500us, priority 49\n"), "{output}");
-    assert!(output.contains("    fifo: true\n    lead: 30us\n    tasks:\n"), "{output}");
+    assert!(output.contains("    serve-fifo: true\n    lead: 30us\n    tasks:\n"), "{output}");
     assert!(output.contains("{name: sample, period: 10ms, wcet: 150us,"), "{output}");
 }
 
@@ -134,7 +134,7 @@ large: refused
 #[test]
 fn a_container_leaves_tasks_of_sched_deadline_in_time() {
     let camera =
-        "  - {name: camera, period: 100ms, wcet: 1ms, runtime: 2ms, deadline: 5ms, supply: deadline, cpu: 1}\n";
+        "  - {name: camera, period: 100ms, wcet: 1ms, deadline: 5ms, supply: {deadline: {runtime: 2ms, cpus: [1]}}}\n";
     let system =
         SYSTEM.replace("groups:\n", &format!("{camera}groups:\n")).replace("budget: 750us", "budget: 750us, cpus: [1]");
     let with = |budget| format!("container: large\ncriticality: 2\nbudget: {budget}\ncpus: [1]\n");
@@ -206,12 +206,12 @@ fn wrong_input_is_told_at_its_place() {
 ",
     );
     expect(
-        CONTAINER.replace("deadline: 8ms", "bound: true, period: 3ms").replace("period: 10ms, ", ""),
-        "error: bound task `sample` of `logger`: period 3ms is no multiple of the server period of 2500us
- --> c.yaml:5:54
+        CONTAINER.replace("deadline: 8ms", "at-refills: true, period: 3ms").replace("period: 10ms, ", ""),
+        "error: task `sample` of `logger` arrives at refills: period 3ms is no multiple of the server period of 2500us
+ --> c.yaml:5:59
   |
-5 |   - {name: sample, wcet: 150us, bound: true, period: 3ms}
-  |                                                      ^^^
+5 |   - {name: sample, wcet: 150us, at-refills: true, period: 3ms}
+  |                                                           ^^^
 
 1 error in c.yaml
 ",

@@ -521,9 +521,9 @@ const RUNS: &str = r#"observe() { macrotick plan "/tmp/$1.yaml" -o "/tmp/$1.json
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_run_starts_containers_and_removes_them() {
     let by_podman = "system: p
-tasks: [{name: a, period: 10ms, wcet: 500us, workload: {spin: 100us}}]
+tasks: [{name: a, period: 10ms, wcet: 500us, run: {spin: 100us}}]
 pools: [{name: w, period: 5ms, budget: 1ms}]
-groups: [{name: g, priority: 9, budget: 500us, fifo: true}]
+groups: [{name: g, priority: 9, budget: 500us, serve-fifo: true}]
 background:
   - name: c
     group: g
@@ -566,8 +566,8 @@ fn full_a_run_starts_an_image() {
             --change 'ENV OF_THE_IMAGE=1' - localhost/spins > /dev/null
         cat > /tmp/i.yaml <<'END'
 system: i
-tasks: [{name: a, period: 10ms, wcet: 500us, workload: {spin: 100us}}]
-groups: [{name: g, priority: 9, budget: 500us, fifo: true}]
+tasks: [{name: a, period: 10ms, wcet: 500us, run: {spin: 100us}}]
+groups: [{name: g, priority: 9, budget: 500us, serve-fifo: true}]
 background: [{name: c, group: g, load: {container: {image: localhost/spins}}}]
 END
         observe i --backend kernel --duration 2s & first 'macrotick-g/libpod-*'; sleep 1
@@ -588,7 +588,7 @@ END
 fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
     let system = |name: &str, container: &str| {
         format!(
-            "cat > /tmp/{name}.yaml <<'END'\nsystem: s\ntasks: [{{name: a, period: 10ms, wcet: 500us, workload: {{spin: 100us}}}}]\ngroups: [{{name: g, priority: 9, \
+            "cat > /tmp/{name}.yaml <<'END'\nsystem: s\ntasks: [{{name: a, period: 10ms, wcet: 500us, run: {{spin: 100us}}}}]\ngroups: [{{name: g, priority: 9, \
              budget: 500us}}]\nbackground:\n  - {{name: c, group: g, load: {{container: {container}}}}}\nEND\n"
         )
     };

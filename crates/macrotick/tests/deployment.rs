@@ -124,12 +124,12 @@ fn assert_nothing_left(told: &Told, name: &str) {
 
 const CHANGES: &str = r#"
 hog='background:\n  - {name: hog, load: hog}\n'
-spin='workload: {spin: 300us}'
+spin='run: {spin: 300us}'
 plan a "tasks:\n$(task keep 5ms 500us "$spin, jitter: 0us")$(task varies 10ms 1ms "$spin")$(task goes 10ms 1ms "$spin")$hog"
 plan b "tasks:\n$(task comes 20ms 1ms "$spin")$(task keep 5ms 500us "$spin, jitter: 0us")$(task varies 20ms 1ms "$spin")$hog"
 plan infeasible "tasks:\n$(task keep 5ms 4ms "$spin")$(task varies 5ms 4ms "$spin")"
-plan missing "tasks:\n$(task keep 5ms 500us "$spin")$(task x 5ms 500us 'workload: {program: [/no/such]}')"
-plan dying "tasks:\n$(task keep 5ms 500us "$spin")$(task x 5ms 500us 'workload: {program: [/bin/false]}')"
+plan missing "tasks:\n$(task keep 5ms 500us "$spin")$(task x 5ms 500us 'run: {program: [/no/such]}')"
+plan dying "tasks:\n$(task keep 5ms 500us "$spin")$(task x 5ms 500us 'run: {program: [/bin/false]}')"
 plan elsewhere "tasks:\n$(task keep 5ms 500us "$spin")namespaces:\n  - {name: n, address: 10.0.0.1/24}\n"
 deploy a || exit 1
 section before; macrotick status --json
@@ -194,8 +194,8 @@ fn a_deployment_is_changed_without_a_miss_and_stopped_without_a_trace() {
 }
 
 const WAITS: &str = r#"
-plan a "cycle: 4s\ntasks:\n$(task keep 10ms 500us 'workload: {spin: 300us}')"
-plan b "cycle: 2s\ntasks:\n$(task keep 20ms 500us 'workload: {spin: 300us}')$(task comes 20ms 1ms 'workload: {spin: 300us}')"
+plan a "cycle: 4s\ntasks:\n$(task keep 10ms 500us 'run: {spin: 300us}')"
+plan b "cycle: 2s\ntasks:\n$(task keep 20ms 500us 'run: {spin: 300us}')$(task comes 20ms 1ms 'run: {spin: 300us}')"
 deploy a || exit 1
 macrotick apply /tmp/b.yaml > /tmp/change 2>&1 & change=$!
 sleep 0.5
@@ -230,7 +230,7 @@ fn a_change_that_waits_for_its_instant_is_seen_and_can_be_stopped() {
 }
 
 const CPUS: &str = r#"
-tasks() { printf 'cpus: [0, 1]\\ntasks:\\n'; for name in $*; do task $name 20ms 4ms 'workload: {spin: 100us}'; done; }
+tasks() { printf 'cpus: [0, 1]\\ntasks:\\n'; for name in $*; do task $name 20ms 4ms 'run: {spin: 100us}'; done; }
 plan a "$(tasks a b c d)"
 plan b "$(tasks d x c y)"
 plan moved "$(tasks d x c y | sed 's/name: c,/&cpu: @,/')"
@@ -266,7 +266,7 @@ fn what_stays_keeps_its_cpu() {
 }
 
 const KILLS: &str = r#"
-spin='workload: {spin: 300us}'
+spin='run: {spin: 300us}'
 pool='pools:\n  - {name: third, period: 10ms, budget: 1ms}\n'
 load='background:\n  - {name: hog, load: hog, pool: third}\n'
 plan a "tasks:\n$(task keep 5ms 500us "$spin")$pool$load"
@@ -314,11 +314,11 @@ const PROGRAM: &str = "#include <macrotick.h>\n#include <stdio.h>\n\
 
 const PROGRAMS: &str = r#"
 pool='pools:\n  - {name: third, period: 10ms, budget: 1ms}\nbackground:\n  - {name: hog, load: hog, pool: third}\n'
-program() { echo "workload: {program: [$PROGRAM, $1]}"; }
+program() { echo "run: {program: [$PROGRAM, $1]}"; }
 plan a "tasks:\n$(task keep 5ms 500us "$(program keep)")$(task swaps 5ms 500us "$(program old)")$(task goes 5ms 500us "$(program goes)")"
 plan b "tasks:\n$(task swaps 5ms 500us "$(program new)")$(task keep 5ms 500us "$(program keep)")$pool"
 plan c "tasks:\n$(task swaps 5ms 500us "$(program new)")$(task keep 5ms 500us "$(program keep), on-miss: restart")$(task anew 5ms 500us "$(program x), on-miss: restart")"
-plan d "tasks:\n$(task keep 5ms 500us "$(program keep), on-miss: restart")$(task late 5ms 500us 'workload: {spin: 2ms}, on-miss: restart')"
+plan d "tasks:\n$(task keep 5ms 500us "$(program keep), on-miss: restart")$(task late 5ms 500us 'run: {spin: 2ms}, on-miss: restart')"
 deploy a || exit 1
 section kept; processes keep
 section b; macrotick apply /tmp/b.yaml; echo "status $?"; sleep 0.6; macrotick status
@@ -400,7 +400,7 @@ fn programs_are_replaced_and_end_by_themselves() {
 const ADMISSION: &str = r#"
 g=/sys/fs/cgroup
 vision='groups:\n  - name: vision\n    criticality: 3\n    tasks:\n      - {name: filter, period: 20ms, wcet: 900us}\n'
-spin='workload: {spin: 300us}'
+spin='run: {spin: 300us}'
 plan a "tasks:\n$(task keep 10ms 1ms "$spin")$vision"
 plan b "tasks:\n$(task keep 10ms 500us "$spin")$vision"
 printf 'container: logger\ncriticality: 1\ntasks:\n  - {name: sample, period: 10ms, wcet: 150us, deadline: 9ms}\n' > /tmp/c.yaml
@@ -469,11 +469,11 @@ fn a_container_is_admitted_beside_what_runs() {
 }
 
 const RESERVED: &str = r#"
-spin='workload: {spin: 300us}'
+spin='run: {spin: 300us}'
 head="cpus: [0, 1]\ntasks:\n$(task keep 10ms 2ms "$spin, cpu: 0")"
 plan a "$head$(task varies 7ms 1ms "$spin, supply: deadline")"
 plan b "$head$(task comes 10ms 2ms "$spin, cpu: 1")$(task varies 7ms 1ms "$spin, supply: deadline")"
-plan c "$head$(task varies 7ms 1ms "$spin, supply: deadline, runtime: 2ms")"
+plan c "$head$(task varies 7ms 1ms "$spin, supply: {deadline: {runtime: 2ms}}")"
 deploy a || exit 1
 section before; macrotick status --json
 section place; cut -d' ' -f41 /proc/$(processes varies)/stat; cat /sys/fs/cgroup/macrotick-.cpus-1/cpuset.cpus.partition
@@ -521,7 +521,7 @@ fn a_deployment_keeps_its_deadline_tasks() {
 const SETTINGS: &str = r#"
 g=/sys/fs/cgroup; k=/proc/sys/kernel
 pool='pools:\n  - {name: third, period: 10ms, budget: 1ms}\n'
-plan a "tasks:\n$(task keep 5ms 500us 'workload: {spin: 300us}')$pool"
+plan a "tasks:\n$(task keep 5ms 500us 'run: {spin: 300us}')$pool"
 values() { cat $k/timershield $k/perf_event_paranoid | tr '\n' ' '; echo; }
 settings() { values; macrotick status | grep '^setting'; true; }
 hook() { echo "{\"id\":\"$1\",$2,\"annotations\":{\"macrotick.budget\":\"$3\"}}" | macrotick hook run 2> /tmp/hook; echo "hook $?"; }
@@ -595,9 +595,9 @@ fn settings_of_the_host_are_held_and_given_back() {
 const PROMISES: &str = r#"
 g=/sys/fs/cgroup
 echo +cpu > $g/cgroup.subtree_control
-spin='workload: {spin: 300us}'
+spin='run: {spin: 300us}'
 pools='pools:\n  - {name: part, period: 10ms, budget: 2ms, cgroup: /sys/fs/cgroup/part}\n'
-groups='groups:\n  - {name: svc, priority: 10, budget: 500us, fifo: true, cgroup: /sys/fs/cgroup/svc}\n'
+groups='groups:\n  - {name: svc, priority: 10, budget: 500us, serve-fifo: true, cgroup: /sys/fs/cgroup/svc}\n'
 plan a "tasks:\n$(task keep 10ms 1ms "$spin")$pools$groups"
 start() { # GROUP
     mkdir $g/$1
@@ -670,7 +670,7 @@ fn what_was_promised_to_a_group_is_promised_again() {
 const NO_TABLE: &str = r#"
 plan a "groups:\n  - {name: g, priority: 10, budget: 500us}\nbackground:\n  - {name: hog, load: hog, group: g}\n"
 plan b "groups:\n  - {name: g, priority: 10, budget: 500us}\nbackground:\n  - {name: hog, load: syscalls, group: g}\n"
-plan windows "tasks:\n$(task keep 10ms 1ms 'workload: {spin: 300us}')groups:\n  - {name: g, priority: 10, budget: 500us}\n"
+plan windows "tasks:\n$(task keep 10ms 1ms 'run: {spin: 300us}')groups:\n  - {name: g, priority: 10, budget: 500us}\n"
 deploy a || exit 1
 section before; macrotick status; echo "status $?"
 section same; macrotick apply /tmp/a.yaml; echo "status $?"

@@ -50,7 +50,7 @@ fn the_shortest_descriptions_hold() {
         "{name: t, period: 10ms, wcet: 100us}",
         "{name: t, period: 10ms, wcet: 20us}",
         "{name: w, period: 5ms, wcet: 50us}\n  - {name: t, period: 10ms, wcet: 1ms, supply: deadline}",
-        "{name: t, period: 10ms, wcet: 1ms, workload: {udp-send: {to: '127.0.0.1:5000'}}}",
+        "{name: t, period: 10ms, wcet: 1ms, run: {udp-send: {to: '127.0.0.1:5000'}}}",
     ];
     for task in tasks {
         assert_held("shortest", Path::new("the shortest"), &format!("system: a\ntasks:\n  - {task}\n"));

@@ -228,7 +228,7 @@ fn a_system_needs_no_task_with_windows() {
         ),
         (
             "deadline",
-            "tasks:\n  - {name: d, period: 10ms, wcet: 1ms, supply: deadline, workload: {spin: 300us}}\n",
+            "tasks:\n  - {name: d, period: 10ms, wcet: 1ms, supply: deadline, run: {spin: 300us}}\n",
             "no miss in ",
         ),
     ] {
@@ -267,8 +267,8 @@ fn budgets_are_admitted_after_a_run_under_deadline() {
     let plan = folder.join("plan.json");
     let description = describe(
         &folder,
-        "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 2ms, workload: {spin: 1ms}}\n  \
-         - {name: b, period: 10ms, wcet: 1ms, workload: {spin: 500us}}\n",
+        "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 2ms, run: {spin: 1ms}}\n  \
+         - {name: b, period: 10ms, wcet: 1ms, run: {spin: 500us}}\n",
     );
     let planned = macrotick(&["plan", description.to_str().unwrap(), "-o", plan.to_str().unwrap()]);
     assert!(planned.status.success(), "{}", String::from_utf8_lossy(&planned.stderr));
@@ -288,8 +288,8 @@ fn kernel_threads_are_served_in_a_group() {
     let folder = folder("group-threads");
     let description = describe(
         &folder,
-        "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms, workload: {spin: 500us}}\ngroups:\n  \
-         - {name: io, priority: 5, budget: 500us, fifo: true, kernel-threads: [ksoftirqd, irq/4-ttyS0, irq/99-none]}\n",
+        "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms, run: {spin: 500us}}\ngroups:\n  \
+         - {name: io, priority: 5, budget: 500us, serve-fifo: true, kernel-threads: [ksoftirqd, irq/4-ttyS0, irq/99-none]}\n",
     );
     let plan = folder.join("plan.json");
     let planned = macrotick(&["plan", description.to_str().unwrap(), "-o", plan.to_str().unwrap()]);
@@ -392,11 +392,11 @@ fn deadline_tasks_run_beside_windows_and_groups() {
 #[ignore = "needs the lab"]
 fn deadline_tasks_have_partitions_where_they_need_them() {
     let own = "system: own\ncpus: [0, 1]\ntasks:\n\
-               \x20 - {name: left, period: 20ms, wcet: 2ms, cpu: 0, workload: {spin: 200us}}\n\
-               \x20 - {name: right, period: 20ms, wcet: 2ms, cpu: 1, workload: {spin: 200us}}\n\
-               \x20 - {name: own, period: 33ms, wcet: 8ms, supply: deadline, cpu: 1, workload: {spin: 2ms}}\n\
+               \x20 - {name: left, period: 20ms, wcet: 2ms, cpu: 0, run: {spin: 200us}}\n\
+               \x20 - {name: right, period: 20ms, wcet: 2ms, cpu: 1, run: {spin: 200us}}\n\
+               \x20 - {name: own, period: 33ms, wcet: 8ms, supply: {deadline: {cpus: [1]}}, run: {spin: 2ms}}\n\
                pools:\n  - {name: pool, period: 20ms, budget: 2ms, cpu: 1}\n\
-               groups:\n  - {name: guests, priority: 1, budget: 250us, cpus: [1], fifo: true}\n\
+               groups:\n  - {name: guests, priority: 1, budget: 250us, cpus: [1], serve-fifo: true}\n\
                background:\n  - {name: greedy, load: hog, group: guests, fifo: 9}\n\
                \x20 - {name: pooled, load: hog, pool: pool}\n\
                \x20 - {name: beside, load: {periodic: {period: 20ms, run: 1ms}}, cpu: 1, fifo: 50}\n";
@@ -409,10 +409,10 @@ fn deadline_tasks_have_partitions_where_they_need_them() {
     assert!(report_of_own.remarks.is_empty(), "{:?}", report_of_own.remarks);
 
     let global = "system: global\ncpus: [0, 1, 2]\ntasks:\n\
-                  \x20 - {name: control, period: 20ms, wcet: 10ms, cpu: 0, workload: {spin: 200us}}\n\
-                  \x20 - {name: one, period: 30ms, wcet: 9ms, supply: deadline, cpus: [1, 2], workload: {spin: 2ms}}\n\
-                  \x20 - {name: two, period: 40ms, wcet: 9ms, supply: deadline, cpus: [1, 2], workload: {spin: 2ms}}\n\
-                  \x20 - {name: three, period: 50ms, wcet: 9ms, supply: deadline, cpus: [1, 2], workload: {spin: 2ms}}\n";
+                  \x20 - {name: control, period: 20ms, wcet: 10ms, cpu: 0, run: {spin: 200us}}\n\
+                  \x20 - {name: one, period: 30ms, wcet: 9ms, supply: {deadline: {cpus: [1, 2]}}, run: {spin: 2ms}}\n\
+                  \x20 - {name: two, period: 40ms, wcet: 9ms, supply: {deadline: {cpus: [1, 2]}}, run: {spin: 2ms}}\n\
+                  \x20 - {name: three, period: 50ms, wcet: 9ms, supply: {deadline: {cpus: [1, 2]}}, run: {spin: 2ms}}\n";
     let (code, bytes) = run_file(&describe(&folder, global), Backend::Kernel, "500ms", &folder.join("global"));
     let report_of_all = report(&bytes);
     assert_eq!((code, misses(&report_of_all)), (0, 0), "{:?}", report_of_all.verdict);
@@ -426,8 +426,8 @@ fn deadline_tasks_that_cannot_be_are_refused_by_name() {
     let folder = folder("deadline-refused");
     let text = "system: full\ncpus: [0, 1]\ntasks:\n\
                 \x20 - {name: control, period: 10ms, wcet: 3ms, cpu: 1}\n\
-                \x20 - {name: fits, period: 40ms, wcet: 8ms, supply: deadline, cpu: 1}\n\
-                \x20 - {name: greedy, period: 40ms, wcet: 18ms, supply: deadline, cpu: 1}\n";
+                \x20 - {name: fits, period: 40ms, wcet: 8ms, supply: {deadline: {cpus: [1]}}}\n\
+                \x20 - {name: greedy, period: 40ms, wcet: 18ms, supply: {deadline: {cpus: [1]}}}\n";
     let (description, plan) = (describe(&folder, text), folder.join("plan.json"));
     let (description, plan) = (description.to_str().unwrap(), plan.to_str().unwrap());
     let judged = macrotick(&["check", description]);
@@ -456,7 +456,7 @@ fn the_judge_admits_deadline_tasks_as_the_kernel_does() {
     let planned = |runtime: &str| {
         let text = format!(
             "system: s\ncpus: [0, 1]\ntasks:\n  - {{name: control, period: 10ms, wcet: 3ms, cpu: 1}}\n  \
-             - {{name: d, period: 1s, wcet: 1ms, runtime: {runtime}, supply: deadline, cpu: 1}}\n\
+             - {{name: d, period: 1s, wcet: 1ms, supply: {{deadline: {{runtime: {runtime}, cpus: [1]}}}}}}\n\
              groups:\n  - {{name: g, priority: 1, budget: 250us, cpus: [1]}}\n"
         );
         let (folder, plan) = (folder.join(runtime), folder.join(format!("{runtime}.json")));
@@ -540,9 +540,9 @@ fn programs_and_files_of_the_host_come_into_the_lab() {
     let description = describe(
         &folder,
         &format!(
-            "system: programs\ntasks:\n  - {{name: controller, period: 5ms, wcet: 500us, workload: {{program: \
-             [{CONTROLLER}]}}}}\n  - {{name: spinner, period: 10ms, wcet: 1ms, workload: {{spin: 900us}}}}\n\
-             background:\n  - {{name: load, load: {{program: [{}]}}}}\nfiles: [{}]\n",
+            "system: programs\ntasks:\n  - {{name: controller, period: 5ms, wcet: 500us, run: {{program: \
+             [{CONTROLLER}]}}}}\n  - {{name: spinner, period: 10ms, wcet: 1ms, run: {{spin: 900us}}}}\n\
+             background:\n  - {{name: load, load: {{program: [{}]}}}}\nlab: {{files: [{}]}}\n",
             load.display(),
             data.display()
         ),
@@ -596,7 +596,7 @@ fn a_job_that_the_end_of_the_run_cuts_off_ends_in_a_shutdown() {
                           macrotick_leave(); return err == -ESHUTDOWN ? 0 : 1; }\n";
     let folder = folder("cut-off");
     let program = folder.join("late");
-    let workload = format!("workload: {{program: [{}]}}", program.display());
+    let workload = format!("run: {{program: [{}]}}", program.display());
     let description = describe(
         &folder,
         &format!(
@@ -624,7 +624,7 @@ fn a_program_without_its_library_is_refused_before_anything_boots() {
     let source = Path::new("examples/tasks/minimal.c");
     compile(&["-shared", "-fPIC", "-Wl,-soname,libtask.so"], source, &library);
     compile(&["-Wl,--no-as-needed", library.to_str().unwrap()], source, &program);
-    let task = format!("{{name: a, period: 10ms, wcet: 1ms, workload: {{program: [{}]}}}}", program.display());
+    let task = format!("{{name: a, period: 10ms, wcet: 1ms, run: {{program: [{}]}}}}", program.display());
     let description = describe(&folder, &format!("system: dynamic\ntasks:\n  - {task}\n"));
     let result = macrotick(&["run", description.to_str().unwrap(), "--lab"]);
     let text = String::from_utf8_lossy(&result.stderr);
@@ -691,7 +691,7 @@ fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
 fn describe_misses(folder: &Path, tasks: &[(&str, String)]) -> PathBuf {
     let task = |(name, keys): &(&str, String)| format!("  - {{name: {name}, period: 10ms, wcet: 500us, {keys}}}\n");
     let tasks: String = tasks.iter().map(task).collect();
-    let witness = "  - {name: witness, period: 10ms, wcet: 500us, jitter: 0us, workload: {spin: 400us}}\n";
+    let witness = "  - {name: witness, period: 10ms, wcet: 500us, jitter: 0us, run: {spin: 400us}}\n";
     describe(folder, &format!("system: misses\ntasks:\n{witness}{tasks}background:\n  - {{name: hog, load: hog}}\n"))
 }
 
@@ -713,11 +713,11 @@ fn a_task_that_misses_is_signalled_killed_or_stopped() {
     let folder = folder("misses");
     let (signalled, counting) = (program(&folder, "signalled", SIGNALLED), program(&folder, "counting", COUNTING));
     let tasks = [
-        ("signalled", format!("on-miss: signal, workload: {{program: [{}]}}", signalled.display())),
-        ("counting", format!("workload: {{program: [{}]}}", counting.display())),
-        ("deaf", "on-miss: signal, workload: {spin: 3ms}".into()),
-        ("killed", "on-miss: kill, workload: {spin: 3ms}".into()),
-        ("stopped", "max-misses: 3, workload: {spin: 100ms}".into()),
+        ("signalled", format!("on-miss: signal, run: {{program: [{}]}}", signalled.display())),
+        ("counting", format!("run: {{program: [{}]}}", counting.display())),
+        ("deaf", "on-miss: signal, run: {spin: 3ms}".into()),
+        ("killed", "on-miss: kill, run: {spin: 3ms}".into()),
+        ("stopped", "max-misses: 3, run: {spin: 100ms}".into()),
     ];
     let description = describe_misses(&folder, &tasks);
     let (code, bytes) = run_file(&description, Backend::Kernel, "200ms", &folder.join("kernel"));
@@ -749,11 +749,11 @@ fn a_task_that_ends_is_begun_anew() {
     let leaver = folder.join("leaver");
     compile(&["-static"], Path::new("examples/tasks/minimal.c"), &leaver);
     let tasks = [
-        ("flaky", format!("on-miss: restart, workload: {{program: [{}]}}", flaky.display())),
-        ("leaver", format!("on-miss: restart, workload: {{program: [{}, '3']}}", leaver.display())),
-        ("once", format!("on-miss: restart, workload: {{program: [{}]}}", once.display())),
-        ("hopeless", "on-miss: restart, workload: {spin: 3ms}".into()),
-        ("counted", "on-miss: restart, max-misses: 2, workload: {spin: 3ms}".into()),
+        ("flaky", format!("on-miss: restart, run: {{program: [{}]}}", flaky.display())),
+        ("leaver", format!("on-miss: restart, run: {{program: [{}, '3']}}", leaver.display())),
+        ("once", format!("on-miss: restart, run: {{program: [{}]}}", once.display())),
+        ("hopeless", "on-miss: restart, run: {spin: 3ms}".into()),
+        ("counted", "on-miss: restart, max-misses: 2, run: {spin: 3ms}".into()),
     ];
     let description = describe_misses(&folder, &tasks);
     let (code, bytes) = run_file(&description, Backend::Kernel, "300ms", &folder.join("first"));
@@ -811,7 +811,7 @@ fn a_task_that_ends_is_begun_anew() {
 fn threads_are_bound_wherever_they_fell_asleep() {
     let folder = folder("two-cpus");
     let task = |name, cpu, keys| format!("  - {{name: {name}, period: 20ms, wcet: 4ms, cpu: {cpu}, {keys}}}\n");
-    let (good, late) = ("workload: {spin: 100us}", "on-miss: restart, workload: {spin: 9ms}");
+    let (good, late) = ("run: {spin: 100us}", "on-miss: restart, run: {spin: 9ms}");
     // Not at the same time as the other one, of which it might see nothing.
     let later = format!("offset: 10ms, {late}");
     let tasks = [task("a", 0, good), task("b", 1, good), task("late-a", 0, late), task("late-b", 1, &later)];
@@ -951,8 +951,9 @@ fn stress_ng_in_a_pool_runs_in_its_windows_and_nowhere_else() {
 #[test]
 #[ignore = "needs the lab"]
 fn a_pool_with_slack_runs_outside_its_windows_as_well() {
-    let (code, observation) =
-        run_pool("pool-slack", |text| text.replace("slice: 500us", "slice: 500us\n    slack: true"));
+    let (code, observation) = run_pool("pool-slack", |text| {
+        text.replace("order: {round-robin: 500us}", "order: {round-robin: 500us}\n    slack: true")
+    });
     let report = Report::new(&observation);
     assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
     let had = report.pools[0].had.unwrap();
@@ -1057,7 +1058,7 @@ fn a_lead_that_is_measured_is_long_enough() {
     let folder = folder("measured-lead");
     let description = describe(
         &folder,
-        "system: measured-lead\nlead: auto\ntasks:\n  - {name: a, period: 3337us, wcet: 300us, workload: {spin: 100us}}\n\
+        "system: measured-lead\nlead: auto\ntasks:\n  - {name: a, period: 3337us, wcet: 300us, run: {spin: 100us}}\n\
          groups:\n  - {name: g, priority: 10, budget: 500us}\nbackground:\n  - {name: hog, load: hog, group: g}\n  \
          - {name: first, count: 20, fifo: 20, load: {periodic: {period: 3ms, run: 20us}}}\n  \
          - {name: others, count: 50, load: {periodic: {period: 3ms, run: 1us}}}\n",
@@ -1086,7 +1087,7 @@ fn why_a_task_does_no_jobs_is_said() {
     let folder = folder("stray");
     let program = program(&folder, "stray", STRAY);
     let tasks = ["yield", "stop", "policy", "exec", "endless"].map(|name| {
-        let workload = format!("workload: {{program: [{}, {name}]}}", program.display());
+        let workload = format!("run: {{program: [{}, {name}]}}", program.display());
         format!("  - {{name: {name}, period: 10ms, wcet: 500us, {workload}}}\n")
     });
     let description = describe(&folder, &format!("system: stray\ntasks:\n{}", tasks.concat()));

@@ -22,7 +22,8 @@ fn every_page_is_written_and_formats_without_a_warning() {
         names.push(name);
     }
     names.sort();
-    let verbs = ["admit", "apply", "check", "compare", "hook", "hook-add", "hook-install", "hook-run", "lab"];
+    let verbs =
+        ["admit", "apply", "check", "compare", "explain", "hook", "hook-add", "hook-install", "hook-run", "lab"];
     let lab = ["lab-exec", "lab-kernel"];
     let rest = ["observe", "plan", "report", "rt-lib", "run", "status", "stop"];
     let pages = verbs.iter().chain(&lab).chain(&rest).map(|verb| format!("macrotick-{verb}"));

@@ -33,6 +33,8 @@ fn calls() -> Vec<(Vec<String>, i32)> {
     let call = |words: &[&str], code| (words.iter().map(|word| word.replace("SYSTEM", &system)).collect(), code);
     vec![
         call(&["plan", "SYSTEM"], 0),
+        call(&["explain"], 0),
+        call(&["explain", "deadline"], 0),
         call(&["plan", "--json", "SYSTEM"], 0),
         call(&["check", "SYSTEM"], 0),
         call(&["check", "--json", "SYSTEM"], 0),

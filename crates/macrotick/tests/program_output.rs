@@ -15,7 +15,7 @@ fn run(script: &str) -> String {
     let description = folder().join("system.yaml");
     let load = format!("{{name: talk, count: 2, load: {{program: [/bin/sh, -c, '{script}']}}}}");
     let text = format!(
-        "system: s\nduration: 100ms\ntasks:\n  - {{name: a, period: 50ms, wcet: 10ms, workload: {{spin: 1us}}}}\n\
+        "system: s\nexperiment: {{duration: 100ms}}\ntasks:\n  - {{name: a, period: 50ms, wcet: 10ms, run: {{spin: 1us}}}}\n\
          background:\n  - {load}\n"
     );
     fs::write(&description, text).unwrap();

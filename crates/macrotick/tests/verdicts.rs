@@ -81,7 +81,7 @@ tasks:
         "of a CPU for SCHED_DEADLINE",
         "
 tasks:
-  - {name: a, period: 10ms, wcet: 9ms, runtime: 9900us, supply: deadline}
+  - {name: a, period: 10ms, wcet: 9ms, supply: {deadline: {runtime: 9900us}}}
   - {name: b, period: 10ms, wcet: 1ms}
 ",
     ),

@@ -46,7 +46,7 @@ pub enum HostError {
     Priority { what: String, priority: u32 },
     /// A bound task whose jobs cannot all arrive at refills.
     #[error(
-        "bound task `{task}` of `{group}`: period {period} is no multiple of the server period of {server_period}"
+        "task `{task}` of `{group}` arrives at refills: period {period} is no multiple of the server period of {server_period}"
     )]
     BoundPeriod { group: String, task: String, period: Duration, server_period: Duration },
     /// A description that leaves something to be found.

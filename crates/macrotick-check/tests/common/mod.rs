@@ -65,9 +65,9 @@ pub fn system(seed: u64, shape: &Shape) -> System {
     System {
         macrotick: shape.macrotick,
         lead: shape.lead,
-        sync: shape.sync,
+        clock: shape.sync.map_or(Clock::Monotonic, Clock::Tai),
         cpus: (0..shape.cpus).collect(),
-        duration: Duration::from_secs(1),
+        experiment: Experiment { duration: Duration::from_secs(1) },
         chains,
         ..fixtures::system(&format!("random-{seed}"), tasks)
     }

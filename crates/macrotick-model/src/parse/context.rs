@@ -1,39 +1,54 @@
 //! The state of one parse: what was found, where each value stands, and what could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 
 use super::yaml::{Node, Value};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::keys::{Forms, Kind, Object, Words};
 use crate::time::Duration;
-use crate::validate::{out_of_range, Problem};
+use crate::validate::Problem;
 
 /// Findings and places. A place is a path such as `tasks[2].period`.
 #[derive(Default)]
-pub(super) struct Context {
-    pub findings: Vec<Diagnostic>,
+pub(crate) struct Context {
+    /// Each finding with the path that it is about.
+    pub findings: Vec<(String, Diagnostic)>,
     places: BTreeMap<String, Span>,
     /// Values that could not be read; a rule that depends on one is not applied.
     broken: BTreeSet<String>,
 }
 
 /// The entries of a mapping whose keys are known ones, each at most once.
-pub(super) struct Fields<'a> {
-    pub path: String,
+pub(crate) struct Fields<'a> {
+    path: String,
     at: Span,
     entries: Vec<(&'a str, &'a Node)>,
     /// Known keys that an unknown one was probably meant to be; they are not told to be missing as well.
     misspelt: Vec<String>,
+    /// Whether there were unknown keys.
+    has_unknown: bool,
+}
+
+/// Which of several forms stands somewhere.
+pub(crate) enum Form<'a> {
+    /// A word.
+    Word(&'a str),
+    /// A key with its value and the path of that.
+    Key(&'a str, &'a Node, String),
+    /// A plain value.
+    Plain,
+    /// None of them, which has been told.
+    Broken,
 }
 
 impl Context {
-    pub fn report(&mut self, at: Span, message: impl Into<String>, hint: Option<String>) {
-        self.findings.push(Diagnostic { at, message: message.into(), hint });
+    pub fn report(&mut self, path: &str, at: Span, message: impl Into<String>, hint: Option<String>) {
+        self.findings.push((path.into(), Diagnostic { at, message: message.into(), hint }));
     }
 
     /// Reports what is wrong with the value at `path` and remembers that it cannot be relied on.
     pub fn refuse(&mut self, path: &str, at: Span, message: impl Into<String>, hint: Option<String>) {
-        self.report(at, message, hint);
+        self.report(path, at, message, hint);
         self.mark_broken(path);
     }
 
@@ -56,7 +71,15 @@ impl Context {
             return;
         }
         let at = self.nearest(&problem.at);
-        self.report(at, problem.message, problem.hint);
+        self.report(&problem.at, at, problem.message, problem.hint);
+    }
+
+    /// The same for the rule of a single value. Of what was left out nothing is told: what holds instead follows from other
+    /// values, which are looked at themselves.
+    pub fn apply_to_value(&mut self, problem: Problem) {
+        if self.places.contains_key(&problem.at) {
+            self.apply(problem);
+        }
     }
 
     /// The place of a path, or of the nearest one around it (a default has no place of its own).
@@ -74,21 +97,31 @@ impl Context {
     }
 
     /// Reads a mapping: refuses what is none, unknown keys and duplicate ones.
-    pub fn fields<'a>(&mut self, node: &'a Node, path: &str, what: &str, known: &[&str]) -> Option<Fields<'a>> {
+    pub fn fields<'a>(&mut self, node: &'a Node, path: &str, object: &Object) -> Option<Fields<'a>> {
+        let known: Vec<&str> = object.names().collect();
+        self.mapping(node, path, object.what, &known)
+    }
+
+    fn mapping<'a>(&mut self, node: &'a Node, path: &str, what: &str, known: &[&str]) -> Option<Fields<'a>> {
         let Value::Map(entries) = &node.value else {
             let hint = Some(format!("its keys are {}", quoted(known)));
             self.refuse(path, node.at, format!("{what} must be a mapping, this is {}", node.kind()), hint);
             return None;
         };
-        let mut fields = Fields { path: path.into(), at: node.at, entries: Vec::new(), misspelt: Vec::new() };
+        let mut fields = Fields::new(node, path);
         for (key, value) in entries {
             let name = key.text.as_str();
             if !known.contains(&name) {
-                self.report(key.at, format!("unknown key `{name}` in {what}"), Some(similar(name, known)));
+                let hint = super::old::now(object_noun(what), name).unwrap_or_else(|| similar(name, known));
+                self.report(path, key.at, format!("unknown key `{name}` in {what}"), Some(hint));
+                fields.has_unknown = true;
                 fields.misspelt.extend(nearest_name(name, known.iter().copied()).map(String::from));
             } else if let Some(first) = fields.entries.iter().find(|(other, _)| *other == name) {
-                let line = first.1.at.line;
-                self.report(key.at, format!("duplicate key `{name}`: it stands already in line {line}"), None);
+                let text = match first.1.at.line {
+                    0 => format!("duplicate key `{name}`"),
+                    line => format!("duplicate key `{name}`: it stands already in line {line}"),
+                };
+                self.report(path, key.at, text, None);
             } else {
                 self.place(&join(path, name), value.at);
                 fields.entries.push((name, value));
@@ -109,16 +142,17 @@ impl Context {
 
     /// A key that was probably misspelt is not told to be missing as well.
     pub fn excuse(&mut self, fields: &Fields, key: &str) {
-        if fields.get(key).is_none() && fields.misspelt.iter().any(|meant| meant == key) {
+        if fields.misspelt.iter().any(|meant| meant == key) {
             self.mark_broken(&fields.path_of(key));
         }
     }
 
-    pub fn list<'a>(&mut self, node: &'a Node, path: &str, what: &str) -> Option<&'a [Node]> {
+    pub fn list<'a>(&mut self, node: &'a Node, path: &str) -> Option<&'a [Node]> {
         match &node.value {
             Value::List(items) => Some(items),
             _ => {
-                self.refuse(path, node.at, format!("{what} must be a list, this is {}", node.kind()), None);
+                let text = format!("`{}` must be a list, this is {}", self.key_of(path), node.kind());
+                self.refuse(path, node.at, text, None);
                 None
             }
         }
@@ -128,8 +162,8 @@ impl Context {
         match &node.value {
             Value::Scalar(text) => Some(text),
             _ => {
-                let key = path.rsplit('.').next().unwrap_or(path);
-                self.refuse(path, node.at, format!("`{key}` must be a plain value, this is {}", node.kind()), None);
+                let text = format!("`{}` must be a plain value, this is {}", self.key_of(path), node.kind());
+                self.refuse(path, node.at, text, None);
                 None
             }
         }
@@ -140,26 +174,21 @@ impl Context {
         match text.parse() {
             Ok(length) => Some(length),
             Err(error) => {
+                let error: crate::time::ParseDurationError = error;
                 self.refuse(path, node.at, error.to_string(), None);
                 None
             }
         }
     }
 
-    pub fn integer<T: TryFrom<i64>>(&mut self, node: &Node, path: &str, range: RangeInclusive<i64>) -> Option<T> {
+    pub fn integer(&mut self, node: &Node, path: &str) -> Option<i64> {
         let text = self.text(node, path)?;
-        let key = path.rsplit('.').next().unwrap_or(path);
-        let Ok(number) = text.parse::<i64>() else {
-            self.refuse(path, node.at, format!("`{key}` must be a whole number, this is `{text}`"), None);
-            return None;
-        };
-        match T::try_from(number) {
-            Ok(value) if range.contains(&number) => Some(value),
-            _ => {
-                self.refuse(path, node.at, out_of_range(key, number, &range), None);
-                None
-            }
+        let number = text.parse::<i64>().ok();
+        if number.is_none() {
+            let text = format!("`{}` must be a whole number, this is `{text}`", self.key_of(path));
+            self.refuse(path, node.at, text, None);
         }
+        number
     }
 
     pub fn boolean(&mut self, node: &Node, path: &str) -> Option<bool> {
@@ -167,15 +196,150 @@ impl Context {
             "true" => Some(true),
             "false" => Some(false),
             other => {
-                let key = path.rsplit('.').next().unwrap_or(path);
-                self.refuse(path, node.at, format!("`{key}` must be true or false, this is `{other}`"), None);
+                let text = format!("`{}` must be true or false, this is `{other}`", self.key_of(path));
+                self.refuse(path, node.at, text, None);
                 None
             }
         }
     }
+
+    /// Which of some words stands there.
+    pub fn word(&mut self, node: &Node, path: &str, words: &Words) -> Option<usize> {
+        let text = self.text(node, path)?;
+        let found = words.words.iter().position(|(word, _)| *word == text);
+        if found.is_none() {
+            self.unknown(node, path, object_noun(words.what), words.words.iter().map(|(word, _)| *word).collect());
+        }
+        found
+    }
+
+    /// None of the known words, of which one may have been meant.
+    pub fn unknown(&mut self, node: &Node, path: &str, noun: &str, known: Vec<&str>) {
+        let word = self.scalar(node);
+        let mut all: Vec<&str> = Vec::new();
+        known.into_iter().for_each(|word| all.extend((!all.contains(&word)).then_some(word)));
+        self.refuse(path, node.at, format!("unknown {noun} `{word}`"), Some(similar(word, &all)));
+    }
+
+    fn scalar<'a>(&self, node: &'a Node) -> &'a str {
+        match &node.value {
+            Value::Scalar(text) => text,
+            _ => "",
+        }
+    }
+
+    /// Which of several forms stands there.
+    pub fn form<'a>(&mut self, node: &'a Node, path: &str, forms: &Forms) -> Form<'a> {
+        let word = forms.words.iter().find(|(word, _)| *word == self.scalar(node));
+        if let (Some(_), Value::Scalar(text)) = (word, &node.value) {
+            return Form::Word(text);
+        }
+        let is_map = matches!(node.value, Value::Map(_));
+        if let (Some((kind, _)), false) = (&forms.plain, is_map) {
+            return self.plain(node, path, kind, forms);
+        }
+        let keys: Vec<&str> = forms.keys.iter().map(|(key, ..)| *key).collect();
+        if let (Value::Scalar(_), false) = (&node.value, forms.words.is_empty()) {
+            if let Some(key) = keys.iter().find(|key| **key == self.scalar(node)) {
+                let hint = Some(format!("write `{{{key}: ...}}`"));
+                self.refuse(path, node.at, format!("`{key}` is a key, and has no value here"), hint);
+                return Form::Broken;
+            }
+            let known = forms.words.iter().map(|(word, _)| *word).chain(keys).collect();
+            self.unknown(node, path, object_noun(forms.what), known);
+            return Form::Broken;
+        }
+        match self.one_of(node, path, forms.what, &keys) {
+            Some((key, node, path)) => Form::Key(key, node, path),
+            None => Form::Broken,
+        }
+    }
+
+    /// A plain value; where a time cannot be read, the words may have been meant.
+    fn plain<'a>(&mut self, node: &Node, path: &str, kind: &Kind, forms: &Forms) -> Form<'a> {
+        let error = match (kind, &node.value) {
+            (Kind::Time { .. }, Value::Scalar(text)) => text.parse::<Duration>().err(),
+            _ => None,
+        };
+        let [(word, _), ..] = forms.words else { return Form::Plain };
+        match error {
+            Some(error) => {
+                let hint = Some(format!("write a time such as `6us`, or `{word}`"));
+                self.refuse(path, node.at, error.to_string(), hint);
+                Form::Broken
+            }
+            None => Form::Plain,
+        }
+    }
+
+    /// Which of the forms that stand in a mapping among other keys is there, if any; `whose` is the mapping, in words.
+    pub fn flat<'a>(&mut self, fields: &Fields<'a>, forms: &Forms, whose: &str) -> Option<Form<'a>> {
+        let is_form = |key: &&str| forms.keys.iter().any(|(form, ..)| form == key);
+        let mut there = fields.entries.iter().filter(|(key, _)| is_form(key));
+        let (key, node) = there.next()?;
+        if let Some((second, extra)) = there.next() {
+            let path = fields.path_of(second);
+            self.report(
+                &path,
+                extra.at,
+                format!("{whose} has both `{key}` and `{second}`"),
+                Some("keep one of them".into()),
+            );
+        }
+        Some(Form::Key(key, node, fields.path_of(key)))
+    }
+
+    /// None of the forms is there, and one must be.
+    pub fn no_form(&mut self, fields: &Fields, forms: &Forms, whose: &str) {
+        let keys: Vec<&str> = forms.keys.iter().map(|(key, ..)| *key).collect();
+        if !fields.misspelt.iter().any(|meant| keys.contains(&meant.as_str())) {
+            let hint = Some(format!("write one of {}", keys.join(", ")));
+            let what = object_noun(forms.what);
+            self.report(&fields.path, fields.at, format!("{whose} has no {what}"), hint);
+        }
+        keys.iter().for_each(|key| self.mark_broken(&fields.path_of(key)));
+    }
+
+    /// A mapping with exactly one key, which says what the value is: key, value and path of the value.
+    fn one_of<'a>(
+        &mut self,
+        node: &'a Node,
+        path: &str,
+        what: &str,
+        keys: &[&str],
+    ) -> Option<(&'a str, &'a Node, String)> {
+        let fields = self.mapping(node, path, what, keys)?;
+        match fields.entries[..] {
+            [(key, value)] => Some((key, value, fields.path_of(key))),
+            [] if fields.has_unknown => {
+                self.mark_broken(path);
+                None
+            }
+            [] => {
+                let hint = Some(format!("write one of {}", keys.join(", ")));
+                self.refuse(path, node.at, format!("{what} has no key"), hint);
+                None
+            }
+            [(first, _), (second, extra), ..] => {
+                let text = format!("{what} has two forms at once: `{first}` and `{second}`");
+                self.refuse(path, extra.at, text, Some("keep one of them".into()));
+                None
+            }
+        }
+    }
+
+    /// What a path is called in messages: its last key.
+    pub fn key_of<'a>(&self, path: &'a str) -> &'a str {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        key.split('[').next().unwrap_or(key)
+    }
 }
 
 impl<'a> Fields<'a> {
+    fn new(node: &Node, path: &str) -> Self {
+        Fields { path: path.into(), at: node.at, entries: Vec::new(), misspelt: Vec::new(), has_unknown: false }
+    }
+
     pub fn get(&self, key: &str) -> Option<&'a Node> {
         self.entries.iter().find(|(name, _)| *name == key).map(|(_, node)| *node)
     }
@@ -184,28 +348,22 @@ impl<'a> Fields<'a> {
         join(&self.path, key)
     }
 
-    /// Whether a key was probably misspelt.
-    pub fn has_misspelt(&self) -> bool {
-        !self.misspelt.is_empty()
-    }
-
-    /// The place of the mapping.
-    pub fn at(&self) -> Span {
-        self.at
-    }
-
-    /// The keys present, in the order of the source.
-    pub fn entries(&self) -> &[(&'a str, &'a Node)] {
-        &self.entries
+    /// What the mapping calls itself.
+    pub fn name(&self) -> Option<&'a str> {
+        match &self.get("name")?.value {
+            Value::Scalar(text) => Some(text),
+            _ => None,
+        }
     }
 }
 
-/// Whether `outer` is `inner` or something around it. `tasks[*].name` covers the name of every task.
+/// Whether `outer` is `inner` or something around it.
 fn covers(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-fn join(path: &str, key: &str) -> String {
+/// The path of a key inside of what stands at `path`.
+pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.into()
     } else {
@@ -213,12 +371,16 @@ fn join(path: &str, key: &str) -> String {
     }
 }
 
+fn object_noun(what: &str) -> &str {
+    what.strip_prefix("a ").or(what.strip_prefix("an ")).unwrap_or(what)
+}
+
 fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// "did you mean": the known name nearest to `name`, or all of them where none is near.
-pub(super) fn similar(name: &str, known: &[&str]) -> String {
+fn similar(name: &str, known: &[&str]) -> String {
     match nearest_name(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("one of {}", quoted(known)),

@@ -13,13 +13,13 @@ const MAX_DEPTH: usize = 16;
 
 /// A node of the tree.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub at: Span,
     pub value: Value,
 }
 
 #[derive(Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// No value, `~` or `null`.
     Null,
     Scalar(String),
@@ -29,7 +29,7 @@ pub(super) enum Value {
 }
 
 #[derive(Debug)]
-pub(super) struct Key {
+pub(crate) struct Key {
     pub at: Span,
     pub text: String,
 }

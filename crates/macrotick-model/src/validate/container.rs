@@ -1,20 +1,20 @@
 //! Rules of a container that asks to be admitted. What the host has to do with them is not known here.
 
-use super::{Found, Problem, MIN_BUDGET};
+use super::{Problem, MIN_BUDGET};
 use crate::container::Container;
+use crate::keys::Found;
 use crate::system::GroupTask;
 
-/// All broken rules of tasks that are declared together.
-pub(crate) fn task_problems(tasks: &[GroupTask]) -> Vec<Problem> {
+/// The broken rules between tasks that are declared together.
+pub(crate) fn task_rules(tasks: &[GroupTask]) -> Vec<Problem> {
     let mut found = Found::default();
-    found.tasks("tasks", tasks, "the container");
+    tasks_of_container(&mut found, tasks);
     found.0
 }
 
-/// All broken rules of a container.
-pub(crate) fn problems(container: &Container) -> Vec<Problem> {
+/// The broken rules between the values of a container.
+pub(crate) fn rules(container: &Container) -> Vec<Problem> {
     let mut found = Found::default();
-    found.name("container", &container.name);
     match container.budget {
         Some(budget) if budget < MIN_BUDGET => {
             found.add("budget", &[], format!("budget {budget} is shorter than {MIN_BUDGET}"));
@@ -30,11 +30,17 @@ pub(crate) fn problems(container: &Container) -> Vec<Problem> {
         None => {}
     }
     if let Some(lead) = container.lead {
-        found.group_lead("lead", lead);
+        found.in_microseconds("lead", "lead", lead);
     }
-    found.tasks("tasks", &container.tasks, "the container");
-    if let Some(slot) = container.slot {
-        found.positive("", "slot", slot);
-    }
+    tasks_of_container(&mut found, &container.tasks);
     found.0
+}
+
+fn tasks_of_container(found: &mut Found, tasks: &[GroupTask]) {
+    found.tasks("tasks", tasks, "the container");
+    for (index, task) in tasks.iter().enumerate().filter(|(_, task)| task.cpu != GroupTask::FIRST_CPU) {
+        let text = format!("task `{}` has a `cpu`, which is the container's business", task.name);
+        found.add(format!("tasks[{index}].cpu"), &[], text).hint =
+            Some("leave it out, or give the container `cpus`".into());
+    }
 }

@@ -14,16 +14,16 @@ impl Rules<'_> {
         }
         if runtime < Reservation::MIN_RUNTIME {
             let text = format!("runtime {runtime} is shorter than {}", Reservation::MIN_RUNTIME);
-            self.add(at("runtime"), &[&at("wcet"), &at("deadline")], text);
+            self.add(at("supply.deadline.runtime"), &[&at("wcet"), &at("deadline")], text);
         } else if runtime > deadline {
             let text = format!("runtime {runtime} is longer than the deadline {deadline}");
-            self.add(at("runtime"), &[&at("deadline"), &at("period")], text);
+            self.add(at("supply.deadline.runtime"), &[&at("deadline"), &at("period")], text);
         } else if runtime < wcet && wcet <= deadline {
             let text = format!("runtime {runtime} is shorter than the wcet {wcet}: its jobs would be throttled");
-            self.add(at("runtime"), &[&at("wcet"), &at("deadline"), &at("period")], text);
+            self.add(at("supply.deadline.runtime"), &[&at("wcet"), &at("deadline"), &at("period")], text);
         }
         for &cpu in reservation.cpus.as_slice() {
-            self.cpu(&at("cpus"), cpu);
+            self.cpu(&at("supply.deadline.cpus"), cpu);
         }
         self.only_windows(path, task);
     }
@@ -39,9 +39,11 @@ impl Rules<'_> {
             ("max-misses", task.max_misses.is_some()),
         ];
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-            let text = format!("task `{}` has `supply: deadline`, and `{key}` is only for windows", task.name);
+            let text = format!("task `{}` has a reservation, and `{key}` is only for windows", task.name);
             self.add(format!("{path}.{key}"), &[&format!("{path}.supply")], text).hint = Some(match key {
-                "migrate" => "list the CPUs that it may run on in `cpus`".into(),
+                "cpu" | "migrate" => {
+                    "list the CPUs that it may run on: `supply: {deadline: {cpus: [CPU, ...]}}`".into()
+                }
                 _ => format!("leave out `{key}`, or `supply`"),
             });
         }
@@ -64,7 +66,11 @@ impl Rules<'_> {
                      common",
                     task.name, reservation.cpus, other.name
                 );
-                self.add(format!("tasks[{index}].cpus"), &[&format!("tasks[{first}].cpus"), CPUS], text);
+                self.add(
+                    format!("tasks[{index}].supply.deadline.cpus"),
+                    &[&format!("tasks[{first}].supply.deadline.cpus"), CPUS],
+                    text,
+                );
             }
         }
         let domains = system.domains();

@@ -1,8 +1,7 @@
 //! Rules of containers that a run starts.
 
 use super::Rules;
-use crate::engine::{ContainerLoad, ContainerRoot, Engine};
-use crate::system::{Background, Load};
+use crate::system::{Background, ContainerLoad, ContainerRoot, Engine, Load};
 
 impl Rules<'_> {
     pub(super) fn container_load(&mut self, path: &str, container: &ContainerLoad) {

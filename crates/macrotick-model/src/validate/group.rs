@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    Found, Rules, CPUS, GROUP_LEAD_RANGE, GROUP_NAMES, INTERRUPT_FORM, INTERRUPT_PREFIX, MIN_BUDGET, POOL_NAMES,
-    PRIORITY_RANGE, SERVER_PERIOD_RANGE,
-};
+use super::{Rules, CPUS, GROUP_NAMES, MIN_BUDGET, POOL_NAMES};
+use crate::keys::Found;
 use crate::parse::nearest_name;
 use crate::system::{Background, Group, GroupTask, GroupThread, Policy, Pool, PoolOrder};
 use crate::time::Duration;
@@ -21,40 +19,15 @@ impl Found {
         }
     }
 
-    /// The lead of one group or container.
-    pub(super) fn group_lead(&mut self, path: &str, lead: Duration) {
-        if !GROUP_LEAD_RANGE.contains(&lead) {
-            let (least, most) = (GROUP_LEAD_RANGE.start(), GROUP_LEAD_RANGE.end());
-            self.add(path, &[], format!("lead {lead} is out of range: {least} to {most}"));
-        } else {
-            self.in_microseconds(path, "lead", lead);
-        }
-    }
-
     /// The tasks of one group or container: `whose`, in words.
     pub(super) fn tasks(&mut self, path: &str, tasks: &[GroupTask], whose: &str) {
         for (index, task) in tasks.iter().enumerate() {
             let at = format!("{path}[{index}]");
-            self.task(&at, task);
             if tasks[..index].iter().any(|other| other.name == task.name) {
                 let text = format!("duplicate name `{}`: another task of {whose} has it already", task.name);
                 self.add(format!("{at}.name"), &[], text);
             }
             self.task_priority(path, tasks, index, whose);
-        }
-    }
-
-    fn task(&mut self, path: &str, task: &GroupTask) {
-        let dot = format!("{path}.");
-        self.name(&format!("{path}.name"), &task.name);
-        if let Some(priority) = task.priority {
-            self.range(path, "priority", priority.into(), &PRIORITY_RANGE);
-        }
-        for (key, length) in [("period", task.period), ("wcet", task.wcet), ("deadline", task.deadline)] {
-            self.positive(&dot, key, length);
-        }
-        if task.jitter < Duration::ZERO {
-            self.add(format!("{path}.jitter"), &[], format!("jitter {} is negative", task.jitter));
         }
     }
 
@@ -111,20 +84,11 @@ impl Rules<'_> {
 
     fn server_period(&mut self) {
         let period = self.system.server_period;
-        if !SERVER_PERIOD_RANGE.contains(&period) {
-            let (least, most) = (SERVER_PERIOD_RANGE.start(), SERVER_PERIOD_RANGE.end());
-            self.add(SERVER_PERIOD, &[], format!("server-period {period} is out of range: {least} to {most}"));
-        } else {
-            self.found.in_microseconds(SERVER_PERIOD, "server-period", period);
-        }
+        self.found.in_microseconds(SERVER_PERIOD, "server-period", period);
     }
 
     fn group(&mut self, path: &str, group: &Group) {
         let at = |key: &str| format!("{path}.{key}");
-        self.name(&at("name"), &group.name);
-        if let Some(priority) = group.priority {
-            self.range(path, "priority", priority.into(), &PRIORITY_RANGE);
-        }
         match group.budget {
             Some(budget) => self.budget(&at("budget"), budget),
             None => self.no_budget(path, group),
@@ -145,8 +109,8 @@ impl Rules<'_> {
             self.cgroup(&at("cgroup"), cgroup);
         }
         if let Some(lead) = group.lead {
-            self.found.group_lead(&at("lead"), lead);
-            if GROUP_LEAD_RANGE.contains(&lead) && lead >= self.system.server_period {
+            self.found.in_microseconds(&at("lead"), "lead", lead);
+            if lead <= Group::MAX_LEAD && lead >= self.system.server_period {
                 let text = format!("lead {lead} is not shorter than the server period, {}", self.system.server_period);
                 self.add(at("lead"), &[SERVER_PERIOD], text);
             }
@@ -202,7 +166,7 @@ impl Rules<'_> {
         let name = thread.name();
         if matches!(thread, GroupThread::Interrupt(name) if !is_interrupt(name)) {
             self.add(path, &[], format!("`{name}` is not the name of an interrupt's thread")).hint =
-                Some(format!("write {INTERRUPT_FORM}, as `ps -e` has it"));
+                Some(format!("write {}, as `ps -e` has it", GroupThread::INTERRUPT_FORM));
         }
         if group.kernel_threads[..index].contains(thread) {
             self.add(path, &[], format!("kernel thread `{name}` stands twice in group `{}`", group.name));
@@ -258,8 +222,8 @@ impl Rules<'_> {
             self.add(format!("{path}.cpu"), &[CPUS], text);
         }
         let period = self.system.server_period;
-        if task.bound && period > Duration::ZERO && !task.period.is_multiple_of(period) {
-            let text = format!("a bound task arrives at refills: {} is no multiple of {period}", task.period);
+        if task.at_refills && period > Duration::ZERO && !task.period.is_multiple_of(period) {
+            let text = format!("its jobs arrive at refills: {} is no multiple of {period}", task.period);
             self.add(format!("{path}.period"), &[SERVER_PERIOD], text);
         }
     }
@@ -274,10 +238,12 @@ impl Rules<'_> {
         if background.pool.is_some() {
             self.add(path, &[], format!("background load `{}` is in a pool and in a group", background.name));
         }
-        if matches!(background.policy, Policy::Fifo(_)) && self.system.group(name).is_some_and(|group| !group.fifo) {
+        if matches!(background.policy, Policy::Fifo(_))
+            && self.system.group(name).is_some_and(|group| !group.serve_fifo)
+        {
             let text =
                 format!("background load `{}` has SCHED_FIFO, which group `{name}` does not take", background.name);
-            self.add(path, &[GROUP_NAMES], text).hint = Some("give the group `fifo: true`".into());
+            self.add(path, &[GROUP_NAMES], text).hint = Some("give the group `serve-fifo: true`".into());
         }
     }
 }
@@ -294,7 +260,8 @@ impl GroupThread {
 
 /// Whether a name has the form that the kernel gives to threads of interrupts (`kernel/irq/manage.c`, `setup_irq_thread`).
 fn is_interrupt(name: &str) -> bool {
-    let Some((number, action)) = name.strip_prefix(INTERRUPT_PREFIX).and_then(|rest| rest.split_once('-')) else {
+    let Some((number, action)) = name.strip_prefix(GroupThread::INTERRUPT_PREFIX).and_then(|rest| rest.split_once('-'))
+    else {
         return false;
     };
     number.parse::<u32>().is_ok() && !action.is_empty() && !action.contains(char::is_control)

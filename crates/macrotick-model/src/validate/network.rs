@@ -11,7 +11,6 @@ impl Rules<'_> {
         let system = self.system;
         for (index, namespace) in system.namespaces.iter().enumerate() {
             let path = format!("namespaces[{index}]");
-            self.name(&format!("{path}.name"), &namespace.name);
             self.interface_address(&format!("{path}.address"), namespace);
             let twice = |other: &Namespace| other.decode().is_some_and(|(at, _)| Some(at) == address(namespace));
             if system.namespaces[..index].iter().any(twice) {

@@ -1,6 +1,6 @@
 //! Rules of pools, and of what runs or is served in them.
 
-use super::{Rules, CPUS, POOL_NAMES, SLICE_RANGE, TASK_NAMES};
+use super::{Rules, CPUS, POOL_NAMES, TASK_NAMES};
 use crate::parse::nearest_name;
 use crate::system::{Background, GivenWindow, KernelThread, Policy, Pool};
 use crate::time::Duration;
@@ -9,9 +9,6 @@ impl Rules<'_> {
     pub(super) fn pool(&mut self, path: &str, pool: &Pool) {
         let dot = format!("{path}.");
         let at = |key: &str| format!("{path}.{key}");
-        self.name(&at("name"), &pool.name);
-        self.positive(&dot, "period", pool.period);
-        self.positive(&dot, "budget", pool.budget);
         self.on_grid(&dot, "period", pool.period);
         if pool.budget > pool.period && pool.period > Duration::ZERO {
             let text = format!("budget {} is longer than the period {}", pool.budget, pool.period);
@@ -19,10 +16,6 @@ impl Rules<'_> {
         }
         if let Some(cpu) = pool.cpu {
             self.cpu(&at("cpu"), cpu);
-        }
-        if let Some(slice) = pool.order.slice().filter(|slice| !SLICE_RANGE.contains(slice)) {
-            let text = format!("slice {slice} is out of range: {} to {}", SLICE_RANGE.start(), SLICE_RANGE.end());
-            self.add(at("slice"), &[&at("order")], text);
         }
         for (index, thread) in pool.kernel_threads.iter().enumerate() {
             self.kernel_thread(&format!("{path}.kernel-threads[{index}]"), pool, index, *thread);

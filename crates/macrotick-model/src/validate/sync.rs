@@ -9,34 +9,29 @@ const MIN_WINDOW: Duration = Duration::from_micros(1);
 
 impl Rules<'_> {
     pub(super) fn sync(&mut self) {
-        let Some(SyncWindow { period, offset, length, bound }) = self.system.sync else { return };
-        for (key, value) in [("period", period), ("length", length), ("bound", bound)] {
-            self.positive("sync.", key, value);
-        }
+        let Some(SyncWindow { period, offset, length, bound }) = self.system.sync() else { return };
         for (key, value) in [("period", period), ("offset", offset), ("length", length)] {
-            self.on_grid("sync.", key, value);
+            self.on_grid("clock.tai.", key, value);
         }
         self.place_in_period(period, offset, length);
         let rest = length.checked_sub(bound).unwrap_or(Duration::ZERO);
-        if bound > SyncWindow::MAX_BOUND {
-            self.add("sync.bound", &[], format!("bound {bound} is longer than {}", SyncWindow::MAX_BOUND));
-        } else if bound > Duration::ZERO && rest < MIN_WINDOW {
+        if bound > Duration::ZERO && rest < MIN_WINDOW {
             let text = format!("bound {bound} leaves less than {MIN_WINDOW} of a sync window of {length}");
-            self.add("sync.bound", &["sync.length"], text);
+            self.add("clock.tai.bound", &["clock.tai.length"], text);
         }
     }
 
     fn place_in_period(&mut self, period: Duration, offset: Duration, length: Duration) {
-        let needs = ["sync.period", "sync.length"];
+        let needs = ["clock.tai.period", "clock.tai.length"];
         let end = offset.checked_add(length).unwrap_or(Duration::from_nanos(i64::MAX));
         if length > period && period > Duration::ZERO {
             let text = format!("length {length} is longer than the period {period}");
-            self.add("sync.length", &needs[..1], text);
+            self.add("clock.tai.length", &needs[..1], text);
         } else if offset < Duration::ZERO {
-            self.add("sync.offset", &needs, format!("offset {offset} is before the period"));
+            self.add("clock.tai.offset", &needs, format!("offset {offset} is before the period"));
         } else if end > period && period > Duration::ZERO {
             let text = format!("the sync window [{offset}, {end}) reaches beyond its period of {period}");
-            self.add("sync.offset", &needs, text);
+            self.add("clock.tai.offset", &needs, text);
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::time::Duration;
 impl Rules<'_> {
     pub(super) fn chain(&mut self, path: &str, chain: &Chain) {
         let at = |key: &str| format!("{path}.{key}");
-        self.name(&at("name"), &chain.name);
         if chain.path.len() < 2 {
             self.add(at("path"), &[], format!("a chain joins at least two tasks, this has {}", chain.path.len()));
         }
@@ -23,11 +22,6 @@ impl Rules<'_> {
             let text = format!("chain `{}` has no bound", chain.name);
             self.add(path, &[&at("reaction"), &at("age")], text).hint =
                 Some("add `reaction: TIME`, `age: TIME`, or both".into());
-        }
-        for (key, bound) in [("reaction", chain.reaction), ("age", chain.age)] {
-            if let Some(bound) = bound {
-                self.positive(&format!("{path}."), key, bound);
-            }
         }
     }
 
@@ -71,7 +65,6 @@ impl Rules<'_> {
         self.known_entity(&format!("{path}.task"), &window.task);
         self.flags_of_pool(path, window);
         self.cpu(&format!("{path}.cpu"), window.cpu);
-        self.positive(&dot, "length", window.length);
         self.on_grid(&dot, "offset", window.offset);
         self.on_grid(&dot, "length", window.length);
         if window.offset < Duration::ZERO {

@@ -1,21 +1,17 @@
-//! Rules of what runs: tasks, their workloads, and background load.
+//! Rules of what runs: tasks, their jobs, and background load.
 
 use std::net::SocketAddr;
 
-use super::{Rules, COUNT_RANGE, CPU_RANGE, FIFO_RANGE, MISSES_RANGE, NICE_RANGE, PING_RANGE, PRIORITY_RANGE};
-use crate::system::{Background, ExecutionTime, Load, Policy, Task, Workload};
+use super::Rules;
+use crate::system::{
+    Background, ExecutionTime, Gumbel, Load, Periodic, PingFlood, Task, UdpReceive, UdpSend, Uniform, Workload,
+};
 use crate::time::Duration;
 
 impl Rules<'_> {
     pub(super) fn task(&mut self, path: &str, task: &Task) {
         let dot = format!("{path}.");
         let at = |key: &str| format!("{path}.{key}");
-        self.name(&at("name"), &task.name);
-        self.positive(&dot, "period", task.period);
-        self.positive(&dot, "wcet", task.wcet);
-        if task.deadline != task.period {
-            self.positive(&dot, "deadline", task.deadline);
-        }
         if task.supply.is_windows() {
             self.on_grid(&dot, "period", task.period);
         }
@@ -54,30 +50,21 @@ impl Rules<'_> {
                 self.add(at("migrate"), &[&at("cpu")], text).hint = Some("leave out `cpu` or `migrate`".into());
             }
         }
-        if let Some(priority) = task.priority {
-            self.range(path, "priority", i64::from(priority), &PRIORITY_RANGE);
-        }
-        if let Some(misses) = task.max_misses {
-            self.range(path, "max-misses", i64::from(misses), &MISSES_RANGE);
-        }
         self.known_namespace(path, task.namespace.as_deref());
         if let Some(reservation) = task.reservation() {
             self.reservation(path, task, reservation);
         }
-        // A workload that was left out computes within the wcet, which has been checked.
-        if task.workload != Workload::Spin(ExecutionTime::within(task.wcet)) {
-            self.workload(&at("workload"), &task.workload);
-        }
+        self.run(&at("run"), &task.run);
     }
 
-    fn workload(&mut self, path: &str, workload: &Workload) {
-        match workload {
+    fn run(&mut self, path: &str, run: &Workload) {
+        match run {
             Workload::Spin(spin) => self.execution_time(&format!("{path}.spin"), spin),
-            Workload::UdpSend { spin, to } => {
+            Workload::UdpSend(UdpSend { spin, to }) => {
                 self.execution_time(&format!("{path}.udp-send.spin"), spin);
                 self.address(&format!("{path}.udp-send.to"), to);
             }
-            Workload::UdpReceive { spin, at } => {
+            Workload::UdpReceive(UdpReceive { spin, at }) => {
                 self.execution_time(&format!("{path}.udp-receive.spin"), spin);
                 self.address(&format!("{path}.udp-receive.at"), at);
             }
@@ -87,28 +74,15 @@ impl Rules<'_> {
 
     fn execution_time(&mut self, path: &str, time: &ExecutionTime) {
         match *time {
-            ExecutionTime::Fixed(length) => {
-                if length <= Duration::ZERO {
-                    self.add(path, &[], format!("spin must be longer than zero, this is {length}"));
-                }
+            ExecutionTime::Uniform(Uniform { min, max }) if min > max => {
+                let text = format!("max {max} is shorter than min {min}");
+                self.add(format!("{path}.uniform.max"), &[&format!("{path}.uniform.min")], text);
             }
-            ExecutionTime::Uniform { min, max } => {
-                let path = format!("{path}.uniform.");
-                self.positive(&path, "min", min);
-                if min > max {
-                    let text = format!("max {max} is shorter than min {min}");
-                    self.add(format!("{path}max"), &[&format!("{path}min")], text);
-                }
+            ExecutionTime::Gumbel(Gumbel { mode, max, .. }) if mode > max => {
+                let text = format!("max {max} is shorter than the mode {mode}");
+                self.add(format!("{path}.gumbel.max"), &[&format!("{path}.gumbel.mode")], text);
             }
-            ExecutionTime::Gumbel { mode, scale, max } => {
-                let path = format!("{path}.gumbel.");
-                self.positive(&path, "mode", mode);
-                self.positive(&path, "scale", scale);
-                if mode > max {
-                    let text = format!("max {max} is shorter than the mode {mode}");
-                    self.add(format!("{path}max"), &[&format!("{path}mode")], text);
-                }
-            }
+            _ => {}
         }
     }
 
@@ -129,37 +103,20 @@ impl Rules<'_> {
     }
 
     pub(super) fn background(&mut self, path: &str, background: &Background) {
-        self.name(&format!("{path}.name"), &background.name);
-        self.range(path, "count", i64::from(background.count), &COUNT_RANGE);
-        if let Some(cpu) = background.cpu {
-            self.range(path, "cpu", i64::from(cpu), &CPU_RANGE);
-        }
         self.in_pool(path, background);
         self.in_group(path, background);
         self.shares_with_containers(path, background);
         self.known_namespace(path, background.namespace.as_deref());
-        match background.policy {
-            Policy::Other(nice) => self.range(path, "nice", i64::from(nice), &NICE_RANGE),
-            Policy::Fifo(priority) => self.range(path, "fifo", i64::from(priority), &FIFO_RANGE),
-        }
         match &background.load {
             Load::Container(container) => self.container_load(&format!("{path}.load.container"), container),
-            Load::Periodic { period, run } => {
+            Load::Periodic(Periodic { period, run }) if run > period => {
                 let path = format!("{path}.load.periodic.");
-                self.positive(&path, "period", *period);
-                self.positive(&path, "run", *run);
-                if run > period {
-                    let text = format!("run {run} is longer than the period {period}");
-                    self.add(format!("{path}run"), &[&format!("{path}period")], text);
-                }
+                let text = format!("run {run} is longer than the period {period}");
+                self.add(format!("{path}run"), &[&format!("{path}period")], text);
             }
-            Load::PingFlood { to, bytes } => {
-                let path = format!("{path}.load.ping-flood");
-                self.ping(&path, to);
-                self.range(&path, "bytes", i64::from(*bytes), &PING_RANGE);
-            }
+            Load::PingFlood(PingFlood { to, .. }) => self.ping(&format!("{path}.load.ping-flood"), to),
             Load::Program(command) => self.command(&format!("{path}.load.program"), command),
-            Load::Hog | Load::Syscalls => {}
+            Load::Hog | Load::Syscalls | Load::Periodic(_) => {}
         }
     }
 }

@@ -382,7 +382,7 @@ impl Change {
             if let Some(table) = &run.table {
                 let _ = table.unbind(&child);
             }
-            leaving.add(child, matches!(deployed.task.workload, Workload::Program(_)));
+            leaving.add(child, matches!(deployed.task.run, Workload::Program(_)));
         }
         origins
     }
@@ -542,8 +542,8 @@ mod tests {
         let beside = |lead, measured| lead::in_force(&plan(lead), measured).map(|lead| lead.lead);
         assert_eq!(beside(None, measured), None);
         assert_eq!(beside(Some(Lead::Fixed(us(3))), measured), Some(us(3)));
-        assert_eq!(beside(Some(Lead::Auto { at_most: us(20) }), measured), Some(us(6)));
-        assert_eq!(beside(Some(Lead::Auto { at_most: us(4) }), measured), Some(us(4)));
-        assert_eq!(beside(Some(Lead::Auto { at_most: us(20) }), None), Some(us(20)));
+        assert_eq!(beside(Some(Lead::Auto(us(20))), measured), Some(us(6)));
+        assert_eq!(beside(Some(Lead::Auto(us(4))), measured), Some(us(4)));
+        assert_eq!(beside(Some(Lead::Auto(us(20))), None), Some(us(20)));
     }
 }

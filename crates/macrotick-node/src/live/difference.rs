@@ -245,8 +245,8 @@ fn fates<'a, T>(
 /// workloads prepare for a signal.
 fn is_same_program(old: &Task, new: &Task) -> bool {
     let is_signalled = |task: &Task| task.on_miss == OnMiss::Signal;
-    let prepares = !matches!(new.workload, Workload::Program(_)) && is_signalled(old) != is_signalled(new);
-    old.workload == new.workload && old.namespace == new.namespace && !prepares
+    let prepares = !matches!(new.run, Workload::Program(_)) && is_signalled(old) != is_signalled(new);
+    old.run == new.run && old.namespace == new.namespace && !prepares
 }
 
 fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) -> Result<(), ChangeFault> {
@@ -254,7 +254,7 @@ fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) 
     if old.has_windows() != new.has_windows() {
         return Err(ChangeFault::Windows { running: old.has_windows() });
     }
-    if old.sync.is_some() != new.sync.is_some() {
+    if old.sync().is_some() != new.sync().is_some() {
         return Err(ChangeFault::Clock { running: clock(running), wanted: clock(wanted) });
     }
     if old.namespaces != new.namespaces {
@@ -307,7 +307,7 @@ fn refuse_move(running: &Plan, wanted: &Plan, name: &str) -> Result<(), ChangeFa
 
 /// The clock of a plan's table.
 pub fn clock(plan: &Plan) -> &'static str {
-    plan.system.sync.map_or("CLOCK_MONOTONIC", |_| "CLOCK_TAI")
+    plan.system.sync().map_or("CLOCK_MONOTONIC", |_| "CLOCK_TAI")
 }
 
 /// The windows of a task or pool with their CPUs, in order of time.
@@ -347,7 +347,7 @@ fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
         |plan: &Plan| -> Vec<_> { plan.tables.iter().filter(|table| !table.windows.is_empty()).cloned().collect() };
     running.cycle != wanted.cycle
         || filled(running) != filled(wanted)
-        || running.system.sync != wanted.system.sync
+        || running.system.sync() != wanted.system.sync()
         || running.system.pools != wanted.system.pools
         || tasks(running) != tasks(wanted)
 }
@@ -355,7 +355,7 @@ fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use macrotick_fixtures::{self as fixtures, hog, reserved, spin, sync, table, us};
-    use macrotick_model::{Group, PoolOrder};
+    use macrotick_model::{Clock, Group, PoolOrder};
 
     use super::*;
     use crate::deployment::tests::{plan, task, window};
@@ -394,7 +394,7 @@ mod tests {
     fn the_same_plan_changes_nothing() {
         let mut later = two();
         // None of this is part of what runs.
-        later.system.duration = MS;
+        later.system.experiment.duration = MS;
         later.solver = "another".into();
         later.tables.push(table(1, []));
         let difference = between(&two(), &later).unwrap();
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(changed(|task| task.wcet = us(90)), Some(Fate::Kept));
         assert_eq!(changed(|task| task.on_miss = OnMiss::Restart), Some(Fate::Kept));
         assert_eq!(changed(|task| task.on_miss = OnMiss::Signal), Some(Fate::Replaced));
-        assert_eq!(changed(|task| task.workload = spin(MS)), Some(Fate::Replaced));
+        assert_eq!(changed(|task| task.run = spin(MS)), Some(Fate::Replaced));
         assert_eq!(changed(|task| task.namespace = Some("n".into())), Some(Fate::Replaced));
     }
 
@@ -527,7 +527,7 @@ mod tests {
     #[test]
     fn what_the_kernel_would_refuse_is_refused_before() {
         let mut following = two();
-        following.system.sync = Some(sync(MS, us(900), us(100), us(50)));
+        following.system.clock = Clock::Tai(sync(MS, us(900), us(100), us(50)));
         let fault = ChangeFault::Clock { running: "CLOCK_MONOTONIC", wanted: "CLOCK_TAI" };
         assert_eq!(between(&two(), &following), Err(fault));
 
@@ -560,7 +560,7 @@ mod tests {
         assert_eq!(between(&pooled, &two()), Err(ChangeFault::Kind("b".into())));
 
         let mut other = pooled.clone();
-        other.system.pools[0].order = PoolOrder::RoundRobin { slice: MS };
+        other.system.pools[0].order = PoolOrder::RoundRobin(MS);
         assert_eq!(between(&pooled, &other).unwrap().fate(Kind::Pool, "b"), Some(Fate::Kept));
         other.system.pools[0].slack = true;
         assert_eq!(between(&pooled, &other), Err(ChangeFault::Pool { pool: "b".into(), key: "slack" }));

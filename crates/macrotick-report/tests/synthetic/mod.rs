@@ -27,15 +27,15 @@ impl Random {
 const GRID_NS: i64 = 10_000;
 
 fn task(name: &str, period_ms: i64, wcet_us: i64) -> Task {
-    Task { cpu: Some(0), workload: spin(us(wcet_us * 8 / 10)), ..Task::named(name, ms(period_ms), us(wcet_us)) }
+    Task { cpu: Some(0), run: spin(us(wcet_us * 8 / 10)), ..Task::named(name, ms(period_ms), us(wcet_us)) }
 }
 
 fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
-    let writes = Load::Periodic { period: ms(20), run: ms(2) };
+    let writes = Load::Periodic(Periodic { period: ms(20), run: ms(2) });
     let logger = Background { count: 2, policy: Policy::Other(5), ..Background::named("logger", writes) };
     System {
         macrotick: ns(GRID_NS),
-        duration,
+        experiment: Experiment { duration },
         chains,
         background: vec![Background { cpu: Some(0), ..hog("hog") }, logger],
         ..fixtures::system("robot-arm", tasks)
@@ -140,7 +140,7 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
             kept_free: Duration::from_micros(20),
             needed: Some(Duration::from_micros(8)),
         }),
-        duration: plan.system.duration,
+        duration: plan.system.experiment.duration,
         tasks,
         segments,
         ..fixtures::observation(plan)
@@ -152,7 +152,7 @@ fn in_windows(plan: &Plan, task: &Task, random: &mut Random, segments: &mut Vec<
     let windows: Vec<&Window> =
         plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task.name).collect();
     let mut jobs = Vec::new();
-    for cycle in 0..plan.system.duration / plan.cycle {
+    for cycle in 0..plan.system.experiment.duration / plan.cycle {
         let (mut start, mut left) = (None, 0);
         for window in &windows {
             let late = 2_300 + random.below(300) + random.tail(90).min(3_600);
@@ -192,7 +192,7 @@ fn anywhere(plan: &Plan, task: &Task, backend: Backend, random: &mut Random) -> 
     for job in 0u64.. {
         let shift = plan.cycle * (job / planned.len() as u64) as i64;
         let entry = &planned[(job % planned.len() as u64) as usize];
-        if entry.deadline + shift > plan.system.duration {
+        if entry.deadline + shift > plan.system.experiment.duration {
             break;
         }
         let delay = match backend {

@@ -186,7 +186,7 @@ fn commands(text: &mut String, directories: &[(String, Vec<PathBuf>)], place: &P
     }
     let _ = writeln!(text, "  in its control group:");
     let _ = writeln!(text, "    echo {} > cpu.ds.priority", place.priority);
-    let _ = writeln!(text, "    echo {} > cpu.ds.fifo", u8::from(place.group.fifo));
+    let _ = writeln!(text, "    echo {} > cpu.ds.fifo", u8::from(place.group.serve_fifo));
     if let Some(lead) = place.group.lead {
         let _ = writeln!(text, "    echo {} > cpu.ds.lead", lead.as_nanos() / 1000);
     }

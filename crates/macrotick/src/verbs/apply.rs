@@ -37,7 +37,7 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
 
 /// Programs that are named by relative paths lie where the verb is started. Their processes may be started elsewhere.
 fn anchor(plan: &mut Plan, directory: &Path) {
-    let tasks = plan.system.tasks.iter_mut().filter_map(|task| match &mut task.workload {
+    let tasks = plan.system.tasks.iter_mut().filter_map(|task| match &mut task.run {
         Workload::Program(command) => command.first_mut(),
         _ => None,
     });
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn programs_are_found_wherever_they_are_started() {
         let task = |name, program| {
-            format!("  - {{name: {name}, period: 1ms, wcet: 100us, workload: {{program: [{program}, x/y]}}}}\n")
+            format!("  - {{name: {name}, period: 1ms, wcet: 100us, run: {{program: [{program}, x/y]}}}}\n")
         };
         let tasks = [task("a", "build/a"), task("b", "/bin/b"), task("c", "c")].concat();
         let load = "background:\n  - {name: d, load: {program: [./d]}}\n";
         let system = System::parse(&format!("system: s\ntasks:\n{tasks}{load}"), "s.yaml").unwrap();
         let mut plan = macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap();
         anchor(&mut plan, Path::new("/home"));
-        let command = |index: usize| match &plan.system.tasks[index].workload {
+        let command = |index: usize| match &plan.system.tasks[index].run {
             Workload::Program(command) => command.join(" "),
             other => panic!("{other:?}"),
         };

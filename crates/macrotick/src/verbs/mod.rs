@@ -4,6 +4,7 @@ pub mod admit;
 pub mod apply;
 pub mod check;
 pub mod compare;
+pub mod explain;
 pub mod hook;
 pub mod lab;
 pub mod man;

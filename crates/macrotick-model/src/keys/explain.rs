@@ -1,0 +1,142 @@
+//! What a key means: the words of `macrotick explain`.
+
+use super::markdown::brief;
+use super::{Forms, Kind, Object};
+
+/// A place where a key may stand.
+struct Place<'a> {
+    path: String,
+    kind: &'a Kind,
+    otherwise: Option<Option<&'static str>>,
+    about: &'static str,
+}
+
+/// What a key or a path of keys (`tasks.supply.deadline`) means: one paragraph for each place where it may stand. Without a
+/// key: the keys of a system. `Err`: the nearest key, where there is one.
+pub fn explain(key: &str) -> Result<String, Option<String>> {
+    let mut places = Vec::new();
+    walk("", super::system_keys(), &mut places);
+    walk("container: ", super::container_keys(), &mut places);
+    if key.is_empty() {
+        return Ok(inside(super::system_keys()));
+    }
+    let wanted = key.replace("[]", "");
+    let matches = |place: &&Place| {
+        let path = place.path.replace("[]", "");
+        let path = path.strip_prefix("container: ").unwrap_or(&path);
+        path == wanted || path.ends_with(&format!(".{wanted}"))
+    };
+    let found: Vec<String> = places.iter().filter(matches).map(paragraph).collect();
+    if found.is_empty() {
+        let names = places.iter().filter_map(|place| place.path.rsplit(['.', ' ']).next());
+        return Err(
+            crate::parse::nearest_name(&wanted, names.map(|name| name.trim_end_matches("[]"))).map(String::from)
+        );
+    }
+    Ok(found.join("\n"))
+}
+
+/// The mappings, words and forms by their names in the reference, each once.
+pub(super) fn named() -> Vec<(&'static str, &'static Kind)> {
+    fn visit(kind: &'static Kind, all: &mut Vec<(&'static str, &'static Kind)>) {
+        let (what, inner): (&'static str, Vec<&'static Kind>) = match kind {
+            Kind::List(of) => return visit(of, all),
+            Kind::Object(object) => {
+                let flat = object.flat.iter().flat_map(|flat| flat.forms.keys).map(|(_, kind, _)| kind);
+                (object.what, flat.chain(object.keys.iter().map(|key| &key.kind)).collect())
+            }
+            Kind::Words(words) => (words.what, Vec::new()),
+            Kind::Forms(forms) => {
+                let plain = forms.plain.iter().map(|(kind, _)| kind);
+                (forms.what, plain.chain(forms.keys.iter().map(|(_, kind, _)| kind)).collect())
+            }
+            _ => return,
+        };
+        if all.iter().all(|(other, _)| *other != what) {
+            all.push((what, kind));
+            inner.into_iter().for_each(|kind| visit(kind, all));
+        }
+    }
+    let mut all = Vec::new();
+    visit(super::system_keys(), &mut all);
+    visit(super::container_keys(), &mut all);
+    all
+}
+
+fn walk<'a>(path: &str, kind: &'a Kind, places: &mut Vec<Place<'a>>) {
+    let join = |key: &str| match path.is_empty() || path.ends_with(' ') {
+        true => format!("{path}{key}"),
+        false => format!("{path}.{key}"),
+    };
+    match kind {
+        Kind::List(of) => walk(&format!("{path}[]"), of, places),
+        Kind::Object(Object { keys, flat, .. }) => {
+            for (key, kind, about) in flat.iter().flat_map(|flat| flat.forms.keys) {
+                places.push(Place { path: join(key), kind, otherwise: None, about });
+                walk(&join(key), kind, places);
+            }
+            for key in *keys {
+                let path = join(key.name);
+                places.push(Place {
+                    path: path.clone(),
+                    kind: &key.kind,
+                    otherwise: Some(key.otherwise),
+                    about: key.about,
+                });
+                walk(&path, &key.kind, places);
+            }
+        }
+        Kind::Forms(Forms { plain, words, keys, .. }) => {
+            if let Some((kind, _)) = plain {
+                walk(path, kind, places);
+            }
+            for (word, about) in *words {
+                places.push(Place { path: join(word), kind: &Kind::Flag, otherwise: None, about });
+            }
+            for (key, kind, about) in *keys {
+                places.push(Place { path: join(key), kind, otherwise: None, about });
+                walk(&join(key), kind, places);
+            }
+        }
+        Kind::Words(all) => {
+            for (word, about) in all.words {
+                places.push(Place { path: join(word), kind: &Kind::Flag, otherwise: None, about });
+            }
+        }
+        _ => {}
+    }
+}
+
+fn paragraph(place: &Place) -> String {
+    let Place { path, kind, otherwise, about } = place;
+    let is_word = matches!(kind, Kind::Flag) && otherwise.is_none();
+    let default = match otherwise {
+        _ if is_word => "a word".to_string(),
+        None => format!("{}, one of several forms", brief(kind)),
+        Some(None) => format!("{}, required", brief(kind)),
+        Some(Some(default)) => format!("{}; left out: {}", brief(kind), default.replace('`', "")),
+    };
+    let below = if is_word { String::new() } else { inside(kind) };
+    format!("{path}: {}\n  {about}\n{below}", default.replace('`', ""))
+}
+
+/// The keys of a mapping, or the forms of a value, one a line.
+fn inside(kind: &Kind) -> String {
+    let rows: Vec<(String, &str)> = match kind {
+        Kind::List(of) => return inside(of),
+        Kind::Object(object) => {
+            let flat = object.flat.iter().flat_map(|flat| flat.forms.keys);
+            let flat = flat.map(|(key, _, about)| (key.to_string(), *about));
+            object.keys.iter().map(|key| (key.name.to_string(), key.about)).chain(flat).collect()
+        }
+        Kind::Words(words) => words.words.iter().map(|(word, about)| (word.to_string(), *about)).collect(),
+        Kind::Forms(forms) => {
+            let plain = forms.plain.iter().map(|(kind, about)| (format!("({})", brief(kind)), *about));
+            let words = forms.words.iter().map(|(word, about)| (word.to_string(), *about));
+            plain.chain(words).chain(forms.keys.iter().map(|(key, _, about)| (format!("{key}:"), *about))).collect()
+        }
+        _ => Vec::new(),
+    };
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, about)| format!("    {name:width$}  {about}\n")).collect()
+}

@@ -1,0 +1,113 @@
+//! The tables of the reference.
+
+use super::{Forms, Kind, Object, Words};
+
+/// The tables of the mappings and forms of the description of a system, and of a container: name and text.
+pub fn sections() -> Vec<(&'static str, String)> {
+    super::explain::named().into_iter().map(|(name, kind)| (name, markdown(kind))).collect()
+}
+
+/// The table of a mapping, of words, or of forms.
+fn markdown(kind: &Kind) -> String {
+    match kind {
+        Kind::Object(object) => keys(object),
+        Kind::Words(words) => self::words(words),
+        Kind::Forms(forms) => self::forms(forms),
+        _ => String::new(),
+    }
+}
+
+fn keys(object: &Object) -> String {
+    let mut text = "| key | value | default |\n|---|---|---|\n".to_string();
+    for flat in object.flat {
+        for (key, kind, about) in flat.forms.keys {
+            let about = lower(about.trim_end_matches('.'));
+            let otherwise = flat.otherwise.unwrap_or("required: one of them");
+            text += &format!("| `{key}` | {}: {about} | {otherwise} |\n", brief(kind));
+        }
+    }
+    for key in object.keys {
+        let about = key.about.trim_end_matches('.');
+        let value = format!("{}: {}", brief(&key.kind), lower(about));
+        text += &format!("| `{}` | {value} | {} |\n", key.name, key.otherwise.unwrap_or("required"));
+    }
+    text
+}
+
+fn words(words: &Words) -> String {
+    let mut text = "| word | meaning |\n|---|---|\n".to_string();
+    for (word, about) in words.words {
+        text += &format!("| `{word}` | {} |\n", lower(about.trim_end_matches('.')));
+    }
+    text
+}
+
+fn forms(forms: &Forms) -> String {
+    let mut text = "| form | meaning |\n|---|---|\n".to_string();
+    let mut row = |form: String, about: &str| text += &format!("| {form} | {} |\n", lower(about.trim_end_matches('.')));
+    if let Some((kind, about)) = &forms.plain {
+        row(brief(kind), about);
+    }
+    for (word, about) in forms.words {
+        row(format!("`{word}`"), about);
+    }
+    for (key, kind, about) in forms.keys {
+        row(format!("`{{{key}: `{}`}}`", brief(kind)), about);
+    }
+    text
+}
+
+/// A kind in few words.
+pub(super) fn brief(kind: &Kind) -> String {
+    match kind {
+        Kind::Name { .. } => "name".into(),
+        Kind::Text(what) => (*what).into(),
+        Kind::Time { least, most } => match (least.as_nanos(), most.as_nanos()) {
+            (i64::MIN | 1, i64::MAX) => "time".into(),
+            (0, i64::MAX) => "time, 0ns or longer".into(),
+            (_, i64::MAX) => format!("time, {least} or longer"),
+            (1, _) => format!("time, up to {most}"),
+            _ => format!("time, {least} to {most}"),
+        },
+        Kind::Integer { least, most } if *most == i64::from(u32::MAX) => format!("number, {least} or more"),
+        Kind::Integer { least: 0, most: 8191 } => "CPU".into(),
+        Kind::Integer { least, most } => format!("number, {least} to {most}"),
+        Kind::Flag => "`true` or `false`".into(),
+        Kind::Words(words) => {
+            let all: Vec<String> = words.words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            match all.split_last() {
+                Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+                _ => all.concat(),
+            }
+        }
+        Kind::List(of) => format!("list of {}", plural(of)),
+        Kind::Object(object) => object.what.trim_start_matches("a ").trim_start_matches("an ").into(),
+        Kind::Forms(forms) => forms.what.trim_start_matches("a ").trim_start_matches("an ").into(),
+    }
+}
+
+fn plural(kind: &Kind) -> String {
+    match kind {
+        Kind::Integer { least: 0, most: 8191 } => "CPUs".into(),
+        Kind::Text(what) if what.starts_with("a ") => format!("{}s", &what[2..]),
+        Kind::Object(object) => {
+            let noun = object.what.trim_start_matches("a ").trim_start_matches("an ");
+            match noun.split_once(" of ") {
+                Some((head, rest)) => format!("{head}s of {rest}"),
+                None => format!("{noun}s"),
+            }
+        }
+        other => format!("{}s", brief(other)),
+    }
+}
+
+/// A sentence after a colon.
+fn lower(about: &str) -> String {
+    let mut characters = about.chars();
+    let first = characters.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
+    let rest = characters.as_str();
+    match about.chars().nth(1) {
+        Some(second) if second.is_uppercase() => about.into(),
+        _ => first + rest,
+    }
+}

@@ -1,0 +1,86 @@
+//! The JSON Schema (2020-12) of a description. Rules between values it does not know: those the decoder tells.
+
+use serde_json::{json, Map, Value};
+
+use super::{Forms, Kind, Object, Words};
+use crate::time::Duration;
+
+/// A time with its unit.
+const TIME: &str = "[0-9]+(\\.[0-9]+)? ?(ns|us|\u{b5}s|\u{3bc}s|ms|s|min)$";
+/// A name.
+const NAME: &str = "^[a-z0-9_][a-z0-9_.-]*$";
+
+/// The schema of a kind of document, under this title.
+pub fn schema(kind: &Kind, title: &str) -> Value {
+    let mut schema = of(kind);
+    let head = schema.as_object_mut().expect("a schema is a mapping");
+    head.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    head.insert("title".into(), title.into());
+    schema
+}
+
+fn of(kind: &Kind) -> Value {
+    match kind {
+        Kind::Name { most } => json!({"type": "string", "pattern": NAME, "maxLength": most}),
+        Kind::Text(_) => json!({"type": "string"}),
+        Kind::Time { least, .. } => json!({"type": "string", "pattern": time(*least)}),
+        Kind::Integer { least, most } => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Words(words) => self::words(words),
+        Kind::List(of @ Kind::Integer { .. }) => json!({"type": "array", "items": self::of(of), "uniqueItems": true}),
+        Kind::List(of) => json!({"type": "array", "items": self::of(of)}),
+        Kind::Object(object) => self::object(object),
+        Kind::Forms(forms) => self::forms(forms),
+    }
+}
+
+/// Which times there may be; that one is not too long no pattern says.
+fn time(least: Duration) -> String {
+    match least.as_nanos() {
+        1.. => format!("^(?=.*[1-9]){TIME}"),
+        0 => format!("^{TIME}"),
+        _ => format!("^-?{TIME}"),
+    }
+}
+
+fn described(mut schema: Value, about: &str) -> Value {
+    let head = schema.as_object_mut().expect("a schema is a mapping");
+    head.insert("description".into(), about.into());
+    schema
+}
+
+fn object(object: &Object) -> Value {
+    let mut properties: Map<String, Value> =
+        object.keys.iter().map(|key| (key.name.into(), described(of(&key.kind), key.about))).collect();
+    let required: Vec<&str> = object.keys.iter().filter(|key| key.otherwise.is_none()).map(|key| key.name).collect();
+    let mut schema = json!({"type": "object", "required": required, "additionalProperties": false});
+    let head = schema.as_object_mut().expect("a schema is a mapping");
+    for flat in object.flat {
+        for (key, kind, about) in flat.forms.keys {
+            properties.insert((*key).into(), described(of(kind), about));
+        }
+        let has = |(key, ..): &(&str, Kind, &str)| json!({"required": [key]});
+        let mut one: Vec<Value> = flat.forms.keys.iter().map(has).collect();
+        if flat.otherwise.is_some() {
+            one.push(json!({"not": {"anyOf": one.clone()}}));
+        }
+        head.insert("oneOf".into(), one.into());
+    }
+    head.insert("properties".into(), properties.into());
+    schema
+}
+
+fn words(words: &Words) -> Value {
+    let all: Vec<&str> = words.words.iter().map(|(word, _)| *word).collect();
+    json!({"enum": all})
+}
+
+fn forms(forms: &Forms) -> Value {
+    let plain = forms.plain.iter().map(|(kind, about)| described(of(kind), about));
+    let words = forms.words.iter().map(|(word, about)| json!({"const": word, "description": about}));
+    let keys = forms.keys.iter().map(|(key, kind, about)| {
+        let properties = Map::from_iter([((*key).into(), described(of(kind), about))]);
+        json!({"type": "object", "properties": properties, "required": [key], "additionalProperties": false})
+    });
+    json!({"oneOf": plain.chain(words).chain(keys).collect::<Vec<_>>()})
+}

@@ -1,0 +1,120 @@
+//! Reading `system.yaml`: from text to the normal form, with every error told at its place.
+//!
+//! Two passes. The first reads the syntax by the table of [`crate::keys`]: keys, kinds and units; what it cannot read it
+//! reports and replaces by something that is marked as broken. The second applies the rules of [`crate::validate`], except
+//! those that depend on something broken, so that one mistake is told once and none is hidden behind another.
+
+mod context;
+mod json;
+mod old;
+mod place;
+mod yaml;
+
+pub(crate) use context::{join, nearest_name, Context, Fields, Form};
+pub use place::Finding;
+pub(crate) use yaml::Node;
+use yaml::Value;
+
+use crate::container::Container;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::keys::Field;
+use crate::system::{GroupTask, System};
+use crate::validate::{self, GROUP_NAMES, NAMESPACE_NAMES, PERIODS, POOL_NAMES, TASK_NAMES};
+
+impl System {
+    /// Reads a description. `path` is only used to name the place of an error. All errors are told at once.
+    pub fn parse(source: &str, path: &str) -> Result<System, Diagnostics> {
+        read(source, |cx, root| {
+            let system = cx.system(root)?;
+            validate::values(&system).into_iter().for_each(|problem| cx.apply_to_value(problem));
+            validate::rules(&system).into_iter().for_each(|problem| cx.apply(problem));
+            Some(system)
+        })
+        .map_err(|findings| Diagnostics::new(path, source, findings))
+    }
+}
+
+impl Container {
+    /// Reads a description. `path` is only used to name the place of an error. All errors are told at once.
+    pub fn parse(source: &str, path: &str) -> Result<Container, Diagnostics> {
+        read(source, |cx, root| {
+            let container = cx.container(root)?;
+            validate::values(&container).into_iter().for_each(|problem| cx.apply_to_value(problem));
+            validate::container_rules(&container).into_iter().for_each(|problem| cx.apply(problem));
+            Some(container)
+        })
+        .map_err(|findings| Diagnostics::new(path, source, findings))
+    }
+}
+
+impl GroupTask {
+    /// Reads a list of tasks by itself, as it stands under `tasks` of a container. `path` names the place of an error.
+    pub fn parse_list(source: &str, path: &str) -> Result<Vec<GroupTask>, Diagnostics> {
+        read(source, |cx, root| {
+            let tasks = Vec::<GroupTask>::read(cx, root, "tasks", &Vec::<GroupTask>::KIND);
+            if tasks.is_empty() && cx.findings.is_empty() {
+                cx.report("tasks", root.at, "there is no task", None);
+            }
+            validate::values_of_tasks(&tasks).into_iter().for_each(|problem| cx.apply_to_value(problem));
+            validate::task_rules(&tasks).into_iter().for_each(|problem| cx.apply(problem));
+            Some(tasks)
+        })
+        .map_err(|findings| Diagnostics::new(path, source, findings))
+    }
+}
+
+/// What `decode` makes of a text, unless something was found.
+fn read<T>(source: &str, decode: impl FnOnce(&mut Context, &Node) -> Option<T>) -> Result<T, Vec<Diagnostic>> {
+    let root = yaml::load(source).map_err(|finding| vec![finding])?;
+    let mut cx = Context::default();
+    match decode(&mut cx, &root) {
+        Some(decoded) if cx.findings.is_empty() => Ok(decoded),
+        _ => Err(cx.findings.into_iter().map(|(_, finding)| finding).collect()),
+    }
+}
+
+impl Context {
+    fn root<T: Field>(&mut self, root: &Node) -> Option<T> {
+        if matches!(root.value, Value::Null) {
+            self.report("", root.at, "the description is empty", None);
+            return None;
+        }
+        Some(T::read(self, root, "", &T::KIND)).filter(|_| !self.is_broken(""))
+    }
+
+    fn system(&mut self, root: &Node) -> Option<System> {
+        let mut system: System = self.root(root)?;
+        system.complete();
+        self.mark_sets("tasks", system.tasks.len(), TASK_NAMES);
+        self.mark_sets("pools", system.pools.len(), POOL_NAMES);
+        self.mark_names("groups", system.groups.len(), GROUP_NAMES);
+        self.mark_names("namespaces", system.namespaces.len(), NAMESPACE_NAMES);
+        Some(system)
+    }
+
+    fn container(&mut self, root: &Node) -> Option<Container> {
+        self.root(root)
+    }
+
+    /// Rules about all names or all periods are not applied when one of them could not be read.
+    fn mark_sets(&mut self, list: &str, count: usize, names: &str) {
+        for index in 0..count {
+            for (key, set) in [("name", names), ("period", PERIODS)] {
+                if self.is_broken(&format!("{list}[{index}].{key}")) {
+                    self.mark_broken(set);
+                }
+            }
+        }
+        if self.is_broken(list) {
+            self.mark_broken(names);
+            self.mark_broken(PERIODS);
+        }
+    }
+
+    fn mark_names(&mut self, list: &str, count: usize, names: &str) {
+        let broken = |index: usize| self.is_broken(&format!("{list}[{index}].name"));
+        if self.is_broken(list) || (0..count).any(broken) {
+            self.mark_broken(names);
+        }
+    }
+}

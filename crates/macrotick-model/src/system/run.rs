@@ -1,0 +1,95 @@
+//! What jobs do.
+
+use crate::keys::{forms, object, Kind};
+use crate::time::Duration;
+
+forms! {
+    /// What a job of a task does.
+    pub enum Workload: "a job" {
+        key "spin" Spin: ExecutionTime = "Computes for that time.";
+        key "udp-send" UdpSend: UdpSend = "Computes, then sends one UDP datagram.";
+        key "udp-receive" UdpReceive: UdpReceive = "Waits for one UDP datagram, then computes.";
+        key "program" Program: Vec<String> [COMMAND]
+            = "Whatever the program does: it uses `include/macrotick.h` ([how](write-a-task.md)). The command and its arguments.";
+    }
+}
+
+/// A command and its arguments.
+pub(super) const COMMAND: Kind = Kind::List(&Kind::Text("words"));
+
+object! {
+    /// A job that sends.
+    pub struct UdpSend: "`udp-send`" {
+        "spin" spin: ExecutionTime, or "with [room](#what-runs) in the wcet" { ExecutionTime::UNSAID } = "Time computed before sending.";
+        "to" to: String [Kind::Text("address:port")], required = "Where it goes.";
+    }
+}
+
+object! {
+    /// A job that receives.
+    pub struct UdpReceive: "`udp-receive`" {
+        "spin" spin: ExecutionTime, or "with [room](#what-runs) in the wcet" { ExecutionTime::UNSAID } = "Time computed after receiving.";
+        "at" at: String [Kind::Text("address:port")], required = "Where it comes in.";
+    }
+}
+
+forms! {
+    /// The execution time of a job.
+    pub enum ExecutionTime: "an execution time" {
+        plain Fixed: Duration = "Always the same.";
+        key "uniform" Uniform: Uniform = "Anything between two times, all equally likely.";
+        key "gumbel" Gumbel: Gumbel
+            = "Mostly near the mode, with an exponential tail (the SCHED_TT paper, section 4.1.3).";
+    }
+}
+
+object! {
+    /// Uniform over `[min, max]`.
+    pub struct Uniform: "`uniform`" {
+        "min" min: Duration, required = "The shortest time.";
+        "max" max: Duration, required = "The longest time.";
+    }
+}
+
+object! {
+    /// Gumbel, with an exponential tail cut off at `max` (SCHED_TT paper, section 4.1.3).
+    pub struct Gumbel: "`gumbel`" {
+        "mode" mode: Duration, required = "The most likely time.";
+        "scale" scale: Duration, required = "The scale of the tail.";
+        "max" max: Duration, required = "The longest time: samples beyond are drawn again.";
+    }
+}
+
+impl ExecutionTime {
+    /// Stands for one that follows from the wcet, until that is known. No text says it.
+    const UNSAID: ExecutionTime = ExecutionTime::Fixed(Duration::from_nanos(i64::MIN));
+
+    /// What a job computes whose description does not say: the wcet less a tenth, and less 20 us where that is more. A window
+    /// has the dispatch in it, and what comes after the computation. At least a half is left.
+    pub fn within(wcet: Duration) -> ExecutionTime {
+        let part = |of| Duration::from_nanos(wcet.as_nanos() / of);
+        let room = part(10).max(Duration::from_micros(20)).min(part(2));
+        ExecutionTime::Fixed(wcet - room)
+    }
+
+    /// The longest time a job may take.
+    pub fn max(&self) -> Duration {
+        match *self {
+            ExecutionTime::Fixed(time) => time,
+            ExecutionTime::Uniform(Uniform { max, .. }) | ExecutionTime::Gumbel(Gumbel { max, .. }) => max,
+        }
+    }
+}
+
+impl Workload {
+    pub(super) fn complete(&mut self, wcet: Duration) {
+        match self {
+            Workload::UdpSend(UdpSend { spin, .. }) | Workload::UdpReceive(UdpReceive { spin, .. })
+                if *spin == ExecutionTime::UNSAID =>
+            {
+                *spin = ExecutionTime::within(wcet);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! `macrotick explain`: what a key of a description means.
+
+use macrotick_model::keys;
+use macrotick_report::output;
+
+use crate::args::ExplainArgs;
+use crate::error::CliError;
+use crate::Outcome;
+
+/// Prints it, for each place where the key may stand.
+pub fn execute(args: &ExplainArgs) -> Result<Outcome, CliError> {
+    let key = args.key.as_deref().unwrap_or_default();
+    let text = keys::explain(key).map_err(|near| CliError::NoKey { key: key.into(), near })?;
+    output::print_line(text.trim_end_matches('\n'));
+    Ok(Outcome::Done)
+}
