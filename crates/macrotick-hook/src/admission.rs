@@ -1,42 +1,28 @@
 //! Which budget a container's tasks need beside all that runs on this host, so that they meet their deadlines, and nobody else
 //! misses one.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use macrotick_analysis::servers::{self, Admission, ServersError};
+use macrotick_host::lock::Turn;
+use macrotick_host::present::{self, together};
 use macrotick_model::{Container, Group};
 
 use crate::error::HookError;
-use crate::host;
 use crate::request::{Budget, Declared};
 
 /// Of two that are admitted at a time the second is to know of the first.
 const LOCK: &str = "/run/macrotick-admission.lock";
 
-/// While it lives, nobody else is admitted for tasks.
-pub struct Turn {
-    _file: File,
-}
-
-impl Turn {
-    /// Waits for the others.
-    pub fn take() -> Result<Turn, HookError> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(LOCK);
-        let file = file.map_err(HookError::file("open", LOCK))?;
-        // SAFETY: no memory is passed.
-        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
-            0 => Ok(Turn { _file: file }),
-            _ => Err(HookError::file("lock", LOCK)(io::Error::last_os_error())),
-        }
-    }
+/// Waits for the others; while it lives, nobody else is admitted for tasks.
+pub fn turn() -> Result<Turn, HookError> {
+    Ok(Turn::take(Path::new(LOCK))?)
 }
 
 /// The budget of a container's group, and what is to be known of it by whoever is admitted later.
 pub fn admit(id: &str, declared: &Declared) -> Result<(Budget, Group), HookError> {
-    let present = macrotick_node::present()?;
-    let host = host::host(&present, &host::together(&present.groups))?;
+    let present = present::present().map_err(HookError::host)?;
+    let host = present::analysed(&present, &together(&present.groups))?;
     let container = container(id, declared);
     match servers::admit(&host, &servers::Container::of(&container)) {
         Ok(admission) if admission.changes.is_empty() => Ok(given(&container, declared, &admission)),

@@ -3,12 +3,13 @@
 //! Its threads are otherwise served like SCHED_OTHER on the other CPUs, and stay there for as long as they do not sleep. The set
 //! is that of the control group (`cpuset.cpus`), which no affinity that a thread asks for goes beyond.
 
-use macrotick_node::parse_cpu_list;
+use macrotick_host::cgroup::{Existing, CPUS as BOUND};
+use macrotick_host::sys::{cpu_list, online_cpus, parse_cpu_list};
+use macrotick_host::Undo;
 
-use crate::cgroup::ControlGroup;
+use crate::cgroup;
 use crate::error::{AnnotationFault, HookError};
 use crate::request::{Budget, Declared, CPUS};
-use crate::undo::Undo;
 
 /// The CPUs that a container's engine gives it.
 pub struct Allowed {
@@ -19,10 +20,9 @@ pub struct Allowed {
 
 impl Allowed {
     /// Those of its control group; all of them where nobody has bound it.
-    pub fn of(group: &ControlGroup) -> Result<Allowed, HookError> {
-        let online =
-            macrotick_node::online_cpus().map_err(HookError::file("read", "/sys/devices/system/cpu/online"))?;
-        let list = group.cpus().unwrap_or_else(|| macrotick_node::cpu_list(&online));
+    pub fn of(group: &Existing) -> Result<Allowed, HookError> {
+        let online = online_cpus()?;
+        let list = group.cpus().unwrap_or_else(|| cpu_list(&online));
         let few = parse_cpu_list(&list).len() < online.len();
         Ok(Allowed { list, few })
     }
@@ -37,7 +37,7 @@ impl Allowed {
 
     /// The same for the CPUs of which one is chosen.
     pub fn declared(&self, declared: &Declared) -> Result<Declared, HookError> {
-        self.check(&declared.cpus, &macrotick_node::cpu_list(&declared.cpus))?;
+        self.check(&declared.cpus, &cpu_list(&declared.cpus))?;
         let of_all = declared.cpus.is_empty() && self.few;
         let cpus = if of_all { parse_cpu_list(&self.list) } else { declared.cpus.clone() };
         Ok(Declared { cpus, ..declared.clone() })
@@ -53,10 +53,10 @@ impl Allowed {
 }
 
 /// A container stays on the CPUs that its budget is on, if it is to.
-pub fn bind(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
+pub fn bind(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
     let Some(cpus) = budget.cpus.as_deref().filter(|_| budget.bind) else { return Ok(()) };
     group.enable("cpuset", undo)?;
-    group.write("cpuset.cpus", cpus, undo)
+    cgroup::write(group, BOUND, cpus, undo)
 }
 
 #[cfg(test)]

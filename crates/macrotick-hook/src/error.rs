@@ -5,11 +5,9 @@ use std::io;
 use std::path::PathBuf;
 
 use macrotick_analysis::servers::HostError;
-use macrotick_model::Duration;
-use macrotick_model::Group;
-use macrotick_node::NodeError;
-
-use crate::host::HostFault;
+use macrotick_host::present::Unanalysable;
+use macrotick_host::HostFailure;
+use macrotick_model::{Duration, Group};
 
 /// Why a container is refused, or the hook cannot do its work.
 #[derive(Debug, thiserror::Error)]
@@ -87,10 +85,10 @@ pub enum HookError {
     },
     /// What runs on this host could not be found out.
     #[error("cannot find out what runs on this host: {0}")]
-    Host(Box<NodeError>),
+    Host(Box<HostFailure>),
     /// It could, but makes no sense together.
     #[error(transparent)]
-    Unanalysed(#[from] HostFault),
+    Unanalysed(#[from] Unanalysable),
     /// The container's tasks, or those of others, would miss their deadlines.
     #[error("macrotick.tasks: not all deadlines would be met: {0}")]
     Misses(String),
@@ -105,13 +103,21 @@ pub enum HookError {
     Config(serde_json::Error),
 }
 
-impl From<NodeError> for HookError {
-    fn from(error: NodeError) -> HookError {
-        HookError::Host(Box::new(error))
+impl From<HostFailure> for HookError {
+    fn from(failure: HostFailure) -> HookError {
+        match failure {
+            HostFailure::File { action, path, source } => HookError::File { action, path, source },
+            failure => HookError::host(failure),
+        }
     }
 }
 
 impl HookError {
+    /// For `map_err` where it is asked what runs on this host.
+    pub(crate) fn host(failure: HostFailure) -> HookError {
+        HookError::Host(Box::new(failure))
+    }
+
     /// An annotation and what is wrong with it.
     pub(crate) fn annotation(key: &str, value: impl fmt::Display, fault: AnnotationFault) -> HookError {
         HookError::Annotation { key: key.to_owned(), value: value.to_string(), fault }

@@ -10,12 +10,11 @@
 //! | `state` | what the runtime tells |
 //! | `request` | the annotations, decoded: all that can be refused before the host is looked at |
 //! | `tasks` | the tasks that a container declares |
-//! | `admission`, [`host`] | the budget with which they meet their deadlines beside what runs on this host |
+//! | `admission` | the budget with which they meet their deadlines beside what runs on this host |
 //! | `cgroup` | the container's control group, and its files |
 //! | `binding` | the CPUs that it may run on, and stays on |
 //! | `room` | why a budget does not fit |
 //! | `limits` | resource limits of the container's first process, and of its group |
-//! | `undo` | what was written is written back when something fails |
 //! | [`install`] | telling engines of the hook |
 //! | [`preload`] | having a container preload a library |
 //! | `config` | an OCI configuration |
@@ -26,7 +25,6 @@ mod binding;
 mod cgroup;
 mod config;
 mod error;
-pub mod host;
 pub mod install;
 mod limits;
 pub mod preload;
@@ -35,22 +33,22 @@ mod request;
 mod room;
 mod state;
 mod tasks;
-mod undo;
 
 use std::io::Read;
 
+use macrotick_host::budgets::{declare, microseconds, server_period, FIFO, LEAD, PRIORITY};
+use macrotick_host::cgroup::{Existing, ENTITY};
+use macrotick_host::settings::{self, Held, Holder};
+use macrotick_host::{device, Undo};
 use macrotick_model::Duration;
-use macrotick_node::settings::{self, Held};
+use macrotick_uapi::POOL;
 
 pub use error::{AnnotationFault, HookError};
 
-use admission::Turn;
 use binding::Allowed;
-use cgroup::ControlGroup;
 use limits::Limits;
 use request::{Budget, Request, Supply};
 use state::State;
-use undo::Undo;
 
 /// Admits the container whose state comes from the runtime, or gives back what it held if it is over. One without annotations of
 /// ours is left alone.
@@ -68,12 +66,12 @@ pub fn admit(state: impl Read) -> Result<(), HookError> {
 /// Checks the request against the host, then commits it.
 fn serve(state: &State, request: &Request) -> Result<(), HookError> {
     let pid = state.pid()?;
-    let group = ControlGroup::of(pid)?;
+    let group = cgroup::of(pid)?;
     let container = Container { name: &state.id, pid, limits: request.limits, group: &group };
     match &request.supply {
         Supply::Pool(name) => {
             check_pool(name)?;
-            container.commit(|undo| group.write("cpu.tt.entity", name, undo))
+            container.commit(|undo| cgroup::write(&group, ENTITY, name, undo))
         }
         Supply::Budget(budget) => {
             check_period(budget.length)?;
@@ -83,11 +81,11 @@ fn serve(state: &State, request: &Request) -> Result<(), HookError> {
         Supply::Tasks(declared) => {
             declared.budget.map_or(Ok(()), check_period)?;
             let declared = Allowed::of(&group)?.declared(declared)?;
-            let _turn = Turn::take()?;
+            let _turn = admission::turn()?;
             let (budget, declaration) = admission::admit(&state.id, &declared)?;
             container.commit(|undo| {
                 give(&group, &budget, undo)?;
-                group.declare(&declaration)
+                Ok(declare(group.path(), &declaration)?)
             })
         }
     }
@@ -98,7 +96,7 @@ struct Container<'a> {
     name: &'a str,
     pid: i32,
     limits: Limits,
-    group: &'a ControlGroup,
+    group: &'a Existing,
 }
 
 impl Container<'_> {
@@ -108,7 +106,7 @@ impl Container<'_> {
         self.group.enable("cpu", &mut undo)?;
         limits::raise(self.pid, self.limits, &mut undo)?;
         limits::bound(self.group, self.limits, &mut undo)?;
-        let holder = self.group.holder(self.name)?;
+        let holder = Holder::group(self.name, self.group.path())?;
         serve(&mut undo)?;
         undo.forget();
         let held = Held::take(holder);
@@ -120,18 +118,18 @@ impl Container<'_> {
 
 /// Whether a budget fits is the kernel's to say, so that it comes last but for the CPUs: a group in which processes are cannot be
 /// told to have those of the group above again.
-fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
-    group.write("cpu.ds.priority", &budget.priority.to_string(), undo)?;
-    group.write("cpu.ds.fifo", if budget.fifo { "1" } else { "0" }, undo)?;
+fn give(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
+    cgroup::write(group, PRIORITY, &budget.priority.to_string(), undo)?;
+    cgroup::write(group, FIFO, if budget.fifo { "1" } else { "0" }, undo)?;
     let lead = budget.lead.unwrap_or(Duration::ZERO);
-    group.write("cpu.ds.lead", &macrotick_node::microseconds(lead), undo)?;
+    cgroup::write(group, LEAD, &microseconds(lead), undo)?;
     room::give(group, budget, undo)?;
     binding::bind(group, budget, undo)
 }
 
 /// A budget is of every server period.
 fn check_period(budget: Duration) -> Result<(), HookError> {
-    let period = macrotick_node::server_period()?;
+    let period = server_period().map_err(HookError::host)?;
     match budget <= period {
         true => Ok(()),
         false => Err(HookError::annotation(request::BUDGET, budget, AnnotationFault::BeyondPeriod(period))),
@@ -140,9 +138,10 @@ fn check_period(budget: Duration) -> Result<(), HookError> {
 
 /// A name that the table does not have would be served by nobody.
 fn check_pool(name: &str) -> Result<(), HookError> {
-    let table = macrotick_node::status()?.table;
+    let table = device::installed().map_err(HookError::host)?;
+    let entities = table.map_or(Vec::new(), |(_, entities, _)| entities).into_iter();
     let pools: Vec<String> =
-        table.into_iter().flat_map(|table| table.entities).filter(|one| one.pool).map(|pool| pool.name).collect();
+        entities.filter(|one| one.flags & POOL != 0).map(|pool| device::text(&pool.name)).collect();
     match pools.iter().any(|pool| pool == name) {
         true => Ok(()),
         false => Err(HookError::annotation(request::POOL, name, AnnotationFault::NoPool(pools))),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use macrotick_host::sys::parse_cpu_list;
 use macrotick_model::{Duration, Group, GroupTask};
 
 use crate::error::{AnnotationFault, HookError};
@@ -179,7 +180,7 @@ impl<'a> Annotations<'a> {
     }
 
     fn declared(&self, text: &str) -> Result<Declared, HookError> {
-        let numbers = |text: &str| cpus(text).map(|text| macrotick_node::parse_cpu_list(&text));
+        let numbers = |text: &str| cpus(text).map(|text| parse_cpu_list(&text));
         Ok(Declared {
             tasks: tasks::decode(text).map_err(|fault| HookError::annotation(TASKS, text, fault))?,
             criticality: self.value(CRITICALITY, CRITICAL, |text| number(text, 0, u32::MAX))?,

@@ -3,22 +3,23 @@
 //!
 //! This is about sums. Whether tasks meet their deadlines within budgets is answered before, in `admission`.
 
+use macrotick_host::budgets::{budgets, microseconds, server_period, BUDGET};
+use macrotick_host::cgroup::{Existing, ROOT};
+use macrotick_host::Undo;
 use macrotick_model::Duration;
 
-use crate::cgroup::{ControlGroup, ROOT};
+use crate::cgroup;
 use crate::error::HookError;
 use crate::request::Budget;
-use crate::undo::Undo;
 
-const FILE: &str = "cpu.ds.budget";
 /// The kernel has a removed group's budget back a little later, when nothing refers to it any longer.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const TRIES: u32 = 20;
 
 /// Gives a group its budget, or says what is in the way.
-pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
+pub fn give(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
     let mut tries = TRIES;
-    let mut write = || group.write(FILE, &text_of(budget), undo);
+    let mut write = || cgroup::write(group, BUDGET, &text_of(budget), undo);
     let mut written = write();
     while tries > 0
         && matches!(&written, Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EBUSY))
@@ -29,7 +30,7 @@ pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<()
     }
     match written {
         Err(HookError::File { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {
-            let period = macrotick_node::server_period()?;
+            let period = server_period().map_err(HookError::host)?;
             Err(HookError::NoRoom { budget: budget.length, period, taken: taken(budget.length, period) })
         }
         other => other,
@@ -38,7 +39,7 @@ pub fn give(group: &ControlGroup, budget: &Budget, undo: &mut Undo) -> Result<()
 
 /// As the kernel reads it: microseconds, with the CPUs where it is not all of them.
 fn text_of(budget: &Budget) -> String {
-    let microseconds = macrotick_node::microseconds(budget.length);
+    let microseconds = microseconds(budget.length);
     match &budget.cpus {
         None => microseconds,
         Some(cpus) => format!("{cpus}={microseconds}"),
@@ -58,7 +59,7 @@ fn taken(budget: Duration, period: Duration) -> String {
     if is_too_much(budget, period) {
         return "It is more than that by itself.".into();
     }
-    let mut budgets = macrotick_node::budgets().unwrap_or_default();
+    let mut budgets = budgets().unwrap_or_default();
     budgets.sort();
     match budgets.is_empty() {
         true => "No other group has a budget: see the table's windows (`macrotick status`) and SCHED_DEADLINE.".into(),

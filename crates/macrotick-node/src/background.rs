@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU32;
 
+use macrotick_host::sys;
 use macrotick_model::{Duration, Instant, Load, Periodic, PingFlood};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,6 @@ use crate::calibration::{spin, Calibration};
 use crate::flood::Flood;
 use crate::keeper::{self, KeeperError, Place};
 use crate::random::Random;
-use crate::sys;
 use crate::task::{decode_arguments, join_run};
 
 /// The hidden verb that leads to [`main`].

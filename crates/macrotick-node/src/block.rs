@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
+use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
 
 use crate::abi::{self, BlockHeader, Record};
-use crate::sys;
 
 /// A block, mapped. The mapping is locked in the runner as well, so that reading it never waits.
 pub struct Block {

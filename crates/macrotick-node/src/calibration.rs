@@ -1,9 +1,10 @@
 //! How long the work of a job takes on this CPU, so that a job is an amount of work and not of wall time.
 
+use macrotick_host::sys;
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::{abi, sys};
+use crate::abi;
 
 /// The speed of `macrotick_node_spin` (`c/node.c`): so many rounds took so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,18 +7,18 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
+use macrotick_host::limits;
+use macrotick_host::sys;
 use macrotick_model::Duration;
 
 use crate::abi;
 use crate::block::Block;
 use crate::descendants;
 use crate::error::{NodeError, Tail};
-use crate::open_files;
 use crate::options::Output;
 use crate::output::{self, KeptOutput};
 use crate::signals::Signals;
 use crate::stray;
-use crate::sys;
 
 /// How long one that was killed may take: one that waits for a device that is gone may take for ever.
 const DEATH: Duration = Duration::from_millis(500);
@@ -73,7 +73,7 @@ impl Child {
         let fd = launch.block.file().as_raw_fd();
         let group = launch.group.as_ref().map(File::as_raw_fd);
         let namespace = launch.namespace.map(File::as_raw_fd);
-        let (parent, files) = (std::process::id(), open_files::of_a_new_process());
+        let (parent, files) = (std::process::id(), limits::of_a_new_process());
         let program = launch.command.first().map_or("", String::as_str);
         let spawn = || {
             let mut command = Command::new(program);
@@ -90,7 +90,7 @@ impl Child {
             unsafe {
                 command.pre_exec(move || {
                     if let Some(limit) = &files {
-                        open_files::set(limit);
+                        limits::set(limit);
                     }
                     prepare_process(fd, group, namespace, parent)
                 })

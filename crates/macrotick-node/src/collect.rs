@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
+use macrotick_host::clock::Discipline;
+use macrotick_host::environment::environment;
+use macrotick_host::sys::{self, Tid};
 use macrotick_model::{
     Backend, ClockInForce, Duration, EntityCounters, Instant, Observation, OnMiss, PoolObservation, ProcessOutput,
     TaskObservation, Tier, Workload,
 };
 
 use crate::child::Child;
-use crate::clock::Discipline;
 use crate::deployment::TaskDeployment;
 use crate::dispatcher::Dispatcher;
-use crate::environment::environment;
 use crate::error::NodeError;
 use crate::groups::Groups;
 use crate::kernel::InstalledTable;
@@ -20,8 +21,7 @@ use crate::records::{merge, Frame};
 use crate::run::{Outcome, Run};
 use crate::stray;
 use crate::supervisor::{is_killed, Past};
-use crate::sys::{self, Tid};
-use crate::trace::{Known, Traced};
+use crate::trace::{self, Known, Traced};
 
 /// How long a program may take to end by itself, and then again after SIGTERM.
 pub const GRACE: Duration = Duration::from_millis(200);
@@ -38,7 +38,7 @@ impl Run<'_> {
         }
         remarks.extend(self.remarks());
         if let Some(trace) = &self.trace {
-            trace.stop()?;
+            trace.stop().map_err(NodeError::Trace)?;
         }
         let ended: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].exited().is_some()).collect();
         remarks.extend(ended.iter().filter_map(|task| self.describe_task_end(*task)));
@@ -198,7 +198,7 @@ impl Run<'_> {
 
     fn read_trace(&self, known: Known, epoch: Instant, duration: Duration) -> Result<Traced, NodeError> {
         match &self.trace {
-            Some(trace) => trace.read(known, epoch, self.trace_length(duration)),
+            Some(instance) => trace::read(instance, known, epoch, self.trace_length(duration)),
             None => Ok(Traced::default()),
         }
     }

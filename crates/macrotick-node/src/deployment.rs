@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use macrotick_host::lock::ROOT;
+use macrotick_host::sys::{self, Standing};
 use macrotick_model::plan::PlannedJob;
 use macrotick_model::{
     Backend, Background, ContainerLoad, CpuSet, Duration, Load, Plan, Policy, Pool, Reservation, Task, Workload,
@@ -12,7 +14,6 @@ use crate::abi;
 use crate::engine;
 use crate::error::NodeError;
 use crate::options::RunOptions;
-use crate::sys::{self, Standing};
 
 /// Most records of a task when nobody limits them: 64 MiB.
 const MOST_RECORDS: i64 = 1 << 21;
@@ -216,7 +217,7 @@ fn decode_container(name: &str, container: &ContainerLoad) -> Result<(), NodeErr
     if !is_program(engine) {
         return Err(fault(format!("{engine} was not found, or is not executable")));
     }
-    if !sys::is_root() {
+    if sys::user() != ROOT {
         return Err(fault(format!("{engine} needs root to put it into a control group")));
     }
     engine::missing(container).map_or(Ok(()), |missing| Err(fault(missing)))

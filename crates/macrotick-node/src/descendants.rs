@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use macrotick_host::proc;
+use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
 use macrotick_model::Duration;
-
-use crate::proc;
-use crate::sys::{self, SchedAttr, Standing, Tid};
 
 /// Those that [`Child`](crate::child::Child) reaps itself.
 static SPAWNED: Mutex<BTreeSet<Tid>> = Mutex::new(BTreeSet::new());

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
+use macrotick_host::sys::{self, SchedAttr, Tid};
+use macrotick_host::HostFailure;
 use macrotick_model::{CpuSet, CpuTable, Duration, Instant};
 
 use crate::abi::BlockHeader;
@@ -19,7 +21,6 @@ use crate::child::Child;
 use crate::deployment::{DISPATCHER, NOT_SERVED, SERVED};
 use crate::descendants;
 use crate::error::NodeError;
-use crate::sys::{self, SchedAttr, Tid};
 
 /// What to do at a boundary: end the window of one task, begin that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl Dispatcher {
             cpus: CpuSet::from_iter(cpus),
             source,
         })?;
-        sys::set_standing(pid, DISPATCHER).map_err(|source| NodeError::Policy {
+        sys::set_standing(pid, DISPATCHER).map_err(|source| HostFailure::Policy {
             name: name(),
             standing: DISPATCHER,
             source,

@@ -6,9 +6,9 @@
 
 use std::fs::File;
 
+use macrotick_host::cgroup::{Controller, Group, Owner, DOMAIN};
 use macrotick_model::{CpuSet, System};
 
-use crate::cgroup::{Controller, Group, Owner, DOMAIN};
 use crate::error::NodeError;
 
 /// The partitions of a run. Dropping them gives their CPUs back.
@@ -42,7 +42,7 @@ impl Domains {
 
     /// For a process that is to run on these CPUs: what to write to before it executes its program. `None`: it need not move.
     pub fn entrance(&self, cpus: &CpuSet) -> Result<Option<File>, NodeError> {
-        self.of(cpus).map(Group::place).transpose()
+        Ok(self.of(cpus).map(Group::place).transpose()?)
     }
 }
 

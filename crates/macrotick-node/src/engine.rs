@@ -8,12 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use macrotick_host::cgroup;
+use macrotick_host::sys::Tid;
 use macrotick_model::{ContainerLoad, ContainerRoot, Engine};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
-
-use crate::cgroup;
-use crate::sys::Tid;
 
 /// Where the bundles of runtimes are, for as long as their containers.
 const BUNDLES: &str = "/run";

@@ -1,16 +1,14 @@
 //! Everything that can go wrong in a run.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use macrotick_host::limits;
+use macrotick_host::HostFailure;
 use macrotick_model::{Backend, CpuSet, Duration, Plan};
 
-use crate::cgroup::{GroupFault, Owner};
 use crate::kernel::Refusal;
 use crate::live::ChangeFault;
-use crate::network::NetworkFault;
-use crate::open_files;
-use crate::sys::Standing;
 
 /// Why a run failed. The host is as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -84,52 +82,9 @@ pub enum NodeError {
         /// What is missing.
         fault: String,
     },
-    /// Another run or deployment is going on.
-    #[error("another run or deployment is going on (process {pid}; lock file {path})")]
-    Busy {
-        /// What the lock file says.
-        pid: String,
-        /// The lock file.
-        path: PathBuf,
-    },
-    /// The lock file cannot be used.
-    #[error("cannot use the lock file {path}")]
-    Lock {
-        /// The lock file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The kernel has no class.
-    #[error(
-        "no {device} on this host: the backend `kernel` needs a kernel with SCHED_TT (`make kernel` builds one, \
-         `--lab` runs it); `--backend user` dispatches the same plan on any kernel",
-        device = macrotick_uapi::DEVICE
-    )]
-    NoKernelClass,
-    /// The kernel knows no groups with a budget.
-    #[error(
-        "this kernel has no groups with a budget as this release knows them (no {0}): boot one with SCHED_DS (`make kernel` builds \
-         one), or ask against a description, on any kernel: `macrotick admit --system FILE`"
-    )]
-    NoBudgets(&'static str),
-    /// The device is there, but cannot be opened.
-    #[error("cannot open {device}", device = macrotick_uapi::DEVICE)]
-    Device(#[source] io::Error),
     /// The kernel refused the table.
     #[error("the kernel refused the table: {0}")]
     Refused(Refusal),
-    /// A call on the device failed.
-    #[error("the kernel refused to {what}")]
-    Kernel {
-        /// In words.
-        what: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The network namespaces could not be made.
-    #[error("cannot make the network namespaces: {0}")]
-    Network(NetworkFault),
     /// A process could not be started.
     #[error("cannot start `{name}` ({program})")]
     Spawn {
@@ -208,14 +163,6 @@ pub enum NodeError {
         /// The backend that was asked for.
         backend: Backend,
     },
-    /// A pool or group has no control group.
-    #[error("{owner}: {fault}")]
-    Group {
-        /// Whose.
-        owner: Owner,
-        /// Why.
-        fault: GroupFault,
-    },
     /// A window that is over before its job has begun.
     #[error(
         "task `{task}`: its window of {length} may be over before this host begins its job: on CPU {cpu} that takes up to {needed}; \
@@ -231,49 +178,9 @@ pub enum NodeError {
         /// From a window's begin to a job's first instruction, as measured, with a margin.
         needed: Duration,
     },
-    /// A file of a control group was refused.
-    #[error("{owner}: cannot {what} {}{}", .path.display(), group_hint(.source))]
-    GroupFile {
-        /// Whose.
-        owner: Owner,
-        /// `read`, `make`, ...
-        what: &'static str,
-        /// The group or its file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// No budget for a group.
-    #[error(
-        "{owner}: no room for a budget of {budget}: windows and budgets may take 95 % of a CPU, and must leave what SCHED_DEADLINE \
-         was promised"
-    )]
-    NoRoom {
-        /// The group.
-        owner: Owner,
-        /// What it was to have.
-        budget: Duration,
-    },
-    /// Groups of somebody else have another server period.
-    #[error(
-        "the server period cannot become {wanted}: other groups have budgets (kernel.sched_ds_period_us is {now})"
-    )]
-    ServerPeriod {
-        /// What was asked for.
-        wanted: Duration,
-        /// What it is.
-        now: Duration,
-    },
-    /// A scheduling policy was refused.
-    #[error("`{name}` cannot run under {standing}{hint}", hint = policy_hint(standing, source))]
-    Policy {
-        /// The task or background load.
-        name: String,
-        /// What was asked for.
-        standing: Standing,
-        /// Why not.
-        source: io::Error,
-    },
+    /// This host could not be read or changed.
+    #[error(transparent)]
+    Host(#[from] HostFailure),
     /// A thread could not be pinned.
     #[error("`{name}` cannot be pinned to CPU {cpus}")]
     Pin {
@@ -293,13 +200,8 @@ pub enum NodeError {
         delay: Duration,
     },
     /// The scheduler trace cannot be taken.
-    #[error("cannot trace the scheduler ({what})")]
-    Trace {
-        /// The file.
-        what: String,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("cannot trace the scheduler ({0})")]
+    Trace(HostFailure),
     /// A running deployment does not become another one.
     #[error("{0}")]
     Change(ChangeFault),
@@ -348,7 +250,7 @@ impl NodeError {
         let errno = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
         match errno {
             Some(libc::EMFILE) => {
-                format!("{self}: {source}: this process may have {} files open (ulimit -Hn)", open_files::most())
+                format!("{self}: {source}: this process may have {} files open (ulimit -Hn)", limits::most())
             }
             _ if self.to_string().contains(&source.to_string()) => self.to_string(),
             _ => format!("{self}: {source}"),
@@ -358,17 +260,10 @@ impl NodeError {
     /// The errno of a call that was refused for one thread.
     pub(crate) fn errno(&self) -> Option<i32> {
         match self {
-            NodeError::Kernel { source, .. } | NodeError::Pin { source, .. } | NodeError::Policy { source, .. } => {
-                source.raw_os_error()
-            }
+            NodeError::Host(failure @ (HostFailure::Call { .. } | HostFailure::Policy { .. })) => failure.errno(),
+            NodeError::Pin { source, .. } => source.raw_os_error(),
             _ => None,
         }
-    }
-
-    /// For `map_err`: names the owner, what was tried, and with which file.
-    pub(crate) fn group_file(owner: &Owner, what: &'static str, path: &Path) -> impl Fn(io::Error) -> NodeError {
-        let (owner, path) = (owner.clone(), path.to_path_buf());
-        move |source| NodeError::GroupFile { owner: owner.clone(), what, path: path.clone(), source }
     }
 
     /// For `map_err`: names what was tried.
@@ -377,32 +272,10 @@ impl NodeError {
     }
 }
 
-fn policy_hint(standing: &Standing, source: &io::Error) -> &'static str {
-    match (standing, source.raw_os_error()) {
-        (Standing::Deadline { .. }, Some(libc::EBUSY)) => {
-            ": the deadline tasks together exceed what the kernel admits beside windows and budgets"
-        }
-        (Standing::Deadline { .. }, Some(libc::EPERM)) => {
-            ": it needs root and the affinity of all CPUs of its root domain"
-        }
-        (Standing::Deadline { .. }, Some(libc::EINVAL)) => ": runtime, deadline or period are out of its range",
-        (_, Some(libc::EPERM)) => ": it needs CAP_SYS_NICE",
-        _ => "",
-    }
-}
-
 fn control_hint(source: &io::Error) -> String {
     match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => ": it needs root".into(),
         _ => format!(": {source}"),
-    }
-}
-
-fn group_hint(source: &io::Error) -> &'static str {
-    match source.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => ": it needs root (CAP_SYS_NICE for the entity)",
-        Some(libc::EROFS) => ": the hierarchy is mounted read-only, as in a container",
-        _ => "",
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::sys;
+use macrotick_host::sys;
 use macrotick_model::Duration;
 
 /// After so long without an answer the next request is sent.

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
+use macrotick_host::budgets::{parse_stat, STAT};
+use macrotick_host::cgroup::{read_file, threads_below};
+use macrotick_host::present;
+use macrotick_host::sys;
 use macrotick_model::{CpuSet, Duration, Group};
 use serde::Serialize;
 
-use crate::budgets::read_file;
 use crate::error::NodeError;
-use crate::groups;
-use crate::present;
-use crate::sys;
 
 /// A control group with a budget.
 #[derive(Clone, Debug, Serialize)]
@@ -39,13 +39,13 @@ pub struct GroupStatus {
 
 /// Those of this host; some are groups of the deployment, which has declared them. None: the kernel knows no budgets.
 pub fn read(declared: &[Group]) -> Result<Vec<GroupStatus>, NodeError> {
-    let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+    let online = sys::online_cpus()?;
     let each = present::groups(&online, declared)?.into_iter().map(|group| {
-        let text = read_file(&group.path, "cpu.ds.stat")?.unwrap_or_default();
-        let had = groups::parse(&group.name, &text).unwrap_or_default();
+        let text = read_file(&group.path, STAT)?.unwrap_or_default();
+        let had = parse_stat(&group.name, &text).unwrap_or_default();
         Ok(GroupStatus {
             astray: group.astray(),
-            threads: crate::cgroup::threads_below(&group.path).len() as u32,
+            threads: threads_below(&group.path).len() as u32,
             name: group.name,
             path: group.path,
             priority: group.priority,
@@ -56,5 +56,5 @@ pub fn read(declared: &[Group]) -> Result<Vec<GroupStatus>, NodeError> {
             throttled_ns: had.throttled_ns,
         })
     });
-    each.collect::<Result<_, std::io::Error>>().map_err(NodeError::system("reading what a group has had"))
+    each.collect()
 }

@@ -1,16 +1,18 @@
 //! The groups of a run under the backend `kernel`: their control groups, budgets, priorities and kernel threads, and what
 //! they have had.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 
+use macrotick_host::budgets::{microseconds, parse_stat, set_server_period, BUDGET, FIFO, LEAD, PRIORITY, STAT};
+use macrotick_host::cgroup::{Controller, Group, Owner, ENTITY};
+use macrotick_host::kernel_threads::{self, ServedThread};
+use macrotick_host::sys;
+use macrotick_host::HostFailure;
 use macrotick_model::{Background, Duration, GroupObservation, Load, Pool, System};
 
-use crate::budgets::{server_period, BUDGET, PERIOD};
-use crate::cgroup::{Controller, Group, Owner, ENTITY};
 use crate::domains::Domains;
 use crate::error::NodeError;
-use crate::kernel_threads::{self, ServedThread};
 
 /// The control groups of all groups, in the order of the system. Dropping them takes the budgets back.
 pub struct Groups {
@@ -32,8 +34,8 @@ impl Groups {
             let partition = domains.and_then(|domains| domains.of(&group.cpus.iter().copied().collect()));
             Group::open(Owner::Group(group.name.clone()), group.cgroup.as_deref(), partition)
         };
-        let mut groups = system.groups.iter().map(open).collect::<Result<Vec<Group>, NodeError>>()?;
-        set_period(system.server_period)?;
+        let mut groups = system.groups.iter().map(open).collect::<Result<Vec<Group>, HostFailure>>()?;
+        set_server_period(system.server_period)?;
         let (mut threads, mut remarks) = (Vec::new(), Vec::new());
         for (group, wanted) in groups.iter_mut().zip(&system.groups) {
             give(group, wanted)?;
@@ -68,7 +70,7 @@ impl Groups {
 
     /// For a process that is to be in a group: what to write to before it executes its program.
     pub fn entrance(&self, group: &str) -> Result<Option<File>, NodeError> {
-        self.groups.iter().find(|one| one.name() == group).map(Group::entrance).transpose()
+        Ok(self.groups.iter().find(|one| one.name() == group).map(Group::entrance).transpose()?)
     }
 
     /// The directory of one.
@@ -95,9 +97,8 @@ impl Groups {
 
     fn read(&self) -> Result<Vec<GroupObservation>, NodeError> {
         let observe = |group: &Group| {
-            let text = group.read("cpu.ds.stat")?;
-            let unreadable = || NodeError::group_file(group.owner(), "understand", "cpu.ds.stat".as_ref());
-            parse(group.name(), &text).ok_or_else(|| unreadable()(std::io::ErrorKind::InvalidData.into()))
+            let text = group.read(STAT)?;
+            Ok(parse_stat(group.name(), &text).ok_or_else(|| group.not_understood(STAT))?)
         };
         self.groups.iter().map(observe).collect()
     }
@@ -109,52 +110,18 @@ pub fn containers(system: &System, is_meant: impl Fn(&Background) -> bool) -> u3
     all.map(|load| load.count).sum()
 }
 
-/// Writing what it is already is no change.
-fn set_period(wanted: Duration) -> Result<(), NodeError> {
-    let failed = NodeError::system("writing kernel.sched_ds_period_us");
-    let now = server_period()?;
-    if now == wanted {
-        return Ok(());
-    }
-    match fs::write(PERIOD, microseconds(wanted)) {
-        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(NodeError::ServerPeriod { wanted, now }),
-        other => other.map_err(failed),
-    }
-}
-
-/// What the files of groups count in.
-pub fn microseconds(length: Duration) -> String {
-    (length.as_nanos() / 1000).to_string()
-}
-
 fn give(group: &mut Group, wanted: &macrotick_model::Group) -> Result<(), NodeError> {
     let (Some(priority), Some(budget)) = (wanted.priority, wanted.budget) else {
         return Err(NodeError::LeftOpen(wanted.name.clone()));
     };
     let mut writes = vec![
-        ("cpu.ds.priority", priority.to_string()),
-        ("cpu.ds.fifo", if wanted.serve_fifo { "1" } else { "0" }.into()),
-        ("cpu.ds.lead", microseconds(wanted.lead.unwrap_or(Duration::ZERO))),
-        (BUDGET, format!("{}={}", crate::sys::cpu_list(&wanted.cpus), microseconds(budget))),
+        (PRIORITY, priority.to_string()),
+        (FIFO, if wanted.serve_fifo { "1" } else { "0" }.into()),
+        (LEAD, microseconds(wanted.lead.unwrap_or(Duration::ZERO))),
+        (BUDGET, format!("{}={}", sys::cpu_list(&wanted.cpus), microseconds(budget))),
     ];
     writes.extend(wanted.pool.as_ref().map(|pool| (ENTITY, pool.clone())));
-    group.promise(writes)
-}
-
-/// Lines `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.
-pub fn parse(name: &str, text: &str) -> Option<GroupObservation> {
-    let mut sum = GroupObservation { name: name.into(), ..Default::default() };
-    for line in text.lines() {
-        let value = |key: &str| -> Option<u64> {
-            let word = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))?;
-            word.parse().ok()
-        };
-        sum.usage_ns += value("usage_usec")? * 1000;
-        sum.refills += value("refills")?;
-        sum.exhaustions += value("exhaustions")?;
-        sum.throttled_ns += value("throttled_usec")? * 1000;
-    }
-    Some(sum)
+    Ok(group.promise(writes)?)
 }
 
 fn since(now: GroupObservation, before: &GroupObservation) -> GroupObservation {
@@ -169,20 +136,14 @@ fn since(now: GroupObservation, before: &GroupObservation) -> GroupObservation {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_fixtures::group_record;
-
     use super::*;
 
     #[test]
-    fn what_the_cpus_have_had_is_summed() {
-        let text = "cpu0 usage_usec=10 refills=2 exhaustions=1 throttled_usec=7\n\
-                    cpu2 usage_usec=5 refills=1 exhaustions=0 throttled_usec=0\n";
-        let sum = parse("g", text).unwrap();
-        let expected = GroupObservation { refills: 3, exhaustions: 1, throttled_ns: 7000, ..group_record("g", 15_000) };
-        assert_eq!(sum, expected);
-        assert_eq!(parse("g", "cpu0 usage_usec=x\n"), None);
-        let later = GroupObservation { usage_ns: 20_000, refills: 4, ..expected.clone() };
-        let difference = since(later, &expected);
+    fn what_a_group_has_had_is_counted_from_the_beginning() {
+        let before =
+            GroupObservation { name: "g".into(), usage_ns: 15_000, refills: 3, exhaustions: 1, throttled_ns: 7000 };
+        let later = GroupObservation { usage_ns: 20_000, refills: 4, ..before.clone() };
+        let difference = since(later, &before);
         assert_eq!((difference.usage_ns, difference.refills, difference.exhaustions), (5000, 1, 0));
     }
 }

@@ -5,14 +5,14 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
+use macrotick_host::proc;
+use macrotick_host::sys::{self, Tid};
 use macrotick_model::{ContainerLoad, Duration, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::background_standing;
 use crate::engine::{Container, EngineError, Site};
-use crate::proc;
 use crate::signals::Signals;
-use crate::sys::{self, Tid};
 use crate::task::join_run;
 
 /// How long the runner gives the engine to remove a container.

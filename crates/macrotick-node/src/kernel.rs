@@ -3,15 +3,17 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
+use macrotick_host::cgroup;
+use macrotick_host::device;
+use macrotick_host::lock::Lock;
+use macrotick_host::network;
+use macrotick_host::sys;
+use macrotick_host::HostFailure;
 use macrotick_model::{CpuSet, Duration, EntityCounters, Instant, OnMiss, Plan, Pool, PoolOrder, Task};
 use macrotick_uapi::{self as uapi, Device};
 
-use crate::cgroup;
 use crate::child::Child;
 use crate::error::NodeError;
-use crate::lock::Lock;
-use crate::network;
-use crate::sys;
 
 /// Why the kernel refused a table: `enum macrotick_error`, with the windows, tasks and pools that its indices
 /// mean.
@@ -277,7 +279,9 @@ fn install(device: &Device, plan: &Plan, lead: Duration, flags: u32) -> Result<u
     match device.call(&mut install).map_err(io::Error::from_raw_os_error) {
         Ok(()) => Ok(install.swap_ns),
         // No privilege or no memory, say: nothing is wrong with the table.
-        Err(error) if install.error == 0 => Err(NodeError::Kernel { what: "install the table".into(), source: error }),
+        Err(error) if install.error == 0 => {
+            Err(HostFailure::Call { what: "install the table".into(), source: error }.into())
+        }
         Err(error) => Err(NodeError::Refused(Refusal::decode(&table, &install, &error))),
     }
 }
@@ -290,7 +294,7 @@ pub struct InstalledTable {
 impl InstalledTable {
     /// Installs a plan's table with a lead; it does not run yet.
     pub fn install(plan: &Plan, lead: Duration) -> Result<InstalledTable, NodeError> {
-        let device = open_device()?;
+        let device = device::open()?;
         install(&device, plan, lead, 0)?;
         Ok(InstalledTable { device })
     }
@@ -306,7 +310,7 @@ impl InstalledTable {
     pub fn bind(&self, child: &Child) -> Result<(), NodeError> {
         let what = || format!("bind the thread of task `{}`", child.name);
         let pidfd = sys::pidfd_open(child.pid(), child.block.tid())
-            .map_err(|source| NodeError::Kernel { what: what(), source })?;
+            .map_err(|source| HostFailure::Call { what: what(), source })?;
         self.device.bind(pidfd.as_raw_fd(), &child.name).map_err(|errno| failed(&what(), errno))
     }
 
@@ -314,14 +318,14 @@ impl InstalledTable {
     pub fn unbind(&self, child: &Child) -> Result<(), NodeError> {
         let what = || format!("unbind the thread of task `{}`", child.name);
         let pidfd = sys::pidfd_open(child.pid(), child.block.tid())
-            .map_err(|source| NodeError::Kernel { what: what(), source })?;
+            .map_err(|source| HostFailure::Call { what: what(), source })?;
         self.device.unbind(pidfd.as_raw_fd()).map_err(|errno| failed(&what(), errno))
     }
 
     /// Makes a thread of the kernel a member of a pool.
     pub fn bind_thread(&self, tid: sys::Tid, name: &str, pool: &str) -> Result<(), NodeError> {
         let what = || format!("bind the kernel thread {name} to pool `{pool}`");
-        let pidfd = sys::pidfd_open(tid, tid).map_err(|source| NodeError::Kernel { what: what(), source })?;
+        let pidfd = sys::pidfd_open(tid, tid).map_err(|source| HostFailure::Call { what: what(), source })?;
         self.device.bind(pidfd.as_raw_fd(), pool).map_err(|errno| failed(&what(), errno))
     }
 
@@ -393,7 +397,7 @@ impl Drop for InstalledTable {
 /// Returns whether there was one.
 pub fn remove_left(_lock: &Lock) -> Result<bool, NodeError> {
     network::remove_left();
-    let removed = match open_device()?.remove() {
+    let removed = match device::open()?.remove() {
         Ok(()) => true,
         Err(libc::ENOENT) => false,
         Err(errno) => return Err(failed("remove the table", errno)),
@@ -402,17 +406,9 @@ pub fn remove_left(_lock: &Lock) -> Result<bool, NodeError> {
     Ok(removed)
 }
 
-/// The device, or why there is none.
-pub(crate) fn open_device() -> Result<Device, NodeError> {
-    Device::open().map_err(|error| match error.errno {
-        libc::ENOENT => NodeError::NoKernelClass,
-        errno => NodeError::Device(io::Error::from_raw_os_error(errno)),
-    })
-}
-
 /// A call of the device that failed.
-pub(crate) fn failed(what: &str, errno: i32) -> NodeError {
-    NodeError::Kernel { what: what.into(), source: io::Error::from_raw_os_error(errno) }
+fn failed(what: &str, errno: i32) -> NodeError {
+    device::failed(what, errno).into()
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use macrotick_host::device;
+use macrotick_host::sys;
 use macrotick_model::{Duration, Lead, LeadInForce, Plan};
 use macrotick_uapi::{self as uapi, Device, Sized32};
 
 use crate::error::NodeError;
-use crate::kernel::{failed, open_device, Refusal};
-use crate::sys;
+use crate::kernel::Refusal;
 
 /// The tick expires on multiples of this, or of a multiple of it.
 const GRID: Duration = Duration::from_millis(1);
@@ -58,7 +59,7 @@ pub fn check_windows(plan: &Plan) -> Result<Vec<String>, NodeError> {
     if plan.system.lead.is_some() {
         return Ok(remarks);
     }
-    let device = open_device()?;
+    let device = device::open()?;
     let is_task = |name: &str| plan.system.task(name).is_some();
     for table in &plan.tables {
         let begins = table.windows.iter().filter(|window| window.activate && is_task(&window.task));
@@ -83,7 +84,7 @@ pub fn check_windows(plan: &Plan) -> Result<Vec<String>, NodeError> {
 
 /// What the CPU needs that needs most.
 fn measure_all(plan: &Plan) -> Result<Duration, NodeError> {
-    let device = open_device()?;
+    let device = device::open()?;
     let mut needed = Duration::ZERO;
     for table in plan.tables.iter().filter(|table| !table.windows.is_empty()) {
         needed = needed.max(with_margin(measure(&device, table.cpu)?.longest));
@@ -126,7 +127,7 @@ fn measure(device: &Device, cpu: u32) -> Result<Latenesses, NodeError> {
         started.and(removed).and(measured)
     });
     let _ = device.remove();
-    measured.map_err(|errno| failed("measure the lead", errno))
+    measured.map_err(|errno| device::failed("measure the lead", errno).into())
 }
 
 fn install(device: &Device, cpu: u32) -> Result<(), NodeError> {
@@ -144,7 +145,7 @@ fn install(device: &Device, cpu: u32) -> Result<(), NodeError> {
     .sized();
     device.call(&mut install).map_err(|errno| match install.error {
         uapi::error::INSTALLED => NodeError::Refused(Refusal::Installed),
-        _ => failed("install the table that measures the lead", errno),
+        _ => device::failed("install the table that measures the lead", errno).into(),
     })
 }
 

@@ -31,11 +31,11 @@ pub struct RunOptions {
     pub lock: Option<PathBuf>,
     /// What becomes of what the processes write to their standard output and error.
     pub output: Output,
-    /// Whether [settings of the host](crate::settings) are held for a run under the backend `kernel`.
+    /// Whether [settings of the host](macrotick_host::settings) are held for a run under the backend `kernel`.
     pub host_settings: HostSettings,
 }
 
-/// What becomes of [settings of the host](crate::settings).
+/// What becomes of [settings of the host](macrotick_host::settings).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostSettings {
     /// They are held, as for a deployment.

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 
+use macrotick_host::sys;
 use macrotick_model::visible::visible;
 
 use crate::error::Tail;
-use crate::sys;
 
 /// The most, in bytes; memory is taken by what is written only.
 pub const MOST: u64 = 16 << 20;

@@ -6,15 +6,16 @@ use std::fs::File;
 use std::iter;
 use std::path::Path;
 
+use macrotick_host::cgroup::{Controller, Group, Owner};
+use macrotick_host::kernel_threads;
+use macrotick_host::sys::Tid;
+use macrotick_host::HostFailure;
 use macrotick_model::{CpuTable, Duration, Plan, Pool, PoolObservation, System};
 
-use crate::cgroup::{Controller, Group, Owner};
 use crate::domains::Domains;
 use crate::error::NodeError;
 use crate::groups::{containers, Groups};
 use crate::kernel::InstalledTable;
-use crate::kernel_threads;
-use crate::sys::Tid;
 
 /// The control groups of all pools, in the order of the system. Dropping them gives the groups back.
 pub struct Pools {
@@ -77,7 +78,7 @@ impl Pools {
 
     /// For a process that is to be in a pool: what to write to before it executes its program.
     pub fn entrance(&self, pool: &str) -> Result<Option<File>, NodeError> {
-        self.groups.iter().find(|group| group.name() == pool).map(Group::entrance).transpose()
+        Ok(self.groups.iter().find(|group| group.name() == pool).map(Group::entrance).transpose()?)
     }
 
     /// Makes the kernel threads members of their pools, of those that are asked for; their windows have not come yet.
@@ -153,7 +154,7 @@ impl Pools {
             Ok(PoolObservation {
                 name: pool.name.clone(),
                 runtime_ns: stats.runtime_ns,
-                usage_ns: usages.sum::<Result<Duration, NodeError>>()?.as_nanos() as u64,
+                usage_ns: usages.sum::<Result<Duration, HostFailure>>()?.as_nanos() as u64,
                 preemptions: stats.preemptions,
                 skipped: stats.skipped,
                 threads: stats.nr_threads,
@@ -176,7 +177,7 @@ fn members<'a>(
 }
 
 fn make(plan: &Plan, pool: &Pool, domains: Option<&Domains>) -> Result<Group, NodeError> {
-    Group::of(pool, domains.and_then(|domains| domains.of(&plan.cpus(&pool.name))))
+    Ok(Group::of(pool, domains.and_then(|domains| domains.of(&plan.cpus(&pool.name))))?)
 }
 
 /// The deployment has found it for every pool.

@@ -17,16 +17,23 @@ use std::fs::File;
 use std::os::fd::RawFd;
 use std::path::Path;
 
+use macrotick_host::budgets::next_refill;
+use macrotick_host::cgroup::{self, Group};
+use macrotick_host::clock::{self, Discipline};
+use macrotick_host::limits::OpenFiles;
+use macrotick_host::lock::Lock;
+use macrotick_host::network::{self, Network};
+use macrotick_host::settings::{Held, Holder};
+use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
+use macrotick_host::trace::Instance;
+use macrotick_host::HostFailure;
 use macrotick_model::{Backend, Background, CpuSet, Duration, Instant, LeadInForce, Load, Observation, Plan, Workload};
 
 use crate::abi;
 use crate::background::{self, BackgroundSpec};
 use crate::block::{Block, BlockSpec};
-use crate::budgets::next_refill;
 use crate::calibration::Calibration;
-use crate::cgroup::{self, Group};
 use crate::child::{await_phase, Child, Launch, SELF};
-use crate::clock::{self, Discipline};
 use crate::deployment::{background_standing, Deployment, TaskDeployment};
 use crate::descendants::Descendants;
 use crate::dispatcher::Dispatcher;
@@ -37,17 +44,11 @@ use crate::groups::Groups;
 use crate::keeper::{self, Place};
 use crate::kernel::InstalledTable;
 use crate::lead;
-use crate::lock::Lock;
-use crate::network::{self, Network};
-use crate::open_files::OpenFiles;
 use crate::options::{HostSettings, Progress, RunOptions};
 use crate::pools::Pools;
-use crate::settings::{Held, Holder};
 use crate::signals::Signals;
 use crate::supervisor::Supervisor;
-use crate::sys::{self, SchedAttr, Standing, Tid};
 use crate::task::{self, TaskSpec};
-use crate::trace::Trace;
 
 /// Every epoch is a whole multiple of this, and so of the kernel's tick; with groups, the first refill from one on.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
@@ -63,7 +64,7 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// `progress` is called at the stages, and every [`RunOptions::progress_every`] while the tasks run. SIGINT and SIGTERM
 /// end a run early: what was observed until then is returned, with a remark.
 pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)) -> Result<Observation, NodeError> {
-    let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+    let online = sys::online_cpus()?;
     let deployment = Deployment::decode(plan, options, &online)?;
     progress(Progress::Preparing);
     let _lock = Lock::take(options.lock.as_deref())?;
@@ -135,7 +136,7 @@ pub struct Run<'a> {
     /// What those processes start and leave. After them.
     pub descendants: Descendants,
     /// If one is wanted.
-    pub trace: Option<Trace>,
+    pub trace: Option<Instance>,
     /// If a task is to be begun anew when its process ends.
     pub supervisor: Option<Supervisor>,
     /// Settings of the host, under the backend `kernel` unless the caller does without. After all that needs them.
@@ -198,7 +199,7 @@ impl<'a> Run<'a> {
         await_phase(&run.tasks, abi::PHASE_READY, options.ready_limit, signals)?;
         await_phase(&run.background, abi::PHASE_READY, options.ready_limit, signals)?;
         if options.trace.is_some() {
-            run.trace = Some(Trace::prepare()?);
+            run.trace = Some(Instance::prepare().map_err(NodeError::Trace)?);
         }
         run.tasks.iter_mut().for_each(Child::note_program);
         run.supervisor = Supervisor::new(&run)?;
@@ -209,7 +210,7 @@ impl<'a> Run<'a> {
         let remarks = lead::check_windows(&self.deployment.plan)?;
         self.deployment.remarks.extend(remarks);
         let plan = &self.deployment.plan;
-        let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+        let online = sys::online_cpus()?;
         self.domains = Domains::prepare(&plan.system, &online)?;
         self.lead = lead::choose(plan)?;
         let lead = self.lead.map_or(Duration::ZERO, |chosen| chosen.lead);
@@ -339,7 +340,7 @@ impl<'a> Run<'a> {
 
     /// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
     fn at_refill(&self, epoch: Instant) -> Result<Instant, NodeError> {
-        self.groups.as_ref().map_or(Ok(epoch), |_| next_refill(epoch))
+        self.groups.as_ref().map_or(Ok(epoch), |_| Ok(next_refill(epoch)?))
     }
 
     /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
@@ -367,7 +368,7 @@ impl<'a> Run<'a> {
         // They tell so right before they wait: let the last one get there.
         sys::sleep(SETTLE);
         if let Some(trace) = &self.trace {
-            trace.start()?;
+            trace.start().map_err(NodeError::Trace)?;
         }
         self.release_background(epoch)?;
         self.begin_accounts(epoch)?;
@@ -471,7 +472,7 @@ impl<'a> Run<'a> {
                 return Ok(Outcome { duration: total, signal: None });
             }
             if let (Some(trace), true) = (&self.trace, trace_end == Some(next)) {
-                trace.stop()?;
+                trace.stop().map_err(NodeError::Trace)?;
                 trace_end = None;
             }
             if tell == Some(next) {
@@ -584,7 +585,8 @@ fn place(child: &Child, tid: Tid, cpus: &CpuSet, standing: Standing) -> Result<(
         let failed = |source| NodeError::Pin { name: child.name.clone(), cpus: cpus.clone(), source };
         sys::pin(tid, cpus.as_slice()).map_err(failed)?;
     }
-    sys::set_standing(tid, standing).map_err(|source| NodeError::Policy { name: child.name.clone(), standing, source })
+    let refused = |source| HostFailure::Policy { name: child.name.clone(), standing, source };
+    Ok(sys::set_standing(tid, standing).map_err(refused)?)
 }
 
 /// The first whole multiple of the grid that is at least `delay` away.

@@ -4,9 +4,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
-
-use crate::sys;
 
 /// The handler's view: the eventfd to write to, and the signal that came. The run's lock makes it one at a time.
 static EVENT: AtomicI32 = AtomicI32::new(-1);

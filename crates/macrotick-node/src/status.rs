@@ -1,21 +1,18 @@
 //! What runs on this host: read from the device, from the lock and from what a deployment's supervisor told. Nobody is
 //! disturbed by that, and it needs no privilege.
 
+use macrotick_host::cgroup::Promised;
+use macrotick_host::device;
+use macrotick_host::lock::{Lock, ROOT};
+use macrotick_host::settings::{self, SettingStatus};
+use macrotick_host::state as told;
+use macrotick_host::state::Deployed;
 use macrotick_model::{CpuSet, Duration};
 use macrotick_uapi::{self as uapi, state, Device};
 use serde::Serialize;
 
-use crate::cgroup::Promised;
 use crate::error::NodeError;
 use crate::group_status::{self, GroupStatus};
-use crate::kernel::{failed, open_device};
-use crate::live::directory;
-use crate::live::Deployed;
-use crate::lock::{Lock, ROOT};
-use crate::settings::{self, SettingStatus};
-
-/// So often the table is read anew when it changes meanwhile.
-const ATTEMPTS: u32 = 5;
 
 /// What runs on this host.
 #[derive(Clone, Debug, Serialize)]
@@ -110,10 +107,10 @@ pub struct EntityStatus {
 
 /// Reads what runs on this host.
 pub fn status() -> Result<Status, NodeError> {
-    let device = open_device()?;
+    let device = device::open()?;
     let table = read_table(&device)?;
     let owner = Lock::holder(ROOT);
-    let deployment = directory::read(ROOT);
+    let deployment = told::read(ROOT);
     let mut problems = problems(table.as_ref(), owner, deployment.as_ref());
     let alive = deployment.as_ref().filter(|deployed| Some(deployed.supervisor) == owner);
     let promised = alive.map_or(&[][..], |deployed| &deployed.promised);
@@ -126,7 +123,7 @@ pub fn status() -> Result<Status, NodeError> {
 
 /// The names of the tasks and pools of the installed table, in its order; none: there is no table.
 pub fn entity_names() -> Result<Vec<String>, NodeError> {
-    let table = read_table(&open_device()?)?;
+    let table = read_table(&device::open()?)?;
     Ok(table.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| entity.name).collect()))
 }
 
@@ -135,53 +132,18 @@ pub fn cpus_of_entities() -> Vec<(String, CpuSet)> {
     if Lock::holder(ROOT).is_none() {
         return Vec::new();
     }
-    let table = open_device().and_then(|device| read_table(&device)).ok().flatten();
+    let table = device::open().ok().and_then(|device| read_table(&device).ok()).flatten();
     let running = table.filter(|table| table.running);
     running.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| (entity.name, entity.cpus)).collect())
 }
 
-/// The installed table as it stands: `None`: there is none.
-pub(crate) fn installed() -> Result<Option<Parts>, NodeError> {
-    let device = open_device()?;
-    unchanged(|| read_parts(&device))
-}
-
-type Parts = (uapi::Get, Vec<uapi::Entity>, Vec<uapi::Window>);
-
 fn read_table(device: &Device) -> Result<Option<TableStatus>, NodeError> {
-    unchanged(|| read_once(device))
+    Ok(device::unchanged(|| read_once(device))?)
 }
 
-/// One table, though it may change while it is read.
-fn unchanged<T>(read: impl Fn() -> Result<T, i32>) -> Result<T, NodeError> {
-    let mut last = libc::EAGAIN;
-    for _ in 0..ATTEMPTS {
-        match read() {
-            Err(errno @ (libc::ENOENT | libc::ENOSPC | libc::EAGAIN)) => last = errno,
-            result => return result.map_err(|errno| failed("tell the table", errno)),
-        }
-    }
-    Err(failed("tell the table", last))
-}
-
-/// `EAGAIN`: it changed meanwhile.
-fn read_parts(device: &Device) -> Result<Option<Parts>, i32> {
-    let counts = device.get()?;
-    if counts.state == state::EMPTY {
-        return Ok(None);
-    }
-    let mut entities = vec![uapi::Entity::default(); counts.nr_entities as usize];
-    let mut windows = vec![uapi::Window::default(); counts.nr_windows as usize];
-    let get = device.read(&mut entities, &mut windows)?;
-    if (get.nr_entities, get.nr_windows) != (counts.nr_entities, counts.nr_windows) {
-        return Err(libc::EAGAIN);
-    }
-    Ok(Some((get, entities, windows)))
-}
-
-/// The same with what the kernel has counted.
+/// The table that is there, with what the kernel has counted.
 fn read_once(device: &Device) -> Result<Option<TableStatus>, i32> {
-    let Some((get, entities, windows)) = read_parts(device)? else { return Ok(None) };
+    let Some((get, entities, windows)) = device::read_table(device)? else { return Ok(None) };
     let each = entities.iter().enumerate().map(|(place, entity)| {
         let stats = device.stats(place as u32)?;
         match stats.name == entity.name {
@@ -216,7 +178,7 @@ fn describe_table(get: &uapi::Get, entities: Vec<EntityStatus>) -> TableStatus {
 fn describe_entity(entity: &uapi::Entity, stats: &uapi::Stats, place: u32, windows: &[uapi::Window]) -> EntityStatus {
     let own = || windows.iter().filter(|window| window.flags & uapi::SYNC == 0 && window.entity == place);
     EntityStatus {
-        name: text(&entity.name),
+        name: device::text(&entity.name),
         pool: entity.flags & uapi::POOL != 0,
         cpus: own().map(|window| window.cpu).collect(),
         windows: own().count() as u32,
@@ -234,11 +196,6 @@ fn describe_entity(entity: &uapi::Entity, stats: &uapi::Stats, place: u32, windo
         misses_in_row: stats.misses_in_row,
         stopped: stats.stopped != 0,
     }
-}
-
-pub(crate) fn text(name: &[u8]) -> String {
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
 fn problems(table: Option<&TableStatus>, owner: Option<u32>, deployment: Option<&Deployed>) -> Vec<String> {

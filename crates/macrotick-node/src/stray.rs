@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use macrotick_host::proc;
+use macrotick_host::sys::{self, Tid};
 use macrotick_model::{Backend, Duration, Instant};
 
 use crate::child::Child;
 use crate::deployment::TaskDeployment;
-use crate::proc;
-use crate::sys::{self, Tid};
 
 /// A job that began so many periods before the end and has not ended is told.
 const PERIODS: i64 = 2;

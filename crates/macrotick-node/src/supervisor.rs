@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use macrotick_host::sys::{self, Tid};
 use macrotick_model::{Backend, Duration, EntityCounters, Instant, OnMiss};
 
 use crate::abi::{self, Record};
@@ -18,7 +19,6 @@ use crate::child::Child;
 use crate::deployment::{self, TaskDeployment};
 use crate::error::NodeError;
 use crate::run::{place_task, Run};
-use crate::sys::{self, Tid};
 
 /// How often a task is begun anew in a row without having completed a job since.
 const MOST_IN_VAIN: u32 = 3;

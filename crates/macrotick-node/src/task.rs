@@ -4,13 +4,13 @@ use std::io;
 use std::net::UdpSocket;
 use std::process::ExitCode;
 
+use macrotick_host::sys;
 use macrotick_model::{ExecutionTime, OnMiss, UdpReceive, UdpSend, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::abi::{self, JobInfo};
 use crate::calibration::{spin, Calibration};
 use crate::random::Random;
-use crate::sys;
 
 /// The hidden verb that leads to [`main`].
 pub const VERB: &str = "task";

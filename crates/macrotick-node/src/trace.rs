@@ -1,28 +1,13 @@
-//! Which thread had which CPU when: `sched_switch` through tracefs, in an instance of our own. With
-//! `sched_process_fork` it is known, too, which threads have come to a pool meanwhile.
-//!
-//! The text form tells microseconds. The ring buffer does not overwrite: what is lost, is lost at the end.
+//! Which thread had which CPU when: `sched_switch` through tracefs. With `sched_process_fork` it is known, too, which threads
+//! have come to a pool meanwhile. The text form tells microseconds.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 
+use macrotick_host::sys::Tid;
+use macrotick_host::trace::Instance;
 use macrotick_model::{Duration, Instant, Segment};
 
 use crate::error::NodeError;
-use crate::sys::Tid;
-
-const TRACEFS: &str = "/sys/kernel/tracing";
-const INSTANCE: &str = "instances/macrotick";
-/// Per CPU; a switch takes about 80 bytes, so this is some 100 000 switches.
-const BUFFER_KB: &str = "8192";
-
-/// An instance, ready to trace. Dropping it removes it, and tracefs where we mounted it.
-pub struct Trace {
-    directory: PathBuf,
-    _mount: Option<Mount>,
-}
 
 /// What is known of threads before the trace is read.
 #[derive(Clone, Debug, Default)]
@@ -52,98 +37,14 @@ pub struct Traced {
     pub dropped: u64,
 }
 
-impl Trace {
-    /// Makes the instance and sets it up; nothing is traced yet.
-    pub fn prepare() -> Result<Trace, NodeError> {
-        let mount = Mount::if_missing().map_err(failed(TRACEFS))?;
-        let directory = Path::new(TRACEFS).join(INSTANCE);
-        // One may be left over from a run that was killed; the lock says that nobody uses it.
-        let _ = fs::remove_dir(&directory);
-        fs::create_dir(&directory).map_err(failed(INSTANCE))?;
-        let trace = Trace { directory, _mount: mount };
-        for (file, value) in [
-            ("tracing_on", "0"),
-            ("trace_clock", "mono"),
-            ("options/overwrite", "0"),
-            ("buffer_size_kb", BUFFER_KB),
-            ("events/sched/sched_switch/enable", "1"),
-            ("events/sched/sched_process_fork/enable", "1"),
-        ] {
-            trace.write(file, value)?;
-        }
-        Ok(trace)
-    }
-
-    /// Starts tracing.
-    pub fn start(&self) -> Result<(), NodeError> {
-        self.write("tracing_on", "1")
-    }
-
-    /// Stops tracing.
-    pub fn stop(&self) -> Result<(), NodeError> {
-        self.write("tracing_on", "0")
-    }
-
-    /// What was traced in `[epoch, epoch + length)`.
-    pub fn read(&self, known: Known, epoch: Instant, length: Duration) -> Result<Traced, NodeError> {
-        let text = fs::read_to_string(self.directory.join("trace")).map_err(failed("trace"))?;
-        let dropped = self.dropped().map_err(failed("per_cpu"))?;
-        // With events lost nobody knows who ran last.
-        let until = (dropped == 0).then_some(length);
-        let events = text.lines().filter_map(parse_event);
-        Ok(Traced { segments: segments(events, known, epoch, length, until), dropped })
-    }
-
-    fn dropped(&self) -> io::Result<u64> {
-        let mut dropped = 0;
-        for cpu in fs::read_dir(self.directory.join("per_cpu"))? {
-            let stats = fs::read_to_string(cpu?.path().join("stats"))?;
-            let count = stats.lines().find_map(|line| line.strip_prefix("dropped events:")?.trim().parse::<u64>().ok());
-            dropped += count.unwrap_or(0);
-        }
-        Ok(dropped)
-    }
-
-    fn write(&self, file: &str, value: &str) -> Result<(), NodeError> {
-        fs::write(self.directory.join(file), value).map_err(failed(file))
-    }
-}
-
-impl Drop for Trace {
-    fn drop(&mut self) {
-        let _ = self.stop();
-        let _ = fs::remove_dir(&self.directory);
-    }
-}
-
-fn failed(what: &str) -> impl Fn(io::Error) -> NodeError + '_ {
-    move |source| NodeError::Trace { what: what.into(), source }
-}
-
-/// tracefs, mounted by us.
-struct Mount;
-
-impl Mount {
-    fn if_missing() -> io::Result<Option<Mount>> {
-        if Path::new(TRACEFS).join("instances").is_dir() {
-            return Ok(None);
-        }
-        // SAFETY: terminated strings; no data.
-        let result = unsafe {
-            libc::mount(c"tracefs".as_ptr(), c"/sys/kernel/tracing".as_ptr(), c"tracefs".as_ptr(), 0, std::ptr::null())
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Some(Mount))
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        // SAFETY: a terminated string. Somebody may use it meanwhile: then it stays.
-        unsafe { libc::umount2(c"/sys/kernel/tracing".as_ptr(), libc::MNT_DETACH) };
-    }
+/// What an instance has recorded in `[epoch, epoch + length)`.
+pub fn read(instance: &Instance, known: Known, epoch: Instant, length: Duration) -> Result<Traced, NodeError> {
+    let trace = |source| NodeError::Trace(source);
+    let (text, dropped) = (instance.text().map_err(trace)?, instance.dropped().map_err(trace)?);
+    // With events lost nobody knows who ran last.
+    let until = (dropped == 0).then_some(length);
+    let events = text.lines().filter_map(parse_event);
+    Ok(Traced { segments: segments(events, known, epoch, length, until), dropped })
 }
 
 /// A thread, as the trace names it.

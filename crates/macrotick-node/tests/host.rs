@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use macrotick_fixtures::{self as fixtures, by_hand, ms, spin, tables, us, window};
+use macrotick_host::HostFailure;
 use macrotick_model::{
     Backend, Background, Duration, ExecutionTime, Experiment, Job, Load, Namespace, Observation, OnMiss, Periodic,
     PingFlood, Plan, Policy, System, Task, Tier, UdpReceive, UdpSend, Workload,
@@ -440,7 +441,9 @@ fn datagrams_pass_between_namespaces() -> Verdict {
         plan.system.tasks[index].namespace = Some(name.into());
     }
     let observation = match observe(&plan, &unhurried_options()) {
-        Err(NodeError::Network(_)) => return Verdict::Skipped("this host cannot make network namespaces"),
+        Err(NodeError::Host(HostFailure::Network(_))) => {
+            return Verdict::Skipped("this host cannot make network namespaces")
+        }
         result => result.unwrap(),
     };
     assert_sound(&observation);
@@ -594,7 +597,7 @@ fn a_second_run_is_refused() -> Verdict {
         }
     })
     .unwrap();
-    assert!(matches!(inner, Some(Err(NodeError::Busy { .. }))));
+    assert!(matches!(inner, Some(Err(NodeError::Host(HostFailure::Busy { .. })))));
     Verdict::Passed
 }
 
@@ -603,7 +606,10 @@ fn without_the_class_the_kernel_backend_says_so() -> Verdict {
         return Verdict::Skipped("this kernel has the class");
     }
     let error = observe(&two_tasks(), &options(Backend::Kernel)).unwrap_err();
-    assert!(matches!(error, NodeError::NoKernelClass) && error.to_string().contains("--backend user"), "{error}");
+    assert!(
+        matches!(error, NodeError::Host(HostFailure::NoKernelClass)) && error.to_string().contains("--backend user"),
+        "{error}"
+    );
     Verdict::Passed
 }
 
@@ -615,7 +621,7 @@ fn a_trace_shows_the_tasks() -> Verdict {
     let mut options = options(Backend::Fifo);
     options.trace = Some(ms(50));
     let observation = match observe(&two_tasks(), &options) {
-        Err(NodeError::Trace { .. }) => return Verdict::Skipped("tracefs cannot be used here"),
+        Err(NodeError::Trace(_)) => return Verdict::Skipped("tracefs cannot be used here"),
         result => result.unwrap(),
     };
     let of = |who: &str| observation.segments.iter().filter(|segment| segment.who == who).count();

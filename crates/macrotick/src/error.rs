@@ -28,10 +28,13 @@ pub enum CliError {
     Plan(#[from] macrotick_plan::PlanError),
     /// What runs on this host cannot be analysed.
     #[error(transparent)]
-    PresentHost(#[from] macrotick_hook::host::HostFault),
+    PresentHost(#[from] macrotick_host::present::Unanalysable),
     /// What a description says cannot.
     #[error("the system cannot be analysed: {0}")]
     DescribedHost(HostError),
+    /// This host could not be read.
+    #[error(transparent)]
+    Here(#[from] macrotick_host::HostFailure),
     /// The host could not run the plan.
     #[error(transparent)]
     Node(#[from] NodeError),

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use macrotick_analysis::servers::Host;
-use macrotick_hook::host;
-use macrotick_node::{Present, PresentGroup};
+use macrotick_host::present::{self, Present, PresentGroup};
 
 use crate::error::CliError;
 use crate::input::plan_from;
@@ -24,11 +23,11 @@ pub struct Base {
 impl Base {
     /// What runs on this host.
     pub fn here() -> Result<Base, CliError> {
-        let present = macrotick_node::present()?;
-        let together = host::together(&present.groups);
-        let host = host::host(&present, &together)?;
+        let present = present::present()?;
+        let together = present::together(&present.groups);
+        let host = present::analysed(&present, &together)?;
         let paths = |groups: &[&PresentGroup]| groups.iter().map(|group| group.path.clone()).collect();
-        let directories = together.iter().map(|groups| (host::name(groups), paths(groups))).collect();
+        let directories = together.iter().map(|groups| (present::name(groups), paths(groups))).collect();
         let running = present.system.as_ref().map_or(String::new(), |system| format!(", deployment `{system}`"));
         let what = format!("this host{running}: {}", sum_up(&host, present.groups.len()));
         Ok(Base { host, what, remarks: remarks(&present), directories: Some(directories) })
@@ -94,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn present() -> Present {
+    fn here() -> Present {
         let declared = "system: s\ntasks:\n  - {name: a, period: 1ms, wcet: 1us}\ngroups:\n  - name: vision\n    \
                         criticality: 3\n    budget: 400us\n    tasks:\n      \
                         - {name: filter, period: 10ms, wcet: 100us, priority: 4}\n";
@@ -125,15 +124,15 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_said() {
-        let told = remarks(&present());
+        let told = remarks(&here());
         assert_eq!(told[0], "nothing but their budgets is known of `/web`: these they keep");
         assert_eq!(told[1], "without a criticality, and so least critical: `/web`");
         let many: Vec<String> = (0..10).map(|number| number.to_string()).collect();
         let many = names(many.iter().map(String::as_str)).unwrap();
         assert!(many.starts_with("`0`, `1`, ") && many.ends_with(", `7` and 2 more"), "{many}");
         assert!(told[2].starts_with("a change of the deployment is under way"), "{told:?}");
-        let present = present();
-        let host = host::host(&present, &host::together(&present.groups)).unwrap();
+        let present = here();
+        let host = present::analysed(&present, &present::together(&present.groups)).unwrap();
         assert_eq!(sum_up(&host, 2), "2 CPUs, no windows, 2 groups with budgets of 2500us");
     }
 }

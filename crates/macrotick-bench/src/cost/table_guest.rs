@@ -5,9 +5,11 @@ use std::fs;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use macrotick_host::trace::ROOT as TRACEFS;
 use macrotick_uapi::{self as abi, Device, Entity, Window};
 
 use super::{Population, TableSize, IN_A_ROW};
+use crate::kit::group::write;
 use crate::kit::process::{self, Gate};
 
 /// Hidden verbs of this program.
@@ -20,7 +22,6 @@ const WINDOW_NS: u64 = 40_000;
 const GAP: u64 = 200;
 /// Room for the gaps of the longest run.
 const GAPS: usize = 1 << 16;
-const TRACEFS: &str = "/sys/kernel/tracing";
 
 /// The verb's own main function.
 pub fn main(verb: &str) -> ExitCode {
@@ -178,7 +179,7 @@ fn install_traced(size: TableSize) -> Result<(), String> {
     let device = Device::open()?;
     let table = Table::new(size, 0);
     for (file, value) in [("buffer_size_kb", "16384"), ("events/kmem/kmalloc/enable", "1"), ("tracing_on", "1")] {
-        fs::write(format!("{TRACEFS}/{file}"), value).map_err(|error| format!("{file}: {error}"))?;
+        write(&format!("{TRACEFS}/{file}"), value)?;
     }
     let before = kernel_memory()?;
     table.install(&device)?;

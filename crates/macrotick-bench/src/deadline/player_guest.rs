@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::play::{Outcome, Player, Policy, Turn};
 use crate::kit::board::{gather, release, Board};
 use crate::kit::clock::{now_ns, sleep_until};
-use crate::kit::group::{write, ROOT};
+use crate::kit::group::{create, write, ROOT};
 use crate::kit::process;
 use crate::kit::process::lock_memory;
 
@@ -53,7 +53,7 @@ fn play(path: &str) -> Result<(), String> {
 fn make_partition(cpu: u32) -> Result<(), String> {
     write(&format!("{ROOT}/cgroup.subtree_control"), "+cpuset")?;
     let path = partition(cpu);
-    fs::create_dir(&path).map_err(|error| format!("{path}: {error}"))?;
+    create(&path)?;
     write(&format!("{path}/cpuset.cpus"), &cpu.to_string())?;
     let kind = format!("{path}/cpuset.cpus.partition");
     write(&kind, "root")?;

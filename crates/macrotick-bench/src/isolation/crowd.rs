@@ -1,7 +1,6 @@
 //! Attacks of our own: threads that never sleep, as many as a container may have.
 
-use std::fs;
-
+use crate::kit::group::write;
 use crate::kit::process::{set_policy, spawn, spin};
 
 /// A container may have a thousand.
@@ -22,8 +21,7 @@ pub fn run(ordinary: Option<usize>) -> Result<(), String> {
 pub fn run_in_groups(group: &str, groups: usize) -> Result<(), String> {
     let group = group.to_owned();
     spin_each(groups, move |index| {
-        let path = format!("{group}/{index}/cgroup.threads");
-        fs::write(&path, "0").map_err(|error| format!("{path}: {error}"))?;
+        write(&format!("{group}/{index}/cgroup.threads"), "0")?;
         set_policy(libc::SCHED_FIFO as u32, PRIORITIES.1)
     })
 }

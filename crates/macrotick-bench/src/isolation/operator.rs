@@ -1,6 +1,5 @@
 //! What whoever runs the host does for the sake of an attack, or beside it: groups, a pool, and budgets that come and go.
 
-use std::fs;
 use std::time::Duration;
 
 use macrotick_uapi::{self as abi, Device, Entity, Window};
@@ -51,7 +50,7 @@ fn make_groups(group: &str, groups: usize) -> Result<(), String> {
     write(&format!("{group}/cgroup.subtree_control"), "+cpu")?;
     for index in 0..groups {
         let path = format!("{group}/{index}");
-        fs::create_dir(&path).map_err(|error| format!("{path}: {error}"))?;
+        group::create(&path)?;
         let values = [
             ("cgroup.type", "threaded".into()),
             ("cpu.ds.fifo", "1".into()),

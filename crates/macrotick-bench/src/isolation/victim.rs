@@ -4,7 +4,8 @@ use std::ffi::CString;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use macrotick_node::settings::{Held, Holder};
+use macrotick_host::cgroup::BOUNDS;
+use macrotick_host::settings::{Held, Holder};
 
 use super::rivals::{Program, Rival};
 use super::trial::Request;
@@ -80,13 +81,11 @@ fn make_groups(request: &Request) -> Result<(), String> {
         give_away(&format!("{ROOT}/{RIVAL}"))?;
         operator::prepare(&request.rival.program, &format!("{ROOT}/{RIVAL}"))?;
         if request.variant == Variant::On {
-            macrotick_node::BOUNDS
-                .iter()
-                .try_for_each(|(file, most)| write(&format!("{ROOT}/{RIVAL}/{file}"), &most.to_string()))?;
+            BOUNDS.iter().try_for_each(|(file, most)| write(&format!("{ROOT}/{RIVAL}/{file}"), &most.to_string()))?;
         }
         return LIMITS.iter().try_for_each(|(file, limit)| write(&format!("{ROOT}/{RIVAL}/{file}"), limit));
     }
-    fs::create_dir(format!("{ROOT}/{RIVAL}")).map_err(|error| format!("{RIVAL}: {error}"))
+    group::create(&format!("{ROOT}/{RIVAL}"))
 }
 
 /// Has it be the user's own, as the control groups of services and containers are.

@@ -1,53 +1,57 @@
 //! Control groups with a budget, in the guest.
 
 use std::fs;
+use std::path::Path;
 
-use macrotick_model::Instant;
+use macrotick_host::budgets::{self, BUDGET, PRIORITY};
+use macrotick_host::cgroup::{self, CONTROL, PROCESSES};
+use macrotick_host::file;
+use macrotick_model::{Duration, Instant};
 use macrotick_uapi::SCHED_DS;
 
 use crate::kit::process::set_policy;
 
-/// The hierarchy of control groups.
-pub const ROOT: &str = "/sys/fs/cgroup";
-const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
+pub use macrotick_host::cgroup::ROOT;
 
 /// Sets the server period, which cannot become another one while a group has a budget.
 pub fn set_period(us: u32) -> Result<(), String> {
-    let is = fs::read_to_string(PERIOD).map_err(|error| format!("{PERIOD}: {error}"))?;
-    if is.trim() != us.to_string() {
-        write(PERIOD, &us.to_string())?;
-    }
-    write(&format!("{ROOT}/cgroup.subtree_control"), "+cpu")
+    budgets::set_server_period(Duration::from_micros(us.into())).map_err(|failure| failure.to_string())?;
+    write(&format!("{ROOT}/{CONTROL}"), "+cpu")
 }
 
 /// The first refill at or after an instant, in nanoseconds.
 pub fn next_refill(at: u64) -> Result<u64, String> {
-    let refill = macrotick_node::next_refill(Instant::from_nanos(at as i64));
+    let refill = budgets::next_refill(Instant::from_nanos(at as i64));
     refill.map(|refill| refill.as_nanos() as u64).map_err(|error| error.to_string())
 }
 
 /// Makes a group with a budget on all CPUs, in microseconds per period.
 pub fn make(name: &str, budget_us: u32, priority: u32) -> Result<(), String> {
     let path = format!("{ROOT}/{name}");
-    fs::create_dir(&path).map_err(|error| format!("{path}: {error}"))?;
-    write(&format!("{path}/cpu.ds.priority"), &priority.to_string())?;
-    write(&format!("{path}/cpu.ds.budget"), &budget_us.to_string())
+    create(&path)?;
+    write(&format!("{path}/{PRIORITY}"), &priority.to_string())?;
+    write(&format!("{path}/{BUDGET}"), &budget_us.to_string())
 }
 
 /// Removes a group that nobody is in any longer.
 pub fn remove(name: &str) -> Result<(), String> {
     let path = format!("{ROOT}/{name}");
-    write(&format!("{path}/cpu.ds.budget"), "0")?;
+    write(&format!("{path}/{BUDGET}"), "0")?;
     fs::remove_dir(&path).map_err(|error| format!("{path}: {error}"))
 }
 
 /// The caller enters a group, and is under SCHED_DS.
 pub fn enter(name: &str, priority: u32) -> Result<(), String> {
-    write(&format!("{ROOT}/{name}/cgroup.procs"), "0")?;
+    write(&format!("{ROOT}/{name}/{PROCESSES}"), "0")?;
     set_policy(SCHED_DS, priority)
 }
 
-/// Writes a file, of a group or of the system.
+/// Makes a control group, about which nothing is said yet.
+pub fn create(path: &str) -> Result<(), String> {
+    cgroup::create(Path::new(path)).map_err(|failure| failure.to_string())
+}
+
+/// Writes a file, of a group or of the system. It goes with the guest.
 pub fn write(path: &str, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| format!("{path}: {error}"))
+    file::write(Path::new(path), text).map_err(|failure| failure.to_string())
 }

@@ -1,10 +1,9 @@
 //! The kernels that are compared where TimerShield matters, and its switch.
 
-use std::fs;
-
+use macrotick_host::settings::TIMERSHIELD;
 use macrotick_lab::Flavor;
 
-const SWITCH: &str = "/proc/sys/kernel/timershield";
+use crate::kit::group::write;
 
 /// The kernels, and the state of the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl Variant {
 /// Sets TimerShield's switch, where there is one.
 pub fn switch(variant: Variant) -> Result<(), String> {
     let Some(on) = variant.switch() else { return Ok(()) };
-    fs::write(SWITCH, if on { "1" } else { "0" }).map_err(|error| format!("{SWITCH}: {error}"))
+    write(TIMERSHIELD, if on { "1" } else { "0" })
 }
 
 #[cfg(test)]

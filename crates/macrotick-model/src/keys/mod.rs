@@ -212,9 +212,14 @@ impl Object {
     }
 }
 
-/// Puts the one entry of `flat` behind the name, where there is one.
-pub(crate) fn beside_name(entries: &mut Vec<(&'static str, Text)>, flat: Text) {
-    let Text::Map(flat) = flat else { unreachable!("forms without words and plain values are mappings") };
+/// The entries that are there, with what is `flat` behind the name, where there is one.
+pub(crate) fn beside_name(entries: Vec<Option<(&'static str, Text)>>, flat: Vec<Text>) -> Vec<(&'static str, Text)> {
+    let mut entries: Vec<_> = entries.into_iter().flatten().collect();
     let place = usize::from(entries.first().is_some_and(|(key, _)| *key == "name"));
-    entries.splice(place..place, flat);
+    let of_form = |form| match form {
+        Text::Map(entries) => entries,
+        _ => unreachable!("forms without words and plain values are mappings"),
+    };
+    entries.splice(place..place, flat.into_iter().flat_map(of_form));
+    entries
 }

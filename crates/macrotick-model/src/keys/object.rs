@@ -75,11 +75,9 @@ macro_rules! object {
             }
 
             fn write(&self) -> $crate::keys::Text {
-                #[allow(unused_mut, reason = "an object may have no key")]
-                let mut entries = Vec::new();
-                $($crate::keys::object!(@write $presence entries, self.$field, $key);)*
-                $($crate::keys::beside_name(&mut entries, $crate::keys::Field::write(&self.$flat));)*
-                $crate::keys::Text::Map(entries)
+                let entries = vec![$($crate::keys::object!(@write $presence self.$field, $key),)*];
+                let flat = vec![$($crate::keys::Field::write(&self.$flat),)*];
+                $crate::keys::Text::Map($crate::keys::beside_name(entries, flat))
             }
 
             #[allow(unused_variables, reason = "an object may have no key")]
@@ -130,13 +128,11 @@ macro_rules! object {
     (@read or $cx:expr, $fields:ident, $key:ident, $whose:ident, $default:block) => {
         $crate::keys::optional($cx, &$fields, $key).unwrap_or_else(|| $default)
     };
-    (@write optional $entries:ident, $value:expr, $key:literal) => {
-        if !$crate::keys::Field::is_left_out(&$value) {
-            $entries.push(($key, $crate::keys::Field::write(&$value)));
-        }
+    (@write optional $value:expr, $key:literal) => {
+        (!$crate::keys::Field::is_left_out(&$value)).then(|| ($key, $crate::keys::Field::write(&$value)))
     };
-    (@write $presence:ident $entries:ident, $value:expr, $key:literal) => {
-        $entries.push(($key, $crate::keys::Field::write(&$value)));
+    (@write $presence:ident $value:expr, $key:literal) => {
+        Some(($key, $crate::keys::Field::write(&$value)))
     };
 }
 

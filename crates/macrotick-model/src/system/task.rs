@@ -46,12 +46,6 @@ forms! {
     }
 }
 
-impl Default for Supply {
-    fn default() -> Self {
-        Supply::Windows
-    }
-}
-
 impl Supply {
     /// Whether it is what a description without a word about it means.
     pub fn is_windows(&self) -> bool {

@@ -11,6 +11,7 @@
 //! any running deployment: that a process ends. All of it is done in steps that wait for nothing, so that tasks are begun
 //! anew meanwhile, and the deployment can be stopped.
 
+use macrotick_host::sys;
 use macrotick_model::{Background, Duration, Instant, LeadInForce, Plan, Workload};
 use macrotick_uapi::state;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,6 @@ use crate::lead;
 use crate::pools::Pools;
 use crate::run::{place_task, Run};
 use crate::supervisor::{Origin, Supervisor};
-use crate::sys;
 
 /// Something that tells nobody when it is done is looked at again after at least so long.
 const LOOK_LEAST: Duration = Duration::from_micros(100);
@@ -127,7 +127,7 @@ impl Change {
     /// Decides what changes, and starts what is new. A failure leaves everything as it was. `measured` is the lead that
     /// this host was found to need, if it was measured.
     pub fn begin(run: &mut Run, plan: &Plan, measured: Option<Duration>) -> Result<Change, NodeError> {
-        let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+        let online = sys::online_cpus()?;
         let other = Deployment::decode(plan, run.options, &online)?;
         let condition = |name: &str| condition(run, name);
         let difference = Difference::between(&run.deployment.plan, plan, &condition).map_err(NodeError::Change)?;

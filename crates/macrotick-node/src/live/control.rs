@@ -9,14 +9,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use macrotick_host::state::{self, Directory};
+use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::directory::{self, Directory};
 use super::Changes;
 use crate::error::NodeError;
-use crate::sys;
 
 /// More than any plan is long.
 const MOST_BYTES: usize = 512 << 20;
@@ -54,7 +54,7 @@ pub enum Answer {
 
 /// Asks the supervisor, and waits for as long as the answer takes. `None`: there is no supervisor.
 pub fn ask(request: &Request) -> Result<Option<Answer>, NodeError> {
-    let path = directory::socket(sys::user());
+    let path = state::socket(sys::user());
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),

@@ -9,12 +9,13 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
 use inotify::{Inotify, WatchMask};
+use macrotick_host::cgroup::{Group, Promised};
+use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
 
-use crate::cgroup::{Group, Promised};
+use crate::error::NodeError;
 use crate::run::Run;
 use crate::signals::readable_now;
-use crate::sys;
 
 /// From one look to the next, at least.
 const REST: Duration = Duration::from_millis(20);
@@ -109,7 +110,7 @@ impl Guard {
             Err(error) if group.path().is_dir() => {
                 amiss.insert(
                     owner.clone(),
-                    format!("{owner}: {broken}, and cannot be promised: {}", error.with_reason()),
+                    format!("{owner}: {broken}, and cannot be promised: {}", NodeError::from(error).with_reason()),
                 );
                 false
             }

@@ -1,10 +1,10 @@
 //! Processes of tasks that left the deployment: programs get the chance to end by themselves, while all others go on.
 
+use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
 
 use crate::child::Child;
 use crate::collect::GRACE;
-use crate::sys;
 
 /// How often it is looked whether one has ended.
 const LOOK: Duration = Duration::from_millis(5);

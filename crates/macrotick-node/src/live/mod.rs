@@ -4,12 +4,11 @@
 //! ended (`supervisor.rs`, `watch`), somebody asks for something (`control`), a change is under way (`change`, decided in
 //! `difference`), processes that left the deployment are to end (`leaving`), or a control group lost what it was promised
 //! (`guard`). It has one thread and waits for nothing
-//! else. What others should know lies in a file (`directory`).
+//! else. What others should know lies in a file (`macrotick_host::state`).
 
 mod change;
 mod control;
 mod difference;
-pub(crate) mod directory;
 mod guard;
 mod leaving;
 mod watch;
@@ -20,25 +19,25 @@ use macrotick_model::{Backend, Duration, Instant, Plan};
 
 pub use change::{Changes, Switch};
 pub use difference::{ChangeFault, Fate, Item, Kind, Service};
-pub use directory::{Coming, Deployed};
 
 use crate::deployment::Deployment;
 use crate::error::NodeError;
 use crate::kernel;
-use crate::lock::Lock;
-use crate::open_files::OpenFiles;
 use crate::options::{Output, RunOptions};
 use crate::run::{First, Run};
-use crate::settings::{self, Held};
 use crate::signals::Signals;
 use crate::status;
 use crate::supervisor::{Origin, Supervisor};
-use crate::sys;
 use change::{Change, Step};
 use control::{Answer, Conversation, Heard, Listener, Request};
-use directory::Directory;
 use guard::Guard;
 use leaving::Leaving;
+use macrotick_host::limits::OpenFiles;
+use macrotick_host::lock::Lock;
+use macrotick_host::settings::{self, Held};
+use macrotick_host::state::{self, Coming, Deployed, Directory};
+use macrotick_host::sys;
+use macrotick_host::HostFailure;
 use watch::Watch;
 
 /// How long the supervisor sleeps when nothing is to be expected.
@@ -84,7 +83,7 @@ fn options() -> RunOptions {
 /// What a killed supervisor left behind is removed first. In the end nothing is left, and neither is after an error.
 pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
     let options = RunOptions { seed, ..options() };
-    let online = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+    let online = sys::online_cpus()?;
     let deployment = Deployment::decode(plan, &options, &online)?;
     let lock = Lock::take(None)?;
     let directory = Directory::make()?;
@@ -151,7 +150,7 @@ pub fn change(plan: &Plan) -> Result<Option<Changes>, NodeError> {
 
 /// Ends the deployment on this host. Where nobody looks after it any more, removes the table and what else a killed
 /// runner or supervisor left behind: control groups and network namespaces. A table whose runner is alive is left alone
-/// ([`NodeError::Busy`]).
+/// ([`HostFailure::Busy`]).
 pub fn stop() -> Result<Stopped, NodeError> {
     let asked = match control::ask(&Request::Stop) {
         // It was ending already.
@@ -164,7 +163,7 @@ pub fn stop() -> Result<Stopped, NodeError> {
     }
     let lock = take_lock_of_ending()?;
     let removed = kernel::remove_left(&lock)?;
-    directory::remove_left();
+    state::remove_left();
     settings::settle();
     Ok(if removed { Stopped::Table } else { Stopped::Nothing })
 }
@@ -174,10 +173,10 @@ fn take_lock_of_ending() -> Result<Lock, NodeError> {
     let give_up = sys::now() + END_LIMIT;
     loop {
         match Lock::take(None) {
-            Err(NodeError::Busy { .. }) if directory::read(sys::user()).is_some() && sys::now() < give_up => {
+            Err(HostFailure::Busy { .. }) if state::read(sys::user()).is_some() && sys::now() < give_up => {
                 sys::sleep(Duration::from_millis(20));
             }
-            result => return result,
+            result => return Ok(result?),
         }
     }
 }
@@ -185,7 +184,7 @@ fn take_lock_of_ending() -> Result<Lock, NodeError> {
 /// Removes what a killed supervisor left: the lock says that there is none, and the file, that there was one. A table
 /// that is not its own stays, and will be in the way.
 fn recover(lock: &Lock, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
-    let Some(left) = directory::read(sys::user()) else { return Ok(()) };
+    let Some(left) = state::read(sys::user()) else { return Ok(()) };
     let names = status::entity_names()?;
     let coming = left.coming.as_ref().map(|coming| &coming.entities);
     let is_own = names.is_empty() || names == left.entities || Some(&names) == coming;

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use macrotick_host::sys::Tid;
+
 use crate::child::Child;
 use crate::collect::describe_end;
 use crate::run::Run;
 use crate::signals::readable_now;
-use crate::sys::Tid;
 
 /// The processes that are watched: those that are not begun anew.
 pub struct Watch {

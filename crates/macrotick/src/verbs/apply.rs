@@ -17,7 +17,7 @@ use crate::Outcome;
 
 /// Changes the deployment that runs, or else deploys and stays.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
-    let (groups, reserved) = macrotick_node::deployed_parts();
+    let (groups, reserved) = macrotick_host::present::deployed_parts();
     let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &groups, &reserved)?;
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {

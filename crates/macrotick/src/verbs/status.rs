@@ -2,8 +2,9 @@
 
 use std::io::IsTerminal;
 
+use macrotick_host::settings::SettingStatus;
+use macrotick_host::sys::cpu_list;
 use macrotick_model::{Duration, Reservation, Task};
-use macrotick_node::settings::SettingStatus;
 use macrotick_node::{EntityStatus, GroupStatus, Status, TableStatus};
 use macrotick_report::output;
 use macrotick_report::table::{toned, Cell, Table, Tone};
@@ -168,7 +169,7 @@ fn group_row(group: &GroupStatus) -> Vec<Cell> {
     let astray = if group.astray.is_some() { Tone::Bad } else { Tone::Plain };
     vec![
         format!("group {}", group.name).into(),
-        toned(macrotick_node::cpu_list(&cpus), astray),
+        toned(cpu_list(&cpus), astray),
         budgets.join(", ").into(),
         group.priority.to_string().into(),
         group.threads.to_string().into(),
@@ -180,7 +181,7 @@ fn group_row(group: &GroupStatus) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_node::{Coming, Deployed};
+    use macrotick_host::state::{Coming, Deployed};
 
     use super::*;
 

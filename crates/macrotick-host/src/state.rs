@@ -11,7 +11,7 @@ use macrotick_model::{Group, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Promised;
-use crate::error::NodeError;
+use crate::error::HostFailure;
 use crate::lock::runtime_path;
 use crate::sys;
 
@@ -59,14 +59,14 @@ pub struct Directory {
 
 impl Directory {
     /// Makes it, or takes over what a killed supervisor left.
-    pub fn make() -> Result<Directory, NodeError> {
+    pub fn make() -> Result<Directory, HostFailure> {
         Directory::make_at(path(sys::user()))
     }
 
-    fn make_at(path: PathBuf) -> Result<Directory, NodeError> {
+    fn make_at(path: PathBuf) -> Result<Directory, HostFailure> {
         let failed = |what: &'static str| {
             let path = path.clone();
-            move |source| NodeError::Control { what, path, source }
+            move |source| HostFailure::File { action: what, path, source }
         };
         match DirBuilder::new().mode(0o755).create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

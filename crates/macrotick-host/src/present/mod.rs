@@ -4,6 +4,8 @@
 //! Groups of a deployment that runs come with what its description says of them, those of containers with what was declared when
 //! they were admitted. Of others only their budgets are known.
 
+mod analysis;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,14 +14,16 @@ use macrotick_model::{CpuSet, CpuTable, Duration, Group, Task, Window};
 use macrotick_uapi as uapi;
 use serde::Serialize;
 
-use crate::budgets;
-use crate::cgroup::{is_default_path, ROOT};
-use crate::error::NodeError;
-use crate::live::directory;
+use crate::budgets::{self, BUDGET, PRIORITY};
+use crate::cgroup::{is_default_path, read_file, EFFECTIVE_CPUS, ROOT};
+use crate::device;
+use crate::error::HostFailure;
 use crate::lock;
 use crate::proc;
-use crate::status;
+use crate::state::{self, Deployed};
 use crate::sys;
+
+pub use analysis::{analysed, name, together, Unanalysable};
 
 /// What has been promised on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -103,15 +107,15 @@ impl PresentGroup {
 }
 
 /// Reads what has been promised on this host.
-pub fn present() -> Result<Present, NodeError> {
+pub fn present() -> Result<Present, HostFailure> {
     let (server_period, phase) = (budgets::server_period()?, budgets::refill_phase()?);
     let until_refill = |epoch| budgets::until_refill(epoch, server_period, phase);
-    let cpus = sys::online_cpus().map_err(NodeError::system("reading which CPUs are online"))?;
+    let cpus = sys::online_cpus()?;
     let deployed = deployed();
     let declared = deployed.as_ref().map_or(&[][..], |deployed| &deployed.groups);
     Ok(Present {
         server_period,
-        table: status::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, until_refill)),
+        table: device::installed()?.map(|(get, entities, windows)| table(&get, &entities, &windows, until_refill)),
         groups: groups(&cpus, declared)?,
         domains: domains(reservations(), &cpus),
         changes: deployed.as_ref().is_some_and(|deployed| deployed.coming.is_some()),
@@ -122,10 +126,10 @@ pub fn present() -> Result<Present, NodeError> {
 }
 
 /// The control groups with a budget on a CPU that is online, parents before children.
-pub fn groups(online: &[u32], declared: &[Group]) -> Result<Vec<PresentGroup>, NodeError> {
+pub fn groups(online: &[u32], declared: &[Group]) -> Result<Vec<PresentGroup>, HostFailure> {
     let groups = budgets::budgets()?.into_iter();
     let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, online, declared).transpose());
-    groups.collect::<Result<_, io::Error>>().map_err(NodeError::system("reading a budget"))
+    groups.collect()
 }
 
 /// The groups of the deployment that runs, as its plan has them, and its tasks of SCHED_DEADLINE.
@@ -134,9 +138,9 @@ pub fn deployed_parts() -> (Vec<Group>, Vec<Task>) {
 }
 
 /// A deployment whose supervisor is alive.
-fn deployed() -> Option<crate::live::Deployed> {
+fn deployed() -> Option<Deployed> {
     let owner = lock::Lock::holder(lock::ROOT)?;
-    directory::read(lock::ROOT).filter(|deployed| deployed.supervisor == owner)
+    state::read(lock::ROOT).filter(|deployed| deployed.supervisor == owner)
 }
 
 fn table(
@@ -153,7 +157,7 @@ fn table(
             tables.push(CpuTable::new(window.cpu, Vec::new()));
         }
         let table = tables.last_mut().expect("just pushed");
-        let task = entities.get(window.entity as usize).map_or(String::new(), |entity| status::text(&entity.name));
+        let task = entities.get(window.entity as usize).map_or(String::new(), |entity| device::text(&entity.name));
         table.windows.push(Window {
             activate: window.flags & uapi::ACTIVATE != 0,
             deadline: window.flags & uapi::DEADLINE != 0,
@@ -169,15 +173,21 @@ fn table(
 }
 
 /// `None`: it has no budget on a CPU that is online, or is gone.
-fn read_group(path: &Path, budget: &str, online: &[u32], declared: &[Group]) -> io::Result<Option<PresentGroup>> {
-    let odd =
-        |file: &str, text: &str| io::Error::other(format!("{} says `{}`", path.join(file).display(), text.trim()));
-    let budgets = parse_budgets(budget, online).ok_or_else(|| odd("cpu.ds.budget", budget))?;
+fn read_group(
+    path: &Path,
+    budget: &str,
+    online: &[u32],
+    declared: &[Group],
+) -> Result<Option<PresentGroup>, HostFailure> {
+    let odd = |file: &str, text: &str| {
+        HostFailure::file("understand", path.join(file))(io::Error::other(format!("it says `{}`", text.trim())))
+    };
+    let budgets = parse_budgets(budget, online).ok_or_else(|| odd(BUDGET, budget))?;
     if budgets.is_empty() {
         return Ok(None);
     }
-    let Some(priority) = budgets::read_file(path, "cpu.ds.priority")? else { return Ok(None) };
-    let priority = priority.trim().parse().map_err(|_| odd("cpu.ds.priority", &priority))?;
+    let Some(priority) = read_file(path, PRIORITY)? else { return Ok(None) };
+    let priority = priority.trim().parse().map_err(|_| odd(PRIORITY, &priority))?;
     let deployed = declared.iter().find(|group| is_directory_of(path, group)).cloned();
     let name = deployed.as_ref().map_or_else(|| name_of(path), |group| group.name.clone());
     let admitted = if deployed.is_none() { budgets::declaration(path) } else { None };
@@ -187,9 +197,9 @@ fn read_group(path: &Path, budget: &str, online: &[u32], declared: &[Group]) -> 
 }
 
 /// The CPUs that processes of a control group may run on: as the first one says that has the controller, from there upwards.
-fn cpus_below(path: &Path) -> io::Result<Vec<u32>> {
+fn cpus_below(path: &Path) -> Result<Vec<u32>, HostFailure> {
     for group in path.ancestors().take_while(|group| group.starts_with(ROOT)) {
-        if let Some(text) = budgets::read_file(group, "cpuset.cpus.effective")? {
+        if let Some(text) = read_file(group, EFFECTIVE_CPUS)? {
             return Ok(sys::parse_cpu_list(text.trim()));
         }
     }

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use macrotick_model::{Namespace, System};
 
-use crate::error::NodeError;
+use crate::error::HostFailure;
 
 /// Where iproute2 keeps the names of namespaces.
 const NAMES: &str = "/run/netns";
@@ -68,14 +68,14 @@ pub fn path_of(name: &str) -> PathBuf {
 
 impl Network {
     /// Makes the namespaces. Needs root. `None`: the system has none.
-    pub fn prepare(system: &System) -> Result<Option<Network>, NodeError> {
+    pub fn prepare(system: &System) -> Result<Option<Network>, HostFailure> {
         if system.namespaces.is_empty() {
             return Ok(None);
         }
         // Some may be left over from a run that was killed; the lock says that nobody uses them.
         remove_left();
         let mut network = Network { namespaces: Vec::new() };
-        network.make(&system.namespaces).map_err(NodeError::Network)?;
+        network.make(&system.namespaces).map_err(HostFailure::Network)?;
         Ok(Some(network))
     }
 

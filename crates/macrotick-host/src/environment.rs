@@ -61,7 +61,7 @@ fn facts() -> Vec<(String, String)> {
     [
         ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         ("sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_runtime_us"),
-        ("TimerShield", "/proc/sys/kernel/timershield"),
+        ("TimerShield", crate::settings::TIMERSHIELD),
         ("perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid"),
         ("isolated CPUs", "/sys/devices/system/cpu/isolated"),
         ("frequency governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),

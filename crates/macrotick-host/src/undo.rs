@@ -1,6 +1,6 @@
-//! What was done is undone in reverse order, unless all of it succeeded.
+//! What was done to this host is undone in reverse order, unless all of it succeeded.
 
-/// What is to be done when something fails.
+/// What is to be done when something fails: dropping it does it.
 #[derive(Default)]
 pub struct Undo(Vec<Box<dyn FnOnce()>>);
 

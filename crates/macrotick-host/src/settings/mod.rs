@@ -7,278 +7,23 @@
 //! The administrator has the last word. A setting that suits already is left alone, and so is one that meanwhile has another
 //! value than it was set to. A failure here is none of the deployment's: it is told, and everything else goes on.
 
-use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+mod holder;
+mod ledger;
+mod setting;
+
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::lock::{runtime_path, ROOT};
-use crate::proc;
+use crate::file::read_number;
 use crate::sys;
 
-const LEDGER: &str = "-settings.json";
-const LOCK: &str = "-settings.lock";
-/// Says something else after each boot.
-const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-const SYSCTL: &str = "/proc/sys/";
-
-/// A number of sysctl(8) that has to be at least so much.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Setting {
-    path: PathBuf,
-    least: i64,
-    /// What is told where the kernel has none. `None`: nothing is lacking then.
-    lacking: Option<&'static str>,
-}
-
-impl Setting {
-    /// What everything needs that relies on the kernel class, whatever runs beside it.
-    fn all() -> [Setting; 2] {
-        let kernel =
-            |name: &str, least, lacking| Setting { path: [SYSCTL, "kernel", name].iter().collect(), least, lacking };
-        let no_shield =
-            "this kernel has no TimerShield: sleeps of many threads that end at once delay what is deployed";
-        // Without the latter there is no perf_event_open(2).
-        [kernel("timershield", 1, Some(no_shield)), kernel("perf_event_paranoid", 3, None)]
-    }
-
-    fn name(&self) -> String {
-        name_of(&self.path)
-    }
-}
-
-/// As sysctl(8) has it.
-fn name_of(path: &Path) -> String {
-    path.strip_prefix(SYSCTL).unwrap_or(path).display().to_string().replace('/', ".")
-}
-
-fn read_number(path: &Path) -> io::Result<i64> {
-    fs::read_to_string(path)?.trim().parse().map_err(io::Error::other)
-}
-
-/// What needs settings, and for how long.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Holder {
-    /// For as long as a process lives.
-    Process {
-        /// What it is for.
-        name: String,
-        /// Its number.
-        id: u32,
-        /// When it began: no later process of that number began then.
-        start: u64,
-    },
-    /// For as long as a control group is there.
-    Group {
-        /// The container's name.
-        name: String,
-        /// Its directory.
-        path: PathBuf,
-        /// The directory's number: no later one of that path has it.
-        inode: u64,
-    },
-}
-
-impl Holder {
-    /// This process.
-    pub fn this_process(name: &str) -> Holder {
-        let id = std::process::id();
-        Holder::Process { name: name.into(), id, start: start_of(id).unwrap_or(0) }
-    }
-
-    /// A container, by its control group.
-    pub fn group(name: &str, path: &Path) -> io::Result<Holder> {
-        Ok(Holder::Group { name: name.into(), path: path.into(), inode: fs::metadata(path)?.ino() })
-    }
-
-    fn is_there(&self) -> bool {
-        match self {
-            Holder::Process { id, start, .. } => start_of(*id) == Some(*start),
-            Holder::Group { path, inode, .. } => fs::metadata(path).is_ok_and(|meta| meta.ino() == *inode),
-        }
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Holder::Process { name, id, .. } => write!(f, "{name} (process {id})"),
-            Holder::Group { name, .. } => write!(f, "container {name}"),
-        }?;
-        f.write_str(if self.is_there() { "" } else { ", which is gone" })
-    }
-}
-
-/// When a process began, in ticks since the boot. `None`: it is dead.
-fn start_of(process: u32) -> Option<u64> {
-    start_in(&proc::stat(process as sys::Tid)?)
-}
-
-/// The third field is the state, the 22nd the start.
-fn start_in(stat: &str) -> Option<u64> {
-    let (_, mut words) = proc::split_stat(stat)?;
-    let is_dead = matches!(words.next()?, "Z" | "X");
-    words.nth(18)?.parse().ok().filter(|_| !is_dead)
-}
-
-/// A setting that is held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
-    path: PathBuf,
-    before: i64,
-    set: i64,
-    holders: Vec<Holder>,
-}
-
-impl Entry {
-    /// Whether it still has the value that it was set to.
-    fn is_ours(&self) -> bool {
-        read_number(&self.path).is_ok_and(|now| now == self.set)
-    }
-
-    fn give_back(&self) {
-        if self.is_ours() {
-            let _ = fs::write(&self.path, self.before.to_string());
-        }
-    }
-}
-
-/// What the ledger says.
-#[derive(Debug, Serialize, Deserialize)]
-struct Entries {
-    boot: String,
-    settings: Vec<Entry>,
-}
-
-impl Entries {
-    /// Leaves out the holders that are gone, and gives back what has none.
-    fn settle(&mut self) {
-        for entry in &mut self.settings {
-            entry.holders.retain(Holder::is_there);
-        }
-        self.settings.retain(|entry| {
-            let is_held = !entry.holders.is_empty();
-            if !is_held {
-                entry.give_back();
-            }
-            is_held
-        });
-    }
-
-    /// The entry of a setting that has the value `now`, for one more holder; made where there is none, or none that counts.
-    fn entry(&mut self, setting: &Setting, now: i64) -> &mut Entry {
-        let place = self.settings.iter().position(|entry| entry.path == setting.path);
-        let place = place.unwrap_or_else(|| {
-            let (path, holders) = (setting.path.clone(), Vec::new());
-            self.settings.push(Entry { path, before: now, set: now, holders });
-            self.settings.len() - 1
-        });
-        let entry = &mut self.settings[place];
-        if entry.set != now {
-            entry.before = now;
-        }
-        entry.set = now.max(setting.least);
-        entry
-    }
-}
-
-/// Where it is noted who holds what.
-#[derive(Clone, Debug)]
-struct Ledger {
-    file: PathBuf,
-    lock: PathBuf,
-}
-
-impl Ledger {
-    fn of_host() -> Ledger {
-        Ledger { file: runtime_path(ROOT, LEDGER), lock: runtime_path(ROOT, LOCK) }
-    }
-
-    /// Changes it, while nobody else does.
-    fn change(&self, change: impl FnOnce(&mut Entries) -> io::Result<()>) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        let lock = options.write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&self.lock)?;
-        // SAFETY: no memory is passed.
-        if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut entries = self.read();
-        entries.settle();
-        change(&mut entries)?;
-        self.write(&entries)
-    }
-
-    /// Nothing is believed of another boot, nor of other users: among temporary files it could be anybody's.
-    fn read(&self) -> Entries {
-        let boot = fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned();
-        let read = || {
-            let meta = fs::symlink_metadata(&self.file).ok()?;
-            let is_own = meta.is_file() && (meta.uid() == ROOT || meta.uid() == sys::user());
-            let text = is_own.then(|| fs::read_to_string(&self.file).ok()).flatten()?;
-            serde_json::from_str(&text).ok().filter(|entries: &Entries| entries.boot == boot)
-        };
-        read().unwrap_or_else(|| Entries { boot: boot.clone(), settings: Vec::new() })
-    }
-
-    /// All of it, or what was there stays.
-    fn write(&self, entries: &Entries) -> io::Result<()> {
-        if entries.settings.is_empty() {
-            return match fs::remove_file(&self.file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            };
-        }
-        let partial = self.file.with_extension("partial");
-        let _ = fs::remove_file(&partial);
-        let text = serde_json::to_string_pretty(entries).expect("a ledger is always JSON");
-        File::create_new(&partial)?.write_all((text + "\n").as_bytes())?;
-        fs::rename(&partial, &self.file)
-    }
-
-    /// Has a holder hold a setting. Returns whether it is to be given back one day: not if the value is others' word and suits.
-    fn hold(&self, entries: &mut Entries, setting: &Setting, holder: &Holder) -> Result<Option<Was>, io::Error> {
-        let now = read_number(&setting.path)?;
-        let is_ours = entries.settings.iter().any(|entry| entry.path == setting.path && entry.set == now);
-        if now >= setting.least && !is_ours {
-            entries.settings.retain(|entry| entry.path != setting.path);
-            return Ok(None);
-        }
-        let entry = entries.entry(setting, now);
-        entry.holders.push(holder.clone());
-        let (before, set) = (entry.before, entry.set);
-        if now == set {
-            return Ok(Some(Was::Held));
-        }
-        let written = self.write(entries).and_then(|()| fs::write(&setting.path, set.to_string()));
-        if written.is_err() {
-            entries.entry(setting, now).holders.pop();
-            entries.settings.retain(|entry| !entry.holders.is_empty());
-        }
-        written.map(|()| Some(Was::Set { before, set }))
-    }
-
-    /// The reverse.
-    fn give_back(&self, paths: &[PathBuf], holder: &Holder) -> io::Result<()> {
-        self.change(|entries| {
-            for entry in entries.settings.iter_mut().filter(|entry| paths.contains(&entry.path)) {
-                entry.holders.retain(|other| other != holder);
-            }
-            entries.settle();
-            Ok(())
-        })
-    }
-}
-
-/// What had to be done for a holder.
-enum Was {
-    Held,
-    Set { before: i64, set: i64 },
-}
+pub use holder::Holder;
+use ledger::{Entries, Entry, Ledger, Was};
+pub use setting::TIMERSHIELD;
+use setting::{name_of, Setting};
 
 /// Settings that are held. Dropping it gives them back, unless others hold them, too.
 #[derive(Debug)]
@@ -300,10 +45,7 @@ impl Held {
 
     fn take_from(ledger: Ledger, holder: Holder, settings: &[Setting]) -> Held {
         let mut held = Held { ledger: ledger.clone(), holder, paths: Vec::new(), set: Vec::new(), lacking: Vec::new() };
-        let changed = ledger.change(|entries| {
-            settings.iter().for_each(|setting| held.take_one(entries, setting));
-            Ok(())
-        });
+        let changed = ledger.change(|entries| settings.iter().for_each(|setting| held.take_one(entries, setting)));
         if let Err(error) = changed {
             held.lacking.push(format!("it cannot be noted who needs settings of this host: {error}"));
         }
@@ -359,7 +101,7 @@ const OPEN_CLOCKS: &str = "this kernel gives ordinary programs clocks by perf_ev
 pub fn settle() {
     let ledger = Ledger::of_host();
     if ledger.file.exists() {
-        let _ = ledger.change(|_| Ok(()));
+        let _ = ledger.change(|_| ());
     }
 }
 
@@ -372,7 +114,6 @@ pub fn give_back_of_container(name: &str) {
         let _ = ledger.change(|entries| {
             entries.settings.iter_mut().for_each(|entry| entry.holders.retain(|holder| !is_its(holder)));
             entries.settle();
-            Ok(())
         });
     }
 }
@@ -411,6 +152,8 @@ pub fn held() -> Vec<SettingStatus> {
 
 #[cfg(test)]
 mod tests {
+    use super::holder::start_of;
+    use super::ledger::BOOT;
     use super::*;
     use std::process::{Child, Command};
 
@@ -531,14 +274,14 @@ mod tests {
         let bench = Bench::new("gone", 0);
         let (mut child, holder) = sleeper();
         bench.hold(holder.clone()).keep();
-        bench.ledger().change(|_| Ok(())).unwrap();
+        bench.ledger().change(|_| ()).unwrap();
         assert_eq!(bench.value(), 1);
         child.kill().unwrap();
         // It is dead before it is reaped, too.
         while holder.is_there() {
             std::thread::yield_now();
         }
-        bench.ledger().change(|_| Ok(())).unwrap();
+        bench.ledger().change(|_| ()).unwrap();
         assert_eq!((bench.value(), bench.is_blank()), (0, true));
         child.wait().unwrap();
 
@@ -565,7 +308,7 @@ mod tests {
         fs::write(&file, text.replace(boot.trim(), "another")).unwrap();
         fs::remove_dir(bench.0.join("c")).unwrap();
         // Somebody has switched it on in this one.
-        bench.ledger().change(|_| Ok(())).unwrap();
+        bench.ledger().change(|_| ()).unwrap();
         assert_eq!((bench.value(), bench.is_blank()), (1, true));
     }
 
@@ -590,17 +333,5 @@ mod tests {
         let held = Held::take_from(nowhere, own("first"), &[bench.setting()]);
         assert!(held.lacking()[0].starts_with("it cannot be noted who needs settings of this host: "));
         assert_eq!(bench.value(), 0);
-    }
-
-    #[test]
-    fn a_process_is_told_by_its_start() {
-        let words: Vec<String> = (4..=30).map(|field| field.to_string()).collect();
-        let stat = |state: &str| format!("7 (a b) R) {state} {}", words.join(" "));
-        assert_eq!(start_in(&stat("S")), Some(22));
-        assert_eq!([start_in(&stat("Z")), start_in(&stat("X")), start_in("7")], [None; 3]);
-        let own = own("own");
-        assert!(own.is_there());
-        let Holder::Process { id, start, .. } = own else { panic!() };
-        assert!(!Holder::Process { name: "later".into(), id, start: start + 1 }.is_there());
     }
 }

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::{Group, Kind};
+use super::group::{Group, Kind};
 use crate::budgets::BUDGET;
-use crate::error::NodeError;
+use crate::error::HostFailure;
 
 /// What a control group was promised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ fn budget_of(text: &str) -> Duration {
 
 impl Group {
     /// Tells the kernel what serves it, and notes what its files say then.
-    pub fn promise(&mut self, writes: Vec<(&'static str, String)>) -> Result<(), NodeError> {
+    pub fn promise(&mut self, writes: Vec<(&'static str, String)>) -> Result<(), HostFailure> {
         self.writes = writes;
         self.tell()?;
         self.promised = Some(self.read_promise()?);
@@ -93,7 +93,7 @@ impl Group {
     }
 
     /// Tells the kernel again what serves it. One that was made anew is given back as it is found now.
-    pub fn keep_promise(&mut self) -> Result<(), NodeError> {
+    pub fn keep_promise(&mut self) -> Result<(), HostFailure> {
         let now = self.read_promise()?;
         let anew = self.promised.as_ref().is_some_and(|promised| promised.directory != now.directory);
         if let (true, Kind::Given(before)) = (anew, &mut self.kind) {
@@ -104,21 +104,21 @@ impl Group {
         Ok(())
     }
 
-    fn tell(&self) -> Result<(), NodeError> {
+    fn tell(&self) -> Result<(), HostFailure> {
         self.writes.iter().try_for_each(|(file, text)| match self.write(file, text) {
-            Err(NodeError::GroupFile { source, .. })
+            Err(HostFailure::GroupFile { source, .. })
                 if *file == BUDGET && source.raw_os_error() == Some(libc::EBUSY) =>
             {
-                Err(NodeError::NoRoom { owner: self.owner.clone(), budget: budget_of(text) })
+                Err(HostFailure::NoRoom { owner: self.owner.clone(), budget: budget_of(text) })
             }
             written => written,
         })
     }
 
-    fn read_promise(&self) -> Result<Promised, NodeError> {
+    fn read_promise(&self) -> Result<Promised, HostFailure> {
         let directory = fs::metadata(&self.path).map_err(self.failed("look at", ""))?.ino();
         let read = |file: &&'static str| Ok((file.to_string(), self.read(file)?.trim().to_owned()));
-        let files = self.owner.files().iter().map(read).collect::<Result<_, NodeError>>()?;
+        let files = self.owner.files().iter().map(read).collect::<Result<_, HostFailure>>()?;
         Ok(Promised { owner: self.owner.to_string(), path: self.path.clone(), directory, files })
     }
 }

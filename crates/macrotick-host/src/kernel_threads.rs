@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use macrotick_model::{GroupThread, KernelThread};
 
 use crate::cgroup::{Group, Owner};
-use crate::error::NodeError;
+use crate::error::HostFailure;
 use crate::sys::{self, SchedAttr, Standing, Tid};
 
 /// The list of a group.
@@ -20,10 +20,10 @@ pub fn find(
     owner: &Owner,
     names: impl Iterator<Item = String>,
     remarks: &mut Vec<String>,
-) -> Result<Vec<(Tid, String)>, NodeError> {
+) -> Result<Vec<(Tid, String)>, HostFailure> {
     let mut threads = Vec::new();
     for name in names {
-        match find_one(&name).map_err(NodeError::system("reading /proc"))? {
+        match find_one(&name).map_err(HostFailure::file("read", "/proc"))? {
             Some(tid) => threads.push((tid, name)),
             None => remarks.push(format!("{owner}: this kernel has no thread {name}")),
         }
@@ -75,14 +75,14 @@ pub struct ServedThread {
 impl ServedThread {
     /// Puts a thread on the list of a group that has its budget. With `fifo` who has SCHED_FIFO is served as it is: so it
     /// stays what it was whatever becomes of the runner.
-    pub fn new(group: &Group, (tid, name): (Tid, String), fifo: bool) -> Result<ServedThread, NodeError> {
-        let before = sys::sched_attr(tid).map_err(NodeError::system("reading the policy of a kernel thread"))?;
+    pub fn new(group: &Group, (tid, name): (Tid, String), fifo: bool) -> Result<ServedThread, HostFailure> {
+        let before = sys::sched_attr(tid).map_err(HostFailure::system("reading the policy of a kernel thread"))?;
         group.write(LIST, &tid.to_string())?;
         let served = ServedThread { tid, name, list: group.path().join(LIST), before };
         let priority = before.real_time_priority();
         if !fifo || priority.is_none() {
             let standing = Standing::Budget(priority.unwrap_or(PRIORITY));
-            let refused = |source| NodeError::Policy { name: served.name.clone(), standing, source };
+            let refused = |source| HostFailure::Policy { name: served.name.clone(), standing, source };
             sys::set_standing(tid, standing).map_err(refused)?;
         }
         Ok(served)

@@ -1,12 +1,12 @@
-//! The lock that keeps two runs on one host apart.
+//! Locks of files: the one that keeps two runs on one host apart, and those for which everybody waits.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::error::NodeError;
+use crate::error::HostFailure;
 use crate::sys;
 
 /// Held for as long as it lives; the kernel gives it back when the process dies.
@@ -32,20 +32,18 @@ const SUFFIX: &str = ".lock";
 
 impl Lock {
     /// Takes the lock, or tells who has it.
-    pub fn take(path: Option<&Path>) -> Result<Lock, NodeError> {
+    pub fn take(path: Option<&Path>) -> Result<Lock, HostFailure> {
         let path = path.map_or_else(|| runtime_path(sys::user(), SUFFIX), Path::to_path_buf);
-        let failed = |source| NodeError::Lock { path: path.clone(), source };
+        let failed = |source| HostFailure::file("use the lock file", &path)(source);
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-        // SAFETY: no memory is passed.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } < 0 {
-            let error = io::Error::last_os_error();
+        if let Err(error) = flock(&file, libc::LOCK_EX | libc::LOCK_NB) {
             if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
                 return Err(failed(error));
             }
             let mut pid = String::new();
             file.read_to_string(&mut pid).map_err(failed)?;
-            return Err(NodeError::Busy { pid: pid.trim().into(), path });
+            return Err(HostFailure::Busy { pid: pid.trim().into(), path });
         }
         file.set_len(0).map_err(failed)?;
         writeln!(file, "{}", std::process::id()).map_err(failed)?;
@@ -55,6 +53,31 @@ impl Lock {
     /// The process that holds the lock of a user, if one does. It is not touched by that.
     pub fn holder(user: u32) -> Option<u32> {
         holder(&runtime_path(user, SUFFIX))
+    }
+}
+
+/// A lock that is waited for, and held for as long as it lives.
+#[derive(Debug)]
+pub struct Turn {
+    _file: File,
+}
+
+impl Turn {
+    /// Waits for the others that have the lock of this file, which is made where it is not.
+    pub fn take(path: &Path) -> Result<Turn, HostFailure> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let file = options.open(path).map_err(HostFailure::file("open", path))?;
+        flock(&file, libc::LOCK_EX).map_err(HostFailure::file("lock", path))?;
+        Ok(Turn { _file: file })
+    }
+}
+
+fn flock(file: &File, operation: libc::c_int) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    match unsafe { libc::flock(file.as_raw_fd(), operation) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -89,7 +112,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("macrotick-lock-test-{}", std::process::id()));
         let first = Lock::take(Some(&path)).unwrap();
         match Lock::take(Some(&path)) {
-            Err(NodeError::Busy { pid, .. }) => assert_eq!(pid, std::process::id().to_string()),
+            Err(HostFailure::Busy { pid, .. }) => assert_eq!(pid, std::process::id().to_string()),
             other => panic!("{other:?}"),
         }
         assert_eq!(holder(&path), Some(std::process::id()));

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use macrotick_analysis::servers::{Domain, Group, GroupTask, Host, HostError, Phase, Refill, Reserved, Server};
 use macrotick_model::Duration;
-use macrotick_node::{Present, PresentGroup};
+
+use super::{Present, PresentGroup};
 
 /// What runs on this host cannot be analysed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what runs on this host cannot be analysed: {0}{hint}", hint = priority_hint(.0))]
-pub struct HostFault(pub HostError);
+pub struct Unanalysable(pub HostError);
 
 fn priority_hint(error: &HostError) -> &'static str {
     match error {
@@ -42,7 +43,7 @@ pub fn name(groups: &[&PresentGroup]) -> String {
 }
 
 /// The host with these groups.
-pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, HostFault> {
+pub fn analysed(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Unanalysable> {
     let table = present.table.as_ref();
     let phase = match table {
         Some(table) => table.refill.map_or(Phase::Any, Phase::At),
@@ -60,7 +61,7 @@ pub fn host(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Ho
         reserved: Reserved::of(&present.reserved),
         ..Host::idle(present.server_period)
     };
-    host.validate().map_err(HostFault)?;
+    host.validate().map_err(Unanalysable)?;
     Ok(host)
 }
 
@@ -92,8 +93,8 @@ fn group(groups: &[&PresentGroup]) -> Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::present::PresentDomain;
     use macrotick_model::CpuSet;
-    use macrotick_node::PresentDomain;
 
     fn present() -> Present {
         let declared = "system: s\ntasks:\n  - {name: a, period: 1ms, wcet: 1us}\ngroups:\n  - name: vision\n    \
@@ -124,13 +125,13 @@ mod tests {
         }
     }
 
-    fn analysed(present: &Present) -> Result<Host, HostFault> {
-        host(present, &together(&present.groups))
+    fn here(present: &Present) -> Result<Host, Unanalysable> {
+        analysed(present, &together(&present.groups))
     }
 
     #[test]
     fn budgets_are_what_groups_have_and_tasks_what_was_declared() {
-        let host = analysed(&present()).unwrap();
+        let host = here(&present()).unwrap();
         let (vision, web) = (&host.groups[0], &host.groups[1]);
         assert_eq!((vision.criticality, vision.priority), (3, 20));
         assert_eq!((vision.servers.len(), vision.servers[0].budget), (1, Duration::from_micros(500)));
@@ -143,7 +144,7 @@ mod tests {
     fn a_lead_counts_to_what_tasks_need() {
         let mut present = present();
         present.groups[0].declared.as_mut().unwrap().lead = Some(Duration::from_micros(20));
-        let host = analysed(&present).unwrap();
+        let host = here(&present).unwrap();
         assert_eq!(host.groups[0].servers[0].tasks[0].wcet, Duration::from_micros(120));
     }
 
@@ -152,13 +153,13 @@ mod tests {
         let mut present = present();
         let budgets = vec![(1, Duration::from_micros(200))];
         present.groups.push(PresentGroup { name: "/db".into(), budgets, ..present.groups[1].clone() });
-        let host = analysed(&present).unwrap();
+        let host = here(&present).unwrap();
         let both: Vec<(u32, i64)> =
             host.groups[1].servers.iter().map(|server| (server.cpu, server.budget.as_nanos() / 1000)).collect();
         assert_eq!((host.groups.len(), host.groups[1].name.as_str()), (2, "/web + /db"));
         assert_eq!(both, [(0, 300), (1, 500)]);
         present.groups[0].priority = 7;
-        let refused = analysed(&present).unwrap_err().to_string();
+        let refused = here(&present).unwrap_err().to_string();
         assert_eq!(
             refused,
             "what runs on this host cannot be analysed: groups `/web + /db` and `vision` both have priority 7, so nothing \
@@ -173,7 +174,7 @@ mod tests {
                         - {name: camera, period: 10ms, wcet: 1ms, deadline: 5ms, supply: {deadline: {runtime: 2ms, cpus: [1]}}}\n  \
                         - {name: roams, period: 10ms, wcet: 1ms, supply: {deadline: {cpus: [0, 2]}}}\n";
         let declared = macrotick_model::System::parse(declared, "s.yaml").unwrap().tasks;
-        let host = analysed(&Present { reserved: declared, ..present() }).unwrap();
+        let host = here(&Present { reserved: declared, ..present() }).unwrap();
         let told: Vec<_> = host.reserved.iter().map(|one| (one.name.as_str(), one.cpu, one.task.wcet)).collect();
         assert_eq!(told, [("camera", 1, Duration::from_millis(2))]);
     }
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn deadline_tasks_have_what_they_were_promised_and_at_most_all() {
         let domain = |cpus: &[u32], promised| PresentDomain { cpus: cpus.iter().copied().collect(), promised };
-        let domains = |domains| analysed(&Present { domains, ..present() }).unwrap().domains;
+        let domains = |domains| here(&Present { domains, ..present() }).unwrap().domains;
         let promised = |domains: &[Domain]| domains.iter().map(|domain| domain.promised.0).collect::<Vec<_>>();
         assert_eq!(promised(&domains(vec![domain(&[0], 3), domain(&[1], 1 << 40)])), [3, 1 << 20]);
         let both = domains(vec![domain(&[0, 1], 1_500_001)]);

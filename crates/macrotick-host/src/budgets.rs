@@ -1,0 +1,150 @@
+//! The server period of this host, and which control groups have budgets, whoever gave them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use macrotick_model::{Duration, Group, GroupObservation, Instant};
+
+use crate::cgroup::{read_file, walk, ROOT};
+use crate::error::HostFailure;
+use crate::file;
+use crate::lock::ROOT as ROOT_USER;
+use crate::sys;
+
+/// The file of the server period, in microseconds.
+const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
+/// The file of how far refills are behind the multiples of the server period, in nanoseconds.
+const PHASE: &str = "/proc/sys/kernel/sched_ds_phase_ns";
+/// A group's file of its budget.
+pub const BUDGET: &str = "cpu.ds.budget";
+/// Of the group's priority.
+pub const PRIORITY: &str = "cpu.ds.priority";
+/// Whether its threads under SCHED_FIFO are served by the budget, too.
+pub const FIFO: &str = "cpu.ds.fifo";
+/// Of the lead of its tasks, in microseconds.
+pub const LEAD: &str = "cpu.ds.lead";
+/// Of what it has had.
+pub const STAT: &str = "cpu.ds.stat";
+/// Of a control group's directory, with what runs in it, as JSON: it goes with the group.
+const DECLARATION: &std::ffi::CStr = c"user.macrotick";
+
+/// The server period of this host.
+pub fn server_period() -> Result<Duration, HostFailure> {
+    number_of(PERIOD).map(Duration::from_micros)
+}
+
+/// How far the refills of this host are behind the multiples of the server period on `CLOCK_MONOTONIC`.
+pub(crate) fn refill_phase() -> Result<Duration, HostFailure> {
+    number_of(PHASE).map(Duration::from_nanos)
+}
+
+fn number_of(path: &'static str) -> Result<i64, HostFailure> {
+    file::read_number(Path::new(path)).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => HostFailure::NoBudgets(path),
+        _ => HostFailure::file("read", path)(error),
+    })
+}
+
+/// Changes the server period of this host; writing what it is already is no change. It has no undo: it is that of all groups
+/// there are, and stays for those that come, until whoever finds none of them wants another one.
+pub fn set_server_period(wanted: Duration) -> Result<(), HostFailure> {
+    let now = server_period()?;
+    if now == wanted {
+        return Ok(());
+    }
+    match fs::write(PERIOD, microseconds(wanted)) {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(HostFailure::ServerPeriod { wanted, now }),
+        other => other.map_err(HostFailure::file("write", PERIOD)),
+    }
+}
+
+/// What the files of groups count in.
+pub fn microseconds(length: Duration) -> String {
+    (length.as_nanos() / 1000).to_string()
+}
+
+/// The first refill of this host at or after an instant of `CLOCK_MONOTONIC`.
+pub fn next_refill(at: Instant) -> Result<Instant, HostFailure> {
+    let wait = until_refill(Duration::from_nanos(at.as_nanos()), server_period()?, refill_phase()?);
+    Ok(Instant::from_nanos(at.as_nanos() + wait.as_nanos()))
+}
+
+/// From an instant, as time since zero, to the first refill.
+pub(crate) fn until_refill(at: Duration, period: Duration, phase: Duration) -> Duration {
+    let since = (at.as_nanos() - phase.as_nanos()).rem_euclid(period.as_nanos());
+    Duration::from_nanos((period.as_nanos() - since) % period.as_nanos())
+}
+
+/// The control groups with a budget, parents before children, with what their files say: `BUDGET`, or `CPULIST=BUDGET ...`, in
+/// microseconds.
+pub fn budgets() -> Result<Vec<(PathBuf, String)>, HostFailure> {
+    let mut budgets = Vec::new();
+    let mut read = |path: &Path| {
+        if let Some(text) = read_file(path, BUDGET)? {
+            let text = text.trim();
+            if !text.is_empty() && text != "0" {
+                budgets.push((path.to_owned(), text.to_owned()));
+            }
+        }
+        Ok(())
+    };
+    walk(Path::new(ROOT), &mut read)?;
+    Ok(budgets)
+}
+
+/// What a group named so has had, as its file [`STAT`] says: lines `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.
+pub fn parse_stat(name: &str, text: &str) -> Option<GroupObservation> {
+    let mut sum = GroupObservation { name: name.into(), ..Default::default() };
+    for line in text.lines() {
+        let value = |key: &str| -> Option<u64> {
+            let word = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))?;
+            word.parse().ok()
+        };
+        sum.usage_ns += value("usage_usec")? * 1000;
+        sum.refills += value("refills")?;
+        sum.exhaustions += value("exhaustions")?;
+        sum.throttled_ns += value("throttled_usec")? * 1000;
+    }
+    Some(sum)
+}
+
+/// Notes at a control group what runs in it, for whoever asks later whether something else fits beside it. It needs no
+/// undo: it goes with the group.
+pub fn declare(path: &Path, group: &Group) -> Result<(), HostFailure> {
+    let text = serde_json::to_vec(group).expect("a group is always JSON");
+    sys::set_attribute(path, DECLARATION, &text).map_err(HostFailure::file("note the tasks at", path))
+}
+
+/// What was noted at a control group; `None`: nothing that is understood, or maybe by somebody else: who owns a directory can
+/// write its attributes.
+pub(crate) fn declaration(path: &Path) -> Option<Group> {
+    if fs::metadata(path).ok()?.uid() != ROOT_USER {
+        return None;
+    }
+    serde_json::from_slice(&sys::attribute(path, DECLARATION)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refills_are_a_phase_behind_the_multiples_of_the_period() {
+        let us = Duration::from_micros;
+        let wait = |at| until_refill(us(at), us(2500), us(250));
+        assert_eq!([0, 250, 251, 10_000, 11_000].map(wait), [250, 0, 2499, 250, 1750].map(us));
+    }
+
+    #[test]
+    fn what_the_cpus_have_had_is_summed() {
+        let text = "cpu0 usage_usec=10 refills=2 exhaustions=1 throttled_usec=7\n\
+                    cpu2 usage_usec=5 refills=1 exhaustions=0 throttled_usec=0\n";
+        let sum = parse_stat("g", text).unwrap();
+        let expected =
+            GroupObservation { name: "g".into(), usage_ns: 15_000, refills: 3, exhaustions: 1, throttled_ns: 7000 };
+        assert_eq!(sum, expected);
+        assert_eq!(parse_stat("g", "cpu0 usage_usec=x\n"), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! The control group of a pool or a group: made or taken over, told what serves it, given back.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use macrotick_model::{CpuSet, Duration, Pool};
+
+use super::{
+    below_root_of, path_in, remove, threads_below, GroupFault, Owner, Promised, BOUNDS, CONTROL, CPUS, ENTITY,
+    PARTITION, PROCESSES, ROOT,
+};
+use crate::error::HostFailure;
+use crate::sys;
+
+/// In every group with the cpu controller.
+const WEIGHT: &str = "cpu.weight";
+/// In a partition, of the processes that are in no group of their own.
+const PLACE: &str = "tasks";
+
+/// The control group of a pool or a group. Dropping it removes one that was made, with all that runs in it, and gives back
+/// one that was taken over.
+pub struct Group {
+    pub(super) owner: Owner,
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// What the kernel is told of who serves it, file by file, in this order.
+    pub(super) writes: Vec<(&'static str, String)>,
+    pub(super) promised: Option<Promised>,
+}
+
+pub(super) enum Kind {
+    Made,
+    /// With what its files had said before.
+    Given(Vec<String>),
+}
+
+impl Group {
+    /// Makes the group of a pool, or takes over the one that it is to be, and tells the kernel its entity, whose table
+    /// is installed. [`Controller`] must have been enabled.
+    pub fn of(pool: &Pool, partition: Option<&Group>) -> Result<Group, HostFailure> {
+        let mut group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref(), partition)?;
+        group.promise(vec![(ENTITY, pool.name.clone())])?;
+        Ok(group)
+    }
+
+    /// Makes a control group, or takes over the one that is given, which cannot be in a partition. Nothing is told to the
+    /// kernel yet.
+    pub fn open(owner: Owner, given: Option<&str>, partition: Option<&Group>) -> Result<Group, HostFailure> {
+        match (given, partition) {
+            (None, None) => Group::make(owner),
+            (None, Some(partition)) => Group::make_in(&partition.path, owner),
+            (Some(path), None) => Group::take_over(owner, Path::new(path)),
+            (Some(path), Some(partition)) => {
+                let cpus = sys::parse_cpu_list(&partition.read(CPUS)?).into_iter().collect();
+                Err(HostFailure::Group { owner, fault: GroupFault::Apart { path: path.into(), cpus } })
+            }
+        }
+    }
+
+    /// Makes a control group below the root.
+    pub fn make(owner: Owner) -> Result<Group, HostFailure> {
+        Group::make_in(Path::new(ROOT), owner)
+    }
+
+    fn make_in(parent: &Path, owner: Owner) -> Result<Group, HostFailure> {
+        let path = path_in(parent, owner.name());
+        // One may be left over from a run that was killed; the lock says that nobody uses it.
+        if path.is_dir() {
+            remove(&path);
+        }
+        fs::create_dir(&path).map_err(HostFailure::group_file(&owner, "make", &path))?;
+        let group = Group { owner, path, kind: Kind::Made, writes: Vec::new(), promised: None };
+        match group.has(group.owner.files()[0]) {
+            true => Ok(group),
+            false => Err(group.fault(group.owner.lacking(group.path.clone()))),
+        }
+    }
+
+    fn take_over(owner: Owner, path: &Path) -> Result<Group, HostFailure> {
+        let fault = |fault| HostFailure::Group { owner: owner.clone(), fault };
+        let Some(path) = path.canonicalize().ok().filter(|path| path.join(PROCESSES).is_file()) else {
+            return Err(fault(GroupFault::Missing(path.into())));
+        };
+        if path == Path::new(ROOT) {
+            return Err(fault(GroupFault::Root(path)));
+        }
+        let own = below_root_of("self").ok().flatten().map(|own| Path::new(ROOT).join(own));
+        if own.is_some_and(|own| own.starts_with(&path)) {
+            return Err(fault(GroupFault::Own(path)));
+        }
+        // Until it is known what the files say, nothing is to be given back.
+        let mut before = Vec::new();
+        for file in owner.files().iter().map(|file| path.join(file)) {
+            match fs::read_to_string(&file) {
+                Ok(text) => before.push(text.trim().to_owned()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let enabled = path.join(WEIGHT).exists();
+                    return Err(fault(if enabled { owner.lacking(path) } else { GroupFault::NotEnabled(path) }));
+                }
+                Err(error) => return Err(HostFailure::group_file(&owner, "read", &file)(error)),
+            }
+        }
+        Ok(Group { owner, path, kind: Kind::Given(before), writes: Vec::new(), promised: None })
+    }
+
+    /// Bounds the control groups below one that was made, which has room for so many containers. Returns what could not be: who
+    /// has made one that was taken over may need as many as it has.
+    pub fn bound(&self, containers: u32) -> Option<String> {
+        let [(descendants, most), (depth, deepest)] = BOUNDS;
+        let write = |file: &str, most: u32| fs::write(self.path.join(file), most.to_string());
+        match &self.kind {
+            Kind::Made => {
+                write(descendants, most * (1 + containers)).and_then(|()| write(depth, deepest)).err().map(|error| {
+                    format!("{}: it cannot be bounded how many control groups are below it: {error}", self.owner)
+                })
+            }
+            Kind::Given(_) => self.read(descendants).is_ok_and(|text| text.trim() == "max").then(|| {
+                let (owner, path) = (&self.owner, self.path.display());
+                format!(
+                    "{owner}: nothing bounds how many control groups there are below {path}, which was there before \
+                     ({descendants}): the more, the longer `cpu.max` of one of them takes in an interrupt"
+                )
+            }),
+        }
+    }
+
+    /// The name of its pool or group.
+    pub fn name(&self) -> &str {
+        self.owner.name()
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes one of its files.
+    pub fn write(&self, file: &str, text: &str) -> Result<(), HostFailure> {
+        fs::write(self.path.join(file), format!("{text}\n")).map_err(self.failed("write", file))
+    }
+
+    /// Reads one of its files.
+    pub fn read(&self, file: &str) -> Result<String, HostFailure> {
+        fs::read_to_string(self.path.join(file)).map_err(self.failed("read", file))
+    }
+
+    /// Has the kernel make a partition of CPUs of it, and makes a place for processes there beside the groups to come, which
+    /// have a cpu controller.
+    pub fn divide(&self, cpus: &CpuSet) -> Result<(), HostFailure> {
+        self.write(CPUS, &sys::cpu_list(cpus.as_slice()))?;
+        self.write(PARTITION, "root")?;
+        let state = self.read(PARTITION)?.trim().to_owned();
+        if state != "root" {
+            return Err(self.fault(GroupFault::NoPartition(self.path.clone(), state)));
+        }
+        self.write(CONTROL, "+cpu")?;
+        let place = self.path.join(PLACE);
+        fs::create_dir(&place).map_err(HostFailure::group_file(&self.owner, "make", &place))
+    }
+
+    /// The file of processes of the place that [`divide`](Group::divide) made.
+    pub fn place(&self) -> Result<File, HostFailure> {
+        self.open_file(&format!("{PLACE}/{PROCESSES}"))
+    }
+
+    /// Its file of processes, for one that is to enter it.
+    pub fn entrance(&self) -> Result<File, HostFailure> {
+        self.open_file(PROCESSES)
+    }
+
+    fn open_file(&self, file: &str) -> Result<File, HostFailure> {
+        let path = self.path.join(file);
+        OpenOptions::new().write(true).open(&path).map_err(HostFailure::group_file(&self.owner, "open", &path))
+    }
+
+    /// The processor time that its processes have had since it was made, those that are gone included.
+    pub fn usage(&self) -> Result<Duration, HostFailure> {
+        let text = self.read("cpu.stat")?;
+        parse_usage(&text).ok_or_else(|| self.not_understood("cpu.stat"))
+    }
+
+    /// Why something of a file of it that was read is missing.
+    pub fn not_understood(&self, file: &str) -> HostFailure {
+        self.failed("understand", file)(io::ErrorKind::InvalidData.into())
+    }
+
+    /// The threads in it now, and in the groups below.
+    pub fn threads(&self) -> Vec<sys::Tid> {
+        threads_below(&self.path)
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.path.join(file).exists()
+    }
+
+    fn fault(&self, fault: GroupFault) -> HostFailure {
+        HostFailure::Group { owner: self.owner.clone(), fault }
+    }
+
+    pub(super) fn failed(&self, what: &'static str, file: &str) -> impl Fn(io::Error) -> HostFailure {
+        HostFailure::group_file(&self.owner, what, &self.path.join(file))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        match &self.kind {
+            Kind::Made => remove(&self.path),
+            // It may be gone meanwhile, with its container.
+            Kind::Given(before) => {
+                for (file, text) in self.owner.files().iter().zip(before) {
+                    let _ = self.write(file, text);
+                }
+            }
+        }
+    }
+}
+
+fn parse_usage(text: &str) -> Option<Duration> {
+    let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    Some(Duration::from_micros(usage.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_in_microseconds() {
+        let text = "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n";
+        assert_eq!(parse_usage(text), Some(Duration::from_micros(1234)));
+        assert_eq!(parse_usage("user_usec 1000\n"), None);
+    }
+
+    /// Whatever this host is like, it has no such group.
+    #[test]
+    fn a_group_that_is_not_there_is_named() {
+        let owner = || Owner::Pool("web".into());
+        match Group::take_over(owner(), Path::new("/sys/fs/cgroup/no-such-group")).map(drop) {
+            Err(error) => {
+                assert_eq!(error.to_string(), "pool `web`: there is no control group /sys/fs/cgroup/no-such-group")
+            }
+            Ok(()) => panic!("it was taken over"),
+        }
+        let ordinary = Group::take_over(owner(), Path::new("/tmp")).map(drop).unwrap_err().to_string();
+        assert_eq!(ordinary, "pool `web`: there is no control group /tmp");
+    }
+}

@@ -1,0 +1,33 @@
+//! The files of this host: read, written, and written back.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::error::HostFailure;
+use crate::undo::Undo;
+
+/// All of a file.
+pub fn read(path: &Path) -> Result<String, HostFailure> {
+    fs::read_to_string(path).map_err(HostFailure::file("read", path))
+}
+
+/// A file that says one number.
+pub(crate) fn read_number(path: &Path) -> io::Result<i64> {
+    fs::read_to_string(path)?.trim().parse().map_err(io::Error::other)
+}
+
+/// Writes exactly this text. It has no undo: for what is gone with its control group or with the machine, such as a lab's guest;
+/// everything else takes [`change`].
+pub fn write(path: &Path, text: &str) -> Result<(), HostFailure> {
+    fs::write(path, text).map_err(HostFailure::file("write", path))
+}
+
+/// Writes exactly this text; to be undone by what the file said before.
+pub fn change(path: &Path, text: &str, undo: &mut Undo) -> Result<(), HostFailure> {
+    let before = read(path)?;
+    fs::write(path, text).map_err(HostFailure::file("write to", path))?;
+    let path = path.to_owned();
+    undo.later(move || drop(fs::write(path, before)));
+    Ok(())
+}

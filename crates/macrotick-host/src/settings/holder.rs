@@ -1,0 +1,96 @@
+//! What needs settings, and for how long.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::HostFailure;
+use crate::proc;
+use crate::sys::Tid;
+
+/// What needs settings, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holder {
+    /// For as long as a process lives.
+    Process {
+        /// What it is for.
+        name: String,
+        /// Its number.
+        id: u32,
+        /// When it began: no later process of that number began then.
+        start: u64,
+    },
+    /// For as long as a control group is there.
+    Group {
+        /// The container's name.
+        name: String,
+        /// Its directory.
+        path: PathBuf,
+        /// The directory's number: no later one of that path has it.
+        inode: u64,
+    },
+}
+
+impl Holder {
+    /// This process.
+    pub fn this_process(name: &str) -> Holder {
+        let id = std::process::id();
+        Holder::Process { name: name.into(), id, start: start_of(id).unwrap_or(0) }
+    }
+
+    /// A container, by its control group.
+    pub fn group(name: &str, path: &Path) -> Result<Holder, HostFailure> {
+        let inode = fs::metadata(path).map_err(HostFailure::file("look at", path))?.ino();
+        Ok(Holder::Group { name: name.into(), path: path.into(), inode })
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        match self {
+            Holder::Process { id, start, .. } => start_of(*id) == Some(*start),
+            Holder::Group { path, inode, .. } => fs::metadata(path).is_ok_and(|meta| meta.ino() == *inode),
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holder::Process { name, id, .. } => write!(f, "{name} (process {id})"),
+            Holder::Group { name, .. } => write!(f, "container {name}"),
+        }?;
+        f.write_str(if self.is_there() { "" } else { ", which is gone" })
+    }
+}
+
+/// When a process began, in ticks since the boot. `None`: it is dead.
+pub(super) fn start_of(process: u32) -> Option<u64> {
+    start_in(&proc::stat(process as Tid)?)
+}
+
+/// The third field is the state, the 22nd the start.
+fn start_in(stat: &str) -> Option<u64> {
+    let (_, mut words) = proc::split_stat(stat)?;
+    let is_dead = matches!(words.next()?, "Z" | "X");
+    words.nth(18)?.parse().ok().filter(|_| !is_dead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_by_its_start() {
+        let words: Vec<String> = (4..=30).map(|field| field.to_string()).collect();
+        let stat = |state: &str| format!("7 (a b) R) {state} {}", words.join(" "));
+        assert_eq!(start_in(&stat("S")), Some(22));
+        assert_eq!([start_in(&stat("Z")), start_in(&stat("X")), start_in("7")], [None; 3]);
+        let own = Holder::this_process("own");
+        assert!(own.is_there());
+        let Holder::Process { id, start, .. } = own else { panic!() };
+        assert!(!Holder::Process { name: "later".into(), id, start: start + 1 }.is_there());
+    }
+}

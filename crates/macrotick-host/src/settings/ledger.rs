@@ -1,0 +1,173 @@
+//! Which settings are held, noted in a file that goes with the boot.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::holder::Holder;
+use super::setting::Setting;
+use crate::error::HostFailure;
+use crate::file::read_number;
+use crate::lock::{runtime_path, Turn, ROOT};
+use crate::sys;
+
+const LEDGER: &str = "-settings.json";
+const LOCK: &str = "-settings.lock";
+/// Says something else after each boot.
+pub(super) const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// A setting that is held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    pub(super) before: i64,
+    pub(super) set: i64,
+    pub(super) holders: Vec<Holder>,
+}
+
+impl Entry {
+    /// Whether it still has the value that it was set to.
+    fn is_ours(&self) -> bool {
+        read_number(&self.path).is_ok_and(|now| now == self.set)
+    }
+
+    fn give_back(&self) {
+        if self.is_ours() {
+            let _ = fs::write(&self.path, self.before.to_string());
+        }
+    }
+}
+
+/// What the ledger says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Entries {
+    boot: String,
+    pub(super) settings: Vec<Entry>,
+}
+
+impl Entries {
+    /// Leaves out the holders that are gone, and gives back what has none.
+    pub(super) fn settle(&mut self) {
+        for entry in &mut self.settings {
+            entry.holders.retain(Holder::is_there);
+        }
+        self.settings.retain(|entry| {
+            let is_held = !entry.holders.is_empty();
+            if !is_held {
+                entry.give_back();
+            }
+            is_held
+        });
+    }
+
+    /// The entry of a setting that has the value `now`, for one more holder; made where there is none, or none that counts.
+    fn entry(&mut self, setting: &Setting, now: i64) -> &mut Entry {
+        let place = self.settings.iter().position(|entry| entry.path == setting.path);
+        let place = place.unwrap_or_else(|| {
+            let (path, holders) = (setting.path.clone(), Vec::new());
+            self.settings.push(Entry { path, before: now, set: now, holders });
+            self.settings.len() - 1
+        });
+        let entry = &mut self.settings[place];
+        if entry.set != now {
+            entry.before = now;
+        }
+        entry.set = now.max(setting.least);
+        entry
+    }
+}
+
+/// Where it is noted who holds what.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    pub(super) file: PathBuf,
+    pub(super) lock: PathBuf,
+}
+
+impl Ledger {
+    pub(super) fn of_host() -> Ledger {
+        Ledger { file: runtime_path(ROOT, LEDGER), lock: runtime_path(ROOT, LOCK) }
+    }
+
+    /// Changes it, while nobody else does.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Entries)) -> Result<(), HostFailure> {
+        let _turn = Turn::take(&self.lock)?;
+        let mut entries = self.read();
+        entries.settle();
+        change(&mut entries);
+        self.write(&entries).map_err(HostFailure::file("write", self.file.as_path()))
+    }
+
+    /// Nothing is believed of another boot, nor of other users: among temporary files it could be anybody's.
+    pub(super) fn read(&self) -> Entries {
+        let boot = fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned();
+        let read = || {
+            let meta = fs::symlink_metadata(&self.file).ok()?;
+            let is_own = meta.is_file() && (meta.uid() == ROOT || meta.uid() == sys::user());
+            let text = is_own.then(|| fs::read_to_string(&self.file).ok()).flatten()?;
+            serde_json::from_str(&text).ok().filter(|entries: &Entries| entries.boot == boot)
+        };
+        read().unwrap_or_else(|| Entries { boot: boot.clone(), settings: Vec::new() })
+    }
+
+    /// All of it, or what was there stays.
+    fn write(&self, entries: &Entries) -> io::Result<()> {
+        if entries.settings.is_empty() {
+            return match fs::remove_file(&self.file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let partial = self.file.with_extension("partial");
+        let _ = fs::remove_file(&partial);
+        let text = serde_json::to_string_pretty(entries).expect("a ledger is always JSON");
+        File::create_new(&partial)?.write_all((text + "\n").as_bytes())?;
+        fs::rename(&partial, &self.file)
+    }
+
+    /// Has a holder hold a setting. Returns whether it is to be given back one day: not if the value is others' word and suits.
+    pub(super) fn hold(
+        &self,
+        entries: &mut Entries,
+        setting: &Setting,
+        holder: &Holder,
+    ) -> Result<Option<Was>, io::Error> {
+        let now = read_number(&setting.path)?;
+        let is_ours = entries.settings.iter().any(|entry| entry.path == setting.path && entry.set == now);
+        if now >= setting.least && !is_ours {
+            entries.settings.retain(|entry| entry.path != setting.path);
+            return Ok(None);
+        }
+        let entry = entries.entry(setting, now);
+        entry.holders.push(holder.clone());
+        let (before, set) = (entry.before, entry.set);
+        if now == set {
+            return Ok(Some(Was::Held));
+        }
+        let written = self.write(entries).and_then(|()| fs::write(&setting.path, set.to_string()));
+        if written.is_err() {
+            entries.entry(setting, now).holders.pop();
+            entries.settings.retain(|entry| !entry.holders.is_empty());
+        }
+        written.map(|()| Some(Was::Set { before, set }))
+    }
+
+    /// The reverse.
+    pub(super) fn give_back(&self, paths: &[PathBuf], holder: &Holder) -> Result<(), HostFailure> {
+        self.change(|entries| {
+            for entry in entries.settings.iter_mut().filter(|entry| paths.contains(&entry.path)) {
+                entry.holders.retain(|other| other != holder);
+            }
+            entries.settle();
+        })
+    }
+}
+
+/// What had to be done for a holder.
+pub(super) enum Was {
+    Held,
+    Set { before: i64, set: i64 },
+}

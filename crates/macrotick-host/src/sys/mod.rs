@@ -1,0 +1,36 @@
+//! System calls, as safe functions.
+//!
+//! They have no undo of their own. What they change is this process, a process that this one has started and that ends with what
+//! it was started for, or a thread whose standing the caller has read before with [`sched_attr`] and writes back.
+
+mod attributes;
+mod cpus;
+mod memory;
+mod process;
+mod scheduling;
+mod time;
+
+use std::io;
+
+pub use attributes::{attribute, set_attribute};
+pub use cpus::{cpu_list, online_cpus, parse_cpu_list};
+pub use memory::{lock_memory, memory_file, seal_size};
+pub use process::{
+    exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, pidfd_open, reap, set_subreaper, set_thread_name,
+    signal_on_parent_death, user,
+};
+pub use scheduling::{
+    affinity, may_sample_unprivileged, pin, policy_name, sched_attr, set_sched_attr, set_standing, SchedAttr, Standing,
+};
+pub use time::{futex_wake, now, sleep, sleep_until, timespec};
+
+/// A thread or process id of the kernel.
+pub type Tid = i32;
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

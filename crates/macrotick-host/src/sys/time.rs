@@ -1,0 +1,52 @@
+//! Clocks, sleeps, and the wake-ups of those who sleep on a word of memory.
+
+use std::sync::atomic::AtomicU32;
+
+use macrotick_model::{Duration, Instant};
+
+/// The instant now on `CLOCK_MONOTONIC`.
+pub fn now() -> Instant {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    // The fields' types differ between targets.
+    #[allow(clippy::unnecessary_cast)]
+    Instant::from_nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
+}
+
+/// An instant or length as the kernel wants it.
+pub fn timespec(ns: i64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, whatever signals come.
+pub fn sleep_until(at: Instant) {
+    let until = timespec(at.as_nanos().max(0));
+    // SAFETY: reads one timespec.
+    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) }
+        == libc::EINTR
+    {}
+}
+
+/// Sleeps for a length.
+pub fn sleep(length: Duration) {
+    sleep_until(now() + length);
+}
+
+/// Wakes all waiters of a futex word that is shared between processes.
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word lives as long as the reference.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_reaches_the_instant() {
+        let at = now() + Duration::from_millis(2);
+        sleep_until(at);
+        assert!(now() >= at);
+    }
+}
