@@ -141,7 +141,6 @@ impl Container {
             may_grow: container.may_grow,
             tasks: container.tasks.iter().map(|task| GroupTask::of(task, container.lead)).collect(),
             order: order_of(&container.tasks),
-            slot: container.slot,
         }
     }
 }

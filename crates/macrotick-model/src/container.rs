@@ -22,6 +22,4 @@ pub struct Container {
     pub lead: Option<Duration>,
     /// Its tasks. Their CPU is the container's, so that it says nothing before it is admitted.
     pub tasks: Vec<GroupTask>,
-    /// The slot that it needs in each cycle of a network whose time is divided.
-    pub slot: Option<Duration>,
 }

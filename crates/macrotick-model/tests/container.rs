@@ -18,16 +18,14 @@ fn what_is_left_out_is_open() {
         may_grow: false,
         lead: None,
         tasks: Vec::new(),
-        slot: None,
     };
     assert_eq!(least, expected);
-    let all =
-        "container: web\ncriticality: 2\npriority: 9\ncpus: [3, 1]\nmay-grow: true\nlead: 30us\nslot: 20us\ntasks:\n  \
+    let all = "container: web\ncriticality: 2\npriority: 9\ncpus: [3, 1]\nmay-grow: true\nlead: 30us\ntasks:\n  \
                - {name: t, period: 5ms, wcet: 1ms, deadline: 4ms, jitter: 1us, bound: true}\n";
     let all = Container::parse(all, "c.yaml").unwrap();
     assert_eq!((all.priority, &all.cpus[..], all.budget, all.may_grow), (Some(9), &[1, 3][..], None, true));
     assert_eq!((all.tasks[0].priority, all.tasks[0].bound), (None, true));
-    assert_eq!((all.lead, all.slot), (Some(Duration::from_micros(30)), Some(Duration::from_micros(20))));
+    assert_eq!(all.lead, Some(Duration::from_micros(30)));
 }
 
 #[test]
@@ -45,7 +43,6 @@ fn mistakes_are_told_at_their_place() {
             "lead 20500ns is no whole number of microseconds",
         ),
         ("container: Web\ncriticality: 2\nbudget: 1ms\n", "the name `Web` holds 'W'"),
-        ("container: web\ncriticality: 2\nbudget: 1ms\nslot: 0us\n", "slot must be longer than zero, this is 0ns"),
         ("container: web\ncriticality: 2\nbudget: 1ms\ncpu: 1\n", "unknown key `cpu` in the description of a container"),
         (
             "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms, cpu: 1}]\n",

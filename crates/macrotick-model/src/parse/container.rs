@@ -8,8 +8,8 @@ use crate::diagnostic::Diagnostics;
 use crate::system::GroupTask;
 use crate::validate;
 
-const CONTAINER_KEYS: [&str; 9] =
-    ["container", "criticality", "priority", "cpus", "budget", "may-grow", "lead", "tasks", "slot"];
+const CONTAINER_KEYS: [&str; 8] =
+    ["container", "criticality", "priority", "cpus", "budget", "may-grow", "lead", "tasks"];
 const TASK_KEYS: [&str; 7] = ["name", "period", "wcet", "deadline", "jitter", "priority", "bound"];
 
 impl Container {
@@ -55,7 +55,6 @@ impl Context {
             may_grow: self.flag(&fields, "may-grow"),
             lead: self.optional_duration(&fields, "lead"),
             tasks: self.optional_items(&fields, "tasks", Self::container_task),
-            slot: self.optional_duration(&fields, "slot"),
         })
     }
 

@@ -33,8 +33,5 @@ pub(crate) fn problems(container: &Container) -> Vec<Problem> {
         found.group_lead("lead", lead);
     }
     found.tasks("tasks", &container.tasks, "the container");
-    if let Some(slot) = container.slot {
-        found.positive("", "slot", slot);
-    }
     found.0
 }
