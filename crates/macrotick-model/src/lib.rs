@@ -3,18 +3,18 @@
 //! Every stage reads one document and writes the next (`docs/flow.md`); their types live here and nowhere else. So do
 //! the values that they are made of, and the generator of whatever is drawn with a seed.
 
-pub mod container;
-pub mod cpus;
-pub mod diagnostic;
+mod container;
+mod cpus;
+mod diagnostic;
 mod emit;
-pub mod engine;
+mod engine;
 pub mod files;
 pub mod observation;
 mod parse;
 pub mod plan;
-pub mod random;
-pub mod system;
-pub mod time;
+mod random;
+mod system;
+mod time;
 pub mod timeline;
 pub mod validate;
 pub mod visible;

@@ -1,6 +1,6 @@
 //! One host: deploys a plan, dispatches it for a while, and returns the raw records; or keeps it running.
 //!
-//! [`run`] does the former, [`supervise`] with [`change`], [`status`](status()) and [`stop`] the latter. Every task and every
+//! [`run`] does the former, [`supervise`] with [`change`](change()), [`status`](status()) and [`stop`] the latter. Every task and every
 //! background load is a process of its own. Built-in ones execute this very binary again with a hidden verb, so a program that
 //! calls [`run`] or [`supervise`] must hand over to [`task::main`] and [`background::main`] when its first argument is
 //! [`task::VERB`] or [`background::VERB`].

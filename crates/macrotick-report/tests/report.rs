@@ -301,7 +301,7 @@ fn a_trace_tells_of_windows_jobs_misses_and_cpus() {
     assert_eq!(count("X", 3), observation.segments.len());
     let first = events.iter().find(|event| event["name"] == "job 0").unwrap();
     let start = observation.tasks[0].jobs[0].start.unwrap();
-    assert_eq!(first["ts"].as_f64().unwrap(), start.as_micros_f64());
+    assert_eq!(first["ts"].as_f64().unwrap(), start.as_nanos() as f64 / 1000.0);
 }
 
 #[test]

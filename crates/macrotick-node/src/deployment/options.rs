@@ -18,7 +18,7 @@ pub struct RunOptions {
     pub seed: u64,
     /// Least time between the decision on the epoch and the epoch. The epoch is the next whole multiple of 100 ms of
     /// `CLOCK_MONOTONIC` after it, so that a plan's phase relative to the kernel's tick is the same in every run; with
-    /// groups the next refill of their budgets from there on, see [`crate::next_refill`].
+    /// groups the next refill of their budgets from there on, see [`macrotick_host::budgets::next_refill`].
     pub start_delay: Duration,
     /// How long the tasks may take to be ready.
     pub ready_limit: Duration,

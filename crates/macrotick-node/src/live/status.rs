@@ -54,7 +54,7 @@ pub struct TableStatus {
 #[derive(Clone, Debug, Serialize)]
 pub struct GridStatus {
     /// By how much the grid takes that clock to be ahead of `CLOCK_MONOTONIC`.
-    pub offset_ns: i64,
+    offset_ns: i64,
     /// What is still to be made good.
     pub error_ns: i64,
     /// By how much sync windows became longer since the start.

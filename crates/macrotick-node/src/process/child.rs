@@ -137,7 +137,7 @@ impl Child {
     }
 
     /// The last lines it wrote, where that is kept.
-    pub fn tail(&self) -> Tail {
+    fn tail(&self) -> Tail {
         self.output.as_ref().map_or_else(Tail::default, KeptOutput::tail)
     }
 

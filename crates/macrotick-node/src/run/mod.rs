@@ -94,9 +94,9 @@ impl Drop for First {
 /// How the observed time ended.
 pub struct Outcome {
     /// How long was observed.
-    pub duration: Duration,
+    duration: Duration,
     /// The signal that ended it early.
-    pub signal: Option<&'static str>,
+    signal: Option<&'static str>,
 }
 
 /// A run's resources. Fields are dropped in this order: first what runs, last what it runs on.
@@ -106,7 +106,7 @@ pub struct Run<'a> {
     /// What the caller chose.
     pub options: &'a RunOptions,
     /// One per table under the backend `user`.
-    pub dispatchers: Vec<Dispatcher>,
+    dispatchers: Vec<Dispatcher>,
     /// One per process, in the order of the system.
     pub background: Vec<Child>,
     /// In the order of the system.
@@ -120,15 +120,15 @@ pub struct Run<'a> {
     /// Under the backend `kernel`, if tasks of SCHED_DEADLINE need any. After what runs in them.
     pub domains: Option<Domains>,
     /// If the system has namespaces. After what runs in them.
-    pub network: Option<Network>,
+    network: Option<Network>,
     /// Under the backend `kernel`, if the system has one.
     pub lead: Option<LeadInForce>,
     /// Under the backend `kernel`, if the table follows `CLOCK_TAI`: who disciplined that at the start.
-    pub discipline: Option<Discipline>,
+    discipline: Option<Discipline>,
     /// What those processes start and leave. After them.
     pub descendants: Descendants,
     /// If one is wanted.
-    pub trace: Option<Instance>,
+    trace: Option<Instance>,
     /// If a task is to be begun anew when its process ends.
     pub supervisor: Option<Supervisor>,
     /// Settings of the host, under the backend `kernel` unless the caller does without. After all that needs them.
@@ -309,7 +309,7 @@ impl<'a> Run<'a> {
     }
 
     /// How much of a run is traced.
-    pub fn trace_length(&self, duration: Duration) -> Duration {
+    fn trace_length(&self, duration: Duration) -> Duration {
         self.options.trace.unwrap_or(Duration::ZERO).min(duration)
     }
 }

@@ -141,9 +141,9 @@ pub struct Past {
     /// Their threads, where a trace is taken.
     pub threads: Vec<Tid>,
     /// How many ended because of a miss, and were followed by another.
-    pub missed: u32,
+    missed: u32,
     /// How many ended otherwise, and were followed by another.
-    pub ended: u32,
+    ended: u32,
     /// How the last one of these ended, and its last words.
     last_end: String,
     /// What they wrote, the last of them.
