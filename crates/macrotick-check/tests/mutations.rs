@@ -5,7 +5,7 @@ mod common;
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
 use macrotick_fixtures::{self as fixtures, by_hand, described, ms, tables, us};
-use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, Window};
+use macrotick_model::{Chain, CpuTable, Duration, Lead, Plan, Pool, Window};
 use macrotick_plan::{plan, Solver};
 
 /// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
@@ -532,7 +532,7 @@ fn chain_times_follow_the_definitions() {
         tiny(&["a 1ms period 5ms", "b 1ms"], &[("a", 0, 1000, "AD"), ("b", 4000, 1000, "AD"), ("a", 5000, 1000, "AD")]);
     let bound = Some(Duration::from_secs(1));
     let path = vec!["a".to_string(), "b".to_string()];
-    plan.system.chains = vec![macrotick_model::Chain { name: "c".into(), path, reaction: bound, age: bound }];
+    plan.system.chains = vec![Chain { reaction: bound, age: bound, ..Chain::named("c", path) }];
     let verdict = check(&plan);
     assert!(verdict.is_feasible(), "{verdict}");
     // An input just after 0 is read by a at 5 and by b at 14: out at 15.

@@ -15,9 +15,12 @@ mod time;
 
 pub use background::hog;
 pub use group::group;
-pub use observation::{counters, group_record, job, observation, pool_record, records, segment, unsynchronised_clock};
+pub use observation::{
+    counters, group_record, job, lab, measured_lead, observation, output, pool_record, records, segment,
+    unsynchronised_clock,
+};
 pub use plan::{by_hand, table, tables, window};
 pub use pool::pool;
-pub use system::{described, sync, system};
+pub use system::{described, namespace, sync, system};
 pub use task::{reserved, spin, task};
 pub use time::{ms, ns, us};

@@ -1,6 +1,8 @@
 //! Seeded random systems through every form a document has: the description, the plan file, the observation file.
 
-use macrotick_fixtures::{by_hand, group_record, job, ms, ns, observation, pool_record, records, sync, table, us};
+use macrotick_fixtures::{
+    self as fixtures, by_hand, group_record, job, ms, ns, observation, pool_record, records, sync, table, us,
+};
 use macrotick_model::*;
 
 /// Seeded choices.
@@ -29,8 +31,7 @@ impl Random {
 const NAMESPACES: [&str; 2] = ["left", "null"];
 
 fn namespaces() -> Vec<Namespace> {
-    let namespace =
-        |(index, name): (usize, &&str)| Namespace { name: (*name).into(), address: format!("10.0.0.{}/24", index + 1) };
+    let namespace = |(index, name): (usize, &&str)| fixtures::namespace(name, &format!("10.0.0.{}/24", index + 1));
     NAMESPACES.iter().enumerate().map(namespace).collect()
 }
 
@@ -85,8 +86,8 @@ fn task(random: &mut Random, index: u64) -> Task {
 
 /// It has none of what is about windows.
 fn reserved(random: &mut Random, index: u64) -> Task {
-    let cpus = random.maybe(|_| [0, 1].into_iter().collect()).unwrap_or_default();
-    let supply = Supply::Deadline(Reservation { runtime: random.micros(100, 300), cpus });
+    let cpus = random.maybe(|_| vec![0, 1]).unwrap_or_default();
+    let supply = fixtures::reserved(random.micros(100, 300), &cpus);
     let deadline = random.micros(300, 1000);
     Task {
         name: format!("reserved-{index}"),
@@ -336,7 +337,7 @@ fn observations_survive_their_file() {
         tasks: vec![records("t-0", vec![job(3, ms(30), Some(ns(30_000_231)), None)])],
         groups: vec![GroupObservation { refills: 9, exhaustions: 8, throttled_ns: 7, ..group_record("group-0", 6) }],
         pools: vec![PoolObservation { preemptions: 3, skipped: 4, threads: 5, ..pool_record("pool-0", 1, 2) }],
-        output: vec![ProcessOutput { name: "hog.1".into(), text: "\u{1b}[31mred\n".into() }],
+        output: vec![fixtures::output("hog.1", "\u{1b}[31mred\n")],
         ..observation(plan(4))
     };
     let text = observation.to_json();

@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 
 use macrotick_fixtures::{self as fixtures, by_hand, ms, spin, tables, us, window};
 use macrotick_model::{
-    Backend, Background, Duration, ExecutionTime, Job, Load, Namespace, Observation, OnMiss, Plan, Policy, System,
-    Task, Tier, Workload,
+    Backend, Background, Duration, ExecutionTime, Job, Load, Observation, OnMiss, Plan, Policy, System, Task, Tier,
+    Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -435,7 +435,7 @@ fn datagrams_pass_between_namespaces() -> Verdict {
     let flood = Background { namespace: Some("left".into()), ..load("flood", 1, Policy::Other(10), flood) };
     let mut plan = plan(rows, vec![flood]);
     for (index, name) in ["left", "right"].into_iter().enumerate() {
-        plan.system.namespaces.push(Namespace { name: name.into(), address: format!("10.213.7.{}/24", index + 1) });
+        plan.system.namespaces.push(fixtures::namespace(name, &format!("10.213.7.{}/24", index + 1)));
         plan.system.tasks[index].namespace = Some(name.into());
     }
     let observation = match observe(&plan, &unhurried_options()) {

@@ -537,8 +537,7 @@ mod tests {
         assert_eq!(between(&empty, &two()), Err(ChangeFault::Windows { running: false }));
 
         let mut connected = two();
-        connected.system.namespaces =
-            vec![macrotick_model::Namespace { name: "n".into(), address: "10.0.0.1/24".into() }];
+        connected.system.namespaces = vec![fixtures::namespace("n", "10.0.0.1/24")];
         assert_eq!(between(&two(), &connected), Err(ChangeFault::Namespaces));
 
         let mut slower = two();

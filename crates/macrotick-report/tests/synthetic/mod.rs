@@ -2,7 +2,6 @@
 //! scheduler would leave them. Seeded: the same call gives the same records.
 
 use macrotick_fixtures::{self as fixtures, counters, hog, ms, ns, records, segment, spin, tables, us};
-use macrotick_model::observation::Lab;
 use macrotick_model::*;
 
 /// Seeded draws.
@@ -126,20 +125,8 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
             Backend::User => Tier::UserSpaceDispatcher,
             _ => Tier::NotEnforced,
         },
-        environment: Environment {
-            kernel: "6.12.117-macrotick".into(),
-            kernel_version: "#1 SMP PREEMPT_RT".into(),
-            preemption: "PREEMPT_RT".into(),
-            cpu_model: "QEMU TCG CPU version 2.5+".into(),
-            cpus: 1,
-            lab: Some(Lab { ns_per_instruction: 1, cpus: 1 }),
-            facts: vec![("clock source".into(), "tsc".into())],
-        },
-        lead: (backend == Backend::Kernel).then_some(LeadInForce {
-            lead: Duration::from_micros(8),
-            kept_free: Duration::from_micros(20),
-            needed: Some(Duration::from_micros(8)),
-        }),
+        environment: fixtures::lab(),
+        lead: (backend == Backend::Kernel).then(|| fixtures::measured_lead(us(8), us(20))),
         duration: plan.system.duration,
         tasks,
         segments,
