@@ -31,12 +31,12 @@ pub fn assign(mut plan: Plan) -> Result<Plan, AssignError> {
         return Ok(plan);
     }
     let mut host = Host::with_placeholders(&plan);
-    if plan.system.groups.iter().any(|group| group.priority.is_none()) {
+    if plan.system.servers().any(|group| group.priority.is_none()) {
         host.groups = servers::by_criticality(&host.groups)?;
     }
-    let open: Vec<Open> = plan.system.groups.iter().map(open).collect();
+    let open: Vec<Open> = plan.system.servers().map(open).collect();
     let found = servers::complete(&host, &open)?;
-    plan.system.groups.iter_mut().zip(&found.groups).for_each(|(group, found)| fill(group, found));
+    plan.system.servers_mut().zip(&found.groups).for_each(|(group, found)| fill(group, found));
     Ok(plan)
 }
 

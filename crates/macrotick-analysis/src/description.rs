@@ -36,7 +36,7 @@ impl Host {
             cycle: plan.cycle,
             lead: system.lead.map_or(Duration::ZERO, |lead| lead.reserved()),
             tables: plan.tables.clone(),
-            groups: system.groups.iter().map(Group::of).collect(),
+            groups: system.servers().map(Group::of).collect(),
             reserved: Reserved::of(&system.tasks),
             ..Host::idle(system.server_period)
         }
@@ -68,7 +68,7 @@ impl Group {
             criticality: group.criticality.unwrap_or(0),
             priority: group.priority.unwrap_or(1),
             servers: group.cpus.iter().map(server).collect(),
-            windows: group.pool.clone(),
+            windows: group.pool_name(),
         }
     }
 }
@@ -137,7 +137,6 @@ impl Container {
             may_grow: container.may_grow,
             tasks: container.tasks.iter().map(|task| GroupTask::of(task, container.lead)).collect(),
             order: order_of(&container.tasks),
-            slot: container.slot,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
-use macrotick_model::{Backend, Background, Plan};
+use macrotick_model::{Backend, Plan, Process};
 use macrotick_report::{compare_labelled, output, write_text, Comparison, Metric, Report};
 
 use crate::error::BenchError;
@@ -69,8 +69,8 @@ fn observe(plan: Plan, backend: Backend) -> Result<Report, BenchError> {
 /// The plan with some of its loads. Without the lead what the plan keeps free for it stays idle.
 fn variant(plan: &Plan, processes: &[&str], leads: bool) -> Plan {
     let mut plan = plan.clone();
-    let wanted = |load: &Background| processes.iter().any(|begin| load.name.starts_with(begin));
-    plan.system.background.retain(wanted);
+    let wanted = |load: &Process| processes.iter().any(|begin| load.name.starts_with(begin));
+    plan.system.load.retain(wanted);
     if !leads {
         plan.system.lead = None;
     }

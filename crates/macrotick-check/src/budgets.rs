@@ -8,7 +8,7 @@ use crate::Verdict;
 
 /// Analyses the groups, if there are any.
 pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
-    if plan.system.groups.is_empty() {
+    if plan.system.servers().next().is_none() {
         return;
     }
     match Host::of(plan).and_then(|host| servers::analyse(&host)) {

@@ -113,7 +113,7 @@ fn together(plan: &Plan, cpus: &CpuSet, tasks: &[Task]) -> Deadlines {
 
 /// The budgets on a CPU in a server period; nothing for one that is left open.
 fn budgets(plan: &Plan, cpu: u32) -> Duration {
-    let here = plan.system.groups.iter().filter(|group| group.cpus.contains(&cpu));
+    let here = plan.system.servers().filter(|group| group.cpus.contains(&cpu));
     here.filter_map(|group| group.budget).sum()
 }
 

@@ -138,9 +138,9 @@ pub fn check(plan: &Plan) -> Verdict {
         verdict.tasks.extend(jobs::judge(plan, task, &jobs, &mut verdict.violations));
         replayed.push(jobs);
     }
-    for pool in &plan.system.pools {
+    for pool in plan.system.pools() {
         let windows = served.get(pool.name.as_str()).map_or(&[][..], Vec::as_slice);
-        verdict.pools.extend(pools::judge(plan, pool, windows, &mut verdict.violations));
+        verdict.pools.extend(pools::judge(plan, &pool, windows, &mut verdict.violations));
     }
     chains::check(plan, &replayed, &mut verdict);
     budgets::check(plan, &mut verdict);

@@ -21,15 +21,15 @@ pub(crate) fn judge(
         violations.push(Violation::PoolFlags { pool: name(), cpu: *cpu, offset: window.offset });
     }
     let given = given(plan, pool, served);
-    for (number, &given) in given.iter().enumerate().filter(|(_, &given)| given < pool.budget) {
-        violations.push(Violation::PoolBudget { pool: name(), number: number as i64, given, budget: pool.budget });
+    for (number, &given) in given.iter().enumerate().filter(|(_, &given)| given < pool.length) {
+        violations.push(Violation::PoolBudget { pool: name(), number: number as i64, given, budget: pool.length });
     }
     Some(PoolVerdict {
         name: name(),
         cpu,
         windows: served.len(),
         given: given.into_iter().min()?,
-        budget: pool.budget,
+        budget: pool.length,
         period: pool.period,
         gap: longest_gap(plan, served)?,
     })

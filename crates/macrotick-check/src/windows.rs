@@ -16,11 +16,11 @@ pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) -> bool {
     if plan.system.macrotick <= Duration::ZERO {
         violations.push(Violation::Macrotick { macrotick: plan.system.macrotick });
     }
-    let tasks = plan.system.windowed().map(|task| (&task.name, &task.period));
-    let pools = plan.system.pools.iter().map(|pool| (&pool.name, &pool.period));
+    let tasks = plan.system.windowed().map(|task| (task.name.clone(), task.period));
+    let pools = plan.system.pools().map(|pool| (pool.name, pool.period));
     for (name, period) in tasks.chain(pools) {
-        if *period <= Duration::ZERO || plan.cycle <= Duration::ZERO || plan.cycle % *period != Duration::ZERO {
-            violations.push(Violation::Cycle { cycle: plan.cycle, task: name.clone(), period: *period });
+        if period <= Duration::ZERO || plan.cycle <= Duration::ZERO || plan.cycle % period != Duration::ZERO {
+            violations.push(Violation::Cycle { cycle: plan.cycle, task: name, period });
         }
     }
     sync::time_base(plan, violations);
@@ -54,12 +54,12 @@ pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
 
 fn shapes(plan: &Plan, table: &CpuTable, violations: &mut Vec<Violation>) {
     let (cpu, grid) = (table.cpu, plan.system.macrotick);
-    let tasks = plan.system.windowed().map(|task| task.name.as_str());
-    let pools = plan.system.pools.iter().map(|pool| pool.name.as_str());
-    let names: std::collections::BTreeSet<&str> = tasks.chain(pools).collect();
+    let tasks = plan.system.windowed().map(|task| task.name.clone());
+    let pools = plan.system.pools().map(|pool| pool.name);
+    let names: std::collections::BTreeSet<String> = tasks.chain(pools).collect();
     for (index, window) in table.windows.iter().enumerate() {
         let (offset, length) = (window.offset, window.length);
-        if !names.contains(window.task.as_str()) {
+        if !names.contains(&window.task) {
             violations.push(Violation::UnknownTask { cpu, window: index, task: window.task.clone() });
         }
         if offset % grid != Duration::ZERO || length % grid != Duration::ZERO {

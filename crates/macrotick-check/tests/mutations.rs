@@ -5,7 +5,7 @@ mod common;
 use common::{system, Random, Shape};
 use macrotick_check::{check, Violation};
 use macrotick_fixtures::{self as fixtures, by_hand, described, ms, tables, us};
-use macrotick_model::{Clock, CpuTable, Duration, Lead, Plan, Pool, Window};
+use macrotick_model::{Chain, Clock, CpuTable, Duration, Group, Lead, Plan, Window};
 use macrotick_plan::{plan, Solver};
 
 /// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
@@ -532,7 +532,7 @@ fn chain_times_follow_the_definitions() {
         tiny(&["a 1ms period 5ms", "b 1ms"], &[("a", 0, 1000, "AD"), ("b", 4000, 1000, "AD"), ("a", 5000, 1000, "AD")]);
     let bound = Some(Duration::from_secs(1));
     let path = vec!["a".to_string(), "b".to_string()];
-    plan.system.chains = vec![macrotick_model::Chain { name: "c".into(), path, reaction: bound, age: bound }];
+    plan.system.chains = vec![Chain { reaction: bound, age: bound, ..Chain::named("c", path) }];
     let verdict = check(&plan);
     assert!(verdict.is_feasible(), "{verdict}");
     // An input just after 0 is read by a at 5 and by b at 14: out at 15.
@@ -576,7 +576,7 @@ fn the_verdict_reads_well_and_serialises() {
 /// A plan of two CPUs whose pool has windows in the gaps of a task with many.
 fn good_with_pool() -> Plan {
     let mut plan = good(0);
-    plan.system.pools = vec![Pool { cpu: Some(1), ..fixtures::pool("pool", ms(5), us(700)) }];
+    plan.system.groups = vec![Group { cpus: vec![1], ..fixtures::pool("pool", ms(5), us(700)) }];
     plan.system.chains.clear();
     plan.system.tasks.retain(|task| task.period.is_multiple_of(ms(5)) && task.cpu.is_none());
     plan.system.tasks.truncate(3);
@@ -663,7 +663,8 @@ fn a_pool_without_windows_is_told() {
 
 #[test]
 fn a_pools_period_divides_the_cycle() {
-    let violations = pool_changed(|plan, _, _| plan.system.pools[0].period = Duration::from_micros(4999));
+    let violations =
+        pool_changed(|plan, _, _| plan.system.groups[0].windows.as_mut().unwrap().period = Duration::from_micros(4999));
     assert!(matches!(&violations[..], [Violation::Cycle { task, .. }] if task == "pool"), "{violations:?}");
 }
 

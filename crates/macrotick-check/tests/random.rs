@@ -5,7 +5,7 @@ mod common;
 use common::{system, Random, Shape};
 use macrotick_check::check;
 use macrotick_fixtures::{self as fixtures, ns};
-use macrotick_model::{CpuTable, Duration, Lead, Plan, Pool, SyncWindow, System};
+use macrotick_model::{CpuTable, Duration, Group, Lead, Plan, SyncWindow, System};
 use macrotick_plan::{plan, PlanError, Solver};
 
 fn shape(seed: u64) -> Shape {
@@ -50,13 +50,13 @@ fn plans_of_random_systems_are_feasible() {
 }
 
 /// One to three pools that together ask for at most `percent` of the CPUs.
-fn pools(random: &mut Random, cpus: u32, percent: i64) -> Vec<Pool> {
+fn pools(random: &mut Random, cpus: u32, percent: i64) -> Vec<Group> {
     let count = random.between(1, 3);
     let pool = |index| {
         let period = [1, 5, 10, 20][random.below(4) as usize] * 1_000_000;
         let budget = period * random.between(1, percent) / 100 * i64::from(cpus) / count;
-        Pool {
-            cpu: random.chance(20).then(|| random.below(u64::from(cpus)) as u32),
+        Group {
+            cpus: random.chance(20).then(|| random.below(u64::from(cpus)) as u32).into_iter().collect(),
             ..fixtures::pool(&format!("pool-{index}"), ns(period), ns(budget.clamp(10_000, period / 2)))
         }
     };
@@ -73,7 +73,7 @@ fn plans_with_pools_keep_tasks_and_budgets() {
         let base = shape(seed);
         let utilisation = random.between(30, 70);
         let mut system = system(seed, &Shape { lead, utilisation, ..base });
-        system.pools = pools(random, system.cpus.len() as u32, 90 - utilisation);
+        system.groups = pools(random, system.cpus.len() as u32, 90 - utilisation);
         System::parse(&system.to_yaml(), "random").unwrap_or_else(|errors| panic!("seed {seed}: {errors}"));
         match solved(seed, &system) {
             Ok(plan) => {
@@ -199,7 +199,7 @@ fn plans_with_sync_windows_keep_them_free() {
         let shape = Shape { lead, sync: Some(sync), utilisation, ..base };
         let mut system = system(seed, &shape);
         if random.chance(30) {
-            system.pools = pools(random, shape.cpus, 5);
+            system.groups = pools(random, shape.cpus, 5);
         }
         System::parse(&system.to_yaml(), "random").unwrap_or_else(|errors| panic!("seed {seed}: {errors}"));
         match solved(seed, &system) {

@@ -121,7 +121,7 @@ fn chains_and_pools_go_with_split_tasks() {
         let path: Vec<String> = system.tasks.iter().take(3).map(|task| task.name.clone()).collect();
         let bound: Duration = system.tasks.iter().take(3).map(|task| task.period * 4).sum();
         system.chains = vec![Chain { reaction: Some(bound), age: Some(bound), ..Chain::named("chain", path) }];
-        system.pools = vec![pool("pool", ms(20), us(400))];
+        system.groups = vec![pool("pool", ms(20), us(400))];
         assert_eq!(system.problems(), [""; 0]);
         let Some(plan) = solved(seed, &system) else { continue };
         count += 1;

@@ -4,20 +4,23 @@
 //! them. What has defaults in a description has its constructor in the model: `System::named`, `Task::named`. Where a
 //! test is about a whole description, [`described`] takes its text.
 
-mod background;
 mod group;
 mod observation;
 mod plan;
 mod pool;
+mod process;
 mod system;
 mod task;
 mod time;
 
-pub use background::hog;
 pub use group::group;
-pub use observation::{counters, group_record, job, observation, pool_record, records, segment, unsynchronised_clock};
+pub use observation::{
+    counters, group_record, job, lab, measured_lead, observation, output, pool_record, records, segment,
+    unsynchronised_clock,
+};
 pub use plan::{by_hand, table, tables, window};
 pub use pool::pool;
-pub use system::{described, sync, system};
+pub use process::hog;
+pub use system::{described, namespace, sync, system};
 pub use task::{reserved, spin, task};
 pub use time::{ms, ns, us};

@@ -1,8 +1,9 @@
 //! Observations and their records.
 
+use macrotick_model::observation::Lab;
 use macrotick_model::{
-    Backend, ClockInForce, Duration, EntityCounters, Environment, GroupObservation, Job, Observation, Plan,
-    PoolObservation, Segment, TaskObservation, Tier,
+    Backend, ClockInForce, Duration, EntityCounters, Environment, GroupObservation, Job, LeadInForce, Observation,
+    Plan, PoolObservation, ProcessOutput, Segment, TaskObservation, Tier,
 };
 
 /// One cycle of a plan under the kernel class, of which nothing is known.
@@ -32,6 +33,24 @@ pub fn unsynchronised_clock() -> ClockInForce {
     ClockInForce { synchronised: false, estimated_error, stretched, shrunk, corrections, rest }
 }
 
+/// The lab with one CPU and an instruction each nanosecond.
+pub fn lab() -> Environment {
+    Environment {
+        kernel: "6.12.117-macrotick".into(),
+        kernel_version: "#1 SMP PREEMPT_RT".into(),
+        preemption: "PREEMPT_RT".into(),
+        cpu_model: "QEMU TCG CPU version 2.5+".into(),
+        cpus: 1,
+        lab: Some(Lab { ns_per_instruction: 1, cpus: 1 }),
+        facts: vec![("clock source".into(), "tsc".into())],
+    }
+}
+
+/// The lead that a host was found to need, of what the plan keeps free.
+pub fn measured_lead(needed: Duration, kept_free: Duration) -> LeadInForce {
+    LeadInForce { lead: needed, kept_free, needed: Some(needed) }
+}
+
 /// What a task did, without the kernel's counters.
 pub fn records(task: &str, jobs: Vec<Job>) -> TaskObservation {
     TaskObservation { name: task.into(), jobs, counters: None }
@@ -55,6 +74,11 @@ pub fn pool_record(pool: &str, runtime_ns: u64, usage_ns: u64) -> PoolObservatio
 /// Processor time of a group that never waited.
 pub fn group_record(group: &str, usage_ns: u64) -> GroupObservation {
     GroupObservation { name: group.into(), usage_ns, ..GroupObservation::default() }
+}
+
+/// What a process wrote.
+pub fn output(process: &str, text: &str) -> ProcessOutput {
+    ProcessOutput { name: process.into(), text: text.into() }
 }
 
 /// A stretch of time in which a thread in no pool had CPU 0.

@@ -1,6 +1,6 @@
 //! Systems.
 
-use macrotick_model::{Duration, SyncWindow, System, Task};
+use macrotick_model::{Duration, Namespace, SyncWindow, System, Task};
 
 /// A system of these tasks, on CPU 0.
 pub fn system(name: &str, tasks: Vec<Task>) -> System {
@@ -15,6 +15,11 @@ pub fn system(name: &str, tasks: Vec<Task>) -> System {
 #[track_caller]
 pub fn described(text: &str) -> System {
     System::parse(text, "fixture.yaml").unwrap_or_else(|errors| panic!("{text}\n{errors}"))
+}
+
+/// A network namespace with this address and length of the prefix.
+pub fn namespace(name: &str, address: &str) -> Namespace {
+    Namespace { name: name.into(), address: address.into() }
 }
 
 /// Sync windows at this offset of each period.

@@ -43,7 +43,6 @@ fn container(id: &str, declared: &Declared) -> Container {
         may_grow: false,
         lead: declared.lead,
         tasks: declared.tasks.clone(),
-        slot: None,
     }
 }
 

@@ -24,7 +24,7 @@ fn hook(program: &Path) -> Value {
 }
 
 /// Podman's file: the hook is for containers with an annotation of ours, and no others.
-pub fn podman_file(program: &Path) -> String {
+fn podman_file(program: &Path) -> String {
     let file = json!({
         "version": "1.0.0",
         "hook": hook(program),

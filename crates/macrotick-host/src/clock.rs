@@ -7,9 +7,9 @@ use macrotick_uapi as uapi;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
     /// Whether somebody does.
-    pub synchronised: bool,
+    synchronised: bool,
     /// By how much it estimates the clock to be off.
-    pub estimated_error: Duration,
+    estimated_error: Duration,
 }
 
 impl Discipline {

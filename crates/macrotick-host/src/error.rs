@@ -109,7 +109,7 @@ pub enum HostFailure {
     /// A scheduling policy was refused.
     #[error("`{name}` cannot run under {standing}{hint}", hint = policy_hint(standing, source))]
     Policy {
-        /// The task, background load or thread.
+        /// The task, process or thread.
         name: String,
         /// What was asked for.
         standing: Standing,

@@ -5,7 +5,7 @@
 //!
 //! | module | part |
 //! |---|---|
-//! | [`file`], [`undo`] | any file: read, written, written back |
+//! | [`mod@file`], `undo` | any file: read, written, written back |
 //! | [`cgroup`] | control groups: made, taken over, told what serves them, given back |
 //! | [`budgets`] | the server period, and the groups that have budgets |
 //! | [`kernel_threads`] | threads of the kernel, by name, and as members of groups |
@@ -35,7 +35,7 @@ pub mod settings;
 pub mod state;
 pub mod sys;
 pub mod trace;
-pub mod undo;
+mod undo;
 
 pub use error::HostFailure;
 pub use undo::Undo;

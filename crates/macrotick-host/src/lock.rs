@@ -17,7 +17,7 @@ pub struct Lock {
 
 /// Where a user keeps what is there while something runs: in `/run` where that exists (not in every minimal image) and
 /// is the user's, else in the directory for temporary files. `suffix` tells such files apart.
-pub fn runtime_path(user: u32, suffix: &str) -> PathBuf {
+pub(crate) fn runtime_path(user: u32, suffix: &str) -> PathBuf {
     let run = Path::new("/run");
     match user == ROOT && run.is_dir() {
         true => run.join(format!("macrotick{suffix}")),

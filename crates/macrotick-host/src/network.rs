@@ -189,10 +189,11 @@ fn ip(namespace: Option<&str>, batch: &str) -> Result<(), NetworkFault> {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_fixtures::namespace;
+
     use super::*;
 
     fn ends() -> Vec<End> {
-        let namespace = |name: &str, address: &str| Namespace { name: name.into(), address: address.into() };
         let all = [namespace("left", "10.0.0.1/24"), namespace("right", "10.0.0.2/24")];
         all.iter().enumerate().map(|(index, namespace)| End::new(index, namespace)).collect()
     }

@@ -1,6 +1,7 @@
 //! What `/proc` says of processes.
 
 use std::fs;
+use std::path::PathBuf;
 use std::str::Split;
 
 use crate::sys::Tid;
@@ -18,6 +19,11 @@ pub fn threads(process: Tid) -> impl Iterator<Item = Tid> {
 /// The text of `/proc/PID/stat`. `None`: there is no such process.
 pub fn stat(process: Tid) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/stat")).ok()
+}
+
+/// The program that a process executes. `None`: it is gone, or another user's.
+pub fn program(process: Tid) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
 /// The name in such a text, which may have any character in it, and its fields from the third one, the state, on.

@@ -8,8 +8,8 @@ const WRITES: [&str; 4] = ["fs::write(", "OpenOptions", "File::create", "create_
 /// Who writes other files: an engine's bundle, a load's file, podman's own folder, a runtime's log; a guest's disk, and the
 /// folder of a build.
 const OTHERS: [&str; 7] = [
-    "macrotick-node/src/engine.rs",
-    "macrotick-node/src/background.rs",
+    "macrotick-node/src/workload/engine.rs",
+    "macrotick-node/src/workload/background.rs",
     "macrotick-hook/src/install.rs",
     "macrotick-hook/src/report.rs",
     "macrotick-bench/src/kit/bench.rs",

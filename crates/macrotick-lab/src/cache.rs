@@ -102,7 +102,7 @@ pub fn stamp(path: &Path, key: &str) -> Result<(), LabError> {
 
 /// Writes a file unless it has that content already, so that `make` sees no change where there is none. A hard link
 /// is replaced, never written through.
-pub fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool, LabError> {
+pub(crate) fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool, LabError> {
     if fs::read(path).is_ok_and(|old| old == content) {
         return Ok(false);
     }
@@ -116,7 +116,7 @@ pub fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool, LabError> {
 }
 
 /// Makes the directory that holds `path`.
-pub fn make_parent(path: &Path) -> Result<(), LabError> {
+pub(crate) fn make_parent(path: &Path) -> Result<(), LabError> {
     match path.parent() {
         Some(parent) => fs::create_dir_all(parent).context("make", parent),
         None => Ok(()),

@@ -59,7 +59,7 @@ pub fn tail(text: &str, lines: usize) -> String {
 }
 
 /// The text of a file that may not exist, with what is not UTF-8 replaced.
-pub fn read_lossy(path: &Path) -> String {
+pub(crate) fn read_lossy(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
 

@@ -36,11 +36,6 @@ impl Archive {
         self.insert(path, SYMLINK | 0o777, target.as_bytes().to_vec());
     }
 
-    /// Whether there is an entry at `path`.
-    pub fn contains(&self, path: &str) -> bool {
-        self.entries.contains_key(path)
-    }
-
     fn insert(&mut self, path: &str, mode: u32, content: Vec<u8>) {
         let path = path.trim_matches('/');
         for (slash, _) in path.match_indices('/') {

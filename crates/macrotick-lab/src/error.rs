@@ -126,7 +126,7 @@ pub enum LabError {
     /// A program of the description cannot run in the lab.
     #[error("{owner}: the program `{program}` cannot run in the lab: {reason}")]
     Program {
-        /// The task or background load, in words.
+        /// The task or process, in words.
         owner: String,
         /// The program, as the description names it.
         program: String,

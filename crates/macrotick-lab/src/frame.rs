@@ -135,11 +135,6 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder at the start of a channel.
-    pub fn new() -> Decoder {
-        Decoder::default()
-    }
-
     /// Takes more bytes and returns the frames that are complete now.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, FrameError> {
         self.buffer.extend_from_slice(bytes);
@@ -237,7 +232,7 @@ mod tests {
     #[test]
     fn frames_survive_in_pieces_of_any_size() {
         for piece in [1, 7, 100_000] {
-            let mut decoder = Decoder::new();
+            let mut decoder = Decoder::default();
             let frames: Vec<Frame> =
                 encoded().chunks(piece).flat_map(|bytes| decoder.feed(bytes).expect("intact")).collect();
             assert_eq!(frames, all());
@@ -249,7 +244,7 @@ mod tests {
     fn every_cut_is_noticed() {
         let bytes = encoded();
         for cut in 0..bytes.len() {
-            let mut decoder = Decoder::new();
+            let mut decoder = Decoder::default();
             decoder.feed(&bytes[..cut]).expect("intact so far");
             assert!(matches!(decoder.finish(), Err(FrameError::Truncated(_))), "cut at {cut}");
         }
@@ -261,7 +256,7 @@ mod tests {
         for position in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[position] ^= 1;
-            let mut decoder = Decoder::new();
+            let mut decoder = Decoder::default();
             let result = decoder.feed(&bad).and_then(|_| decoder.finish());
             assert!(result.is_err(), "bit at {position}");
         }
@@ -269,7 +264,7 @@ mod tests {
 
     #[test]
     fn nothing_may_follow_the_end() {
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         decoder.feed(&Frame::Done.encode()).unwrap();
         decoder.feed(b"MTF1").unwrap();
         assert!(matches!(decoder.finish(), Err(FrameError::Damaged(_))));

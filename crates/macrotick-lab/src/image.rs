@@ -46,7 +46,7 @@ const DIRECTORIES: [&str; 6] = ["proc", "sys", "dev", "tmp", "root", "run"];
 pub enum ImageKind {
     /// Busybox, and what is measured with.
     Small,
-    /// Debian with systemd and container engines: [`crate::engines`].
+    /// Debian with systemd and container engines: `engines`.
     Engines,
 }
 

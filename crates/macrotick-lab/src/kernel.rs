@@ -38,7 +38,7 @@ pub enum Flavor {
     NonRt,
     /// The same with the checks of the debug kernel.
     DebugNonRt,
-    /// Patched, with what systemd and container engines need besides: for [`crate::engines`].
+    /// Patched, with what systemd and container engines need besides: for `crate::engines`.
     Engines,
     /// The same with the checks of the debug kernel.
     DebugEngines,

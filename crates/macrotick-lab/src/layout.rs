@@ -24,11 +24,6 @@ impl Layout {
             .ok_or(LabError::NoCheckout { start: start.clone() })
     }
 
-    /// A checkout at `root`, not looked at.
-    pub fn at(root: impl Into<PathBuf>) -> Layout {
-        Layout { root: root.into() }
-    }
-
     /// The checkout's root.
     pub fn root(&self) -> &Path {
         &self.root

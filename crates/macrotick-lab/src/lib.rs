@@ -1,10 +1,10 @@
 //! The lab: the deterministic virtual machine in which everything can be run and measured without special hardware.
 //!
-//! [`Lab`] builds a kernel ([`kernel`]: from Debian's source, see [`source`] and [`config`]), an image ([`image`],
-//! [`engines`],
-//! [`cpio`]) and a booted machine that is saved ([`snapshot`], [`qemu`]); runs a [`GuestJob`] in it; and judges what
-//! came back ([`frame`], [`console`]). On request it records what the kernel executes ([`paths`]), or joins two guests
-//! ([`wire`]). Inside the guest, [`agent`] is the other end; [`program`] and [`libraries`] say what it needs to execute a
+//! [`Lab`] builds a kernel (`kernel`: from Debian's source, see [`source`] and `config`), an image (`image`,
+//! `engines`,
+//! `cpio`) and a booted machine that is saved (`snapshot`, `qemu`); runs a [`GuestJob`] in it; and judges what
+//! came back (`frame`, `console`). On request it records what the kernel executes (`paths`), or joins two guests
+//! ([`wire`]). Inside the guest, [`agent`] is the other end; `program` and [`libraries`] say what it needs to execute a
 //! file of the host. Everything is cached by content ([`cache`]) below `build/`.
 //!
 //! ```no_run
@@ -20,33 +20,33 @@
 pub mod agent;
 pub mod cache;
 pub mod command;
-pub mod config;
-pub mod console;
-pub mod cpio;
-pub mod engines;
+mod config;
+mod console;
+mod cpio;
+mod engines;
 mod error;
-pub mod frame;
+mod frame;
 mod fwcfg;
 mod guest_files;
-pub mod image;
+mod image;
 mod job;
-pub mod kernel;
+mod kernel;
 mod layout;
 pub mod libraries;
 pub mod observe;
 mod outcome;
-pub mod paths;
+mod paths;
 mod plan_files;
 mod plugin;
-pub mod program;
+mod program;
 pub mod progress;
-pub mod qemu;
+mod qemu;
 mod qmp;
 mod run;
 pub mod series;
-pub mod snapshot;
+mod snapshot;
 pub mod source;
-pub mod symbols;
+mod symbols;
 pub mod wire;
 
 pub use console::{Complaint, Finding};

@@ -40,7 +40,7 @@ fn add(files: &mut GuestFiles, patterns: &[String]) -> Result<(), LabError> {
     })
 }
 
-/// The programs that are named by a path, each with the task or background load that names it.
+/// The programs that are named by a path, each with the task or process that names it.
 fn programs(system: &System) -> Vec<(String, &str)> {
     let mut commands = Vec::new();
     for task in &system.tasks {
@@ -48,9 +48,9 @@ fn programs(system: &System) -> Vec<(String, &str)> {
             commands.push((format!("task `{}`", task.name), command));
         }
     }
-    for background in &system.background {
-        if let Load::Program(command) = &background.load {
-            commands.push((format!("background load `{}`", background.name), command));
+    for process in system.groups.iter().flat_map(|group| &group.run).chain(&system.load) {
+        if let Load::Program(command) = &process.run {
+            commands.push((format!("process `{}`", process.name), command));
         }
     }
     let programs = commands.into_iter().filter_map(|(owner, command)| Some((owner, command.first()?.as_str())));
@@ -64,7 +64,7 @@ mod tests {
     fn system(workload: &str, load: &str, file: &str) -> System {
         let text = format!(
             "system: s\ntasks:\n  - {{name: a, period: 1ms, wcet: 100us}}\n  - {{name: t, period: 1ms, wcet: 100us, \
-             run: {{program: [{workload}, -x/y]}}}}\nbackground:\n  - {{name: b, load: {{program: [{load}]}}}}\n\
+             run: {{program: [{workload}, -x/y]}}}}\nload:\n  - {{name: b, program: [{load}]}}\n\
              lab: {{files: [{file}]}}\n"
         );
         System::parse(&text, "s.yaml").unwrap()
@@ -90,7 +90,7 @@ mod tests {
         );
         assert_eq!(
             fault("sleep", "/etc/passwd", ""),
-            "background load `b`: the program `/etc/passwd` cannot run in the lab: it is not an executable file"
+            "process `b`: the program `/etc/passwd` cannot run in the lab: it is not an executable file"
         );
         assert_eq!(
             fault("sleep", "sleep", "no/such"),

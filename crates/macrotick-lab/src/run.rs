@@ -55,11 +55,6 @@ impl Lab {
         self
     }
 
-    /// Where things are.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
     /// Builds a kernel, or finds that it is built.
     pub fn build_kernel(&self, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
         kernel::build(&self.layout, flavor, progress)

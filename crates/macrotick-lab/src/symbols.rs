@@ -42,11 +42,6 @@ impl Symbols {
     pub fn function(&self, address: u64) -> Option<&str> {
         self.by_address.range(..=address).next_back().map(|(_, name)| name.as_str())
     }
-
-    /// Whether an instruction is the first one of its function.
-    pub fn is_entry(&self, address: u64) -> bool {
-        self.by_address.contains_key(&address)
-    }
 }
 
 #[cfg(test)]
@@ -62,6 +57,5 @@ mod tests {
             [0xf, 0x10, 0x1f, 0x30].map(|at| symbols.function(at)),
             [None, Some("first"), Some("first"), Some("second")]
         );
-        assert!(symbols.is_entry(0x10) && !symbols.is_entry(0x11));
     }
 }

@@ -19,7 +19,5 @@ object! {
         "lead" lead: Option<Duration> [Group::LEAD], optional "none"
             = "How much earlier its threads wake up from sleep, to be held until the instant at which it ends.";
         "tasks" tasks: Vec<GroupTask>, optional "none" = "Its tasks; they say no `cpu`, which is the container's.";
-        "slot" slot: Option<Duration>, optional "none"
-            = "The slot that it needs in each cycle of a network whose time is divided.";
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A constructor takes what has no default: `System { cycle: Some(cycle), ..System::named("arm") }`.
 
-use crate::keys::{Field, Text};
+use crate::keys::{beside_name, Field, Text};
 use crate::parse::Context;
-use crate::system::{Background, Chain, GivenWindow, Group, GroupTask, Load, Pool, System, Task};
+use crate::system::{Chain, GivenWindow, Group, GroupTask, Load, Process, System, Task, Windows};
 use crate::time::Duration;
 
 /// What the decoder makes of these keys.
@@ -29,15 +29,15 @@ impl Task {
     }
 }
 
-impl Pool {
-    /// A pool whose threads take turns, on a CPU that the solver chooses.
-    pub fn named(name: impl Into<String>, period: Duration, budget: Duration) -> Pool {
-        built(vec![("name", name.into().write()), ("period", period.write()), ("budget", budget.write())])
+impl Windows {
+    /// Windows in which threads take turns.
+    pub fn new(period: Duration, length: Duration) -> Windows {
+        built(vec![("period", period.write()), ("length", length.write())])
     }
 }
 
 impl Group {
-    /// A group on these CPUs, whose priority and budget are left open. In a description the CPUs may be left out, too: they
+    /// A group on these CPUs without windows, whose priority and budget are left open. In a description the CPUs may be left out, too: they
     /// are the system's.
     pub fn named(name: impl Into<String>, cpus: Vec<u32>) -> Group {
         built(vec![("name", name.into().write()), ("cpus", cpus.write())])
@@ -53,10 +53,10 @@ impl GroupTask {
     }
 }
 
-impl Background {
+impl Process {
     /// One process of `SCHED_OTHER` at nice value 0, on any CPU.
-    pub fn named(name: impl Into<String>, load: Load) -> Background {
-        built(vec![("name", name.into().write()), ("load", load.write())])
+    pub fn named(name: impl Into<String>, run: Load) -> Process {
+        built(beside_name(vec![Some(("name", name.into().write()))], vec![run.write()]))
     }
 }
 

@@ -3,18 +3,18 @@
 //! Every stage reads one document and writes the next (`docs/flow.md`); their types live here and nowhere else. So do
 //! the values that they are made of, and the generator of whatever is drawn with a seed.
 
-pub mod container;
-pub mod cpus;
+mod container;
+mod cpus;
 mod defaults;
-pub mod diagnostic;
+mod diagnostic;
 pub mod files;
 pub mod keys;
 pub mod observation;
 mod parse;
 pub mod plan;
-pub mod random;
-pub mod system;
-pub mod time;
+mod random;
+mod system;
+mod time;
 pub mod timeline;
 pub mod validate;
 pub mod visible;
@@ -31,8 +31,8 @@ pub use parse::Finding;
 pub use plan::{CpuTable, Plan, Window};
 pub use random::SplitMix64;
 pub use system::{
-    Background, Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, GivenWindow, Group,
-    GroupTask, GroupThread, Gumbel, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Policy,
-    Pool, PoolOrder, Reservation, Supply, SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Workload,
+    Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, GivenWindow, Group, GroupTask,
+    GroupThread, Gumbel, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Placed, Policy, Pool,
+    PoolOrder, Process, Reservation, Supply, SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows, Workload,
 };
 pub use time::{Duration, Instant};

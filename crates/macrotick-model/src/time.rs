@@ -69,10 +69,6 @@ impl Duration {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// The length in microseconds, for plots and statistics only.
-    pub fn as_micros_f64(self) -> f64 {
-        self.0 as f64 / 1e3
-    }
     /// Whether the length is a multiple of `grid` (which must not be zero).
     pub fn is_multiple_of(self, grid: Duration) -> bool {
         self.0 % grid.0 == 0

@@ -28,7 +28,7 @@ pub fn timeline(plan: &Plan) -> String {
     for table in &plan.tables {
         cpu(&mut text, table, plan.system.lead, plan.cycle);
     }
-    for group in &plan.system.groups {
+    for group in plan.system.servers() {
         self::group(&mut text, group, plan.system.server_period);
     }
     text

@@ -5,10 +5,11 @@ mod deadline;
 mod engine;
 mod group;
 mod network;
-mod pool;
+mod process;
 mod sync;
 mod table;
 mod task;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -24,7 +25,7 @@ use crate::time::Duration;
 pub const MAX_CYCLE: Duration = Duration::from_secs(3600);
 /// Most windows in a table (`MACROTICK_MAX_WINDOWS`); each job needs at least one.
 pub const MAX_WINDOWS: i64 = 1 << 20;
-/// Most tasks and pools in a table (`MACROTICK_MAX_ENTITIES`).
+/// Most tasks, and groups with windows, in a table (`MACROTICK_MAX_ENTITIES`).
 pub const MAX_TASKS: usize = 4096;
 /// Shortest budget of the kernel.
 pub const MIN_BUDGET: Duration = Duration::from_micros(10);
@@ -44,13 +45,11 @@ pub(crate) struct Problem {
 
 /// Stands for the names of all tasks among what a rule needs.
 pub(crate) const TASK_NAMES: &str = "(task names)";
-/// Stands for the names of all pools.
-pub(crate) const POOL_NAMES: &str = "(pool names)";
 /// Stands for the names of all groups.
 pub(crate) const GROUP_NAMES: &str = "(group names)";
 /// Stands for the names of all namespaces.
 pub(crate) const NAMESPACE_NAMES: &str = "(namespace names)";
-/// Stands for the periods of all tasks and pools.
+/// Stands for the periods of all tasks and windows.
 pub(crate) const PERIODS: &str = "(periods)";
 /// Stands for the list of CPUs.
 pub(crate) const CPUS: &str = "cpus";
@@ -89,17 +88,14 @@ pub(crate) fn rules(system: &System) -> Vec<Problem> {
     for (index, task) in system.tasks.iter().enumerate() {
         rules.task(&format!("tasks[{index}]"), task);
     }
-    for (index, pool) in system.pools.iter().enumerate() {
-        rules.pool(&format!("pools[{index}]"), pool);
-    }
     rules.groups();
     rules.domains();
     rules.namespaces();
     for (index, chain) in system.chains.iter().enumerate() {
         rules.chain(&format!("chains[{index}]"), chain);
     }
-    for (index, background) in system.background.iter().enumerate() {
-        rules.background(&format!("background[{index}]"), background);
+    for (index, process) in system.load.iter().enumerate() {
+        rules.process(&format!("load[{index}]"), process);
     }
     if let Some(table) = &system.table {
         rules.table(table);
@@ -161,11 +157,15 @@ impl Rules<'_> {
         if !system.cpus.is_sorted() {
             self.add(CPUS, &[], "CPUs are not in ascending order");
         }
-        if system.tasks.is_empty() && system.pools.is_empty() && system.groups.is_empty() {
-            self.add("", &["tasks", "pools", "groups"], "a system has at least one of `tasks`, `pools` and `groups`");
-        } else if system.tasks.len() + system.pools.len() > MAX_TASKS {
-            let (tasks, pools) = (system.tasks.len(), system.pools.len());
-            let what = if pools > 0 { format!("{tasks} tasks and {pools} pools") } else { format!("{tasks} tasks") };
+        let (tasks, pools) = (system.tasks.len(), system.pools().count());
+        if system.tasks.is_empty() && system.groups.is_empty() {
+            self.add("", &["tasks", "groups"], "a system has `tasks`, `groups` or both");
+        } else if tasks + pools > MAX_TASKS {
+            let what = if pools > 0 {
+                format!("{tasks} tasks and {pools} groups with windows")
+            } else {
+                format!("{tasks} tasks")
+            };
             self.add("tasks", &[], format!("{what}, at most {MAX_TASKS} are possible"));
         }
         self.cycle();
@@ -184,8 +184,8 @@ impl Rules<'_> {
                 if given {
                     self.add(
                         key,
-                        &["tasks", "pools"],
-                        format!("`{key}` is the table's, and there is no task or pool with windows"),
+                        &["tasks", "groups"],
+                        format!("`{key}` is the table's, and there is no task or group with windows"),
                     );
                 }
             }
@@ -207,22 +207,24 @@ impl Rules<'_> {
         }
         let jobs: i64 = system.periods().map(|period| cycle / period).sum();
         if jobs > MAX_WINDOWS {
-            let periods = if system.pools.is_empty() { "" } else { " and periods of pools" };
+            let periods = if system.pools().next().is_none() { "" } else { " and periods of groups" };
             let text = format!("a cycle of {cycle} holds {jobs} jobs{periods}, a table at most {MAX_WINDOWS} windows");
             self.add("tasks", &[PERIODS, "cycle"], text);
         }
     }
 
-    /// Tasks, pools and background loads share one space of names, because traces tell them by name.
+    /// Tasks, groups and processes share one space of names, because traces tell them by name.
     fn unique_names(&mut self) {
         let system = self.system;
         let tasks = system.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), &task.name));
-        let pools = system.pools.iter().enumerate().map(|(i, pool)| (format!("pools[{i}].name"), &pool.name));
-        let loads = system.background.iter().enumerate().map(|(i, load)| (format!("background[{i}].name"), &load.name));
-        let chains = system.chains.iter().enumerate().map(|(i, chain)| (format!("chains[{i}].name"), &chain.name));
         let groups = system.groups.iter().enumerate().map(|(i, group)| (format!("groups[{i}].name"), &group.name));
-        let entities = tasks.chain(pools).chain(groups).chain(loads);
-        self.unique(entities.collect(), "task, pool, group or background load");
+        let in_groups = system.groups.iter().enumerate().flat_map(|(i, group)| {
+            let run = group.run.iter().enumerate();
+            run.map(move |(j, process)| (format!("groups[{i}].run[{j}].name"), &process.name))
+        });
+        let load = system.load.iter().enumerate().map(|(i, load)| (format!("load[{i}].name"), &load.name));
+        let chains = system.chains.iter().enumerate().map(|(i, chain)| (format!("chains[{i}].name"), &chain.name));
+        self.unique(tasks.chain(groups).chain(in_groups).chain(load).collect(), "task, group or process");
         let namespaces = system.namespaces.iter().enumerate();
         let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), &namespace.name));
         self.unique(chains.collect(), "chain");

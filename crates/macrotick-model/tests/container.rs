@@ -11,15 +11,14 @@ fn refusal(source: &str) -> String {
 fn what_is_left_out_is_open() {
     let least = Container::parse("container: web\ncriticality: 2\nbudget: 50us\n", "c.yaml").unwrap();
     assert_eq!((&*least.name, least.criticality, least.budget), ("web", 2, Some(us(50))));
-    assert_eq!((least.priority, least.lead, least.slot, least.may_grow), (None, None, None, false));
+    assert_eq!((least.priority, least.lead, least.may_grow), (None, None, false));
     assert!(least.cpus.is_empty() && least.tasks.is_empty());
-    let all =
-        "container: web\ncriticality: 2\npriority: 9\ncpus: [3, 1]\nmay-grow: true\nlead: 30us\nslot: 20us\ntasks:\n  \
+    let all = "container: web\ncriticality: 2\npriority: 9\ncpus: [3, 1]\nmay-grow: true\nlead: 30us\ntasks:\n  \
                - {name: t, period: 5ms, wcet: 1ms, deadline: 4ms, release-jitter: 1us, at-refills: true}\n";
     let all = Container::parse(all, "c.yaml").unwrap();
     assert_eq!((all.priority, &all.cpus[..], all.budget, all.may_grow), (Some(9), &[1, 3][..], None, true));
     assert_eq!((all.tasks[0].priority, all.tasks[0].at_refills), (None, true));
-    assert_eq!((all.lead, all.slot), (Some(us(30)), Some(us(20))));
+    assert_eq!(all.lead, Some(us(30)));
 }
 
 #[test]
@@ -37,7 +36,6 @@ fn mistakes_are_told_at_their_place() {
             "lead 20500ns is no whole number of microseconds",
         ),
         ("container: Web\ncriticality: 2\nbudget: 1ms\n", "the name `Web` holds 'W'"),
-        ("container: web\ncriticality: 2\nbudget: 1ms\nslot: 0us\n", "slot must be longer than zero, this is 0ns"),
         ("container: web\ncriticality: 2\nbudget: 1ms\ncpu: 1\n", "unknown key `cpu` in the description of a container"),
         (
             "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms, cpu: 1}]\n",

@@ -13,9 +13,9 @@ fn described(rest: &str) -> System {
 
 #[test]
 fn tasks_and_loads_are_in_their_namespaces() {
-    let system = described("background:\n  - {name: b, load: hog, namespace: right}\n  - {name: c, load: hog}\n");
+    let system = described("load:\n  - {name: b, hog: {}, namespace: right}\n  - {name: c, hog: {}}\n");
     assert_eq!(system.tasks[0].namespace.as_deref(), Some("left"));
-    let of_loads: Vec<_> = system.background.iter().map(|load| load.namespace.as_deref()).collect();
+    let of_loads: Vec<_> = system.load.iter().map(|load| load.namespace.as_deref()).collect();
     assert_eq!(of_loads, [Some("right"), None]);
     let decoded = system.namespace("right").and_then(|namespace| namespace.decode());
     assert_eq!(decoded, Some(("10.0.0.2".parse().expect("an address"), 24)));
@@ -24,10 +24,8 @@ fn tasks_and_loads_are_in_their_namespaces() {
 #[test]
 fn a_ping_flood_has_the_size_of_a_ping() {
     let load = |keys: &str| {
-        described(&format!("background:\n  - {{name: b, load: {{ping-flood: {{to: 10.0.0.2{keys}}}}}}}\n")).background
-            [0]
-        .load
-        .clone()
+        let text = format!("load:\n  - {{name: b, ping-flood: {{to: 10.0.0.2{keys}}}}}\n");
+        described(&text).load[0].run.clone()
     };
     let of = |bytes| Load::PingFlood(PingFlood { to: "10.0.0.2".into(), bytes });
     assert_eq!((load(""), load(", bytes: 6000")), (of(56), of(6000)));
@@ -35,8 +33,10 @@ fn a_ping_flood_has_the_size_of_a_ping() {
 
 #[test]
 fn pools_hold_kernel_threads() {
-    let system = described("pools:\n  - {name: p, period: 10ms, budget: 1ms, kernel-threads: [ktimers, ksoftirqd]}\n");
-    assert_eq!(system.pools[0].kernel_threads, [KernelThread::Ktimers, KernelThread::Ksoftirqd]);
+    let system = described(
+        "groups:\n  - {name: p, windows: {period: 10ms, length: 1ms}, kernel-threads: [ktimers, ksoftirqd]}\n",
+    );
+    assert_eq!(system.pool("p").unwrap().kernel_threads, [KernelThread::Ktimers, KernelThread::Ksoftirqd]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Seeded random systems through every form a document has: the description, the plan file, the observation file.
 
-use macrotick_fixtures::{by_hand, group_record, job, ms, ns, observation, pool_record, records, sync, table, us};
+use macrotick_fixtures::{
+    self as fixtures, by_hand, group_record, job, ms, ns, observation, pool_record, records, sync, table, us,
+};
 use macrotick_model::*;
 
 /// Seeded choices.
@@ -29,8 +31,7 @@ impl Random {
 const NAMESPACES: [&str; 2] = ["left", "null"];
 
 fn namespaces() -> Vec<Namespace> {
-    let namespace =
-        |(index, name): (usize, &&str)| Namespace { name: (*name).into(), address: format!("10.0.0.{}/24", index + 1) };
+    let namespace = |(index, name): (usize, &&str)| fixtures::namespace(name, &format!("10.0.0.{}/24", index + 1));
     NAMESPACES.iter().enumerate().map(namespace).collect()
 }
 
@@ -85,8 +86,8 @@ fn task(random: &mut Random, index: u64) -> Task {
 
 /// It has none of what is about windows.
 fn reserved(random: &mut Random, index: u64) -> Task {
-    let cpus = random.maybe(|_| [0, 1].into_iter().collect()).unwrap_or_default();
-    let supply = Supply::Deadline(Reservation { runtime: random.micros(100, 300), cpus });
+    let cpus = random.maybe(|_| vec![0, 1]).unwrap_or_default();
+    let supply = fixtures::reserved(random.micros(100, 300), &cpus);
     let deadline = random.micros(300, 1000);
     Task {
         name: format!("reserved-{index}"),
@@ -104,32 +105,30 @@ fn reserved(random: &mut Random, index: u64) -> Task {
     }
 }
 
-fn pool(random: &mut Random, index: u64) -> Pool {
+fn windows(random: &mut Random) -> Windows {
     let period = Duration::from_millis([1, 2, 5, 10][random.below(4) as usize]);
     let slice = random.micros(10, 1_000_000);
-    Pool {
-        cpu: random.maybe(|random| random.below(2) as u32),
+    Windows {
         order: [PoolOrder::Fifo, PoolOrder::RoundRobin(slice), PoolOrder::Priority(slice)][random.below(3) as usize],
         slack: random.below(2) == 0,
+        ..Windows::new(period, random.micros(1, 1000))
+    }
+}
+
+/// A group with windows only.
+fn pool(random: &mut Random, index: u64) -> Group {
+    let threads = KernelThread::ALL.iter().filter(|_| index == 0 && random.below(2) == 0);
+    Group {
+        kernel_threads: threads.copied().map(GroupThread::EachCpu).collect(),
+        windows: Some(windows(random)),
+        cpus: random.maybe(|random| vec![random.below(2) as u32]).unwrap_or_default(),
         cgroup: random.maybe(|random| format!("/sys/fs/cgroup/{index}-{}", random.below(9))),
-        kernel_threads: KernelThread::ALL.iter().copied().filter(|_| index == 0 && random.below(2) == 0).collect(),
-        ..Pool::named(format!("pool-{index}"), period, random.micros(1, 1000))
+        run: (0..random.below(3)).map(|number| process(random, format!("in-{index}-{number}"), Some(false))).collect(),
+        ..Group::named(format!("pool-{index}"), Vec::new())
     }
 }
 
-/// For a group only.
-fn windows(random: &mut Random) -> Pool {
-    Pool {
-        name: "windows".into(),
-        cpu: Some(1),
-        order: PoolOrder::Priority(random.micros(10, 1_000_000)),
-        cgroup: None,
-        kernel_threads: Vec::new(),
-        ..pool(random, 9)
-    }
-}
-
-fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
+fn group(random: &mut Random, index: u64) -> Group {
     let task = |random: &mut Random, number: u64| {
         let (period, wcet) = (us(2500 * (1 + random.below(9) as i64)), random.micros(1, 500));
         GroupTask {
@@ -140,7 +139,10 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
             ..GroupTask::named(format!("inner-{number}"), period, wcet, 1)
         }
     };
-    let cpus = if pool.is_some() || random.below(2) == 0 { vec![1] } else { vec![0, 1] };
+    let order = PoolOrder::Priority(random.micros(10, 1_000_000));
+    let windows = random.maybe(|random| Windows { order, slack: false, ..windows(random) });
+    let cpus = if windows.is_some() || random.below(2) == 0 { vec![1] } else { vec![0, 1] };
+    let threads = random.maybe(|_| GroupThread::Interrupt(format!("irq/{index}-a b")));
     Group {
         criticality: random.maybe(|random| random.below(9) as u32),
         priority: Some(1 + index as u32),
@@ -149,12 +151,9 @@ fn group(random: &mut Random, index: u64, pool: Option<&Pool>) -> Group {
         cgroup: random.maybe(|_| format!("/sys/fs/cgroup/group-{index}")),
         serve_fifo: true,
         lead: random.maybe(|random| random.micros(1, 1000)),
-        pool: pool.map(|pool| pool.name.clone()),
-        kernel_threads: random
-            .maybe(|_| GroupThread::Interrupt(format!("irq/{index}-a b")))
-            .into_iter()
-            .filter(|_| pool.is_none())
-            .collect(),
+        kernel_threads: threads.into_iter().filter(|_| windows.is_none()).collect(),
+        windows,
+        run: (0..random.below(3)).map(|number| process(random, format!("of-{index}-{number}"), Some(true))).collect(),
         tasks: (0..random.below(3)).map(|number| task(random, number)).collect(),
         ..Group::named(format!("group-{index}"), cpus)
     }
@@ -172,16 +171,9 @@ fn container(random: &mut Random) -> ContainerLoad {
     }
 }
 
-/// A pool or group has containers or other loads.
-fn no_container(load: Load) -> Load {
-    match load {
-        Load::Container(_) => Load::Hog,
-        load => load,
-    }
-}
-
-fn background(random: &mut Random, index: u64, pools: &[Pool], groups: &[Group]) -> Background {
-    let load = match random.below(6) {
+/// In a group, which has containers or other processes, with a budget or without; or in none.
+fn process(random: &mut Random, name: String, in_group: Option<bool>) -> Process {
+    let run = match random.below(if in_group.is_some() { 5 } else { 6 }) {
         0 => Load::Hog,
         1 => Load::Syscalls,
         2 => Load::Periodic(Periodic { period: random.micros(100, 200), run: random.micros(1, 100) }),
@@ -195,15 +187,10 @@ fn background(random: &mut Random, index: u64, pools: &[Pool], groups: &[Group])
     };
     let count = 1 + random.below(3) as u32;
     let namespace = random.maybe(|_| NAMESPACES[1].into());
-    let named = |load| Background { count, namespace, ..Background::named(format!("load-{index}"), load) };
-    match random.maybe(|random| pools.get(random.below(4) as usize).map(|pool| pool.name.clone())).flatten() {
-        Some(pool) => Background { pool: Some(pool), ..named(no_container(load)) },
-        None => {
-            let cpu = random.maybe(|random| random.below(4) as u32);
-            let group = groups.get(random.below(4) as usize).map(|group| group.name.clone());
-            let load = if group.is_some() { no_container(load) } else { load };
-            Background { group, cpu, policy, ..named(load) }
-        }
+    let process = Process { count, namespace, ..Process::named(name, run) };
+    match in_group {
+        Some(false) => process,
+        _ => Process { cpu: random.maybe(|random| random.below(4) as u32), policy, ..process },
     }
 }
 
@@ -222,13 +209,13 @@ fn system(seed: u64) -> System {
     let path: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
     let reaction = random.maybe(|random| random.micros(1, 99_999));
     let age = random.maybe(|random| random.micros(1, 99_999)).or(reaction.xor(Some(Duration::from_millis(7))));
-    let mut pools: Vec<Pool> = (0..random.below(4)).map(|index| pool(random, index)).collect();
-    let windows = random.maybe(windows);
-    let groups = (0..random.below(3)).map(|index| group(random, index, windows.as_ref().filter(|_| index == 0)));
-    let groups: Vec<Group> = groups.collect();
+    let mut groups: Vec<Group> = (0..random.below(3)).map(|index| group(random, index)).collect();
+    let server_period = if groups.is_empty() { Duration::from_millis(1) } else { System::DEFAULT_SERVER_PERIOD };
+    groups.extend((0..random.below(4)).map(|index| pool(random, index)));
+    let turn = random.below(1 + groups.len() as u64) as usize;
+    groups.rotate_left(turn);
     let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
-    let background = (0..random.below(4)).map(|index| background(random, index, &pools, &groups)).collect();
-    pools.extend(windows);
+    let load = (0..random.below(4)).map(|index| process(random, format!("load-{index}"), None)).collect();
     // What was there before them stays first.
     tasks.extend((0..random.below(3)).map(|index| reserved(random, index)));
     System {
@@ -239,10 +226,9 @@ fn system(seed: u64) -> System {
         cpus: vec![0, 1],
         experiment: Experiment { duration: random.micros(1, 10_000_000) },
         chains: vec![Chain { reaction, age, ..Chain::named("chain", path) }],
-        background,
+        load,
         tasks,
-        pools,
-        server_period: if groups.is_empty() { Duration::from_millis(1) } else { System::DEFAULT_SERVER_PERIOD },
+        server_period,
         groups,
         namespaces: namespaces(),
         table,
@@ -335,7 +321,7 @@ fn observations_survive_their_file() {
         tasks: vec![records("t-0", vec![job(3, ms(30), Some(ns(30_000_231)), None)])],
         groups: vec![GroupObservation { refills: 9, exhaustions: 8, throttled_ns: 7, ..group_record("group-0", 6) }],
         pools: vec![PoolObservation { preemptions: 3, skipped: 4, threads: 5, ..pool_record("pool-0", 1, 2) }],
-        output: vec![ProcessOutput { name: "hog.1".into(), text: "\u{1b}[31mred\n".into() }],
+        output: vec![fixtures::output("hog.1", "\u{1b}[31mred\n")],
         ..observation(plan(4))
     };
     let text = observation.to_json();

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use macrotick_model::{
-    Backend, Background, CpuTable, Duration, ExecutionTime, Experiment, Load, Plan, System, Task, Window, Workload,
+    Backend, CpuTable, Duration, ExecutionTime, Experiment, Load, Plan, Process, System, Task, Window, Workload,
 };
 use macrotick_node::{background, run, task, RunOptions};
 
@@ -67,12 +67,12 @@ fn tiny_plan() -> Plan {
         deadline: true,
         ..Window::new(task, us(offset), us(length))
     };
-    let hog = Background { cpu: Some(0), ..Background::named("hog", Load::Hog) };
+    let hog = Process { cpu: Some(0), ..Process::named("hog", Load::Hog) };
     let system = System {
         macrotick: us(10),
         experiment: Experiment { duration: Duration::from_secs(1) },
         tasks: vec![task("fast", 5_000, 100), task("slow", 10_000, 1_000)],
-        background: vec![hog],
+        load: vec![hog],
         ..System::named("tiny")
     };
     let windows = vec![window("fast", 20, 300), window("slow", 500, 1500), window("fast", 5_020, 300)];

@@ -1,69 +1,40 @@
 //! One host: deploys a plan, dispatches it for a while, and returns the raw records; or keeps it running.
 //!
-//! [`run`] does the former, [`supervise`] with [`change`], [`status`](status()) and [`stop`] the latter. Every task and every background load is a process of its own. Built-in ones execute this
-//! very binary again with a hidden verb, so a program that calls [`run`] or [`supervise`] must hand over to [`task::main`] and
-//! [`background::main`] when its first argument is [`task::VERB`] or [`background::VERB`].
+//! [`run`] does the former, [`supervise`] with [`change`](change()), [`status`](status()) and [`stop`] the latter. Every task and every
+//! process of the description is a process of its own. Built-in ones execute this very binary again with a hidden verb, so a program that
+//! calls [`run`] or [`supervise`] must hand over to [`task::main`] and [`background::main`] when its first argument is
+//! [`task::VERB`] or [`background::VERB`].
 //!
-//! Which module does what, in the order of a run:
+//! The folders, each of which uses those above it and none below (`tests/modules.rs` holds that); what touches the host's files
+//! is in `macrotick-host`:
 //!
-//! | module | part |
+//! | folder | part |
 //! |---|---|
+//! | `error` | why a run failed, a table was refused, a deployment does not become another one |
+//! | `block` | the memory that a task's process shares with the runner |
 //! | `deployment` | decodes a plan: everything that can be refused before anything is touched |
-//! | `lock`, `signals`, `calibration` | the runner's own preparation |
-//! | `kernel` | the backend `kernel`: the table and the threads in `/dev/macrotick` |
-//! | `cgroup`, `kernel_threads`, `pools` | the control groups of pools, and the kernel threads in them |
-//! | `domains` | the partitions of tasks of SCHED_DEADLINE |
-//! | `network` | network namespaces |
-//! | `block`, `child` | processes and the memory they share with the runner |
-//! | [`task`], [`background`], `flood` | what those processes do |
-//! | `keeper`, `engine` | containers that are background load |
-//! | `dispatcher` | the backend `user` |
-//! | `trace`, `environment`, `records` | what is observed |
-//! | `stray` | why a task that is there does no jobs |
-//! | `supervisor` | tasks whose processes are begun anew |
-//! | `live` | a run without an end, which can be changed: a deployment |
-//! | `budgets` | which control groups have budgets, whoever gave them |
-//! | [`settings`] | settings of the whole host, and what needs them |
-//! | `status`, `group_status`, `present` | what runs on this host, and what has been promised there |
-//! | `run`, `collect` | the start protocol and the sleep; the end |
-//! | `abi`, `sys` | the block that tasks in C share, and system calls |
+//! | `process` | processes: started, watched, asked why they do no jobs, ended with all that they left behind |
+//! | `workload` | what the built-in ones do: [`task`], [`background`] with its floods, and the keeper of a container |
+//! | `backend` | who dispatches: the kernel class with its pools, groups and domains, or the `user` dispatcher |
+//! | `run` | one run: the start protocol, the sleep, tasks begun anew, what is collected |
+//! | `live` | a run without an end, which can be changed and asked how it is: a deployment |
 
-mod abi;
-pub mod background;
+mod backend;
 mod block;
-mod calibration;
-mod child;
-mod collect;
 mod deployment;
-mod descendants;
-mod dispatcher;
-mod domains;
-mod engine;
 mod error;
-mod flood;
-mod group_status;
-mod groups;
-mod keeper;
-mod kernel;
-mod lead;
 mod live;
-mod options;
-mod output;
-mod pools;
-mod random;
-mod records;
+mod process;
 mod run;
-mod signals;
-mod status;
-mod stray;
-mod supervisor;
-pub mod task;
-mod trace;
+mod workload;
 
-pub use error::NodeError;
-pub use group_status::GroupStatus;
-pub use kernel::Refusal;
-pub use live::{change, stop, supervise, ChangeFault, Changes, Event, Fate, Item, Kind, Service, Stopped, Switch};
-pub use options::{HostSettings, Output, Progress, RunOptions};
+pub use deployment::options::{HostSettings, Output, Progress, RunOptions};
+pub use error::{ChangeFault, NodeError, Refusal};
+pub use live::changes::{Changes, Switch};
+pub use live::difference::{Fate, Item, Kind, Service};
+pub use live::event::Event;
+pub use live::group_status::GroupStatus;
+pub use live::status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
+pub use live::{change, stop, supervise, Stopped};
 pub use run::run;
-pub use status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
+pub use workload::{background, task};

@@ -10,8 +10,8 @@ use std::process::{Command, ExitCode};
 use macrotick_fixtures::{self as fixtures, by_hand, ms, spin, tables, us, window};
 use macrotick_host::HostFailure;
 use macrotick_model::{
-    Backend, Background, Duration, ExecutionTime, Experiment, Job, Load, Namespace, Observation, OnMiss, Periodic,
-    PingFlood, Plan, Policy, System, Task, Tier, UdpReceive, UdpSend, Workload,
+    Backend, Duration, ExecutionTime, Experiment, Group, Job, Load, Observation, OnMiss, Periodic, PingFlood, Plan,
+    Policy, Process, System, Task, Tier, UdpReceive, UdpSend, Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -156,7 +156,7 @@ fn unhurried_options() -> RunOptions {
 struct Row(&'static str, Workload, i64, i64);
 
 /// A plan with a cycle of 10 ms on the first CPU; rows: name, workload, offset and length in us.
-fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
+fn plan(rows: Vec<Row>, load: Vec<Process>) -> Plan {
     let mut windows = Vec::new();
     let mut tasks = Vec::new();
     for Row(name, workload, offset, length) in rows {
@@ -165,7 +165,7 @@ fn plan(rows: Vec<Row>, background: Vec<Background>) -> Plan {
     }
     let (macrotick, duration) = (us(10), ms(200));
     let system =
-        System { macrotick, experiment: Experiment { duration }, background, ..fixtures::system("host test", tasks) };
+        System { macrotick, experiment: Experiment { duration }, load, ..fixtures::system("host test", tasks) };
     by_hand(system, ms(10), tables(windows))
 }
 
@@ -434,10 +434,10 @@ fn datagrams_pass_between_namespaces() -> Verdict {
         Row("receive", Workload::UdpReceive(UdpReceive { spin, at: to }), 2000, 1000),
     ];
     let flood = Load::PingFlood(PingFlood { to: "10.213.7.2".into(), bytes: 6000 });
-    let flood = Background { namespace: Some("left".into()), ..load("flood", 1, Policy::Other(10), flood) };
+    let flood = Process { namespace: Some("left".into()), ..load("flood", 1, Policy::Other(10), flood) };
     let mut plan = plan(rows, vec![flood]);
     for (index, name) in ["left", "right"].into_iter().enumerate() {
-        plan.system.namespaces.push(Namespace { name: name.into(), address: format!("10.213.7.{}/24", index + 1) });
+        plan.system.namespaces.push(fixtures::namespace(name, &format!("10.213.7.{}/24", index + 1)));
         plan.system.tasks[index].namespace = Some(name.into());
     }
     let observation = match observe(&plan, &unhurried_options()) {
@@ -454,8 +454,8 @@ fn datagrams_pass_between_namespaces() -> Verdict {
     Verdict::Passed
 }
 
-fn load(name: &str, count: u32, policy: Policy, load: Load) -> Background {
-    Background { count, cpu: Some(0), policy, ..Background::named(name, load) }
+fn load(name: &str, count: u32, policy: Policy, load: Load) -> Process {
+    Process { count, cpu: Some(0), policy, ..Process::named(name, load) }
 }
 
 fn every_background_load_runs() -> Verdict {
@@ -484,9 +484,8 @@ fn a_background_program_that_ends_is_remarked() -> Verdict {
 
 /// A pool with one window, and a process in it.
 fn pooled() -> Plan {
-    let hog = Background { pool: Some("pool".into()), cpu: None, ..load("hog", 1, Policy::Other(0), Load::Hog) };
-    let mut plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], vec![hog]);
-    plan.system.pools.push(fixtures::pool("pool", ms(10), ms(1)));
+    let mut plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], Vec::new());
+    plan.system.groups.push(Group { run: vec![fixtures::hog("hog")], ..fixtures::pool("pool", ms(10), ms(1)) });
     plan.tables[0].windows.push(window("pool", ms(3), ms(1), ""));
     plan
 }

@@ -101,7 +101,7 @@ pub(crate) fn lead(system: &System) -> Duration {
 /// With groups, a table begins with a refill of their budgets unless it follows a common clock, and refills lie halfway
 /// between the ticks (`mt_ds_phase` in ds_group.c): both are on multiples of half of what their periods have in common.
 fn common_grid(system: &System) -> Duration {
-    if system.groups.is_empty() || system.sync().is_some() {
+    if system.servers().next().is_none() || system.sync().is_some() {
         return TICK;
     }
     Duration::from_nanos(system.server_period.gcd(TICK).as_nanos() / 2)
@@ -110,7 +110,7 @@ fn common_grid(system: &System) -> Duration {
 /// The tasks with windows in the order of the system, then the pools.
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
     let tasks = system.windowed().map(|task| of_task(task, system));
-    tasks.chain(system.pools.iter().map(|pool| of_pool(pool, system))).collect()
+    tasks.chain(system.pools().map(|pool| of_pool(&pool, system))).collect()
 }
 
 fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
@@ -140,8 +140,8 @@ fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
         kind: Kind::Pool,
         name: pool.name.clone(),
         period: pool.period,
-        wcet: round_up(pool.budget, grid).max(quantum(grid)),
-        needed: pool.budget,
+        wcet: round_up(pool.length, grid).max(quantum(grid)),
+        needed: pool.length,
         deadline: pool.period,
         offset: None,
         jitter: None,

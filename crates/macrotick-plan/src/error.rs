@@ -34,7 +34,10 @@ impl Kind {
     fn place(self, system: &System, name: &str) -> String {
         match self {
             Kind::Task => named("tasks", system.tasks.iter().map(|task| &task.name), name, "name"),
-            Kind::Pool => named("pools", system.pools.iter().map(|pool| &pool.name), name, "name"),
+            Kind::Pool => {
+                let index = system.groups.iter().position(|group| group.pool_name().as_deref() == Some(name));
+                index.map_or("groups".into(), |index| format!("groups[{index}].name"))
+            }
         }
     }
 }
@@ -309,9 +312,9 @@ fn greatest(system: &System) -> String {
     const SHOWN: usize = 3;
     let share = |length: Duration, period: Duration| 100.0 * length.as_nanos() as f64 / period.as_nanos() as f64;
     let tasks = system.tasks.iter().filter(|task| task.supply.is_windows());
-    let tasks = tasks.map(|task| (share(task.wcet, task.period), &task.name));
-    let pools = system.pools.iter().map(|pool| (share(pool.budget, pool.period), &pool.name));
-    let mut all: Vec<(f64, &String)> = tasks.chain(pools).collect();
+    let tasks = tasks.map(|task| (share(task.wcet, task.period), task.name.clone()));
+    let pools = system.pools().map(|pool| (share(pool.length, pool.period), pool.name));
+    let mut all: Vec<(f64, String)> = tasks.chain(pools).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let most: Vec<String> = all.iter().take(SHOWN).map(|(share, name)| format!("`{name}` {share:.1} %")).collect();
     format!("most of a CPU is needed by {}", most.join(", "))

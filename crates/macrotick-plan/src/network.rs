@@ -6,7 +6,9 @@
 
 use std::fmt;
 
-use macrotick_model::{Duration, GivenWindow, KernelThread, Plan, Pool, PoolOrder, System, Task, Workload};
+use macrotick_model::{
+    Duration, GivenWindow, Group, GroupThread, KernelThread, Plan, Pool, PoolOrder, System, Task, Windows, Workload,
+};
 
 use crate::{plan, Solver, MIN_WINDOW};
 
@@ -14,14 +16,14 @@ use crate::{plan, Solver, MIN_WINDOW};
 /// thousandth of the processor, in single packets' work of at most some 10 us.
 const SHARE: i64 = 100;
 
-/// A pool that the plan lacks, for the kernel threads of one CPU.
+/// A group with windows that the plan lacks, for the kernel threads of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkAdvice {
     /// The CPU.
     pub cpu: u32,
     /// The tasks that use the network there.
     pub tasks: Vec<String>,
-    /// The lines for the description's `pools`, and for its `table`, if it has one.
+    /// The lines for the description's `groups`, and for its `table`, if it has one.
     pub sections: Vec<(&'static str, Vec<String>)>,
     /// Whether the plan has room for it as it is.
     pub fits: bool,
@@ -39,8 +41,8 @@ fn serves(plan: &Plan, cpu: u32, name: &str) -> bool {
 }
 
 fn has_pool(plan: &Plan, cpu: u32) -> bool {
-    let has = |pool: &&Pool| pool.kernel_threads.contains(&KernelThread::Ksoftirqd);
-    plan.system.pools.iter().filter(has).any(|pool| serves(plan, cpu, &pool.name))
+    let has = |pool: &Pool| pool.kernel_threads.contains(&KernelThread::Ksoftirqd);
+    plan.system.pools().filter(has).any(|pool| serves(plan, cpu, &pool.name))
 }
 
 fn uses_network(task: &&Task) -> bool {
@@ -51,10 +53,11 @@ fn advice(plan: &Plan, cpu: u32) -> Option<NetworkAdvice> {
     let tasks: Vec<&Task> =
         plan.system.tasks.iter().filter(uses_network).filter(|task| serves(plan, cpu, &task.name)).collect();
     let period = tasks.iter().map(|task| task.period).min()?;
-    let pool = pool(&plan.system, cpu, period);
+    let group = group(&plan.system, cpu, period);
+    let pool = group.pool()?;
     let windows = plan.system.table.as_ref().map(|_| windows(plan, &pool));
-    let fits = fits(&plan.system, &pool, windows.as_ref().map(|windows| windows.as_deref()));
-    let mut sections = vec![("pools", vec![pool_line(&pool)])];
+    let fits = fits(&plan.system, &group, windows.as_ref().map(|windows| windows.as_deref()));
+    let mut sections = vec![("groups", vec![group_line(&pool)])];
     if let Some(Some(windows)) = &windows {
         sections.push(("table", windows.iter().map(window_line).collect()));
     }
@@ -62,33 +65,32 @@ fn advice(plan: &Plan, cpu: u32) -> Option<NetworkAdvice> {
 }
 
 /// With slack, because these threads also work for everybody else.
-fn pool(system: &System, cpu: u32, period: Duration) -> Pool {
+fn group(system: &System, cpu: u32, period: Duration) -> Group {
     let wished = (period.as_nanos() / SHARE).max(MIN_WINDOW.as_nanos());
     let grid = system.macrotick.as_nanos();
-    let budget = Duration::from_nanos((wished + grid - 1) / grid * grid).min(period);
-    Pool {
-        cpu: Some(cpu),
-        order: PoolOrder::Priority(PoolOrder::DEFAULT_SLICE),
-        slack: true,
-        kernel_threads: KernelThread::ALL.to_vec(),
-        ..Pool::named(free_name(system, cpu), period, budget)
+    let length = Duration::from_nanos((wished + grid - 1) / grid * grid).min(period);
+    let order = PoolOrder::Priority(PoolOrder::DEFAULT_SLICE);
+    Group {
+        windows: Some(Windows { order, slack: true, ..Windows::new(period, length) }),
+        kernel_threads: KernelThread::ALL.iter().copied().map(GroupThread::EachCpu).collect(),
+        ..Group::named(free_name(system, cpu), vec![cpu])
     }
 }
 
 fn free_name(system: &System, cpu: u32) -> String {
     let taken = |name: &str| {
         system.task(name).is_some()
-            || system.pool(name).is_some()
-            || system.background.iter().any(|load| load.name == name)
+            || system.groups.iter().any(|group| group.name == name)
+            || system.processes().any(|process| process.name == name)
     };
     let names = std::iter::successors(Some(format!("network-{cpu}")), |name| Some(format!("{name}-")));
     names.into_iter().find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// Whether a plan with the pool can be made. `windows`: a table by hand, with those for the pool if there is room.
-fn fits(system: &System, pool: &Pool, windows: Option<Option<&[GivenWindow]>>) -> bool {
+/// Whether a plan with the group can be made. `windows`: a table by hand, with those for the group if there is room.
+fn fits(system: &System, group: &Group, windows: Option<Option<&[GivenWindow]>>) -> bool {
     let mut system = system.clone();
-    system.pools.push(pool.clone());
+    system.groups.push(group.clone());
     match (windows, &mut system.table) {
         (Some(None), _) => false,
         (Some(Some(windows)), Some(table)) => {
@@ -116,7 +118,7 @@ fn windows(plan: &Plan, pool: &Pool) -> Option<Vec<GivenWindow>> {
             free = free.max(window.end());
         }
         longest = longest.max((to - free, free));
-        let (length, offset) = (pool.budget, longest.1);
+        let (length, offset) = (pool.length, longest.1);
         if longest.0 < length {
             return None;
         }
@@ -125,16 +127,16 @@ fn windows(plan: &Plan, pool: &Pool) -> Option<Vec<GivenWindow>> {
     Some(all)
 }
 
-fn pool_line(pool: &Pool) -> String {
+fn group_line(pool: &Pool) -> String {
     let threads: Vec<&str> = pool.kernel_threads.iter().map(|thread| thread.name()).collect();
     format!(
-        "{{name: {}, period: {}, budget: {}, cpu: {}, order: {}, slack: {}, kernel-threads: [{}]}}",
+        "{{name: {}, windows: {{period: {}, length: {}, order: {}, slack: {}}}, cpus: [{}], kernel-threads: [{}]}}",
         pool.name,
         pool.period,
-        pool.budget,
-        pool.cpu.unwrap_or(0),
+        pool.length,
         pool.order.name(),
         pool.slack,
+        pool.cpu.unwrap_or(0),
         threads.join(", ")
     )
 }
@@ -175,8 +177,8 @@ mod tests {
   - {name: s, period: 10ms, wcet: 1ms, run: {udp-send: {to: \"10.0.0.2:5000\"}}}
   - {name: r, period: 20ms, wcet: 1ms, run: {udp-receive: {at: \"10.0.0.2:5000\"}}}
 ";
-    const POOL: &str = "{name: network-0, period: 10ms, budget: 100us, cpu: 0, order: priority, slack: true, \
-                        kernel-threads: [ksoftirqd, ktimers, rcuc, backlog_napi]}";
+    const POOL: &str = "{name: network-0, windows: {period: 10ms, length: 100us, order: priority, slack: true}, \
+                        cpus: [0], kernel-threads: [ksoftirqd, ktimers, rcuc, backlog_napi]}";
 
     fn of(text: &str) -> Vec<NetworkAdvice> {
         let system = System::parse(&format!("system: s\n{text}"), "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
@@ -188,10 +190,10 @@ mod tests {
         let advice = of(TASKS);
         let text = format!(
             "hint: `s`, `r` use the network, and kernel threads of CPU 0 do a part of its work when nothing else wants \
-             the CPU.\n      Give them windows:\n  pools:\n    - {POOL}\n"
+             the CPU.\n      Give them windows:\n  groups:\n    - {POOL}\n"
         );
         assert_eq!(advice.iter().map(ToString::to_string).collect::<Vec<_>>(), [text]);
-        assert_eq!(of(&format!("{TASKS}pools:\n  - {POOL}\n")), []);
+        assert_eq!(of(&format!("{TASKS}groups:\n  - {POOL}\n")), []);
     }
 
     #[test]
@@ -216,7 +218,7 @@ mod tests {
             .map(|(_, at)| format!("{{task: network-0, cpu: 0, offset: {at}, length: 100us}}"));
         assert_eq!(advice[0].sections[1], ("table", windows.to_vec()));
         assert!(advice[0].fits);
-        let whole = format!("{}  - {}\n  - {}\npools:\n  - {POOL}\n", table("1ms"), windows[0], windows[1]);
+        let whole = format!("{}  - {}\n  - {}\ngroups:\n  - {POOL}\n", table("1ms"), windows[0], windows[1]);
         assert_eq!(of(&whole), []);
         // From 12 ms to the end of the cycle nothing is free; before, from 10 ms to 11 ms, there is.
         assert_eq!(of(&table("8ms"))[0].sections[1].1[1], "{task: network-0, cpu: 0, offset: 10ms, length: 100us}");
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn names_that_are_taken_are_avoided() {
-        let advice = of(&format!("{TASKS}background:\n  - {{name: network-0, load: hog}}\n"));
+        let advice = of(&format!("{TASKS}load:\n  - {{name: network-0, hog: {{}}}}\n"));
         assert!(advice[0].sections[0].1[0].starts_with("{name: network-0-, "));
     }
 }

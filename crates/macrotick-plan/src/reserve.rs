@@ -82,7 +82,7 @@ fn bins(system: &System, tables: &[CpuTable], cycle: Duration) -> Vec<Bin> {
     let alone = |cpu: &&u32| {
         let only = CpuSet::from_iter([**cpu]);
         let group = |group: &macrotick_model::Group| group.cpus.iter().copied().collect::<CpuSet>().straddles(&only);
-        !domains.iter().any(|domain| domain.straddles(&only)) && !system.groups.iter().any(group)
+        !domains.iter().any(|domain| domain.straddles(&only)) && !system.servers().any(group)
     };
     system.cpus.iter().filter(alone).map(|&cpu| Bin { cpu, free: free(system, tables, cycle, cpu) }).collect()
 }
@@ -95,7 +95,7 @@ fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128
     let windows = tables.iter().filter(|table| table.cpu == cpu).flat_map(|table| &table.windows);
     let busy: Duration =
         windows.map(|window| window.length + if window.activate { lead } else { Duration::ZERO }).sum();
-    let groups = system.groups.iter().filter(|group| group.cpus.contains(&cpu));
+    let groups = system.servers().filter(|group| group.cpus.contains(&cpu));
     let budgets: Duration = groups.filter_map(|group| group.budget).sum();
     let left = PARTS - parts(busy, cycle) - parts(budgets, system.server_period);
     let here = |task: &usize| system.tasks[*task].reservation().is_some_and(|one| one.cpus.contains(cpu));

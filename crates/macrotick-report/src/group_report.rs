@@ -36,7 +36,7 @@ pub struct GroupUse {
 
 /// All groups, in the order of the system.
 pub(crate) fn reports(observation: &Observation) -> Vec<GroupReport> {
-    observation.plan.system.groups.iter().map(|group| report(observation, group)).collect()
+    observation.plan.system.servers().map(|group| report(observation, group)).collect()
 }
 
 fn report(observation: &Observation, group: &Group) -> GroupReport {

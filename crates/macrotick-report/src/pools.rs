@@ -42,7 +42,7 @@ pub struct Had {
 
 /// All pools, in the order of the system.
 pub(crate) fn reports(observation: &Observation) -> Vec<PoolReport> {
-    observation.plan.system.pools.iter().map(|pool| report(observation, pool)).collect()
+    observation.plan.system.pools().map(|pool| report(observation, &pool)).collect()
 }
 
 fn report(observation: &Observation, pool: &Pool) -> PoolReport {
@@ -50,7 +50,7 @@ fn report(observation: &Observation, pool: &Pool) -> PoolReport {
     let table = plan.tables.iter().find(|table| table.windows.iter().any(|window| window.task == pool.name));
     let windows = || table.into_iter().flat_map(|table| &table.windows).filter(|window| window.task == pool.name);
     let record = observation.pools.iter().find(|record| record.name == pool.name);
-    let budgets = i128::from(pool.budget.as_nanos()) * i128::from(observation.duration.as_nanos())
+    let budgets = i128::from(pool.length.as_nanos()) * i128::from(observation.duration.as_nanos())
         / i128::from(pool.period.as_nanos()).max(1);
     let had = record.map(|record| Had {
         runtime_ns: record.runtime_ns,
@@ -63,7 +63,7 @@ fn report(observation: &Observation, pool: &Pool) -> PoolReport {
         name: pool.name.clone(),
         cpu: table.map(|table| table.cpu).or(pool.cpu),
         period_ns: pool.period.as_nanos(),
-        budget_ns: pool.budget.as_nanos(),
+        budget_ns: pool.length.as_nanos(),
         slack: pool.slack,
         windows: windows().count() as u64,
         window_ns: windows().map(|window| within(window.offset, window.length, observation)).sum(),

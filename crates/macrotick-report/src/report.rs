@@ -289,7 +289,7 @@ fn verdict(system: &System, tasks: &[TaskReport], chains: &[ChainReport]) -> Ver
     for chain in chains {
         reasons.extend(chain.bounded().filter_map(|(name, latency)| words::chain_reason(chain, name, latency)));
     }
-    if tasks.is_empty() && system.pools.is_empty() && system.groups.is_empty() {
+    if tasks.is_empty() && system.groups.is_empty() {
         reasons.push("the system has no task".into());
     }
     Verdict {

@@ -61,7 +61,7 @@ pub fn trace_json(observation: &Observation) -> String {
         jobs(&mut events, observation, &task.name, track);
     }
     let first = observation.plan.system.tasks.len() as u32 + 1;
-    for (track, pool) in (first..).zip(&observation.plan.system.pools) {
+    for (track, pool) in (first..).zip(observation.plan.system.pools()) {
         events.name(PLANNED, Some(track), &pool.name);
         windows(&mut events, observation, &pool.name, track);
     }

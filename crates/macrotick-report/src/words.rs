@@ -1,8 +1,8 @@
 //! What reports say in plain words, and how they write numbers.
 
 use macrotick_model::{
-    Backend, Background, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Periodic,
-    PingFlood, Policy, Task, Tier,
+    Backend, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Periodic, PingFlood, Placed,
+    Policy, Task, Tier,
 };
 
 use crate::chains::{BoundVerdict, ChainLatency, ChainReport};
@@ -218,18 +218,18 @@ fn miss_caveat(observation: &Observation) -> Option<String> {
 
 /// What must be said of pools.
 fn pool_caveat(observation: &Observation) -> Option<String> {
-    let asked = !observation.plan.system.pools.is_empty();
+    let asked = observation.plan.system.pools().next().is_some();
     (asked && observation.tier != Tier::KernelClass).then(|| {
-        "Only the kernel class serves pools: here their load ran under SCHED_OTHER, wherever and whenever it could."
+        "Only the kernel class serves groups in windows: here what is in them ran under SCHED_OTHER, wherever and whenever it could."
             .into()
     })
 }
 
 /// What must be said of groups.
 fn group_caveat(observation: &Observation) -> Option<String> {
-    let asked = !observation.plan.system.groups.is_empty();
+    let asked = observation.plan.system.servers().next().is_some();
     (asked && observation.tier != Tier::KernelClass)
-        .then(|| "Only the kernel class serves groups: here their load ran without a budget.".into())
+        .then(|| "Only the kernel class serves groups by budgets: here what is in them ran without one.".into())
 }
 
 /// What must be said of tasks without windows.
@@ -380,7 +380,7 @@ pub(crate) fn capital(word: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A background load's policy.
+/// A process's policy.
 fn policy(policy: Policy) -> String {
     match policy {
         Policy::Other(0) => "SCHED_OTHER".into(),
@@ -389,16 +389,19 @@ fn policy(policy: Policy) -> String {
     }
 }
 
-/// Where a background load runs, and how.
-pub(crate) fn place(background: &Background) -> String {
-    match (&background.pool, background.cpu) {
-        (Some(pool), _) => format!("in pool {pool}"),
-        (None, Some(cpu)) => format!("{}, CPU {cpu}", policy(background.policy)),
-        (None, None) => format!("{}, any CPU", policy(background.policy)),
+/// Where a process runs, and how.
+pub(crate) fn place(process: &Placed) -> String {
+    let policy = policy(process.policy);
+    match (&process.group, process.cpu) {
+        (Some(group), _) if !process.has_budget => format!("in group {group}"),
+        (Some(group), Some(cpu)) => format!("{policy} in group {group}, CPU {cpu}"),
+        (Some(group), None) => format!("{policy} in group {group}"),
+        (None, Some(cpu)) => format!("{policy}, CPU {cpu}"),
+        (None, None) => format!("{policy}, any CPU"),
     }
 }
 
-/// What a background load does.
+/// What a process does.
 pub(crate) fn load(load: &Load) -> String {
     match load {
         Load::Hog => "computes without end".into(),

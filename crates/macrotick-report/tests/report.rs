@@ -278,7 +278,7 @@ fn a_trace_tells_of_windows_jobs_misses_and_cpus() {
     assert_eq!(count("X", 3), observation.segments.len());
     let first = events.iter().find(|event| event["name"] == "job 0").unwrap();
     let start = observation.tasks[0].jobs[0].start.unwrap();
-    assert_eq!(first["ts"].as_f64().unwrap(), start.as_micros_f64());
+    assert_eq!(first["ts"].as_f64().unwrap(), start.as_nanos() as f64 / 1000.0);
 }
 
 #[test]
@@ -341,8 +341,10 @@ fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
     changed(|run| {
         let cycle = run.plan.cycle;
         let order = PoolOrder::RoundRobin(us(100));
-        run.plan.system.pools = vec![Pool { order, slack, ..Pool::named("third-party", us(2000), us(300)) }];
-        run.plan.system.background[0].pool = Some("third-party".into());
+        let windows = Windows { order, slack, ..Windows::new(us(2000), us(300)) };
+        let process = run.plan.system.load.remove(0);
+        let group = Group::named("third-party", Vec::new());
+        run.plan.system.groups = vec![Group { windows: Some(windows), run: vec![process], ..group }];
         for offset in [us(1600), cycle - us(300)] {
             run.plan.tables[0].windows.push(window("third-party", offset, us(300), ""));
         }
@@ -390,7 +392,7 @@ fn a_pool_is_shown_with_its_windows_and_what_it_had() {
     let lane = lines.iter().position(|line| line.starts_with("third-party  planned")).expect("a lane");
     assert!(lines[lane + 1].trim_start().starts_with("actual") && lines[lane + 1].ends_with('█'), "{text}");
     let page = html(&report, &observation);
-    assert!(page.contains("<h2>Pools [µs]</h2>") && page.contains("in pool third-party"));
+    assert!(page.contains("<h2>Pools [µs]</h2>") && page.contains("in group third-party"));
     assert!(page.contains("sort on CPU 0: 300.000 µs"));
     assert!(trace_json(&observation).contains("\"args\":{\"name\":\"third-party\"}"));
 }
@@ -401,5 +403,5 @@ fn a_backend_that_serves_no_pool_says_so() {
     (observation.backend, observation.tier) = (Backend::Other, Tier::NotEnforced);
     let report = Report::new(&observation);
     assert_eq!(report.pools[0].had, None);
-    assert!(report.caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class serves pools")));
+    assert!(report.caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class serves groups in windows")));
 }

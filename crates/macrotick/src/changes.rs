@@ -63,7 +63,7 @@ fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Task => "task",
         Kind::Pool => "pool",
-        Kind::Background => "background",
+        Kind::Process => "process",
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
             items: vec![
                 item(Kind::Task, "a", Fate::Kept, service(2, 4, 0), service(1, 2, 250), true),
                 item(Kind::Task, "b", Fate::Added, None, service(1, 1, 0), false),
-                item(Kind::Background, "hog", Fate::Removed, None, None, false),
+                item(Kind::Process, "hog", Fate::Removed, None, None, false),
             ],
             cycle_before: ms(20),
             cycle_after: ms(10),
@@ -123,7 +123,7 @@ s: changed at 12.400000000 s of CLOCK_MONOTONIC
                                         CPU  windows before         windows now
 kept, in other windows  task a          0    4ms of 20ms in 2, from 0ns  2ms of 10ms at 250us
 added                   task b          0    -                      1ms of 10ms at 0ns
-removed                 background hog  -    -                      -
+removed                 process hog     -    -                      -
 something
 ";
         let squeeze = |text: &str| -> Vec<String> {

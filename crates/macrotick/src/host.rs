@@ -39,7 +39,7 @@ impl Base {
         let host = Host::of(&plan).map_err(CliError::DescribedHost)?;
         host.validate().map_err(CliError::DescribedHost)?;
         let what = format!("system `{}`: {}", plan.system.name, sum_up(&host, host.groups.len()));
-        let groups = plan.system.groups.iter().map(|group| (group.name.as_str(), group.criticality));
+        let groups = plan.system.servers().map(|group| (group.name.as_str(), group.criticality));
         Ok(Base { host, what, remarks: uncritical(groups).into_iter().collect(), directories: None })
     }
 }

@@ -88,15 +88,15 @@ fn keep_cpus(mut system: System, running: &[(String, CpuSet)]) -> System {
         task.cpu = task.cpu.or_else(|| found(&task.name));
         task.migrate &= task.cpu.is_none();
     }
-    for pool in &mut system.pools {
-        pool.cpu = pool.cpu.or_else(|| found(&pool.name));
+    for group in system.groups.iter_mut().filter(|group| group.cpus.is_empty()) {
+        group.cpus.extend(found(&group.name));
     }
     system
 }
 
 /// Gives groups that run what their description leaves open.
 fn keep_groups(system: &mut System, running: &[Group]) {
-    for group in &mut system.groups {
+    for group in system.servers_mut() {
         let Some(found) = running.iter().find(|other| other.name == group.name) else { continue };
         group.priority = group.priority.or(found.priority);
         group.budget = group.budget.or(found.budget);

@@ -49,7 +49,7 @@ fn unwritten() -> Option<CliError> {
     output::fault().map(|source| CliError::Write { path: "standard output".into(), source })
 }
 
-/// The processes that other verbs start: tasks, background load, the lab's guest.
+/// The processes that other verbs start: tasks, other processes, the lab's guest.
 fn hidden_verb() -> Option<ExitCode> {
     let first = std::env::args().nth(1)?;
     match first.as_str() {

@@ -65,9 +65,9 @@ logger: admitted on CPU 1, budget 50us of every 2500us, priority 49
   task sample: priority 1, response 7500us (exact), deadline 8ms
   as one of the system's groups:
   - name: logger
+    budget: 50us
     criticality: 2
     priority: 49
-    budget: 50us
     cpus: [1]
     serve-fifo: true
     tasks:

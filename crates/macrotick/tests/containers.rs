@@ -379,8 +379,8 @@ fn full_systemd_leaves_budgets_alone() {
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_container_is_a_pool() {
-    let script = r#"printf '%s\n' 'system: s' 'cpus: [0]' 'tasks:' '  - {name: control, period: 5ms, wcet: 500us}' 'pools:' \
-            '  - {name: web, period: 5ms, budget: 1ms}' > /tmp/s.yaml
+    let script = r#"printf '%s\n' 'system: s' 'cpus: [0]' 'tasks:' '  - {name: control, period: 5ms, wcet: 500us}' 'groups:' \
+            '  - {name: web, windows: {period: 5ms, length: 1ms}}' > /tmp/s.yaml
         systemd-run --quiet --service-type=notify --unit deployed macrotick apply /tmp/s.yaml || exit 1
         start podman wrong macrotick.pool=other "$spin" 2>&1 | grep -o 'annotation.*'
         start podman one macrotick.pool=web "$spin" > /dev/null
@@ -522,13 +522,17 @@ const RUNS: &str = r#"observe() { macrotick plan "/tmp/$1.yaml" -o "/tmp/$1.json
 fn full_a_run_starts_containers_and_removes_them() {
     let by_podman = "system: p
 tasks: [{name: a, period: 10ms, wcet: 500us, run: {spin: 100us}}]
-pools: [{name: w, period: 5ms, budget: 1ms}]
-groups: [{name: g, priority: 9, budget: 500us, serve-fifo: true}]
-background:
-  - name: c
-    group: g
-    load: {container: {engine: podman, rootfs: /srv/busybox, program: [chrt, -f, \"50\", sh, -c, \"while :; do :; done\"]}}
-  - {name: d, pool: w, load: {container: {rootfs: /srv/busybox, program: [sh, -c, \"while :; do :; done\"]}}}
+groups:
+  - name: w
+    windows: {period: 5ms, length: 1ms}
+    run: [{name: d, container: {rootfs: /srv/busybox, program: [sh, -c, \"while :; do :; done\"]}}]
+  - name: g
+    priority: 9
+    budget: 500us
+    serve-fifo: true
+    run:
+      - name: c
+        container: {engine: podman, rootfs: /srv/busybox, program: [chrt, -f, \"50\", sh, -c, \"while :; do :; done\"]}
 ";
     let script = format!(
         "{RUNS}\ncat > /tmp/e.yaml <<'END'\n{}\nEND\ncat > /tmp/p.yaml <<'END'\n{by_podman}\nEND\n{}",
@@ -567,8 +571,7 @@ fn full_a_run_starts_an_image() {
         cat > /tmp/i.yaml <<'END'
 system: i
 tasks: [{name: a, period: 10ms, wcet: 500us, run: {spin: 100us}}]
-groups: [{name: g, priority: 9, budget: 500us, serve-fifo: true}]
-background: [{name: c, group: g, load: {container: {image: localhost/spins}}}]
+groups: [{name: g, priority: 9, budget: 500us, serve-fifo: true, run: [{name: c, container: {image: localhost/spins}}]}]
 END
         observe i --backend kernel --duration 2s & first 'macrotick-g/libpod-*'; sleep 1
         first 'macrotick-g/libpod-*'; grep -xz OF_THE_IMAGE=1 /proc/$process/environ | tr '\0' '\n'
@@ -589,7 +592,7 @@ fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
     let system = |name: &str, container: &str| {
         format!(
             "cat > /tmp/{name}.yaml <<'END'\nsystem: s\ntasks: [{{name: a, period: 10ms, wcet: 500us, run: {{spin: 100us}}}}]\ngroups: [{{name: g, priority: 9, \
-             budget: 500us}}]\nbackground:\n  - {{name: c, group: g, load: {{container: {container}}}}}\nEND\n"
+             budget: 500us, run: [{{name: c, container: {container}}}]}}]\nEND\n"
         )
     };
     let script = [

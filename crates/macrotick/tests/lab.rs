@@ -216,14 +216,14 @@ fn a_system_needs_no_task_with_windows() {
     for (name, text, line) in [
         (
             "groups",
-            "groups:\n  - {name: g, priority: 10, budget: 500us, tasks: [{name: t, period: 10ms, wcet: 1ms}]}\n\
-          background:\n  - {name: hog, load: hog, group: g}\n",
+            "groups:\n  - {name: g, priority: 10, budget: 500us, tasks: [{name: t, period: 10ms, wcet: 1ms}], \
+             run: [{name: hog, hog: {}}]}\n",
             "no task to judge",
         ),
         (
             "pools",
-            "pools:\n  - {name: foo, period: 500ms, budget: 10ms}\n  - {name: bar, period: 1s, budget: 10ms}\n\
-          background:\n  - {name: hog, load: hog, pool: foo}\n",
+            "groups:\n  - {name: foo, windows: {period: 500ms, length: 10ms}, run: [{name: hog, hog: {}}]}\n  \
+             - {name: bar, windows: {period: 1s, length: 10ms}}\n",
             "no task to judge",
         ),
         (
@@ -349,7 +349,7 @@ fn a_group_has_windows_and_a_budget() {
     let report = report(&bytes);
     assert_eq!((code, misses(&report)), (0, 0));
     let had = report.groups.iter().find(|group| group.name == "camera").unwrap().had.unwrap();
-    let windows = report.pools.iter().find(|pool| pool.name == "frames").unwrap().had.as_ref().unwrap();
+    let windows = report.pools.iter().find(|pool| pool.name == "camera.windows").unwrap().had.as_ref().unwrap();
     // 3.5 ms in each 20 ms, together.
     let both = had.usage_ns + windows.runtime_ns;
     assert!((25 * 3_450_000..27 * 3_600_000).contains(&both), "{had:?} {windows:?}");
@@ -395,11 +395,10 @@ fn deadline_tasks_have_partitions_where_they_need_them() {
                \x20 - {name: left, period: 20ms, wcet: 2ms, cpu: 0, run: {spin: 200us}}\n\
                \x20 - {name: right, period: 20ms, wcet: 2ms, cpu: 1, run: {spin: 200us}}\n\
                \x20 - {name: own, period: 33ms, wcet: 8ms, supply: {deadline: {cpus: [1]}}, run: {spin: 2ms}}\n\
-               pools:\n  - {name: pool, period: 20ms, budget: 2ms, cpu: 1}\n\
-               groups:\n  - {name: guests, priority: 1, budget: 250us, cpus: [1], serve-fifo: true}\n\
-               background:\n  - {name: greedy, load: hog, group: guests, fifo: 9}\n\
-               \x20 - {name: pooled, load: hog, pool: pool}\n\
-               \x20 - {name: beside, load: {periodic: {period: 20ms, run: 1ms}}, cpu: 1, fifo: 50}\n";
+               groups:\n  - {name: pool, windows: {period: 20ms, length: 2ms}, cpus: [1], run: [{name: pooled, hog: {}}]}\n\
+               \x20 - {name: guests, priority: 1, budget: 250us, cpus: [1], serve-fifo: true, \
+               run: [{name: greedy, hog: {}, fifo: 9}]}\n\
+               load:\n  - {name: beside, periodic: {period: 20ms, run: 1ms}, cpu: 1, fifo: 50}\n";
     let folder = folder("partition");
     let (code, bytes) = run_file(&describe(&folder, own), Backend::Kernel, "500ms", &folder.join("own"));
     let report_of_own = report(&bytes);
@@ -527,7 +526,7 @@ fn describe(folder: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// A dynamic program by a relative path, and by an absolute one a script as background load, which needs a file of a
+/// A dynamic program by a relative path, and by an absolute one a script as test load, which needs a file of a
 /// directory and gives up without it.
 #[test]
 #[ignore = "needs the lab"]
@@ -542,7 +541,7 @@ fn programs_and_files_of_the_host_come_into_the_lab() {
         &format!(
             "system: programs\ntasks:\n  - {{name: controller, period: 5ms, wcet: 500us, run: {{program: \
              [{CONTROLLER}]}}}}\n  - {{name: spinner, period: 10ms, wcet: 1ms, run: {{spin: 900us}}}}\n\
-             background:\n  - {{name: load, load: {{program: [{}]}}}}\nlab: {{files: [{}]}}\n",
+             load:\n  - {{name: load, program: [{}]}}\nlab: {{files: [{}]}}\n",
             load.display(),
             data.display()
         ),
@@ -692,7 +691,7 @@ fn describe_misses(folder: &Path, tasks: &[(&str, String)]) -> PathBuf {
     let task = |(name, keys): &(&str, String)| format!("  - {{name: {name}, period: 10ms, wcet: 500us, {keys}}}\n");
     let tasks: String = tasks.iter().map(task).collect();
     let witness = "  - {name: witness, period: 10ms, wcet: 500us, jitter: 0us, run: {spin: 400us}}\n";
-    describe(folder, &format!("system: misses\ntasks:\n{witness}{tasks}background:\n  - {{name: hog, load: hog}}\n"))
+    describe(folder, &format!("system: misses\ntasks:\n{witness}{tasks}load:\n  - {{name: hog, hog: {{}}}}\n"))
 }
 
 /// Jobs that were due, misses, jobs that never started.
@@ -916,12 +915,11 @@ fn the_programs_of_a_pool_run_in_its_windows_and_nowhere_else() {
 #[test]
 #[ignore = "needs the lab"]
 fn stress_ng_in_a_pool_runs_in_its_windows_and_nowhere_else() {
-    const STRESS: &str =
-        "  - {name: stress, pool: third-party, load: {program: [/usr/bin/stress-ng, --temp-path, /tmp, \
-        --no-rand-seed, --cpu, '2', --fork, '1', --vm, '1', --vm-bytes, 1m, --switch, '1']}}\n";
+    const STRESS: &str = "      - {name: stress, program: [/usr/bin/stress-ng, --temp-path, /tmp, \
+                          --no-rand-seed, --cpu, '2', --fork, '1', --vm, '1', --vm-bytes, 1m, --switch, '1']}\n";
     let (code, observation) = run_pool("pool-stress-ng", |text| {
-        let (before, _) = text.split_once("background:").unwrap();
-        format!("{before}background:\n{STRESS}")
+        let (before, _) = text.split_once("    run:\n").unwrap();
+        format!("{before}    run:\n{STRESS}")
     });
     let report = Report::new(&observation);
     assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
@@ -952,7 +950,7 @@ fn stress_ng_in_a_pool_runs_in_its_windows_and_nowhere_else() {
 #[ignore = "needs the lab"]
 fn a_pool_with_slack_runs_outside_its_windows_as_well() {
     let (code, observation) = run_pool("pool-slack", |text| {
-        text.replace("order: {round-robin: 500us}", "order: {round-robin: 500us}\n    slack: true")
+        text.replace("order: {round-robin: 500us}", "order: {round-robin: 500us}, slack: true")
     });
     let report = Report::new(&observation);
     assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
@@ -983,10 +981,10 @@ mkdir $g/web && echo former > $g/web/cpu.tt.entity
 sh -c 'while :; do :; done' & pid=$!
 echo $pid > $g/web/cgroup.procs
 describe() {
-    printf '%s\n' 'system: groups' 'tasks:' '  - {name: control, period: 5ms, wcet: 500us}' 'pools:' \
-        "  - {name: web, period: 5ms, budget: 1ms, cgroup: $1}" '  - {name: own, period: 5ms, budget: 500us}' \
-        'background:' \
-        '  - {name: child, load: {program: [sh, -c, "setsid sleep 99 & while :; do :; done"]}, pool: own}' > /tmp/s.yaml
+    printf '%s\n' 'system: groups' 'tasks:' '  - {name: control, period: 5ms, wcet: 500us}' 'groups:' \
+        "  - {name: web, windows: {period: 5ms, length: 1ms}, cgroup: $1}" \
+        '  - name: own' '    windows: {period: 5ms, length: 500us}' '    run:' \
+        '      - {name: child, program: [sh, -c, "setsid sleep 99 & while :; do :; done"]}' > /tmp/s.yaml
     macrotick plan /tmp/s.yaml --output /tmp/plan.json > /tmp/timeline
 }
 observe() { macrotick observe /tmp/plan.json --output /tmp/observation.json --duration 100ms; }
@@ -1059,9 +1057,9 @@ fn a_lead_that_is_measured_is_long_enough() {
     let description = describe(
         &folder,
         "system: measured-lead\nlead: auto\ntasks:\n  - {name: a, period: 3337us, wcet: 300us, run: {spin: 100us}}\n\
-         groups:\n  - {name: g, priority: 10, budget: 500us}\nbackground:\n  - {name: hog, load: hog, group: g}\n  \
-         - {name: first, count: 20, fifo: 20, load: {periodic: {period: 3ms, run: 20us}}}\n  \
-         - {name: others, count: 50, load: {periodic: {period: 3ms, run: 1us}}}\n",
+         groups:\n  - {name: g, priority: 10, budget: 500us, run: [{name: hog, hog: {}}]}\nload:\n  \
+         - {name: first, count: 20, fifo: 20, periodic: {period: 3ms, run: 20us}}\n  \
+         - {name: others, count: 50, periodic: {period: 3ms, run: 1us}}\n",
     );
     let (code, bytes) = run_file(&description, Backend::Kernel, "1s", &folder);
     let report = report(&bytes);

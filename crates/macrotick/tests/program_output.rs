@@ -13,10 +13,10 @@ fn folder() -> PathBuf {
 /// The terminal's text of a run of a task and two such loads.
 fn run(script: &str) -> String {
     let description = folder().join("system.yaml");
-    let load = format!("{{name: talk, count: 2, load: {{program: [/bin/sh, -c, '{script}']}}}}");
+    let load = format!("{{name: talk, count: 2, program: [/bin/sh, -c, '{script}']}}");
     let text = format!(
-        "system: s\nexperiment: {{duration: 100ms}}\ntasks:\n  - {{name: a, period: 50ms, wcet: 10ms, run: {{spin: 1us}}}}\n\
-         background:\n  - {load}\n"
+        "system: s\ntasks:\n  - {{name: a, period: 50ms, wcet: 10ms, run: {{spin: 1us}}}}\n\
+         load:\n  - {load}\nexperiment: {{duration: 100ms}}\n"
     );
     fs::write(&description, text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));

@@ -12,8 +12,8 @@ use super::analysis::{analyse_server, budgets_above, names_above};
 use super::budget::{no_budget, set, Place};
 use super::supply::CpuTime;
 use super::{
-    order, reserved, sums, unless_refused, validate, Group, GroupTask, Host, HostError, Refusal, Server, ServersError,
-    Slot, TaskAnalysis, TaskOrder,
+    order, reserved, sums, validate, Group, GroupTask, Host, HostError, Refusal, Server, ServersError, TaskAnalysis,
+    TaskOrder,
 };
 
 /// A container that asks to be admitted.
@@ -35,8 +35,6 @@ pub struct Container {
     pub tasks: Vec<GroupTask>,
     /// Who orders its tasks.
     pub order: TaskOrder,
-    /// The slot that it needs on the network.
-    pub slot: Option<Duration>,
 }
 
 /// That a container is admitted, and how.
@@ -87,12 +85,11 @@ impl fmt::Display for Change {
 /// # Errors
 ///
 /// A host or container that makes no sense; or why it is refused: for each CPU that was tried the tasks that would miss
-/// (its own, those of groups below or those of SCHED_DEADLINE) or the sum that would be exceeded; or the network's sum.
+/// (its own, those of groups below or those of SCHED_DEADLINE) or the sum that would be exceeded.
 pub fn admit(host: &Host, container: &Container) -> Result<Admission, ServersError> {
     validate::host(host)?;
     validate_container(host, container)?;
     let mut host = host.clone();
-    take_slot(&mut host, container)?;
     let renumbered = insert(&mut host, container)?;
     let cpus: Vec<u32> = host.cpus.iter().copied().filter(|&cpu| may_use(container, cpu)).collect();
     let mut refusals = Vec::new();
@@ -137,22 +134,6 @@ fn validate_container(host: &Host, container: &Container) -> Result<(), HostErro
 
 fn may_use(container: &Container, cpu: u32) -> bool {
     container.cpus.is_empty() || container.cpus.contains(&cpu)
-}
-
-fn take_slot(host: &mut Host, container: &Container) -> Result<(), ServersError> {
-    let Some(length) = container.slot else {
-        return Ok(());
-    };
-    let Some(network) = &mut host.network else {
-        let container = container.name.clone();
-        return Err(ServersError::Refused(vec![Refusal::NoNetwork { container, length }]));
-    };
-    let slot = Slot { owner: container.name.clone(), length };
-    validate::slot(&slot)?;
-    network.slots.push(slot);
-    let mut refusals = Vec::new();
-    sums::network(network, &mut refusals);
-    unless_refused((), refusals)
 }
 
 /// Adds the container's group, without a server yet, and says which priorities had to change for it.

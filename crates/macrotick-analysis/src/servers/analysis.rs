@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::response::{worst, Effort, Worst};
 use super::supply::{CpuTime, Supply};
-use super::{sums, validate, CpuSum, Group, GroupTask, Host, HostError, NetworkSum, Refusal, Server};
+use super::{sums, validate, CpuSum, Group, GroupTask, Host, HostError, Refusal, Server};
 
 /// What was found out about a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,8 +16,6 @@ pub struct Analysis {
     pub groups: Vec<GroupAnalysis>,
     /// One entry per CPU, in the order of the host.
     pub cpus: Vec<CpuSum>,
-    /// How full the network is, where the host has one.
-    pub network: Option<NetworkSum>,
     /// All that is wrong; empty for a feasible host.
     pub refusals: Vec<Refusal>,
 }
@@ -139,10 +137,9 @@ pub fn analyse(host: &Host) -> Result<Analysis, HostError> {
     let times = CpuTime::of_all(host);
     let mut refusals = Vec::new();
     let cpus = times.iter().map(|time| sums::cpu(host, time, &mut refusals)).collect();
-    let network = host.network.as_ref().map(|network| sums::network(network, &mut refusals));
     let groups = host.by_priority();
     let groups = groups.iter().map(|group| analyse_group(host, &times, group, &mut refusals)).collect();
-    Ok(Analysis { groups, cpus, network, refusals })
+    Ok(Analysis { groups, cpus, refusals })
 }
 
 fn analyse_group(host: &Host, times: &[CpuTime], group: &Group, refusals: &mut Vec<Refusal>) -> GroupAnalysis {

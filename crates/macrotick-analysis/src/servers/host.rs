@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{validate, HostError};
 use crate::deadline;
 
-/// One host: everything that competes for its CPUs, and for its network where that is divided by time.
+/// One host: everything that competes for its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// The one server period of all groups (`T_S` of the papers).
@@ -36,8 +36,6 @@ pub struct Host {
     pub groups: Vec<Group>,
     /// The tasks of SCHED_DEADLINE that are known, and stay on one CPU: windows and budgets come before them.
     pub reserved: Vec<Reserved>,
-    /// The network, where its time is divided into slots.
-    pub network: Option<Network>,
 }
 
 /// CPUs for which SCHED_DEADLINE has one account (a root domain of the kernel): its tasks there migrate between them.
@@ -212,24 +210,6 @@ pub enum Arrival {
     Unbound,
 }
 
-/// A network whose time is divided into slots (TDMA), those of all its hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Network {
-    /// After which the slots come again.
-    pub cycle: Duration,
-    /// The slots, which do not overlap.
-    pub slots: Vec<Slot>,
-}
-
-/// One slot of a network's cycle.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
-    /// Who sends in it.
-    pub owner: String,
-    /// Its length.
-    pub length: Duration,
-}
-
 impl Host {
     /// The kernel's files count in microseconds.
     pub const GRANULE: Duration = Duration::from_micros(1);
@@ -249,7 +229,6 @@ impl Host {
             tables: Vec::new(),
             groups: Vec::new(),
             reserved: Vec::new(),
-            network: None,
         }
     }
 

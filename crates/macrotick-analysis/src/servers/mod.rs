@@ -35,13 +35,12 @@ pub use analysis::{analyse, Accuracy, Analysis, GroupAnalysis, ServerAnalysis, T
 pub use budget::{least_budgets, TaskOrder};
 pub use complete::{complete, Open, Unassigned};
 pub use host::{
-    Arrival, Bandwidth, Capacity, Domain, Group, GroupTask, Host, Network, Permille, Phase, Refill, Reserved, Server,
-    Slot, PRIORITIES,
+    Arrival, Bandwidth, Capacity, Domain, Group, GroupTask, Host, Permille, Phase, Refill, Reserved, Server, PRIORITIES,
 };
 pub use order::{assign_groups, assign_tasks, by_criticality};
 pub use period::{period_advice, PeriodAdvice};
 pub use refusal::{Refusal, Shared};
-pub use sums::{CpuSum, NetworkSum};
+pub use sums::CpuSum;
 pub use taken::Taken;
 pub use validate::{HostError, LONGEST};
 

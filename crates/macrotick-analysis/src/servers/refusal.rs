@@ -61,12 +61,6 @@ pub enum Refusal {
         list("", .tasks)
     )]
     Demand { cpu: u32, tasks: Vec<String>, budgets: Duration, server_period: Duration, error: String },
-    /// More slots than fit into the network's cycle.
-    #[error("network: slots of {} exceed the cycle of {cycle} by {over}", amounts(.slots))]
-    NetworkFull { cycle: Duration, slots: Vec<(String, Duration)>, over: Duration },
-    /// A slot is asked for on a host without a network that is divided by time.
-    #[error("network: container `{container}` asks for a slot of {length}, there is no cycle of slots")]
-    NoNetwork { container: String, length: Duration },
     /// More groups or tasks than there are priorities.
     #[error("{count} {what} need more than the {priorities} priorities that there are")]
     NoPriority { what: String, count: usize, priorities: u32 },

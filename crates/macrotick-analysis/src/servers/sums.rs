@@ -1,4 +1,4 @@
-//! Sums: what is promised of a CPU, and of a network's cycle.
+//! Sums: what is promised of a CPU.
 //!
 //! Every share is an exact fraction, or counted as the kernel does ([`Capacity::Kernel`]). That a sum fits says that nobody
 //! is promised more than there is in the long run; whether it comes in time is the business of response times.
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::ceil;
 use super::supply::CpuTime;
-use super::{Bandwidth, Capacity, Domain, Host, Network, Refusal, Shared, Slot, Taken};
+use super::{Bandwidth, Capacity, Domain, Host, Refusal, Shared, Taken};
 use crate::kernel;
 
 /// How full a CPU is.
@@ -28,15 +28,6 @@ pub struct CpuSum {
     /// less than the windows where these are too long already. Nobody is held to it where there are no budgets and the kernel
     /// counts.
     pub capacity: f64,
-}
-
-/// How full a network's cycle is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NetworkSum {
-    /// All slots together.
-    pub slots: Duration,
-    /// The cycle.
-    pub cycle: Duration,
 }
 
 /// An exact share of a CPU. Times are at most [`LONGEST`](super::LONGEST), so that three of them, the parts of a
@@ -164,14 +155,4 @@ pub(super) fn full(host: &Host, time: &CpuTime, budgets: Vec<(String, Duration)>
         capacity: host.capacity,
         over: host.granule * ceil(over, host.granule),
     }
-}
-
-/// The sum of a network's slots (section 3.2 of the paper); what is too much is refused.
-pub(super) fn network(network: &Network, refusals: &mut Vec<Refusal>) -> NetworkSum {
-    let slots: Duration = network.slots.iter().map(|slot| slot.length).sum();
-    if slots > network.cycle {
-        let taken = network.slots.iter().map(|Slot { owner, length }| (owner.clone(), *length)).collect();
-        refusals.push(Refusal::NetworkFull { cycle: network.cycle, slots: taken, over: slots - network.cycle });
-    }
-    NetworkSum { slots, cycle: network.cycle }
 }

@@ -2,7 +2,7 @@
 
 use macrotick_model::{CpuSet, CpuTable, Duration, Window};
 
-use super::{Arrival, Bandwidth, Domain, Group, GroupTask, Host, Network, Phase, Refill, Server, Slot, PRIORITIES};
+use super::{Arrival, Bandwidth, Domain, Group, GroupTask, Host, Phase, Refill, Server, PRIORITIES};
 
 /// The longest time that is taken: with it no sum leaves the range of its type.
 pub const LONGEST: Duration = Duration::from_secs(1000);
@@ -84,7 +84,7 @@ pub(super) fn host(host: &Host) -> Result<(), HostError> {
     for (index, group) in host.groups.iter().enumerate() {
         self::group(host, group, &host.groups[..index])?;
     }
-    host.network.as_ref().map_or(Ok(()), network)
+    Ok(())
 }
 
 fn domain(host: &Host, domain: &Domain, before: &[Domain]) -> Result<(), HostError> {
@@ -182,16 +182,6 @@ fn task(host: &Host, group: &str, task: &GroupTask) -> Result<(), HostError> {
         return Err(HostError::BoundPeriod { group, task: task.name.clone(), period, server_period });
     }
     Ok(())
-}
-
-fn network(network: &Network) -> Result<(), HostError> {
-    positive("the network's cycle", network.cycle)?;
-    network.slots.iter().try_for_each(slot)
-}
-
-/// Whether a slot makes sense.
-pub(super) fn slot(slot: &Slot) -> Result<(), HostError> {
-    positive(&format!("the slot of `{}`", slot.owner), slot.length)
 }
 
 /// Whether the host has this CPU.

@@ -19,7 +19,6 @@ fn container(name: &str, criticality: u32, tasks: Vec<GroupTask>) -> Container {
         may_grow: false,
         tasks,
         order: TaskOrder::Given,
-        slot: None,
     }
 }
 
@@ -178,12 +177,6 @@ fn sums_name_what_conflicts() {
         "CPU 0: windows of 10ns per 20ns, budgets of 4ns (`high`) + 2ns (`new`) per 10ns and a reserve of 0.0 % are \
          too much: budgets must sum up to 1ns less"
     );
-    let slot = |length| Container { slot: Some(ns(length)), budget: Some(ns(1)), ..container("new", 1, vec![]) };
-    assert!(matches!(refusals(admit(&present, &slot(10)))[..], [Refusal::NoNetwork { .. }]));
-    let slots = vec![Slot { owner: "other".into(), length: ns(95) }];
-    let networked = Host { network: Some(Network { cycle: ns(100), slots }), ..present };
-    assert!(admit(&networked, &slot(5)).is_ok());
-    assert!(matches!(refusals(admit(&networked, &slot(6)))[..], [Refusal::NetworkFull { .. }]));
 }
 
 #[test]

@@ -419,16 +419,6 @@ fn budgets_that_are_to_be_found_take_nothing_of_a_domain() {
 }
 
 #[test]
-fn slots_sum_up_to_the_networks_cycle() {
-    let slot = |owner: &str, length| Slot { owner: owner.into(), length: ns(length) };
-    let network = |last| Network { cycle: ns(100), slots: vec![slot("a", 60), slot("b", last)] };
-    let with = |last| Host { network: Some(network(last)), ..host(vec![], 0, &[]) };
-    assert!(analyse(&with(40)).unwrap().is_feasible());
-    let refusals = analyse(&with(43)).unwrap().refusals;
-    assert_eq!(refusals[0].to_string(), "network: slots of 60ns (`a`) + 43ns (`b`) exceed the cycle of 100ns by 3ns");
-}
-
-#[test]
 fn criticality_becomes_priority() {
     let critical = |name: &str, criticality| Group { criticality, ..group(name, 1, 1, vec![]) };
     let groups = [critical("a", 1), critical("b", 5), critical("c", 1), critical("d", 3)];

@@ -103,7 +103,7 @@ fn under(system: &System, load: &str) -> System {
         system.tasks.retain(|task| [SENDER, RECEIVER, PREEMPTING].contains(&task.name.as_str()));
     }
     if load != FLOODED {
-        system.background.retain(|load| load.name != FLOOD);
+        system.load.retain(|load| load.name != FLOOD);
     }
     system
 }
@@ -303,7 +303,7 @@ mod tests {
         let system = description();
         let parts = |load| {
             let system = under(&system, load);
-            (system.tasks.len(), system.background.len())
+            (system.tasks.len(), system.load.len())
         };
         assert_eq!([ALONE, COMPETING, FLOODED].map(parts), [(3, 1), (17, 1), (17, 2)]);
     }

@@ -37,7 +37,7 @@ pub(super) enum Kind {
 
 impl Group {
     /// Makes the group of a pool, or takes over the one that it is to be, and tells the kernel its entity, whose table
-    /// is installed. [`Controller`] must have been enabled.
+    /// is installed. [`Controller`](super::Controller) must have been enabled.
     pub fn of(pool: &Pool, partition: Option<&Group>) -> Result<Group, HostFailure> {
         let mut group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref(), partition)?;
         group.promise(vec![(ENTITY, pool.name.clone())])?;

@@ -51,7 +51,7 @@ pub const BOUNDS: [(&str, u32); 2] = [(DESCENDANTS, 16), (DEPTH, 4)];
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Whether the runner makes the control group of a pool or a group of that name there: below the root, or in a partition.
-pub fn is_default_path(path: &Path, name: &str) -> bool {
+pub(crate) fn is_default_path(path: &Path, name: &str) -> bool {
     let is_partition = |parent: &&Path| {
         let own = parent.file_name().is_some_and(|own| own.to_string_lossy().starts_with(&format!("{PREFIX}{DOMAIN}")));
         own && parent.parent() == Some(Path::new(ROOT))

@@ -21,7 +21,7 @@ pub struct Promised {
     /// Its directory.
     pub path: PathBuf,
     /// Which one of that path it was: the number of its inode.
-    pub directory: u64,
+    directory: u64,
     /// Its files that tell the kernel what serves it, with what they said when it was promised.
     pub files: Vec<(String, String)>,
 }

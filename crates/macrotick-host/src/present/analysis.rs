@@ -86,7 +86,7 @@ fn group(groups: &[&PresentGroup]) -> Group {
         criticality: declared.and_then(|group| group.criticality).unwrap_or(0),
         priority: groups[0].priority,
         servers: budgets.into_iter().map(server).collect(),
-        windows: declared.and_then(|group| group.pool.clone()),
+        windows: declared.and_then(|group| group.pool_name()),
     }
 }
 

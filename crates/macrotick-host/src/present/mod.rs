@@ -50,23 +50,23 @@ pub struct Present {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PresentDomain {
     /// Those that are online.
-    pub cpus: CpuSet,
+    cpus: CpuSet,
     /// What all of these tasks are promised, in parts of 2^20 of one CPU.
-    pub promised: u64,
+    promised: u64,
 }
 
 /// The windows of the installed table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PresentTable {
     /// Its cycle.
-    pub cycle: Duration,
+    cycle: Duration,
     /// Its lead; zero without.
-    pub lead: Duration,
+    lead: Duration,
     /// The first refill of budgets after the start of cycle 0. `None`: it has none, or none that stays: it does not run, or
     /// follows another clock.
-    pub refill: Option<Duration>,
+    refill: Option<Duration>,
     /// The windows of tasks and pools, by CPU.
-    pub tables: Vec<CpuTable>,
+    tables: Vec<CpuTable>,
 }
 
 /// A control group with a budget.

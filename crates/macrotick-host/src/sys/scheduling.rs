@@ -113,7 +113,7 @@ const BANDWIDTH_SHIFT: u32 = 20;
 
 impl SchedAttr {
     /// Under SCHED_FIFO, SCHED_RR and SCHED_DS.
-    pub fn real_time_priority(&self) -> Option<u8> {
+    pub(crate) fn real_time_priority(&self) -> Option<u8> {
         u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
     }
 

@@ -41,6 +41,7 @@ pub(super) fn named() -> Vec<(&'static str, &'static Kind)> {
     fn visit(kind: &'static Kind, all: &mut Vec<(&'static str, &'static Kind)>) {
         let (what, inner): (&'static str, Vec<&'static Kind>) = match kind {
             Kind::List(of) => return visit(of, all),
+            Kind::Object(object) if object.flat.is_empty() && object.keys.is_empty() => return,
             Kind::Object(object) => {
                 let flat = object.flat.iter().flat_map(|flat| flat.forms.keys).map(|(_, kind, _)| kind);
                 (object.what, flat.chain(object.keys.iter().map(|key| &key.kind)).collect())

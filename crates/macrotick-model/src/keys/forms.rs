@@ -1,7 +1,7 @@
 //! One of several forms.
 
 /// Declares an enum of the description: a `plain` value, `keys` of which just one stands in a mapping, `words`, and words that
-/// are short for another form (`also`). Each with a sentence.
+/// are short for another form (`also`). A key of which nothing else is to say is `bare`: `{}` stands under it. Each with a sentence.
 macro_rules! forms {
     (
         $(#[$meta:meta])*
@@ -9,6 +9,7 @@ macro_rules! forms {
             $(plain $plain:ident: $plain_type:ty $([$plain_kind:expr])? = $plain_about:literal;)?
             $(word $word:literal $unit:ident = $word_about:literal;)*
             $(also $short:literal { $long:expr } = $short_about:literal;)*
+            $(bare $bare:literal $bare_unit:ident = $bare_about:literal;)*
             $(key $key:literal $variant:ident: $type:ty $([$kind:expr])? = $about:literal;)*
         }
     ) => {
@@ -17,6 +18,7 @@ macro_rules! forms {
         $vis enum $name {
             $(#[doc = $plain_about] $plain($plain_type),)?
             $(#[doc = $word_about] $unit,)*
+            $(#[doc = $bare_about] $bare_unit,)*
             $(#[doc = $about] $variant($type),)*
         }
 
@@ -25,7 +27,7 @@ macro_rules! forms {
                 what: $what,
                 plain: $crate::keys::forms!(@plain $($plain_type $([$plain_kind])?, $plain_about)?),
                 words: &[$(($word, $word_about),)* $(($short, $short_about),)*],
-                keys: &[$(($key, $crate::keys::object!(@kind $type $(, $kind)?), $about),)*],
+                keys: &[$(($bare, $crate::keys::BARE, $bare_about),)* $(($key, $crate::keys::object!(@kind $type $(, $kind)?), $about),)*],
             };
 
             /// What a word, or a key and its value, mean.
@@ -34,6 +36,10 @@ macro_rules! forms {
                 match form {
                     $($crate::parse::Form::Word($word) => $name::$unit,)*
                     $($crate::parse::Form::Word($short) => $long,)*
+                    $($crate::parse::Form::Key($bare, node, path) => {
+                        $crate::keys::read_bare(cx, node, &path);
+                        $name::$bare_unit
+                    })*
                     $($crate::parse::Form::Key($key, node, path) => {
                         let kind = &$crate::keys::object!(@kind $type $(, $kind)?);
                         $name::$variant($crate::keys::Field::read(cx, node, &path, kind))
@@ -63,13 +69,14 @@ macro_rules! forms {
             }
 
             fn unread() -> Self {
-                $crate::keys::forms!(@unread $name $($plain)? $(, $unit)* $(; $variant)*)
+                $crate::keys::forms!(@unread $name $($plain)? $(, $unit)* $(, $bare_unit)* $(; $variant)*)
             }
 
             fn write(&self) -> $crate::keys::Text {
                 match self {
                     $($name::$plain(value) => $crate::keys::Field::write(value),)?
                     $($name::$unit => $crate::keys::Text::Word($word.into()),)*
+                    $($name::$bare_unit => $crate::keys::Text::Map(vec![($bare, $crate::keys::Text::Map(Vec::new()))]),)*
                     $($name::$variant(value) => {
                         $crate::keys::Text::Map(vec![($key, $crate::keys::Field::write(value))])
                     })*
@@ -90,6 +97,7 @@ macro_rules! forms {
                         $crate::keys::Field::check(value, path, key, kind, found);
                     })?
                     $($name::$unit => {})*
+                    $($name::$bare_unit => {})*
                     $($name::$variant(value) => {
                         let kind = &$crate::keys::object!(@kind $type $(, $kind)?);
                         $crate::keys::Field::check(value, &$crate::parse::join(path, $key), $key, kind, found);

@@ -81,24 +81,32 @@ pub(super) fn brief(kind: &Kind) -> String {
             }
         }
         Kind::List(of) => format!("list of {}", plural(of)),
-        Kind::Object(object) => object.what.trim_start_matches("a ").trim_start_matches("an ").into(),
-        Kind::Forms(forms) => forms.what.trim_start_matches("a ").trim_start_matches("an ").into(),
+        Kind::Object(object) => noun(object.what).into(),
+        Kind::Forms(forms) => noun(forms.what).into(),
     }
 }
 
 fn plural(kind: &Kind) -> String {
     match kind {
         Kind::Integer { least: 0, most: 8191 } => "CPUs".into(),
-        Kind::Text(what) if what.starts_with("a ") => format!("{}s", &what[2..]),
-        Kind::Object(object) => {
-            let noun = object.what.trim_start_matches("a ").trim_start_matches("an ");
-            match noun.split_once(" of ") {
-                Some((head, rest)) => format!("{head}s of {rest}"),
-                None => format!("{noun}s"),
-            }
-        }
-        other => format!("{}s", brief(other)),
+        // What texts in a list are is said of several.
+        Kind::Text(what) => (*what).into(),
+        Kind::Object(object) => several(noun(object.what)),
+        Kind::Forms(forms) => several(noun(forms.what)),
+        Kind::Words(words) => several(noun(words.what)),
+        other => several(&brief(other)),
     }
+}
+
+/// The plural of a noun, and of one with what it is of: threads of the kernel.
+fn several(noun: &str) -> String {
+    let (head, rest) = noun.split_once(" of ").map_or((noun, None), |(head, rest)| (head, Some(rest)));
+    let head = if head.ends_with('s') { format!("{head}es") } else { format!("{head}s") };
+    rest.map_or(head.clone(), |rest| format!("{head} of {rest}"))
+}
+
+fn noun(what: &str) -> &str {
+    what.strip_prefix("a ").or(what.strip_prefix("an ")).unwrap_or(what)
 }
 
 /// A sentence after a colon.

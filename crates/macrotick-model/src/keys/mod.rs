@@ -168,6 +168,17 @@ pub fn container_keys() -> &'static Kind {
     &const { Kind::Object(crate::Container::OBJECT) }
 }
 
+/// Under a key of which nothing else is to say.
+pub(crate) const BARE: Kind = Kind::Object(&Object { what: "`{}`", flat: &[], keys: &[] });
+
+/// Reads what stands under such a key.
+pub(crate) fn read_bare(cx: &mut Context, node: &Node, path: &str) {
+    if !node.is_empty_map() {
+        let key = cx.key_of(path);
+        cx.refuse(path, node.at, format!("nothing is to say of `{key}`"), Some(format!("write `{key}: {{}}`")));
+    }
+}
+
 /// Reads the value of a key that may be left out.
 pub(crate) fn optional<T: Field>(cx: &mut Context, fields: &Fields, key: &Key) -> Option<T> {
     match fields.get(key.name) {

@@ -82,5 +82,5 @@ fn forms(forms: &Forms) -> Value {
         let properties = Map::from_iter([((*key).into(), described(of(kind), about))]);
         json!({"type": "object", "properties": properties, "required": [key], "additionalProperties": false})
     });
-    json!({"oneOf": plain.chain(words).chain(keys).collect::<Vec<_>>()})
+    json!({"anyOf": plain.chain(words).chain(keys).collect::<Vec<_>>()})
 }

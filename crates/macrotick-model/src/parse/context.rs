@@ -56,6 +56,11 @@ impl Context {
         self.broken.iter().any(|broken| covers(broken, path))
     }
 
+    /// Whether it, or something in it or around it, could not be read.
+    pub fn holds_broken(&self, path: &str) -> bool {
+        self.broken.iter().any(|broken| covers(broken, path) || covers(path, broken))
+    }
+
     pub fn mark_broken(&mut self, path: &str) {
         self.broken.insert(path.into());
     }
@@ -292,10 +297,9 @@ impl Context {
     /// None of the forms is there, and one must be.
     pub fn no_form(&mut self, fields: &Fields, forms: &Forms, whose: &str) {
         let keys: Vec<&str> = forms.keys.iter().map(|(key, ..)| *key).collect();
-        if !fields.misspelt.iter().any(|meant| keys.contains(&meant.as_str())) {
-            let hint = Some(format!("write one of {}", keys.join(", ")));
-            let what = object_noun(forms.what);
-            self.report(&fields.path, fields.at, format!("{whose} has no {what}"), hint);
+        if !fields.has_unknown {
+            let text = format!("{whose} has none of the keys {}", quoted(&keys));
+            self.report(&fields.path, fields.at, text, None);
         }
         keys.iter().for_each(|key| self.mark_broken(&fields.path_of(key)));
     }

@@ -7,7 +7,7 @@ use super::yaml::{Key, Node, Value};
 use super::Context;
 use crate::diagnostic::Span;
 use crate::keys::{Field, Text};
-use crate::system::{Background, ExecutionTime, Group, GroupTask, Load, OnMiss, Policy, Pool, System, Task, Workload};
+use crate::system::{ExecutionTime, Group, GroupTask, Load, OnMiss, Policy, Process, System, Task, Workload};
 
 /// The normal form, as [`System::to_yaml`] has it.
 impl Serialize for System {
@@ -58,7 +58,7 @@ macro_rules! parts {
     };
 }
 
-parts!(Task, OnMiss, Workload, ExecutionTime, Pool, Group, GroupTask, Background, Load, Policy);
+parts!(Task, OnMiss, Workload, ExecutionTime, Group, GroupTask, Process, Load, Policy);
 
 fn told(path: &str, message: &str) -> String {
     match path {

@@ -19,7 +19,7 @@ use crate::container::Container;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::keys::Field;
 use crate::system::{GroupTask, System};
-use crate::validate::{self, GROUP_NAMES, NAMESPACE_NAMES, PERIODS, POOL_NAMES, TASK_NAMES};
+use crate::validate::{self, GROUP_NAMES, NAMESPACE_NAMES, PERIODS, TASK_NAMES};
 
 impl System {
     /// Reads a description. `path` is only used to name the place of an error. All errors are told at once.
@@ -85,9 +85,8 @@ impl Context {
     fn system(&mut self, root: &Node) -> Option<System> {
         let mut system: System = self.root(root)?;
         system.complete();
-        self.mark_sets("tasks", system.tasks.len(), TASK_NAMES);
-        self.mark_sets("pools", system.pools.len(), POOL_NAMES);
-        self.mark_names("groups", system.groups.len(), GROUP_NAMES);
+        self.mark_sets("tasks", system.tasks.len(), TASK_NAMES, "period");
+        self.mark_sets("groups", system.groups.len(), GROUP_NAMES, "windows");
         self.mark_names("namespaces", system.namespaces.len(), NAMESPACE_NAMES);
         Some(system)
     }
@@ -97,10 +96,10 @@ impl Context {
     }
 
     /// Rules about all names or all periods are not applied when one of them could not be read.
-    fn mark_sets(&mut self, list: &str, count: usize, names: &str) {
+    fn mark_sets(&mut self, list: &str, count: usize, names: &str, period: &str) {
         for index in 0..count {
-            for (key, set) in [("name", names), ("period", PERIODS)] {
-                if self.is_broken(&format!("{list}[{index}].{key}")) {
+            for (key, set) in [("name", names), (period, PERIODS)] {
+                if self.holds_broken(&format!("{list}[{index}].{key}")) {
                     self.mark_broken(set);
                 }
             }

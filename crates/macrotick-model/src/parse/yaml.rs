@@ -35,6 +35,11 @@ pub(crate) struct Key {
 }
 
 impl Node {
+    /// Whether it is `{}`.
+    pub fn is_empty_map(&self) -> bool {
+        matches!(&self.value, Value::Map(entries) if entries.is_empty())
+    }
+
     /// What the node is, for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {

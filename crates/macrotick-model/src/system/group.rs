@@ -1,34 +1,36 @@
 //! Groups.
 
-use super::pool::KernelThread;
+use super::load::Process;
+use super::pool::{KernelThread, Pool, Windows};
 use super::{MAX_LONG_NAME, MAX_NAME};
 use crate::keys::{object, Field, Forms, Found, Kind, Text};
 use crate::parse::{Context, Form, Node};
 use crate::time::Duration;
 
 object! {
-    /// An entity whose threads are those of a control group, served by deferrable servers: it has a budget on each of its CPUs.
-    #[derive(Eq)]
+    /// Threads of a control group, which are served by windows, by a budget, or by both.
     pub struct Group: "a group" {
-        "name" name: String [Kind::Name { most: MAX_NAME }], required = "Its name, unique.";
+        "name" name: String [Kind::Name { most: MAX_NAME }], required
+            = "Its name, unique; also that of its windows' entity in the kernel.";
+        "windows" windows: Option<Windows>, optional "none" = "[Windows](#windows) that serve it.";
+        "budget" budget: Option<Duration> [Kind::TIME], optional "none with `windows`; else the least with which its tasks meet their deadlines"
+            = "What its threads may run in each server period, on each of its CPUs: 10 us to the server period, in whole microseconds.";
         "criticality" criticality: Option<u32>, optional "none told" = "How bad its failure would be: a higher number is worse.";
         "priority" priority: Option<u32> [PRIORITY], optional "by criticality, [see below](#what-may-be-left-out)"
-            = "The group's: a higher number goes first, no two groups have the same.";
-        "budget" budget: Option<Duration> [Kind::TIME], optional "the least with which its tasks meet their deadlines"
-            = "What its threads may run in each server period, on each of its CPUs: 10 us to the server period, in whole microseconds.";
+            = "That of its budget: a higher number goes first, no two groups have the same.";
         "may-grow" may_grow: bool, optional "`false`"
-            = "Whether [`macrotick admit`](feasibility.md#macrotick-admit) may give it more, to make room for a container above it.";
-        "cpus" cpus: Vec<u32> [Kind::CPUS], optional "all of them" = "CPUs with the budget, of those of the system.";
+            = "Whether [`macrotick admit`](feasibility.md#macrotick-admit) may give it a greater budget, to make room for a container above it.";
+        "cpus" cpus: Vec<u32> [Kind::CPUS], optional "all of them; with `windows` alone one, which the solver chooses"
+            = "CPUs with the budget, of those of the system; with `windows` just one.";
         "cgroup" cgroup: Option<String> [Kind::Text("directory")], optional "the runner makes one"
             = "An existing control group (v2), which is the group.";
         "serve-fifo" serve_fifo: bool, optional "`false`" = "Whether `SCHED_FIFO` and `SCHED_RR` mean `SCHED_DS` in it.";
         "lead" lead: Option<Duration> [Group::LEAD], optional "none"
             = "How much earlier its threads wake up from `nanosleep(2)` and `clock_nanosleep(2)`, to be held until the instant at which the sleep is to end ([how](groups.md#a-lead)): in whole microseconds, less than the server period. Each sleep costs up to as much of the budget, and each job of its tasks counts it to its `wcet`.";
-        "pool" pool: Option<String>, optional "none"
-            = "The pool whose windows serve it besides ([how](groups.md#windows-and-a-budget)), and nobody else: on the one CPU of both. The pool has `order: priority` and no loads, `cgroup` or `kernel-threads`, the group no `kernel-threads`.";
         "kernel-threads" kernel_threads: Vec<GroupThread>, optional "none"
-            = "Those of all its CPUs, and threads of interrupts: they are in it, too ([how](groups.md#interrupts)).";
-        "tasks" tasks: Vec<GroupTask>, optional "none" = "What its threads do, as far as the check shall answer for it.";
+            = "Those of all its CPUs, and threads of interrupts: they are in it, too ([how](groups.md#interrupts)). With `windows` alone only those of CPUs ([why](pools.md#kernel-threads)), with both none.";
+        "run" run: Vec<Process>, optional "none" = "The [processes](#load) that a run starts in it.";
+        "tasks" tasks: Vec<GroupTask>, optional "none" = "What its threads do, as far as the check shall answer for it; needs a budget.";
     }
 }
 
@@ -49,6 +51,9 @@ impl Group {
     }
 
     pub(super) fn left_open(&self, path: &str) -> Vec<String> {
+        if !self.has_budget() {
+            return Vec::new();
+        }
         let tasks = self.tasks.iter().enumerate().filter(|(_, task)| task.priority.is_none());
         let tasks = tasks.map(|(index, _)| format!("tasks[{index}].priority"));
         let priority = self.priority.is_none().then(|| "priority".into());
@@ -56,9 +61,41 @@ impl Group {
         priority.into_iter().chain(budget).chain(tasks).map(|key: String| format!("{path}.{key}")).collect()
     }
 
+    /// Whether it is served by a budget, given or to be found.
+    pub fn has_budget(&self) -> bool {
+        self.windows.is_none() || self.budget.is_some() || self.priority.is_some() || self.criticality.is_some()
+    }
+
+    /// The entity of its windows.
+    pub fn pool(&self) -> Option<Pool> {
+        let Windows { period, length, order, slack } = *self.windows.as_ref()?;
+        let alone = !self.has_budget();
+        let of_cpus = self.kernel_threads.iter().filter_map(|thread| match thread {
+            GroupThread::EachCpu(thread) if alone => Some(*thread),
+            _ => None,
+        });
+        Some(Pool {
+            name: self.pool_name()?,
+            period,
+            length,
+            cpu: self.cpus.first().copied(),
+            order,
+            slack,
+            cgroup: self.cgroup.clone().filter(|_| alone),
+            kernel_threads: of_cpus.collect(),
+        })
+    }
+
+    /// The name of the entity of its windows.
+    pub fn pool_name(&self) -> Option<String> {
+        self.windows.as_ref()?;
+        let beside = if self.has_budget() { Pool::BESIDE_A_BUDGET } else { "" };
+        Some(format!("{}{beside}", self.name))
+    }
+
     /// What the description leaves out: a group has all CPUs of the system, and a task the first one of its group.
     pub(super) fn complete(&mut self, cpus: &[u32]) {
-        if self.cpus.is_empty() {
+        if self.cpus.is_empty() && self.has_budget() {
             self.cpus = cpus.to_vec();
         }
         let first = self.cpus.first().copied().unwrap_or(0);

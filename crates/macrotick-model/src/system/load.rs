@@ -1,4 +1,6 @@
-//! Load beside the tasks.
+//! What runs beside the tasks: processes in groups, and test load.
+
+use std::ops::Deref;
 
 use super::run::COMMAND;
 use super::MAX_LONG_NAME;
@@ -6,22 +8,19 @@ use crate::keys::{forms, object, words, Kind};
 use crate::time::Duration;
 
 object! {
-    /// Load beside the tasks, or in a pool or a group.
-    pub struct Background: "a background load" {
+    /// What a run starts beside the tasks: in a group, or as test load.
+    pub struct Process: "a process" {
+        flat run: Load, required = "What it does.";
         flat policy: Policy, or "`nice: 0`" { Policy::Other(0) } = "The stock policy under which it runs.";
         "name" name: String [Kind::Name { most: MAX_LONG_NAME }], required = "Its name, unique.";
-        "load" load: Load, required = "What it does.";
-        "count" count: u32 [Kind::Integer { least: 1, most: 1000 }], or "1" { 1 } = "How many processes.";
+        "count" count: u32 [Kind::Integer { least: 1, most: 1000 }], or "1" { 1 } = "How many of it.";
         "cpu" cpu: Option<u32> [Kind::CPU], optional "any" = "The CPU they are bound to; it need not be one of `cpus`.";
-        "pool" pool: Option<String>, optional "none" = "The pool they are in; not together with `nice`, `fifo` or `cpu`.";
-        "group" group: Option<String>, optional "none"
-            = "The group they are in; with `fifo` only if the group has `serve-fifo`. Without `fifo` they are under `SCHED_OTHER` and have nothing of its budget.";
         "namespace" namespace: Option<String>, optional "the host's" = "The [network namespace](#namespaces) they are in.";
     }
 }
 
-impl Background {
-    /// What its process is called; of several, that of this index.
+impl Process {
+    /// What one is called; of several, that of this index.
     pub fn process_name(&self, index: u32) -> String {
         match self.count {
             1 => self.name.clone(),
@@ -32,6 +31,37 @@ impl Background {
     /// What all of them are called.
     pub fn process_names(&self) -> impl Iterator<Item = String> + '_ {
         (0..self.count).map(|index| self.process_name(index))
+    }
+}
+
+/// A process, and where it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// The process.
+    pub process: Process,
+    /// The group that it is in.
+    pub group: Option<String>,
+    /// Whether a budget serves that group; it may have windows besides.
+    pub has_budget: bool,
+}
+
+impl Placed {
+    /// The pool that it is in: a group that has windows only.
+    pub fn pool(&self) -> Option<&String> {
+        self.group.as_ref().filter(|_| !self.has_budget)
+    }
+
+    /// The group with a budget that it is in.
+    pub fn server(&self) -> Option<&String> {
+        self.group.as_ref().filter(|_| self.has_budget)
+    }
+}
+
+impl Deref for Placed {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
     }
 }
 
@@ -46,10 +76,10 @@ forms! {
 }
 
 forms! {
-    /// What a background process does.
+    /// What a process does.
     pub enum Load: "a load" {
-        word "hog" Hog = "Computes without end.";
-        word "syscalls" Syscalls = "Issues system calls without end (pipes, memory mappings, files in memory).";
+        bare "hog" Hog = "Computes without end.";
+        bare "syscalls" Syscalls = "Issues system calls without end (pipes, memory mappings, files in memory).";
         key "periodic" Periodic: Periodic = "Computes `run` in every `period`.";
         key "ping-flood" PingFlood: PingFlood
             = "Sends ICMP echo requests, each as soon as the last one was answered, or after 10 ms (`ping -f`); needs root.";

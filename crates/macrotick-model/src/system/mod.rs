@@ -16,9 +16,9 @@ pub use chain::Chain;
 pub use clock::{Clock, Lead, SyncWindow};
 pub(crate) use group::PRIORITY;
 pub use group::{Group, GroupTask, GroupThread};
-pub use load::{Background, ContainerLoad, ContainerRoot, Engine, Load, Periodic, PingFlood, Policy};
+pub use load::{ContainerLoad, ContainerRoot, Engine, Load, Periodic, PingFlood, Placed, Policy, Process};
 pub use network::Namespace;
-pub use pool::{KernelThread, Pool, PoolOrder};
+pub use pool::{KernelThread, Pool, PoolOrder, Windows};
 pub use run::{ExecutionTime, Gumbel, UdpReceive, UdpSend, Uniform, Workload};
 pub use table::GivenWindow;
 pub use task::{OnMiss, Reservation, Supply, Task};
@@ -43,14 +43,13 @@ object! {
         "lead" lead: Option<Lead>, optional "none" = "How early jobs are dispatched, see [The lead](#the-lead).";
         "clock" clock: Clock, or "`monotonic`" { Clock::Monotonic } = "What the tables follow, see [The clock](#the-clock).";
         "cpus" cpus: Vec<u32> [Kind::CPUS], or "`[0]`" { vec![0] } = "CPUs that tables may use, in any order.";
-        "tasks" tasks: Vec<Task>, optional "none" = "The [tasks](#tasks); at most 4096 together with the pools.";
-        "pools" pools: Vec<Pool>, optional "none" = "The [pools](#pools).";
+        "tasks" tasks: Vec<Task>, optional "none" = "The [tasks](#tasks); at most 4096 together with the groups that have windows.";
         "server-period" server_period: Duration [System::SERVER_PERIOD], or "`2500us`" { System::DEFAULT_SERVER_PERIOD }
             = "In which the budgets of all groups are refilled, in whole microseconds.";
         "groups" groups: Vec<Group>, optional "none" = "The [groups](#groups).";
         "namespaces" namespaces: Vec<Namespace>, optional "none" = "The [network namespaces](#namespaces).";
         "chains" chains: Vec<Chain>, optional "none" = "The [cause-effect chains](#chains).";
-        "background" background: Vec<Background>, optional "none" = "The [load](#background) that runs beside the tasks.";
+        "load" load: Vec<Process>, optional "none" = "Test [load](#load) that runs beside all that.";
         "table" table: Option<Vec<GivenWindow>>, optional "none" = "[A table by hand](#a-table-by-hand).";
         "experiment" experiment: Experiment, or "as there" { Experiment::default() } = "What a [run](#the-experiment) does.";
         "lab" lab: Lab, or "as there" { Lab::default() } = "What a run in the [lab](#the-lab) needs.";
@@ -140,9 +139,42 @@ impl System {
         domains
     }
 
-    /// The pool of that name.
-    pub fn pool(&self, name: &str) -> Option<&Pool> {
-        self.pools.iter().find(|pool| pool.name == name)
+    /// The windows of groups as entities, in the order of the system.
+    pub fn pools(&self) -> impl Iterator<Item = Pool> + '_ {
+        self.groups.iter().filter_map(Group::pool)
+    }
+
+    /// The entity of that name, of a group with windows.
+    pub fn pool(&self, name: &str) -> Option<Pool> {
+        self.pools().find(|pool| pool.name == name)
+    }
+
+    /// The groups with budgets, in the order of the system.
+    pub fn servers(&self) -> impl Iterator<Item = &Group> + Clone {
+        self.groups.iter().filter(|group| group.has_budget())
+    }
+
+    /// The same, to change them.
+    pub fn servers_mut(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.groups.iter_mut().filter(|group| group.has_budget())
+    }
+
+    /// All processes beside the tasks, in the order of [`processes`](System::processes), to change them.
+    pub fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.groups.iter_mut().flat_map(|group| &mut group.run).chain(&mut self.load)
+    }
+
+    /// All that runs beside the tasks: what is in groups, then the test load.
+    pub fn processes(&self) -> impl Iterator<Item = Placed> + '_ {
+        let in_groups = self.groups.iter().flat_map(|group| {
+            group.run.iter().map(|process| Placed {
+                process: process.clone(),
+                group: Some(group.name.clone()),
+                has_budget: group.has_budget(),
+            })
+        });
+        let beside = |process: &Process| Placed { process: process.clone(), group: None, has_budget: false };
+        in_groups.chain(self.load.iter().map(beside))
     }
 
     /// The group of that name.
@@ -163,13 +195,13 @@ impl System {
 
     /// The periods of all tasks with windows, then of all pools, then of the sync windows.
     pub fn periods(&self) -> impl Iterator<Item = Duration> + '_ {
-        let pools = self.pools.iter().map(|pool| pool.period);
+        let pools = self.pools().map(|pool| pool.period);
         self.windowed().map(|task| task.period).chain(pools).chain(self.sync().map(|sync| sync.period))
     }
 
     /// Whether anything has windows: else there is no table.
     pub fn has_windows(&self) -> bool {
-        self.windowed().next().is_some() || !self.pools.is_empty()
+        self.windowed().next().is_some() || self.pools().next().is_some()
     }
 
     /// The cycle of a plan: as described, or else the hyperperiod, or, without a table, the server period. `None`: the

@@ -1,30 +1,50 @@
-//! Pools.
+//! Windows of groups.
 
-use super::MAX_NAME;
 use crate::keys::{forms, object, words, Kind};
 use crate::time::Duration;
 
 object! {
-    /// An entity whose threads are those of a control group, served by windows as a black box.
-    pub struct Pool: "a pool" {
-        "name" name: String [Kind::Name { most: MAX_NAME }], required
-            = "Its name, unique; also that of the pool's entity in the kernel.";
-        "period" period: Duration, required = "Its windows sum up to the budget in each of these, counted from the epoch; a multiple of the macrotick.";
-        "budget" budget: Duration, required = "Window time in every period, at most the period.";
-        "cpu" cpu: Option<u32> [Kind::CPU], optional "the solver's choice" = "The CPU, one of `cpus`.";
+    /// Windows that serve what is in a group as a black box.
+    #[derive(Eq)]
+    pub struct Windows: "`windows`" {
+        "period" period: Duration, required
+            = "They sum up to the length in each of these, counted from the epoch; a multiple of the macrotick.";
+        "length" length: Duration, required = "Window time in every period, at most the period.";
         "order" order: PoolOrder, or "`round-robin`" { PoolOrder::RoundRobin(PoolOrder::DEFAULT_SLICE) }
-            = "Which of its threads that are ready goes first.";
+            = "Which of the threads that are ready goes first; with a budget besides it is `priority`.";
         "slack" slack: bool, optional "`false`"
-            = "Whether it runs outside its windows under its threads' own policies; otherwise nowhere.";
-        "cgroup" cgroup: Option<String> [Kind::Text("directory")], optional "the runner makes one"
-            = "An existing control group (v2), whose processes are the pool.";
-        "kernel-threads" kernel_threads: Vec<KernelThread>, optional "none"
-            = "These threads of its CPU are in it, too ([why](pools.md#kernel-threads)).";
+            = "Whether the threads run outside the windows, too, under their own policies; not with a budget.";
     }
 }
 
+/// The windows of a group as the tables and the kernel have them: an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Name of the entity: the group's, or that with [`Pool::BESIDE_A_BUDGET`] behind it.
+    pub name: String,
+    /// The windows sum up to the length in each of these, counted from the epoch.
+    pub period: Duration,
+    /// Window time in every period.
+    pub length: Duration,
+    /// The CPU; `None` leaves it to the solver.
+    pub cpu: Option<u32>,
+    /// Which of its threads goes first.
+    pub order: PoolOrder,
+    /// Outside its windows it runs under its threads' own policies; otherwise nowhere.
+    pub slack: bool,
+    /// The directory of an existing control group whose processes are the pool; `None`: the runner makes a group.
+    pub cgroup: Option<String>,
+    /// Kernel threads of its CPU that are in it, too.
+    pub kernel_threads: Vec<KernelThread>,
+}
+
+impl Pool {
+    /// What the name of a group has behind it where a budget serves it besides: that has the name of the group.
+    pub const BESIDE_A_BUDGET: &'static str = ".windows";
+}
+
 forms! {
-    /// Which of a pool's threads that are ready goes first.
+    /// Which of the threads that are ready goes first in windows.
     #[derive(Copy, Eq)]
     pub enum PoolOrder: "an order" {
         word "fifo" Fifo = "The one that has been ready for longest, until it blocks.";

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rules, CPUS, GROUP_NAMES, MIN_BUDGET, POOL_NAMES};
+use super::{Rules, CPUS, GROUP_NAMES, MIN_BUDGET};
 use crate::keys::Found;
-use crate::parse::nearest_name;
-use crate::system::{Background, Group, GroupTask, GroupThread, Policy, Pool, PoolOrder};
+use crate::system::{Group, GroupTask, GroupThread};
 use crate::time::Duration;
 
 const MICROSECOND: Duration = Duration::from_micros(1);
@@ -52,6 +51,9 @@ impl Rules<'_> {
         for (index, group) in system.groups.iter().enumerate() {
             let path = format!("groups[{index}]");
             self.group(&path, group);
+            if !group.has_budget() {
+                continue;
+            }
             let Some(priority) = group.priority else {
                 self.no_priority(&path, group);
                 continue;
@@ -66,7 +68,7 @@ impl Rules<'_> {
     /// Priorities follow from criticality for all groups or for none: so it is plain where each stands.
     fn no_priority(&mut self, path: &str, group: &Group) {
         let groups = &self.system.groups;
-        let given = groups.iter().position(|other| other.priority.is_some());
+        let given = groups.iter().position(|other| other.has_budget() && other.priority.is_some());
         if given.is_none() && group.criticality.is_some() {
             return;
         }
@@ -91,8 +93,18 @@ impl Rules<'_> {
         let at = |key: &str| format!("{path}.{key}");
         match group.budget {
             Some(budget) => self.budget(&at("budget"), budget),
-            None => self.no_budget(path, group),
+            None if group.has_budget() => self.no_budget(path, group),
+            None => {}
         }
+        if let Some(windows) = &group.windows {
+            self.windows(path, group, windows);
+        }
+        for (index, process) in group.run.iter().enumerate() {
+            let path = format!("{path}.run[{index}]");
+            self.process(&path, process);
+            self.process_in(&path, group, process);
+        }
+        self.containers_or_processes(path, group);
         for (index, &cpu) in group.cpus.iter().enumerate() {
             self.cpu(&at("cpus"), cpu);
             if group.cpus[..index].contains(&cpu) {
@@ -102,7 +114,7 @@ impl Rules<'_> {
         if !group.cpus.is_sorted() {
             self.add(at("cpus"), &[], "CPUs are not in ascending order");
         }
-        if group.cpus.is_empty() {
+        if group.cpus.is_empty() && group.has_budget() {
             self.add(at("cpus"), &[CPUS], "no CPU to have a budget on");
         }
         if let Some(cgroup) = &group.cgroup {
@@ -115,9 +127,6 @@ impl Rules<'_> {
                 self.add(at("lead"), &[SERVER_PERIOD], text);
             }
         }
-        if let Some(pool) = &group.pool {
-            self.windows(&at("pool"), group, pool);
-        }
         for index in 0..group.kernel_threads.len() {
             self.group_thread(&format!("{path}.kernel-threads[{index}]"), group, index);
         }
@@ -127,40 +136,20 @@ impl Rules<'_> {
         }
     }
 
-    /// The windows are the group's alone, and serve it as its budget does: by priority, on its one CPU.
-    fn windows(&mut self, path: &str, group: &Group, name: &str) {
-        let system = self.system;
-        let mut wrong = |text: String, hint: Option<String>| self.add(path, &[POOL_NAMES, CPUS], text).hint = hint;
-        let Some(pool) = system.pool(name) else {
-            let near = nearest_name(name, system.pools.iter().map(|pool| pool.name.as_str()));
-            return wrong(format!("no pool is named `{name}`"), near.map(|near| format!("did you mean `{near}`?")));
-        };
-        if system.groups.iter().any(|other| other.name != group.name && other.pool.as_deref() == Some(name)) {
-            wrong(format!("the windows of pool `{name}` are to serve two groups"), None);
+    /// Whether there is such a group is the host's business.
+    fn cgroup(&mut self, path: &str, cgroup: &str) {
+        let well_formed = cgroup.starts_with('/') && !cgroup.contains('\0');
+        if !well_formed || cgroup.split('/').any(|part| part == "..") {
+            self.add(path, &[], format!("`{cgroup}` is not the absolute path of a directory")).hint =
+                Some("write \"/sys/fs/cgroup/NAME\"".into());
         }
-        if !matches!(pool.order, PoolOrder::Priority { .. }) {
-            let text = format!("pool `{name}` does not serve group `{}` by priority", group.name);
-            wrong(text, Some("give the pool `order: priority`".into()));
-        }
-        if pool.cpu.is_none() || group.cpus.iter().any(|&cpu| Some(cpu) != pool.cpu) {
-            let text = format!("pool `{name}` and group `{}` are not on the same one CPU", group.name);
-            wrong(text, Some("give the pool a `cpu`, and the group `cpus` with just that one".into()));
-        }
-        if !group.kernel_threads.is_empty() {
-            let text = format!("the kernel threads of group `{}` are not in pool `{name}`", group.name);
-            wrong(text, Some("put them in a group without `pool`".into()));
-        }
-        let loaded = system.background.iter().any(|load| load.pool.as_deref() == Some(name));
-        if loaded || pool.cgroup.is_some() || !pool.kernel_threads.is_empty() {
-            let text = format!("the windows of pool `{name}` serve others beside group `{}`", group.name);
-            wrong(
-                text,
-                Some("a pool whose windows a group has is without `cgroup`, `kernel-threads` and loads".into()),
-            );
+        let all = self.system.groups.iter().filter(|group| group.cgroup.as_deref() == Some(cgroup));
+        if all.count() > 1 {
+            self.add(path, &[], format!("two groups are to be the control group `{cgroup}`"));
         }
     }
 
-    /// A thread is served by one group, or by the windows of one pool.
+    /// A thread is served by one group. One that two groups want on different CPUs is two threads.
     fn group_thread(&mut self, path: &str, group: &Group, index: usize) {
         let thread = &group.kernel_threads[index];
         let name = thread.name();
@@ -172,18 +161,13 @@ impl Rules<'_> {
             self.add(path, &[], format!("kernel thread `{name}` stands twice in group `{}`", group.name));
             return;
         }
-        let system = self.system;
-        let mut before = system.groups.iter().take_while(|other| !std::ptr::eq(*other, group));
-        let group_has = |other: &&Group| other.kernel_threads.contains(thread) && thread.is_shared(group, other);
-        let pool_has = |pool: &&Pool| {
-            let kinds = pool.kernel_threads.iter();
-            let same_cpu = pool.cpu.is_none_or(|cpu| group.cpus.contains(&cpu));
-            same_cpu && kinds.map(|kind| GroupThread::EachCpu(*kind)).any(|other| other == *thread)
-        };
-        let other = before.find(group_has).map(|other| format!("group `{}`", other.name));
-        let pool = system.pools.iter().find(pool_has).map(|pool| format!("pool `{}`", pool.name));
-        if let Some(other) = other.or(pool) {
-            self.add(path, &[CPUS], format!("kernel thread `{name}` is in {other} already"));
+        let mut before = self.system.groups.iter().take_while(|other| !std::ptr::eq(*other, group));
+        let other = before.find(|other| other.kernel_threads.contains(thread) && thread.is_shared(group, other));
+        if let Some(other) = other {
+            let text = format!("kernel thread `{name}` is in group `{}` already", other.name);
+            let unpinned = [group, other].iter().any(|group| group.cpus.is_empty());
+            self.add(path, &[CPUS], text).hint =
+                unpinned.then(|| "every CPU has one of its own: give groups with windows their `cpus`".into());
         }
     }
 
@@ -227,32 +211,16 @@ impl Rules<'_> {
             self.add(format!("{path}.period"), &[SERVER_PERIOD], text);
         }
     }
-
-    pub(super) fn in_group(&mut self, path: &str, background: &Background) {
-        let Some(name) = &background.group else { return };
-        if self.system.group(name).is_none() {
-            let near = nearest_name(name, self.system.groups.iter().map(|group| group.name.as_str()));
-            let hint = near.map(|near| format!("did you mean `{near}`?"));
-            self.add(format!("{path}.group"), &[GROUP_NAMES], format!("no group is named `{name}`")).hint = hint;
-        }
-        if background.pool.is_some() {
-            self.add(path, &[], format!("background load `{}` is in a pool and in a group", background.name));
-        }
-        if matches!(background.policy, Policy::Fifo(_))
-            && self.system.group(name).is_some_and(|group| !group.serve_fifo)
-        {
-            let text =
-                format!("background load `{}` has SCHED_FIFO, which group `{name}` does not take", background.name);
-            self.add(path, &[GROUP_NAMES], text).hint = Some("give the group `serve-fifo: true`".into());
-        }
-    }
 }
 
 impl GroupThread {
-    /// Whether it is the same thread in both groups: every CPU has its own, an interrupt one.
+    /// Whether it may be the same thread in both groups: every CPU has its own, an interrupt one, and the solver may choose any
+    /// CPU for windows.
     fn is_shared(&self, one: &Group, other: &Group) -> bool {
         match self {
-            GroupThread::EachCpu(_) => one.cpus.iter().any(|cpu| other.cpus.contains(cpu)),
+            GroupThread::EachCpu(_) => {
+                one.cpus.is_empty() || other.cpus.is_empty() || one.cpus.iter().any(|cpu| other.cpus.contains(cpu))
+            }
             GroupThread::Interrupt(_) => true,
         }
     }

@@ -1,11 +1,9 @@
-//! Rules of what runs: tasks, their jobs, and background load.
+//! Rules of tasks and their jobs.
 
 use std::net::SocketAddr;
 
 use super::Rules;
-use crate::system::{
-    Background, ExecutionTime, Gumbel, Load, Periodic, PingFlood, Task, UdpReceive, UdpSend, Uniform, Workload,
-};
+use crate::system::{ExecutionTime, Gumbel, Task, UdpReceive, UdpSend, Uniform, Workload};
 use crate::time::Duration;
 
 impl Rules<'_> {
@@ -93,30 +91,12 @@ impl Rules<'_> {
         }
     }
 
-    fn command(&mut self, path: &str, command: &[String]) {
+    pub(super) fn command(&mut self, path: &str, command: &[String]) {
         if command.first().is_none_or(String::is_empty) {
             self.add(path, &[], "a program needs a command");
         }
         if command.iter().any(|word| word.contains('\0')) {
             self.add(path, &[], "a command cannot hold a NUL character");
-        }
-    }
-
-    pub(super) fn background(&mut self, path: &str, background: &Background) {
-        self.in_pool(path, background);
-        self.in_group(path, background);
-        self.shares_with_containers(path, background);
-        self.known_namespace(path, background.namespace.as_deref());
-        match &background.load {
-            Load::Container(container) => self.container_load(&format!("{path}.load.container"), container),
-            Load::Periodic(Periodic { period, run }) if run > period => {
-                let path = format!("{path}.load.periodic.");
-                let text = format!("run {run} is longer than the period {period}");
-                self.add(format!("{path}run"), &[&format!("{path}period")], text);
-            }
-            Load::PingFlood(PingFlood { to, .. }) => self.ping(&format!("{path}.load.ping-flood"), to),
-            Load::Program(command) => self.command(&format!("{path}.load.program"), command),
-            Load::Hog | Load::Syscalls | Load::Periodic(_) => {}
         }
     }
 }

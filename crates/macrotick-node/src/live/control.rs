@@ -15,8 +15,8 @@ use macrotick_model::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Changes;
 use crate::error::NodeError;
+use crate::live::changes::Changes;
 
 /// More than any plan is long.
 const MOST_BYTES: usize = 512 << 20;

@@ -1,88 +1,14 @@
 //! What a change of a running deployment does to each of its parts, and whether it can be made at all: decided from the
 //! two plans, before anything is touched.
 
-use std::collections::BTreeSet;
-
-use macrotick_model::{Background, CpuSet, Duration, OnMiss, Plan, Pool, Task, Window, Workload};
+use macrotick_model::{CpuSet, Duration, OnMiss, Placed, Plan, Pool, System, Task, Window, Workload};
 use serde::{Deserialize, Serialize};
+
+use crate::error::ChangeFault;
+use crate::live::possible::{self, Condition};
 
 /// Most windows of a common cycle that are compared one by one.
 const MOST_WINDOWS: i64 = 100_000;
-
-/// Why a running deployment cannot become another one. It stays as it is.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChangeFault {
-    /// One change at a time.
-    #[error("another change is under way")]
-    UnderWay,
-    /// The deployment ends meanwhile.
-    #[error("the deployment was stopped before the change was made")]
-    Ending,
-    /// There is nothing to change.
-    #[error("somebody else stopped or removed the table: `macrotick stop` first")]
-    TableGone,
-    /// There is a table from the start to the end, or none.
-    #[error(
-        "{}: `macrotick stop` first",
-        if *.running { "the running deployment has windows, the new one none" } else { "the running deployment has no windows" }
-    )]
-    Windows {
-        /// Whether the running one has some.
-        running: bool,
-    },
-    /// A running table stays on its clock.
-    #[error("the running table is on {running}, the new one on {wanted}: `macrotick stop` first")]
-    Clock {
-        /// The clock of the running table.
-        running: &'static str,
-        /// The clock of the new one.
-        wanted: &'static str,
-    },
-    /// Namespaces are made at the start.
-    #[error("the network namespaces are made at the start, and the new ones differ: `macrotick stop` first")]
-    Namespaces,
-    /// Groups get their budgets at the start.
-    #[error("groups and the server period are set at the start, and the new ones differ: `macrotick stop` first")]
-    Groups,
-    /// Reservations, and the CPUs that are divided for them, are set at the start.
-    #[error("tasks of SCHED_DEADLINE are set at the start, and the new ones differ: `macrotick stop` first")]
-    Reservations,
-    /// The new table would begin in the middle of a server period, and was checked as if it began with a refill.
-    #[error("the running cycle has no whole number of server periods, the new one would not begin with a refill: `macrotick stop` first")]
-    Refills,
-    /// What has threads stays on its CPUs.
-    #[error(
-        "`{name}` runs on CPU {running} and cannot move to CPU {wanted}: give it {}another name, or `macrotick stop` first",
-        stay(.running)
-    )]
-    Moves {
-        /// The task or pool.
-        name: String,
-        /// The CPUs of its windows.
-        running: CpuSet,
-        /// The CPUs of its windows in the new plan.
-        wanted: CpuSet,
-    },
-    /// A pool keeps what decides which threads are in it, and where they run.
-    #[error("pool `{pool}` cannot get another `{key}` while it runs: give it another name, or `macrotick stop` first")]
-    Pool {
-        /// The pool.
-        pool: String,
-        /// The key of the description.
-        key: &'static str,
-    },
-    /// A name of both a task and a pool.
-    #[error("`{0}` cannot become a task or a pool while it runs: give it another name, or `macrotick stop` first")]
-    Kind(String),
-}
-
-/// What keeps a task or pool where it is, if a description can say so.
-fn stay(running: &CpuSet) -> String {
-    match running.as_slice() {
-        [cpu] => format!("`cpu: {cpu}`, or "),
-        _ => String::new(),
-    }
-}
 
 /// What a part of a deployment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,8 +18,8 @@ pub enum Kind {
     Task,
     /// A pool.
     Pool,
-    /// A background load.
-    Background,
+    /// A process, of a group or of the load.
+    Process,
 }
 
 /// What a change does to a part.
@@ -149,17 +75,6 @@ pub struct Item {
     pub rearranged: bool,
 }
 
-/// How a task that runs is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// As it should be.
-    Sound,
-    /// Its process has ended.
-    Dead,
-    /// The kernel stopped it because it missed too often.
-    Stopped,
-}
-
 /// What a change does, part by part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
@@ -177,7 +92,7 @@ impl Difference {
         wanted: &Plan,
         condition: &dyn Fn(&str) -> Condition,
     ) -> Result<Difference, ChangeFault> {
-        refuse(running, wanted, condition)?;
+        possible::refuse(running, wanted, condition)?;
         // One without windows stays as it is, or the change was refused.
         let is_reserved = |task: &Task| task.reservation().is_some();
         let same_task = |old: &Task, new: &Task| {
@@ -189,10 +104,14 @@ impl Difference {
             .map(|(name, fate)| pick((Kind::Task, name, fate)))
             .collect();
         // What of a pool may change is the table's.
-        let pools = fates(&old.pools, &new.pools, |pool: &Pool| &pool.name, |_, _| true);
+        let pools = |system: &System| system.pools().collect::<Vec<_>>();
+        let (had, has) = (pools(old), pools(new));
+        let pools = fates(&had, &has, |pool: &Pool| &pool.name, |_, _| true);
         items.extend(pools.map(|(name, fate)| pick((Kind::Pool, name, fate))));
-        let loads = fates(&old.background, &new.background, |load: &Background| &load.name, PartialEq::eq);
-        items.extend(loads.map(|(name, fate)| pick((Kind::Background, name, fate))));
+        let processes = |system: &System| system.processes().collect::<Vec<_>>();
+        let (had, has) = (processes(old), processes(new));
+        let processes = fates(&had, &has, |process: &Placed| &process.name, PartialEq::eq);
+        items.extend(processes.map(|(name, fate)| pick((Kind::Process, name, fate))));
         // Stable: what leaves goes behind the rest.
         items.sort_by_key(|item| item.fate == Fate::Removed);
         Ok(Difference { items, swaps: has_other_table(running, wanted) })
@@ -215,7 +134,7 @@ impl Difference {
 }
 
 fn describe(running: &Plan, wanted: &Plan, (kind, name, fate): (Kind, String, Fate)) -> Item {
-    let service = |plan: &Plan| if kind == Kind::Background { None } else { Service::of(plan, &name) };
+    let service = |plan: &Plan| if kind == Kind::Process { None } else { Service::of(plan, &name) };
     let (before, after) = (service(running).filter(|_| fate != Fate::Added), service(wanted));
     let after = after.filter(|_| fate != Fate::Removed);
     let rearranged = before.is_some() && after.is_some() && !has_same_pattern(running, wanted, &name);
@@ -247,67 +166,6 @@ fn is_same_program(old: &Task, new: &Task) -> bool {
     let is_signalled = |task: &Task| task.on_miss == OnMiss::Signal;
     let prepares = !matches!(new.run, Workload::Program(_)) && is_signalled(old) != is_signalled(new);
     old.run == new.run && old.namespace == new.namespace && !prepares
-}
-
-fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) -> Result<(), ChangeFault> {
-    let (old, new) = (&running.system, &wanted.system);
-    if old.has_windows() != new.has_windows() {
-        return Err(ChangeFault::Windows { running: old.has_windows() });
-    }
-    if old.sync().is_some() != new.sync().is_some() {
-        return Err(ChangeFault::Clock { running: clock(running), wanted: clock(wanted) });
-    }
-    if old.namespaces != new.namespaces {
-        return Err(ChangeFault::Namespaces);
-    }
-    if (&old.groups, old.server_period) != (&new.groups, new.server_period) {
-        return Err(ChangeFault::Groups);
-    }
-    if !old.reserved().map(|(task, _)| task).eq(new.reserved().map(|(task, _)| task)) {
-        return Err(ChangeFault::Reservations);
-    }
-    let meets = |plan: &Plan| plan.cycle.is_multiple_of(plan.system.server_period);
-    if !new.groups.is_empty() && meets(wanted) && !meets(running) {
-        return Err(ChangeFault::Refills);
-    }
-    let pools = |plan: &Plan| plan.system.pools.iter().map(|pool| pool.name.clone()).collect::<BTreeSet<_>>();
-    let tasks = |plan: &Plan| plan.system.tasks.iter().map(|task| task.name.clone()).collect::<BTreeSet<_>>();
-    let turned = |from: BTreeSet<String>, to: BTreeSet<String>| from.intersection(&to).next().cloned();
-    if let Some(name) = turned(tasks(running), pools(wanted)).or_else(|| turned(pools(running), tasks(wanted))) {
-        return Err(ChangeFault::Kind(name));
-    }
-    for pool in &new.pools {
-        if let Some(former) = old.pools.iter().find(|former| former.name == pool.name) {
-            refuse_pool(former, pool)?;
-        }
-    }
-    let with_threads = new.tasks.iter().map(|task| &task.name).filter(|name| condition(name) != Condition::Dead);
-    with_threads.chain(new.pools.iter().map(|pool| &pool.name)).try_for_each(|name| refuse_move(running, wanted, name))
-}
-
-fn refuse_pool(former: &Pool, pool: &Pool) -> Result<(), ChangeFault> {
-    let same = [
-        ("cgroup", former.cgroup == pool.cgroup),
-        ("kernel-threads", former.kernel_threads == pool.kernel_threads),
-        ("slack", former.slack == pool.slack),
-    ];
-    match same.into_iter().find(|(_, same)| !same) {
-        Some((key, _)) => Err(ChangeFault::Pool { pool: pool.name.clone(), key }),
-        None => Ok(()),
-    }
-}
-
-fn refuse_move(running: &Plan, wanted: &Plan, name: &str) -> Result<(), ChangeFault> {
-    let (from, to) = (running.cpus(name), wanted.cpus(name));
-    match from.is_empty() || to.is_empty() || from == to {
-        true => Ok(()),
-        false => Err(ChangeFault::Moves { name: name.into(), running: from, wanted: to }),
-    }
-}
-
-/// The clock of a plan's table.
-pub fn clock(plan: &Plan) -> &'static str {
-    plan.system.sync().map_or("CLOCK_MONOTONIC", |_| "CLOCK_TAI")
 }
 
 /// The windows of a task or pool with their CPUs, in order of time.
@@ -348,22 +206,22 @@ fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
     running.cycle != wanted.cycle
         || filled(running) != filled(wanted)
         || running.system.sync() != wanted.system.sync()
-        || running.system.pools != wanted.system.pools
+        || !running.system.pools().eq(wanted.system.pools())
         || tasks(running) != tasks(wanted)
 }
 
 #[cfg(test)]
-mod tests {
-    use macrotick_fixtures::{self as fixtures, hog, reserved, spin, sync, table, us};
-    use macrotick_model::{Clock, Group, PoolOrder};
+pub mod tests {
+    use macrotick_fixtures::{hog, reserved, spin, table, us};
+    use macrotick_model::Process;
 
     use super::*;
-    use crate::deployment::tests::{plan, task, window};
+    use crate::deployment::samples::{plan, task, window};
 
     const MS: Duration = Duration::from_millis(1);
 
     /// `a` and `b`, each with a window per millisecond.
-    fn two() -> Plan {
+    pub fn two() -> Plan {
         plan(
             vec![task("a", MS, None), task("b", MS, None)],
             vec![window("a", 0, 100, true, true), window("b", 200, 100, true, true)],
@@ -374,15 +232,7 @@ mod tests {
         [cpu].into_iter().collect()
     }
 
-    fn pool(name: &str) -> Pool {
-        fixtures::pool(name, MS, us(100))
-    }
-
-    fn group() -> Group {
-        fixtures::group("g", 1, us(100))
-    }
-
-    fn between(running: &Plan, wanted: &Plan) -> Result<Difference, ChangeFault> {
+    pub fn between(running: &Plan, wanted: &Plan) -> Result<Difference, ChangeFault> {
         Difference::between(running, wanted, &|_| Condition::Sound)
     }
 
@@ -409,8 +259,8 @@ mod tests {
             vec![window("c", 0, 50, true, true), window("b", 200, 100, true, true)],
         );
         let mut running = two();
-        running.system.background = vec![hog("hog"), hog("other")];
-        wanted.system.background = vec![Background { cpu: Some(0), ..hog("other") }, hog("new")];
+        running.system.load = vec![hog("hog"), hog("other")];
+        wanted.system.load = vec![Process { cpu: Some(0), ..hog("other") }, hog("new")];
         let difference = between(&running, &wanted).unwrap();
         let expected = [
             ("c", Fate::Added),
@@ -421,7 +271,7 @@ mod tests {
             ("hog", Fate::Removed),
         ];
         assert_eq!(all_fates(&difference), expected);
-        assert!(difference.swaps && difference.is_fresh(Kind::Background, "other"));
+        assert!(difference.swaps && difference.is_fresh(Kind::Process, "other"));
         let item = &difference.items[0];
         let service = Service { cpus: one(0), windows: 1, time: us(50), first: Duration::ZERO };
         assert_eq!((item.kind, &item.before, &item.after), (Kind::Task, &None, &Some(service)));
@@ -522,49 +372,5 @@ mod tests {
         let mut undemanding = two();
         undemanding.tables[0].windows[1].deadline = false;
         assert_eq!(rearranged(&undemanding), [false, true]);
-    }
-
-    #[test]
-    fn what_the_kernel_would_refuse_is_refused_before() {
-        let mut following = two();
-        following.system.clock = Clock::Tai(sync(MS, us(900), us(100), us(50)));
-        let fault = ChangeFault::Clock { running: "CLOCK_MONOTONIC", wanted: "CLOCK_TAI" };
-        assert_eq!(between(&two(), &following), Err(fault));
-
-        let mut empty = two();
-        empty.system.tasks.clear();
-        assert_eq!(between(&two(), &empty), Err(ChangeFault::Windows { running: true }));
-        assert_eq!(between(&empty, &two()), Err(ChangeFault::Windows { running: false }));
-
-        let mut connected = two();
-        connected.system.namespaces =
-            vec![macrotick_model::Namespace { name: "n".into(), address: "10.0.0.1/24".into() }];
-        assert_eq!(between(&two(), &connected), Err(ChangeFault::Namespaces));
-
-        let mut slower = two();
-        slower.system.server_period = MS;
-        assert_eq!(between(&two(), &slower), Err(ChangeFault::Groups));
-
-        let mut led = two();
-        led.system.groups = vec![group()];
-        assert!(between(&led, &led).is_ok());
-        let running = led.clone();
-        led.system.groups[0].lead = Some(us(20));
-        assert_eq!(between(&running, &led), Err(ChangeFault::Groups));
-        assert_eq!(between(&led, &running), Err(ChangeFault::Groups));
-
-        let mut pooled = two();
-        pooled.system.tasks.remove(1);
-        pooled.system.pools.push(pool("b"));
-        assert_eq!(between(&two(), &pooled), Err(ChangeFault::Kind("b".into())));
-        assert_eq!(between(&pooled, &two()), Err(ChangeFault::Kind("b".into())));
-
-        let mut other = pooled.clone();
-        other.system.pools[0].order = PoolOrder::RoundRobin(MS);
-        assert_eq!(between(&pooled, &other).unwrap().fate(Kind::Pool, "b"), Some(Fate::Kept));
-        other.system.pools[0].slack = true;
-        assert_eq!(between(&pooled, &other), Err(ChangeFault::Pool { pool: "b".into(), key: "slack" }));
-        other.system.pools[0].cgroup = Some("/sys/fs/cgroup/x".into());
-        assert_eq!(between(&pooled, &other), Err(ChangeFault::Pool { pool: "b".into(), key: "cgroup" }));
     }
 }

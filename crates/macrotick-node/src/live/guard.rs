@@ -14,8 +14,8 @@ use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
 
 use crate::error::NodeError;
+use crate::process::signals::readable_now;
 use crate::run::Run;
-use crate::signals::readable_now;
 
 /// From one look to the next, at least.
 const REST: Duration = Duration::from_millis(20);

@@ -3,8 +3,8 @@
 use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
 
-use crate::child::Child;
-use crate::collect::GRACE;
+use crate::process::child::Child;
+use crate::run::collect::GRACE;
 
 /// How often it is looked whether one has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -66,7 +66,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::tests::spawn;
+    use crate::process::child::tests::spawn;
 
     #[test]
     fn a_program_is_asked_and_then_killed() {

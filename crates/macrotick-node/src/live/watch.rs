@@ -6,10 +6,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use macrotick_host::sys::Tid;
 
-use crate::child::Child;
-use crate::collect::describe_end;
+use crate::process::child::Child;
+use crate::process::signals::readable_now;
+use crate::run::collect::describe_end;
 use crate::run::Run;
-use crate::signals::readable_now;
 
 /// The processes that are watched: those that are not begun anew.
 pub struct Watch {

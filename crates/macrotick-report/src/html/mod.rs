@@ -9,7 +9,7 @@ use macrotick_model::Observation;
 use crate::report::Report;
 use write::page;
 
-/// The report as a page. The observation gives the trace (for preemption in the Gantt) and the background load.
+/// The report as a page. The observation gives the trace (for preemption in the Gantt) and what ran beside the tasks.
 pub fn html(report: &Report, observation: &Observation) -> String {
     let sections = [
         sections::header(report),

@@ -385,20 +385,19 @@ pub(super) fn surroundings(report: &Report, observation: &Observation) -> String
     let loads: Vec<(String, String)> = observation
         .plan
         .system
-        .background
-        .iter()
-        .map(|load| {
-            let (place, what) = (words::place(load), words::load(&load.load));
-            (load.name.clone(), format!("{} × {place}: {what}", load.count))
+        .processes()
+        .map(|process| {
+            let (place, what) = (words::place(&process), words::load(&process.run));
+            (process.name.clone(), format!("{} × {place}: {what}", process.count))
         })
         .collect();
     let background = match loads.is_empty() {
-        true => "<p>None: the tasks ran alone.</p>\n".into(),
+        true => "<p>Nothing: the tasks ran alone.</p>\n".into(),
         false => definitions(loads.iter().map(|(name, what)| (name.as_str(), what.as_str()))),
     };
     format!(
         "<div class=\"columns\">\n{}{}</div>\n",
         section("Environment", "", &environment),
-        section("Background load", "", &background)
+        section("Beside the tasks", "", &background)
     )
 }

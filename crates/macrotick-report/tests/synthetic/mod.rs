@@ -2,7 +2,6 @@
 //! scheduler would leave them. Seeded: the same call gives the same records.
 
 use macrotick_fixtures::{self as fixtures, counters, hog, ms, ns, records, segment, spin, tables, us};
-use macrotick_model::observation::Lab;
 use macrotick_model::*;
 
 /// Seeded draws.
@@ -32,12 +31,12 @@ fn task(name: &str, period_ms: i64, wcet_us: i64) -> Task {
 
 fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
     let writes = Load::Periodic(Periodic { period: ms(20), run: ms(2) });
-    let logger = Background { count: 2, policy: Policy::Other(5), ..Background::named("logger", writes) };
+    let logger = Process { count: 2, policy: Policy::Other(5), ..Process::named("logger", writes) };
     System {
         macrotick: ns(GRID_NS),
         experiment: Experiment { duration },
         chains,
-        background: vec![Background { cpu: Some(0), ..hog("hog") }, logger],
+        load: vec![Process { cpu: Some(0), ..hog("hog") }, logger],
         ..fixtures::system("robot-arm", tasks)
     }
 }
@@ -126,20 +125,8 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
             Backend::User => Tier::UserSpaceDispatcher,
             _ => Tier::NotEnforced,
         },
-        environment: Environment {
-            kernel: "6.12.117-macrotick".into(),
-            kernel_version: "#1 SMP PREEMPT_RT".into(),
-            preemption: "PREEMPT_RT".into(),
-            cpu_model: "QEMU TCG CPU version 2.5+".into(),
-            cpus: 1,
-            lab: Some(Lab { ns_per_instruction: 1, cpus: 1 }),
-            facts: vec![("clock source".into(), "tsc".into())],
-        },
-        lead: (backend == Backend::Kernel).then_some(LeadInForce {
-            lead: Duration::from_micros(8),
-            kept_free: Duration::from_micros(20),
-            needed: Some(Duration::from_micros(8)),
-        }),
+        environment: fixtures::lab(),
+        lead: (backend == Backend::Kernel).then(|| fixtures::measured_lead(us(8), us(20))),
         duration: plan.system.experiment.duration,
         tasks,
         segments,

@@ -37,16 +37,20 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
 
 /// Programs that are named by relative paths lie where the verb is started. Their processes may be started elsewhere.
 fn anchor(plan: &mut Plan, directory: &Path) {
-    let tasks = plan.system.tasks.iter_mut().filter_map(|task| match &mut task.run {
-        Workload::Program(command) => command.first_mut(),
-        _ => None,
-    });
-    let loads = plan.system.background.iter_mut().filter_map(|load| match &mut load.load {
-        Load::Program(command) => command.first_mut(),
-        _ => None,
-    });
-    for program in tasks.chain(loads).filter(|program| program.contains('/')) {
-        *program = directory.join(&*program).display().to_string();
+    let anchor = |command: &mut Vec<String>| {
+        if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
+            *program = directory.join(&*program).display().to_string();
+        }
+    };
+    for task in &mut plan.system.tasks {
+        if let Workload::Program(command) = &mut task.run {
+            anchor(command);
+        }
+    }
+    for process in plan.system.processes_mut() {
+        if let Load::Program(command) = &mut process.run {
+            anchor(command);
+        }
     }
 }
 
@@ -55,8 +59,7 @@ fn tell(plan: &Plan, event: &Event) {
     match event {
         Event::Started(epoch) => {
             let (system, at) = (&plan.system, seconds(epoch.as_nanos()));
-            let parts =
-                [(system.tasks.len(), "task(s)"), (system.pools.len(), "pool(s)"), (system.groups.len(), "group(s)")];
+            let parts = [(system.tasks.len(), "task(s)"), (system.groups.len(), "group(s)")];
             let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
             let (name, parts) = (&system.name, parts.collect::<Vec<_>>().join(", "));
             output::print_line(format_args!("{name}: {parts} run from {at} s of CLOCK_MONOTONIC on"));
@@ -88,7 +91,7 @@ mod tests {
             format!("  - {{name: {name}, period: 1ms, wcet: 100us, run: {{program: [{program}, x/y]}}}}\n")
         };
         let tasks = [task("a", "build/a"), task("b", "/bin/b"), task("c", "c")].concat();
-        let load = "background:\n  - {name: d, load: {program: [./d]}}\n";
+        let load = "load:\n  - {name: d, program: [./d]}\n";
         let system = System::parse(&format!("system: s\ntasks:\n{tasks}{load}"), "s.yaml").unwrap();
         let mut plan = macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap();
         anchor(&mut plan, Path::new("/home"));
@@ -97,6 +100,6 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!([command(0), command(1), command(2)], ["/home/build/a x/y", "/bin/b x/y", "c x/y"]);
-        assert_eq!(plan.system.background[0].load, Load::Program(vec!["/home/./d".into()]));
+        assert_eq!(plan.system.load[0].run, Load::Program(vec!["/home/./d".into()]));
     }
 }

@@ -61,7 +61,7 @@ pub fn write(directory: &Path, report: &Report, observation: &Observation) -> Re
 /// What processes of the system are called.
 fn names(observation: &Observation) -> impl Iterator<Item = String> + '_ {
     let system = &observation.plan.system;
-    let loads = system.background.iter().flat_map(macrotick_model::Background::process_names);
+    let loads = system.processes().flat_map(|process| process.process_names().collect::<Vec<_>>());
     system.tasks.iter().map(|task| task.name.clone()).chain(loads)
 }
 

@@ -1,0 +1,204 @@
+//! The lead in force: that of the description, or one that suits this host; and whether this host can do without.
+//!
+//! The host is measured with a table of its own before the system's is installed: per CPU one job without a lead, above
+//! a thread that never sleeps, whose phase sweeps over the kernel's tick. The longest time from a nominal instant to the
+//! job's first instruction is what a lead has to cover.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use macrotick_host::device;
+use macrotick_host::sys;
+use macrotick_model::{Duration, Lead, LeadInForce, Plan};
+use macrotick_uapi::{self as uapi, Device, Sized32};
+
+use crate::error::NodeError;
+use crate::error::Refusal;
+
+/// The tick expires on multiples of this, or of a multiple of it.
+const GRID: Duration = Duration::from_millis(1);
+/// So much later in the grid than the one before begins each job.
+const STEP: Duration = Duration::from_nanos(100);
+/// So long before the grid begins the first job.
+const AHEAD: Duration = Duration::from_micros(20);
+/// So many periods of the grid are left for the start.
+const START_MARGIN: i64 = 10;
+const WINDOW: Duration = Duration::from_micros(200);
+/// Measured on each CPU: from 20 us before the tick to 20 us after it.
+const JOBS: usize = 400;
+/// As many of them do not count, because page faults and cold caches are left behind in them.
+const WARM_UP: usize = 20;
+/// The name of the entity that measures.
+const PROBE: &str = "lead-probe";
+
+/// Chooses the lead of a plan on this host, which must have no table installed. `None`: the system has no lead.
+pub fn choose(plan: &Plan) -> Result<Option<LeadInForce>, NodeError> {
+    let needed = match plan.system.lead {
+        Some(Lead::Auto { .. }) => Some(measure_all(plan)?),
+        None | Some(Lead::Fixed(_)) => None,
+    };
+    Ok(in_force(plan, needed))
+}
+
+/// The lead of a plan on a host that was found to need so much; without a measurement all that the plan keeps free.
+pub fn in_force(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
+    match plan.system.lead? {
+        Lead::Fixed(lead) => Some(LeadInForce { lead, kept_free: lead, needed: None }),
+        Lead::Auto(at_most) => {
+            Some(LeadInForce { lead: needed.map_or(at_most, |needed| needed.min(at_most)), kept_free: at_most, needed })
+        }
+    }
+}
+
+/// Shorter windows than this are held against what the host takes to begin a job, which is measured then.
+const SHORT: Duration = Duration::from_micros(50);
+
+/// Without a lead, whether this host, which must have no table installed, begins the jobs of short windows before these are over:
+/// an error where it usually does not, a remark where it may not.
+pub fn check_windows(plan: &Plan) -> Result<Vec<String>, NodeError> {
+    let mut remarks = Vec::new();
+    if plan.system.lead.is_some() {
+        return Ok(remarks);
+    }
+    let device = device::open()?;
+    let is_task = |name: &str| plan.system.task(name).is_some();
+    for table in &plan.tables {
+        let begins = table.windows.iter().filter(|window| window.activate && is_task(&window.task));
+        let Some(shortest) = begins.min_by_key(|window| window.length).filter(|window| window.length < SHORT) else {
+            continue;
+        };
+        let measured = measure(&device, table.cpu)?;
+        let (task, length, cpu) = (shortest.task.clone(), shortest.length, table.cpu);
+        let (usual, needed) = (with_margin(measured.usual), with_margin(measured.longest));
+        if length < usual {
+            return Err(NodeError::ShortWindow { task, length, cpu, needed });
+        }
+        if length < needed {
+            remarks.push(format!(
+                "task `{task}`: its window of {length} may be over before its job begins, where that meets an interrupt: CPU {cpu} \
+                 takes {usual}, and up to {needed}"
+            ));
+        }
+    }
+    Ok(remarks)
+}
+
+/// What the CPU needs that needs most.
+fn measure_all(plan: &Plan) -> Result<Duration, NodeError> {
+    let device = device::open()?;
+    let mut needed = Duration::ZERO;
+    for table in plan.tables.iter().filter(|table| !table.windows.is_empty()) {
+        needed = needed.max(with_margin(measure(&device, table.cpu)?.longest));
+    }
+    Ok(needed)
+}
+
+/// A half more, in whole microseconds: refills, and interrupts of many sleeps, which are not there while it is measured, are longer
+/// than the tick.
+fn with_margin(longest: Duration) -> Duration {
+    let us = 1000;
+    let ns = longest.as_nanos() + longest.as_nanos() / 2;
+    Duration::from_nanos((ns + us - 1) / us * us)
+}
+
+/// Of the jobs' latenesses on a CPU.
+struct Latenesses {
+    /// The median.
+    usual: Duration,
+    /// The longest.
+    longest: Duration,
+}
+
+fn measure(device: &Device, cpu: u32) -> Result<Latenesses, NodeError> {
+    install(device, cpu)?;
+    let done = AtomicBool::new(false);
+    let measured = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = sys::pin(0, &[cpu]);
+            while !done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let probe = scope.spawn(|| run_jobs(device));
+        let started = device.start(epoch());
+        // Without a start the probe would wait for ever: the removal ends its wait.
+        let removed = if started.is_err() { device.remove() } else { Ok(()) };
+        let measured = probe.join().unwrap_or(Err(libc::EINTR));
+        done.store(true, Ordering::Relaxed);
+        started.and(removed).and(measured)
+    });
+    let _ = device.remove();
+    measured.map_err(|errno| device::failed("measure the lead", errno).into())
+}
+
+fn install(device: &Device, cpu: u32) -> Result<(), NodeError> {
+    let entity = uapi::Entity { name: uapi::name(PROBE), ..Default::default() };
+    let window = uapi::Window { length_ns: WINDOW.as_nanos() as u64, cpu, flags: uapi::ACTIVATE, ..Default::default() };
+    let mut install = uapi::Install {
+        clockid: libc::CLOCK_MONOTONIC as u32,
+        nr_entities: 1,
+        nr_windows: 1,
+        cycle_ns: (GRID + STEP).as_nanos() as u64,
+        entities: &raw const entity as u64,
+        windows: &raw const window as u64,
+        ..Default::default()
+    }
+    .sized();
+    device.call(&mut install).map_err(|errno| match install.error {
+        uapi::error::INSTALLED => NodeError::Refused(Refusal::Installed),
+        _ => device::failed("install the table that measures the lead", errno).into(),
+    })
+}
+
+fn epoch() -> u64 {
+    let grid = GRID.as_nanos();
+    ((sys::now().as_nanos() / grid + START_MARGIN) * grid - AHEAD.as_nanos()) as u64
+}
+
+fn run_jobs(device: &Device) -> Result<Latenesses, i32> {
+    device.bind(-1, PROBE)?;
+    let mut latenesses = Vec::with_capacity(JOBS);
+    for job in 0..JOBS {
+        let wait = device.wait()?;
+        let late = sys::now().as_nanos() - wait.nominal_ns as i64;
+        if job >= WARM_UP {
+            latenesses.push(late);
+        }
+    }
+    device.unbind(-1)?;
+    latenesses.sort_unstable();
+    let at = |place: usize| Duration::from_nanos(latenesses[place]);
+    Ok(Latenesses { usual: at(latenesses.len() / 2), longest: at(latenesses.len() - 1) })
+}
+
+/// The lead in force; zero without.
+pub fn length(lead: Option<LeadInForce>) -> Duration {
+    lead.map_or(Duration::ZERO, |lead| lead.lead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_is_a_half_in_whole_microseconds() {
+        assert_eq!(with_margin(Duration::from_nanos(4000)), Duration::from_micros(6));
+        assert_eq!(with_margin(Duration::from_nanos(4001)), Duration::from_micros(7));
+    }
+
+    #[test]
+    fn a_measured_lead_stays() {
+        let us = Duration::from_micros;
+        let plan = |lead| {
+            let mut plan = crate::deployment::samples::plan(Vec::new(), Vec::new());
+            plan.system.lead = lead;
+            plan
+        };
+        let measured = Some(us(6));
+        let beside = |lead, measured| in_force(&plan(lead), measured).map(|lead| lead.lead);
+        assert_eq!(beside(None, measured), None);
+        assert_eq!(beside(Some(Lead::Fixed(us(3))), measured), Some(us(3)));
+        assert_eq!(beside(Some(Lead::Auto(us(20))), measured), Some(us(6)));
+        assert_eq!(beside(Some(Lead::Auto(us(4))), measured), Some(us(4)));
+        assert_eq!(beside(Some(Lead::Auto(us(20))), None), Some(us(20)));
+    }
+}

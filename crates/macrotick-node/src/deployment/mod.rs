@@ -1,0 +1,387 @@
+//! A plan decoded for one host and one backend: whatever can be refused is refused here, before anything is touched.
+
+pub mod options;
+#[cfg(test)]
+pub mod samples;
+pub mod standing;
+
+use std::path::Path;
+
+use macrotick_host::lock::ROOT;
+use macrotick_host::sys::{self, Standing};
+use macrotick_model::plan::PlannedJob;
+use macrotick_model::{
+    Backend, ContainerLoad, ContainerRoot, CpuSet, Duration, Load, Placed, Plan, Policy, Pool, Task, Workload,
+};
+
+use crate::block::abi;
+use crate::deployment::options::RunOptions;
+use crate::deployment::standing::{fifo_priorities, standing};
+use crate::error::NodeError;
+
+/// Most records of a task when nobody limits them: 64 MiB.
+const MOST_RECORDS: i64 = 1 << 21;
+
+/// What is going to be deployed.
+#[derive(Clone)]
+pub struct Deployment {
+    /// The plan.
+    pub plan: Plan,
+    /// The backend.
+    pub backend: Backend,
+    /// How long is observed.
+    pub duration: Duration,
+    /// In the order of the system.
+    pub tasks: Vec<TaskDeployment>,
+    /// What a reader of the observation should know.
+    pub remarks: Vec<String>,
+}
+
+/// One task of it.
+#[derive(Clone)]
+pub struct TaskDeployment {
+    /// The task.
+    pub task: Task,
+    /// The CPUs of its windows or of its reservation: one, unless it migrates.
+    pub cpus: CpuSet,
+    /// Whether it is pinned to them.
+    pub pinned: bool,
+    /// Its jobs, as far as they do not repeat.
+    pub jobs: Vec<PlannedJob>,
+    /// After which they repeat.
+    pub repetition: Duration,
+    /// How it runs.
+    pub standing: Standing,
+    /// How many records it gets.
+    pub capacity: u32,
+}
+
+impl TaskDeployment {
+    /// Whether it has windows.
+    pub fn is_windowed(&self) -> bool {
+        self.task.supply.is_windows()
+    }
+}
+
+impl Deployment {
+    /// Decodes a plan. `online` are the host's CPUs.
+    pub fn decode(plan: &Plan, options: &RunOptions, online: &[u32]) -> Result<Self, NodeError> {
+        if plan.version != Plan::VERSION {
+            return Err(NodeError::PlanVersion(plan.version));
+        }
+        let duration = options.duration.unwrap_or(plan.system.experiment.duration);
+        for (what, value) in [("cycle", plan.cycle), ("duration", duration)] {
+            if value <= Duration::ZERO {
+                return Err(NodeError::NotPositive { what, value });
+            }
+        }
+        if plan.system.sync().is_some() && options.backend == Backend::User {
+            return Err(NodeError::ClockBackend(options.backend));
+        }
+        plan.system.processes().try_for_each(|process| decode_process(&process, online))?;
+        decode_groups(plan, options.backend)?;
+        decode_domains(plan, options.backend)?;
+        plan.system.pools().try_for_each(|pool| decode_pool(plan, &pool, options.backend, online))?;
+        let priorities = fifo_priorities(&plan.system.tasks);
+        let (mut tasks, mut remarks) = (Vec::new(), Vec::new());
+        for (task, priority) in plan.system.tasks.iter().zip(priorities) {
+            let (cpus, jobs) = decode_task(plan, task, online)?;
+            remarks.extend(decode_migration(task, &cpus, options.backend)?);
+            let repetition = plan.repetition(&task.name);
+            let capacity = capacity(repetition, duration, jobs.len(), options.record_limit);
+            let standing = standing(options.backend, task, priority);
+            let pinned = options.backend != Backend::Deadline;
+            tasks.push(TaskDeployment { task: task.clone(), cpus, pinned, jobs, repetition, standing, capacity });
+        }
+        if options.backend == Backend::Deadline && online.len() > 1 {
+            remarks.push("SCHED_DEADLINE cannot be pinned: tasks may run on any CPU".into());
+        }
+        Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, remarks })
+    }
+
+    /// What a task's block calls the backend.
+    pub fn block_backend(&self, task: &TaskDeployment) -> u32 {
+        match self.backend {
+            _ if !task.is_windowed() => abi::BACKEND_SLEEP,
+            Backend::Kernel => abi::BACKEND_KERNEL,
+            Backend::User => abi::BACKEND_USER,
+            Backend::Fifo | Backend::Deadline | Backend::Other => abi::BACKEND_SLEEP,
+        }
+    }
+}
+
+fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<PlannedJob>), NodeError> {
+    let name = || task.name.clone();
+    if task.name.len() >= macrotick_uapi::NAME_LEN {
+        return Err(NodeError::NameTooLong(name()));
+    }
+    let cpus = cpus_of(plan, &task.name, task.migrate, online)?;
+    let jobs = plan.jobs(&task.name);
+    if cpus.is_empty() || jobs.is_empty() {
+        return Err(NodeError::NoActivation(name()));
+    }
+    if let Workload::Program(command) = &task.run {
+        decode_program(&task.name, command)?;
+    }
+    Ok((cpus, jobs))
+}
+
+/// Reservations are beside windows where the kernel keeps windows; a dispatcher would come after them. Nothing may have CPUs
+/// on both sides of a domain.
+fn decode_domains(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
+    match (plan.system.reserved().next(), backend) {
+        (Some((task, _)), Backend::User) => {
+            return Err(NodeError::SupplyBackend { task: task.name.clone(), backend });
+        }
+        (Some(_), Backend::Kernel) => {}
+        _ => return Ok(()),
+    }
+    let domains = plan.system.domains();
+    let tasks = plan.system.windowed().map(|task| (&task.name, plan.cpus(&task.name)));
+    let groups = plan.system.servers().map(|group| (&group.name, group.cpus.iter().copied().collect::<CpuSet>()));
+    for (name, cpus) in tasks.chain(groups) {
+        if let Some(domain) = domains.iter().find(|domain| cpus.straddles(domain)) {
+            return Err(NodeError::Straddles { name: name.clone(), cpus, domain: domain.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Who can serve a task on several CPUs. Under the stock policies it runs on any of them: the remark that says so.
+fn decode_migration(task: &Task, cpus: &CpuSet, backend: Backend) -> Result<Option<String>, NodeError> {
+    if !cpus.is_several() || !task.supply.is_windows() {
+        return Ok(None);
+    }
+    match backend {
+        Backend::Kernel | Backend::Deadline => Ok(None),
+        Backend::User => Err(NodeError::MigrateBackend { task: task.name.clone(), cpus: cpus.clone(), backend }),
+        Backend::Fifo | Backend::Other => Ok(Some(format!("task `{}` may run on any of the CPUs {cpus}", task.name))),
+    }
+}
+
+/// The CPUs of all windows of a task or pool: none, one, or several if it may migrate.
+fn cpus_of(plan: &Plan, name: &str, migrate: bool, online: &[u32]) -> Result<CpuSet, NodeError> {
+    let cpus = plan.cpus(name);
+    let global = plan.system.task(name).is_some_and(|task| !task.supply.is_windows());
+    if cpus.is_several() && !migrate && !global {
+        return Err(NodeError::Migrates(name.into()));
+    }
+    match cpus.as_slice().iter().find(|cpu| !online.contains(cpu)) {
+        Some(&cpu) => Err(NodeError::CpuOffline { name: name.into(), cpu }),
+        None => Ok(cpus),
+    }
+}
+
+/// Only the kernel class's runs make groups; a load that has SCHED_FIFO because its group has a budget must not be without.
+fn decode_groups(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
+    if let Some(path) = plan.system.left_open().into_iter().next() {
+        return Err(NodeError::LeftOpen(path));
+    }
+    let held = |load: &Placed| load.server().is_some() && matches!(load.policy, Policy::Fifo(_));
+    match plan.system.processes().find(held) {
+        Some(load) if backend != Backend::Kernel => {
+            let group = load.group.clone().unwrap_or_default();
+            Err(NodeError::GroupBackend { group, load: load.name.clone(), backend })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The stock policies know no pool: its load runs like any other.
+fn decode_pool(plan: &Plan, pool: &Pool, backend: Backend, online: &[u32]) -> Result<(), NodeError> {
+    let name = || pool.name.clone();
+    match backend {
+        Backend::User => return Err(NodeError::PoolBackend { pool: name(), backend }),
+        Backend::Fifo | Backend::Deadline | Backend::Other => return Ok(()),
+        Backend::Kernel => {}
+    }
+    if pool.name.len() >= macrotick_uapi::NAME_LEN {
+        return Err(NodeError::NameTooLong(name()));
+    }
+    match cpus_of(plan, &pool.name, false, online)?.is_empty() {
+        true => Err(NodeError::NoWindow(name())),
+        false => Ok(()),
+    }
+}
+
+fn decode_process(process: &Placed, online: &[u32]) -> Result<(), NodeError> {
+    if let Some(cpu) = process.cpu.filter(|cpu| !online.contains(cpu)) {
+        return Err(NodeError::CpuOffline { name: process.name.clone(), cpu });
+    }
+    match &process.run {
+        Load::Program(command) => decode_program(&process.name, command),
+        Load::Container(container) => decode_container(&process.name, container),
+        _ => Ok(()),
+    }
+}
+
+fn decode_container(name: &str, container: &ContainerLoad) -> Result<(), NodeError> {
+    let fault = |fault| NodeError::Container { name: name.into(), fault };
+    let engine = container.engine.name();
+    if !is_program(engine) {
+        return Err(fault(format!("{engine} was not found, or is not executable")));
+    }
+    if sys::user() != ROOT {
+        return Err(fault(format!("{engine} needs root to put it into a control group")));
+    }
+    missing(container).map_or(Ok(()), |missing| Err(fault(missing)))
+}
+
+/// What the runner knows of a host that lacks something.
+fn missing(load: &ContainerLoad) -> Option<String> {
+    match &load.root {
+        ContainerRoot::Rootfs(path) if !Path::new(path).is_dir() => Some(format!("there is no directory {path}")),
+        _ => None,
+    }
+}
+
+fn decode_program(name: &str, command: &[String]) -> Result<(), NodeError> {
+    let program = command.first().map_or("", String::as_str);
+    match is_program(program) {
+        true => Ok(()),
+        false => Err(NodeError::NoProgram { name: name.into(), program: program.into() }),
+    }
+}
+
+/// Looks a program up as execvp(3) will.
+fn is_program(program: &str) -> bool {
+    let executable = |path: &Path| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    match program {
+        "" => false,
+        _ if program.contains('/') => executable(Path::new(program)),
+        _ => std::env::split_paths(&path).any(|directory| executable(&directory.join(program))),
+    }
+}
+
+/// One record for every job that can begin, and some more for what begins while the run ends.
+pub fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Option<u32>) -> u32 {
+    let cycles = duration / cycle + 2;
+    let jobs = cycles.saturating_mul(per_cycle as i64).min(MOST_RECORDS) as u32;
+    limit.map_or(jobs, |limit| jobs.min(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_fixtures::{self as fixtures, ms, reserved, table, us};
+    use macrotick_model::{Clock, ContainerRoot, CpuTable, Engine, Process};
+
+    use super::samples::{plan, task, window};
+    use super::*;
+
+    fn decode(plan: &Plan) -> Result<Deployment, NodeError> {
+        Deployment::decode(plan, &RunOptions::new(Backend::Other), &[0])
+    }
+
+    #[test]
+    fn a_reservation_stands_beside_windows() {
+        let supply = |cpu| reserved(us(150), &[cpu]);
+        let reserved = Task { supply: supply(1), deadline: ms(2), ..task("d", ms(3), Some(7)) };
+        let mut plan = plan(vec![task("w", ms(1), None), reserved], vec![window("w", 0, 200, true, true)]);
+        let under = |plan: &Plan, backend| Deployment::decode(plan, &RunOptions::new(backend), &[0, 1]);
+        let kernel = under(&plan, Backend::Kernel).unwrap();
+        let deployed = &kernel.tasks[1];
+        let standing = Standing::Deadline { runtime: us(150), deadline: ms(2), period: ms(3) };
+        assert_eq!((deployed.standing, deployed.pinned, &deployed.cpus), (standing, true, &CpuSet::from_iter([1])));
+        assert_eq!((deployed.repetition, kernel.block_backend(deployed)), (ms(3), abi::BACKEND_SLEEP));
+        assert_eq!(kernel.block_backend(&kernel.tasks[0]), abi::BACKEND_KERNEL);
+        // Of 10 ms three whole periods, and two more.
+        assert_eq!(deployed.capacity, 5);
+        assert_eq!(under(&plan, Backend::Deadline).unwrap().tasks[1].standing, standing);
+        assert_eq!(under(&plan, Backend::Fifo).unwrap().tasks[1].standing, Standing::Fifo(7));
+        let refused = |plan: &Plan, backend| under(plan, backend).map(drop).unwrap_err().to_string();
+        assert!(refused(&plan, Backend::User).starts_with("task `d` has `supply: deadline`, which needs the backend"));
+
+        plan.system.tasks[1].supply = supply(7);
+        assert_eq!(refused(&plan, Backend::Kernel), "`d` is for CPU 7, which is not online");
+        plan.system.tasks[1].supply = supply(1);
+        plan.system.tasks[0].migrate = true;
+        plan.tables.push(table(1, [window("w", 500, 100, false, false)]));
+        let fault =
+            "`w` has the CPUs 0, 1, and tasks of SCHED_DEADLINE have CPU 1 to themselves: threads do not move between \
+                     them";
+        assert_eq!(refused(&plan, Backend::Kernel), fault);
+        assert!(under(&plan, Backend::Other).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_by_name() {
+        let one = || vec![task("a", Duration::from_millis(1), None)];
+        let good = plan(one(), vec![window("a", 0, 200, true, true)]);
+        assert_eq!(decode(&good).map(|deployment| deployment.tasks[0].capacity).ok(), Some(12));
+
+        let never = plan(one(), vec![window("a", 0, 200, false, true)]);
+        assert!(matches!(decode(&never), Err(NodeError::NoActivation(name)) if name == "a"));
+        let nowhere = plan(one(), Vec::new());
+        assert!(matches!(decode(&nowhere), Err(NodeError::NoActivation(name)) if name == "a"));
+
+        let mut offline = good.clone();
+        offline.tables[0].cpu = 7;
+        assert!(matches!(decode(&offline), Err(NodeError::CpuOffline { cpu: 7, .. })));
+
+        let mut moving = good.clone();
+        moving.tables.push(CpuTable { cpu: 1, ..moving.tables[0].clone() });
+        assert!(matches!(decode(&moving), Err(NodeError::Migrates(name)) if name == "a"));
+
+        moving.system.tasks[0].migrate = true;
+        let both: CpuSet = [0, 1].into_iter().collect();
+        let under = |backend| Deployment::decode(&moving, &RunOptions::new(backend), &[0, 1]);
+        let fault =
+            "task `a` has windows on the CPUs 0, 1, which needs the backend `kernel`: the backend `user` has a \
+                     dispatcher for each CPU, and none hands a task over";
+        assert_eq!(under(Backend::User).map(drop).unwrap_err().to_string(), fault);
+        let kernel = under(Backend::Kernel).unwrap();
+        assert_eq!((&kernel.tasks[0].cpus, kernel.remarks.len()), (&both, 0));
+        assert_eq!(under(Backend::Fifo).unwrap().remarks, ["task `a` may run on any of the CPUs 0, 1"]);
+        assert!(matches!(decode(&moving), Err(NodeError::CpuOffline { cpu: 1, .. })));
+
+        let mut newer = good.clone();
+        newer.version += 1;
+        assert!(matches!(decode(&newer), Err(NodeError::PlanVersion(version)) if version == good.version + 1));
+
+        let mut missing = good.clone();
+        missing.system.tasks[0].run = Workload::Program(vec!["/no/such/program".into()]);
+        assert!(matches!(decode(&missing), Err(NodeError::NoProgram { .. })));
+
+        let mut pooled = good.clone();
+        pooled.system.groups = vec![fixtures::pool("p", us(1000), us(100))];
+        let under = |backend| Deployment::decode(&pooled, &RunOptions::new(backend), &[0]).map(drop);
+        assert!(matches!(under(Backend::User), Err(NodeError::PoolBackend { pool, .. }) if pool == "p"));
+        assert!(matches!(under(Backend::Kernel), Err(NodeError::NoWindow(name)) if name == "p"));
+        assert!(under(Backend::Other).is_ok());
+
+        let load = |rootfs: &str, engine| {
+            let root = ContainerRoot::Rootfs(rootfs.into());
+            Process::named("c", Load::Container(ContainerLoad { root, program: vec!["x".into()], engine }))
+        };
+        let mut contained = good.clone();
+        contained.system.load = vec![load("/no/such", Engine::Runc)];
+        let told = decode(&contained).map(drop).unwrap_err().to_string();
+        // Whatever this host has of it.
+        let lacks = ["runc was not found", "runc needs root", "there is no directory /no/such"];
+        assert!(lacks.iter().any(|lack| told.starts_with(&format!("container `c`: {lack}"))), "{told}");
+
+        let mut following = good.clone();
+        following.system.clock = Clock::Tai(fixtures::sync(us(1000), us(900), us(100), us(50)));
+        let under = |backend| Deployment::decode(&following, &RunOptions::new(backend), &[0]).map(drop);
+        assert!(matches!(under(Backend::User), Err(NodeError::ClockBackend(Backend::User))));
+        assert!(under(Backend::Kernel).is_ok() && under(Backend::Fifo).is_ok());
+
+        let mut endless = good.clone();
+        endless.system.experiment.duration = Duration::ZERO;
+        assert!(matches!(decode(&endless), Err(NodeError::NotPositive { what: "duration", .. })));
+    }
+
+    #[test]
+    fn a_root_file_system_that_is_not_there_is_named() {
+        let load = |path: &str| {
+            let root = ContainerRoot::Rootfs(path.into());
+            ContainerLoad { root, program: vec!["x".into()], engine: Engine::Runc }
+        };
+        assert_eq!(missing(&load("/no/such")).unwrap(), "there is no directory /no/such");
+        assert_eq!(missing(&load("/tmp")), None);
+    }
+}

@@ -1,0 +1,293 @@
+//! A supervisor's work: it sleeps until something is to be done, and does it.
+
+use std::os::fd::RawFd;
+
+use macrotick_host::state::{Coming, Deployed, Directory};
+use macrotick_host::sys;
+use macrotick_model::{Duration, Instant, Plan};
+
+use crate::deployment::Deployment;
+use crate::error::{ChangeFault, NodeError};
+use crate::live::change::{Change, Step};
+use crate::live::control::{Answer, Conversation, Heard, Listener, Request};
+use crate::live::event::Event;
+use crate::live::guard::{self, Guard};
+use crate::live::leaving::Leaving;
+use crate::live::watch::Watch;
+use crate::process::signals::Signals;
+use crate::run::supervisor::{Origin, Supervisor};
+use crate::run::Run;
+
+/// How long the supervisor sleeps when nothing is to be expected.
+const IDLE: Duration = Duration::from_secs(3600);
+/// The latest remarks are kept.
+const MOST_REMARKS: usize = 32;
+
+/// A deployment that runs. Fields are dropped in this order: the supervisor's own place last.
+pub(super) struct Live<'a> {
+    pub(super) run: Run<'a>,
+    /// Of the running table, on `CLOCK_MONOTONIC`.
+    pub(super) epoch: Instant,
+    pub(super) state: Deployed,
+    /// The lead that this host was found to need, if it was measured.
+    pub(super) measured: Option<Duration>,
+    pub(super) watch: Watch,
+    pub(super) guard: Guard,
+    /// On processes that ended since the last change, and on that change; the latest of them.
+    pub(super) remarks: Vec<String>,
+    pub(super) conversations: Vec<Conversation>,
+    /// With who asked for it.
+    pub(super) change: Option<(Change, Conversation)>,
+    pub(super) leaving: Leaving,
+    pub(super) listener: Listener,
+    pub(super) directory: Directory,
+    pub(super) tell: &'a mut dyn FnMut(Event),
+}
+
+/// Why a deployment ends.
+pub(super) enum End {
+    Signal(&'static str),
+    Asked(Conversation),
+}
+
+impl Live<'_> {
+    /// Does what there is to do until the deployment is to end.
+    pub(super) fn serve(&mut self, signals: &Signals) -> End {
+        let mut at = sys::now();
+        loop {
+            let looks = [self.leaving.next_look(), self.guard.next_look()];
+            let at_latest = looks.into_iter().flatten().fold(at, Instant::min);
+            self.run.attend(at_latest, self.epoch, signals, &self.descriptors());
+            if let Some(signal) = signals.caught() {
+                return End::Signal(signal);
+            }
+            self.tell_ends();
+            let broken = self.guard.look(&mut self.run);
+            self.tell_promises(broken);
+            self.run.descendants.reap();
+            self.leaving.look();
+            if let Some(asker) = self.listen() {
+                return End::Asked(asker);
+            }
+            at = self.advance();
+        }
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        let talking = self.conversations.iter().map(Conversation::descriptor);
+        let mut all = self.watch.descriptors();
+        all.extend(talking.chain([self.listener.descriptor()]).chain(self.guard.descriptor()));
+        all
+    }
+
+    /// Takes up what others ask for. Returns who asked for the end.
+    fn listen(&mut self) -> Option<Conversation> {
+        self.conversations.extend(self.listener.accept());
+        for mut conversation in std::mem::take(&mut self.conversations) {
+            match conversation.listen() {
+                Heard::Part => self.conversations.push(conversation),
+                Heard::Nothing => {}
+                Heard::Request(Request::Stop) => return Some(conversation),
+                Heard::Request(Request::Apply(plan)) => self.begin_change(&plan, conversation),
+            }
+        }
+        None
+    }
+
+    fn begin_change(&mut self, plan: &str, asker: Conversation) {
+        if self.change.is_some() {
+            return self.refuse(asker, &NodeError::Change(ChangeFault::UnderWay));
+        }
+        let plan = match Plan::from_json(plan, "the plan") {
+            Ok(plan) => plan,
+            Err(error) => return asker.answer(&Answer::Refused { text: error.to_string(), wrong_input: true }),
+        };
+        let broken = self.guard.attend(&mut self.run);
+        self.tell_promises(broken);
+        match Change::begin(&mut self.run, &plan, self.measured) {
+            Ok(change) => self.change = Some((change, asker)),
+            Err(error) => self.refuse(asker, &error),
+        }
+    }
+
+    /// Goes on with the change, if there is one; returns when to do so again.
+    fn advance(&mut self) -> Instant {
+        loop {
+            let Some((mut change, asker)) = self.change.take() else { return sys::now() + IDLE };
+            match change.advance(&mut self.run, self.epoch, &mut self.leaving) {
+                Ok(Step::Done) => self.finish(change, asker),
+                Err(error) => {
+                    change.abandon(&mut self.run);
+                    self.take_back();
+                    self.refuse(asker, &error);
+                }
+                Ok(step) => {
+                    let wait = self.take_note(&change, step);
+                    self.change = Some((change, asker));
+                    if let Some(at) = wait {
+                        return at;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns until when to wait, if that is what the step says.
+    fn take_note(&mut self, change: &Change, step: Step) -> Option<Instant> {
+        match step {
+            Step::Wait(at) => return Some(at),
+            Step::Staged => {
+                self.let_go(&change.leaving(&self.run));
+                let coming = change.coming();
+                self.state.coming = coming.map(|(other, at)| Coming {
+                    system: other.plan.system.name.clone(),
+                    entities: entities(other),
+                    instant_ns: at.as_nanos(),
+                });
+            }
+            Step::Made(epoch) => {
+                self.epoch = epoch;
+                self.watch.renew(&self.run);
+                self.guard.renew(&self.run);
+                self.remarks.clear();
+                let changes = self.state.changes + u32::from(!change.is_empty());
+                let supervisor = self.state.supervisor;
+                let system = self.run.deployment.plan.system.name.clone();
+                // They do not change with the system.
+                let groups = std::mem::take(&mut self.state.groups);
+                let reserved = std::mem::take(&mut self.state.reserved);
+                let entities = entities(&self.run.deployment);
+                self.state = Deployed {
+                    supervisor,
+                    system,
+                    entities,
+                    groups,
+                    reserved,
+                    changes,
+                    coming: None,
+                    promised: Vec::new(),
+                    remarks: Vec::new(),
+                };
+            }
+            Step::Done => {}
+        }
+        self.tell_state();
+        None
+    }
+
+    /// Tasks that the kernel unbinds at the instant of the change may end by themselves before it is known here.
+    fn let_go(&mut self, leaving: &[usize]) {
+        self.watch.leave_out(&self.run, leaving);
+        if let Some(supervisor) = &mut self.run.supervisor {
+            supervisor.release(leaving);
+        }
+    }
+
+    /// After a change that was not made.
+    fn take_back(&mut self) {
+        let same: Vec<Origin> = (0..self.run.tasks.len()).map(Origin::Same).collect();
+        match Supervisor::renew(self.run.supervisor.take(), &self.run, &same) {
+            Ok(supervisor) => self.run.supervisor = supervisor,
+            Err(error) => self.remarks.push(format!("no task is begun anew any more: {}", error.with_reason())),
+        }
+        self.watch.renew(&self.run);
+        self.state.coming = None;
+        self.tell_state();
+    }
+
+    fn finish(&mut self, change: Change, asker: Conversation) {
+        let changes = change.into_changes(&self.run);
+        self.remarks.extend_from_slice(&changes.remarks);
+        self.tell_state();
+        asker.answer(&Answer::Changed(changes.clone()));
+        (self.tell)(Event::Changed(changes));
+    }
+
+    fn refuse(&mut self, asker: Conversation, error: &NodeError) {
+        let text = error.with_reason();
+        asker.answer(&Answer::Refused { text: text.clone(), wrong_input: is_about_the_plan(error) });
+        (self.tell)(Event::Refused(text));
+    }
+
+    /// Tells which processes ended, and which were begun anew.
+    fn tell_ends(&mut self) {
+        let news = self.watch.look(&self.run);
+        if news.ended.is_empty() && news.begun_anew.is_empty() {
+            return;
+        }
+        self.remarks.extend_from_slice(&news.ended);
+        news.ended.into_iter().chain(news.begun_anew).for_each(|text| (self.tell)(Event::Remark(text)));
+        self.tell_state();
+    }
+
+    /// Tells what became of promises to control groups.
+    fn tell_promises(&mut self, news: Vec<String>) {
+        if news.is_empty() {
+            return;
+        }
+        self.remarks.extend_from_slice(&news);
+        news.into_iter().for_each(|text| (self.tell)(Event::Remark(text)));
+        self.tell_state();
+    }
+
+    /// Tells the state to whoever reads the file.
+    pub(super) fn tell_state(&mut self) {
+        let surplus = self.remarks.len().saturating_sub(MOST_REMARKS);
+        self.remarks.drain(..surplus);
+        self.state.promised = guard::groups(&self.run).into_iter().cloned().collect();
+        self.state.remarks = [&self.remarks, self.watch.remarks()].concat();
+        self.directory.tell(&self.state);
+    }
+
+    /// Ends everything; returns who waits to be told.
+    pub(super) fn end(mut self, end: End) -> Option<Conversation> {
+        let (why, asker) = match end {
+            End::Signal(signal) => (signal, None),
+            End::Asked(asker) => ("macrotick stop", Some(asker)),
+        };
+        (self.tell)(Event::Ending(why));
+        if let Some((change, waiting)) = self.change.take() {
+            change.abandon(&mut self.run);
+            self.refuse(waiting, &NodeError::Change(ChangeFault::Ending));
+        }
+        self.tell_ends();
+        let told = self.watch.told(&self.run);
+        if let Some(supervisor) = self.run.supervisor.take() {
+            supervisor.end(&mut self.run.tasks);
+        }
+        let mut remarks = Vec::new();
+        if let Err(error) = self.run.end(&told, &mut remarks) {
+            remarks.push(error.with_reason());
+        }
+        remarks.into_iter().for_each(|remark| (self.tell)(Event::Remark(remark)));
+        asker
+    }
+}
+
+/// The tasks, then the pools: as they are in the table.
+pub(super) fn entities(deployment: &Deployment) -> Vec<String> {
+    let system = &deployment.plan.system;
+    let tasks = system.windowed().map(|task| &task.name);
+    tasks.cloned().chain(system.pools().map(|pool| pool.name)).collect()
+}
+
+/// Whether a change was refused for what is in the plan, and not for what the host did not do.
+fn is_about_the_plan(error: &NodeError) -> bool {
+    matches!(
+        error,
+        NodeError::Change(
+            ChangeFault::Windows { .. }
+                | ChangeFault::Clock { .. }
+                | ChangeFault::Namespaces
+                | ChangeFault::Reservations
+                | ChangeFault::Moves { .. }
+                | ChangeFault::Pool { .. }
+                | ChangeFault::Kind(_)
+        ) | NodeError::PlanVersion(_)
+            | NodeError::NotPositive { .. }
+            | NodeError::NoActivation(_)
+            | NodeError::NoWindow(_)
+            | NodeError::Migrates(_)
+            | NodeError::NameTooLong(_)
+    )
+}

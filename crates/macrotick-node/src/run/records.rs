@@ -1,0 +1,147 @@
+//! From what the tasks wrote to what the observation lists.
+
+use macrotick_model::plan::PlannedJob;
+use macrotick_model::{Duration, Instant, Job};
+
+use crate::block::abi::Record;
+
+/// The frame in which records are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The start of cycle 0.
+    pub epoch: Instant,
+    /// The cycle.
+    pub cycle: Duration,
+    /// How long was observed.
+    pub duration: Duration,
+    /// Whether the table moves with its clock: then instants are those of the table, which are all that the plan knows.
+    pub follows: bool,
+}
+
+/// The jobs of a task and what is odd about its records.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Every job whose deadline lies within the duration.
+    pub jobs: Vec<Job>,
+    /// Records of jobs that the plan does not have, or that have another nominal instant there.
+    pub strange: usize,
+}
+
+/// Merges the records with the jobs that the plan expects. `planned` are those of one cycle. What happened after the
+/// duration counts as not happened, so that a run does not depend on when the runner came to end it.
+pub fn merge(frame: Frame, planned: &[PlannedJob], records: &[Record]) -> Merged {
+    let mut merged = Merged::default();
+    let mut records = records.iter().peekable();
+    for (number, nominal, deadline) in expected(frame, planned) {
+        while records.next_if(|record| record.job < number).is_some() {
+            merged.strange += 1;
+        }
+        let record = records.next_if(|record| record.job == number);
+        let moved = record.map_or(0, |record| record.nominal_ns as i64 - (frame.epoch + nominal).as_nanos());
+        if moved != 0 && !frame.follows {
+            merged.strange += 1;
+        }
+        let frame = Frame { epoch: frame.epoch + Duration::from_nanos(if frame.follows { moved } else { 0 }), ..frame };
+        if deadline > frame.duration {
+            continue;
+        }
+        let start = record.and_then(|record| within(frame, record.start_ns));
+        let end = record.filter(|_| start.is_some()).and_then(|record| within(frame, record.end_ns));
+        merged.jobs.push(Job { job: number, nominal, start, end });
+    }
+    merged
+}
+
+/// Number, nominal instant and deadline of every job that is released within the duration, in order.
+fn expected(frame: Frame, planned: &[PlannedJob]) -> impl Iterator<Item = (u64, Duration, Duration)> + '_ {
+    (0u64..)
+        .map(move |number| {
+            let (cycle, index) = (number / planned.len() as u64, number as usize % planned.len());
+            let base = frame.cycle * cycle as i64;
+            (number, base + planned[index].nominal, base + planned[index].deadline)
+        })
+        .take_while(move |(_, nominal, _)| *nominal < frame.duration)
+}
+
+/// An instant since the epoch; zero stands for never.
+fn within(frame: Frame, ns: u64) -> Option<Duration> {
+    if ns == 0 {
+        return None;
+    }
+    let since = Instant::from_nanos(ns as i64) - frame.epoch;
+    Some(since).filter(|since| *since <= frame.duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EPOCH: i64 = 1_000_000;
+
+    fn frame(duration: i64) -> Frame {
+        Frame {
+            epoch: Instant::from_nanos(EPOCH),
+            cycle: Duration::from_nanos(1000),
+            duration: Duration::from_nanos(duration),
+            follows: false,
+        }
+    }
+
+    fn planned(jobs: &[(i64, i64)]) -> Vec<PlannedJob> {
+        let ns = Duration::from_nanos;
+        jobs.iter().map(|&(nominal, deadline)| PlannedJob { nominal: ns(nominal), deadline: ns(deadline) }).collect()
+    }
+
+    fn record(job: u64, nominal: i64, start: i64, end: Option<i64>) -> Record {
+        let at = |ns: i64| (EPOCH + ns) as u64;
+        Record { job, nominal_ns: at(nominal), start_ns: at(start), end_ns: end.map_or(0, at) }
+    }
+
+    fn numbers(merged: &Merged) -> Vec<(u64, i64, Option<i64>, Option<i64>)> {
+        let ns = |time: Option<Duration>| time.map(Duration::as_nanos);
+        merged.jobs.iter().map(|job| (job.job, job.nominal.as_nanos(), ns(job.start), ns(job.end))).collect()
+    }
+
+    #[test]
+    fn jobs_that_never_ran_are_listed() {
+        let records = [record(0, 100, 103, Some(150)), record(2, 1100, 1105, None)];
+        let merged = merge(frame(2000), &planned(&[(100, 300), (600, 800)]), &records);
+        assert_eq!(
+            numbers(&merged),
+            [(0, 100, Some(103), Some(150)), (1, 600, None, None), (2, 1100, Some(1105), None), (3, 1600, None, None)]
+        );
+        assert_eq!(merged.strange, 0);
+    }
+
+    #[test]
+    fn a_table_that_moves_takes_its_jobs_along() {
+        let records = [record(0, 107, 110, Some(157)), record(1, 1090, 1094, None)];
+        let follows = Frame { follows: true, ..frame(2000) };
+        let merged = merge(follows, &planned(&[(100, 300)]), &records);
+        assert_eq!(numbers(&merged), [(0, 100, Some(103), Some(150)), (1, 1100, Some(1104), None)]);
+        assert_eq!(merged.strange, 0);
+    }
+
+    #[test]
+    fn only_deadlines_within_the_duration_count() {
+        // The second job of a cycle has its deadline in the next cycle: exactly at the end of the run it still counts.
+        let jobs = planned(&[(100, 300), (600, 1200)]);
+        assert_eq!(merge(frame(1200), &jobs, &[]).jobs.len(), 2);
+        assert_eq!(merge(frame(1199), &jobs, &[]).jobs.len(), 1);
+    }
+
+    #[test]
+    fn what_happened_after_the_end_did_not_happen() {
+        let records = [record(0, 100, 103, Some(1001))];
+        let merged = merge(frame(1000), &planned(&[(100, 300)]), &records);
+        assert_eq!(numbers(&merged), [(0, 100, Some(103), None)]);
+    }
+
+    #[test]
+    fn strange_records_are_counted() {
+        let wrong_instant = [record(0, 101, 103, Some(150))];
+        assert_eq!(merge(frame(1000), &planned(&[(100, 300)]), &wrong_instant).strange, 1);
+        let twice = [record(0, 100, 103, Some(150)), record(0, 100, 160, Some(170)), record(1, 1100, 1103, None)];
+        assert_eq!(merge(frame(2000), &planned(&[(100, 300)]), &twice).strange, 1);
+    }
+}

@@ -1,0 +1,152 @@
+//! Processes of a run: what each is told, and where it begins.
+
+use std::fs::File;
+use std::path::Path;
+
+use macrotick_host::{cgroup, network};
+use macrotick_model::{CpuSet, Duration, Load, Placed, Workload};
+
+use super::Run;
+use crate::block::{abi, Block, BlockSpec};
+use crate::deployment::{Deployment, TaskDeployment};
+use crate::error::NodeError;
+use crate::process::child::{Child, Launch, SELF};
+use crate::workload::background::{self, BackgroundSpec};
+use crate::workload::engine::Site;
+use crate::workload::keeper::{self, Place};
+use crate::workload::task::{self, TaskSpec};
+
+impl Run<'_> {
+    pub(super) fn spawn_tasks(&mut self) -> Result<(), NodeError> {
+        let tasks = self.deployment.tasks.iter();
+        self.tasks =
+            tasks.map(|task| self.spawn_task(&self.deployment, task, task.capacity)).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Starts a process of a task of a deployment, with room for so many records.
+    pub fn spawn_task(
+        &self,
+        deployment: &Deployment,
+        deployed: &TaskDeployment,
+        capacity: u32,
+    ) -> Result<Child, NodeError> {
+        let task = &deployed.task;
+        let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
+        let block = new_block(&BlockSpec {
+            backend: deployment.block_backend(deployed),
+            cycle: deployed.repetition,
+            offsets: &offsets,
+            capacity,
+        })?;
+        let spec = TaskSpec {
+            name: task.name.clone(),
+            workload: task.run.clone(),
+            calibration: self.calibration,
+            seed: self.options.seed,
+            draws: draws(deployed),
+            on_miss: task.on_miss,
+        };
+        let command = match &task.run {
+            Workload::Program(command) => command.clone(),
+            _ => builtin(task::VERB, &spec)?,
+        };
+        let group = self.partition(&deployed.cpus)?;
+        let namespace = self.namespace(task.namespace.as_deref());
+        let output = self.options.output;
+        Child::spawn(Launch {
+            name: &task.name,
+            command: &command,
+            block,
+            group,
+            namespace,
+            output,
+            grace: Duration::ZERO,
+        })
+    }
+
+    pub(super) fn spawn_background(&mut self) -> Result<(), NodeError> {
+        for load in self.deployment.plan.system.processes() {
+            self.background.extend(self.spawn_load(&load)?);
+        }
+        Ok(())
+    }
+
+    /// Starts the processes of a process.
+    pub fn spawn_load(&self, load: &Placed) -> Result<Vec<Child>, NodeError> {
+        (0..load.count).map(|index| self.spawn_loader(load, index)).collect()
+    }
+
+    fn spawn_loader(&self, load: &Placed, index: u32) -> Result<Child, NodeError> {
+        let name = load.process_name(index);
+        let cycle = self.deployment.plan.cycle;
+        let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
+        let place = matches!(load.run, Load::Container(_)).then(|| self.place_of_container(load, &name));
+        // Who keeps a container is in neither: the container is.
+        let (group, namespace) = match place {
+            Some(_) => (None, None),
+            None => (self.entrance(load)?, self.namespace(load.namespace.as_deref())),
+        };
+        let grace = if place.is_some() { keeper::GRACE } else { Duration::ZERO };
+        let (calibration, seed) = (self.calibration, self.options.seed);
+        let spec = BackgroundSpec { name: name.clone(), load: load.run.clone(), calibration, seed, place };
+        let command = builtin(background::VERB, &spec)?;
+        let output = self.options.output;
+        Child::spawn(Launch { name: &name, command: &command, block, group, namespace, output, grace })
+    }
+
+    /// Below the control group of its pool or group; of one that is in none, below one of its own.
+    fn place_of_container(&self, load: &Placed, name: &str) -> Place {
+        let pool = self.pools.as_ref().zip(load.pool()).and_then(|(pools, pool)| pools.path(pool));
+        let group = self.groups.as_ref().zip(load.server()).and_then(|(groups, group)| groups.path(group));
+        let shared = pool.or(group).map(Path::to_path_buf);
+        let partition = self.domains.as_ref().and_then(|domains| domains.of(&CpuSet::from_iter(load.cpu)));
+        let site = Site {
+            own_parent: shared.is_none(),
+            parent: shared.unwrap_or_else(|| cgroup::path_of(partition, name)),
+            network: load.namespace.as_deref().map(network::path_of),
+        };
+        Place { site, cpu: load.cpu, policy: pool.is_none().then_some(load.policy) }
+    }
+
+    /// The namespace of that name, which the system has.
+    fn namespace(&self, name: Option<&str>) -> Option<&File> {
+        self.network.as_ref().zip(name).and_then(|(network, name)| network.entrance(name))
+    }
+
+    /// Where a process that is to run on these CPUs enters their partition, if they are one.
+    fn partition(&self, cpus: &CpuSet) -> Result<Option<File>, NodeError> {
+        self.domains.as_ref().map_or(Ok(None), |domains| domains.entrance(cpus))
+    }
+
+    /// Where a process enters its pool or group, if it is to be in one and there are any under this backend; or else
+    /// the partition of its CPU.
+    fn entrance(&self, load: &Placed) -> Result<Option<File>, NodeError> {
+        match (&self.pools, load.pool(), &self.groups, load.server()) {
+            (Some(pools), Some(pool), ..) => pools.entrance(pool),
+            (.., Some(groups), Some(group)) => groups.entrance(group),
+            _ => self.partition(&CpuSet::from_iter(load.cpu)),
+        }
+    }
+}
+
+/// How many execution times a process of a task draws: as many as it can have records, in every process of the task, so
+/// that job k is the same in each. Where nothing is recorded they repeat after a while.
+fn draws(deployed: &TaskDeployment) -> u32 {
+    const UNRECORDED: u32 = 4096;
+    match deployed.capacity {
+        0 => UNRECORDED,
+        capacity => capacity,
+    }
+}
+
+fn new_block(spec: &BlockSpec) -> Result<Block, NodeError> {
+    Block::new(spec).map_err(NodeError::system("making a shared memory block"))
+}
+
+/// The command that executes this program again as a built-in workload.
+fn builtin(verb: &str, spec: &impl serde::Serialize) -> Result<Vec<String>, NodeError> {
+    let spec = serde_json::to_string(spec)
+        .map_err(|error| NodeError::System { what: "writing a workload's specification", source: error.into() })?;
+    Ok(vec![SELF.into(), verb.into(), spec])
+}

@@ -1,0 +1,171 @@
+//! The start of a run: epoch, policies and affinities, and everything let go before the epoch.
+
+use macrotick_host::budgets::next_refill;
+use macrotick_host::sys::{self, Standing, Tid};
+use macrotick_host::{clock, HostFailure};
+use macrotick_model::{Backend, CpuSet, Duration, Instant, Load, Placed};
+
+use super::Run;
+use crate::backend::budget_groups::BudgetGroups;
+use crate::backend::dispatcher::Dispatcher;
+use crate::backend::kernel::InstalledTable;
+use crate::block::abi;
+use crate::deployment::standing::background_standing;
+use crate::deployment::TaskDeployment;
+use crate::error::NodeError;
+use crate::process::child::{await_phase, Child};
+use crate::process::signals::Signals;
+
+/// Every epoch is a whole multiple of this, and so of the kernel's tick; with groups, the first refill from one on.
+const EPOCH_GRID: Duration = Duration::from_millis(100);
+/// So long before the epoch begins what pools and groups receive to count.
+const POOL_MARGIN: Duration = Duration::from_millis(5);
+/// Between the last task's word that it waits and the release of the background.
+const SETTLE: Duration = Duration::from_millis(2);
+
+impl Run<'_> {
+    /// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
+    fn at_refill(&self, epoch: Instant) -> Result<Instant, NodeError> {
+        self.groups.as_ref().map_or(Ok(epoch), |_| Ok(next_refill(epoch)?))
+    }
+
+    /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
+    pub(super) fn start(&mut self, signals: &Signals, delay: Duration) -> Result<Instant, NodeError> {
+        let mut epoch = match self.discipline {
+            Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
+            None => self.at_refill(choose_epoch(sys::now(), delay))?,
+        };
+        self.place_tasks()?;
+        if let Some(table) = &self.table {
+            let each = self.tasks.iter().zip(&self.deployment.tasks).filter(|(_, deployed)| deployed.is_windowed());
+            each.map(|(child, _)| child).try_for_each(|child| bind(table, child, self.options.ready_limit))?;
+            if let Some(pools) = &mut self.pools {
+                pools.bind_kernel_threads(&self.deployment.plan, table, &|_| true)?;
+            }
+            epoch = self.start_table(table, epoch, delay)?;
+        }
+        if self.deployment.backend == Backend::User {
+            for table in self.deployment.plan.tables.iter().filter(|table| !table.windows.is_empty()) {
+                self.dispatchers.push(Dispatcher::start(table, self.deployment.plan.cycle, epoch, &self.tasks)?);
+            }
+        }
+        self.tasks.iter().for_each(|child| child.block.publish(epoch));
+        await_phase(&self.tasks, abi::PHASE_WAITING, self.options.ready_limit, signals)?;
+        // They tell so right before they wait: let the last one get there.
+        sys::sleep(SETTLE);
+        if let Some(trace) = &self.trace {
+            trace.start().map_err(NodeError::Trace)?;
+        }
+        self.release_background(epoch)?;
+        self.begin_accounts(epoch)?;
+        let late = sys::now() - epoch;
+        if late >= Duration::ZERO {
+            return Err(NodeError::EpochPassed { late, delay });
+        }
+        Ok(epoch)
+    }
+
+    /// Starts the table at an epoch on its clock, and returns it on `CLOCK_MONOTONIC`.
+    fn start_table(&self, table: &InstalledTable, epoch: Instant, delay: Duration) -> Result<Instant, NodeError> {
+        let in_force = table.start(epoch)?;
+        if in_force != epoch {
+            return Err(NodeError::EpochPassed { late: in_force - epoch, delay });
+        }
+        match self.discipline {
+            Some(_) => Ok(epoch - Duration::from_nanos(table.grid()?.offset_ns)),
+            None => Ok(epoch),
+        }
+    }
+
+    /// What pools and groups receive from now on, shortly before the epoch, counts.
+    fn begin_accounts(&mut self, epoch: Instant) -> Result<(), NodeError> {
+        if self.pools.is_none() && self.groups.is_none() {
+            return Ok(());
+        }
+        if let Some(pools) = &mut self.pools {
+            pools.note_threads(&self.deployment.plan.system, self.groups.as_ref());
+        }
+        sys::sleep_until(epoch - POOL_MARGIN);
+        if let (Some(pools), Some(table)) = (&mut self.pools, &self.table) {
+            pools.begin(&self.deployment.plan.system, self.groups.as_ref(), table)?;
+        }
+        self.groups.as_mut().map_or(Ok(()), BudgetGroups::begin)
+    }
+
+    fn place_tasks(&self) -> Result<(), NodeError> {
+        self.tasks.iter().zip(&self.deployment.tasks).try_for_each(|(child, deployed)| place_task(child, deployed))
+    }
+
+    /// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
+    /// runner from releasing the next.
+    fn release_background(&self, epoch: Instant) -> Result<(), NodeError> {
+        let each = self.deployment.plan.system.processes().flat_map(|load| {
+            let count = load.count as usize;
+            std::iter::repeat_n(load, count)
+        });
+        for (child, load) in self.background.iter().zip(each) {
+            self.place_load(child, &load)?;
+            child.block.publish(epoch);
+        }
+        Ok(())
+    }
+
+    /// Puts a process of a process, which is ready, where and how it is to run.
+    pub fn place_load(&self, child: &Child, load: &Placed) -> Result<(), NodeError> {
+        // The pool has a CPU and an order of its own; who keeps a container puts that where it is to be.
+        let is_container = matches!(load.run, Load::Container(_));
+        if is_container || load.pool().is_some() && self.pools.is_some() {
+            return Ok(());
+        }
+        place(child, child.pid(), &CpuSet::from_iter(load.cpu), background_standing(load.policy))
+    }
+}
+
+/// Binds a task's thread, which is pinned. One that fell asleep on another CPU is woken, to fall asleep where it may
+/// run now.
+fn bind(table: &InstalledTable, child: &Child, limit: Duration) -> Result<(), NodeError> {
+    let give_up = sys::now() + limit;
+    loop {
+        match table.bind(child) {
+            Err(error) if error.errno() == Some(libc::EAGAIN) && sys::now() < give_up => child.block.nudge(),
+            result => return result,
+        }
+        sys::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Puts the thread of a task, which is ready, where and how it is to run.
+pub fn place_task(child: &Child, deployed: &TaskDeployment) -> Result<(), NodeError> {
+    let anywhere = CpuSet::default();
+    let cpus = if deployed.pinned { &deployed.cpus } else { &anywhere };
+    place(child, child.block.tid(), cpus, deployed.standing)
+}
+
+/// Without a CPU on any.
+fn place(child: &Child, tid: Tid, cpus: &CpuSet, standing: Standing) -> Result<(), NodeError> {
+    if !cpus.is_empty() {
+        let failed = |source| NodeError::Pin { name: child.name.clone(), cpus: cpus.clone(), source };
+        sys::pin(tid, cpus.as_slice()).map_err(failed)?;
+    }
+    let refused = |source| HostFailure::Policy { name: child.name.clone(), standing, source };
+    Ok(sys::set_standing(tid, standing).map_err(refused)?)
+}
+
+/// The first whole multiple of the grid that is at least `delay` away.
+fn choose_epoch(now: Instant, delay: Duration) -> Instant {
+    let (earliest, grid) = ((now + delay).as_nanos(), EPOCH_GRID.as_nanos());
+    Instant::from_nanos((earliest + grid - 1) / grid * grid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_on_the_grid_and_far_enough() {
+        let ms = |ms: i64| Instant::from_nanos(ms * 1_000_000);
+        let delay = Duration::from_millis(200);
+        assert_eq!(choose_epoch(ms(1000), delay), ms(1200));
+        assert_eq!(choose_epoch(ms(1001), delay), ms(1300));
+    }
+}

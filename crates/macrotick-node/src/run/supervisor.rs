@@ -1,0 +1,397 @@
+//! Tasks with `on-miss: restart` under the kernel class: whoever ends during the run is begun anew.
+//!
+//! The runner sleeps on descriptors of their processes, and nothing else is done until one of them ends, whether the
+//! kernel killed it because of a miss or it ended by itself. Then it gets a new process with a new block: whatever the
+//! old one left half done stays behind with it, and so does what its children still write. From then until the new
+//! process is ready, the runner looks at it every [`LOOK`], when the tick interrupts anyway. Binding the thread makes
+//! the kernel wait for the next activation, and lets an entity go on that was stopped; so who was stopped is not begun
+//! anew.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use macrotick_host::sys::{self, Tid};
+use macrotick_model::{Backend, Duration, EntityCounters, Instant, OnMiss};
+
+use crate::block::abi::{self, Record};
+use crate::deployment::{self, TaskDeployment};
+use crate::error::NodeError;
+use crate::process::child::Child;
+use crate::run::{start::place_task, Run};
+
+/// How often a task is begun anew in a row without having completed a job since.
+const MOST_IN_VAIN: u32 = 3;
+/// At multiples of this the runner looks whether a new process is ready: a multiple of it is the tick's period.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How much is kept of what the former processes of a task wrote, in bytes.
+const PAST_OUTPUT: usize = 128 << 10;
+
+/// The tasks that are begun anew.
+pub struct Supervisor {
+    wards: Vec<Ward>,
+}
+
+impl Supervisor {
+    /// For the tasks of a run, which are ready. `None`: none of them is to be begun anew.
+    pub fn new(run: &Run) -> Result<Option<Supervisor>, NodeError> {
+        if run.deployment.backend != Backend::Kernel {
+            return Ok(None);
+        }
+        let mut wards = Vec::new();
+        for (index, (child, deployed)) in run.tasks.iter().zip(&run.deployment.tasks).enumerate() {
+            if deployed.task.on_miss == OnMiss::Restart {
+                wards.push(Ward::new(index, pidfd(child)?));
+            }
+        }
+        Ok(Some(Supervisor { wards }).filter(|supervisor| !supervisor.wards.is_empty()))
+    }
+
+    /// For the tasks of a run whose deployment has become another, each with where its process comes from.
+    pub fn renew(former: Option<Supervisor>, run: &Run, origins: &[Origin]) -> Result<Option<Supervisor>, NodeError> {
+        let mut former = former.map_or(Vec::new(), |supervisor| supervisor.wards);
+        let mut wards = Vec::new();
+        for (index, (child, deployed)) in run.tasks.iter().zip(&run.deployment.tasks).enumerate() {
+            if deployed.task.on_miss != OnMiss::Restart {
+                continue;
+            }
+            let known = former.iter().position(|ward| origins[index] == Origin::Same(ward.task));
+            wards.push(match (known, origins[index]) {
+                (Some(known), _) => Ward { task: index, ..former.swap_remove(known) },
+                // The new process may have missed already.
+                (None, Origin::New) => Ward::new(index, pidfd(child)?),
+                (None, _) => Ward { misses: counters(run, index)?.misses, ..Ward::new(index, pidfd(child)?) },
+            });
+        }
+        Ok(Some(Supervisor { wards }).filter(|supervisor| !supervisor.wards.is_empty()))
+    }
+
+    /// Tasks, by their places in the system, that are about to leave and are not begun anew any more.
+    pub fn release(&mut self, tasks: &[usize]) {
+        self.wards.retain(|ward| !tasks.contains(&ward.task));
+    }
+
+    /// Whether a task, by its place in the system, is one of them.
+    pub fn has(&self, task: usize) -> bool {
+        self.wards.iter().any(|ward| ward.task == task)
+    }
+
+    /// Whether a task, by its place in the system, is begun anew when it ends.
+    pub fn cares_for(&self, task: usize) -> bool {
+        self.wards.iter().any(|ward| ward.task == task && ward.process.is_some())
+    }
+
+    /// What becomes readable when there is something to do.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        self.wards.iter().filter_map(|ward| ward.process.as_ref()).map(OwnedFd::as_raw_fd).collect()
+    }
+
+    /// When to look at the latest, though nothing became readable.
+    pub fn next_look(&self) -> Option<Instant> {
+        let starting = self.wards.iter().any(|ward| ward.process.is_some() && ward.ready_by.is_some());
+        starting.then(|| next_multiple(sys::now(), LOOK))
+    }
+
+    /// Does what there is to do, without waiting for anything but the start of a process.
+    pub fn look(&mut self, run: &mut Run, epoch: Instant) {
+        self.wards.iter_mut().for_each(|ward| ward.look(run, epoch));
+    }
+
+    /// The run is over: ends the processes that have not become tasks yet.
+    pub fn end(&self, tasks: &mut [Child]) {
+        let starting = self.wards.iter().filter(|ward| ward.ready_by.is_some());
+        starting.for_each(|ward| tasks[ward.task].kill());
+    }
+
+    /// Whether the present process of a task, by its place in the system, did not get so far as to be bound.
+    pub fn is_starting(&self, task: usize) -> bool {
+        self.wards.iter().any(|ward| ward.task == task && ward.ready_by.is_some())
+    }
+
+    /// What the processes of a task before the present one left, by its place in the system.
+    pub fn past(&self, task: usize) -> Option<&Past> {
+        self.wards.iter().find(|ward| ward.task == task).map(|ward| &ward.past)
+    }
+
+    /// What a reader of the observation should know.
+    pub fn remarks(&self, run: &Run) -> Vec<String> {
+        self.wards.iter().flat_map(|ward| ward.remarks(&run.tasks[ward.task].name)).collect()
+    }
+}
+
+/// Where the process of a task comes from when a deployment has become another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is that of the task that had this place.
+    Same(usize),
+    /// It takes the place of one whose misses the kernel has counted.
+    Other,
+    /// The task is new.
+    New,
+}
+
+/// What is left of a task's former processes.
+#[derive(Debug, Default)]
+pub struct Past {
+    /// Their records, in order.
+    pub records: Vec<Record>,
+    /// There was no room for more records.
+    pub is_full: bool,
+    /// Their threads, where a trace is taken.
+    pub threads: Vec<Tid>,
+    /// How many ended because of a miss, and were followed by another.
+    missed: u32,
+    /// How many ended otherwise, and were followed by another.
+    ended: u32,
+    /// How the last one of these ended, and its last words.
+    last_end: String,
+    /// What they wrote, the last of them.
+    pub output: String,
+}
+
+impl Past {
+    /// How many there were.
+    pub fn count(&self) -> u32 {
+        self.missed + self.ended
+    }
+
+    fn add(&mut self, child: &Child, end: &End, is_traced: bool) {
+        self.records.extend(child.block.records());
+        self.is_full |= child.block.is_full();
+        self.add_output(&child.output());
+        // Zero: it never joined. Without a trace nobody asks, and of a long-lived deployment there may be many.
+        self.threads.extend(Some(child.block.tid()).filter(|tid| is_traced && *tid != 0));
+        match end.missed {
+            true => self.missed += 1,
+            false => {
+                self.ended += 1;
+                self.last_end = format!("{}{}", end.status, child.last_words());
+            }
+        }
+    }
+
+    /// Of many processes that wrote a lot the first ones go.
+    fn add_output(&mut self, text: &str) {
+        self.output.push_str(text);
+        let excess = self.output.len().saturating_sub(PAST_OUTPUT);
+        let cut = (excess..self.output.len()).find(|at| self.output.is_char_boundary(*at)).unwrap_or(0);
+        self.output.drain(..cut);
+    }
+}
+
+/// How a process ended.
+struct End {
+    status: ExitStatus,
+    missed: bool,
+}
+
+impl End {
+    fn describe(&self, child: &Child) -> String {
+        format!(" ({}{})", self.status, child.last_words())
+    }
+}
+
+/// One supervised task.
+struct Ward {
+    /// Its place in the system.
+    task: usize,
+    /// Readable when its process has ended; `None`: it is not begun anew any more.
+    process: Option<OwnedFd>,
+    /// Its process is new and not bound yet; it must be ready by this instant.
+    ready_by: Option<Instant>,
+    past: Past,
+    /// Misses that the kernel had counted when a process ended the last time.
+    misses: u64,
+    /// How often it was begun anew since it last completed a job.
+    in_vain: u32,
+    /// Why it is not begun anew any more, where nothing else tells that.
+    given_up: Option<String>,
+}
+
+impl Ward {
+    fn new(task: usize, process: OwnedFd) -> Ward {
+        let past = Past::default();
+        Ward { task, process: Some(process), ready_by: None, past, misses: 0, in_vain: 0, given_up: None }
+    }
+
+    fn look(&mut self, run: &mut Run, epoch: Instant) {
+        if self.process.is_none() {
+            return;
+        }
+        let result = match (run.tasks[self.task].exited(), self.ready_by) {
+            (Some(status), _) => self.follow(run, status, epoch),
+            (None, Some(by)) => self.admit(run, by, epoch),
+            (None, None) => Ok(()),
+        };
+        // The run goes on without the task.
+        if let Err(reason) = result {
+            run.tasks[self.task].kill();
+            (self.process, self.given_up) = (None, reason);
+        }
+    }
+
+    /// Begins the task anew after its process ended. An error is why not, where nothing else tells that.
+    fn follow(&mut self, run: &mut Run, status: ExitStatus, epoch: Instant) -> Result<(), Option<String>> {
+        let child = &mut run.tasks[self.task];
+        // What it started ends with it.
+        child.kill();
+        if child.block.has_completed() {
+            self.in_vain = 0;
+        }
+        let counters = counters(run, self.task).map_err(tell)?;
+        let end = End { status, missed: is_killed(status) && counters.misses > self.misses };
+        self.misses = counters.misses;
+        if counters.stopped {
+            return Err(None);
+        }
+        if self.in_vain == MOST_IN_VAIN {
+            // Of a process that had become the task something else tells how it ended.
+            let how = if self.ready_by.is_some() { end.describe(&run.tasks[self.task]) } else { String::new() };
+            let text = "times in a row it ended again before it had completed a job";
+            return Err(Some(format!("{MOST_IN_VAIN} {text}{how}")));
+        }
+        self.in_vain += 1;
+        self.begin(run, &end, epoch).map_err(tell)
+    }
+
+    fn begin(&mut self, run: &mut Run, end: &End, epoch: Instant) -> Result<(), NodeError> {
+        let deployed = &run.deployment.tasks[self.task];
+        let kept = self.past.records.len() + run.tasks[self.task].block.records().len();
+        let child = run.spawn_task(&run.deployment, deployed, capacity(run, deployed, kept as u32, epoch))?;
+        self.process = Some(pidfd(&child)?);
+        self.ready_by = Some(sys::now() + run.options.ready_limit);
+        let former = std::mem::replace(&mut run.tasks[self.task], child);
+        self.past.add(&former, end, run.trace.is_some());
+        Ok(())
+    }
+
+    /// Makes a new process the task, once it is ready.
+    fn admit(&mut self, run: &Run, by: Instant, epoch: Instant) -> Result<(), Option<String>> {
+        let child = &run.tasks[self.task];
+        let late = sys::now() > by;
+        if child.block.phase() < abi::PHASE_READY {
+            let text = || format!("its new process was not ready within {}", run.options.ready_limit);
+            return if late { Err(Some(text())) } else { Ok(()) };
+        }
+        match bind(run, self.task) {
+            Ok(()) => {
+                child.block.publish(epoch);
+                self.ready_by = None;
+                Ok(())
+            }
+            // It fell asleep on another CPU, and will do so on its own after this; or it is just ending.
+            Err(error) if !late && matches!(error.errno(), Some(libc::EAGAIN | libc::ESRCH)) => {
+                child.block.nudge();
+                Ok(())
+            }
+            Err(error) => Err(tell(error)),
+        }
+    }
+
+    fn remarks(&self, name: &str) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let Past { missed, ended, last_end, .. } = &self.past;
+        if *missed > 0 {
+            let misses = if *missed == 1 { "a miss" } else { "misses" };
+            remarks.push(format!("task `{name}`: begun anew {} after {misses}", times(*missed)));
+        }
+        if *ended > 0 {
+            let last = if *ended == 1 { "" } else { "at last: " };
+            remarks.push(format!(
+                "task `{name}`: begun anew {} after it had ended by itself ({last}{last_end})",
+                times(*ended)
+            ));
+        }
+        remarks.extend(self.given_up.as_ref().map(|why| format!("task `{name}`: not begun anew any more: {why}")));
+        remarks
+    }
+}
+
+/// Whether a process was killed. Only the kernel class and the system itself do that during a run.
+pub fn is_killed(status: ExitStatus) -> bool {
+    status.signal() == Some(libc::SIGKILL)
+}
+
+fn pidfd(child: &Child) -> Result<OwnedFd, NodeError> {
+    child.pidfd().map_err(NodeError::system("opening a descriptor of a task's process"))
+}
+
+fn counters(run: &Run, task: usize) -> Result<EntityCounters, NodeError> {
+    run.table.as_ref().map_or(Ok(EntityCounters::default()), |table| table.counters(&run.tasks[task].name, task))
+}
+
+fn bind(run: &Run, task: usize) -> Result<(), NodeError> {
+    place_task(&run.tasks[task], &run.deployment.tasks[task])?;
+    run.table.as_ref().map_or(Ok(()), |table| table.bind(&run.tasks[task]))
+}
+
+/// Room for the records of the rest of the run, within what the task may have in all.
+fn capacity(run: &Run, deployed: &TaskDeployment, kept: u32, epoch: Instant) -> u32 {
+    let left = (epoch + run.deployment.duration - sys::now()).max(Duration::ZERO);
+    let limit = deployed.capacity.saturating_sub(kept);
+    deployment::capacity(run.deployment.plan.cycle, left, deployed.jobs.len(), Some(limit))
+}
+
+/// An error as the end of a remark.
+fn tell(error: NodeError) -> Option<String> {
+    Some(error.with_reason())
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".into(),
+        count => format!("{count} times"),
+    }
+}
+
+/// The first multiple of a length after an instant.
+fn next_multiple(at: Instant, of: Duration) -> Instant {
+    let (at, of) = (at.as_nanos(), of.as_nanos());
+    Instant::from_nanos((at / of + 1) * of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ward() -> Ward {
+        Ward::new(0, std::fs::File::open("/dev/null").unwrap().into())
+    }
+
+    #[test]
+    fn looks_are_on_the_grid_of_the_tick() {
+        let at = |us: i64| Instant::from_nanos(us * 1000);
+        assert_eq!(next_multiple(at(1999), LOOK), at(2000));
+        assert_eq!(next_multiple(at(2000), LOOK), at(3000));
+    }
+
+    #[test]
+    fn nothing_is_looked_at_while_nobody_starts() {
+        let mut supervisor = Supervisor { wards: vec![ward()] };
+        assert_eq!((supervisor.next_look(), supervisor.descriptors().len()), (None, 1));
+        supervisor.wards[0].ready_by = Some(sys::now());
+        assert!(supervisor.next_look().is_some());
+        supervisor.wards[0].process = None;
+        assert!(supervisor.descriptors().is_empty() && supervisor.next_look().is_none());
+    }
+
+    #[test]
+    fn remarks_tell_why_and_how_often() {
+        let mut ward = ward();
+        assert_eq!(ward.remarks("a"), [""; 0]);
+        ward.past.missed = 1;
+        assert_eq!(ward.remarks("a"), ["task `a`: begun anew once after a miss"]);
+        ward.past = Past { missed: 2, ended: 1, last_end: "exit status: 1: bad".into(), ..Past::default() };
+        ward.given_up = Some("no".into());
+        assert_eq!(
+            ward.remarks("a"),
+            [
+                "task `a`: begun anew 2 times after misses",
+                "task `a`: begun anew once after it had ended by itself (exit status: 1: bad)",
+                "task `a`: not begun anew any more: no",
+            ]
+        );
+        assert_eq!(ward.past.count(), 3);
+    }
+}

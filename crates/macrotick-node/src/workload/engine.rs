@@ -1,0 +1,246 @@
+//! Containers by the engines' command lines: made, started, removed.
+//!
+//! They are made and started in two steps, as the OCI runtime specification has it: after the first the container's first
+//! process is there, in its control group, and waits to execute the program.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use macrotick_host::cgroup;
+use macrotick_host::sys::Tid;
+use macrotick_model::{ContainerLoad, ContainerRoot, Engine};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, Value};
+
+/// Where the bundles of runtimes are, for as long as their containers.
+const BUNDLES: &str = "/run";
+/// Of the bundles, and of the engines' names of containers.
+const PREFIX: &str = "macrotick-";
+/// The highest real-time priority that a container may ask for, and unlimited locked memory: what a program needs for
+/// SCHED_FIFO, SCHED_DS and mlockall(2) without a privilege.
+const RTPRIO: u64 = 99;
+
+/// Where a container is to be.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Site {
+    /// The control group above its own.
+    pub parent: PathBuf,
+    /// The parent is made for this container alone.
+    pub own_parent: bool,
+    /// The file of the network namespace that it is in; `None`: one of its own, without an interface.
+    pub network: Option<PathBuf>,
+}
+
+/// Why an engine did not do what it was to do. It has said more on its standard error.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// It cannot be executed.
+    #[error("cannot execute {engine}: {source}")]
+    Execute {
+        /// Its name.
+        engine: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has failed.
+    #[error("{engine} refuses to {what}")]
+    Refused {
+        /// Its name.
+        engine: &'static str,
+        /// What it was asked for.
+        what: &'static str,
+    },
+    /// Its configuration of a container is not what it ought to be.
+    #[error("the configuration that {0} writes is not understood")]
+    Config(&'static str),
+    /// It does not say which process the container has.
+    #[error("{0} does not tell the container's first process")]
+    NoProcess(&'static str),
+    /// The bundle cannot be made.
+    #[error("cannot write {}: {source}", path.display())]
+    Bundle {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A container that was made. Dropping it removes it, with all that runs in it.
+pub struct Container {
+    engine: Engine,
+    id: String,
+    site: Site,
+    bundle: PathBuf,
+}
+
+impl Container {
+    /// Makes a container, and tells its first process. One of that name that somebody left behind is removed before.
+    pub fn create(name: &str, load: &ContainerLoad, site: &Site) -> Result<(Container, Tid), EngineError> {
+        let id = format!("{PREFIX}{name}");
+        let bundle = Path::new(BUNDLES).join(&id);
+        let container = Container { engine: load.engine, id, site: site.clone(), bundle };
+        container.remove();
+        let process = match load.engine {
+            Engine::Podman => container.create_by_podman(load),
+            Engine::Crun | Engine::Runc => container.create_by_runtime(load),
+        }?;
+        Ok((container, process))
+    }
+
+    /// Lets the program begin.
+    pub fn start(&self) -> Result<(), EngineError> {
+        self.run("start the container", self.command().args(["start", &self.id]))
+    }
+
+    fn create_by_podman(&self, load: &ContainerLoad) -> Result<Tid, EngineError> {
+        let mut create = self.command();
+        create.args(["create", "--name", &self.id, "--pull", "never", "--read-only", "--log-driver", "none"]);
+        create.args(["--ulimit", &format!("rtprio={RTPRIO}"), "--ulimit", "memlock=-1", "--cgroup-parent"]);
+        create.arg(below_root(&self.site.parent)).arg("--network").arg(match &self.site.network {
+            Some(file) => format!("ns:{}", file.display()),
+            None => "none".into(),
+        });
+        match &load.root {
+            ContainerRoot::Rootfs(path) => create.args(["--rootfs", path]),
+            ContainerRoot::Image(name) => create.arg(name),
+        };
+        self.run("create the container", create.args(&load.program))?;
+        self.run("prepare the container", self.command().args(["init", &self.id]))?;
+        let told = self.command().args(["inspect", "--format", "{{.State.Pid}}", &self.id]).output();
+        let told = told.map_err(|source| self.unexecuted(source))?;
+        self.process(&String::from_utf8_lossy(&told.stdout))
+    }
+
+    fn create_by_runtime(&self, load: &ContainerLoad) -> Result<Tid, EngineError> {
+        let (config, process) = (self.bundle.join("config.json"), self.bundle.join("pid"));
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| EngineError::Bundle { path, source }
+        };
+        fs::create_dir(&self.bundle).map_err(failed(&self.bundle))?;
+        self.run("write a configuration", self.command().arg("spec").current_dir(&self.bundle))?;
+        let text = fs::read_to_string(&config).map_err(failed(&config))?;
+        let text = self.configure(&text, load).ok_or(EngineError::Config(self.engine.name()))?;
+        fs::write(&config, text).map_err(failed(&config))?;
+        let mut create = self.command();
+        create.arg("create").arg("--bundle").arg(&self.bundle).arg("--pid-file").arg(&process).arg(&self.id);
+        self.run("create the container", &mut create)?;
+        self.process(&fs::read_to_string(&process).unwrap_or_default())
+    }
+
+    /// The engine's own configuration, with what this container is.
+    fn configure(&self, text: &str, load: &ContainerLoad) -> Option<String> {
+        let mut config: Value = serde_json::from_str(text).ok()?;
+        let ContainerRoot::Rootfs(rootfs) = &load.root else { return None };
+        config["root"] = json!({ "path": rootfs, "readonly": true });
+        config["linux"].as_object_mut()?.insert("cgroupsPath".into(), below_root(&self.own_group()).into());
+        let process = config["process"].as_object_mut()?;
+        process.insert("terminal".into(), false.into());
+        process.insert("args".into(), json!(load.program));
+        let limit = |name: &str, limit: u64| json!({ "type": name, "soft": limit, "hard": limit });
+        process.insert("rlimits".into(), json!([limit("RLIMIT_RTPRIO", RTPRIO), limit("RLIMIT_MEMLOCK", u64::MAX)]));
+        if let Some(file) = &self.site.network {
+            let spaces = config["linux"]["namespaces"].as_array_mut()?;
+            let network = spaces.iter_mut().find(|space| space["type"] == "network")?;
+            network.as_object_mut()?.insert("path".into(), json!(file));
+        }
+        Some(config.to_string())
+    }
+
+    /// Podman chooses a name itself.
+    fn own_group(&self) -> PathBuf {
+        self.site.parent.join(&self.id)
+    }
+
+    /// Nothing can be done about a failure; mostly there is nothing to remove.
+    fn remove(&self) {
+        let mut remove = self.command();
+        match self.engine {
+            Engine::Podman => remove.args(["rm", "--force", "--ignore", "--time", "0", &self.id]),
+            Engine::Crun | Engine::Runc => remove.args(["delete", "--force", &self.id]),
+        };
+        let _ = remove.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let _ = fs::remove_dir_all(&self.bundle);
+        if self.site.own_parent && self.site.parent.is_dir() {
+            cgroup::remove(&self.site.parent);
+        }
+    }
+
+    /// Its standard output and error are those of this process; so are the container's.
+    fn command(&self) -> Command {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(self.engine.name());
+        if self.engine == Engine::Podman {
+            command.args(["--cgroup-manager", "cgroupfs"]);
+        }
+        // What ends this process is not to interrupt an engine in the middle of its work.
+        command.stdin(Stdio::null()).process_group(0);
+        command
+    }
+
+    fn run(&self, what: &'static str, command: &mut Command) -> Result<(), EngineError> {
+        // Podman tells the container's long number there.
+        if self.engine == Engine::Podman {
+            command.stdout(Stdio::null());
+        }
+        match command.status().map_err(|source| self.unexecuted(source))?.success() {
+            true => Ok(()),
+            false => Err(EngineError::Refused { engine: self.engine.name(), what }),
+        }
+    }
+
+    fn unexecuted(&self, source: io::Error) -> EngineError {
+        EngineError::Execute { engine: self.engine.name(), source }
+    }
+
+    fn process(&self, text: &str) -> Result<Tid, EngineError> {
+        let process = text.trim().parse().ok().filter(|process| *process > 0);
+        process.ok_or(EngineError::NoProcess(self.engine.name()))
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// As runtimes take it: from the root of the hierarchy on.
+fn below_root(group: &Path) -> String {
+    format!("/{}", group.strip_prefix(cgroup::ROOT).unwrap_or(group).display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `runc spec` and `crun spec` write has this form.
+    const SPEC: &str = r#"{"process": {"terminal": true, "args": ["sh"], "rlimits": [{"type": "RLIMIT_NOFILE"}]},
+        "root": {"path": "rootfs", "readonly": true},
+        "linux": {"namespaces": [{"type": "pid"}, {"type": "network"}]}}"#;
+
+    fn container(network: Option<&str>) -> std::mem::ManuallyDrop<Container> {
+        let network = network.map(PathBuf::from);
+        let site = Site { parent: "/sys/fs/cgroup/macrotick-vision".into(), own_parent: false, network };
+        let (id, bundle) = ("macrotick-filter".into(), "/run/macrotick-filter".into());
+        std::mem::ManuallyDrop::new(Container { engine: Engine::Crun, id, site, bundle })
+    }
+
+    #[test]
+    fn a_configuration_says_what_the_container_is() {
+        let root = ContainerRoot::Rootfs("/srv/web".into());
+        let load = ContainerLoad { root, program: vec!["web".into(), "-x".into()], engine: Engine::Crun };
+        let text = container(Some("/run/netns/macrotick-left")).configure(SPEC, &load).unwrap();
+        let config: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(config["root"], json!({ "path": "/srv/web", "readonly": true }));
+        assert_eq!(config["process"]["args"], json!(["web", "-x"]));
+        assert_eq!(config["process"]["terminal"], false);
+        assert_eq!(config["process"]["rlimits"][0], json!({ "type": "RLIMIT_RTPRIO", "soft": 99, "hard": 99 }));
+        assert_eq!(config["linux"]["cgroupsPath"], "/macrotick-vision/macrotick-filter");
+        assert_eq!(config["linux"]["namespaces"][1]["path"], "/run/netns/macrotick-left");
+        assert_eq!(container(None).configure("{}", &load), None);
+    }
+}
