@@ -44,13 +44,13 @@ fn add(files: &mut GuestFiles, patterns: &[String]) -> Result<(), LabError> {
 fn programs(system: &System) -> Vec<(String, &str)> {
     let mut commands = Vec::new();
     for task in &system.tasks {
-        if let Workload::Program(command) = &task.run {
-            commands.push((format!("task `{}`", task.name), command));
+        if let Workload::Program(program) = &task.run {
+            commands.push((format!("task `{}`", task.name), &program.command));
         }
     }
     for process in system.groups.iter().flat_map(|group| &group.run).chain(&system.load) {
-        if let Load::Program(command) = &process.run {
-            commands.push((format!("process `{}`", process.name), command));
+        if let Load::Program(program) = &process.run {
+            commands.push((format!("process `{}`", process.name), &program.command));
         }
     }
     let programs = commands.into_iter().filter_map(|(owner, command)| Some((owner, command.first()?.as_str())));

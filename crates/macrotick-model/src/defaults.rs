@@ -4,7 +4,7 @@
 
 use crate::keys::{beside_name, Field, Text};
 use crate::parse::Context;
-use crate::system::{Chain, GivenWindow, Group, GroupTask, Load, Process, System, Task, Windows};
+use crate::system::{Chain, GivenWindow, Group, GroupTask, Load, Process, Program, System, Task, Windows};
 use crate::time::Duration;
 
 /// What the decoder makes of these keys.
@@ -57,6 +57,14 @@ impl Process {
     /// One process of `SCHED_OTHER` at nice value 0, on any CPU.
     pub fn named(name: impl Into<String>, run: Load) -> Process {
         built(beside_name(vec![Some(("name", name.into().write()))], vec![run.write()]))
+    }
+}
+
+impl Program {
+    /// A command of which nothing else is said.
+    pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Program {
+        let command: Vec<String> = command.into_iter().map(Into::into).collect();
+        built(vec![("command", command.write())])
     }
 }
 

@@ -33,6 +33,7 @@ pub use random::SplitMix64;
 pub use system::{
     Chain, Clock, ContainerLoad, ContainerRoot, Engine, ExecutionTime, Experiment, GivenWindow, Group, GroupTask,
     GroupThread, Gumbel, KernelThread, Lab, Lead, Load, Namespace, OnMiss, Periodic, PingFlood, Placed, Policy, Pool,
-    PoolOrder, Process, Reservation, Supply, SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows, Workload,
+    PoolOrder, Process, Program, Reservation, Supply, SyncWindow, System, Task, UdpReceive, UdpSend, Uniform, Windows,
+    Workload,
 };
 pub use time::{Duration, Instant};

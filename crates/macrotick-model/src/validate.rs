@@ -6,6 +6,7 @@ mod engine;
 mod group;
 mod network;
 mod process;
+mod program;
 mod sync;
 mod table;
 mod task;

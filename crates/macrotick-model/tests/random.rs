@@ -65,7 +65,7 @@ fn task(random: &mut Random, index: u64) -> Task {
         0 => Workload::Spin(spin),
         1 => Workload::UdpSend(UdpSend { spin, to: "127.0.0.1:5000".into() }),
         2 => Workload::UdpReceive(UdpReceive { spin, at: "[::1]:5000".into() }),
-        _ => Workload::Program(vec![random.text(), random.text()]),
+        _ => Workload::Program(program(random)),
     };
     let cpu = random.maybe(|random| random.below(2) as u32);
     let name = ["t", "null", "0", "1.5", "true", "a_b"][random.below(6) as usize].to_string() + &format!("-{index}");
@@ -82,6 +82,11 @@ fn task(random: &mut Random, index: u64) -> Task {
         run,
         ..Task::named(name, period, random.micros(1, 100))
     }
+}
+
+fn program(random: &mut Random) -> Program {
+    let env = random.maybe(|random| format!("A_B={}", random.text())).into_iter().collect();
+    Program { env, ..Program::new([random.text(), random.text()]) }
 }
 
 /// It has none of what is about windows.
@@ -178,7 +183,7 @@ fn process(random: &mut Random, name: String, in_group: Option<bool>) -> Process
         1 => Load::Syscalls,
         2 => Load::Periodic(Periodic { period: random.micros(100, 200), run: random.micros(1, 100) }),
         3 => Load::PingFlood(PingFlood { to: "10.0.0.9".into(), bytes: random.below(6000) as u32 }),
-        4 => Load::Program(vec![random.text()]),
+        4 => Load::Program(program(random)),
         _ => Load::Container(container(random)),
     };
     let policy = match random.below(2) {

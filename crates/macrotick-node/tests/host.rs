@@ -11,7 +11,7 @@ use macrotick_fixtures::{self as fixtures, by_hand, ms, spin, tables, us, window
 use macrotick_host::HostFailure;
 use macrotick_model::{
     Backend, Duration, ExecutionTime, Experiment, Group, Job, Load, Observation, OnMiss, Periodic, PingFlood, Plan,
-    Policy, Process, System, Task, Tier, UdpReceive, UdpSend, Workload,
+    Policy, Process, Program, System, Task, Tier, UdpReceive, UdpSend, Workload,
 };
 use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
 
@@ -273,7 +273,7 @@ fn compile_in(folder: &Path, source: &str) -> String {
 }
 
 fn program(command: &[&str]) -> Workload {
-    Workload::Program(command.iter().map(|word| word.to_string()).collect())
+    Workload::Program(Program::new(command.iter().copied()))
 }
 
 fn a_program_is_a_task() -> Verdict {
@@ -459,7 +459,7 @@ fn load(name: &str, count: u32, policy: Policy, load: Load) -> Process {
 }
 
 fn every_background_load_runs() -> Verdict {
-    let sleeper = Load::Program(vec!["sleep".into(), "1000".into()]);
+    let sleeper = Load::Program(Program::new(["sleep", "1000"]));
     let loads = vec![
         load("hog", 2, Policy::Other(10), Load::Hog),
         load("calls", 1, Policy::Other(10), Load::Syscalls),
@@ -474,7 +474,9 @@ fn every_background_load_runs() -> Verdict {
 }
 
 fn a_background_program_that_ends_is_remarked() -> Verdict {
-    let short = Load::Program(["sh", "-c", "test -z \"$MACROTICK_SHM\" && exit 4"].map(String::from).into());
+    let script = "test -z \"$MACROTICK_SHM\" && test \"$MODE\" = 'a b' && exit 4";
+    let env = vec!["MODE=a b".into()];
+    let short = Load::Program(Program { env, ..Program::new(["sh", "-c", script]) });
     let loads = vec![load("short", 1, Policy::Other(0), short)];
     let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);
     let observation = observe(&plan, &unhurried_options()).unwrap();

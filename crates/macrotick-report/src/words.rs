@@ -408,7 +408,7 @@ pub(crate) fn load(load: &Load) -> String {
         Load::Syscalls => "issues system calls without end".into(),
         Load::Periodic(Periodic { period, run }) => format!("computes {run} in every {period}"),
         Load::PingFlood(PingFlood { to, bytes }) => format!("floods {to} with pings of {bytes} bytes"),
-        Load::Program(command) => command.join(" "),
+        Load::Program(program) => program.command.join(" "),
         Load::Container(container) => {
             let (ContainerRoot::Rootfs(root) | ContainerRoot::Image(root)) = &container.root;
             let words = [container.engine.name().to_string(), root.clone()].into_iter();

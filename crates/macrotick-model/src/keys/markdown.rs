@@ -81,6 +81,10 @@ pub(super) fn brief(kind: &Kind) -> String {
             }
         }
         Kind::List(of) => format!("list of {}", plural(of)),
+        Kind::Object(Object { short: Some(short), keys, .. }) => {
+            let key = keys.iter().find(|key| key.name == *short).expect("a key of the mapping");
+            format!("{}, or a mapping", brief(&key.kind))
+        }
         Kind::Object(object) => noun(object.what).into(),
         Kind::Forms(forms) => noun(forms.what).into(),
     }

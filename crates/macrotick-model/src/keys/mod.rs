@@ -79,6 +79,8 @@ impl Kind {
 pub struct Object {
     /// What it is, in words: `a task`.
     pub what: &'static str,
+    /// The key whose value may stand for the whole mapping.
+    pub short: Option<&'static str>,
     /// Forms whose keys stand in the mapping itself, just one of them.
     pub flat: &'static [Flat],
     /// Its keys, in the order of the reference.
@@ -169,7 +171,7 @@ pub fn container_keys() -> &'static Kind {
 }
 
 /// Under a key of which nothing else is to say.
-pub(crate) const BARE: Kind = Kind::Object(&Object { what: "`{}`", flat: &[], keys: &[] });
+pub(crate) const BARE: Kind = Kind::Object(&Object { what: "`{}`", short: None, flat: &[], keys: &[] });
 
 /// Reads what stands under such a key.
 pub(crate) fn read_bare(cx: &mut Context, node: &Node, path: &str) {
@@ -233,4 +235,12 @@ pub(crate) fn beside_name(entries: Vec<Option<(&'static str, Text)>>, flat: Vec<
     };
     entries.splice(place..place, flat.into_iter().flat_map(of_form));
     entries
+}
+
+/// A mapping, or what is short for it.
+pub(crate) fn shortened(mut entries: Vec<(&'static str, Text)>, object: &Object) -> Text {
+    match &entries[..] {
+        [(key, _)] if Some(*key) == object.short => entries.remove(0).1,
+        _ => Text::Map(entries),
+    }
 }

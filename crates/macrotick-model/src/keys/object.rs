@@ -3,11 +3,11 @@
 /// Declares a struct of the description and its keys. Each line: the key, the field and its type, its kind where that is not
 /// the type's own, `required`, `optional "what holds without it"` (nothing, `false`, an empty list), or
 /// `or "what holds without it" { expression }`, which may name fields above it; then a sentence, which is the field's
-/// documentation, too. Before them `flat` ones: forms whose keys stand in the mapping itself, just one of them.
+/// documentation, too. `short "KEY"`: where no other key is said, its value may stand for the whole mapping. Before them `flat` ones: forms whose keys stand in the mapping itself, just one of them.
 macro_rules! object {
     (
         $(#[$meta:meta])*
-        $vis:vis struct $name:ident: $what:literal {
+        $vis:vis struct $name:ident: $what:literal $(short $short:literal)? {
             $(
                 flat $flat:ident: $flat_type:ty, $flat_presence:ident $($flat_otherwise:literal)? $($flat_default:block)?
                 = $flat_about:literal;
@@ -29,6 +29,7 @@ macro_rules! object {
             /// Its keys.
             pub(crate) const OBJECT: &'static $crate::keys::Object = &$crate::keys::Object {
                 what: $what,
+                short: $crate::keys::object!(@short $($short)?),
                 flat: &[$($crate::keys::Flat {
                     forms: <$flat_type>::FORMS,
                     otherwise: $crate::keys::object!(@otherwise $flat_presence $($flat_otherwise)?),
@@ -77,7 +78,7 @@ macro_rules! object {
             fn write(&self) -> $crate::keys::Text {
                 let entries = vec![$($crate::keys::object!(@write $presence self.$field, $key),)*];
                 let flat = vec![$($crate::keys::Field::write(&self.$flat),)*];
-                $crate::keys::Text::Map($crate::keys::beside_name(entries, flat))
+                $crate::keys::shortened($crate::keys::beside_name(entries, flat), $name::OBJECT)
             }
 
             #[allow(unused_variables, reason = "an object may have no key")]
@@ -99,6 +100,8 @@ macro_rules! object {
             }
         }
     };
+    (@short) => { None };
+    (@short $short:literal) => { Some($short) };
     (@kind $type:ty) => { <$type as $crate::keys::Field>::KIND };
     (@kind $type:ty, $kind:expr) => { $kind };
     (@otherwise required) => { None };

@@ -67,7 +67,10 @@ fn object(object: &Object) -> Value {
         head.insert("oneOf".into(), one.into());
     }
     head.insert("properties".into(), properties.into());
-    schema
+    match object.keys.iter().find(|key| Some(key.name) == object.short) {
+        Some(key) => json!({"anyOf": [described(of(&key.kind), key.about), schema]}),
+        None => schema,
+    }
 }
 
 fn words(words: &Words) -> Value {

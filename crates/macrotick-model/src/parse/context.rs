@@ -103,6 +103,12 @@ impl Context {
 
     /// Reads a mapping: refuses what is none, unknown keys and duplicate ones.
     pub fn fields<'a>(&mut self, node: &'a Node, path: &str, object: &Object) -> Option<Fields<'a>> {
+        if let (Some(short), false) = (object.short, matches!(node.value, Value::Map(_))) {
+            let mut fields = Fields::new(node, path);
+            self.place(&join(path, short), node.at);
+            fields.entries.push((short, node));
+            return Some(fields);
+        }
         let known: Vec<&str> = object.names().collect();
         self.mapping(node, path, object.what, &known)
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::run::COMMAND;
+use super::program::{Program, COMMAND};
 use super::MAX_LONG_NAME;
 use crate::keys::{forms, object, words, Kind};
 use crate::time::Duration;
@@ -83,7 +83,7 @@ forms! {
         key "periodic" Periodic: Periodic = "Computes `run` in every `period`.";
         key "ping-flood" PingFlood: PingFlood
             = "Sends ICMP echo requests, each as soon as the last one was answered, or after 10 ms (`ping -f`); needs root.";
-        key "program" Program: Vec<String> [COMMAND] = "A program: the command and its arguments.";
+        key "program" Program: Program = "A program.";
         key "container" Container: ContainerLoad = "A container, see [Containers](#containers).";
     }
 }

@@ -1,5 +1,6 @@
 //! What jobs do.
 
+use super::program::Program;
 use crate::keys::{forms, object, Kind};
 use crate::time::Duration;
 
@@ -9,13 +10,10 @@ forms! {
         key "spin" Spin: ExecutionTime = "Computes for that time.";
         key "udp-send" UdpSend: UdpSend = "Computes, then sends one UDP datagram.";
         key "udp-receive" UdpReceive: UdpReceive = "Waits for one UDP datagram, then computes.";
-        key "program" Program: Vec<String> [COMMAND]
-            = "Whatever the program does: it uses `include/macrotick.h` ([how](write-a-task.md)). The command and its arguments.";
+        key "program" Program: Program
+            = "Whatever the program does: it uses `include/macrotick.h` ([how](write-a-task.md)).";
     }
 }
-
-/// A command and its arguments.
-pub(super) const COMMAND: Kind = Kind::List(&Kind::Text("words"));
 
 object! {
     /// A job that sends.

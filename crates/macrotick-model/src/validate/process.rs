@@ -13,7 +13,7 @@ impl Rules<'_> {
                 self.add(format!("{path}.periodic.run"), &[&format!("{path}.periodic.period")], text);
             }
             Load::PingFlood(PingFlood { to, .. }) => self.ping(&format!("{path}.ping-flood"), to),
-            Load::Program(command) => self.command(&format!("{path}.program"), command),
+            Load::Program(program) => self.program(&format!("{path}.program"), program),
             Load::Hog | Load::Syscalls | Load::Periodic(_) => {}
         }
     }

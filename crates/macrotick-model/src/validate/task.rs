@@ -66,7 +66,7 @@ impl Rules<'_> {
                 self.execution_time(&format!("{path}.udp-receive.spin"), spin);
                 self.address(&format!("{path}.udp-receive.at"), at);
             }
-            Workload::Program(command) => self.command(&format!("{path}.program"), command),
+            Workload::Program(program) => self.program(&format!("{path}.program"), program),
         }
     }
 
@@ -88,15 +88,6 @@ impl Rules<'_> {
         if address.parse::<SocketAddr>().is_err() {
             self.add(path, &[], format!("`{address}` is not an address and a port")).hint =
                 Some("write \"127.0.0.1:5000\" or \"[::1]:5000\"".into());
-        }
-    }
-
-    pub(super) fn command(&mut self, path: &str, command: &[String]) {
-        if command.first().is_none_or(String::is_empty) {
-            self.add(path, &[], "a program needs a command");
-        }
-        if command.iter().any(|word| word.contains('\0')) {
-            self.add(path, &[], "a command cannot hold a NUL character");
         }
     }
 }

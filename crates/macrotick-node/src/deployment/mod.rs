@@ -11,7 +11,7 @@ use macrotick_host::lock::ROOT;
 use macrotick_host::sys::{self, Standing};
 use macrotick_model::plan::PlannedJob;
 use macrotick_model::{
-    Backend, ContainerLoad, ContainerRoot, CpuSet, Duration, Load, Placed, Plan, Policy, Pool, Task, Workload,
+    Backend, ContainerLoad, ContainerRoot, CpuSet, Duration, Load, Placed, Plan, Policy, Pool, Program, Task, Workload,
 };
 
 use crate::block::abi;
@@ -120,8 +120,8 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<
     if cpus.is_empty() || jobs.is_empty() {
         return Err(NodeError::NoActivation(name()));
     }
-    if let Workload::Program(command) = &task.run {
-        decode_program(&task.name, command)?;
+    if let Workload::Program(program) = &task.run {
+        decode_program(&task.name, program)?;
     }
     Ok((cpus, jobs))
 }
@@ -209,7 +209,7 @@ fn decode_process(process: &Placed, online: &[u32]) -> Result<(), NodeError> {
         return Err(NodeError::CpuOffline { name: process.name.clone(), cpu });
     }
     match &process.run {
-        Load::Program(command) => decode_program(&process.name, command),
+        Load::Program(program) => decode_program(&process.name, program),
         Load::Container(container) => decode_container(&process.name, container),
         _ => Ok(()),
     }
@@ -235,8 +235,8 @@ fn missing(load: &ContainerLoad) -> Option<String> {
     }
 }
 
-fn decode_program(name: &str, command: &[String]) -> Result<(), NodeError> {
-    let program = command.first().map_or("", String::as_str);
+fn decode_program(name: &str, program: &Program) -> Result<(), NodeError> {
+    let program = program.command.first().map_or("", String::as_str);
     match is_program(program) {
         true => Ok(()),
         false => Err(NodeError::NoProgram { name: name.into(), program: program.into() }),
@@ -343,7 +343,7 @@ mod tests {
         assert!(matches!(decode(&newer), Err(NodeError::PlanVersion(version)) if version == good.version + 1));
 
         let mut missing = good.clone();
-        missing.system.tasks[0].run = Workload::Program(vec!["/no/such/program".into()]);
+        missing.system.tasks[0].run = Workload::Program(Program::new(["/no/such/program"]));
         assert!(matches!(decode(&missing), Err(NodeError::NoProgram { .. })));
 
         let mut pooled = good.clone();

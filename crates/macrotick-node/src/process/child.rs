@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use macrotick_host::limits;
 use macrotick_host::proc;
 use macrotick_host::sys;
-use macrotick_model::Duration;
+use macrotick_model::{Duration, Program};
 
 use crate::block::abi;
 use crate::block::Block;
@@ -46,8 +46,8 @@ pub struct Child {
 pub struct Launch<'a> {
     /// The task's or process's name.
     pub name: &'a str,
-    /// Program and arguments.
-    pub command: &'a [String],
+    /// The program.
+    pub program: &'a Program,
     /// The shared memory.
     pub block: Block,
     /// The file of processes of the control group that it is to be in.
@@ -74,11 +74,13 @@ impl Child {
         let group = launch.group.as_ref().map(File::as_raw_fd);
         let namespace = launch.namespace.map(File::as_raw_fd);
         let (parent, files) = (std::process::id(), limits::of_a_new_process());
-        let program = launch.command.first().map_or("", String::as_str);
+        let words = &launch.program.command;
+        let program = words.first().map_or("", String::as_str);
         let spawn = || {
             let mut command = Command::new(program);
             command
-                .args(launch.command.get(1..).unwrap_or_default())
+                .args(words.get(1..).unwrap_or_default())
+                .envs(launch.program.variables())
                 .env(abi::ENV_SHM, fd.to_string())
                 .env(abi::ENV_TASK, launch.name)
                 .stdin(Stdio::null())
@@ -278,10 +280,10 @@ pub(crate) mod tests {
     pub fn spawn(command: &[&str]) -> Result<Child, NodeError> {
         let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[], capacity: 0 };
         let block = Block::new(&spec).unwrap();
-        let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
+        let program = Program::new(command.iter().copied());
         Child::spawn(Launch {
             name: "x",
-            command: &command,
+            program: &program,
             block,
             group: None,
             namespace: None,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use macrotick_host::{cgroup, network};
-use macrotick_model::{CpuSet, Duration, Load, Placed, Workload};
+use macrotick_model::{CpuSet, Duration, Load, Placed, Program, Workload};
 
 use super::Run;
 use crate::block::{abi, Block, BlockSpec};
@@ -47,8 +47,8 @@ impl Run<'_> {
             draws: draws(deployed),
             on_miss: task.on_miss,
         };
-        let command = match &task.run {
-            Workload::Program(command) => command.clone(),
+        let program = match &task.run {
+            Workload::Program(program) => program.clone(),
             _ => builtin(task::VERB, &spec)?,
         };
         let group = self.partition(&deployed.cpus)?;
@@ -56,7 +56,7 @@ impl Run<'_> {
         let output = self.options.output;
         Child::spawn(Launch {
             name: &task.name,
-            command: &command,
+            program: &program,
             block,
             group,
             namespace,
@@ -90,9 +90,9 @@ impl Run<'_> {
         let grace = if place.is_some() { keeper::GRACE } else { Duration::ZERO };
         let (calibration, seed) = (self.calibration, self.options.seed);
         let spec = BackgroundSpec { name: name.clone(), load: load.run.clone(), calibration, seed, place };
-        let command = builtin(background::VERB, &spec)?;
+        let program = builtin(background::VERB, &spec)?;
         let output = self.options.output;
-        Child::spawn(Launch { name: &name, command: &command, block, group, namespace, output, grace })
+        Child::spawn(Launch { name: &name, program: &program, block, group, namespace, output, grace })
     }
 
     /// Below the control group of its pool or group; of one that is in none, below one of its own.
@@ -144,9 +144,9 @@ fn new_block(spec: &BlockSpec) -> Result<Block, NodeError> {
     Block::new(spec).map_err(NodeError::system("making a shared memory block"))
 }
 
-/// The command that executes this program again as a built-in workload.
-fn builtin(verb: &str, spec: &impl serde::Serialize) -> Result<Vec<String>, NodeError> {
+/// This program again, as a built-in workload.
+fn builtin(verb: &str, spec: &impl serde::Serialize) -> Result<Program, NodeError> {
     let spec = serde_json::to_string(spec)
         .map_err(|error| NodeError::System { what: "writing a workload's specification", source: error.into() })?;
-    Ok(vec![SELF.into(), verb.into(), spec])
+    Ok(Program::new([SELF, verb, &spec]))
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicU32;
 
 use macrotick_host::sys;
-use macrotick_model::{Duration, Instant, Load, Periodic, PingFlood};
+use macrotick_model::{Duration, Instant, Load, Periodic, PingFlood, Program};
 use serde::{Deserialize, Serialize};
 
 use crate::block::abi;
@@ -89,9 +89,9 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
                 flood.ping().map_err(|error| BackgroundError::Call("ping", error))?;
             }
         }
-        Load::Program(command) => {
+        Load::Program(program) => {
             join_run().map_err(call)?;
-            Err(execute(command))
+            Err(execute(program))
         }
         Load::Container(load) => {
             let place = spec.place.as_ref().ok_or(BackgroundError::Arguments)?;
@@ -117,15 +117,16 @@ fn compute_periodically(period: Duration, rounds: u64) -> ! {
 }
 
 /// Becomes the program; returns only when that fails. The program is not the runner's any more, but for its life.
-fn execute(command: &[String]) -> BackgroundError {
+fn execute(program: &Program) -> BackgroundError {
     use std::os::unix::process::CommandExt;
-    let program = command.first().cloned().unwrap_or_default();
-    let error = std::process::Command::new(&program)
-        .args(command.get(1..).unwrap_or_default())
+    let path = program.command.first().cloned().unwrap_or_default();
+    let error = std::process::Command::new(&path)
+        .args(program.command.get(1..).unwrap_or_default())
+        .envs(program.variables())
         .env_remove(abi::ENV_SHM)
         .env_remove(abi::ENV_TASK)
         .exec();
-    BackgroundError::Execute(program, error)
+    BackgroundError::Execute(path, error)
 }
 
 /// System calls of several kinds, in a seeded order: pipe, process id, memory mapping, file in memory, futex.

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use macrotick_model::{Load, Plan, Workload};
+use macrotick_model::{Load, Plan, Program, Workload};
 use macrotick_node::Event;
 use macrotick_report::output;
 
@@ -37,19 +37,19 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
 
 /// Programs that are named by relative paths lie where the verb is started. Their processes may be started elsewhere.
 fn anchor(plan: &mut Plan, directory: &Path) {
-    let anchor = |command: &mut Vec<String>| {
-        if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
+    let anchor = |program: &mut Program| {
+        if let Some(program) = program.command.first_mut().filter(|program| program.contains('/')) {
             *program = directory.join(&*program).display().to_string();
         }
     };
     for task in &mut plan.system.tasks {
-        if let Workload::Program(command) = &mut task.run {
-            anchor(command);
+        if let Workload::Program(program) = &mut task.run {
+            anchor(program);
         }
     }
     for process in plan.system.processes_mut() {
-        if let Load::Program(command) = &mut process.run {
-            anchor(command);
+        if let Load::Program(program) = &mut process.run {
+            anchor(program);
         }
     }
 }
@@ -96,10 +96,10 @@ mod tests {
         let mut plan = macrotick_plan::plan(&system, Solver::default_for(&system)).unwrap();
         anchor(&mut plan, Path::new("/home"));
         let command = |index: usize| match &plan.system.tasks[index].run {
-            Workload::Program(command) => command.join(" "),
+            Workload::Program(program) => program.command.join(" "),
             other => panic!("{other:?}"),
         };
         assert_eq!([command(0), command(1), command(2)], ["/home/build/a x/y", "/bin/b x/y", "c x/y"]);
-        assert_eq!(plan.system.load[0].run, Load::Program(vec!["/home/./d".into()]));
+        assert_eq!(plan.system.load[0].run, Load::Program(Program::new(["/home/./d"])));
     }
 }

@@ -1,0 +1,23 @@
+//! Programs that are started.
+
+use crate::keys::{object, Kind};
+
+/// A command and its arguments.
+pub(super) const COMMAND: Kind = Kind::List(&Kind::Text("words"));
+
+object! {
+    /// A program, and what it finds when it begins. The command alone may stand for it.
+    #[derive(Eq)]
+    pub struct Program: "`program`" short "command" {
+        "command" command: Vec<String> [COMMAND], required = "The command and its arguments.";
+        "env" env: Vec<String> [Kind::List(&Kind::Text("`NAME=VALUE`"))], optional "none more"
+            = "Variables of its environment, beside those of the runner.";
+    }
+}
+
+impl Program {
+    /// The variables, as names and values; what is no such pair the rules refuse.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.env.iter().filter_map(|variable| variable.split_once('='))
+    }
+}

@@ -1,0 +1,31 @@
+//! Rules of programs that are started.
+
+use super::Rules;
+use crate::system::Program;
+
+/// What the variables begin with by which a process finds its run.
+const OURS: &str = "MACROTICK_";
+
+impl Rules<'_> {
+    pub(super) fn program(&mut self, path: &str, program: &Program) {
+        let at = format!("{path}.command");
+        if program.command.first().is_none_or(String::is_empty) {
+            self.add(&at, &[], "a program needs a command");
+        }
+        if program.command.iter().any(|word| word.contains('\0')) {
+            self.add(&at, &[], "a command cannot hold a NUL character");
+        }
+        for (index, variable) in program.env.iter().enumerate() {
+            self.variable(&format!("{path}.env[{index}]"), variable);
+        }
+    }
+
+    fn variable(&mut self, path: &str, variable: &str) {
+        let name = variable.split_once('=').map(|(name, _)| name);
+        if name.is_none_or(str::is_empty) || variable.contains('\0') {
+            self.add(path, &[], format!("`{variable}` is no variable")).hint = Some("write `NAME=VALUE`".into());
+        } else if variable.starts_with(OURS) {
+            self.add(path, &[], format!("variables that begin with {OURS} are the runner's"));
+        }
+    }
+}
