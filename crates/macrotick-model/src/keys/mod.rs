@@ -79,7 +79,7 @@ impl Kind {
 pub struct Object {
     /// What it is, in words: `a task`.
     pub what: &'static str,
-    /// The key whose value may stand for the whole mapping.
+    /// The key whose value, a list, may stand for the whole mapping.
     pub short: Option<&'static str>,
     /// Forms whose keys stand in the mapping itself, just one of them.
     pub flat: &'static [Flat],

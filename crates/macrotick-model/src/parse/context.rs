@@ -103,14 +103,23 @@ impl Context {
 
     /// Reads a mapping: refuses what is none, unknown keys and duplicate ones.
     pub fn fields<'a>(&mut self, node: &'a Node, path: &str, object: &Object) -> Option<Fields<'a>> {
-        if let (Some(short), false) = (object.short, matches!(node.value, Value::Map(_))) {
+        if let (Some(short), Value::List(_)) = (object.short, &node.value) {
             let mut fields = Fields::new(node, path);
             self.place(&join(path, short), node.at);
             fields.entries.push((short, node));
             return Some(fields);
         }
         let known: Vec<&str> = object.names().collect();
-        self.mapping(node, path, object.what, &known)
+        match (object.short, &node.value) {
+            (Some(short), Value::Scalar(_) | Value::Null) => {
+                let text = format!("{} must be a list or a mapping, this is {}", object.what, node.kind());
+                let hint =
+                    format!("write `[...]`, which is its `{short}`, or a mapping with the keys {}", quoted(&known));
+                self.refuse(path, node.at, text, Some(hint));
+                None
+            }
+            _ => self.mapping(node, path, object.what, &known),
+        }
     }
 
     fn mapping<'a>(&mut self, node: &'a Node, path: &str, what: &str, known: &[&str]) -> Option<Fields<'a>> {
