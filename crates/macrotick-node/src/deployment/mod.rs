@@ -1,6 +1,7 @@
 //! A plan decoded for one host and one backend: whatever can be refused is refused here, before anything is touched.
 
 pub mod options;
+pub mod program;
 #[cfg(test)]
 pub mod samples;
 pub mod standing;
@@ -11,7 +12,7 @@ use macrotick_host::lock::ROOT;
 use macrotick_host::sys::{self, Standing};
 use macrotick_model::plan::PlannedJob;
 use macrotick_model::{
-    Backend, ContainerLoad, ContainerRoot, CpuSet, Duration, Load, Placed, Plan, Policy, Pool, Program, Task, Workload,
+    Backend, ContainerLoad, ContainerRoot, CpuSet, Duration, Load, Placed, Plan, Policy, Pool, Task, Workload,
 };
 
 use crate::block::abi;
@@ -121,7 +122,7 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<
         return Err(NodeError::NoActivation(name()));
     }
     if let Workload::Program(program) = &task.run {
-        decode_program(&task.name, program)?;
+        program::decode(&task.name, program)?;
     }
     Ok((cpus, jobs))
 }
@@ -209,7 +210,7 @@ fn decode_process(process: &Placed, online: &[u32]) -> Result<(), NodeError> {
         return Err(NodeError::CpuOffline { name: process.name.clone(), cpu });
     }
     match &process.run {
-        Load::Program(program) => decode_program(&process.name, program),
+        Load::Program(program) => program::decode(&process.name, program),
         Load::Container(container) => decode_container(&process.name, container),
         _ => Ok(()),
     }
@@ -218,7 +219,7 @@ fn decode_process(process: &Placed, online: &[u32]) -> Result<(), NodeError> {
 fn decode_container(name: &str, container: &ContainerLoad) -> Result<(), NodeError> {
     let fault = |fault| NodeError::Container { name: name.into(), fault };
     let engine = container.engine.name();
-    if !is_program(engine) {
+    if !program::is_there(engine) {
         return Err(fault(format!("{engine} was not found, or is not executable")));
     }
     if sys::user() != ROOT {
@@ -235,28 +236,6 @@ fn missing(load: &ContainerLoad) -> Option<String> {
     }
 }
 
-fn decode_program(name: &str, program: &Program) -> Result<(), NodeError> {
-    let program = program.command.first().map_or("", String::as_str);
-    match is_program(program) {
-        true => Ok(()),
-        false => Err(NodeError::NoProgram { name: name.into(), program: program.into() }),
-    }
-}
-
-/// Looks a program up as execvp(3) will.
-fn is_program(program: &str) -> bool {
-    let executable = |path: &Path| {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    match program {
-        "" => false,
-        _ if program.contains('/') => executable(Path::new(program)),
-        _ => std::env::split_paths(&path).any(|directory| executable(&directory.join(program))),
-    }
-}
-
 /// One record for every job that can begin, and some more for what begins while the run ends.
 pub fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Option<u32>) -> u32 {
     let cycles = duration / cycle + 2;
@@ -267,7 +246,7 @@ pub fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Op
 #[cfg(test)]
 mod tests {
     use macrotick_fixtures::{self as fixtures, ms, reserved, table, us};
-    use macrotick_model::{Clock, ContainerRoot, CpuTable, Engine, Process};
+    use macrotick_model::{Clock, ContainerRoot, CpuTable, Engine, Process, Program};
 
     use super::samples::{plan, task, window};
     use super::*;

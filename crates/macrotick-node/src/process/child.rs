@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 
 use macrotick_host::limits;
 use macrotick_host::proc;
@@ -15,6 +15,7 @@ use macrotick_model::{Duration, Program};
 use crate::block::abi;
 use crate::block::Block;
 use crate::deployment::options::Output;
+use crate::deployment::program;
 use crate::error::{NodeError, Tail};
 use crate::process::descendants;
 use crate::process::output::{self, KeptOutput};
@@ -74,13 +75,10 @@ impl Child {
         let group = launch.group.as_ref().map(File::as_raw_fd);
         let namespace = launch.namespace.map(File::as_raw_fd);
         let (parent, files) = (std::process::id(), limits::of_a_new_process());
-        let words = &launch.program.command;
-        let program = words.first().map_or("", String::as_str);
+        let program = program::file(launch.program);
         let spawn = || {
-            let mut command = Command::new(program);
+            let mut command = program::command(launch.program);
             command
-                .args(words.get(1..).unwrap_or_default())
-                .envs(launch.program.variables())
                 .env(abi::ENV_SHM, fd.to_string())
                 .env(abi::ENV_TASK, launch.name)
                 .stdin(Stdio::null())

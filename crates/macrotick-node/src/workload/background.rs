@@ -12,6 +12,7 @@ use macrotick_model::{Duration, Instant, Load, Periodic, PingFlood, Program};
 use serde::{Deserialize, Serialize};
 
 use crate::block::abi;
+use crate::deployment::program;
 use crate::workload::calibration::{spin, Calibration};
 use crate::workload::flood::Flood;
 use crate::workload::keeper::{self, KeeperError, Place};
@@ -119,14 +120,8 @@ fn compute_periodically(period: Duration, rounds: u64) -> ! {
 /// Becomes the program; returns only when that fails. The program is not the runner's any more, but for its life.
 fn execute(program: &Program) -> BackgroundError {
     use std::os::unix::process::CommandExt;
-    let path = program.command.first().cloned().unwrap_or_default();
-    let error = std::process::Command::new(&path)
-        .args(program.command.get(1..).unwrap_or_default())
-        .envs(program.variables())
-        .env_remove(abi::ENV_SHM)
-        .env_remove(abi::ENV_TASK)
-        .exec();
-    BackgroundError::Execute(path, error)
+    let error = program::command(program).env_remove(abi::ENV_SHM).env_remove(abi::ENV_TASK).exec();
+    BackgroundError::Execute(program::file(program).into(), error)
 }
 
 /// System calls of several kinds, in a seeded order: pipe, process id, memory mapping, file in memory, futex.
