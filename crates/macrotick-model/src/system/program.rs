@@ -12,6 +12,8 @@ object! {
         "command" command: Vec<String> [COMMAND], required = "The command and its arguments.";
         "env" env: Vec<String> [Kind::List(&Kind::Text("`NAME=VALUE`"))], optional "none more"
             = "Variables of its environment, beside those of the runner.";
+        "directory" directory: Option<String> [Kind::Text("directory")], optional "the runner's"
+            = "The absolute path of the directory that it begins in.";
     }
 }
 

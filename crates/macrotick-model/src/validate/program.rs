@@ -15,6 +15,11 @@ impl Rules<'_> {
         if program.command.iter().any(|word| word.contains('\0')) {
             self.add(&at, &[], "a command cannot hold a NUL character");
         }
+        if let Some(directory) = program.directory.as_ref().filter(|path| !path.starts_with('/') || path.contains('\0'))
+        {
+            let text = format!("`{directory}` is not the absolute path of a directory");
+            self.add(format!("{path}.directory"), &[], text);
+        }
         for (index, variable) in program.env.iter().enumerate() {
             self.variable(&format!("{path}.env[{index}]"), variable);
         }

@@ -10,15 +10,26 @@ use crate::error::NodeError;
 /// Whether a program can be started; `name` is whose it is.
 pub fn decode(name: &str, program: &Program) -> Result<(), NodeError> {
     let file = file(program);
-    match is_there(file) {
-        true => Ok(()),
-        false => Err(NodeError::NoProgram { name: name.into(), program: file.into() }),
+    if !is_there(file) {
+        return Err(NodeError::NoProgram { name: name.into(), program: file.into() });
+    }
+    match &program.directory {
+        Some(directory) if !Path::new(directory).is_dir() => {
+            Err(NodeError::NoDirectory { name: name.into(), directory: directory.clone() })
+        }
+        _ => Ok(()),
     }
 }
 
-/// The command of a program, with its arguments and variables.
+/// The command of a program, with its arguments and variables, in its directory. A relative path counts from ours, as where it
+/// is looked up.
 pub fn command(program: &Program) -> Command {
-    let mut command = Command::new(file(program));
+    let file = Path::new(file(program));
+    let mut command = match file.components().count() {
+        0 | 1 => Command::new(file),
+        _ => Command::new(std::path::absolute(file).unwrap_or_else(|_| file.into())),
+    };
+    program.directory.iter().for_each(|directory| _ = command.current_dir(directory));
     command.args(program.command.get(1..).unwrap_or_default()).envs(program.variables());
     command
 }

@@ -77,6 +77,14 @@ pub enum NodeError {
         /// As it was written.
         program: String,
     },
+    /// The directory that a process begins in is not there.
+    #[error("the directory {directory} of `{name}` is not there")]
+    NoDirectory {
+        /// The task or process.
+        name: String,
+        /// Its path.
+        directory: String,
+    },
     /// A container that cannot be on this host.
     #[error("container `{name}`: {fault}")]
     Container {
