@@ -94,7 +94,8 @@ pub fn budgets() -> Result<Vec<(PathBuf, String)>, HostFailure> {
     Ok(budgets)
 }
 
-/// What a group named so has had, as its file [`STAT`] says: lines `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.
+/// What a group named so has had, as its file [`STAT`] says: lines
+/// `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.
 pub fn parse_stat(name: &str, text: &str) -> Option<GroupObservation> {
     let mut sum = GroupObservation { name: name.into(), ..Default::default() };
     for line in text.lines() {
