@@ -474,9 +474,12 @@ fn every_background_load_runs() -> Verdict {
 }
 
 fn a_background_program_that_ends_is_remarked() -> Verdict {
-    let script = "test -z \"$MACROTICK_SHM\" && test \"$MODE\" = 'a b' && test \"$PWD\" = / && exit 4";
-    let env = vec!["MODE=a b".into()];
-    let short = Load::Program(Program { env, directory: Some("/".into()), ..Program::new(["sh", "-c", script]) });
+    let user = is_root().then(|| "54321".to_string());
+    let own = format!("$(id -u) = {}", user.as_deref().unwrap_or("$(id -u)"));
+    let script =
+        format!("test -z \"$MACROTICK_SHM\" && test \"$MODE\" = 'a b' && test \"$PWD\" = / && test {own} && exit 4");
+    let (env, directory) = (vec!["MODE=a b".into()], Some("/".into()));
+    let short = Load::Program(Program { env, directory, user, ..Program::new(["sh", "-c", &script]) });
     let loads = vec![load("short", 1, Policy::Other(0), short)];
     let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);
     let observation = observe(&plan, &unhurried_options()).unwrap();

@@ -496,7 +496,7 @@ fn a_deployment_keeps_its_deadline_tasks() {
     let told = run(&["--smp", "2"], RESERVED);
     let (before, after) = (told.status("before"), told.status("after"));
     assert_eq!(names(&before), ["keep"], "{}", told.all);
-    assert_eq!(before["deployment"]["reserved"][0]["supply"]["deadline"]["cpus"], 1, "{before}");
+    assert_eq!(before["deployment"]["reserved"][0]["supply"]["deadline"]["cpus"], serde_json::json!([1]), "{before}");
     assert_eq!(told.section("place"), "6\nroot\n", "{}", told.all);
     assert!(told.section("change").ends_with("status 0\n"), "{}", told.all);
     assert_eq!(names(&after), ["keep", "comes"], "{}", told.all);

@@ -14,6 +14,8 @@ object! {
             = "Variables of its environment, beside those of the runner.";
         "directory" directory: Option<String> [Kind::Text("directory")], optional "the runner's"
             = "The absolute path of the directory that it begins in.";
+        "user" user: Option<String> [Kind::Text("user")], optional "the runner's"
+            = "The user that it belongs to, by name or number, with that user's groups; others than the runner's own only root can give.";
     }
 }
 

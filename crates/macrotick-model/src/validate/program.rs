@@ -20,6 +20,10 @@ impl Rules<'_> {
             let text = format!("`{directory}` is not the absolute path of a directory");
             self.add(format!("{path}.directory"), &[], text);
         }
+        if program.user.as_ref().is_some_and(|user| user.is_empty() || user.contains([':', '\0'])) {
+            self.add(format!("{path}.user"), &[], "a user is a name or a number").hint =
+                Some("leave out a group".into());
+        }
         for (index, variable) in program.env.iter().enumerate() {
             self.variable(&format!("{path}.env[{index}]"), variable);
         }

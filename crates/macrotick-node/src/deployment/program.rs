@@ -5,6 +5,7 @@ use std::process::Command;
 
 use macrotick_model::Program;
 
+use super::user::Owner;
 use crate::error::NodeError;
 
 /// Whether a program can be started; `name` is whose it is.
@@ -17,7 +18,7 @@ pub fn decode(name: &str, program: &Program) -> Result<(), NodeError> {
         Some(directory) if !Path::new(directory).is_dir() => {
             Err(NodeError::NoDirectory { name: name.into(), directory: directory.clone() })
         }
-        _ => Ok(()),
+        _ => Owner::of(name, program).map(drop),
     }
 }
 

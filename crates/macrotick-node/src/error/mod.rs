@@ -85,6 +85,16 @@ pub enum NodeError {
         /// Its path.
         directory: String,
     },
+    /// A program cannot belong to a user.
+    #[error("`{name}` cannot be started as user `{user}`: {reason}")]
+    User {
+        /// The task or process.
+        name: String,
+        /// As it was written.
+        user: String,
+        /// Why.
+        reason: String,
+    },
     /// A container that cannot be on this host.
     #[error("container `{name}`: {fault}")]
     Container {

@@ -16,6 +16,7 @@ use crate::block::abi;
 use crate::block::Block;
 use crate::deployment::options::Output;
 use crate::deployment::program;
+use crate::deployment::user::Owner;
 use crate::error::{NodeError, Tail};
 use crate::process::descendants;
 use crate::process::output::{self, KeptOutput};
@@ -76,8 +77,10 @@ impl Child {
         let namespace = launch.namespace.map(File::as_raw_fd);
         let (parent, files) = (std::process::id(), limits::of_a_new_process());
         let program = program::file(launch.program);
+        let owner = Owner::of(launch.name, launch.program)?;
         let spawn = || {
             let mut command = program::command(launch.program);
+            let owner = owner.clone();
             command
                 .env(abi::ENV_SHM, fd.to_string())
                 .env(abi::ENV_TASK, launch.name)
@@ -92,7 +95,8 @@ impl Child {
                     if let Some(limit) = &files {
                         limits::set(limit);
                     }
-                    prepare_process(fd, group, namespace, parent)
+                    prepare_process(fd, group, namespace, parent)?;
+                    owner.as_ref().map_or(Ok(()), Owner::become_it)
                 })
             };
             command.spawn()

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::abi;
 use crate::deployment::program;
+use crate::deployment::user::Owner;
 use crate::workload::calibration::{spin, Calibration};
 use crate::workload::flood::Flood;
 use crate::workload::keeper::{self, KeeperError, Place};
@@ -92,7 +93,7 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
         }
         Load::Program(program) => {
             join_run().map_err(call)?;
-            Err(execute(program))
+            Err(execute(&spec.name, program))
         }
         Load::Container(load) => {
             let place = spec.place.as_ref().ok_or(BackgroundError::Arguments)?;
@@ -118,8 +119,15 @@ fn compute_periodically(period: Duration, rounds: u64) -> ! {
 }
 
 /// Becomes the program; returns only when that fails. The program is not the runner's any more, but for its life.
-fn execute(program: &Program) -> BackgroundError {
+fn execute(name: &str, program: &Program) -> BackgroundError {
     use std::os::unix::process::CommandExt;
+    let owner = match Owner::of(name, program) {
+        Ok(owner) => owner,
+        Err(error) => return BackgroundError::Execute(name.into(), io::Error::other(error.to_string())),
+    };
+    if let Some(Err(error)) = owner.as_ref().map(Owner::become_it) {
+        return BackgroundError::Execute(program::file(program).into(), error);
+    }
     let error = program::command(program).env_remove(abi::ENV_SHM).env_remove(abi::ENV_TASK).exec();
     BackgroundError::Execute(program::file(program).into(), error)
 }
