@@ -526,7 +526,7 @@ fn describe(folder: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// A dynamic program by a relative path, and by an absolute one a script as test load, which needs a file of a
+/// A dynamic program by a relative path, of an ordinary user and in another directory, and by an absolute one a script as test load, which needs a file of a
 /// directory and gives up without it.
 #[test]
 #[ignore = "needs the lab"]
@@ -539,8 +539,8 @@ fn programs_and_files_of_the_host_come_into_the_lab() {
     let description = describe(
         &folder,
         &format!(
-            "system: programs\ntasks:\n  - {{name: controller, period: 5ms, wcet: 500us, run: {{program: \
-             [{CONTROLLER}]}}}}\n  - {{name: spinner, period: 10ms, wcet: 1ms, run: {{spin: 900us}}}}\n\
+            "system: programs\ntasks:\n  - {{name: controller, period: 5ms, wcet: 500us, run: {{program: {{command: \
+             [{CONTROLLER}], user: \"54321\", directory: /}}}}}}\n  - {{name: spinner, period: 10ms, wcet: 1ms, run: {{spin: 900us}}}}\n\
              load:\n  - {{name: load, program: [{}]}}\nlab: {{files: [{}]}}\n",
             load.display(),
             data.display()
