@@ -141,6 +141,8 @@ fn a_key_is_explained_wherever_it_may_stand() {
     }
     let one = explain("tasks.on-miss").expect("known");
     assert!(one.contains("tasks[].on-miss") && one.contains("    restart  ") && !one.contains("groups"), "{one}");
+    let all: Vec<String> = ["", "cpus", "tasks", "groups", "lead"].map(|key| explain(key).expect("known")).into();
+    assert!(all.iter().all(|text| !text.contains("](")), "links are the reference's: {all:?}");
     assert!(explain("container").expect("known").contains("container: container"));
     assert!(explain("").expect("all").contains("server-period"));
     assert_eq!(explain("perod"), Err(Some("period".into())));

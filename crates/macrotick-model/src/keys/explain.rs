@@ -1,7 +1,7 @@
 //! What a key means: the words of `macrotick explain`.
 
 use super::markdown::brief;
-use super::{Forms, Kind, Object};
+use super::{unlinked, Forms, Kind, Object};
 
 /// A place where a key may stand.
 struct Place<'a> {
@@ -113,12 +113,12 @@ fn paragraph(place: &Place) -> String {
     let is_word = matches!(kind, Kind::Flag) && otherwise.is_none();
     let default = match otherwise {
         _ if is_word => "a word".to_string(),
-        None => format!("{}, one of several forms", brief(kind)),
+        None => format!("{} (one of several forms)", brief(kind)),
         Some(None) => format!("{}, required", brief(kind)),
         Some(Some(default)) => format!("{}; left out: {}", brief(kind), default.replace('`', "")),
     };
     let below = if is_word { String::new() } else { inside(kind) };
-    format!("{path}: {}\n  {about}\n{below}", default.replace('`', ""))
+    format!("{path}: {}\n  {}\n{below}", unlinked(&default).replace('`', ""), unlinked(about))
 }
 
 /// The keys of a mapping, or the forms of a value, one a line.
@@ -139,5 +139,5 @@ fn inside(kind: &Kind) -> String {
         _ => Vec::new(),
     };
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    rows.iter().map(|(name, about)| format!("    {name:width$}  {about}\n")).collect()
+    rows.iter().map(|(name, about)| format!("    {name:width$}  {}\n", unlinked(about))).collect()
 }

@@ -160,6 +160,27 @@ pub(crate) trait Field: Sized {
     fn arrange(_items: &mut [Self]) {}
 }
 
+/// A sentence of the table without its links, which are the reference's: `[text](to)` is the text.
+pub(crate) fn unlinked(about: &str) -> String {
+    let mut text = String::new();
+    let mut rest = about;
+    while let Some((before, link)) = rest.split_once('[') {
+        match link.split_once("](").and_then(|(shown, to)| Some((shown, to.split_once(')')?.1))) {
+            Some((shown, after)) if !shown.contains(['[', ']']) => {
+                text += before;
+                text += shown;
+                rest = after;
+            }
+            _ => {
+                text += before;
+                text.push('[');
+                rest = link;
+            }
+        }
+    }
+    text + rest
+}
+
 /// What a description of a system says.
 pub fn system_keys() -> &'static Kind {
     &const { Kind::Object(crate::System::OBJECT) }

@@ -2,7 +2,7 @@
 
 use serde_json::{json, Map, Value};
 
-use super::{Forms, Kind, Object, Words};
+use super::{unlinked, Forms, Kind, Object, Words};
 use crate::time::Duration;
 
 /// A time with its unit.
@@ -45,7 +45,7 @@ fn time(least: Duration) -> String {
 
 fn described(mut schema: Value, about: &str) -> Value {
     let head = schema.as_object_mut().expect("a schema is a mapping");
-    head.insert("description".into(), about.into());
+    head.insert("description".into(), unlinked(about).into());
     schema
 }
 
@@ -80,7 +80,7 @@ fn words(words: &Words) -> Value {
 
 fn forms(forms: &Forms) -> Value {
     let plain = forms.plain.iter().map(|(kind, about)| described(of(kind), about));
-    let words = forms.words.iter().map(|(word, about)| json!({"const": word, "description": about}));
+    let words = forms.words.iter().map(|(word, about)| json!({"const": word, "description": unlinked(about)}));
     let keys = forms.keys.iter().map(|(key, kind, about)| {
         let properties = Map::from_iter([((*key).into(), described(of(kind), about))]);
         json!({"type": "object", "properties": properties, "required": [key], "additionalProperties": false})
