@@ -215,17 +215,17 @@ impl<'de> Deserialize<'de> for Job {
 #[serde(deny_unknown_fields)]
 pub struct EntityCounters {
     /// Jobs released by an ACTIVATE.
-    pub activations: u64,
+    pub released: u64,
     /// Jobs completed.
-    pub completions: u64,
+    pub completed: u64,
     /// Jobs not complete at the end of their DEADLINE window.
-    pub misses: u64,
+    pub missed: u64,
     /// Activations lost because an older one was still pending.
     pub lost: u64,
     /// Windows passed over because the window interrupt came too late.
     pub skipped: u64,
     /// Times a thread was preempted at a window's end.
-    pub preemptions: u64,
+    pub overrun: u64,
     /// Processor time that threads of the entity received in the class, in nanoseconds.
     pub runtime_ns: u64,
     /// The part of it in which jobs were held until their nominal instants, in nanoseconds.
@@ -239,13 +239,13 @@ pub struct EntityCounters {
     pub never_ran: u64,
     /// Misses since a job was done in time.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub misses_in_row: u32,
+    pub missed_in_row: u32,
     /// At the end the entity was stopped, after as many misses in a row as its task may have.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
-    /// How often the runner began the task's process anew.
+    /// How often the runner restarted the task's process.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub begun_anew: u32,
+    pub restarted: u32,
 }
 
 /// For what is not written where it did not happen.
@@ -264,7 +264,7 @@ pub struct PoolObservation {
     /// Processor time of its control group in all, in nanoseconds; what exceeds the former was received outside.
     pub usage_ns: u64,
     /// Times a thread was preempted at a window's end.
-    pub preemptions: u64,
+    pub overrun: u64,
     /// Windows passed over because the window interrupt came too late.
     pub skipped: u64,
     /// Threads at the end.

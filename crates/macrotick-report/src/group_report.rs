@@ -13,7 +13,7 @@ pub struct GroupReport {
     /// The group priority.
     pub priority: u32,
     /// The server period, in nanoseconds.
-    pub period_ns: i64,
+    pub server_period_ns: i64,
     /// The budget in each server period, on each CPU, in nanoseconds.
     pub budget_ns: i64,
     /// What it had; `None`: nothing served it.
@@ -57,7 +57,7 @@ fn report(observation: &Observation, group: &Group) -> GroupReport {
         name: group.name.clone(),
         cpus: group.cpus.clone(),
         priority,
-        period_ns: period,
+        server_period_ns: period,
         budget_ns: budget.as_nanos(),
         had,
     }

@@ -35,7 +35,7 @@ pub struct Had {
     /// Outside the class, in nanoseconds. Without slack that is the ends of processes, and the budgets of groups in it.
     pub outside_ns: u64,
     /// Times a thread was preempted at a window's end.
-    pub preemptions: u64,
+    pub overrun: u64,
     /// Threads at the end.
     pub threads: u32,
 }
@@ -56,7 +56,7 @@ fn report(observation: &Observation, pool: &Pool) -> PoolReport {
         runtime_ns: record.runtime_ns,
         permille_of_budget: (i128::from(record.runtime_ns) * 1000 / budgets.max(1)) as i64,
         outside_ns: record.usage_ns.saturating_sub(record.runtime_ns),
-        preemptions: record.preemptions,
+        overrun: record.overrun,
         threads: record.threads,
     });
     PoolReport {

@@ -56,7 +56,7 @@ pub struct GridStatus {
     /// By how much the grid takes that clock to be ahead of `CLOCK_MONOTONIC`.
     offset_ns: i64,
     /// What is still to be made good.
-    pub error_ns: i64,
+    pub rest_ns: i64,
     /// By how much sync windows became longer since the start.
     pub stretched_ns: u64,
     /// By how much they became shorter.
@@ -100,7 +100,7 @@ pub struct EntityStatus {
     /// Processor time received in windows, in nanoseconds.
     pub runtime_ns: u64,
     /// Misses since a job was done in time.
-    pub misses_in_row: u32,
+    pub missed_in_row: u32,
     /// It is served no longer, because it missed too often.
     pub stopped: bool,
 }
@@ -159,7 +159,7 @@ fn describe_table(get: &uapi::Get, entities: Vec<EntityStatus>) -> TableStatus {
     let follows = get.clockid == libc::CLOCK_TAI as u32;
     let grid = (running && follows).then_some(GridStatus {
         offset_ns: get.offset_ns,
-        error_ns: get.error_ns,
+        rest_ns: get.error_ns,
         stretched_ns: get.stretched_ns,
         shrunk_ns: get.shrunk_ns,
         corrections: get.corrections,
@@ -193,7 +193,7 @@ fn describe_entity(entity: &uapi::Entity, stats: &uapi::Stats, place: u32, windo
         skipped: stats.skipped,
         late: stats.late,
         runtime_ns: stats.runtime_ns,
-        misses_in_row: stats.misses_in_row,
+        missed_in_row: stats.misses_in_row,
         stopped: stats.stopped != 0,
     }
 }
@@ -214,7 +214,7 @@ fn problems(table: Option<&TableStatus>, owner: Option<u32>, deployment: Option<
     for entity in table.entities.iter().filter(|entity| !entity.pool) {
         let name = &entity.name;
         if entity.stopped {
-            problems.push(format!("task `{name}` was stopped after {} misses in a row", entity.misses_in_row));
+            problems.push(format!("task `{name}` was stopped after {} misses in a row", entity.missed_in_row));
         } else if entity.threads == 0 {
             problems.push(format!("nobody runs the jobs of task `{name}`"));
         }
@@ -265,7 +265,7 @@ mod tests {
             EntityStatus { missed: 3, ..entity("a") },
             EntityStatus { threads: 0, ..entity("b") },
             EntityStatus { threads: 0, pool: true, ..entity("p") },
-            EntityStatus { missed: 1, misses_in_row: 2, stopped: true, ..entity("c") },
+            EntityStatus { missed: 1, missed_in_row: 2, stopped: true, ..entity("c") },
         ]);
         assert_eq!(
             problems(Some(&bad), Some(1), None),
