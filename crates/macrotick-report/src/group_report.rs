@@ -1,10 +1,12 @@
 //! What is said of groups: what they had, held against their budgets.
 
 use macrotick_model::{Group, Observation};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is said of one group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct GroupReport {
     /// The group's name.
     pub name: String,
@@ -22,7 +24,8 @@ pub struct GroupReport {
 }
 
 /// The processor time of a group in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct GroupUse {
     /// Charged to it, in nanoseconds.
     pub usage_ns: u64,

@@ -1,10 +1,12 @@
 //! What is said of pools: what they had, held against their budgets.
 
 use macrotick_model::{Duration, Observation, Pool};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is said of one pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct PoolReport {
     /// The pool's name.
     pub name: String,
@@ -26,7 +28,8 @@ pub struct PoolReport {
 }
 
 /// The processor time of a pool in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct Had {
     /// In the class, in nanoseconds: in its windows, but for what lock owners ran on for those that waited for them.
     pub runtime_ns: u64,

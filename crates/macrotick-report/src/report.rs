@@ -4,6 +4,7 @@ use macrotick_model::{
     Backend, ClockInForce, CpuSet, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment,
     System, Task, TaskObservation, Tier,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::chains::{self, BoundVerdict, ChainReport};
@@ -16,9 +17,11 @@ use crate::words;
 /// What a run showed. Deterministic: the same observation gives the same bytes of JSON.
 ///
 /// The samples behind the statistics travel along for plots, but not into JSON: an observation has them already.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct Report {
-    /// Version of this format: [`Report::VERSION`].
+    /// Version of this format.
+    #[schemars(extend("const" = Report::VERSION))]
     pub version: u32,
     /// The system's name.
     pub system: String,
@@ -64,7 +67,8 @@ pub struct Report {
 }
 
 /// Whether a run showed what was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct Verdict {
     /// Every task ran, no job missed its deadline and every bound of every chain was kept.
     pub holds: bool,
@@ -81,7 +85,8 @@ pub struct Verdict {
 }
 
 /// What is said of one task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct TaskReport {
     /// The task's name.
     pub name: String,

@@ -206,6 +206,7 @@ mod tests {
             stopped: false,
         };
         Status {
+            version: Status::VERSION,
             table: Some(TableStatus {
                 running: true,
                 clock: "CLOCK_MONOTONIC",
@@ -282,6 +283,7 @@ mod tests {
     #[test]
     fn without_a_table_there_is_little_to_show() {
         let nothing = Status {
+            version: Status::VERSION,
             table: None,
             owner: None,
             deployment: None,
