@@ -1,6 +1,6 @@
-//! Plans keep the schema.
+//! Plans keep the schema, and the one that `docs/plan-json.md` shows is what the solver makes.
 
-use macrotick_fixtures::{refusals, repository};
+use macrotick_fixtures::{described, hold, read_tree, refusals, repository};
 use macrotick_model::{Plan, System};
 use macrotick_plan::{plan, Solver};
 
@@ -30,4 +30,16 @@ fn a_plan_of_each_example_is_taken() {
         taken += 1;
     }
     assert!(taken >= 10, "only {taken} examples found");
+}
+
+/// `MACROTICK_BLESS=1` writes it anew.
+#[test]
+fn the_plan_of_the_documentation_is_that_of_its_description() {
+    let document = "docs/plan-json.md";
+    let text = read_tree(document);
+    let between = |begin: &str| text.split_once(begin).and_then(|(_, rest)| rest.split_once("```")).expect(begin).0;
+    let (description, shown) = (between("```yaml\n"), between("```json\n"));
+    let plan = planned(&described(description));
+    hold(document, &text.replace(shown, &plan.to_json()));
+    assert_eq!(refused(&plan), [""; 0]);
 }
