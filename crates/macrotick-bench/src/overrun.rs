@@ -46,10 +46,10 @@ impl Row {
         let spread = |task: &TaskReport| task.lateness.map_or(0, |lateness| lateness.max_ns - lateness.min_ns);
         Row {
             dispatch,
-            jobs: others().map(|task| task.activations).sum(),
-            misses: others().map(|task| task.misses).sum(),
+            jobs: others().map(|task| task.released).sum(),
+            misses: others().map(|task| task.missed).sum(),
             spread: others().map(spread).max().unwrap_or(0),
-            own: report.task(FAULTY).map_or(0, |task| task.misses),
+            own: report.task(FAULTY).map_or(0, |task| task.missed),
         }
     }
 

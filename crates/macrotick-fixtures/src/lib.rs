@@ -2,13 +2,14 @@
 //!
 //! Tests do not write the documents of `macrotick-model` in full, so that a key that a document gets later changes none of
 //! them. What has defaults in a description has its constructor in the model: `System::named`, `Task::named`. Where a
-//! test is about a whole description, [`described`] takes its text.
+//! test is about a whole description, [`described`] takes its text. `schema` holds the files that are made from types.
 
 mod group;
 mod observation;
 mod plan;
 mod pool;
 mod process;
+mod schema;
 mod system;
 mod task;
 mod time;
@@ -21,6 +22,7 @@ pub use observation::{
 pub use plan::{by_hand, table, tables, window};
 pub use pool::pool;
 pub use process::hog;
+pub use schema::{hold, hold_schema, read_tree, refusals, repository, Side};
 pub use system::{described, namespace, sync, system};
 pub use task::{reserved, spin, task};
 pub use time::{ms, ns, us};

@@ -63,12 +63,12 @@ pub fn job(number: u64, nominal: Duration, start: Option<Duration>, end: Option<
 
 /// The kernel's counters of an entity all of whose jobs were done.
 pub fn counters(done: u64) -> EntityCounters {
-    EntityCounters { activations: done, completions: done, ..EntityCounters::default() }
+    EntityCounters { released: done, completed: done, ..EntityCounters::default() }
 }
 
 /// Processor time of a pool: in the class, and in all.
 pub fn pool_record(pool: &str, runtime_ns: u64, usage_ns: u64) -> PoolObservation {
-    PoolObservation { name: pool.into(), runtime_ns, usage_ns, preemptions: 0, skipped: 0, threads: 1 }
+    PoolObservation { name: pool.into(), runtime_ns, usage_ns, overrun: 0, skipped: 0, threads: 1 }
 }
 
 /// Processor time of a group that never waited.

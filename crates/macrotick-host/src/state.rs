@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use macrotick_model::{Group, Task};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Promised;
@@ -16,7 +17,8 @@ use crate::lock::runtime_path;
 use crate::sys;
 
 /// A deployment as its supervisor tells it to whoever reads the file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Deployed {
     /// The supervisor's process.
     pub supervisor: u32,
@@ -42,7 +44,8 @@ pub struct Deployed {
 }
 
 /// A change whose table was handed to the kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Coming {
     /// The system's name.
     pub system: String,

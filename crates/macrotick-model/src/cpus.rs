@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The CPUs of a task or pool, each once and in ascending order: mostly one.
 ///
 /// As text it is `0`, `0, 1`, or `-` without any; in JSON a number, a list, or `null`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct CpuSet(Vec<u32>);
 
@@ -62,7 +63,7 @@ impl fmt::Display for CpuSet {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Written {
     None(()),

@@ -8,6 +8,7 @@ mod cpus;
 mod defaults;
 mod diagnostic;
 pub mod files;
+mod json_schema;
 pub mod keys;
 pub mod observation;
 mod parse;

@@ -3,16 +3,18 @@
 //! All instants are relative to the epoch, so that two runs of the same plan in the lab compare equal. Those of jobs
 //! are the table's: by how much sync windows became longer or shorter before a job is not in them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::plan::Plan;
 use crate::time::Duration;
 
 /// A run's raw records.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Observation {
-    /// Version of this format: [`Observation::VERSION`].
+    /// Version of this format.
+    #[schemars(extend("const" = Observation::VERSION))]
     pub version: u32,
     /// What dispatched the jobs.
     pub backend: Backend,
@@ -53,7 +55,7 @@ impl Observation {
 }
 
 /// What dispatches the jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// The scheduling class SCHED_TT.
@@ -91,7 +93,7 @@ impl std::fmt::Display for Backend {
 }
 
 /// What was really enforced (DESIGN rule 7). Further dimensions (gates, clock) join when they exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
     /// The kernel class held every window.
@@ -103,7 +105,7 @@ pub enum Tier {
 }
 
 /// The lead of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeadInForce {
     /// By how much jobs were dispatched early.
@@ -115,7 +117,7 @@ pub struct LeadInForce {
 }
 
 /// `CLOCK_TAI` of a run, and what the table did to follow it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockInForce {
     /// Whether the kernel holds it for synchronised (`adjtimex(2)`, no `STA_UNSYNC`), at the beginning and at the end.
@@ -134,7 +136,7 @@ pub struct ClockInForce {
 }
 
 /// Where a run took place. Nothing here may differ between two lab runs of the same plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
     /// `uname -r`.
@@ -154,7 +156,7 @@ pub struct Environment {
 }
 
 /// The lab's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lab {
     /// Virtual nanoseconds per guest instruction.
@@ -164,7 +166,7 @@ pub struct Lab {
 }
 
 /// What one task did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskObservation {
     /// The task's name.
@@ -211,21 +213,21 @@ impl<'de> Deserialize<'de> for Job {
 
 /// The kernel's counters of one entity (`struct macrotick_entity_stats` in `include/uapi/linux/macrotick.h`), and the
 /// runner's of its process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntityCounters {
     /// Jobs released by an ACTIVATE.
-    pub activations: u64,
+    pub released: u64,
     /// Jobs completed.
-    pub completions: u64,
+    pub completed: u64,
     /// Jobs not complete at the end of their DEADLINE window.
-    pub misses: u64,
+    pub missed: u64,
     /// Activations lost because an older one was still pending.
     pub lost: u64,
     /// Windows passed over because the window interrupt came too late.
     pub skipped: u64,
     /// Times a thread was preempted at a window's end.
-    pub preemptions: u64,
+    pub overrun: u64,
     /// Processor time that threads of the entity received in the class, in nanoseconds.
     pub runtime_ns: u64,
     /// The part of it in which jobs were held until their nominal instants, in nanoseconds.
@@ -239,13 +241,13 @@ pub struct EntityCounters {
     pub never_ran: u64,
     /// Misses since a job was done in time.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub misses_in_row: u32,
+    pub missed_in_row: u32,
     /// At the end the entity was stopped, after as many misses in a row as its task may have.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
-    /// How often the runner began the task's process anew.
+    /// How often the runner restarted the task's process.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub begun_anew: u32,
+    pub restarted: u32,
 }
 
 /// For what is not written where it did not happen.
@@ -254,7 +256,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// What one pool had, from the epoch to the end of what was observed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolObservation {
     /// The pool's name.
@@ -264,7 +266,7 @@ pub struct PoolObservation {
     /// Processor time of its control group in all, in nanoseconds; what exceeds the former was received outside.
     pub usage_ns: u64,
     /// Times a thread was preempted at a window's end.
-    pub preemptions: u64,
+    pub overrun: u64,
     /// Windows passed over because the window interrupt came too late.
     pub skipped: u64,
     /// Threads at the end.
@@ -272,7 +274,7 @@ pub struct PoolObservation {
 }
 
 /// What one group had, on all its CPUs together, from the epoch to the end of what was observed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupObservation {
     /// The group's name.
@@ -288,7 +290,7 @@ pub struct GroupObservation {
 }
 
 /// What one process wrote; of a task that was begun anew, all of its processes. Of a lot, the beginning and the end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessOutput {
     /// The task's name, or the background load's, with `.N` behind it for process N of several.
@@ -298,7 +300,7 @@ pub struct ProcessOutput {
 }
 
 /// A stretch of time in which one thread had one CPU. Instants are since the epoch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
     /// The CPU.

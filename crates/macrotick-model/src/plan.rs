@@ -1,5 +1,6 @@
 //! The plan: a system and the tables that a solver made for it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuSet;
@@ -7,10 +8,11 @@ use crate::system::{Reservation, System, Task};
 use crate::time::Duration;
 
 /// A schedule for one host. It carries its system, so that a plan file is all that later stages need.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Version of this format: [`Plan::VERSION`].
+    /// Version of this format.
+    #[schemars(extend("const" = Plan::VERSION))]
     pub version: u32,
     /// Name of the solver that made it.
     pub solver: String,
@@ -23,7 +25,7 @@ pub struct Plan {
 }
 
 /// The table of one CPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuTable {
     /// The CPU.
@@ -33,7 +35,7 @@ pub struct CpuTable {
 }
 
 /// The interval `[offset, offset + length)` of each cycle, given to one task or pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
     /// Start within the cycle.

@@ -4,24 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use macrotick_fixtures::{hold, read_tree, repository};
 use macrotick_model::keys::{container_keys, explain, schema, sections, system_keys};
 use macrotick_model::System;
 
-fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
-
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// Compares, or writes, what the tree holds of what is made from the table.
-fn hold(path: &str, expected: &str) {
-    let path = repository(path);
-    if std::env::var_os("MACROTICK_BLESS").is_some() {
-        std::fs::write(&path, expected).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    }
-    assert!(read(&path) == expected, "{} is not what the table says: bless it", path.display());
 }
 
 /// Each table of a document stands between `<!-- keys: a task -->` and `<!-- end of keys -->`.
@@ -44,7 +32,7 @@ fn with_tables(text: &str, used: &mut Vec<String>) -> String {
 fn the_reference_has_every_table() {
     let mut used = Vec::new();
     for document in ["docs/system-yaml.md", "docs/feasibility.md"] {
-        hold(document, &with_tables(&read(&repository(document)), &mut used));
+        hold(document, &with_tables(&read_tree(document), &mut used));
     }
     let missing: Vec<&str> =
         sections().iter().map(|(name, _)| *name).filter(|name| !used.iter().any(|used| used == name)).collect();

@@ -325,7 +325,7 @@ fn observations_survive_their_file() {
     let observation = Observation {
         tasks: vec![records("t-0", vec![job(3, ms(30), Some(ns(30_000_231)), None)])],
         groups: vec![GroupObservation { refills: 9, exhaustions: 8, throttled_ns: 7, ..group_record("group-0", 6) }],
-        pools: vec![PoolObservation { preemptions: 3, skipped: 4, threads: 5, ..pool_record("pool-0", 1, 2) }],
+        pools: vec![PoolObservation { overrun: 3, skipped: 4, threads: 5, ..pool_record("pool-0", 1, 2) }],
         output: vec![fixtures::output("hog.1", "\u{1b}[31mred\n")],
         ..observation(plan(4))
     };

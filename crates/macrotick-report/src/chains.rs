@@ -13,6 +13,7 @@
 //!   derives from it. One value per sampling that reached the last task.
 
 use macrotick_model::{Chain, Duration};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::jobs::Outcomes;
@@ -20,7 +21,7 @@ use crate::stats::Statistics;
 use crate::table::Tone;
 
 /// Whether a chain's bound was kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundVerdict {
     /// Every path was within the bound, and there was at least one.
@@ -45,7 +46,8 @@ impl BoundVerdict {
 }
 
 /// One latency of a chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct ChainLatency {
     /// The bound in nanoseconds, if there is one.
     pub bound_ns: Option<i64>,
@@ -62,7 +64,8 @@ pub struct ChainLatency {
 }
 
 /// What is said of one chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct ChainReport {
     /// The chain's name.
     pub name: String,

@@ -1,10 +1,12 @@
 //! What is said of groups: what they had, held against their budgets.
 
 use macrotick_model::{Group, Observation};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is said of one group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct GroupReport {
     /// The group's name.
     pub name: String,
@@ -13,7 +15,7 @@ pub struct GroupReport {
     /// The group priority.
     pub priority: u32,
     /// The server period, in nanoseconds.
-    pub period_ns: i64,
+    pub server_period_ns: i64,
     /// The budget in each server period, on each CPU, in nanoseconds.
     pub budget_ns: i64,
     /// What it had; `None`: nothing served it.
@@ -22,7 +24,8 @@ pub struct GroupReport {
 }
 
 /// The processor time of a group in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct GroupUse {
     /// Charged to it, in nanoseconds.
     pub usage_ns: u64,
@@ -57,7 +60,7 @@ fn report(observation: &Observation, group: &Group) -> GroupReport {
         name: group.name.clone(),
         cpus: group.cpus.clone(),
         priority,
-        period_ns: period,
+        server_period_ns: period,
         budget_ns: budget.as_nanos(),
         had,
     }

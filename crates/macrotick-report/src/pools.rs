@@ -1,10 +1,12 @@
 //! What is said of pools: what they had, held against their budgets.
 
 use macrotick_model::{Duration, Observation, Pool};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is said of one pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct PoolReport {
     /// The pool's name.
     pub name: String,
@@ -26,7 +28,8 @@ pub struct PoolReport {
 }
 
 /// The processor time of a pool in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct Had {
     /// In the class, in nanoseconds: in its windows, but for what lock owners ran on for those that waited for them.
     pub runtime_ns: u64,
@@ -35,7 +38,7 @@ pub struct Had {
     /// Outside the class, in nanoseconds. Without slack that is the ends of processes, and the budgets of groups in it.
     pub outside_ns: u64,
     /// Times a thread was preempted at a window's end.
-    pub preemptions: u64,
+    pub overrun: u64,
     /// Threads at the end.
     pub threads: u32,
 }
@@ -56,7 +59,7 @@ fn report(observation: &Observation, pool: &Pool) -> PoolReport {
         runtime_ns: record.runtime_ns,
         permille_of_budget: (i128::from(record.runtime_ns) * 1000 / budgets.max(1)) as i64,
         outside_ns: record.usage_ns.saturating_sub(record.runtime_ns),
-        preemptions: record.preemptions,
+        overrun: record.overrun,
         threads: record.threads,
     });
     PoolReport {

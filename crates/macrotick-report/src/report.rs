@@ -4,6 +4,7 @@ use macrotick_model::{
     Backend, ClockInForce, CpuSet, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment,
     System, Task, TaskObservation, Tier,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::chains::{self, BoundVerdict, ChainReport};
@@ -16,9 +17,11 @@ use crate::words;
 /// What a run showed. Deterministic: the same observation gives the same bytes of JSON.
 ///
 /// The samples behind the statistics travel along for plots, but not into JSON: an observation has them already.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct Report {
-    /// Version of this format: [`Report::VERSION`].
+    /// Version of this format.
+    #[schemars(extend("const" = Report::VERSION))]
     pub version: u32,
     /// The system's name.
     pub system: String,
@@ -64,16 +67,17 @@ pub struct Report {
 }
 
 /// Whether a run showed what was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct Verdict {
     /// Every task ran, no job missed its deadline and every bound of every chain was kept.
     pub holds: bool,
     /// What did not hold, or was not shown, one sentence each; empty when everything held.
     pub reasons: Vec<String>,
     /// Jobs whose deadline lay within the run.
-    pub activations: u64,
+    pub released: u64,
     /// Misses of all tasks.
-    pub misses: u64,
+    pub missed: u64,
     /// Bounds of chains.
     pub bounds: u64,
     /// Bounds of chains that were kept.
@@ -81,7 +85,8 @@ pub struct Verdict {
 }
 
 /// What is said of one task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct TaskReport {
     /// The task's name.
     pub name: String,
@@ -98,11 +103,11 @@ pub struct TaskReport {
     /// The shortest time from a job's nominal instant to its deadline in the table, in nanoseconds.
     pub deadline_ns: Option<i64>,
     /// Jobs whose deadline lay within the run.
-    pub activations: u64,
+    pub released: u64,
     /// Jobs that completed, in time or not.
     pub completed: u64,
     /// Jobs not complete at their deadline.
-    pub misses: u64,
+    pub missed: u64,
     /// Jobs without a first instruction.
     pub never_started: u64,
     /// The least time from a job's end to its deadline, of the jobs that completed, in nanoseconds; negative: a miss.
@@ -252,9 +257,9 @@ fn task_report(
         wcet_ns: task.wcet.as_nanos(),
         runtime_ns: task.reservation().map(|reservation| reservation.runtime.as_nanos()),
         deadline_ns: plan.jobs(&task.name).iter().map(|job| (job.deadline - job.nominal).as_nanos()).min(),
-        activations: jobs.len() as u64,
+        released: jobs.len() as u64,
         completed: count(|job| job.end.is_some()),
-        misses: count(Outcome::missed),
+        missed: count(Outcome::missed),
         never_started: count(|job| job.start.is_none()),
         least_slack_ns: jobs.iter().filter_map(Outcome::slack).map(Duration::as_nanos).min(),
         lateness: statistics(Outcome::lateness),
@@ -295,8 +300,8 @@ fn verdict(system: &System, tasks: &[TaskReport], chains: &[ChainReport]) -> Ver
     Verdict {
         holds: reasons.is_empty(),
         reasons,
-        activations: tasks.iter().map(|task| task.activations).sum(),
-        misses: tasks.iter().map(|task| task.misses).sum(),
+        released: tasks.iter().map(|task| task.released).sum(),
+        missed: tasks.iter().map(|task| task.missed).sum(),
         bounds: bounds().count() as u64,
         bounds_kept: bounds().filter(|(_, latency)| latency.verdict == BoundVerdict::Kept).count() as u64,
     }
@@ -304,14 +309,14 @@ fn verdict(system: &System, tasks: &[TaskReport], chains: &[ChainReport]) -> Ver
 
 fn task_reason(task: &TaskReport) -> Option<String> {
     let name = &task.name;
-    if task.activations == 0 {
+    if task.released == 0 {
         return Some(format!("{name}: not shown, no job's deadline lies within the run"));
     }
     let never = match task.never_started {
         0 => String::new(),
         count => format!(", {count} of them never started"),
     };
-    (task.misses > 0).then(|| format!("{name}: {} of {} jobs missed{never}", task.misses, task.activations))
+    (task.missed > 0).then(|| format!("{name}: {} of {} jobs missed{never}", task.missed, task.released))
 }
 
 /// The run's own remarks, then where records, plan and kernel disagree.

@@ -5,6 +5,7 @@
 //! n), as all jobs of a run are known. Mean and deviation are computed in integers and rounded half away from zero to
 //! a tenth of a nanosecond, so that the same samples give the same text on every machine.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 /// A number of tenths of a nanosecond; in JSON a number of nanoseconds with at most one decimal.
@@ -29,13 +30,15 @@ impl Serialize for Tenths {
 }
 
 /// What is said of a set of times. There is none for an empty set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[schemars(deny_unknown_fields)]
 pub struct Statistics {
     /// How many samples.
     pub count: u64,
     /// The smallest, in nanoseconds.
     pub min_ns: i64,
     /// The mean, in nanoseconds.
+    #[schemars(with = "f64")]
     pub mean_ns: Tenths,
     /// The median (nearest rank), in nanoseconds.
     pub p50_ns: i64,
@@ -47,6 +50,7 @@ pub struct Statistics {
     /// The largest, in nanoseconds.
     pub max_ns: i64,
     /// The standard deviation of the population, in nanoseconds.
+    #[schemars(with = "f64")]
     pub deviation_ns: Tenths,
 }
 

@@ -110,7 +110,7 @@ fn task_table(report: &Report) -> Table {
     }
     let mut table = Table::new(1, &head);
     for task in &report.tasks {
-        let verdict = match (task.activations, task.misses) {
+        let verdict = match (task.released, task.missed) {
             (0, _) => toned("not shown", Tone::Bad),
             (_, 0) => toned("ok", Tone::Good),
             _ => toned("MISSED", Tone::Bad),
@@ -120,14 +120,14 @@ fn task_table(report: &Report) -> Table {
             task.cpus.to_string().into(),
             words::us(task.period_ns).into(),
             words::us(task.wcet_ns).into(),
-            task.activations.to_string().into(),
+            task.released.to_string().into(),
             task.completed.to_string().into(),
-            bad_if_any(task.misses),
+            bad_if_any(task.missed),
             bad_if_any(task.never_started),
             verdict,
         ];
         if counters {
-            row.insert(8, task.counters.map_or("-".into(), |counters| bad_if_any(counters.misses)));
+            row.insert(8, task.counters.map_or("-".into(), |counters| bad_if_any(counters.missed)));
         }
         if reserved {
             row.insert(4, task.runtime_ns.map_or("-".into(), |runtime| words::us(runtime).into()));
@@ -205,7 +205,7 @@ pub(crate) fn group_table(report: &Report) -> Table {
             cut(&group.name, 20).into(),
             cpus.join(",").into(),
             group.priority.to_string().into(),
-            words::us(group.period_ns).into(),
+            words::us(group.server_period_ns).into(),
             words::us(group.budget_ns).into(),
             had(&|had| Decimals::One.us(had.usage_ns as i64)),
             had(&|had| words::percent(had.permille_of_budget)),

@@ -28,7 +28,7 @@ pub(crate) fn verdict_line(report: &Report) -> String {
     if report.tasks.is_empty() {
         return "no task to judge".into();
     }
-    let misses = match verdict.misses {
+    let misses = match verdict.missed {
         0 => "no miss".into(),
         1 => "1 miss".into(),
         misses => format!("{} misses", count(misses)),
@@ -38,7 +38,7 @@ pub(crate) fn verdict_line(report: &Report) -> String {
         (1, 1) => ", chain bound kept".into(),
         (bounds, kept) => format!(", {kept} of {bounds} chain bounds kept"),
     };
-    format!("{misses} in {} jobs{chains}", count(verdict.activations))
+    format!("{misses} in {} jobs{chains}", count(verdict.released))
 }
 
 /// The policy of a backend's tasks, as people call it.
@@ -53,8 +53,8 @@ pub(crate) fn policy_of(backend: Backend) -> &'static str {
 }
 
 /// How many of its jobs a run missed; `short` leaves out how many there were where none was missed.
-pub(crate) fn missed(misses: u64, activations: u64, short: bool) -> String {
-    match (misses, activations) {
+pub(crate) fn missed(misses: u64, jobs: u64, short: bool) -> String {
+    match (misses, jobs) {
         (_, 0) => "no job to judge".into(),
         (0, _) if short => "none".into(),
         (0, all) => format!("none of {} missed", count(all)),
@@ -109,10 +109,10 @@ pub(crate) fn record_remarks(task: &str, outcomes: &Outcomes) -> Vec<String> {
 pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &EntityCounters) -> Vec<String> {
     let misses = outcomes.jobs.iter().filter(|job| Outcome::missed(job)).count() as u64;
     let mut remarks = Vec::new();
-    if counters.misses != misses {
-        let nobody = nobody_was_there(outcomes, counters.misses, misses);
+    if counters.missed != misses {
+        let nobody = nobody_was_there(outcomes, counters.missed, misses);
         remarks
-            .push(format!("{task}: the kernel counted {} misses, the records show {misses}{nobody}", counters.misses));
+            .push(format!("{task}: the kernel counted {} misses, the records show {misses}{nobody}", counters.missed));
     }
     remarks.extend(yields(task, outcomes, counters));
     for (number, what) in [
@@ -132,13 +132,13 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
 fn yields(task: &str, outcomes: &Outcomes, counters: &EntityCounters) -> Option<String> {
     let ended = outcomes.jobs.iter().filter(|job| job.end.is_some()).count() as u64;
     // The kernel counts on until the table is stopped; and where there was no room for records none is there.
-    let later = counters.activations.saturating_sub(outcomes.jobs.len() as u64);
+    let later = counters.released.saturating_sub(outcomes.jobs.len() as u64);
     let recorded = outcomes.jobs.iter().rev().take(4).any(|job| job.start.is_some());
-    let yields = counters.completions.checked_sub(ended + later).filter(|yields| *yields > 2 && recorded)?;
+    let yields = counters.completed.checked_sub(ended + later).filter(|yields| *yields > 2 && recorded)?;
     Some(format!(
         "{task}: the kernel counted {} jobs completed, and {ended} came to their wait: sched_yield() ends a job, as {yields} did \
          (write-a-task.md)",
-        counters.completions
+        counters.completed
     ))
 }
 

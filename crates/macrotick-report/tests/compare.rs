@@ -19,7 +19,7 @@ fn rows_are_what_the_reports_say() {
     for (row, report) in task.rows.iter().zip(&reports) {
         let expected = report.task("control").unwrap();
         assert_eq!(row.label, report.backend.name());
-        assert_eq!((row.lateness, row.response, row.misses), (expected.lateness, expected.response, expected.misses));
+        assert_eq!((row.lateness, row.response, row.missed), (expected.lateness, expected.response, expected.missed));
         assert_eq!(row.samples(Metric::Response), expected.samples(Metric::Response));
     }
     assert!(comparison.remarks.is_empty(), "{:?}", comparison.remarks);

@@ -23,7 +23,7 @@ fn a_job_that_ends_at_its_deadline_is_in_time() {
     assert_eq!(report.task("control").unwrap().least_slack_ns, Some(0));
     let (_, report) = changed(|run| run.tasks[0].jobs[0].end = Some(deadline + ns(1)));
     assert!(!report.holds());
-    assert_eq!(report.verdict.misses, 1);
+    assert_eq!(report.verdict.missed, 1);
     assert!(report.verdict.reasons.contains(&"control: 1 of 24 jobs missed".to_string()), "{:?}", report.verdict);
 }
 
@@ -31,7 +31,7 @@ fn a_job_that_ends_at_its_deadline_is_in_time() {
 fn a_job_that_never_completed_is_a_miss() {
     let (_, report) = changed(|run| run.tasks[0].jobs[3].end = None);
     let task = report.task("control").unwrap();
-    assert_eq!((task.misses, task.never_started, task.completed), (1, 0, 23));
+    assert_eq!((task.missed, task.never_started, task.completed), (1, 0, 23));
     assert_eq!((task.lateness.unwrap().count, task.response.unwrap().count), (24, 23));
 }
 
@@ -41,7 +41,7 @@ fn a_job_without_a_record_is_a_miss_and_a_remark() {
         run.tasks[0].jobs.remove(5);
     });
     let task = report.task("control").unwrap();
-    assert_eq!((task.activations, task.misses, task.never_started), (24, 1, 1));
+    assert_eq!((task.released, task.missed, task.never_started), (24, 1, 1));
     assert!(report.remarks.iter().any(|remark| remark.starts_with("control: 1 jobs of the plan have no record")));
 }
 
@@ -50,14 +50,14 @@ fn records_beyond_the_run_are_not_judged() {
     let beyond = job(24, ms(24), None, None);
     let (_, report) = changed(|run| run.tasks[0].jobs.push(beyond));
     assert!(report.holds());
-    assert_eq!(report.task("control").unwrap().activations, 24);
+    assert_eq!(report.task("control").unwrap().released, 24);
 }
 
 #[test]
 fn the_end_of_the_run_belongs_to_it() {
     // The last control job of a cycle of 4 ms is due 0.2 ms after its release at 3 ms.
     let run_for = |length: i64| changed(move |run| run.duration = ns(length));
-    let jobs = |report: &Report| report.task("control").unwrap().activations;
+    let jobs = |report: &Report| report.task("control").unwrap().released;
     assert_eq!((jobs(&run_for(3_199_999).1), jobs(&run_for(3_200_000).1)), (3, 4));
     let windows = |run: &Observation| trace_json(run).matches("\"name\":\"activate, deadline\"").count();
     assert_eq!((windows(&run_for(3_199_999).0), windows(&run_for(3_200_000).0)), (3, 4));
@@ -100,7 +100,7 @@ fn a_deadline_in_the_next_cycle_counts_there() {
     });
     let task = report.task("control").unwrap();
     // The job of the second cycle is due at 8.2 ms, after the end.
-    assert_eq!((task.activations, task.misses, task.deadline_ns), (1, 0, Some(300_000)));
+    assert_eq!((task.released, task.missed, task.deadline_ns), (1, 0, Some(300_000)));
     assert_eq!(task.response.unwrap().max_ns, 300_000);
 }
 
@@ -108,7 +108,7 @@ fn a_deadline_in_the_next_cycle_counts_there() {
 fn the_kernels_counters_are_held_against_the_records() {
     let (_, report) = changed(|run| {
         let counters = run.tasks[1].counters.as_mut().unwrap();
-        (counters.misses, counters.lost, counters.skipped) = (2, 1, 3);
+        (counters.missed, counters.lost, counters.skipped) = (2, 1, 3);
     });
     assert!(report.holds(), "the records decide");
     assert_eq!(
@@ -125,7 +125,7 @@ fn the_kernels_counters_are_held_against_the_records() {
 fn only_positive_evidence_holds() {
     let (_, report) = changed(|run| run.duration = ns(100_000));
     assert!(!report.holds());
-    assert_eq!((report.verdict.activations, report.verdict.misses), (0, 0));
+    assert_eq!((report.verdict.released, report.verdict.missed), (0, 0));
     assert_eq!(report.verdict.reasons.len(), 4, "{:?}", report.verdict.reasons);
     let (_, report) = changed(|run| {
         run.plan.system.tasks.clear();
@@ -138,7 +138,7 @@ fn only_positive_evidence_holds() {
 fn a_broken_bound_breaks_the_verdict() {
     let (_, report) = changed(|run| run.plan.system.chains[0].age = Some(Duration::from_micros(4_900)));
     assert!(!report.holds());
-    assert_eq!((report.verdict.bounds, report.verdict.bounds_kept, report.verdict.misses), (2, 1, 0));
+    assert_eq!((report.verdict.bounds, report.verdict.bounds_kept, report.verdict.missed), (2, 1, 0));
     assert!(report.verdict.reasons[0].starts_with("chain sense-to-act: data age broken, "), "{:?}", report.verdict);
 }
 
@@ -309,15 +309,15 @@ fn jobs_that_nobody_was_there_for_are_no_disagreement() {
     let (observation, report) = changed(|run| {
         run.plan.system.tasks[1].on_miss = OnMiss::Kill;
         run.remarks = vec!["task `vision`: killed after a miss".into()];
-        run.tasks[1].counters.as_mut().unwrap().misses = 1;
+        run.tasks[1].counters.as_mut().unwrap().missed = 1;
         run.tasks[1].jobs[0].end = None;
         run.tasks[1].jobs[1..].iter_mut().for_each(|job| (job.start, job.end) = (None, None));
     });
     let vision = report.task("vision").unwrap();
-    assert_eq!((vision.misses, vision.never_started), (vision.activations, vision.activations - 1));
+    assert_eq!((vision.missed, vision.never_started), (vision.released, vision.released - 1));
     let counted = format!(
         "vision: the kernel counted 1 misses, the records show {}: it counts none while nobody is there to run the job",
-        vision.misses
+        vision.missed
     );
     assert_eq!(report.remarks, ["task `vision`: killed after a miss", &counted]);
     for text in [terminal(&report, false, 100), report.to_json(), html(&report, &observation)] {
@@ -349,7 +349,7 @@ fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
             run.plan.tables[0].windows.push(window("third-party", offset, us(300), ""));
         }
         run.pools.extend(had.map(|(runtime_ns, usage_ns)| PoolObservation {
-            preemptions: 5,
+            overrun: 5,
             skipped: 2,
             threads: 3,
             ..pool_record("third-party", runtime_ns, usage_ns)
@@ -363,7 +363,7 @@ fn a_pool_is_held_against_its_budgets() {
     let (_, report) = pooled(false, Some((3_000_000, 3_001_000)));
     let pool = &report.pools[0];
     assert_eq!((pool.cpu, pool.windows, pool.window_ns, pool.budget_ns), (Some(0), 2, 3_600_000, 300_000));
-    let had = Had { runtime_ns: 3_000_000, permille_of_budget: 833, outside_ns: 1_000, preemptions: 5, threads: 3 };
+    let had = Had { runtime_ns: 3_000_000, permille_of_budget: 833, outside_ns: 1_000, overrun: 5, threads: 3 };
     assert_eq!(pool.had, Some(had));
     assert!(report.holds());
     let remark = "third-party: the kernel counted 2 windows passed over by a late interrupt";

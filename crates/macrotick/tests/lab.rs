@@ -45,7 +45,7 @@ fn report(bytes: &[u8]) -> Report {
 }
 
 fn misses(report: &Report) -> u64 {
-    report.tasks.iter().map(|task| task.misses).sum()
+    report.tasks.iter().map(|task| task.missed).sum()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn the_robot_arm_holds_under_the_kernel_class_and_misses_under_the_stock_policy(
     let kernel = report(&bytes);
     assert_eq!((code, misses(&kernel)), (0, 0));
     assert!(kernel.chains.iter().all(|chain| chain.kept()));
-    assert!(kernel.tasks.iter().all(|task| task.completed == task.activations));
+    assert!(kernel.tasks.iter().all(|task| task.completed == task.released));
 
     let (code, bytes) = run("examples/robot-arm", Backend::Other, "1s", &folder("robot-arm-other"));
     let other = report(&bytes);
@@ -79,7 +79,7 @@ fn a_table_follows_the_clock_and_says_who_else_does() {
     let (code, bytes) = run("examples/shared-clock", Backend::Kernel, "500ms", &folder("shared-clock"));
     let kernel = report(&bytes);
     assert_eq!((code, misses(&kernel)), (0, 0));
-    assert!(kernel.tasks.iter().all(|task| task.activations > 40 && task.completed == task.activations));
+    assert!(kernel.tasks.iter().all(|task| task.released > 40 && task.completed == task.released));
     let clock = kernel.clock.unwrap();
     assert!(!clock.synchronised && clock.estimated_error.is_none());
     assert!((1..=10).contains(&clock.corrections) && clock.rest == Duration::ZERO, "{clock:?}");
@@ -108,8 +108,8 @@ fn expect_lateness_within_its_aim(duration: &str, jobs: u64) {
     let report = report(&bytes);
     let task = &report.tasks[0];
     let lateness = task.statistics(Metric::Lateness).unwrap();
-    assert_eq!((code, task.misses), (0, 0));
-    assert!(task.activations >= jobs, "{} activations", task.activations);
+    assert_eq!((code, task.missed), (0, 0));
+    assert!(task.released >= jobs, "{} activations", task.released);
     assert!(lateness.mean_ns.as_ns_f64() <= 3200.0, "mean {} ns", lateness.mean_ns.as_ns_f64());
     assert!(lateness.max_ns <= 6500, "max {} ns", lateness.max_ns);
 }
@@ -121,7 +121,7 @@ fn the_start_of_a_leading_job_stays_within_its_aim() {
     let (code, bytes) = run("bench/lead", Backend::Kernel, "500ms", &folder("lead"));
     let report = report(&bytes);
     let lateness = report.tasks[0].statistics(Metric::Lateness).unwrap();
-    assert_eq!((code, report.tasks[0].misses), (0, 0));
+    assert_eq!((code, report.tasks[0].missed), (0, 0));
     assert!(lateness.min_ns >= 0 && lateness.mean_ns.as_ns_f64() <= 300.0, "{lateness:?}");
     assert!(lateness.max_ns - lateness.min_ns <= 100, "{lateness:?}");
     // It was measured: `lead: auto` keeps 20 us free.
@@ -164,7 +164,7 @@ fn every_backend_completes_the_jobs_of_an_easy_system() {
         let (code, bytes) = run("bench/response", backend, "500ms", &folder(&format!("response-{backend}")));
         let report = report(&bytes);
         assert_eq!((code, misses(&report)), (0, 0), "{backend}");
-        assert_eq!(report.tasks[0].completed, report.tasks[0].activations, "{backend}");
+        assert_eq!(report.tasks[0].completed, report.tasks[0].released, "{backend}");
     }
 }
 
@@ -365,7 +365,7 @@ fn deadline_tasks_run_beside_windows_and_groups() {
     let kernel = report(&bytes);
     assert_eq!((code, misses(&kernel)), (0, 0), "{:?}", kernel.verdict);
     let task = |name: &str| kernel.task(name).unwrap();
-    assert_eq!(["control", "camera", "logger"].map(|name| task(name).activations), [100, 30, 21]);
+    assert_eq!(["control", "camera", "logger"].map(|name| task(name).released), [100, 30, 21]);
     let (camera, logger) = (task("camera"), task("logger"));
     assert_eq!((camera.runtime_ns, logger.runtime_ns), (Some(6_130_000), Some(6_000_000)));
     assert!(camera.counters.is_none() && task("control").counters.is_some());
@@ -382,7 +382,7 @@ fn deadline_tasks_run_beside_windows_and_groups() {
     assert_eq!((code, misses(&report(&bytes))), (0, 0));
     let (code, bytes) = run_file(&description, Backend::Other, "1s", &folder.join("other"));
     let other = report(&bytes);
-    assert!(code == 1 && other.task("logger").unwrap().misses > 10, "{:?}", other.verdict);
+    assert!(code == 1 && other.task("logger").unwrap().missed > 10, "{:?}", other.verdict);
     assert!(other.caveats.iter().any(|caveat| caveat.contains("had no reservations")), "{:?}", other.caveats);
 }
 
@@ -403,7 +403,7 @@ fn deadline_tasks_have_partitions_where_they_need_them() {
     let (code, bytes) = run_file(&describe(&folder, own), Backend::Kernel, "500ms", &folder.join("own"));
     let report_of_own = report(&bytes);
     assert_eq!((code, misses(&report_of_own)), (0, 0), "{:?}", report_of_own.verdict);
-    assert_eq!(report_of_own.task("own").unwrap().activations, 15);
+    assert_eq!(report_of_own.task("own").unwrap().released, 15);
     assert!(report_of_own.groups[0].had.unwrap().exhaustions > 150, "{:?}", report_of_own.groups);
     assert!(report_of_own.remarks.is_empty(), "{:?}", report_of_own.remarks);
 
@@ -574,7 +574,7 @@ fn tasks_in_four_languages_run_under_two_backends() {
     assert_eq!((code, misses(&kernel), &kernel.remarks), (0, 0, &Vec::new()));
     for (name, jobs) in names.into_iter().zip([100, 50, 50, 10]) {
         let task = kernel.task(name).unwrap();
-        assert_eq!((task.activations, task.completed), (jobs, jobs), "{name}");
+        assert_eq!((task.released, task.completed), (jobs, jobs), "{name}");
         assert!(task.statistics(Metric::Lateness).unwrap().max_ns <= 6500, "{name}");
     }
 
@@ -611,7 +611,7 @@ fn a_job_that_the_end_of_the_run_cuts_off_ends_in_a_shutdown() {
         let report = report(&bytes);
         let task = &report.tasks[0];
         assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()), "{backend}");
-        assert_eq!((task.activations, task.completed), (5, 5), "{backend}");
+        assert_eq!((task.released, task.completed), (5, 5), "{backend}");
     }
 }
 
@@ -697,7 +697,7 @@ fn describe_misses(folder: &Path, tasks: &[(&str, String)]) -> PathBuf {
 /// Jobs that were due, misses, jobs that never started.
 fn figures(report: &Report, task: &str) -> (u64, u64, u64) {
     let task = report.task(task).unwrap();
-    (task.activations, task.misses, task.never_started)
+    (task.released, task.missed, task.never_started)
 }
 
 fn remarks_of<'a>(report: &'a Report, task: &str) -> Vec<&'a str> {
@@ -758,7 +758,7 @@ fn a_task_that_ends_is_begun_anew() {
     let (code, bytes) = run_file(&description, Backend::Kernel, "300ms", &folder.join("first"));
     let first = report(&bytes);
     assert_eq!((code, figures(&first, "witness")), (1, (30, 0, 0)));
-    let begun_anew = |task| first.task(task).unwrap().counters.unwrap().begun_anew;
+    let begun_anew = |task| first.task(task).unwrap().counters.unwrap().restarted;
 
     // Three jobs do not end; what is missed beside them never started.
     let (jobs, misses, never_started) = figures(&first, "flaky");
@@ -817,9 +817,9 @@ fn threads_are_bound_wherever_they_fell_asleep() {
     let text = format!("system: two-cpus\ncpus: [0, 1]\ntasks:\n{}", tasks.concat());
     let (_, bytes) = run_file(&describe(&folder, &text), Backend::Kernel, "400ms", &folder.join("kernel"));
     let report = report(&bytes);
-    assert!(report.tasks.iter().all(|task| task.never_started < task.activations), "{:?}", report.verdict);
+    assert!(report.tasks.iter().all(|task| task.never_started < task.released), "{:?}", report.verdict);
     for name in ["late-a", "late-b"] {
-        assert_eq!(report.task(name).unwrap().counters.unwrap().begun_anew, 3, "{:?}", report.remarks);
+        assert_eq!(report.task(name).unwrap().counters.unwrap().restarted, 3, "{:?}", report.remarks);
     }
 }
 
@@ -837,10 +837,10 @@ fn a_task_that_fits_on_no_cpu_migrates() {
     let bytes = std::fs::read(folder.join("observation.json")).unwrap();
     let observation = Observation::from_json(std::str::from_utf8(&bytes).unwrap(), "observation.json").unwrap();
     let report = Report::new(&observation);
-    assert!(report.tasks.iter().all(|task| task.completed == task.activations && task.activations >= 19), "{said}");
+    assert!(report.tasks.iter().all(|task| task.completed == task.released && task.released >= 19), "{said}");
     let task = report.task("fusion").unwrap();
-    assert_eq!((task.cpus.as_slice(), task.misses), (&[0, 1][..], 0));
-    assert!(task.counters.unwrap().preemptions >= task.activations, "{:?}", task.counters);
+    assert_eq!((task.cpus.as_slice(), task.missed), (&[0, 1][..], 0));
+    assert!(task.counters.unwrap().overrun >= task.released, "{:?}", task.counters);
     assert_eq!(["left-arm", "right-arm"].map(|name| report.task(name).unwrap().cpus.is_several()), [false, false]);
 
     let mut ran: Vec<_> = observation.segments.iter().filter(|segment| segment.who == "fusion").collect();
@@ -923,7 +923,7 @@ fn stress_ng_in_a_pool_runs_in_its_windows_and_nowhere_else() {
     });
     let report = Report::new(&observation);
     assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
-    assert!(report.tasks.iter().all(|task| task.completed == task.activations));
+    assert!(report.tasks.iter().all(|task| task.completed == task.released));
     let had = report.pools[0].had.unwrap();
     assert!((950..=1010).contains(&had.permille_of_budget), "{had:?}");
     // These workers never end.

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use macrotick_model::Duration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::group::{Group, Kind};
@@ -14,7 +15,8 @@ use crate::budgets::BUDGET;
 use crate::error::HostFailure;
 
 /// What a control group was promised.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Promised {
     /// Whose group it is, such as "group `web`".
     pub owner: String,

@@ -15,6 +15,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::file::read_number;
@@ -124,7 +125,8 @@ fn is_idle(group: &Path) -> bool {
 }
 
 /// A setting that is held, for whoever asks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct SettingStatus {
     /// As sysctl(8) has it.
     pub name: String,

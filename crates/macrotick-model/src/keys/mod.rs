@@ -19,6 +19,7 @@ pub(crate) use forms::forms;
 pub use markdown::sections;
 pub(crate) use object::object;
 pub use schema::schema;
+pub(crate) use schema::time as time_pattern;
 pub(crate) use text::Text;
 pub(crate) use words::words;
 

@@ -35,7 +35,7 @@ fn of(kind: &Kind) -> Value {
 }
 
 /// Which times there may be; that one is not too long no pattern says.
-fn time(least: Duration) -> String {
+pub(crate) fn time(least: Duration) -> String {
     match least.as_nanos() {
         1.. => format!("^(?=.*[1-9]){TIME}"),
         0 => format!("^{TIME}"),

@@ -121,19 +121,19 @@ impl InstalledTable {
     pub fn counters(&self, name: &str, place: usize) -> Result<EntityCounters, NodeError> {
         let stats = self.stats(name, place)?;
         Ok(EntityCounters {
-            activations: stats.activations,
-            completions: stats.completions,
-            misses: stats.misses,
+            released: stats.activations,
+            completed: stats.completions,
+            missed: stats.misses,
             lost: stats.lost,
             skipped: stats.skipped,
-            preemptions: stats.preemptions,
+            overrun: stats.preemptions,
             runtime_ns: stats.runtime_ns,
             held_ns: stats.held_ns,
             late: stats.late,
             never_ran: stats.never_ran,
-            misses_in_row: stats.misses_in_row,
+            missed_in_row: stats.misses_in_row,
             stopped: stats.stopped != 0,
-            begun_anew: 0,
+            restarted: 0,
         })
     }
 }

@@ -161,7 +161,7 @@ impl Pools {
                 name: pool.name.clone(),
                 runtime_ns: stats.runtime_ns,
                 usage_ns: usages.sum::<Result<Duration, HostFailure>>()?.as_nanos() as u64,
-                preemptions: stats.preemptions,
+                overrun: stats.preemptions,
                 skipped: stats.skipped,
                 threads: stats.nr_threads,
             })
@@ -196,7 +196,7 @@ fn since(now: PoolObservation, before: &PoolObservation) -> PoolObservation {
     PoolObservation {
         runtime_ns: now.runtime_ns.saturating_sub(before.runtime_ns),
         usage_ns: now.usage_ns.saturating_sub(before.usage_ns),
-        preemptions: now.preemptions.saturating_sub(before.preemptions),
+        overrun: now.overrun.saturating_sub(before.overrun),
         skipped: now.skipped.saturating_sub(before.skipped),
         ..now
     }

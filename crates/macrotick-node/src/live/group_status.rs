@@ -7,12 +7,14 @@ use macrotick_host::cgroup::{read_file, threads_below};
 use macrotick_host::present;
 use macrotick_host::sys;
 use macrotick_model::{CpuSet, Duration, Group};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::NodeError;
 
 /// A control group with a budget.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct GroupStatus {
     /// Its name in the deployment, or else its path in the hierarchy.
     pub name: String,

@@ -9,14 +9,19 @@ use macrotick_host::state as told;
 use macrotick_host::state::Deployed;
 use macrotick_model::{CpuSet, Duration};
 use macrotick_uapi::{self as uapi, state, Device};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::NodeError;
 use crate::live::group_status::{self, GroupStatus};
 
 /// What runs on this host.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Status {
+    /// Version of this format.
+    #[schemars(extend("const" = Status::VERSION))]
+    pub version: u32,
     /// The installed table.
     pub table: Option<TableStatus>,
     /// The process that holds the lock: a supervisor, or a runner.
@@ -32,11 +37,13 @@ pub struct Status {
 }
 
 /// The installed table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct TableStatus {
     /// Whether it runs.
     pub running: bool,
     /// `CLOCK_MONOTONIC` or `CLOCK_TAI`.
+    #[schemars(extend("enum" = ["CLOCK_MONOTONIC", "CLOCK_TAI"]))]
     pub clock: &'static str,
     /// Its cycle, in nanoseconds.
     pub cycle_ns: u64,
@@ -51,12 +58,13 @@ pub struct TableStatus {
 }
 
 /// How a running table follows `CLOCK_TAI`, in nanoseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct GridStatus {
     /// By how much the grid takes that clock to be ahead of `CLOCK_MONOTONIC`.
     offset_ns: i64,
     /// What is still to be made good.
-    pub error_ns: i64,
+    pub rest_ns: i64,
     /// By how much sync windows became longer since the start.
     pub stretched_ns: u64,
     /// By how much they became shorter.
@@ -66,7 +74,8 @@ pub struct GridStatus {
 }
 
 /// A task or pool and what the kernel has counted of it since it came into a table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct EntityStatus {
     /// Its name.
     pub name: String,
@@ -100,7 +109,7 @@ pub struct EntityStatus {
     /// Processor time received in windows, in nanoseconds.
     pub runtime_ns: u64,
     /// Misses since a job was done in time.
-    pub misses_in_row: u32,
+    pub missed_in_row: u32,
     /// It is served no longer, because it missed too often.
     pub stopped: bool,
 }
@@ -118,7 +127,8 @@ pub fn status() -> Result<Status, NodeError> {
     problems.extend(promised.iter().filter_map(broken));
     let groups = group_status::read(alive.map_or(&[][..], |deployed| &deployed.groups))?;
     problems.extend(groups.iter().filter_map(|group| group.astray.clone()));
-    Ok(Status { table, owner, deployment, groups, settings: settings::held(), problems })
+    let version = Status::VERSION;
+    Ok(Status { version, table, owner, deployment, groups, settings: settings::held(), problems })
 }
 
 /// The names of the tasks and pools of the installed table, in its order; none: there is no table.
@@ -159,7 +169,7 @@ fn describe_table(get: &uapi::Get, entities: Vec<EntityStatus>) -> TableStatus {
     let follows = get.clockid == libc::CLOCK_TAI as u32;
     let grid = (running && follows).then_some(GridStatus {
         offset_ns: get.offset_ns,
-        error_ns: get.error_ns,
+        rest_ns: get.error_ns,
         stretched_ns: get.stretched_ns,
         shrunk_ns: get.shrunk_ns,
         corrections: get.corrections,
@@ -193,7 +203,7 @@ fn describe_entity(entity: &uapi::Entity, stats: &uapi::Stats, place: u32, windo
         skipped: stats.skipped,
         late: stats.late,
         runtime_ns: stats.runtime_ns,
-        misses_in_row: stats.misses_in_row,
+        missed_in_row: stats.misses_in_row,
         stopped: stats.stopped != 0,
     }
 }
@@ -214,7 +224,7 @@ fn problems(table: Option<&TableStatus>, owner: Option<u32>, deployment: Option<
     for entity in table.entities.iter().filter(|entity| !entity.pool) {
         let name = &entity.name;
         if entity.stopped {
-            problems.push(format!("task `{name}` was stopped after {} misses in a row", entity.misses_in_row));
+            problems.push(format!("task `{name}` was stopped after {} misses in a row", entity.missed_in_row));
         } else if entity.threads == 0 {
             problems.push(format!("nobody runs the jobs of task `{name}`"));
         }
@@ -227,6 +237,11 @@ fn problems(table: Option<&TableStatus>, owner: Option<u32>, deployment: Option<
     problems
 }
 
+impl Status {
+    /// The version that this code writes.
+    pub const VERSION: u32 = 1;
+}
+
 impl TableStatus {
     /// The cycle as a length.
     pub fn cycle(&self) -> Duration {
@@ -235,59 +250,4 @@ impl TableStatus {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entity(name: &str) -> EntityStatus {
-        let entity = uapi::Entity { name: uapi::name(name), ..Default::default() };
-        let stats = uapi::Stats { nr_threads: 1, ..Default::default() };
-        describe_entity(&entity, &stats, 0, &[])
-    }
-
-    fn table(entities: Vec<EntityStatus>) -> TableStatus {
-        describe_table(&uapi::Get { state: state::RUNNING, ..Default::default() }, entities)
-    }
-
-    #[test]
-    fn the_windows_of_an_entity_are_its_own() {
-        let window = |entity, flags, length_ns| uapi::Window { entity, flags, length_ns, ..Default::default() };
-        let windows = [window(0, uapi::SYNC, 1), window(0, 3, 10), window(1, 3, 100), window(0, 0, 1000)];
-        let described = describe_entity(&uapi::Entity::default(), &uapi::Stats::default(), 0, &windows);
-        assert_eq!((described.windows, described.window_ns), (2, 1010));
-    }
-
-    #[test]
-    fn what_is_wrong_is_said() {
-        let good = table(vec![entity("a")]);
-        assert_eq!(problems(Some(&good), Some(1), None), [""; 0]);
-        assert_eq!(problems(None, None, None), [""; 0]);
-        let bad = table(vec![
-            EntityStatus { missed: 3, ..entity("a") },
-            EntityStatus { threads: 0, ..entity("b") },
-            EntityStatus { threads: 0, pool: true, ..entity("p") },
-            EntityStatus { missed: 1, misses_in_row: 2, stopped: true, ..entity("c") },
-        ]);
-        assert_eq!(
-            problems(Some(&bad), Some(1), None),
-            [
-                "task `a` missed 3 deadlines",
-                "nobody runs the jobs of task `b`",
-                "task `c` was stopped after 2 misses in a row",
-                "task `c` missed a deadline",
-            ]
-        );
-        let left = Deployed {
-            supervisor: 7,
-            system: "s".into(),
-            entities: Vec::new(),
-            groups: Vec::new(),
-            reserved: Vec::new(),
-            changes: 0,
-            coming: None,
-            promised: Vec::new(),
-            remarks: Vec::new(),
-        };
-        assert_eq!(problems(None, Some(7), Some(&left)), [""; 0]);
-        assert!(problems(None, None, Some(&left))[0].starts_with("the supervisor of `s` (process 7) was killed"));
-    }
-}
+mod tests;

@@ -54,7 +54,7 @@ impl Run<'_> {
         let counted =
             self.tasks.iter().zip(&counters).filter_map(|(child, counters)| Some((child, counters.as_ref()?)));
         let stopped = counted.filter(|(_, counters)| counters.stopped);
-        remarks.extend(stopped.map(|(child, counters)| describe_stop(&child.name, counters.misses_in_row)));
+        remarks.extend(stopped.map(|(child, counters)| describe_stop(&child.name, counters.missed_in_row)));
         let traced = self.read_trace(known, epoch, outcome.duration)?;
         if traced.dropped > 0 {
             remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
@@ -167,7 +167,7 @@ impl Run<'_> {
             return None;
         }
         let counters = || self.table.as_ref().and_then(|table| table.counters(&child.name, task).ok());
-        let misses = || counters().map_or(0, |all| all.misses);
+        let misses = || counters().map_or(0, |all| all.missed);
         let dies = matches!(self.deployment.tasks[task].task.on_miss, OnMiss::Kill | OnMiss::Restart);
         if dies && child.exited().is_some_and(is_killed) && misses() > 0 {
             return Some(format!("task `{}`: killed after a miss", child.name));
@@ -240,9 +240,9 @@ impl Run<'_> {
                 let strange = merged.strange;
                 remarks.push(format!("task `{}`: {strange} records do not fit the plan", child.name));
             }
-            let begun_anew = past.map_or(0, Past::count);
+            let restarted = past.map_or(0, Past::count);
             let counters = counters.get(index).copied().flatten();
-            let counters = counters.map(|counters| EntityCounters { begun_anew, ..counters });
+            let counters = counters.map(|counters| EntityCounters { restarted, ..counters });
             observations.push(TaskObservation { name: child.name.clone(), jobs: merged.jobs, counters });
         }
         observations

@@ -61,7 +61,7 @@ impl Supervisor {
                 (Some(known), _) => Ward { task: index, ..former.swap_remove(known) },
                 // The new process may have missed already.
                 (None, Origin::New) => Ward::new(index, pidfd(child)?),
-                (None, _) => Ward { misses: counters(run, index)?.misses, ..Ward::new(index, pidfd(child)?) },
+                (None, _) => Ward { misses: counters(run, index)?.missed, ..Ward::new(index, pidfd(child)?) },
             });
         }
         Ok(Some(Supervisor { wards }).filter(|supervisor| !supervisor.wards.is_empty()))
@@ -240,8 +240,8 @@ impl Ward {
             self.in_vain = 0;
         }
         let counters = counters(run, self.task).map_err(tell)?;
-        let end = End { status, missed: is_killed(status) && counters.misses > self.misses };
-        self.misses = counters.misses;
+        let end = End { status, missed: is_killed(status) && counters.missed > self.misses };
+        self.misses = counters.missed;
         if counters.stopped {
             return Err(None);
         }

@@ -51,9 +51,9 @@ pub struct Run {
     /// The verdict in a line.
     pub verdict: String,
     /// Jobs of all tasks whose deadline lay within the run.
-    pub activations: u64,
+    pub released: u64,
     /// Those that were not complete at their deadline.
-    pub misses: u64,
+    pub missed: u64,
 }
 
 /// One task in all runs.
@@ -73,9 +73,9 @@ pub struct Row {
     /// What dispatched the jobs.
     pub backend: Backend,
     /// Jobs whose deadline lay within the run.
-    pub activations: u64,
+    pub released: u64,
     /// Jobs not complete at their deadline.
-    pub misses: u64,
+    pub missed: u64,
     /// Start minus nominal instant.
     pub lateness: Option<Statistics>,
     /// End minus nominal instant.
@@ -181,8 +181,8 @@ fn run(label: &str, report: &Report) -> Run {
         tier: words::tier(report.tier, report.backend).into(),
         holds: report.holds(),
         verdict: words::verdict_line(report),
-        activations: report.verdict.activations,
-        misses: report.verdict.misses,
+        released: report.verdict.released,
+        missed: report.verdict.missed,
     }
 }
 
@@ -190,8 +190,8 @@ fn row(label: &str, backend: Backend, colour: usize, task: &TaskReport) -> Row {
     Row {
         label: label.into(),
         backend,
-        activations: task.activations,
-        misses: task.misses,
+        released: task.released,
+        missed: task.missed,
         lateness: task.lateness,
         response: task.response,
         colour,
@@ -318,8 +318,8 @@ fn row_figures(prefix: &str, row: &Row) -> Vec<Figure> {
         unit: unit.into(),
     };
     let mut all = vec![
-        figure("activations".into(), row.activations as f64, "jobs"),
-        figure("misses".into(), row.misses as f64, "jobs"),
+        figure("activations".into(), row.released as f64, "jobs"),
+        figure("misses".into(), row.missed as f64, "jobs"),
     ];
     for metric in [Metric::Lateness, Metric::Response] {
         let Some(s) = row.statistics(metric) else { continue };

@@ -12,11 +12,11 @@ const DECIMALS: Decimals = Decimals::Three;
 impl Comparison {
     /// Who missed how many of its jobs, in a line: `SCHED_OTHER: 1178 of 1560 missed; SCHED_TT: none`.
     pub fn headline(&self) -> String {
-        let told = self.runs.first().map(|run| run.activations);
+        let told = self.runs.first().map(|run| run.released);
         let clause = |(index, run): (usize, &Run)| {
             // How many jobs there are is said once, as long as it is the same number.
-            let short = index > 0 && told == Some(run.activations);
-            format!("{}: {}", self.spoken_name(run), words::missed(run.misses, run.activations, short))
+            let short = index > 0 && told == Some(run.released);
+            format!("{}: {}", self.spoken_name(run), words::missed(run.missed, run.released, short))
         };
         self.runs.iter().enumerate().map(clause).collect::<Vec<_>>().join("; ")
     }
@@ -75,7 +75,7 @@ const TASKS_TITLE: &str = "Tasks [us]: lateness and response, each as mean, p99 
 
 fn task_cells(name: String, row: &Row) -> Vec<Cell> {
     let mut cells: Vec<Cell> =
-        vec![name.into(), row.label.as_str().into(), row.activations.to_string().into(), bad_if_any(row.misses)];
+        vec![name.into(), row.label.as_str().into(), row.released.to_string().into(), bad_if_any(row.missed)];
     for metric in [Metric::Lateness, Metric::Response] {
         cells.extend(
             match row.statistics(metric) {

@@ -271,9 +271,9 @@ impl Comparison {
 }
 
 fn own_row(row: &Row, metric: Metric) -> Vec<Cell> {
-    let tone = if row.misses > 0 { Tone::Bad } else { Tone::Plain };
+    let tone = if row.missed > 0 { Tone::Bad } else { Tone::Plain };
     let mut cells: Vec<Cell> =
-        vec![row.label.as_str().into(), row.activations.to_string().into(), toned(row.misses.to_string(), tone)];
+        vec![row.label.as_str().into(), row.released.to_string().into(), toned(row.missed.to_string(), tone)];
     cells.extend(statistics_cells(row.statistics(metric), Decimals::Three));
     cells
 }

@@ -73,8 +73,8 @@ pub(super) fn cards(report: &Report) -> String {
     let slack = us(worst(&|task| task.least_slack_ns.map(|slack| -slack)), -1);
     let verdict = &report.verdict;
     let mut cards = vec![
-        card("Jobs", &words::count(verdict.activations), &of_tasks(report.tasks.len()), false),
-        card("Misses", &words::count(verdict.misses), &share(verdict.misses, verdict.activations), verdict.misses > 0),
+        card("Jobs", &words::count(verdict.released), &of_tasks(report.tasks.len()), false),
+        card("Misses", &words::count(verdict.missed), &share(verdict.missed, verdict.released), verdict.missed > 0),
         card("Worst lateness", &lateness.0, &lateness.1, false),
         card("Least slack to a deadline", &slack.0, &slack.1, slack.0.starts_with('-') && slack.0.len() > 1),
     ];
@@ -151,7 +151,7 @@ fn common_axis(report: &Report) -> Axis {
 
 fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
     let bad = |number: u64| if number > 0 { "bad-text" } else { "" };
-    let (class, verdict) = match (task.activations, task.misses) {
+    let (class, verdict) = match (task.released, task.missed) {
         (0, _) => ("bad-text", "not shown".into()),
         (_, 0) => ("good", "✓ ok".into()),
         (all, misses) => ("bad-text", format!("✗ {:.1} %", misses as f64 * 100.0 / all as f64)),
@@ -165,9 +165,9 @@ fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
         escape(&task.name) + &supply(task),
         task.cpus,
         task.period_ns as f64 / 1e6,
-        words::count(task.activations),
-        bad(task.misses),
-        words::count(task.misses),
+        words::count(task.released),
+        bad(task.missed),
+        words::count(task.missed),
         metric_cells(task.lateness.as_ref(), lateness_axis, &[]),
         metric_cells(task.response.as_ref(), response_axis, &deadlines),
         bad(u64::from(task.least_slack_ns.is_some_and(|slack| slack < 0))),

@@ -74,7 +74,7 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
     if let Some(grid) = &table.grid {
         let length = |ns: u64| Duration::from_nanos(ns as i64);
         let (stretched, shrunk, rest) =
-            (length(grid.stretched_ns), length(grid.shrunk_ns), Duration::from_nanos(grid.error_ns));
+            (length(grid.stretched_ns), length(grid.shrunk_ns), Duration::from_nanos(grid.rest_ns));
         let corrections = grid.corrections;
         facts.push(("clock", format!("{corrections} corrections: +{stretched} -{shrunk}; still {rest} off")));
     }
@@ -202,10 +202,11 @@ mod tests {
             skipped: 0,
             late: 0,
             runtime_ns: 1_234_567,
-            misses_in_row: 0,
+            missed_in_row: 0,
             stopped: false,
         };
         Status {
+            version: Status::VERSION,
             table: Some(TableStatus {
                 running: true,
                 clock: "CLOCK_MONOTONIC",
@@ -282,6 +283,7 @@ mod tests {
     #[test]
     fn without_a_table_there_is_little_to_show() {
         let nothing = Status {
+            version: Status::VERSION,
             table: None,
             owner: None,
             deployment: None,

@@ -1,0 +1,78 @@
+//! Files of the tree that are made from types, such as the JSON Schemas of the documents: held against the types, and
+//! documents against them. `MACROTICK_BLESS=1` writes them anew.
+
+use std::path::{Path, PathBuf};
+
+use jsonschema::Resource;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{transform_subschemas, Transform};
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+
+/// Whose view of a document a schema is: what may be left out where it is read is there where it is written.
+pub enum Side {
+    /// What we take.
+    Read,
+    /// What we give.
+    Written,
+}
+
+/// A path below the root of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The text of a file that has to be there, by its path below the root of the repository.
+pub fn read_tree(path: &str) -> String {
+    std::fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Compares, or writes, what the tree holds of what is made from types.
+pub fn hold(path: &str, expected: &str) {
+    if std::env::var_os("MACROTICK_BLESS").is_some() {
+        // Other tests may read it at the same time: they find it whole.
+        let partial = repository(&format!("{path}.partial"));
+        let written = std::fs::write(&partial, expected).and_then(|()| std::fs::rename(&partial, repository(path)));
+        written.unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+    assert!(read_tree(path) == expected, "{path} is not what the types say: MACROTICK_BLESS=1 writes it anew");
+}
+
+/// Holds the schema of a document, by the name of its file: `plan` is in `schema/plan.schema.json`.
+pub fn hold_schema<T: JsonSchema>(name: &str, title: &str, side: Side) {
+    let settings = SchemaSettings::draft2020_12();
+    let settings = match side {
+        Side::Read => settings.for_deserialize(),
+        Side::Written => settings.for_serialize(),
+    };
+    let mut schema = settings.with_transform(OneLine).into_generator().into_root_schema_for::<T>();
+    schema.insert("title".into(), title.into());
+    hold(&file(name), &(serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n"));
+}
+
+fn file(name: &str) -> String {
+    format!("schema/{name}.schema.json")
+}
+
+/// Doc comments are wrapped for the source, and name values as that does.
+#[derive(Clone)]
+struct OneLine;
+
+impl Transform for OneLine {
+    fn transform(&mut self, schema: &mut Schema) {
+        if let Some(Value::String(text)) = schema.get_mut("description") {
+            let line: Vec<&str> = text.split_whitespace().collect();
+            *text = line.join(" ").replace("`None`", "`null`");
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+/// What the schema of that name has against a document; empty: it takes it.
+pub fn refusals(name: &str, document: &Value) -> Vec<String> {
+    let schema = |name| serde_json::from_str::<Value>(&read_tree(&file(name))).expect("a schema is JSON");
+    let system = Resource::from_contents(schema("system")).expect("a schema");
+    let beside = "json-schema:///system.schema.json";
+    let validator = jsonschema::options().with_resource(beside, system).build(&schema(name)).expect("a schema");
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path)).collect()
+}
