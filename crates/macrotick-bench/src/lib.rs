@@ -23,3 +23,4 @@ mod timershield;
 pub use error::BenchError;
 pub use experiment::Experiment;
 pub use guest_program::main as guest_main;
+pub use kit::scale::Scale;
