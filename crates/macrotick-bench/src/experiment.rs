@@ -1,6 +1,7 @@
 //! All experiments.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::builder::PossibleValue;
 use clap::ValueEnum;
@@ -10,7 +11,10 @@ use macrotick_report::output;
 use crate::error::BenchError;
 use crate::kit::bench::{Bench, Results};
 use crate::kit::scale::Scale;
-use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield};
+use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield, wall};
+
+/// How long a quick run takes at most.
+const QUICK: &str = "at most 2 min";
 
 /// An experiment.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +22,8 @@ pub struct Experiment {
     /// On the command line, and in paths.
     name: &'static str,
     about: &'static str,
+    /// Wall time of a full run on two processors, about, until one has told the true one.
+    minutes: u32,
     run: Run,
     extent: Extent,
 }
@@ -31,18 +37,21 @@ const ALL: [Experiment; 11] = [
     Experiment {
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
+        minutes: 10,
         run: response::run,
         extent: response::extent,
     },
     Experiment {
         name: "lead",
         about: "How much the start of a job varies under three loads: SCHED_FIFO, SCHED_TT, and SCHED_TT with a lead",
+        minutes: 5,
         run: lead::run,
         extent: lead::extent,
     },
     Experiment {
         name: "overhead",
         about: "The patched kernel with no table against the pristine one: cyclictest and hackbench",
+        minutes: 10,
         run: overhead::run,
         extent: overhead::extent,
     },
@@ -51,6 +60,7 @@ const ALL: [Experiment; 11] = [
         about:
             "One task takes far more than it says: misses and starts of 14 others, under each way to dispatch the same \
                 plan",
+        minutes: 3,
         run: overrun::run,
         extent: overrun::extent,
     },
@@ -58,6 +68,7 @@ const ALL: [Experiment; 11] = [
         name: "cost",
         about:
             "Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers",
+        minutes: 5,
         run: cost::run,
         extent: cost::extent,
     },
@@ -65,6 +76,7 @@ const ALL: [Experiment; 11] = [
         name: "e2e",
         about:
             "Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies",
+        minutes: 5,
         run: e2e::run,
         extent: e2e::extent,
     },
@@ -72,30 +84,35 @@ const ALL: [Experiment; 11] = [
         name: "timershield",
         about:
             "Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels",
+        minutes: 30,
         run: timershield::run,
         extent: timershield::extent,
     },
     Experiment {
         name: "containers",
         about: "Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost",
+        minutes: 20,
         run: containers::run,
         extent: containers::extent,
     },
     Experiment {
         name: "isolation",
         about: "Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another",
+        minutes: 60,
         run: isolation::run,
         extent: isolation::extent,
     },
     Experiment {
         name: "deadline",
         about: "Figure 3 and tables I to III of the SCHED_DEADLINE paper: greedy tasks, and misses of random task sets",
+        minutes: 50,
         run: deadline::run,
         extent: deadline::extent,
     },
     Experiment {
         name: "jitter",
         about: "Equations 1 and 3 of the same paper: responses of bound and unbound tasks, computed and measured",
+        minutes: 3,
         run: jitter::run,
         extent: jitter::extent,
     },
@@ -107,11 +124,15 @@ impl ValueEnum for Experiment {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name).help(self.about))
+        Some(PossibleValue::new(self.name).help(format!("{} ({})", self.about, self.estimate())))
     }
 }
 
 impl Experiment {
+    fn estimate(&self) -> String {
+        format!("about {} min on 2 cores", self.minutes)
+    }
+
     /// Runs all of it or a little of each part, and writes what came out: to `folder`, by default `build/bench/NAME` or
     /// `build/bench/NAME-quick`, and for the documents if it is published.
     pub fn run(&self, folder: Option<PathBuf>, scale: Scale, is_published: bool) -> Result<(), BenchError> {
@@ -122,21 +143,27 @@ impl Experiment {
         let folder = folder.unwrap_or_else(|| PathBuf::from(format!("build/bench/{name}{}", scale.of("", "-quick"))));
         let bench = Bench::new(name, Layout::find()?.root(), folder, scale);
         self.foretell(&bench)?;
+        let begin = Instant::now();
         let results = (self.run)(&bench)?;
         bench.keep(&results)?;
+        let time = begin.elapsed();
+        wall::keep(&bench.folder, time)?;
         output::print_line(format_args!("\nfigures: {}", bench.folder.join("figures.json").display()));
         if is_published {
             output::print_line(format_args!("results: {}", bench.publish(&results)?.display()));
         }
+        output::tell(format_args!("{name} took {}", wall::told(time)));
         Ok(())
     }
 
-    /// What kind of run it is, and of how many runs in the lab: before it begins.
+    /// What kind of run it is, and how long it takes: before it does.
     fn foretell(&self, bench: &Bench) -> Result<(), BenchError> {
         if let Some(note) = bench.scale.note() {
             output::print_line(format_args!("{note}\n"));
         }
-        output::tell(format_args!("{}: {} runs in the lab", self.name, (self.extent)(bench)?.len()));
+        let estimate = bench.scale.of(self.estimate(), QUICK.into());
+        let (runs, time) = ((self.extent)(bench)?.len(), wall::expected(&bench.folder, &estimate));
+        output::tell(format_args!("{}: {runs} runs in the lab, {time}", self.name));
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod overhead;
 mod overrun;
 mod response;
 mod timershield;
+mod wall;
 
 pub use error::BenchError;
 pub use experiment::Experiment;
