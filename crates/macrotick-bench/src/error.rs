@@ -57,6 +57,9 @@ pub enum BenchError {
     /// A kernel lacks a function that is to be measured.
     #[error("the kernel has no function `{0}`, by which its paths are told apart")]
     NoFunction(&'static str),
+    /// A quick run was to be published.
+    #[error("the figures of a quick run are not for publication: leave out `--quick` or `--publish`")]
+    QuickPublished,
     /// What is to be measured did not happen.
     #[error("none of the kernel's recorded paths has {0}")]
     NoPath(&'static str),
@@ -66,7 +69,7 @@ impl BenchError {
     /// 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            BenchError::Load(_) | BenchError::Plan(_) => 2,
+            BenchError::Load(_) | BenchError::Plan(_) | BenchError::QuickPublished => 2,
             _ => 3,
         }
     }

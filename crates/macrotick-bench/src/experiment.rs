@@ -1,73 +1,193 @@
 //! All experiments.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
+use clap::builder::PossibleValue;
 use clap::ValueEnum;
 use macrotick_lab::Layout;
 use macrotick_report::output;
 
 use crate::error::BenchError;
 use crate::kit::bench::{Bench, Results};
-use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield};
+use crate::kit::scale::Scale;
+use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield, wall};
 
-/// The experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Experiment {
-    /// Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend
-    Response,
-    /// How much the start of a job varies under three loads: SCHED_FIFO, SCHED_TT, and SCHED_TT with a lead
-    Lead,
-    /// The patched kernel with no table against the pristine one: cyclictest and hackbench
-    Overhead,
-    /// One task takes far more than it says: misses and starts of 14 others, under each way to dispatch the same plan
-    Overrun,
-    /// Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers
-    Cost,
-    /// Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies
-    E2e,
-    /// Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels
-    Timershield,
-    /// Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost
-    Containers,
-    /// Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another (an hour)
-    Isolation,
-    /// Figure 3 and tables I to III of the SCHED_DEADLINE paper: greedy tasks, and misses of random task sets
-    Deadline,
-    /// Equations 1 and 3 of the same paper: responses of bound and unbound tasks, computed and measured
-    Jitter,
+/// How long a quick run takes at most.
+const QUICK: &str = "at most 2 min";
+
+/// An experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// On the command line, and in paths.
+    name: &'static str,
+    about: &'static str,
+    /// Wall time of a full run on two processors, about, until one has told the true one.
+    minutes: u32,
+    run: Run,
+    extent: Extent,
 }
 
 type Run = fn(&Bench) -> Result<Results, BenchError>;
+/// How much each run in a guest measures, before anything runs: jobs, milliseconds of them, loops, or what else
+/// the experiment is a number of.
+type Extent = fn(&Bench) -> Result<Vec<u64>, BenchError>;
 
-impl Experiment {
-    /// Its name in paths, and what runs it.
-    fn parts(self) -> (&'static str, Run) {
-        match self {
-            Experiment::Response => ("response", response::run),
-            Experiment::Lead => ("lead", lead::run),
-            Experiment::Overhead => ("overhead", overhead::run),
-            Experiment::Overrun => ("overrun", overrun::run),
-            Experiment::Cost => ("cost", cost::run),
-            Experiment::E2e => ("e2e", e2e::run),
-            Experiment::Timershield => ("timershield", timershield::run),
-            Experiment::Containers => ("containers", containers::run),
-            Experiment::Isolation => ("isolation", isolation::run),
-            Experiment::Deadline => ("deadline", deadline::run),
-            Experiment::Jitter => ("jitter", jitter::run),
-        }
+const ALL: [Experiment; 11] = [
+    Experiment {
+        name: "response",
+        about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
+        minutes: 10,
+        run: response::run,
+        extent: response::extent,
+    },
+    Experiment {
+        name: "lead",
+        about: "How much the start of a job varies under three loads: SCHED_FIFO, SCHED_TT, and SCHED_TT with a lead",
+        minutes: 5,
+        run: lead::run,
+        extent: lead::extent,
+    },
+    Experiment {
+        name: "overhead",
+        about: "The patched kernel with no table against the pristine one: cyclictest and hackbench",
+        minutes: 10,
+        run: overhead::run,
+        extent: overhead::extent,
+    },
+    Experiment {
+        name: "overrun",
+        about:
+            "One task takes far more than it says: misses and starts of 14 others, under each way to dispatch the same \
+                plan",
+        minutes: 3,
+        run: overrun::run,
+        extent: overrun::extent,
+    },
+    Experiment {
+        name: "cost",
+        about:
+            "Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers",
+        minutes: 5,
+        run: cost::run,
+        extent: cost::extent,
+    },
+    Experiment {
+        name: "e2e",
+        about:
+            "Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies",
+        minutes: 5,
+        run: e2e::run,
+        extent: e2e::extent,
+    },
+    Experiment {
+        name: "timershield",
+        about:
+            "Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels",
+        minutes: 30,
+        run: timershield::run,
+        extent: timershield::extent,
+    },
+    Experiment {
+        name: "containers",
+        about: "Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost",
+        minutes: 20,
+        run: containers::run,
+        extent: containers::extent,
+    },
+    Experiment {
+        name: "isolation",
+        about: "Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another",
+        minutes: 60,
+        run: isolation::run,
+        extent: isolation::extent,
+    },
+    Experiment {
+        name: "deadline",
+        about: "Figure 3 and tables I to III of the SCHED_DEADLINE paper: greedy tasks, and misses of random task sets",
+        minutes: 50,
+        run: deadline::run,
+        extent: deadline::extent,
+    },
+    Experiment {
+        name: "jitter",
+        about: "Equations 1 and 3 of the same paper: responses of bound and unbound tasks, computed and measured",
+        minutes: 3,
+        run: jitter::run,
+        extent: jitter::extent,
+    },
+];
+
+impl ValueEnum for Experiment {
+    fn value_variants<'a>() -> &'a [Experiment] {
+        &ALL
     }
 
-    /// Runs it, and writes what came out: to `folder`, by default `build/bench/NAME`, and for the documents if it is
-    /// published.
-    pub fn run(self, folder: Option<PathBuf>, is_published: bool) -> Result<(), BenchError> {
-        let (name, run) = self.parts();
-        let folder = folder.unwrap_or_else(|| PathBuf::from(format!("build/bench/{name}")));
-        let bench = Bench::new(name, Layout::find()?.root(), folder);
-        let results = run(&bench)?;
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name).help(format!("{} ({})", self.about, self.estimate())))
+    }
+}
+
+impl Experiment {
+    fn estimate(&self) -> String {
+        format!("about {} min on 2 cores", self.minutes)
+    }
+
+    /// Runs all of it or a little of each part, and writes what came out: to `folder`, by default `build/bench/NAME` or
+    /// `build/bench/NAME-quick`, and for the documents if it is published.
+    pub fn run(&self, folder: Option<PathBuf>, scale: Scale, is_published: bool) -> Result<(), BenchError> {
+        if is_published && scale == Scale::Quick {
+            return Err(BenchError::QuickPublished);
+        }
+        let name = self.name;
+        let folder = folder.unwrap_or_else(|| PathBuf::from(format!("build/bench/{name}{}", scale.of("", "-quick"))));
+        let bench = Bench::new(name, Layout::find()?.root(), folder, scale);
+        self.foretell(&bench)?;
+        let begin = Instant::now();
+        let results = (self.run)(&bench)?;
+        bench.keep(&results)?;
+        let time = begin.elapsed();
+        wall::keep(&bench.folder, time)?;
         output::print_line(format_args!("\nfigures: {}", bench.folder.join("figures.json").display()));
         if is_published {
             output::print_line(format_args!("results: {}", bench.publish(&results)?.display()));
         }
+        output::tell(format_args!("{name} took {}", wall::told(time)));
         Ok(())
+    }
+
+    /// What kind of run it is, and how long it takes: before it does.
+    fn foretell(&self, bench: &Bench) -> Result<(), BenchError> {
+        if let Some(note) = bench.scale.note() {
+            output::print_line(format_args!("{note}\n"));
+        }
+        let estimate = bench.scale.of(self.estimate(), QUICK.into());
+        let (runs, time) = ((self.extent)(bench)?.len(), wall::expected(&bench.folder, &estimate));
+        output::tell(format_args!("{}: {runs} runs in the lab, {time}", self.name));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Nothing runs: what would is counted.
+    #[test]
+    fn every_experiment_has_a_quick_run_that_is_far_smaller() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for experiment in ALL {
+            let extent = |scale| {
+                let bench = Bench::new(experiment.name, &root, PathBuf::new(), scale);
+                (experiment.extent)(&bench).unwrap()
+            };
+            let (full, quick) = (extent(Scale::Full), extent(Scale::Quick));
+            let samples = |runs: &[u64]| runs.iter().sum::<u64>();
+            let told = format!("{}: {full:?}, quick {quick:?}", experiment.name);
+            assert!(!quick.is_empty() && quick.iter().all(|&samples| samples > 0), "{told}");
+            assert!(quick.len() <= full.len() && samples(&quick) * 2 <= samples(&full), "{told}");
+        }
     }
 }

@@ -5,14 +5,17 @@ use std::io::IsTerminal;
 
 use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
-use macrotick_model::{Backend, Plan, Process};
+use macrotick_model::{Backend, Duration, Plan, Process};
 use macrotick_report::{compare_labelled, output, write_text, Comparison, Metric, Report};
 
 use crate::error::BenchError;
 use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
+use crate::kit::scale::Scale;
 
 const DESCRIPTION: &str = "bench/lead.yaml";
+/// What a quick run lasts.
+const QUICK: Duration = Duration::from_millis(300);
 
 /// The loads, and what the names of their processes begin with.
 const LOADS: [(&str, &[&str]); 3] =
@@ -33,7 +36,7 @@ nominal instant.";
 
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
-    let plan = lab::plan(&bench.root.join(DESCRIPTION))?;
+    let plan = lab::plan(&lab::description(bench, DESCRIPTION, QUICK)?)?;
     let mut reports = Vec::new();
     for (load, processes) in LOADS {
         for (dispatch, backend) in DISPATCHES {
@@ -43,16 +46,22 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
         }
     }
     let runs: Vec<(&str, &Report)> = reports.iter().map(|(label, report)| (label.as_str(), report)).collect();
-    let comparison = compare_labelled(&runs);
+    let mut comparison = compare_labelled(&runs);
+    comparison.remarks.extend(bench.scale.note().map(String::from));
     comparison.write(&bench.folder)?;
     for (runs, (load, _)) in runs.chunks(DISPATCHES.len()).zip(LOADS) {
         let alone = compare_labelled(runs);
         write_text(&bench.folder.join(plot(load)), &alone.histogram_svg(&alone.tasks[0], Metric::Lateness))?;
     }
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
-    let summary = summary(&comparison, &runs);
+    let summary = summary(&comparison, &runs, bench.scale);
     output::print(format_args!("{}\n{summary}", comparison.terminal(colour, 110)));
     results(&comparison, &summary)
+}
+
+/// The milliseconds of each run.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, LOADS.len() * DISPATCHES.len()))
 }
 
 /// The file of a load's histogram.
@@ -78,7 +87,7 @@ fn variant(plan: &Plan, processes: &[&str], leads: bool) -> Plan {
 }
 
 /// The aims of leading jobs, and what the lead costs.
-fn summary(comparison: &Comparison, runs: &[(&str, &Report)]) -> String {
+fn summary(comparison: &Comparison, runs: &[(&str, &Report)], scale: Scale) -> String {
     let (mean, spread) = (AIM_MEAN / 1e3, AIM_SPREAD as f64 / 1e3);
     let mut text = format!(
         "| run | mean [us] | max - min [us] | lead [us] | aim: mean <= {mean} us, max - min <= {spread} us |\n\
@@ -95,7 +104,7 @@ fn summary(comparison: &Comparison, runs: &[(&str, &Report)]) -> String {
             "| {label} | {:.3} | {:.3} | {lead:.0} | {} |",
             lateness.mean_ns.as_us_f64(),
             reached as f64 / 1e3,
-            if met { "met" } else { "**not met**" }
+            scale.verdict(met)
         );
     }
     text

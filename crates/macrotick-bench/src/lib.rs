@@ -19,7 +19,9 @@ mod overhead;
 mod overrun;
 mod response;
 mod timershield;
+mod wall;
 
 pub use error::BenchError;
 pub use experiment::Experiment;
 pub use guest_program::main as guest_main;
+pub use kit::scale::Scale;

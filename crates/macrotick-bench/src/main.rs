@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use macrotick_bench::Experiment;
+use macrotick_bench::{Experiment, Scale};
 use macrotick_report::output;
 
 /// Run an experiment in the lab and write its tables, plots and figures.
@@ -13,20 +13,24 @@ use macrotick_report::output;
 struct Arguments {
     /// Which experiment
     name: Experiment,
-    /// Where to write figures, tables and plots [default: build/bench/NAME]
+    /// Where to write figures, tables and plots [default: build/bench/NAME, or NAME-quick]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Also renew docs/results/NAME.md and its plots
     #[arg(long)]
     publish: bool,
+    /// Run a little of each part, in at most two minutes: the same tables, whose figures are not for publication
+    #[arg(long)]
+    quick: bool,
 }
 
 const EXIT_CODES: &str = "Exit codes:\n  0  Done.\n  2  Wrong input.\n  3  This host or the lab failed.";
 
 fn main() -> ExitCode {
-    let Arguments { name, output: folder, publish } = Arguments::parse();
+    let Arguments { name, output: folder, publish, quick } = Arguments::parse();
+    let scale = if quick { Scale::Quick } else { Scale::Full };
     let failed = |error: &dyn std::fmt::Display| output::tell(format_args!("error: {error}"));
-    if let Err(error) = name.run(folder, publish) {
+    if let Err(error) = name.run(folder, scale, publish) {
         failed(&error);
         return ExitCode::from(error.exit_code());
     }

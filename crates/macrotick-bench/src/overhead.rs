@@ -12,6 +12,7 @@ use self::hackbench::Run;
 use crate::error::BenchError;
 use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
+use crate::kit::scale::Scale;
 
 const METHOD: &str = "The same source tree and configuration with and without Macrotick's overlay and hooks, no table \
 installed. cyclictest runs one SCHED_FIFO 90 thread, alone and beside hackbench, that sleeps 1.009 ms at a time: its phase \
@@ -28,27 +29,70 @@ const PLOT: &str = "bars.svg";
 
 /// What a case runs, and how its output is read.
 enum Tool {
-    Cyclictest(&'static str),
-    /// Its options.
-    Hackbench(&'static str),
+    /// Alone, or beside a hackbench.
+    Cyclictest { loops: u32, beside: bool },
+    /// Runs of growing length.
+    Hackbench { options: &'static str, lengths: Lengths },
 }
+
+/// Loops of the runs of hackbench: of the first, by how many each next one has more, of the last.
+#[derive(Clone, Copy)]
+struct Lengths(u32, u32, u32);
+
+const ALL_LENGTHS: Lengths = Lengths(100, 10, 290);
+/// The least from which the costs of a run, a loop and a switch can be told, and some more.
+const FEW_LENGTHS: Lengths = Lengths(20, 10, 70);
 
 struct Case {
     name: &'static str,
     tool: Tool,
 }
 
-const CASES: [Case; 4] = [
-    Case { name: "cyclictest", tool: Tool::Cyclictest("cyclictest -m -N -q -p 90 -i 1009 -l 5000") },
-    Case {
-        name: "cyclictest over hackbench",
-        tool: Tool::Cyclictest(
-            "hackbench -g 1 -l 100000 >/dev/null & cyclictest -m -N -q -p 90 -i 1009 -l 2000; kill $!",
-        ),
-    },
-    Case { name: "hackbench sockets", tool: Tool::Hackbench("-g 2") },
-    Case { name: "hackbench pipes", tool: Tool::Hackbench("-p -g 2") },
-];
+fn cases(scale: Scale) -> [Case; 4] {
+    let lengths = scale.of(ALL_LENGTHS, FEW_LENGTHS);
+    let cyclictest =
+        |name, full, quick, beside| Case { name, tool: Tool::Cyclictest { loops: scale.of(full, quick), beside } };
+    let hackbench = |name, options| Case { name, tool: Tool::Hackbench { options, lengths } };
+    [
+        cyclictest("cyclictest", 5000, 500, false),
+        cyclictest("cyclictest over hackbench", 2000, 200, true),
+        hackbench("hackbench sockets", "-g 2"),
+        hackbench("hackbench pipes", "-p -g 2"),
+    ]
+}
+
+impl Tool {
+    /// For the guest's shell.
+    fn command(&self) -> String {
+        match *self {
+            Tool::Cyclictest { loops, beside } => {
+                let cyclictest = format!("cyclictest -m -N -q -p 90 -i 1009 -l {loops}");
+                let over_hackbench = || format!("hackbench -g 1 -l 100000 >/dev/null & {cyclictest}; kill $!");
+                if beside {
+                    over_hackbench()
+                } else {
+                    cyclictest
+                }
+            }
+            Tool::Hackbench { options, lengths } => script(options, lengths),
+        }
+    }
+
+    /// Loops of a run, on one kernel.
+    fn loops(&self) -> u64 {
+        match *self {
+            Tool::Cyclictest { loops, .. } => loops.into(),
+            Tool::Hackbench { lengths: Lengths(first, step, last), .. } => {
+                (first..=last).step_by(step as usize).map(u64::from).sum()
+            }
+        }
+    }
+}
+
+/// The loops of each case on both kernels.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok(cases(bench.scale).iter().flat_map(|case| [case.tool.loops(); 2]).collect())
+}
 
 /// One number on both kernels.
 struct Row {
@@ -74,11 +118,10 @@ impl Row {
         self.percent() < AIM
     }
 
-    fn judgement(&self) -> String {
+    fn judgement(&self, scale: Scale) -> String {
         match self.excuse {
             Some(excuse) => format!("not judged: {excuse}"),
-            None if self.meets_the_aim() => "met".into(),
-            None => "**not met**".into(),
+            None => scale.verdict(self.meets_the_aim()).into(),
         }
     }
 }
@@ -86,13 +129,12 @@ impl Row {
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let mut rows = Vec::new();
-    for case in &CASES {
+    for case in &cases(bench.scale) {
         lab::announce(&format!("{}: {}", bench.name, case.name));
         rows.extend(measure(case)?);
     }
-    let tables = markdown(&rows);
+    let tables = markdown(&rows, bench.scale);
     output::print(&tables);
-    write_text(&bench.folder.join("tables.md"), &tables)?;
     write_text(&bench.folder.join(PLOT), &plot(&rows))?;
     figures::write(&bench.folder.join("figures.json"), &rows.iter().flat_map(figures_of).collect::<Vec<_>>())?;
     Ok(Results {
@@ -106,13 +148,13 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
 }
 
 fn measure(case: &Case) -> Result<Vec<Row>, BenchError> {
+    let command = case.tool.command();
     match case.tool {
-        Tool::Cyclictest(command) => {
-            let measure = |flavor| read(parse_cyclictest, command, &output_of(case, command, flavor)?);
+        Tool::Cyclictest { .. } => {
+            let measure = |flavor| read(parse_cyclictest, &command, &output_of(case, &command, flavor)?);
             Ok(latencies(case.name, measure(Flavor::Pristine)?, measure(Flavor::Patched)?))
         }
-        Tool::Hackbench(options) => {
-            let command = script(options);
+        Tool::Hackbench { .. } => {
             let measure = |flavor| read(hackbench::parse, &command, &output_of(case, &command, flavor)?);
             let (pristine, patched) = (measure(Flavor::Pristine)?, measure(Flavor::Patched)?);
             read(|_| times(case.name, &pristine, &patched), &command, &format!("{pristine:?}\n{patched:?}"))
@@ -132,10 +174,11 @@ fn read<T>(parse: impl Fn(&str) -> Option<T>, command: &str, output: &str) -> Re
     parse(output).ok_or_else(|| fault().into())
 }
 
-/// 20 runs of hackbench, and the machine's context switches before and after each.
-fn script(options: &str) -> String {
+/// Runs of hackbench, and the machine's context switches before and after each.
+fn script(options: &str, Lengths(first, step, last): Lengths) -> String {
     let switches = "sed -n 's/^ctxt/Switches:/p' /proc/stat";
-    format!("{switches}; for i in $(seq 100 10 290); do echo Loops: $i; hackbench {options} -l $i; {switches}; done")
+    let lengths = format!("seq {first} {step} {last}");
+    format!("{switches}; for i in $({lengths}); do echo Loops: $i; hackbench {options} -l $i; {switches}; done")
 }
 
 /// cyclictest's least, mean and greatest latency in nanoseconds, from its last line:
@@ -186,13 +229,13 @@ fn figures_of(row: &Row) -> [Figure; 3] {
     ]
 }
 
-fn markdown(rows: &[Row]) -> String {
+fn markdown(rows: &[Row], scale: Scale) -> String {
     let mut text = format!(
         "| case | figure | pristine | patched | difference | aim: below +{AIM} % |\n|---|---|---:|---:|---:|---|\n"
     );
     for row in rows {
         let Row { case, figure, unit, pristine, patched, excuse: _ } = row;
-        let (percent, judgement) = (row.percent(), row.judgement());
+        let (percent, judgement) = (row.percent(), row.judgement(scale));
         let _ = writeln!(
             text,
             "| {case} | {figure} | {} | {} | {percent:+.2} % | {judgement} |",
@@ -200,14 +243,17 @@ fn markdown(rows: &[Row]) -> String {
             format!("{patched} {unit}").trim_end()
         );
     }
-    format!("{text}\n{}\n", summary(rows))
+    format!("{text}\n{}\n", summary(rows, scale))
 }
 
 /// How many of the judged figures meet the aim, and which do not.
-fn summary(rows: &[Row]) -> String {
+fn summary(rows: &[Row], scale: Scale) -> String {
     let judged = || rows.iter().filter(|row| row.is_judged());
     let missing: Vec<String> =
         judged().filter(|row| !row.meets_the_aim()).map(|row| format!("{} ({})", row.case, row.figure)).collect();
+    if scale == Scale::Quick {
+        return scale.summary(0, judged().count());
+    }
     let met = judged().count() - missing.len();
     let but = if missing.is_empty() { String::new() } else { format!(", but not {}", missing.join(", ")) };
     format!("{met} of {} judged figures meet the aim{but}.", judged().count())
@@ -240,7 +286,7 @@ mod tests {
     fn difference_is_relative_to_the_pristine_kernel() {
         let row = row("mean", 203.0);
         assert_eq!(format!("{:.2}", row.percent()), "1.50");
-        assert!(markdown(&[row]).contains("\n| c | mean | 200 ns | 203 ns | +1.50 % | met |\n"));
+        assert!(markdown(&[row], Scale::Full).contains("\n| c | mean | 200 ns | 203 ns | +1.50 % | met |\n"));
     }
 
     fn row(figure: &'static str, patched: f64) -> Row {
@@ -252,9 +298,9 @@ mod tests {
     fn a_figure_with_an_excuse_is_not_judged() {
         let judged = [row("min", 203.9), row("mean", 204.0), row("mean", 100.0), row("max", 900.0)];
         let expected = ["met", "**not met**", "met", "not judged: one sample"];
-        assert_eq!(judged.each_ref().map(Row::judgement), expected);
-        assert!(markdown(&judged).ends_with("\n\n2 of 3 judged figures meet the aim, but not c (mean).\n"));
-        assert_eq!(summary(&judged[..1]), "1 of 1 judged figures meet the aim.");
+        assert_eq!(judged.each_ref().map(|row| row.judgement(Scale::Full)), expected);
+        assert!(markdown(&judged, Scale::Full).ends_with("\n\n2 of 3 judged figures meet the aim, but not c (mean).\n"));
+        assert_eq!(summary(&judged[..1], Scale::Full), "1 of 1 judged figures meet the aim.");
     }
 
     #[test]

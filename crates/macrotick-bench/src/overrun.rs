@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
-use macrotick_model::{Backend, Plan};
+use macrotick_model::{Backend, Duration, Plan};
 use macrotick_report::{figures, output, Figure, Report, TaskReport};
 
 use crate::error::BenchError;
@@ -12,6 +12,8 @@ use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
 
 const DESCRIPTION: &str = "bench/overrun.yaml";
+/// What a quick run lasts: some cycles.
+const QUICK: Duration = Duration::from_millis(400);
 /// The task that overruns.
 const FAULTY: &str = "faulty";
 const LEADING: &str = "SCHED_TT, lead";
@@ -71,7 +73,7 @@ impl Row {
 
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
-    let plan = lab::plan(&bench.root.join(DESCRIPTION))?;
+    let plan = lab::plan(&lab::description(bench, DESCRIPTION, QUICK)?)?;
     let mut rows = Vec::new();
     for (dispatch, backend) in DISPATCHES {
         lab::announce(&format!("{}: {dispatch}", bench.name));
@@ -89,6 +91,11 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
         packages: &[],
         plots: Vec::new(),
     })
+}
+
+/// The milliseconds of each run.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, DISPATCHES.len()))
 }
 
 fn observe(plan: Plan, backend: Backend) -> Result<Report, BenchError> {

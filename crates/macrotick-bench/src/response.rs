@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use macrotick_lab::observe::Dispatch;
 use macrotick_lab::Flavor;
-use macrotick_model::Backend;
+use macrotick_model::{Backend, Duration};
 use macrotick_report::{compare, output, Comparison, Metric, Reference, Report};
 
 use crate::error::BenchError;
@@ -12,6 +12,8 @@ use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
 
 const DESCRIPTION: &str = "bench/response.yaml";
+/// What a quick run lasts.
+const QUICK: Duration = Duration::from_millis(1000);
 const BACKENDS: [Backend; 5] = [Backend::Other, Backend::Fifo, Backend::Deadline, Backend::User, Backend::Kernel];
 
 const METHOD: &str = "One task of 100 us every 10.001009 ms, so that its phase sweeps over the kernel's tick, above a \
@@ -22,7 +24,7 @@ absolute values.";
 
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
-    let plan = lab::plan(&bench.root.join(DESCRIPTION))?;
+    let plan = lab::plan(&lab::description(bench, DESCRIPTION, QUICK)?)?;
     let mut reports = Vec::new();
     for backend in BACKENDS {
         lab::announce(&format!("{}: {}", bench.name, backend));
@@ -30,11 +32,17 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
         let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
         reports.push(Report::new(&lab::observe(&plan, &dispatch)?));
     }
-    let comparison = compare(&reports).with_references(references());
+    let mut comparison = compare(&reports).with_references(references());
+    comparison.remarks.extend(bench.scale.note().map(String::from));
     comparison.write(&bench.folder)?;
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
     output::print(comparison.terminal(colour, 110));
     results(&comparison)
+}
+
+/// The milliseconds of each run.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, BACKENDS.len()))
 }
 
 /// The paper's response times come from a job of next to no length, which makes them what we call lateness.

@@ -36,16 +36,25 @@ from one refill to another: under SCHED_FIFO, and in a group with 40 % of the CP
 sleeps; one that writes a file, synchronises, and removes it (ext4 on a disk in memory); two that send each \
 other datagrams; an unprivileged one with 100 timers of 1 ms.";
 
+/// The server periods of runs that are recorded, and the milliseconds of counting.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok([picks::extent(bench.scale), yields::extent(bench.scale)].concat())
+}
+
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let patched = kernel(Flavor::Patched)?;
-    let picks = Picks::measure(bench.name, &patched)?;
-    let yields = Yields::measure(bench.name)?;
+    let picks = Picks::measure(bench, &patched)?;
+    let yields = Yields::measure(bench)?;
     let aims = [picks.aims(), yields.aims()].concat();
-    let tables =
-        [aims::markdown(&aims), picks.markdown(), yields.markdown(), papers::markdown(&picks, &yields)].join("\n");
+    let tables = [
+        aims::markdown(&aims, bench.scale),
+        picks.markdown(),
+        yields.markdown(bench.scale),
+        papers::markdown(&picks, &yields),
+    ]
+    .join("\n");
     output::print(&tables);
-    write_text(&bench.folder.join("tables.md"), &tables)?;
     write_text(&bench.folder.join(PLOT), &picks.plot())?;
     let of_aims = aims.iter().map(Aim::figure).collect();
     figures::write(&bench.folder.join("figures.json"), &[picks.figures(), yields.figures(), of_aims].concat())?;

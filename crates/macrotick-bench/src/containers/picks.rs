@@ -12,10 +12,15 @@ use super::population::Population;
 use super::thread_guest;
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
+use crate::kit::bench::Bench;
 use crate::kit::lab;
+use crate::kit::scale::Scale;
 
-/// Server periods of a run.
+/// Server periods of a full run, and of a quick one.
 const PERIODS: u64 = 1200;
+const QUICK_PERIODS: u64 = 120;
+/// Populations of a quick run: one of each kind, the largest among them.
+const QUICK: [&str; 3] = ["2 x 3", "6 x 9", "mixed 1"];
 /// Paths of each kind that are passed over, and recorded.
 const SKIP: u64 = 50;
 const COUNT: u64 = 1000;
@@ -26,6 +31,20 @@ const REFILL_MAX: f64 = 630.0;
 /// Groups of the largest population.
 const MOST_GROUPS: usize = 6;
 const UNIT: &str = "instructions";
+
+fn populations(scale: Scale) -> Vec<Population> {
+    let is_in = |one: &Population| scale == Scale::Full || QUICK.contains(&one.title.as_str());
+    Population::all().into_iter().filter(is_in).collect()
+}
+
+fn periods(scale: Scale) -> u64 {
+    scale.of(PERIODS, QUICK_PERIODS)
+}
+
+/// The server periods of each run: in one interrupts are recorded, in one system calls.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    vec![periods(scale); populations(scale).len() * 2]
+}
 
 /// One population.
 struct Row {
@@ -47,15 +66,16 @@ pub struct Picks {
 
 impl Picks {
     /// Records paths of each population.
-    pub fn measure(bench: &str, kernel: &Kernel) -> Result<Picks, BenchError> {
+    pub fn measure(bench: &Bench, kernel: &Kernel) -> Result<Picks, BenchError> {
         let symbols = Symbols::read(&kernel.system_map)?;
         let reader = Reader::new(&symbols).map_err(BenchError::NoFunction)?;
+        let periods = periods(bench.scale);
         let mut rows = Vec::new();
-        for population in Population::all() {
-            lab::announce(&format!("{bench}: picks and refills, {}", population.title));
+        for population in populations(bench.scale) {
+            lab::announce(&format!("{}: picks and refills, {}", bench.name, population.title));
             // A path begins with one of the two.
-            let interrupts = observe(&population, &symbols, INTERRUPT)?;
-            let calls = observe(&population, &symbols, CALL)?;
+            let interrupts = observe(job(&population, periods), &symbols, INTERRUPT)?;
+            let calls = observe(job(&population, periods), &symbols, CALL)?;
             let picks = interrupts.iter().chain(&calls).flat_map(|path| reader.picks(path)).collect();
             rows.push(Row::new(population.title, picks, reader.handled(&interrupts)));
         }
@@ -171,9 +191,8 @@ impl Row {
     }
 }
 
-fn observe(population: &Population, symbols: &Symbols, entry: &'static str) -> Result<Vec<Vec<u64>>, BenchError> {
+fn observe(mut job: GuestJob, symbols: &Symbols, entry: &'static str) -> Result<Vec<Vec<u64>>, BenchError> {
     let address = |name| symbols.address(name).ok_or(BenchError::NoFunction(name));
-    let mut job = job(population);
     job.paths = Some(PathRequest { entry: address(entry)?, through: address(PICK)?, skip: SKIP, count: COUNT });
     let outcome = lab::run(&job)?;
     match outcome.paths.is_empty() {
@@ -182,8 +201,8 @@ fn observe(population: &Population, symbols: &Symbols, entry: &'static str) -> R
     }
 }
 
-fn job(population: &Population) -> GuestJob {
-    let mut job = lab::job(Flavor::Patched, [thread_guest::LOAD, &population.word(), &PERIODS.to_string()]);
+fn job(population: &Population, periods: u64) -> GuestJob {
+    let mut job = lab::job(Flavor::Patched, [thread_guest::LOAD, &population.word(), &periods.to_string()]);
     job.wall_limit = Duration::from_secs(600);
     job
 }

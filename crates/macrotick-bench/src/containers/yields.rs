@@ -10,21 +10,50 @@ use macrotick_report::Figure;
 use super::thread_guest;
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
+use crate::kit::bench::Bench;
 use crate::kit::loads::Load;
 use crate::kit::policy::Policy;
+use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 use crate::kit::{disk, lab, process};
 
 /// Per cent of the CPU that the group has.
 pub const SHARE: u32 = 40;
 
-const PERIODS_US: [u32; 5] = [1000, 2500, 5000, 7500, 10_000];
-const YIELDS_US: [u64; 3] = [100, 1000, 10_000];
+/// What is measured.
+struct Sweep {
+    periods_us: &'static [u32],
+    yields_us: &'static [u64],
+    loads: &'static [Load],
+    /// All server periods have a whole number of periods in it, and the loads less time.
+    seconds: u64,
+}
+
+const ALL: Sweep = Sweep {
+    periods_us: &[1000, 2500, 5000, 7500, 10_000],
+    yields_us: &[100, 1000, 10_000],
+    loads: &[Load::Hog, Load::Io, Load::Network, Load::Timers],
+    seconds: 3,
+};
+const QUICK: Sweep =
+    Sweep { periods_us: &[1000, 2500], yields_us: &[YIELD_US], loads: &[Load::Io, Load::Timers], seconds: 1 };
+
+fn sweep(scale: Scale) -> Sweep {
+    scale.of(ALL, QUICK)
+}
+
+/// The milliseconds of each run.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    let Sweep { periods_us, yields_us, loads, seconds } = sweep(scale);
+    let alone = (1 + periods_us.len()) * yields_us.len();
+    vec![seconds * 1000; alone + loads.len() * SWITCHED.len()]
+}
+
 /// What the loads are measured with.
 const PERIOD_US: u32 = 2500;
 const YIELD_US: u64 = 1000;
-/// All server periods have a whole number of periods in it, and the loads less time.
-const SECONDS: u64 = 3;
+/// TimerShield's switch beside loads.
+const SWITCHED: [Variant; 2] = [Variant::Off, Variant::On];
 /// In percentage points.
 const AIM: f64 = 0.05;
 const AIM_LOADED: f64 = 0.1;
@@ -110,27 +139,28 @@ fn overhead(fifo: u64, ds: u64) -> f64 {
 
 impl Yields {
     /// Has everything run in the lab.
-    pub fn measure(bench: &str) -> Result<Yields, BenchError> {
+    pub fn measure(bench: &Bench) -> Result<Yields, BenchError> {
+        let Sweep { periods_us, yields_us, loads, seconds } = sweep(bench.scale);
         let mut rows = Vec::new();
         let ds = |period_us, yield_us, load, variant| {
-            let request = Request { policy: Policy::Ds, period_us, yield_us, seconds: SECONDS, load, variant };
-            lab::announce(&format!("{bench}: {}", request.words().join(" ")));
+            let request = Request { policy: Policy::Ds, period_us, yield_us, seconds, load, variant };
+            lab::announce(&format!("{}: {}", bench.name, request.words().join(" ")));
             Ok::<_, BenchError>((request, request.measure()?))
         };
-        for yield_us in YIELDS_US {
+        for &yield_us in yields_us {
             let (load, variant) = (Load::None, Variant::Off);
-            let reference =
-                Request { policy: Policy::Fifo, period_us: PERIOD_US, yield_us, seconds: SECONDS, load, variant };
-            lab::announce(&format!("{bench}: {}", reference.words().join(" ")));
+            let reference = Request { policy: Policy::Fifo, period_us: PERIOD_US, yield_us, seconds, load, variant };
+            lab::announce(&format!("{}: {}", bench.name, reference.words().join(" ")));
             let fifo = reference.measure()?;
             let mut add = |(request, rounds)| rows.push(Row { request, overhead: overhead(fifo, rounds) });
-            for period_us in PERIODS_US {
+            for &period_us in periods_us {
                 add(ds(period_us, yield_us, load, variant)?);
             }
             if yield_us == YIELD_US {
-                for load in &Load::ALL[1..] {
-                    add(ds(PERIOD_US, YIELD_US, *load, Variant::Off)?);
-                    add(ds(PERIOD_US, YIELD_US, *load, Variant::On)?);
+                for &load in loads {
+                    for variant in SWITCHED {
+                        add(ds(PERIOD_US, YIELD_US, load, variant)?);
+                    }
                 }
             }
         }
@@ -169,24 +199,26 @@ impl Yields {
     }
 
     /// Tables of both parts of the figure.
-    pub fn markdown(&self) -> String {
+    pub fn markdown(&self, scale: Scale) -> String {
+        let Sweep { periods_us, yields_us, loads, .. } = sweep(scale);
         let value = |of: &dyn Fn(&Request) -> bool| {
             self.rows.iter().find(|row| of(&row.request)).map_or(String::new(), |row| format!("{:.4}", row.overhead))
         };
         let mut text = format!(
-            "### overhead of a group with {SHARE} %\n\n| server period | yielding every 0.1 ms | 1 ms | 10 ms |\n\
-             |---|---:|---:|---:|\n"
+            "### overhead of a group with {SHARE} %\n\n| server period | yielding every {} ms |\n|---|{}\n",
+            yields_us.iter().map(|&us| (us as f64 / 1e3).to_string()).collect::<Vec<_>>().join(" ms | "),
+            "---:|".repeat(yields_us.len())
         );
-        for period in PERIODS_US {
-            let cells = YIELDS_US.map(|yield_us| {
+        for &period in periods_us {
+            let cells = yields_us.iter().map(|&yield_us| {
                 value(&|one| (one.period_us, one.yield_us, one.load) == (period, yield_us, Load::None))
             });
-            let _ = writeln!(text, "| {} ms | {} |", f64::from(period) / 1e3, cells.join(" | "));
+            let cells = cells.collect::<Vec<_>>().join(" | ");
+            let _ = writeln!(text, "| {} ms | {cells} |", f64::from(period) / 1e3);
         }
         text += "\n| load, at 2.5 ms and 1 ms | TimerShield off | on |\n|---|---:|---:|\n";
-        for load in &Load::ALL[1..] {
-            let cells =
-                [Variant::Off, Variant::On].map(|variant| value(&|one| one.load == *load && one.variant == variant));
+        for load in loads {
+            let cells = SWITCHED.map(|variant| value(&|one| one.load == *load && one.variant == variant));
             let _ = writeln!(text, "| {} | {} |", load.name(), cells.join(" | "));
         }
         format!("{text}\nIn percentage points.\n")
@@ -209,7 +241,7 @@ mod tests {
     use super::*;
 
     fn request(period_us: u32, load: Load, variant: Variant) -> Request {
-        Request { policy: Policy::Ds, period_us, yield_us: YIELD_US, seconds: SECONDS, load, variant }
+        Request { policy: Policy::Ds, period_us, yield_us: YIELD_US, seconds: ALL.seconds, load, variant }
     }
 
     #[test]
@@ -236,7 +268,7 @@ mod tests {
             ],
         };
         assert_eq!(yields.aims().iter().map(Aim::is_met).collect::<Vec<_>>(), [true, false, true]);
-        let text = yields.markdown();
+        let text = yields.markdown(Scale::Full);
         assert!(
             text.contains("| 2.5 ms |  | 0.0500 |  |\n") && text.contains("| timers | 0.3000 | 0.1000 |\n"),
             "{text}"

@@ -17,6 +17,8 @@ const MORE_ENTITIES: TableSize = TableSize { entities: 128, ..MORE_WINDOWS };
 const LARGE: TableSize = TableSize { entities: 64, windows: 2048 };
 const MANY_WINDOWS: TableSize = TableSize { windows: 1 << 18, ..LARGE };
 const MANY_ENTITIES: TableSize = TableSize { entities: 2048, ..LARGE };
+/// One is installed in each run.
+const SIZES: [TableSize; 6] = [SMALL, MORE_WINDOWS, MORE_ENTITIES, LARGE, MANY_WINDOWS, MANY_ENTITIES];
 
 /// What a table took, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,11 +43,17 @@ pub struct Memory {
     pieces: [Piece; 4],
 }
 
+/// The entities of each run, at every scale: smaller tables would tell nothing.
+pub fn extent() -> Vec<u64> {
+    SIZES.map(|size| size.entities.into()).to_vec()
+}
+
 impl Memory {
     /// Installs tables of different sizes, and reads the sizes of the kernels' variables.
     pub fn measure(pristine: &Kernel, patched: &Kernel) -> Result<Memory, BenchError> {
-        let [small, more_windows, more_entities] = [install(SMALL)?, install(MORE_WINDOWS)?, install(MORE_ENTITIES)?];
-        let [large, many_windows, many_entities] = [install(LARGE)?, install(MANY_WINDOWS)?, install(MANY_ENTITIES)?];
+        let taken = SIZES.into_iter().map(install).collect::<Result<Vec<Taken>, _>>()?;
+        let taken = <[Taken; SIZES.len()]>::try_from(taken).expect("each size is installed");
+        let [small, more_windows, more_entities, large, many_windows, many_entities] = taken;
         let per_window =
             |more: f64, less: f64, pair: [TableSize; 2]| (more - less) / f64::from(pair[1].windows - pair[0].windows);
         let per_entity =

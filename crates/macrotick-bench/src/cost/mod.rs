@@ -96,17 +96,26 @@ struct Footprint {
     overlay: Overlay,
 }
 
+/// The entities of each run's table.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok([windows::extent(bench.scale), memory::extent()].concat())
+}
+
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let (pristine, patched) = (kernel(Flavor::Pristine)?, kernel(Flavor::Patched)?);
-    let windows = Windows::measure(bench.name, &patched)?;
+    let windows = Windows::measure(bench, &patched)?;
     announce(&format!("{}: memory", bench.name));
     let memory = Memory::measure(&pristine, &patched)?;
     let footprint = Footprint::measure(bench, &pristine, &patched)?;
-    let tables = [windows.markdown(), memory.markdown(), footprint.markdown(), papers::markdown(&footprint, &windows)]
-        .join("\n");
+    let tables = [
+        windows.markdown(bench.scale),
+        memory.markdown(),
+        footprint.markdown(),
+        papers::markdown(&footprint, &windows),
+    ]
+    .join("\n");
     output::print(&tables);
-    write_text(&bench.folder.join("tables.md"), &tables)?;
     write_text(&bench.folder.join(PLOT), &windows.plot())?;
     let figures = [windows.figures(), memory.figures(), footprint.figures()].concat();
     figures::write(&bench.folder.join("figures.json"), &figures)?;

@@ -10,9 +10,21 @@ use macrotick_report::{stacked_bars, Figure, StackedBar};
 use super::paths::{Effect, Split, Splitter, ENTRY, HANDLER, PHASES};
 use super::{figure, table_guest, Population, IN_A_ROW};
 use crate::error::BenchError;
+use crate::kit::bench::Bench;
 use crate::kit::lab;
+use crate::kit::scale::Scale;
 
 const ENTITIES: [u32; 4] = [1, 10, 100, 1000];
+const QUICK_ENTITIES: [u32; 2] = [1, 100];
+fn sizes(scale: Scale) -> &'static [u32] {
+    scale.of(&ENTITIES, &QUICK_ENTITIES)
+}
+
+/// The entities of each run.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    Population::ALL.iter().flat_map(|_| sizes(scale).iter().map(|&entities| entities.into())).collect()
+}
+
 /// Interrupts that are recorded.
 const PATHS: u64 = 64;
 /// Cycles after which all processes have touched what they need.
@@ -102,13 +114,13 @@ fn entities(count: u32) -> String {
 
 impl Windows {
     /// Runs all populations in all sizes.
-    pub fn measure(bench: &str, kernel: &Kernel) -> Result<Windows, BenchError> {
+    pub fn measure(bench: &Bench, kernel: &Kernel) -> Result<Windows, BenchError> {
         let symbols = Symbols::read(&kernel.system_map)?;
         let splitter = Splitter::new(&symbols).map_err(BenchError::NoFunction)?;
         let mut windows = Windows { rows: Vec::new(), checked: 0, confirmed: 0 };
         for population in Population::ALL {
-            for count in ENTITIES {
-                lab::announce(&format!("{bench}: {}, {}", population.name(), entities(count)));
+            for &count in sizes(bench.scale) {
+                lab::announce(&format!("{}: {}, {}", bench.name, population.name(), entities(count)));
                 windows.add(population, count, observe(&symbols, &splitter, population, count)?);
             }
         }
@@ -131,7 +143,7 @@ impl Windows {
     }
 
     /// The instructions per case and size, and whether they grow.
-    pub fn markdown(&self) -> String {
+    pub fn markdown(&self, scale: Scale) -> String {
         let mut text =
             "### instructions\n\n| what happens | entities | interrupts | handler | pick | of it the class's own \
              | switch | whole path |\n\
@@ -150,7 +162,7 @@ impl Windows {
                 splits.len()
             );
         }
-        format!("{text}\nMean (least to most).\n\n{}\n{}\n", self.growth(), self.check())
+        format!("{text}\nMean (least to most).\n\n{}\n{}\n", self.growth(scale), self.check())
     }
 
     /// The longest handler, and the class's own part of the longest pick.
@@ -169,7 +181,7 @@ impl Windows {
         CASES.iter().filter_map(|(case, ..)| pair_of(*case)).collect()
     }
 
-    fn growth(&self) -> String {
+    fn growth(&self, scale: Scale) -> String {
         let mut text = format!(
             "| what happens | entities | handler, most | the class's own pick, most \
              | aim: at most {TOLERANCE} more |\n\
@@ -188,7 +200,7 @@ impl Windows {
                 handler[1],
                 pick[0],
                 pick[1],
-                if met { "met: O(1)" } else { "**not met**" }
+                if met { scale.of("met: O(1)", scale.verdict(met)) } else { scale.verdict(met) }
             );
         }
         text
@@ -306,13 +318,13 @@ mod tests {
 
     #[test]
     fn a_handler_that_grows_does_not_meet_the_aim() {
-        let constant = windows([300, 300 + TOLERANCE]).markdown();
+        let constant = windows([300, 300 + TOLERANCE]).markdown(Scale::Full);
         assert!(
             constant.contains("| a job is released | 100 | 2 | 250 (200 to 300) | 30 | 25 | 50 | 450 (400 to 500) |"),
             "{constant}"
         );
         assert!(constant.contains("| 100 -> 1000 | 300 -> 316 | 25 -> 25 | met: O(1) |"), "{constant}");
-        let growing = windows([300, 301 + TOLERANCE]).markdown();
+        let growing = windows([300, 301 + TOLERANCE]).markdown(Scale::Full);
         assert!(growing.contains("| 300 -> 317 | 25 -> 25 | **not met** |"), "{growing}");
     }
 

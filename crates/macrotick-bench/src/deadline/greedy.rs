@@ -8,8 +8,11 @@ use macrotick_report::Figure;
 use super::play::{self, Machine, Outcome, Player, Policy, Turn};
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
+use crate::kit::bench::Bench;
+use crate::kit::scale::Scale;
 
 const MILLIS: u64 = 2000;
+const QUICK_MILLIS: u64 = 200;
 /// One column of the picture, and how many there are.
 const COLUMN_US: u64 = 500;
 const COLUMNS: u64 = 80;
@@ -67,14 +70,26 @@ impl Sched {
     }
 }
 
+fn millis(scale: Scale) -> u64 {
+    scale.of(MILLIS, QUICK_MILLIS)
+}
+
+/// The milliseconds of each case.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    vec![millis(scale); CASES.len()]
+}
+
 /// What became of the tasks, by case.
 pub struct Greedy {
+    /// How long they played.
+    millis: u64,
     outcomes: Vec<Vec<Outcome>>,
 }
 
 impl Greedy {
     /// Has all cases play.
-    pub fn measure(bench: &str) -> Result<Greedy, BenchError> {
+    pub fn measure(bench: &Bench) -> Result<Greedy, BenchError> {
+        let millis = millis(bench.scale);
         let mut outcomes = Vec::new();
         for (sched, flavor) in CASES {
             let player = |(index, task): (usize, &Task)| Player {
@@ -84,11 +99,11 @@ impl Greedy {
                 work_us: task.work_us,
             };
             let tasks = TASKS.iter().enumerate().map(player).collect();
-            let turn = Turn { tasks, millis: MILLIS, spans: true };
+            let turn = Turn { tasks, millis, spans: true };
             let machine = Machine { flavor, cpus: 1, shift: 0 };
-            outcomes.extend(play::play(bench, machine, &[turn])?.outcomes);
+            outcomes.extend(play::play(bench.name, machine, &[turn])?.outcomes);
         }
-        Ok(Greedy { outcomes })
+        Ok(Greedy { millis, outcomes })
     }
 
     fn under(&self, sched: Sched) -> impl Iterator<Item = &Vec<Outcome>> {
@@ -100,7 +115,7 @@ impl Greedy {
         let misses: u64 = self.under(Sched::Deadline).flatten().map(|outcome| outcome.misses).sum();
         let greedy = |outcomes: &Vec<Outcome>| {
             let pairs = TASKS.iter().zip(outcomes).filter(|(task, _)| task.work_us.is_none());
-            pairs.map(|(task, outcome)| share(outcome) / task.share()).fold(0.0, f64::max)
+            pairs.map(|(task, outcome)| self.share(outcome) / task.share()).fold(0.0, f64::max)
         };
         let most = self.under(Sched::Deadline).map(greedy).fold(0.0, f64::max);
         vec![
@@ -125,7 +140,7 @@ impl Greedy {
             "### Figure 3: greedy tasks\n\n{} s.\n\n\
              | policy, kernel | task | reserved | had | jobs | misses | longest response |\n\
              |---|---|---:|---:|---:|---:|---:|\n",
-            MILLIS / 1000
+            self.millis as f64 / 1e3
         );
         for ((sched, flavor), outcomes) in CASES.iter().zip(&self.outcomes) {
             for (task, outcome) in TASKS.iter().zip(outcomes) {
@@ -135,7 +150,7 @@ impl Greedy {
                     Some(_) => "never done".into(),
                     None => "-".into(),
                 };
-                let (reserved, had) = (task.share() * 100.0, share(outcome) * 100.0);
+                let (reserved, had) = (task.share() * 100.0, self.share(outcome) * 100.0);
                 let reserved = if *sched == Sched::Deadline { format!("{reserved:.1} %") } else { "-".into() };
                 let _ = writeln!(
                     text,
@@ -166,7 +181,7 @@ impl Greedy {
                     value,
                     unit: unit.into(),
                 };
-                figures.push(figure("share", share(outcome) * 100.0, "%"));
+                figures.push(figure("share", self.share(outcome) * 100.0, "%"));
                 if task.work_us.is_some() {
                     figures.push(figure("misses", outcome.misses as f64, "jobs"));
                     figures.push(figure("longest response", outcome.response_ns as f64 / 1e6, "ms"));
@@ -175,6 +190,11 @@ impl Greedy {
         }
         figures
     }
+
+    /// What a task had of the CPU.
+    fn share(&self, outcome: &Outcome) -> f64 {
+        outcome.took_ns as f64 / (self.millis as f64 * 1e6)
+    }
 }
 
 impl Task {
@@ -182,10 +202,6 @@ impl Task {
     fn share(&self) -> f64 {
         f64::from(self.runtime_us) / f64::from(self.period_us)
     }
-}
-
-fn share(outcome: &Outcome) -> f64 {
-    outcome.took_ns as f64 / (MILLIS as f64 * 1e6)
 }
 
 /// A line for each task.
@@ -221,7 +237,7 @@ mod tests {
     fn a_greedy_task_that_has_more_than_it_reserved_is_seen() {
         let fair = || vec![outcome(500_000_000, 0, vec![]), outcome(333_000_000, 0, vec![])];
         let more = || vec![outcome(500_000_000, 1, vec![]), outcome(400_000_000, 0, vec![])];
-        let met = |outcomes| Greedy { outcomes }.aims().iter().map(Aim::is_met).collect::<Vec<_>>();
+        let met = |outcomes| Greedy { millis: MILLIS, outcomes }.aims().iter().map(Aim::is_met).collect::<Vec<_>>();
         assert_eq!(met(vec![fair(), fair(), more(), more()]), [true, true], "only under SCHED_DEADLINE");
         assert_eq!(met(vec![fair(), more(), fair(), fair()]), [false, false]);
     }

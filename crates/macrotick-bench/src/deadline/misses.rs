@@ -11,12 +11,11 @@ use super::play::{self, Machine, Outcome, Player, Policy, Turn};
 use super::sets::{Placement, TaskSet, Theory};
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
+use crate::kit::bench::Bench;
+use crate::kit::scale::Scale;
 
-/// Of each load.
-pub const SETS: u32 = 6;
 /// The machine that the pristine kernel has, too: booting one takes longer than its turns.
 const PRISTINE_CPUS: u32 = 4;
-const MILLIS: u64 = 2000;
 /// With 4 ns per instruction a task would see some 100 us too late that it is done, with its runtime used up.
 const SHIFT: u32 = 0;
 /// By how much a virtual CPU may have had less than its part.
@@ -25,6 +24,51 @@ const SCHED: [&str; 3] = ["SCHED_DEADLINE", "SCHED_FIFO", "SCHED_OTHER"];
 /// What they do where nothing costs time.
 const RULES: [Option<Rule>; 3] = [Some(Rule::Edf), Some(Rule::Fixed), None];
 const DEADLINE: usize = 0;
+
+/// What is played.
+#[derive(Clone, Copy)]
+struct Sweep {
+    tables: &'static [Table],
+    /// Of each load.
+    sets: u32,
+    /// How long each set plays.
+    millis: u64,
+    /// Whether all loads of a table are played, or only the greatest.
+    all_loads: bool,
+}
+
+const ALL: Sweep = Sweep { tables: &TABLES, sets: 6, millis: 2000, all_loads: true };
+/// Without the machine with six CPUs, which takes long to boot.
+const QUICK: Sweep = Sweep { tables: &[TABLES[0], TABLES[1]], sets: 1, millis: 300, all_loads: false };
+
+impl Sweep {
+    fn loads(&self, table: &Table) -> Vec<u32> {
+        match self.all_loads {
+            true => table.rows.iter().map(|(load, _)| *load).collect(),
+            false => vec![table.most()],
+        }
+    }
+
+    /// Tables, kernels, loads and policies that are played together: on our kernel under each policy, those of the greatest
+    /// loads on four CPUs also on the pristine one, under SCHED_DEADLINE.
+    fn parts(&self) -> Vec<(&'static Table, Flavor, Vec<u32>, &'static [usize])> {
+        let mut parts = Vec::new();
+        for table in self.tables {
+            parts.push((table, Flavor::Patched, self.loads(table), &[0, 1, 2][..]));
+            if table.cpus == PRISTINE_CPUS && self.all_loads {
+                parts.push((table, Flavor::Pristine, vec![table.most()], &[DEADLINE][..]));
+            }
+        }
+        parts
+    }
+}
+
+/// The milliseconds of each turn.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    let sweep = scale.of(ALL, QUICK);
+    let turns = |(_, _, loads, scheds): &(_, _, Vec<u32>, &[usize])| loads.len() * scheds.len() * sweep.sets as usize;
+    vec![sweep.millis; sweep.parts().iter().map(turns).sum()]
+}
 
 /// A set, how it was played, and what came out.
 struct Play {
@@ -51,18 +95,13 @@ pub struct Misses {
 }
 
 impl Misses {
-    /// Draws the sets, and has them play: on our kernel under each policy, those of the greatest loads on four CPUs also on
-    /// the pristine one, under SCHED_DEADLINE.
-    pub fn measure(bench: &str) -> Result<Misses, BenchError> {
-        let mut played = Vec::new();
-        for table in &TABLES {
-            let loads: Vec<u32> = table.rows.iter().map(|(load, _)| *load).collect();
-            played.push(measure(bench, table, Flavor::Patched, &loads, &[0, 1, 2])?);
-            if table.cpus == PRISTINE_CPUS {
-                played.push(measure(bench, table, Flavor::Pristine, &[table.most()], &[DEADLINE])?);
-            }
-        }
-        Ok(Misses { played })
+    /// Draws the sets, and has them play.
+    pub fn measure(bench: &Bench) -> Result<Misses, BenchError> {
+        let sweep = bench.scale.of(ALL, QUICK);
+        let parts = sweep.parts().into_iter();
+        let played =
+            parts.map(|(table, flavor, loads, scheds)| measure(bench.name, sweep, table, flavor, &loads, scheds));
+        Ok(Misses { played: played.collect::<Result<_, _>>()? })
     }
 
     fn on(&self, flavor: Flavor) -> impl Iterator<Item = &Played> {
@@ -120,15 +159,16 @@ impl Misses {
 
 fn measure(
     bench: &str,
+    sweep: Sweep,
     table: &'static Table,
     flavor: Flavor,
     loads: &[u32],
     scheds: &[usize],
 ) -> Result<Played, BenchError> {
-    let draw = |&load: &u32| (0..SETS).map(move |index| TaskSet::draw(table.kind(load), index));
+    let draw = |&load: &u32| (0..sweep.sets).map(move |index| TaskSet::draw(table.kind(load), index));
     let sets: Vec<TaskSet> = loads.iter().flat_map(draw).collect();
     let pairs = || sets.iter().flat_map(|set| scheds.iter().map(move |&sched| (set, sched)));
-    let turns: Vec<Turn> = pairs().map(|(set, sched)| turn(set, sched)).collect();
+    let turns: Vec<Turn> = pairs().map(|(set, sched)| turn(set, sched, sweep.millis)).collect();
     let machine = Machine { flavor, cpus: table.cpus, shift: SHIFT };
     let played = play::play(bench, machine, &turns)?;
     let play = |((set, sched), outcomes): ((&TaskSet, usize), Vec<Outcome>)| Play {
@@ -136,13 +176,13 @@ fn measure(
         theory: set.theory(),
         sched,
         outcomes,
-        ideal: RULES[sched].map(|rule| ideal::misses(set, rule, MILLIS)),
+        ideal: RULES[sched].map(|rule| ideal::misses(set, rule, sweep.millis)),
     };
     let plays = pairs().zip(played.outcomes).map(play).collect();
     Ok(Played { table, flavor, plays, evenness: played.evenness })
 }
 
-fn turn(set: &TaskSet, sched: usize) -> Turn {
+fn turn(set: &TaskSet, sched: usize, millis: u64) -> Turn {
     let priorities = set.priorities();
     let player = |(task, priority): (&super::sets::Task, u32)| Player {
         policy: [Policy::Deadline(task.runtime_us()), Policy::Fifo(priority), Policy::Other][sched],
@@ -150,7 +190,7 @@ fn turn(set: &TaskSet, sched: usize) -> Turn {
         period_us: task.period_us,
         work_us: Some(task.wcet_us),
     };
-    Turn { tasks: set.tasks.iter().zip(priorities).map(player).collect(), millis: MILLIS, spans: false }
+    Turn { tasks: set.tasks.iter().zip(priorities).map(player).collect(), millis, spans: false }
 }
 
 impl Play {
@@ -220,6 +260,12 @@ impl Sum {
 }
 
 impl Played {
+    /// The loads that were played, with the paper's numbers.
+    fn rows(&self) -> impl Iterator<Item = &'static (u32, Option<[f64; 3]>)> + '_ {
+        let is_played = |load: u32| self.plays.iter().any(|play| play.set.kind.load == load);
+        self.table.rows.iter().filter(move |(load, _)| is_played(*load))
+    }
+
     fn sum(&self, load: u32, sched: usize) -> Sum {
         Sum::of(self.plays.iter().filter(|play| play.set.kind.load == load && play.sched == sched))
     }
@@ -235,7 +281,7 @@ impl Played {
              | load | jobs | sets that pass the test by {test} | {} | {} | {} |\n|---:|---:|---:|---:|---:|---:|\n",
             table.name, SCHED[0], SCHED[1], SCHED[2]
         );
-        for (load, paper) in table.rows {
+        for (load, paper) in self.rows() {
             let sums = [0, 1, 2].map(|sched| self.sum(*load, sched));
             let cells = [0, 1, 2].map(|sched| sums[sched].cell(paper.map(|paper| paper[sched])));
             let Sum { sets, passing, due, .. } = sums[0];
@@ -250,7 +296,7 @@ impl Played {
              | load | {} | {} | {} | most under {}, of its bound |\n|---:|---:|---:|---:|---:|\n",
             SCHED[0], SCHED[1], SCHED[2], SCHED[0]
         );
-        for (load, _) in self.table.rows {
+        for (load, _) in self.rows() {
             let sums = [0, 1, 2].map(|sched| self.sum(*load, sched));
             let cells = sums.map(|sum| format!("{:.1}, {:.3}", sum.tardiest * 100.0, sum.mean()));
             let of_bound = match self.table.placement {
@@ -264,7 +310,7 @@ impl Played {
 
     fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
-        for (load, _) in self.table.rows {
+        for (load, _) in self.rows() {
             for (sched, name) in SCHED.iter().enumerate() {
                 let sum = self.sum(*load, sched);
                 if sum.sets == 0 {

@@ -10,7 +10,7 @@ pub mod player_guest;
 mod sets;
 
 use macrotick_lab::Flavor;
-use macrotick_report::{figures, output, write_text};
+use macrotick_report::{figures, output};
 
 use self::greedy::Greedy;
 use self::misses::Misses;
@@ -42,15 +42,19 @@ times as long as with one. Jobs give the turn to the next CPU every 1920 instruc
 guest. What is counted are deadlines, not latencies. \
 Figures from several virtual CPUs do not repeat to the bit: in two runs the misses of a set differed by up to 4 of 600 jobs.";
 
+/// The milliseconds that each run plays.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok([greedy::extent(bench.scale), misses::extent(bench.scale)].concat())
+}
+
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let kernels = vec![kernel(Flavor::Pristine)?, kernel(Flavor::Patched)?];
-    let greedy = Greedy::measure(bench.name)?;
-    let misses = Misses::measure(bench.name)?;
+    let greedy = Greedy::measure(bench)?;
+    let misses = Misses::measure(bench)?;
     let aims = [greedy.aims(), misses.aims()].concat();
-    let tables = [aims::markdown(&aims), greedy.markdown(), misses.markdown()].join("\n");
+    let tables = [aims::markdown(&aims, bench.scale), greedy.markdown(), misses.markdown()].join("\n");
     output::print(&tables);
-    write_text(&bench.folder.join("tables.md"), &tables)?;
     let of_aims = aims.iter().map(Aim::figure).collect();
     figures::write(&bench.folder.join("figures.json"), &[greedy.figures(), misses.figures(), of_aims].concat())?;
     Ok(Results {

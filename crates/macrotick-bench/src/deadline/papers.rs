@@ -3,6 +3,7 @@
 use super::sets::{Kind, Placement};
 
 /// One of its tables: loads in per cent of a CPU, and the percentages of missed deadlines.
+#[derive(Clone, Copy)]
 pub struct Table {
     /// What the paper calls it.
     pub name: &'static str,

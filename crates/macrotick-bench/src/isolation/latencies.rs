@@ -8,7 +8,9 @@ use super::rivals::{Rival, LOADS, NOTHING};
 use super::trial::{Reading, Request};
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
+use crate::kit::bench::Bench;
 use crate::kit::policy::Policy;
+use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
 /// Releases that pass over the tick and the refills, a microsecond farther with each tick.
@@ -17,6 +19,9 @@ const PASSING: Releases = Releases { period_ns: 100_100, phase_ns: 0 };
 /// 500 us and 250 us more.
 const CLEAR: Releases = Releases { period_ns: 100_000, phase_ns: 25_000 };
 const SECONDS: u64 = 5;
+const QUICK_SECONDS: u64 = 1;
+/// Beside these a quick run measures: one for whom the aim is.
+const QUICK_RIVALS: [Rival; 1] = [LOADS[4]];
 /// Beside these the aim is for.
 const HARD: [&str; 2] = ["hdd", "udp"];
 /// Of what SCHED_FIFO on the pristine kernel has.
@@ -68,6 +73,19 @@ const COLUMNS: [Column; 8] = [
 /// The columns that are compared, and with which.
 const JUDGED: [(usize, usize); 3] = [(4, 0), (5, 0), (7, 6)];
 
+fn rivals(scale: Scale) -> Vec<Rival> {
+    scale.of([&[NOTHING], &LOADS[..]].concat(), QUICK_RIVALS.to_vec())
+}
+
+fn seconds(scale: Scale) -> u64 {
+    scale.of(SECONDS, QUICK_SECONDS)
+}
+
+/// The milliseconds of each trial.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    vec![seconds(scale) * 1000; rivals(scale).len() * COLUMNS.len()]
+}
+
 /// By load, in the order of the columns.
 pub struct Latencies {
     rows: Vec<(Rival, [Reading; COLUMNS.len()])>,
@@ -75,13 +93,13 @@ pub struct Latencies {
 
 impl Latencies {
     /// Has everything run in the lab.
-    pub fn measure(bench: &str) -> Result<Latencies, BenchError> {
+    pub fn measure(bench: &Bench) -> Result<Latencies, BenchError> {
         let mut rows = Vec::new();
-        for rival in [NOTHING].into_iter().chain(LOADS) {
+        for rival in rivals(bench.scale) {
             let readings = COLUMNS.iter().map(|column| {
                 let &Column { policy, lead_us, variant, releases: Releases { period_ns, phase_ns }, .. } = column;
-                let (work_us, seconds) = (0, SECONDS);
-                Request { policy, lead_us, variant, period_ns, phase_ns, work_us, seconds, rival }.measure(bench)
+                let (work_us, seconds) = (0, seconds(bench.scale));
+                Request { policy, lead_us, variant, period_ns, phase_ns, work_us, seconds, rival }.measure(bench.name)
             });
             let readings: Vec<Reading> = readings.collect::<Result<_, _>>()?;
             rows.push((rival, readings.try_into().expect("a reading for each column")));

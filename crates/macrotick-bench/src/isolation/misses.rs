@@ -8,9 +8,30 @@ use super::play::{self, Outcome, Outcomes, Scenario, Turn, LOADS};
 use super::sets::TaskSet;
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
+use crate::kit::bench::Bench;
+use crate::kit::scale::Scale;
 
-const TOTALS: [u32; 5] = [50, 55, 60, 65, 70];
-const SETS: u32 = 30;
+/// What is played.
+#[derive(Clone, Copy)]
+struct Sweep {
+    /// In per cent of the CPU.
+    totals: &'static [u32],
+    /// Of each total; each load has its turn.
+    sets: u32,
+    /// How long each set plays.
+    seconds: u64,
+}
+
+const ALL: Sweep = Sweep { totals: &[50, 55, 60, 65, 70], sets: 30, seconds: 30 };
+const QUICK: Sweep = Sweep { totals: &[50, 70], sets: LOADS.len() as u32, seconds: 1 };
+const SCENARIOS: [Scenario; 2] = [Scenario::LowHi, Scenario::Loaded];
+
+/// The milliseconds of each set.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    let Sweep { totals, sets, seconds } = scale.of(ALL, QUICK);
+    vec![seconds * 1000; totals.len() * sets as usize * SCENARIOS.len()]
+}
+
 const LOW: usize = 0;
 const HIGH: usize = 1;
 
@@ -23,21 +44,24 @@ struct Played {
 
 /// All scenarios.
 pub struct Misses {
+    sweep: Sweep,
     played: Vec<Played>,
 }
 
 impl Misses {
     /// Draws the sets, and has them play.
-    pub fn measure(bench: &str) -> Result<Misses, BenchError> {
-        let sets: Vec<TaskSet> =
-            TOTALS.iter().flat_map(|&total| (0..SETS).map(move |index| TaskSet::draw(total, index))).collect();
+    pub fn measure(bench: &Bench) -> Result<Misses, BenchError> {
+        let sweep = bench.scale.of(ALL, QUICK);
+        let draw = |&total: &u32| (0..sweep.sets).map(move |index| TaskSet::draw(total, index));
+        let sets: Vec<TaskSet> = sweep.totals.iter().flat_map(draw).collect();
         let mut played = Vec::new();
-        for scenario in [Scenario::LowHi, Scenario::Loaded] {
-            let turns: Vec<Turn> = sets.iter().map(|set| Turn::new(set.clone(), scenario)).collect();
-            let outcomes = play::play(bench, &turns)?;
+        for scenario in SCENARIOS {
+            let turn = |set: &TaskSet| Turn::new(set.clone(), scenario, sweep.seconds);
+            let turns: Vec<Turn> = sets.iter().map(turn).collect();
+            let outcomes = play::play(bench.name, &turns)?;
             played.push(Played { scenario, turns, outcomes });
         }
-        Ok(Misses { played })
+        Ok(Misses { sweep, played })
     }
 
     fn of(&self, scenario: Scenario) -> &Played {
@@ -62,14 +86,14 @@ impl Misses {
     /// What the paper's figure shows, and the loads.
     pub fn markdown(&self) -> String {
         let low_hi = self.of(Scenario::LowHi);
+        let Sweep { totals, sets, seconds } = self.sweep;
         let mut text = format!(
             "### deadline misses, the high container taking 1.8 times what it says\n\n\
-             {SETS} sets for each total, {} s each. Misses by set: least, quartiles, most.\n\n\
+             {sets} sets for each total, {seconds} s each. Misses by set: least, quartiles, most.\n\n\
              | total | jobs | low | high, by set | sets with misses | longest response of low, of its bound |\n\
-             |---|---:|---:|---|---:|---:|\n",
-            play::SECONDS
+             |---|---:|---:|---|---:|---:|\n"
         );
-        for total in TOTALS {
+        for &total in totals {
             let chosen: Vec<&Outcomes> = low_hi.with(|turn| turn.set.total == total).collect();
             let mut high: Vec<u64> = chosen.iter().map(|outcomes| outcomes[HIGH].misses).collect();
             high.sort_unstable();
@@ -164,10 +188,11 @@ mod tests {
     fn a_miss_of_the_low_container_is_seen() {
         let outcome = |misses, of_bound| Outcome { due: 10, misses, beyond: misses, of_bound, of_declared: 1.0 };
         let played = |scenario, low| {
-            let turns = [50, 70].map(|total| Turn::new(TaskSet::draw(total, 0), scenario)).to_vec();
+            let turns = [50, 70].map(|total| Turn::new(TaskSet::draw(total, 0), scenario, 30)).to_vec();
             Played { scenario, outcomes: vec![[outcome(0, 0.5), outcome(4, 2.0)], [low, outcome(0, 0.7)]], turns }
         };
-        let misses = |low| Misses { played: vec![played(Scenario::LowHi, low), played(Scenario::Loaded, low)] };
+        let misses =
+            |low| Misses { sweep: ALL, played: vec![played(Scenario::LowHi, low), played(Scenario::Loaded, low)] };
         let met = |low| misses(low).aims().iter().map(Aim::is_met).collect::<Vec<_>>();
         assert_eq!(met(outcome(0, 0.9)), [true, false, false]);
         assert_eq!(met(outcome(1, 1.1)), [false, false, false]);

@@ -21,7 +21,7 @@ mod trial;
 mod victim;
 
 use macrotick_lab::Flavor;
-use macrotick_report::{figures, output, write_text};
+use macrotick_report::{figures, output};
 
 use self::attacks::Attacks;
 use self::latencies::Latencies;
@@ -61,16 +61,22 @@ compared with one thread there. \
 Once nothing is done about it, and once the host is set as deployments set it: TimerShield on, `kernel.perf_event_paranoid` 3, \
 the container's control groups bounded. How much longer is the longest response?";
 
+/// The milliseconds of each trial, and of each set.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    let scale = bench.scale;
+    Ok([latencies::extent(scale), attacks::extent(scale), misses::extent(scale)].concat())
+}
+
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let kernels = vec![kernel(Flavor::Pristine)?, kernel(Flavor::Patched)?];
-    let latencies = Latencies::measure(bench.name)?;
-    let attacks = Attacks::measure(bench.name)?;
-    let misses = Misses::measure(bench.name)?;
+    let latencies = Latencies::measure(bench)?;
+    let attacks = Attacks::measure(bench)?;
+    let misses = Misses::measure(bench)?;
     let aims = [misses.aims(), latencies.aims(), attacks.aims()].concat();
     let tables = [
         attacks.headline(),
-        aims::markdown(&aims),
+        aims::markdown(&aims, bench.scale),
         misses.markdown(),
         latencies.markdown(),
         attacks.markdown(),
@@ -78,7 +84,6 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     ]
     .join("\n");
     output::print(&tables);
-    write_text(&bench.folder.join("tables.md"), &tables)?;
     let of_aims = aims.iter().map(Aim::figure).collect();
     let all = [misses.figures(), latencies.figures(), attacks.figures(), of_aims].concat();
     figures::write(&bench.folder.join("figures.json"), &all)?;

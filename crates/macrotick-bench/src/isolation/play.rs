@@ -12,11 +12,9 @@ use crate::error::BenchError;
 use crate::kit::loads::Load;
 use crate::kit::{disk, lab};
 
-/// How long each set plays.
-pub const SECONDS: u64 = 30;
 /// A guest instruction is 4 ns: four times as fast to emulate as 1 ns, and everything the kernel does costs four times as much.
 const SHIFT: u32 = 2;
-/// Sets that one guest plays, one after the other.
+/// Most sets that one guest plays, one after the other.
 const SETS_PER_GUEST: usize = 10;
 /// Guests at once. Each has a processor of the host.
 const GUESTS: usize = 2;
@@ -52,12 +50,12 @@ pub struct Turn {
 
 impl Turn {
     /// For the `index`th set of a total.
-    pub fn new(set: TaskSet, scenario: Scenario) -> Turn {
+    pub fn new(set: TaskSet, scenario: Scenario, seconds: u64) -> Turn {
         let (tenths, load) = match scenario {
             Scenario::LowHi => (EXCESS, Load::None),
             Scenario::Loaded => (10, LOADS[set.index as usize % LOADS.len()]),
         };
-        Turn { set, tenths, load: load.name().into(), seconds: SECONDS }
+        Turn { set, tenths, load: load.name().into(), seconds }
     }
 }
 
@@ -81,7 +79,7 @@ pub type Outcomes = [Outcome; 2];
 
 /// Plays all, some guests at a time; the outcomes are in the order of the turns.
 pub fn play(bench: &str, turns: &[Turn]) -> Result<Vec<Outcomes>, BenchError> {
-    let batches: Vec<&[Turn]> = turns.chunks(SETS_PER_GUEST).collect();
+    let batches: Vec<&[Turn]> = turns.chunks(turns.len().div_ceil(GUESTS).clamp(1, SETS_PER_GUEST)).collect();
     let next = Mutex::new(0..batches.len());
     let take = || next.lock().ok().and_then(|mut next| next.next());
     let work = || {

@@ -6,7 +6,7 @@ mod responses;
 mod sets;
 
 use macrotick_lab::Flavor;
-use macrotick_report::{figures, output, write_text};
+use macrotick_report::{figures, output};
 
 use self::responses::Responses;
 use crate::error::BenchError;
@@ -25,14 +25,18 @@ which all earlier ones are done. A bound task is released at the refill only, fo
 before the release. Jobs execute a number of instructions, which do nothing. The checker gets the same set with 20 us more \
 in each task's execution time, for what its equations leave out: switches, interrupts, and by how much budgets are overrun.";
 
+/// The jobs of the one run.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    Ok(vec![responses::jobs(bench.scale)])
+}
+
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let kernels = vec![kernel(Flavor::Patched)?];
-    let responses = Responses::measure(bench.name)?;
+    let responses = Responses::measure(bench)?;
     let aims = responses.aims();
-    let tables = [aims::markdown(&aims), responses.markdown()].join("\n");
+    let tables = [aims::markdown(&aims, bench.scale), responses.markdown()].join("\n");
     output::print(&tables);
-    write_text(&bench.folder.join("tables.md"), &tables)?;
     let of_aims = aims.iter().map(Aim::figure).collect();
     figures::write(&bench.folder.join("figures.json"), &[responses.figures(), of_aims].concat())?;
     Ok(Results {

@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::sets::{Set, SERVER_PERIOD_US};
+use crate::kit::scale::Scale;
 
 const US: u64 = 1000;
 /// The server period in nanoseconds.
 pub const PERIOD_NS: u64 = SERVER_PERIOD_US as u64 * US;
 /// Steps of the sweep over the server period, and of that around the end of the budget.
-const STEP_NS: u64 = 100 * US;
-const FINE_STEP_NS: u64 = 2 * US;
+const STEPS_NS: (u64, u64) = (100 * US, 2 * US);
+const QUICK_STEPS_NS: (u64, u64) = (1250 * US, 10 * US);
 /// The budget is used up some microseconds after its length, for the refill's interrupt and switches.
 const AROUND_NS: (u64, u64) = (10 * US, 40 * US);
 /// How often a bound task is released.
 const TIMES: usize = 40;
+const QUICK_TIMES: usize = 4;
 /// Before the releases, so that all of the trial before is over, and after the longest response.
 const BEFORE: u64 = 2;
 const AFTER: u64 = 2;
@@ -31,8 +33,11 @@ pub struct Play {
 
 impl Play {
     /// Of a set whose worst response time is known.
-    pub fn new(set: Set, bound_ns: u64) -> Play {
-        let phases_ns = if set.bound { vec![0; TIMES] } else { sweep(u64::from(set.budget_us) * US) };
+    pub fn new(set: Set, bound_ns: u64, scale: Scale) -> Play {
+        let phases_ns = match set.bound {
+            true => vec![0; scale.of(TIMES, QUICK_TIMES)],
+            false => sweep(u64::from(set.budget_us) * US, scale.of(STEPS_NS, QUICK_STEPS_NS)),
+        };
         let length = BEFORE + bound_ns.div_ceil(PERIOD_NS) + AFTER;
         Play { set, phases_ns, length }
     }
@@ -63,9 +68,9 @@ impl Play {
 }
 
 /// Phases over a server period, more of them around the end of the budget.
-fn sweep(budget_ns: u64) -> Vec<u64> {
-    let fine = (budget_ns - AROUND_NS.0..budget_ns + AROUND_NS.1).step_by(FINE_STEP_NS as usize);
-    let mut phases: Vec<u64> = (0..PERIOD_NS).step_by(STEP_NS as usize).chain(fine).collect();
+fn sweep(budget_ns: u64, (step_ns, fine_step_ns): (u64, u64)) -> Vec<u64> {
+    let fine = (budget_ns - AROUND_NS.0..budget_ns + AROUND_NS.1).step_by(fine_step_ns as usize);
+    let mut phases: Vec<u64> = (0..PERIOD_NS).step_by(step_ns as usize).chain(fine).collect();
     phases.sort_unstable();
     phases.dedup();
     phases
@@ -80,7 +85,7 @@ mod tests {
         for set in Set::all() {
             let bound = set.bound().response.as_nanos() as u64;
             let tasks = set.tasks.len();
-            let play = Play::new(set, bound);
+            let play = Play::new(set, bound, Scale::Full);
             for trial in 0..play.phases_ns.len() - 1 {
                 assert!(play.refill_ns(trial).is_multiple_of(PERIOD_NS));
                 let own: Vec<u64> = play.releases_ns(trial, tasks - 1).collect();
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_budget_is_among_the_phases() {
-        let phases = sweep(1_000_000);
+        let phases = sweep(1_000_000, STEPS_NS);
         assert!(
             phases.is_sorted() && phases.contains(&0) && phases.contains(&1_004_000) && phases.contains(&2_400_000)
         );

@@ -11,7 +11,9 @@ use super::play::Play;
 use super::sets::{Bound, Set};
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
+use crate::kit::bench::Bench;
 use crate::kit::lab;
+use crate::kit::scale::Scale;
 
 const PLAYS: &str = "/tmp/plays.json";
 /// By how much the worst response may stay below its bound.
@@ -25,18 +27,27 @@ struct Row {
     responses: Vec<u64>,
 }
 
+fn plays(scale: Scale) -> (Vec<Play>, Vec<Bound>) {
+    let of = |set: Set| {
+        let bound = set.bound();
+        (Play::new(set, bound.response.as_nanos() as u64, scale), bound)
+    };
+    Set::all().into_iter().map(of).unzip()
+}
+
+/// How many jobs are measured.
+pub fn jobs(scale: Scale) -> u64 {
+    plays(scale).0.iter().map(|play| play.phases_ns.len() as u64).sum()
+}
+
 /// All that were played.
 pub struct Responses(Vec<Row>);
 
 impl Responses {
     /// Plays all sets in one guest.
-    pub fn measure(bench: &str) -> Result<Responses, BenchError> {
-        let of = |set: Set| {
-            let bound = set.bound();
-            (Play::new(set, bound.response.as_nanos() as u64), bound)
-        };
-        let (plays, bounds): (Vec<Play>, Vec<Bound>) = Set::all().into_iter().map(of).unzip();
-        lab::announce(&format!("{bench}: {} sets", plays.len()));
+    pub fn measure(bench: &Bench) -> Result<Responses, BenchError> {
+        let (plays, bounds) = plays(bench.scale);
+        lab::announce(&format!("{}: {} sets", bench.name, plays.len()));
         let fits = |seen: &Vec<Vec<u64>>| {
             let expected = plays.iter().map(|play| play.phases_ns.len());
             seen.iter().map(Vec::len).eq(expected) && seen.iter().flatten().all(|&response| response > 0)
@@ -157,7 +168,7 @@ mod tests {
     fn a_response_beyond_its_bound_is_told() {
         let row = |set: Set, factor: f64| {
             let bound = set.bound();
-            let play = Play::new(set, bound.response.as_nanos() as u64);
+            let play = Play::new(set, bound.response.as_nanos() as u64, Scale::Full);
             let response = (bound.response.as_nanos() as f64 * factor) as u64;
             Row { responses: vec![response; play.phases_ns.len()], play, bound }
         };

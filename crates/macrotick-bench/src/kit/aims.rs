@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use macrotick_report::Figure;
 
+use super::scale::Scale;
+
 /// A quantity that shall not be greater than its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aim {
@@ -29,17 +31,17 @@ impl Aim {
     }
 }
 
-/// A row for each, and how many are met.
-pub fn markdown(aims: &[Aim]) -> String {
+/// A row for each, and how many are met, where that is judged.
+pub fn markdown(aims: &[Aim], scale: Scale) -> String {
     let mut text = "### aims\n\n| | unit | measured | aim | |\n|---|---|---:|---|---|\n".to_owned();
     for aim in aims {
         let Aim { what, unit, value, limit } = aim;
-        let met = if aim.is_met() { "met" } else { "**not met**" };
+        let met = scale.verdict(aim.is_met());
         let value = (value * 1e4).round() / 1e4;
         let _ = writeln!(text, "| {what} | {unit} | {value} | at most {limit} | {met} |");
     }
     let met = aims.iter().filter(|aim| aim.is_met()).count();
-    format!("{text}\n{met} of {} aims are met.\n", aims.len())
+    format!("{text}\n{}\n", scale.summary(met, aims.len()))
 }
 
 #[cfg(test)]
@@ -49,7 +51,7 @@ mod tests {
     #[test]
     fn the_limit_itself_is_met() {
         let aim = |value| Aim { what: "a".into(), unit: "u", value, limit: 2.0 };
-        let text = markdown(&[aim(2.0), aim(2.00012)]);
+        let text = markdown(&[aim(2.0), aim(2.00012)], Scale::Full);
         assert!(text.contains("| a | u | 2 | at most 2 | met |\n"), "{text}");
         assert!(text.ends_with("| a | u | 2.0001 | at most 2 | **not met** |\n\n1 of 2 aims are met.\n"), "{text}");
     }

@@ -6,6 +6,7 @@ use macrotick_lab::progress::Terminal;
 use macrotick_lab::{Flavor, Kernel, LabError};
 use macrotick_report::write_text;
 
+use super::scale::Scale;
 use super::{lab, provenance};
 use crate::error::BenchError;
 
@@ -17,6 +18,8 @@ pub struct Bench {
     pub root: PathBuf,
     /// Where its files go.
     pub folder: PathBuf,
+    /// How much of it runs.
+    pub scale: Scale,
     /// The source that it is made from, as it was at the start: some experiments take longer than what comes next.
     source: String,
 }
@@ -39,8 +42,14 @@ pub struct Results {
 
 impl Bench {
     /// An experiment of a repository that is going to run.
-    pub fn new(name: &'static str, root: &Path, folder: PathBuf) -> Bench {
-        Bench { name, root: root.into(), folder, source: provenance::source(root) }
+    pub fn new(name: &'static str, root: &Path, folder: PathBuf, scale: Scale) -> Bench {
+        Bench { name, root: root.into(), folder, scale, source: provenance::source(root) }
+    }
+
+    /// Writes the tables to the experiment's folder, below the note that a run of its scale has.
+    pub fn keep(&self, results: &Results) -> Result<(), BenchError> {
+        let note = self.scale.note().map_or(String::new(), |note| format!("**{note}**\n\n"));
+        Ok(write_text(&self.folder.join("tables.md"), &(note + &results.tables))?)
     }
 
     /// Renews `docs/results/NAME.md` and the plots beside it; returns the page.
@@ -133,7 +142,7 @@ mod tests {
             packages: &["no-such-package-here"],
             plots: vec![("plot.svg".into(), "Caption".into())],
         };
-        let page = Bench::new("overhead", &root, root.clone()).page(&results).unwrap();
+        let page = Bench::new("overhead", &root, root.clone(), Scale::Full).page(&results).unwrap();
         for line in [
             "# Title",
             "![Caption](overhead/plot.svg)",
@@ -144,5 +153,26 @@ mod tests {
             assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
         }
         std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn what_a_quick_run_writes_says_so() {
+        let folder = std::env::temp_dir().join(format!("macrotick-quick-{}", std::process::id()));
+        let results = Results {
+            title: "Title",
+            method: String::new(),
+            tables: "| a |\n".into(),
+            kernels: Vec::new(),
+            packages: &[],
+            plots: Vec::new(),
+        };
+        let kept = |scale| {
+            Bench::new("overhead", &folder, folder.clone(), scale).keep(&results).unwrap();
+            std::fs::read_to_string(folder.join("tables.md")).unwrap()
+        };
+        assert_eq!(kept(Scale::Full), "| a |\n");
+        let quick = kept(Scale::Quick);
+        assert!(quick.starts_with("**Quick run: ") && quick.ends_with("**\n\n| a |\n"), "{quick}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

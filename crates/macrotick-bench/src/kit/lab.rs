@@ -1,15 +1,15 @@
 //! The guests of benches: what runs in them is a verb of the guests' program, or a plan.
 
 use std::io::IsTerminal;
-use std::path::Path;
 
 use macrotick_lab::observe::{self, Dispatch};
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, Lab, LabError, Layout};
-use macrotick_model::{Observation, Plan, System};
+use macrotick_model::{Duration, Observation, Plan, System};
 use macrotick_plan::Solver;
 use macrotick_report::output;
 
+use super::bench::Bench;
 use crate::error::BenchError;
 
 /// The program of the guests, beside this one.
@@ -52,10 +52,22 @@ pub fn no_output(job: &GuestJob, expected: &'static str, output: String) -> Benc
     LabError::GuestOutput { command: job.argv.join(" "), expected, output }.into()
 }
 
-/// A description of the repository, planned with its default solver.
-pub fn plan(description: &Path) -> Result<Plan, BenchError> {
-    let system = System::load(description)?;
-    Ok(macrotick_plan::plan(&system, Solver::default_for(&system))?)
+/// A description of the repository; a quick run of it lasts so long.
+pub fn description(bench: &Bench, path: &str, quick: Duration) -> Result<System, BenchError> {
+    let mut system = System::load(&bench.root.join(path))?;
+    let duration = &mut system.experiment.duration;
+    *duration = bench.scale.of(*duration, quick);
+    Ok(system)
+}
+
+/// The milliseconds of each of so many runs of a system: all its tasks have jobs in them.
+pub fn extent(system: &System, runs: usize) -> Vec<u64> {
+    vec![(system.experiment.duration.as_nanos() / 1_000_000) as u64; runs]
+}
+
+/// A plan of a system, by its default solver.
+pub fn plan(system: &System) -> Result<Plan, BenchError> {
+    Ok(macrotick_plan::plan(system, Solver::default_for(system))?)
 }
 
 /// Has a plan run, with the exact clock.

@@ -15,5 +15,6 @@ pub mod policy;
 pub mod process;
 mod provenance;
 pub mod round;
+pub mod scale;
 pub mod trail;
 pub mod variant;

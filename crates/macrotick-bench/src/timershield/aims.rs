@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use macrotick_report::Figure;
 
+use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
 /// A quantity on the kernels, of which that with TimerShield on has a limit.
@@ -42,18 +43,18 @@ impl Aim {
     }
 }
 
-/// A row for each, and how many are met.
-pub fn markdown(aims: &[Aim]) -> String {
+/// A row for each, and how many are met, where that is judged.
+pub fn markdown(aims: &[Aim], scale: Scale) -> String {
     let mut text =
         "| | unit | pristine | off | on | aim, with it on | |\n|---|---|---:|---:|---:|---|---|\n".to_owned();
     for aim in aims {
         let [pristine, off, on] = aim.values.map(|value| value.map_or(String::new(), decimal));
         let Aim { what, unit, limit, .. } = aim;
-        let met = if aim.is_met() { "met" } else { "**not met**" };
+        let met = scale.verdict(aim.is_met());
         let _ = writeln!(text, "| {what} | {unit} | {pristine} | {off} | {on} | at most {limit} | {met} |");
     }
     let met = aims.iter().filter(|aim| aim.is_met()).count();
-    format!("{text}\n{met} of {} aims are met.\n", aims.len())
+    format!("{text}\n{}\n", scale.summary(met, aims.len()))
 }
 
 /// With at most three decimals.
@@ -69,7 +70,7 @@ mod tests {
     #[test]
     fn only_the_kernel_with_it_on_is_judged() {
         let aim = |on| Aim { what: "more".into(), unit: "us", values: [Some(17.25), None, Some(on)], limit: 1.0 };
-        let text = markdown(&[aim(1.0), aim(1.001)]);
+        let text = markdown(&[aim(1.0), aim(1.001)], Scale::Full);
         assert!(text.contains("| more | us | 17.25 |  | 1 | at most 1 | met |\n"), "{text}");
         assert!(text.contains("| more | us | 17.25 |  | 1.001 | at most 1 | **not met** |\n"), "{text}");
         assert!(text.ends_with("\n1 of 2 aims are met.\n"), "{text}");

@@ -64,16 +64,22 @@ in *off* and *on* alike.
 **Size** (table I). What `size` says of the objects of `kernel/time` that TimerShield changes or adds, against the pristine \
 kernel's. One-line hooks in other objects, which SCHED_TT changes too, are not counted.";
 
+/// The jobs of each run: of those that respond, those in windows, and those whose paths are recorded.
+pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
+    let scale = bench.scale;
+    Ok([responses::extent(scale), windows::extent(scale), operations::extent(scale)].concat())
+}
+
 /// Runs it.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let (pristine, patched) = (kernel(Flavor::Pristine)?, kernel(Flavor::Patched)?);
     let size = Size::measure(&pristine, &patched)?;
-    let operations = Operations::measure(bench.name, |variant| kernel(variant.flavor()))?;
-    let responses = Responses::measure(bench.name)?;
-    let windows = Windows::measure(bench.name)?;
+    let operations = Operations::measure(bench, |variant| kernel(variant.flavor()))?;
+    let responses = Responses::measure(bench)?;
+    let windows = Windows::measure(bench)?;
     let aims = [responses.aims(), windows.aims().into(), operations.aims(), size.aims()].concat();
     let tables = [
-        aims::markdown(&aims),
+        aims::markdown(&aims, bench.scale),
         responses.markdown(),
         windows.markdown(),
         operations.markdown(),
@@ -82,7 +88,6 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     ]
     .join("\n");
     output::print(&tables);
-    write_text(&bench.folder.join("tables.md"), &tables)?;
     let plots = responses.plots();
     for (file, _, svg) in &plots {
         write_text(&bench.folder.join(file), svg)?;

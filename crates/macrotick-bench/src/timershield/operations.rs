@@ -11,13 +11,17 @@ use super::paths::{Parts, Splitter, ENTRY, SLEEP};
 use super::run::job;
 use super::workload::Workload;
 use crate::error::BenchError;
+use crate::kit::bench::Bench;
 use crate::kit::lab;
+use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
 const WORKLOAD: Workload = Workload::Unsynchronised;
 /// Lower tasks, jobs of the high task, and paths that are passed over and recorded.
 const LOADS: [Load; 2] =
     [Load { size: 0, jobs: 400, skip: 100, count: 200 }, Load { size: 50, jobs: 400, skip: 600, count: 1000 }];
+const QUICK_LOADS: [Load; 2] =
+    [Load { size: 0, jobs: 100, skip: 20, count: 50 }, Load { size: 50, jobs: 100, skip: 100, count: 200 }];
 /// In instructions, without load, of the medians.
 const AIM_TIMER: f64 = 120.0;
 const AIM_SWITCH: f64 = 40.0;
@@ -28,6 +32,15 @@ struct Load {
     jobs: u32,
     skip: u64,
     count: u64,
+}
+
+fn loads(scale: Scale) -> &'static [Load] {
+    scale.of(&LOADS, &QUICK_LOADS)
+}
+
+/// The jobs of each run.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    loads(scale).iter().flat_map(|load| [u64::from(load.jobs); Variant::ALL.len()]).collect()
 }
 
 /// What is measured of a path.
@@ -63,13 +76,13 @@ pub struct Operations {
 impl Operations {
     /// Records paths on all kernels, whose symbols differ.
     pub fn measure(
-        bench: &str,
+        bench: &Bench,
         kernel_of: impl Fn(Variant) -> Result<Kernel, BenchError>,
     ) -> Result<Operations, BenchError> {
         let mut rows = Vec::new();
-        for load in &LOADS {
+        for load in loads(bench.scale) {
             for variant in Variant::ALL {
-                lab::announce(&format!("{bench}: operations beside {}: {}", load.size, variant.name()));
+                lab::announce(&format!("{}: operations beside {}: {}", bench.name, load.size, variant.name()));
                 rows.extend(rows_of(load, variant, &observe(load, variant, &kernel_of(variant)?)?));
             }
         }

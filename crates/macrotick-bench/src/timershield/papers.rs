@@ -45,7 +45,7 @@ fn throughput_lost(responses: &Responses, variant: Variant) -> String {
 fn lowest_longer(responses: &Responses) -> String {
     let mean = |variant, size| responses.mean(variant, Workload::Lowest, size);
     let longer = |&size: &u32| Some(mean(Variant::On, size)? - mean(Variant::Pristine, size)?);
-    let most = Workload::Lowest.sizes().iter().filter_map(longer).max_by(f64::total_cmp);
+    let most = responses.sizes(Workload::Lowest).iter().filter_map(longer).max_by(f64::total_cmp);
     most.map_or(String::new(), |ns| format!("{:.2} us", ns / 1e3))
 }
 

@@ -8,6 +8,8 @@ use super::aims::Aim;
 use super::run::Run;
 use super::workload::Workload;
 use crate::error::BenchError;
+use crate::kit::bench::Bench;
+use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
 /// So much longer may the longest response beside many tasks be than beside one, in microseconds.
@@ -17,21 +19,34 @@ const AIM_LOWEST_PERCENT: f64 = 2.0;
 
 /// All runs.
 pub struct Responses {
+    scale: Scale,
     runs: Vec<Run>,
+}
+
+/// The samples of each run.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    let of =
+        |workload: Workload| vec![workload.samples(scale).into(); workload.sizes(scale).len() * Variant::ALL.len()];
+    Workload::ALL.into_iter().flat_map(of).collect()
 }
 
 impl Responses {
     /// Has everything run in the lab.
-    pub fn measure(bench: &str) -> Result<Responses, BenchError> {
+    pub fn measure(bench: &Bench) -> Result<Responses, BenchError> {
         let mut runs = Vec::new();
         for workload in Workload::ALL {
-            for &size in workload.sizes() {
+            for &size in workload.sizes(bench.scale) {
                 for variant in Variant::ALL {
                     runs.push(Run::measure(bench, variant, workload, size)?);
                 }
             }
         }
-        Ok(Responses { runs })
+        Ok(Responses { scale: bench.scale, runs })
+    }
+
+    /// The sizes that a workload was measured with.
+    pub fn sizes(&self, workload: Workload) -> &'static [u32] {
+        workload.sizes(self.scale)
     }
 
     fn statistics(&self, variant: Variant, workload: Workload, size: u32) -> Option<Statistics> {
@@ -51,7 +66,7 @@ impl Responses {
     /// What shall hold of them.
     pub fn aims(&self) -> Vec<Aim> {
         let mut aims: Vec<Aim> = [Workload::Unsynchronised, Workload::Synchronised].map(|w| self.longer(w)).into();
-        aims.extend(Workload::Lowest.sizes().iter().map(|&size| self.lowest(size)));
+        aims.extend(self.sizes(Workload::Lowest).iter().map(|&size| self.lowest(size)));
         aims
     }
 
@@ -205,7 +220,7 @@ mod tests {
             let more = if variant == Variant::On { 900 } else { 60_000 };
             [run(variant, workload, 1, &[200_000, 201_000]), run(variant, workload, 100, &[200_000, 201_000 + more])]
         });
-        let aim = Responses { runs: runs.collect() }.longer(workload);
+        let aim = Responses { scale: Scale::Full, runs: runs.collect() }.longer(workload);
         let rounded = aim.values.map(|value| (value.unwrap() * 10.0).round());
         assert_eq!(rounded, [600.0, 600.0, 9.0]);
     }
@@ -214,7 +229,7 @@ mod tests {
     fn the_lowest_is_compared_with_the_pristine_kernel() {
         let samples = [(Variant::Pristine, 40_000), (Variant::Off, 40_000), (Variant::On, 41_000)];
         let runs = samples.map(|(variant, ns)| run(variant, Workload::Lowest, 30, &[ns]));
-        let [pristine, off, on] = Responses { runs: runs.into() }.lowest(30).values;
+        let [pristine, off, on] = Responses { scale: Scale::Full, runs: runs.into() }.lowest(30).values;
         assert_eq!((pristine, off, on.map(|percent| (percent * 10.0).round())), (None, Some(0.0), Some(25.0)));
     }
 
@@ -222,7 +237,7 @@ mod tests {
     fn throughput_is_told_per_millisecond() {
         let workload = Workload::Throughput;
         let runs = vec![run(Variant::On, workload, 0, &[4000]), run(Variant::On, workload, 1000, &[3990])];
-        let text = Responses { runs }.throughput();
+        let text = Responses { scale: Scale::Full, runs }.throughput();
         assert!(text.ends_with("| on | 4000.0 | 3990.0 | -0.25 % | 250 |\n"), "{text}");
     }
 
@@ -230,7 +245,7 @@ mod tests {
     fn a_plot_has_a_curve_for_each_run() {
         let workload = Workload::Unsynchronised;
         let each = Variant::ALL.map(|variant| run(variant, workload, 1, &[200_000, 201_000]));
-        let plots = Responses { runs: each.into() }.plots();
+        let plots = Responses { scale: Scale::Full, runs: each.into() }.plots();
         let (file, _, svg) = &plots[0];
         assert_eq!(file, "unsynchronised.svg");
         assert_eq!(

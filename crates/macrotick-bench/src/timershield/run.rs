@@ -7,6 +7,7 @@ use macrotick_report::Statistics;
 use super::task_guest;
 use super::workload::Workload;
 use crate::error::BenchError;
+use crate::kit::bench::Bench;
 use crate::kit::lab;
 use crate::kit::variant::Variant;
 
@@ -29,10 +30,11 @@ pub struct Run {
 
 impl Run {
     /// Has it run in the lab.
-    pub fn measure(bench: &str, variant: Variant, workload: Workload, size: u32) -> Result<Run, BenchError> {
-        lab::announce(&format!("{bench}: {}, {size}: {}", workload.name(), variant.name()));
-        let job = job(variant, workload, size, workload.samples());
-        let is_whole = |printed: &Printed| printed.samples.len() == workload.samples() as usize;
+    pub fn measure(bench: &Bench, variant: Variant, workload: Workload, size: u32) -> Result<Run, BenchError> {
+        lab::announce(&format!("{}: {}, {size}: {}", bench.name, workload.name(), variant.name()));
+        let samples = workload.samples(bench.scale);
+        let job = job(variant, workload, size, samples);
+        let is_whole = |printed: &Printed| printed.samples.len() == samples as usize;
         let Printed { reads, expirations, samples } =
             lab::read(&job, "samples", |output| parse(output).filter(is_whole))?;
         Ok(Run { variant, workload, size, samples, reads, expirations })

@@ -132,6 +132,7 @@ fn count(task: &Task, zero: u64, samples: &[AtomicU64]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::scale::Scale;
 
     #[test]
     fn a_command_line_is_read_as_it_was_written() {
@@ -147,6 +148,6 @@ mod tests {
 
     #[test]
     fn there_is_room_for_the_samples() {
-        assert!(Workload::ALL.iter().all(|workload| workload.samples() as usize <= SAMPLES));
+        assert!(Workload::ALL.iter().all(|workload| workload.samples(Scale::Full) as usize <= SAMPLES));
     }
 }

@@ -9,7 +9,7 @@ use macrotick_uapi::{self as abi, Device, Entity, Window};
 use super::task_guest::begin_tasks;
 use super::work::{work, Matrix};
 use super::workload::Workload;
-use crate::kit::board::{gather, release, Board};
+use crate::kit::board::{gather, release, Board, SAMPLES};
 use crate::kit::clock::now_ns;
 use crate::kit::variant::{switch, Variant};
 use crate::kit::{hostile, process};
@@ -17,8 +17,10 @@ use crate::kit::{hostile, process};
 /// A hidden verb of this program.
 pub const RUN: &str = "timershield-window";
 
-/// As many jobs are observed.
+/// As many jobs are observed in a full run, and in a quick one.
 pub const JOBS: usize = 400;
+/// See [`JOBS`].
+pub const QUICK_JOBS: usize = 20;
 
 const ENTITY: &str = "job";
 /// No whole number of ticks, nor of periods of the lower tasks: their timers expire at every phase of the job.
@@ -99,39 +101,40 @@ impl Observed {
 }
 
 /// The words of the command line that [`main`] takes.
-pub fn words(variant: Variant, load: Load, observed: Observed) -> [String; 4] {
-    [RUN.into(), variant.name().into(), load.name().into(), observed.name().into()]
+pub fn words(variant: Variant, load: Load, observed: Observed, jobs: usize) -> [String; 5] {
+    [RUN.into(), variant.name().into(), load.name().into(), observed.name().into(), jobs.to_string()]
 }
 
 /// The verb's own main function.
 pub fn main() -> ExitCode {
     process::main(|words| {
-        let (variant, load, observed) = parse(words).ok_or("a verb of `macrotick-bench timershield`")?;
-        run(variant, load, observed)
+        let (variant, load, observed, jobs) = parse(words).ok_or("a verb of `macrotick-bench timershield`")?;
+        run(variant, load, observed, jobs)
     })
 }
 
-fn parse(words: &[&str]) -> Option<(Variant, Load, Observed)> {
-    let &[variant, load, observed] = words else { return None };
-    Some((Variant::from_name(variant)?, Load::from_name(load)?, Observed::from_name(observed)?))
+fn parse(words: &[&str]) -> Option<(Variant, Load, Observed, usize)> {
+    let &[variant, load, observed, jobs] = words else { return None };
+    let jobs = jobs.parse().ok().filter(|&jobs| 2 * jobs <= SAMPLES)?;
+    Some((Variant::from_name(variant)?, Load::from_name(load)?, Observed::from_name(observed)?, jobs))
 }
 
 /// Begins all processes and the table, waits for the task, and prints what it saw.
-fn run(variant: Variant, load: Load, observed: Observed) -> Result<(), String> {
+fn run(variant: Variant, load: Load, observed: Observed, jobs: usize) -> Result<(), String> {
     switch(variant)?;
     let device = Device::open()?;
     install(&device)?;
     // SAFETY: atomic words.
     let board: &'static Board = unsafe { process::share()? };
     let children = begin_load(load, board)?;
-    let task = process::fork(|| task(&device, observed, board))?;
+    let task = process::fork(|| task(&device, observed, jobs, board))?;
     let zero = gather(board, children.len() as u32 + 1);
     device.start(zero).map_err(|errno| format!("cannot start: errno {errno}"))?;
     release(board, zero);
     process::wait(task)?;
     children.into_iter().for_each(process::kill);
     let word = |i: usize| board.samples[i].load(Ordering::SeqCst);
-    (0..JOBS).for_each(|job| println!("job {} {}", word(2 * job), word(2 * job + 1)));
+    (0..jobs).for_each(|job| println!("job {} {}", word(2 * job), word(2 * job + 1)));
     Ok(())
 }
 
@@ -177,14 +180,14 @@ fn issue_calls(board: &Board) -> Result<(), String> {
 }
 
 /// The task: jobs with as many instructions each.
-fn task(device: &Device, observed: Observed, board: &Board) -> Result<(), String> {
+fn task(device: &Device, observed: Observed, jobs: usize, board: &Board) -> Result<(), String> {
     process::lock_memory()?;
     device.bind(-1, ENTITY).map_err(|errno| format!("cannot bind: errno {errno}"))?;
     board.join();
     let mut matrix = Matrix::default();
     work(&mut matrix, 1);
     // Its first job has pages to be found, and the clock.
-    for round in 0..=JOBS {
+    for round in 0..=jobs {
         let job = device.wait().map_err(|errno| format!("cannot wait: errno {errno}"))?;
         let seen = match observed {
             Observed::Times => timed(&mut matrix, job.nominal_ns),
@@ -225,11 +228,17 @@ mod tests {
     #[test]
     fn a_command_line_is_read_as_it_was_written() {
         for load in Load::ALL {
-            let words = words(Variant::Off, load, Observed::Interrupts);
+            let words = words(Variant::Off, load, Observed::Interrupts, JOBS);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            assert_eq!(parse(&words[1..]), Some((Variant::Off, load, Observed::Interrupts)));
+            assert_eq!(parse(&words[1..]), Some((Variant::Off, load, Observed::Interrupts, JOBS)));
         }
-        let odd = [&["on", "tasks"][..], &["on", "many", "times"], &["no", "tasks", "times"], &["on", "tasks", "no"]];
+        let odd = [
+            &["on", "tasks", "times"][..],
+            &["on", "many", "times", "9"],
+            &["no", "tasks", "times", "9"],
+            &["on", "tasks", "no", "9"],
+            &["on", "tasks", "times", "1000000"],
+        ];
         assert!(odd.iter().all(|words| parse(words).is_none()));
     }
 

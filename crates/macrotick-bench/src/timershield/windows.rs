@@ -7,9 +7,11 @@ use macrotick_model::Duration;
 use macrotick_report::{Figure, Statistics};
 
 use super::aims::Aim;
-use super::window_guest::{self, Load, Observed, JOBS};
+use super::window_guest::{self, Load, Observed, JOBS, QUICK_JOBS};
 use crate::error::BenchError;
+use crate::kit::bench::Bench;
 use crate::kit::lab;
+use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
 /// So much may the beginnings of jobs differ from each other, over all loads, in microseconds.
@@ -18,6 +20,15 @@ const AIM_LATENESS_US: f64 = 0.25;
 const AIM_RESPONSE_US: f64 = 0.5;
 /// The pristine kernel has no such class.
 const VARIANTS: [Variant; 2] = [Variant::Off, Variant::On];
+
+fn jobs(scale: Scale) -> usize {
+    scale.of(JOBS, QUICK_JOBS)
+}
+
+/// The jobs of each run: one sees times, one counts interrupts.
+pub fn extent(scale: Scale) -> Vec<u64> {
+    vec![jobs(scale) as u64; Load::ALL.len() * VARIANTS.len() * 2]
+}
 
 /// One load, with the switch in one state.
 struct Run {
@@ -32,37 +43,38 @@ struct Run {
 }
 
 impl Run {
-    fn measure(bench: &str, variant: Variant, load: Load) -> Result<Run, BenchError> {
-        lab::announce(&format!("{bench}: windows, {}: {}", load.name(), variant.name()));
-        let times = observe(variant, load, Observed::Times)?;
+    fn measure(bench: &Bench, variant: Variant, load: Load) -> Result<Run, BenchError> {
+        lab::announce(&format!("{}: windows, {}: {}", bench.name, load.name(), variant.name()));
+        let jobs = jobs(bench.scale);
+        let times = observe(variant, load, Observed::Times, jobs)?;
         let sorted = |column: usize| {
             let mut values: Vec<i64> = times.iter().map(|row| row[column]).collect();
             values.sort_unstable();
             values
         };
-        let interrupts = observe(variant, load, Observed::Interrupts)?.iter().map(|row| row[0] as u64).sum();
+        let interrupts = observe(variant, load, Observed::Interrupts, jobs)?.iter().map(|row| row[0] as u64).sum();
         Ok(Run { variant, load, lateness: sorted(0), responses: sorted(1), interrupts })
     }
 }
 
 /// What the guest prints of each job.
-fn observe(variant: Variant, load: Load, observed: Observed) -> Result<Vec<[i64; 2]>, BenchError> {
-    lab::read(&job(variant, load, observed), "jobs", parse)
+fn observe(variant: Variant, load: Load, observed: Observed, jobs: usize) -> Result<Vec<[i64; 2]>, BenchError> {
+    lab::read(&job(variant, load, observed, jobs), "jobs", |output| parse(output, jobs))
 }
 
-fn job(variant: Variant, load: Load, observed: Observed) -> GuestJob {
-    let mut job = lab::job(Flavor::Patched, window_guest::words(variant, load, observed));
+fn job(variant: Variant, load: Load, observed: Observed, jobs: usize) -> GuestJob {
+    let mut job = lab::job(Flavor::Patched, window_guest::words(variant, load, observed, jobs));
     job.wall_limit = Duration::from_secs(900);
     job
 }
 
 /// A line `job A B` for each.
-fn parse(output: &str) -> Option<Vec<[i64; 2]>> {
+fn parse(output: &str, jobs: usize) -> Option<Vec<[i64; 2]>> {
     let row = |line: &str| {
         let (a, b) = line.strip_prefix("job ")?.split_once(' ')?;
         Some([a.parse().ok()?, b.parse().ok()?])
     };
-    output.lines().map(row).collect::<Option<Vec<_>>>().filter(|rows| rows.len() == JOBS)
+    output.lines().map(row).collect::<Option<Vec<_>>>().filter(|rows| rows.len() == jobs)
 }
 
 /// All runs.
@@ -72,7 +84,7 @@ pub struct Windows {
 
 impl Windows {
     /// Has everything run in the lab.
-    pub fn measure(bench: &str) -> Result<Windows, BenchError> {
+    pub fn measure(bench: &Bench) -> Result<Windows, BenchError> {
         let cases = Load::ALL.into_iter().flat_map(|load| VARIANTS.map(|variant| (variant, load)));
         let runs = cases.map(|(variant, load)| Run::measure(bench, variant, load)).collect::<Result<_, _>>()?;
         Ok(Windows { runs })
@@ -89,6 +101,11 @@ impl Windows {
         (variant != Variant::Pristine).then(|| runs.map(|run| run.interrupts).sum::<u64>() as f64)
     }
 
+    /// All that interrupts are counted in, with the switch in one state.
+    fn jobs(&self) -> usize {
+        self.runs.iter().filter(|run| run.variant == Variant::On).map(|run| run.lateness.len()).sum()
+    }
+
     /// What shall hold of them.
     pub fn aims(&self) -> [Aim; 3] {
         let all = "over all loads";
@@ -96,7 +113,7 @@ impl Windows {
         let responses = Variant::ALL.map(|variant| self.spread_us(variant, |run| &run.responses));
         [
             Aim {
-                what: format!("timer interrupts in {} jobs of SCHED_TT", Load::ALL.len() * JOBS),
+                what: format!("timer interrupts in {} jobs of SCHED_TT", self.jobs()),
                 unit: "interrupts",
                 values: Variant::ALL.map(|variant| self.interrupts(variant)),
                 limit: 0.0,
@@ -197,8 +214,8 @@ mod tests {
     #[test]
     fn every_job_has_to_be_told() {
         let line = "job 12 34\n".repeat(JOBS);
-        assert_eq!(parse(&line).map(|rows| (rows.len(), rows[0])), Some((JOBS, [12, 34])));
-        assert_eq!(parse(&line[10..]), None);
-        assert_eq!(parse(&line.replacen("12", "x", 1)), None);
+        assert_eq!(parse(&line, JOBS).map(|rows| (rows.len(), rows[0])), Some((JOBS, [12, 34])));
+        assert_eq!(parse(&line[10..], JOBS), None);
+        assert_eq!(parse(&line.replacen("12", "x", 1), JOBS), None);
     }
 }

@@ -2,6 +2,8 @@
 
 use macrotick_model::SplitMix64;
 
+use crate::kit::scale::Scale;
+
 /// The experiments. Host and guest name them alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
@@ -99,21 +101,21 @@ impl Workload {
     }
 
     /// How many others there are, each number in a run of its own.
-    pub fn sizes(self) -> &'static [u32] {
+    pub fn sizes(self, scale: Scale) -> &'static [u32] {
         match self {
-            Workload::Unsynchronised => &[0, 1, 50, 100],
-            Workload::Synchronised => &[1, 50, 100],
-            Workload::Hostile => &[100, 1000],
-            Workload::Lowest => &[1, 30, 50],
+            Workload::Unsynchronised => scale.of(&[0, 1, 50, 100], &[1, 100]),
+            Workload::Synchronised => scale.of(&[1, 50, 100], &[1, 100]),
+            Workload::Hostile => scale.of(&[100, 1000], &[1000]),
+            Workload::Lowest => scale.of(&[1, 30, 50], &[30]),
             Workload::Throughput => &[0, 1000],
         }
     }
 
     /// How many samples a run has.
-    pub fn samples(self) -> u32 {
+    pub fn samples(self, scale: Scale) -> u32 {
         match self {
-            Workload::Throughput => 1000,
-            _ => 5000,
+            Workload::Throughput => scale.of(1000, 20),
+            _ => scale.of(5000, 100),
         }
     }
 

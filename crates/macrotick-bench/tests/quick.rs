@@ -1,0 +1,29 @@
+//! The command line of quick runs, and what is told of durations, without a lab.
+
+use std::process::{Command, Output};
+
+use clap::ValueEnum;
+use macrotick_bench::Experiment;
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_macrotick-bench")).args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_quick_run_is_not_published() {
+    let refused = bench(&["response", "--quick", "--publish"]);
+    let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("a quick run are not for publication"), "{errors}");
+    assert!(refused.stdout.is_empty());
+}
+
+#[test]
+fn the_help_tells_how_long_each_takes() {
+    let help = String::from_utf8(bench(&["--help"]).stdout).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let count = |text: &str| help.matches(text).count();
+    let experiments = Experiment::value_variants().len();
+    assert_eq!((count("(about "), count(" min on 2 cores)")), (experiments, experiments), "{help}");
+    assert!(count("--quick") > 0, "{help}");
+}
