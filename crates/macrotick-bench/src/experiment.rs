@@ -37,14 +37,14 @@ const ALL: [Experiment; 11] = [
     Experiment {
         name: "response",
         about: "Figure 3 of the SCHED_TT paper: one periodic task over a CPU hog, under every backend",
-        minutes: 10,
+        minutes: 7,
         run: response::run,
         extent: response::extent,
     },
     Experiment {
         name: "lead",
         about: "How much the start of a job varies under three loads: SCHED_FIFO, SCHED_TT, and SCHED_TT with a lead",
-        minutes: 5,
+        minutes: 6,
         run: lead::run,
         extent: lead::extent,
     },
@@ -68,7 +68,7 @@ const ALL: [Experiment; 11] = [
         name: "cost",
         about:
             "Instructions of a window's boundary with 1 to 1000 entities, memory, and size, beside the papers' numbers",
-        minutes: 5,
+        minutes: 2,
         run: cost::run,
         extent: cost::extent,
     },
@@ -76,7 +76,7 @@ const ALL: [Experiment; 11] = [
         name: "e2e",
         about:
             "Sections 4.2.1 and 4.3 of the SCHED_TT paper: a datagram from task to task, under three loads and policies",
-        minutes: 5,
+        minutes: 6,
         run: e2e::run,
         extent: e2e::extent,
     },
@@ -84,14 +84,14 @@ const ALL: [Experiment; 11] = [
         name: "timershield",
         about:
             "Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels",
-        minutes: 30,
+        minutes: 20,
         run: timershield::run,
         extent: timershield::extent,
     },
     Experiment {
         name: "containers",
         about: "Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost",
-        minutes: 20,
+        minutes: 12,
         run: containers::run,
         extent: containers::extent,
     },
@@ -112,7 +112,7 @@ const ALL: [Experiment; 11] = [
     Experiment {
         name: "jitter",
         about: "Equations 1 and 3 of the same paper: responses of bound and unbound tasks, computed and measured",
-        minutes: 3,
+        minutes: 1,
         run: jitter::run,
         extent: jitter::extent,
     },
@@ -163,7 +163,7 @@ impl Experiment {
         }
         let estimate = bench.scale.of(self.estimate(), QUICK.into());
         let (runs, time) = ((self.extent)(bench)?.len(), wall::expected(&bench.folder, &estimate));
-        output::tell(format_args!("{}: {runs} runs in the lab, {time}", self.name));
+        output::tell(format_args!("{}: {runs} run{} in the lab, {time}", self.name, if runs == 1 { "" } else { "s" }));
         Ok(())
     }
 }

@@ -14,12 +14,12 @@ use crate::kit::lab;
 use crate::kit::scale::Scale;
 
 const DESCRIPTION: &str = "bench/lead.yaml";
-/// What a quick run lasts.
+/// What a quick run lasts; before each with a lead, that is measured.
 const QUICK: Duration = Duration::from_millis(300);
 
+type Load = (&'static str, &'static [&'static str]);
 /// The loads, and what the names of their processes begin with.
-const LOADS: [(&str, &[&str]); 3] =
-    [("hog", &["hog"]), ("fifo tasks", &["hog", "fifo-"]), ("system calls", &["hog", "syscalls"])];
+const LOADS: [Load; 3] = [("hog", &["hog"]), ("fifo tasks", &["hog", "fifo-"]), ("system calls", &["hog", "syscalls"])];
 const DISPATCHES: [(&str, Backend); 3] = [("fifo", Backend::Fifo), ("tt", Backend::Kernel), (LEADING, Backend::Kernel)];
 const LEADING: &str = "tt, lead";
 
@@ -38,7 +38,8 @@ nominal instant.";
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let plan = lab::plan(&lab::description(bench, DESCRIPTION, QUICK)?)?;
     let mut reports = Vec::new();
-    for (load, processes) in LOADS {
+    let loads = loads(bench.scale);
+    for &(load, processes) in loads {
         for (dispatch, backend) in DISPATCHES {
             let label = format!("{load}: {dispatch}");
             lab::announce(&format!("{}: {label}", bench.name));
@@ -49,19 +50,24 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let mut comparison = compare_labelled(&runs);
     comparison.remarks.extend(bench.scale.note().map(String::from));
     comparison.write(&bench.folder)?;
-    for (runs, (load, _)) in runs.chunks(DISPATCHES.len()).zip(LOADS) {
+    for (runs, (load, _)) in runs.chunks(DISPATCHES.len()).zip(loads) {
         let alone = compare_labelled(runs);
         write_text(&bench.folder.join(plot(load)), &alone.histogram_svg(&alone.tasks[0], Metric::Lateness))?;
     }
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
     let summary = summary(&comparison, &runs, bench.scale);
     output::print(format_args!("{}\n{summary}", comparison.terminal(colour, 110)));
-    results(&comparison, &summary)
+    results(&comparison, &summary, loads)
+}
+
+/// In a quick run those with more than the hog.
+fn loads(scale: Scale) -> &'static [Load] {
+    scale.of(&LOADS, &LOADS[1..])
 }
 
 /// The milliseconds of each run.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
-    Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, LOADS.len() * DISPATCHES.len()))
+    Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, loads(bench.scale).len() * DISPATCHES.len()))
 }
 
 /// The file of a load's histogram.
@@ -110,7 +116,7 @@ fn summary(comparison: &Comparison, runs: &[(&str, &Report)], scale: Scale) -> S
     text
 }
 
-fn results(comparison: &Comparison, summary: &str) -> Result<Results, BenchError> {
+fn results(comparison: &Comparison, summary: &str, loads: &[Load]) -> Result<Results, BenchError> {
     let caption = |load: &str| format!("Lateness beside the load `{load}`");
     Ok(Results {
         title: "Lead: the spread of a job's start",
@@ -118,6 +124,6 @@ fn results(comparison: &Comparison, summary: &str) -> Result<Results, BenchError
         tables: format!("{summary}\n{}", comparison.markdown()),
         kernels: vec![kernel(Flavor::Patched)?],
         packages: &[],
-        plots: LOADS.iter().map(|(load, _)| (plot(load), caption(load))).collect(),
+        plots: loads.iter().map(|(load, _)| (plot(load), caption(load))).collect(),
     })
 }

@@ -104,7 +104,7 @@ fn full_attacks_from_inside_a_container_do_not_move_a_response() {
             share < config.json | sed 's/"uid": 0/"uid": 65534/; s/"gid": 0/"gid": 65534/; s/"resources": {/&'"$limits/" > new.json
             mv new.json config.json; crun --systemd-cgroup run --detach $1 < /dev/null > /tmp/$1.log 2>&1 || cat /tmp/$1.log
         }
-        victim() { attacker isolation-victim ds 0 on 1001000 0 100 $1 nothing | tr '\n' ' '; rmdir $groups/victim $groups/rival; }
+        victim() { attacker isolation-victim ds 0 on 1001000 0 100 ${1}000 nothing | tr '\n' ' '; rmdir $groups/victim $groups/rival; }
         had() { sed -n 's/^usage_usec /usage_usec=/p' "$1"/cpu.stat; }
         echo "nothing $(victim 10)"
         for name in a-hog fork-bomb affinity policies timer-flood page-faults memory-pressure network-flood switches \

@@ -6,16 +6,15 @@ use macrotick_lab::Flavor;
 use macrotick_report::Figure;
 
 use super::ideal::{self, Rule};
-use super::papers::{Table, TABLES};
+use super::papers::Table;
 use super::play::{self, Machine, Outcome, Player, Policy, Turn};
 use super::sets::{Placement, TaskSet, Theory};
+use super::sweep::{Sweep, DEADLINE};
 use crate::error::BenchError;
 use crate::kit::aims::Aim;
 use crate::kit::bench::Bench;
 use crate::kit::scale::Scale;
 
-/// The machine that the pristine kernel has, too: booting one takes longer than its turns.
-const PRISTINE_CPUS: u32 = 4;
 /// With 4 ns per instruction a task would see some 100 us too late that it is done, with its runtime used up.
 const SHIFT: u32 = 0;
 /// By how much a virtual CPU may have had less than its part.
@@ -23,49 +22,10 @@ const EVEN: f64 = 0.02;
 const SCHED: [&str; 3] = ["SCHED_DEADLINE", "SCHED_FIFO", "SCHED_OTHER"];
 /// What they do where nothing costs time.
 const RULES: [Option<Rule>; 3] = [Some(Rule::Edf), Some(Rule::Fixed), None];
-const DEADLINE: usize = 0;
-
-/// What is played.
-#[derive(Clone, Copy)]
-struct Sweep {
-    tables: &'static [Table],
-    /// Of each load.
-    sets: u32,
-    /// How long each set plays.
-    millis: u64,
-    /// Whether all loads of a table are played, or only the greatest.
-    all_loads: bool,
-}
-
-const ALL: Sweep = Sweep { tables: &TABLES, sets: 6, millis: 2000, all_loads: true };
-/// Without the machine with six CPUs, which takes long to boot.
-const QUICK: Sweep = Sweep { tables: &[TABLES[0], TABLES[1]], sets: 1, millis: 300, all_loads: false };
-
-impl Sweep {
-    fn loads(&self, table: &Table) -> Vec<u32> {
-        match self.all_loads {
-            true => table.rows.iter().map(|(load, _)| *load).collect(),
-            false => vec![table.most()],
-        }
-    }
-
-    /// Tables, kernels, loads and policies that are played together: on our kernel under each policy, those of the greatest
-    /// loads on four CPUs also on the pristine one, under SCHED_DEADLINE.
-    fn parts(&self) -> Vec<(&'static Table, Flavor, Vec<u32>, &'static [usize])> {
-        let mut parts = Vec::new();
-        for table in self.tables {
-            parts.push((table, Flavor::Patched, self.loads(table), &[0, 1, 2][..]));
-            if table.cpus == PRISTINE_CPUS && self.all_loads {
-                parts.push((table, Flavor::Pristine, vec![table.most()], &[DEADLINE][..]));
-            }
-        }
-        parts
-    }
-}
 
 /// The milliseconds of each turn.
 pub fn extent(scale: Scale) -> Vec<u64> {
-    let sweep = scale.of(ALL, QUICK);
+    let sweep = Sweep::at(scale);
     let turns = |(_, _, loads, scheds): &(_, _, Vec<u32>, &[usize])| loads.len() * scheds.len() * sweep.sets as usize;
     vec![sweep.millis; sweep.parts().iter().map(turns).sum()]
 }
@@ -97,7 +57,7 @@ pub struct Misses {
 impl Misses {
     /// Draws the sets, and has them play.
     pub fn measure(bench: &Bench) -> Result<Misses, BenchError> {
-        let sweep = bench.scale.of(ALL, QUICK);
+        let sweep = Sweep::at(bench.scale);
         let parts = sweep.parts().into_iter();
         let played =
             parts.map(|(table, flavor, loads, scheds)| measure(bench.name, sweep, table, flavor, &loads, scheds));
@@ -338,6 +298,7 @@ impl Played {
 
 #[cfg(test)]
 mod tests {
+    use super::super::papers::TABLES;
     use super::*;
 
     fn played(which: usize, misses: u64, tardiest_ns: u64, evenness: f64) -> Misses {

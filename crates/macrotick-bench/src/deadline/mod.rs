@@ -8,6 +8,7 @@ mod papers;
 mod play;
 pub mod player_guest;
 mod sets;
+mod sweep;
 
 use macrotick_lab::Flavor;
 use macrotick_report::{figures, output};

@@ -16,49 +16,49 @@ use crate::kit::variant::Variant;
 /// Its releases pass over the tick.
 const PERIOD_US: u32 = 1001;
 const WORK_US: u64 = 100;
-const SECONDS: u64 = 10;
-const QUICK_SECONDS: u64 = 1;
-/// What a quick run tries: of stress-ng, of our own, and with an operator's help.
-const QUICK_ATTACKS: [&str; 3] = ["a hog", "lock chain", "pool of 900"];
+const MILLIS: u64 = 10_000;
+const QUICK_MILLIS: u64 = 300;
+/// What a quick run tries: one of stress-ng, one of our own.
+const QUICK_ATTACKS: [Rival; 2] = [ATTACKS[0], ATTACKS[11]];
 const AIM_US: f64 = 5.0;
 const VARIANTS: [Variant; 2] = [Variant::Off, Variant::On];
 const SETTINGS: [&str; 2] = ["TimerShield off, settings of the host left", "TimerShield on, settings of the host held"];
 
 fn rivals(scale: Scale) -> Vec<Rival> {
-    let is_tried = |attack: &Rival| scale == Scale::Full || QUICK_ATTACKS.contains(&attack.name);
-    [NOTHING, POOL_OF_ONE].into_iter().chain(ATTACKS.into_iter().filter(is_tried)).collect()
+    let all = [&[NOTHING, POOL_OF_ONE], &ATTACKS[..]].concat();
+    scale.of(all, [&[NOTHING], &QUICK_ATTACKS[..]].concat())
 }
 
-fn seconds(scale: Scale) -> u64 {
-    scale.of(SECONDS, QUICK_SECONDS)
+fn millis(scale: Scale) -> u64 {
+    scale.of(MILLIS, QUICK_MILLIS)
 }
 
 /// The milliseconds of each trial.
 pub fn extent(scale: Scale) -> Vec<u64> {
-    vec![seconds(scale) * 1000; rivals(scale).len() * VARIANTS.len()]
+    vec![millis(scale); rivals(scale).len() * VARIANTS.len()]
 }
 
 /// By attack, the first of which is none; on a host as it is, and one that is set as deployments set it.
 pub struct Attacks {
     /// How long each trial was.
-    seconds: u64,
+    millis: u64,
     rows: Vec<(Rival, [Reading; 2])>,
 }
 
 impl Attacks {
     /// Has everything run in the lab.
     pub fn measure(bench: &Bench) -> Result<Attacks, BenchError> {
-        let seconds = seconds(bench.scale);
+        let millis = millis(bench.scale);
         let mut rows = Vec::new();
         for rival in rivals(bench.scale) {
             let [off, on] = VARIANTS.map(|variant| {
                 let (policy, lead_us, work_us) = (Policy::Ds, 0, WORK_US);
                 let (period_ns, phase_ns) = (PERIOD_US * 1000, 0);
-                Request { policy, lead_us, variant, period_ns, phase_ns, work_us, seconds, rival }.measure(bench.name)
+                Request { policy, lead_us, variant, period_ns, phase_ns, work_us, millis, rival }.measure(bench.name)
             });
             rows.push((rival, [off?, on?]));
         }
-        Ok(Attacks { seconds, rows })
+        Ok(Attacks { millis, rows })
     }
 
     /// By how much the worst response is longer than without the attack, in microseconds.
@@ -114,10 +114,10 @@ impl Attacks {
              budgets do not bound what SCHED_OTHER has of idle time.\n\n\
              | attack | its processor time | worst response, settings left | moved by | held | moved by |\n\
              |---|---:|---:|---:|---:|---:|\n",
-            self.seconds
+            self.millis as f64 / 1e3
         );
         for (rival, readings) in &self.rows {
-            let share = readings[0].rival_us as f64 / (self.seconds as f64 * 1e4);
+            let share = readings[0].rival_us as f64 / (self.millis as f64 * 10.0);
             let cell = |variant: usize| {
                 format!(
                     "{:.3} | {:+.3}",
@@ -162,7 +162,7 @@ mod tests {
             (ATTACKS[0], pair(105_000, 95_001)),
             (own, pair(200_000, 96_002)),
         ];
-        let attacks = Attacks { seconds: SECONDS, rows };
+        let attacks = Attacks { millis: MILLIS, rows };
         assert_eq!(attacks.aims().iter().map(|aim| (aim.value * 1e3).round()).collect::<Vec<_>>(), [5000.0, 5002.0]);
         assert_eq!(attacks.aims().iter().map(Aim::is_met).collect::<Vec<_>>(), [true, false]);
         let text = attacks.markdown();

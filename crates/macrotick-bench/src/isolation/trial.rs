@@ -30,7 +30,7 @@ pub struct Request {
     /// What a job takes.
     pub work_us: u64,
     /// How long.
-    pub seconds: u64,
+    pub millis: u64,
     /// What runs beside.
     pub rival: Rival,
 }
@@ -59,14 +59,14 @@ impl Request {
             self.period_ns.to_string(),
             self.phase_ns.to_string(),
             self.work_us.to_string(),
-            self.seconds.to_string(),
+            self.millis.to_string(),
             self.rival.word(),
         ]
     }
 
     /// What a command line asks for.
     pub fn from_words(words: &[&str]) -> Result<Request, String> {
-        let &[policy, lead, variant, period, phase, work, seconds, rival] = words else {
+        let &[policy, lead, variant, period, phase, work, millis, rival] = words else {
             return Err("eight words".into());
         };
         Ok(Request {
@@ -76,7 +76,7 @@ impl Request {
             period_ns: process::number(period)?,
             phase_ns: process::number(phase)?,
             work_us: process::number(work)?,
-            seconds: process::number(seconds)?,
+            millis: process::number(millis)?,
             rival: Rival::from_word(rival)?,
         })
     }
@@ -128,7 +128,7 @@ mod tests {
         for rival in Rival::all() {
             let (policy, variant, lead_us) = (Policy::Ds, Variant::On, 9);
             let (period_ns, phase_ns) = (100_100, 70);
-            let request = Request { policy, lead_us, variant, period_ns, phase_ns, work_us: 0, seconds: 5, rival };
+            let request = Request { policy, lead_us, variant, period_ns, phase_ns, work_us: 0, millis: 5000, rival };
             let words = request.words();
             assert_eq!(Request::from_words(&words.each_ref().map(String::as_str)), Ok(request));
         }

@@ -105,7 +105,7 @@ fn be(request: &Request, rounds: u64, board: &Board) -> Result<(), String> {
     }
     let [jobs, latency, sum, response, ..] = &board.samples;
     let zero = board.join() + HEAD_START_NS + u64::from(request.phase_ns);
-    let life = request.seconds * 1_000_000_000;
+    let life = request.millis * 1_000_000;
     for release in (zero..zero + life).step_by(request.period_ns as usize) {
         sleep_until(release);
         let late = now_ns() - release;
