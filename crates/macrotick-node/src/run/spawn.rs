@@ -72,7 +72,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Starts the processes of a process.
+    /// Starts a process of the description, as often as it says.
     pub fn spawn_load(&self, load: &Placed) -> Result<Vec<Child>, NodeError> {
         (0..load.count).map(|index| self.spawn_loader(load, index)).collect()
     }

@@ -110,7 +110,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Puts a process of a process, which is ready, where and how it is to run.
+    /// Puts one that is ready where and how it is to run.
     pub fn place_load(&self, child: &Child, load: &Placed) -> Result<(), NodeError> {
         // The pool has a CPU and an order of its own; who keeps a container puts that where it is to be.
         let is_container = matches!(load.run, Load::Container(_));

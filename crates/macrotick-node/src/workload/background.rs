@@ -92,8 +92,11 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
             }
         }
         Load::Program(program) => {
+            // Looked up before the epoch, not in the time of what runs then.
+            let owner = Owner::of(&spec.name, program)
+                .map_err(|error| BackgroundError::Execute(spec.name.clone(), io::Error::other(error.to_string())))?;
             join_run().map_err(call)?;
-            Err(execute(&spec.name, program))
+            Err(execute(owner, program))
         }
         Load::Container(load) => {
             let place = spec.place.as_ref().ok_or(BackgroundError::Arguments)?;
@@ -119,12 +122,8 @@ fn compute_periodically(period: Duration, rounds: u64) -> ! {
 }
 
 /// Becomes the program; returns only when that fails. The program is not the runner's any more, but for its life.
-fn execute(name: &str, program: &Program) -> BackgroundError {
+fn execute(owner: Option<Owner>, program: &Program) -> BackgroundError {
     use std::os::unix::process::CommandExt;
-    let owner = match Owner::of(name, program) {
-        Ok(owner) => owner,
-        Err(error) => return BackgroundError::Execute(name.into(), io::Error::other(error.to_string())),
-    };
     if let Some(Err(error)) = owner.as_ref().map(Owner::become_it) {
         return BackgroundError::Execute(program::file(program).into(), error);
     }
