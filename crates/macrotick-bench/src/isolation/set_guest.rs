@@ -12,7 +12,7 @@ use crate::kit::group;
 use crate::kit::loads::{self, Load};
 use crate::kit::process;
 use crate::kit::process::lock_memory;
-use crate::kit::round::{round, round_ps};
+use crate::kit::round::{round_ps, work};
 
 /// A hidden verb of this program: plays the task sets of a file.
 pub const PLAY: &str = "isolation-play";
@@ -125,7 +125,7 @@ fn be(
     for release in (zero..).step_by(period as usize) {
         sleep_until(release);
         let began = process::processor_ns();
-        (0..rounds).for_each(|_| round());
+        work(rounds);
         let (took, end) = (process::processor_ns() - began, now_ns());
         if end >= zero + life {
             return Ok(());

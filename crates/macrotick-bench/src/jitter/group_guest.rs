@@ -10,7 +10,7 @@ use crate::kit::clock::{now_ns, sleep_until};
 use crate::kit::group;
 use crate::kit::process;
 use crate::kit::process::lock_memory;
-use crate::kit::round::{round, round_ps};
+use crate::kit::round::{round_ps, work};
 
 /// A hidden verb of this program: plays the sets of a file.
 pub const RUN: &str = "jitter-run";
@@ -64,7 +64,7 @@ fn crowd(play: &Play, name: &str, board: &Board) -> Result<(), String> {
     for trial in 0..play.phases_ns.len() {
         sleep_until(zero + play.crowd_ns(trial));
         while now_ns() < zero + play.crowd_ends_ns(trial) {
-            round();
+            work(1);
         }
     }
     Ok(())
@@ -76,7 +76,7 @@ fn use_up(board: &Board) -> Result<(), String> {
     group::enter(GROUP, 1)?;
     board.join();
     loop {
-        round();
+        work(1);
     }
 }
 
@@ -91,7 +91,7 @@ fn be(play: &Play, index: usize, round_ps: u64, board: &Board) -> Result<(), Str
     for (trial, sample) in (0..play.phases_ns.len()).zip(&board.samples) {
         for released in play.releases_ns(trial, index) {
             sleep_until(zero + released);
-            (0..rounds).for_each(|_| round());
+            work(rounds);
             if is_measured {
                 note(sample, zero + released - u64::from(task.jitter_us) * 1000);
             }

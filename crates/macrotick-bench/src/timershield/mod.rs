@@ -10,7 +10,6 @@ mod size;
 pub mod task_guest;
 pub mod window_guest;
 mod windows;
-mod work;
 mod workload;
 
 use macrotick_lab::Flavor;
@@ -29,8 +28,8 @@ The experiments of section IV of the paper (Patel, Vanga, Brandenburg: TimerShie
 ours with TimerShield off, and with it on (`kernel.timershield`). Everything else is the same: source, configuration, \
 the program to the bit, and all choices, which are random but seeded.
 
-**Responses.** The *high* task (SCHED_FIFO 99) multiplies 3 x 3 matrices every 1 ms, 750 of them, always with as many \
-instructions; it sleeps with `clock_nanosleep` until an absolute instant. A response goes from the release to the end of \
+**Responses.** The *high* task (SCHED_FIFO 99) does 700 rounds of work every 1 ms; it sleeps with `clock_nanosleep` until an absolute instant. A round is 240 instructions that do nothing and the loop around them, about \
+as many as the multiplication of 3 x 3 matrices that the paper's task repeats, and always the same. A response goes from the release to the end of \
 the job, as the task reads the clock; the paper measured from the timer's callback to the next sleep. 5000 jobs each. Lower \
 tasks (SCHED_FIFO 70) only wake up and sleep again. *Unsynchronised* (figures 5 and 6): periods of 1, 2, 5, 10, 20, 50, 100, \
 200 and 1000 ms, drawn with equal chances, and any phase. *Synchronised* (figures 7 and 8): periods of 1, 2, 10, 20, 100, 200 and \
@@ -39,15 +38,15 @@ another user than root with timerfds of 1 us, 2 us and so on, which it reads as 
 nanosecond it cannot read all that expire; how many it reads is told. With PREEMPT_RT timerfds expire in a thread of low \
 priority: there is one interrupt at a time for them all, and with TimerShield none while something more important runs. \
 *Lowest* (figures 11 and 12): the high task, SCHED_FIFO 75 tasks with periods and phases as in *unsynchronised*, and the \
-measured one (SCHED_FIFO 70, every 0.9 ms, 100 multiplications). Time zero is 300 us after a tick, so that jobs of the high \
+measured one (SCHED_FIFO 70, every 0.9 ms, 100 rounds). Time zero is 300 us after a tick, so that jobs of the high \
 task have none: it would be the same on all kernels.
 
-**Throughput** (table II). A SCHED_FIFO 99 task multiplies without a pause for 1 ms, 1000 times, on an idle machine and beside the hostile \
+**Throughput** (table II). A SCHED_FIFO 99 task works without a pause for 1 ms, 1000 times, on an idle machine and beside the hostile \
 process with 1000 timers. In between it sleeps for 1 ms, in which that process reads its timers and so starts them anew; the \
 paper's task never sleeps.
 
 **Windows**, which no paper has. A task of SCHED_TT in windows of 2.5 ms every 5.0035 ms, dispatched 40 us early and held until its \
-nominal instant (lead), multiplies 7200 times, about 2 ms; 400 jobs, so that ticks and timers expire at every phase of a job: beside \
+nominal instant (lead), does 7200 rounds, about 1.7 ms; 400 jobs, so that ticks and timers expire at every phase of a job: beside \
 nothing, 100 *synchronised* tasks, the hostile process with 1000 timers, and a process that issues system calls without end. A \
 response goes from the nominal instant to the end of the job. Interrupts of the timer are counted in runs of their own, with \
 `/proc/interrupts` read at the beginning and the end of each job.

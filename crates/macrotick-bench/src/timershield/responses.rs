@@ -129,7 +129,7 @@ impl Responses {
 
     fn throughput(&self) -> String {
         let workload = Workload::Throughput;
-        let mut text = "### throughput: multiplications per ms\n\n\
+        let mut text = "### throughput: rounds per ms\n\n\
             | kernel | idle | beside 1000 timers | more | timers read per ms |\n\
             |---|---:|---:|---:|---:|\n"
             .to_owned();
@@ -184,7 +184,7 @@ fn figures_of(run: &Run) -> Vec<Figure> {
     };
     let s = run.statistics();
     let mut all = match run.workload {
-        Workload::Throughput => vec![figure("throughput.mean", s.mean_ns.as_ns_f64(), "multiplications per ms")],
+        Workload::Throughput => vec![figure("throughput.mean", s.mean_ns.as_ns_f64(), "rounds per ms")],
         _ => {
             let times =
                 [("min", s.min_ns), ("p50", s.p50_ns), ("p99", s.p99_ns), ("p99.9", s.p999_ns), ("max", s.max_ns)];

@@ -3,18 +3,18 @@
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::work::{work, Matrix};
 use super::workload::{Task, Workload};
 use crate::kit::board::{gather, release, Board, SAMPLES};
 use crate::kit::clock::{now_ns, sleep_until};
+use crate::kit::round::work;
 use crate::kit::variant::{switch, Variant};
 use crate::kit::{hostile, process};
 
 /// A hidden verb of this program.
 pub const RUN: &str = "timershield-run";
 
-/// Multiplications between two looks at the clock.
-const BATCH: u32 = 8;
+/// Rounds between two looks at the clock.
+const BATCH: u64 = 8;
 
 /// The verb's own main function.
 pub fn main() -> ExitCode {
@@ -95,34 +95,31 @@ fn rehearsed(board: &Board, priority: u8, body: impl FnOnce(u64) -> Result<(), S
 
 /// A job at every release, for ever.
 fn repeat(task: &Task, zero: u64) -> Result<(), String> {
-    let mut matrix = Matrix::default();
     for release in (zero + task.phase_ns..).step_by(task.period_ns as usize) {
         sleep_until(release);
-        work(&mut matrix, task.work);
+        work(task.rounds);
     }
     Ok(())
 }
 
 /// The same for as many jobs as there are samples: each is a response, from the release to the end of the job.
 fn respond(task: &Task, zero: u64, samples: &[AtomicU64]) -> Result<(), String> {
-    let mut matrix = Matrix::default();
     for (release, sample) in (zero + task.phase_ns..).step_by(task.period_ns as usize).zip(samples) {
         sleep_until(release);
-        work(&mut matrix, task.work);
+        work(task.rounds);
         sample.store(now_ns() - release, Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// Works without a pause for the first half of every period: each sample is the number of multiplications in that.
+/// Works without a pause for the first half of every period: each sample is the number of rounds in that.
 fn count(task: &Task, zero: u64, samples: &[AtomicU64]) -> Result<(), String> {
-    let mut matrix = Matrix::default();
     for (release, sample) in (zero + task.phase_ns..).step_by(task.period_ns as usize).zip(samples) {
         sleep_until(release);
         let mut done = 0;
         while now_ns() < release + task.period_ns / 2 {
-            work(&mut matrix, BATCH);
-            done += u64::from(BATCH);
+            work(BATCH);
+            done += BATCH;
         }
         sample.store(done, Ordering::Relaxed);
     }

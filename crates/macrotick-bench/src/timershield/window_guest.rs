@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use macrotick_uapi::{self as abi, Device, Entity, Window};
 
 use super::task_guest::begin_tasks;
-use super::work::{work, Matrix};
 use super::workload::Workload;
 use crate::kit::board::{gather, release, Board, SAMPLES};
 use crate::kit::clock::now_ns;
+use crate::kit::round::work;
 use crate::kit::variant::{switch, Variant};
 use crate::kit::{hostile, process};
 
@@ -28,8 +28,8 @@ const CYCLE_NS: u64 = 5_003_500;
 const WINDOW_NS: u64 = 2_500_000;
 /// Longer than what comes before a job, whatever the kernel does at that moment.
 const LEAD_NS: u64 = 40_000;
-/// Multiplications: about 2 ms.
-const WORK: u32 = 7200;
+/// About 1.7 ms.
+const ROUNDS: u64 = 7200;
 /// Lower tasks of SCHED_FIFO.
 const TASKS: u32 = 100;
 /// Of the unprivileged process.
@@ -184,14 +184,12 @@ fn task(device: &Device, observed: Observed, jobs: usize, board: &Board) -> Resu
     process::lock_memory()?;
     device.bind(-1, ENTITY).map_err(|errno| format!("cannot bind: errno {errno}"))?;
     board.join();
-    let mut matrix = Matrix::default();
-    work(&mut matrix, 1);
     // Its first job has pages to be found, and the clock.
     for round in 0..=jobs {
         let job = device.wait().map_err(|errno| format!("cannot wait: errno {errno}"))?;
         let seen = match observed {
-            Observed::Times => timed(&mut matrix, job.nominal_ns),
-            Observed::Interrupts => counted(&mut matrix),
+            Observed::Times => timed(job.nominal_ns),
+            Observed::Interrupts => counted(),
         };
         if let Some(round) = round.checked_sub(1) {
             let words: &[AtomicU64] = &board.samples[2 * round..];
@@ -201,16 +199,16 @@ fn task(device: &Device, observed: Observed, jobs: usize, board: &Board) -> Resu
     Ok(())
 }
 
-fn timed(matrix: &mut Matrix, nominal_ns: u64) -> [u64; 2] {
+fn timed(nominal_ns: u64) -> [u64; 2] {
     let begin = now_ns();
-    work(matrix, WORK);
+    work(ROUNDS);
     let end = now_ns();
     [begin - nominal_ns, end - nominal_ns]
 }
 
-fn counted(matrix: &mut Matrix) -> [u64; 2] {
+fn counted() -> [u64; 2] {
     let before = timer_interrupts();
-    work(matrix, WORK);
+    work(ROUNDS);
     [timer_interrupts() - before, 0]
 }
 

@@ -28,8 +28,8 @@ pub struct Task {
     pub period_ns: u64,
     /// From time zero to the first release, less than a period.
     pub phase_ns: u64,
-    /// Matrix multiplications of a job.
-    pub work: u32,
+    /// Rounds of a job ([`work`](crate::kit::round::work)).
+    pub rounds: u64,
 }
 
 const US: u64 = 1_000;
@@ -38,13 +38,13 @@ const MS: u64 = 1_000_000;
 const PERIODS_MS: [u64; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 1000];
 /// Each divides the next one.
 const HARMONIC_MS: [u64; 7] = [1, 2, 10, 20, 100, 200, 1000];
-/// About 200 us.
-const HIGH: Task = Task { priority: 99, period_ns: MS, phase_ns: 0, work: 750 };
+/// About 170 us.
+const HIGH: Task = Task { priority: 99, period_ns: MS, phase_ns: 0, rounds: 700 };
 /// A small loop, released at instants that differ from those of the high task by changing lengths.
-const LOW: Task = Task { priority: 70, period_ns: 900 * US, phase_ns: 137 * US, work: 100 };
+const LOW: Task = Task { priority: 70, period_ns: 900 * US, phase_ns: 137 * US, rounds: 100 };
 /// Works for half of its period, however much that is. In the other half the unprivileged process starts its timers
 /// anew: one that has expired does nothing more until it was read.
-const BUSY: Task = Task { priority: 99, period_ns: 2 * MS, phase_ns: 0, work: 0 };
+const BUSY: Task = Task { priority: 99, period_ns: 2 * MS, phase_ns: 0, rounds: 0 };
 /// Begins the random choices.
 const SEED: u64 = 1;
 
@@ -156,7 +156,7 @@ impl Workload {
 fn draw(random: &mut SplitMix64, priority: u8, periods_ms: &[u64], phased: bool) -> Task {
     let period_ns = periods_ms[(random.bits() % periods_ms.len() as u64) as usize] * MS;
     let phase_ns = random.bits() % period_ns;
-    Task { priority, period_ns, phase_ns: if phased { phase_ns } else { 0 }, work: 0 }
+    Task { priority, period_ns, phase_ns: if phased { phase_ns } else { 0 }, rounds: 0 }
 }
 
 #[cfg(test)]
