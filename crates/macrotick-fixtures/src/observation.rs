@@ -53,7 +53,7 @@ pub fn measured_lead(needed: Duration, kept_free: Duration) -> LeadInForce {
 
 /// What a task did, without the kernel's counters.
 pub fn records(task: &str, jobs: Vec<Job>) -> TaskObservation {
-    TaskObservation { name: task.into(), jobs, counters: None }
+    TaskObservation { name: task.into(), jobs, recorded_until: None, counters: None }
 }
 
 /// A job that ran from `start` to `end`, where that is known.

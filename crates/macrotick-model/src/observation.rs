@@ -172,10 +172,18 @@ pub struct TaskObservation {
     /// The task's name.
     pub name: String,
     /// Its jobs in ascending order of job number; one entry for every job whose deadline lies within the duration,
-    /// also for those that never ran.
+    /// also for those that never ran, but none from `recorded_until` on.
     pub jobs: Vec<Job>,
+    /// The nominal instant of the first job that there was no room for; `None`: they are all there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_until: Option<Duration>,
     /// The entity's counters under the kernel backend.
     pub counters: Option<EntityCounters>,
+}
+
+impl TaskObservation {
+    /// The most jobs of a task that are listed: their records take 64 MiB.
+    pub const MOST_JOBS: usize = 1 << 21;
 }
 
 /// One activation of a task. In JSON: `[job, nominal, start, end]` in nanoseconds since the epoch, `null` for what

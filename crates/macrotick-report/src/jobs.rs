@@ -43,10 +43,13 @@ impl Outcome {
 /// The jobs of one task that the plan asked for within the duration, and what does not fit in the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcomes {
-    /// One per job whose deadline lies within the duration, ascending.
+    /// One per job whose deadline lies within the duration, ascending, as far as there was room for records.
     pub jobs: Vec<Outcome>,
-    /// The nominal instant of the first job whose deadline lies beyond: records are complete up to here.
+    /// The nominal instant of the first job whose deadline lies beyond, or that there was no room for: records are complete
+    /// up to here.
     pub horizon: Option<Duration>,
+    /// Whether there was no room for more.
+    pub ended_early: bool,
     /// Jobs that the plan asked for and nobody recorded.
     pub unrecorded: u64,
     /// Records whose nominal instant is not the plan's. The plan's is used.
@@ -63,6 +66,7 @@ pub(crate) fn join(plan: &Plan, task: &str, records: Option<&TaskObservation>, d
     if planned.is_empty() || repetition <= Duration::ZERO {
         return outcomes;
     }
+    let until = records.and_then(|records| records.recorded_until);
     let mut recorded: Vec<&Job> = records.iter().flat_map(|task| &task.jobs).collect();
     recorded.sort_by_key(|record| record.job);
     let total = recorded.len();
@@ -73,8 +77,11 @@ pub(crate) fn join(plan: &Plan, task: &str, records: Option<&TaskObservation>, d
         let entry = &planned[(job % planned.len() as u64) as usize];
         let shift = repetition * (job / planned.len() as u64) as i64;
         let (nominal, deadline) = (entry.nominal + shift, entry.deadline + shift);
-        if deadline > duration {
+        outcomes.ended_early =
+            until.is_some_and(|until| nominal >= until) || outcomes.jobs.len() == TaskObservation::MOST_JOBS;
+        if deadline > duration || outcomes.ended_early {
             outcomes.horizon = Some(nominal);
+            outcomes.ended_early &= deadline <= duration;
             break;
         }
         let record = recorded.next_if(|record| record.job == job);

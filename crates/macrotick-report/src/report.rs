@@ -110,6 +110,9 @@ pub struct TaskReport {
     pub missed: u64,
     /// Jobs without a first instruction.
     pub never_started: u64,
+    /// Misses that the kernel counted after there was no more room for records of jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed_later: Option<u64>,
     /// The least time from a job's end to its deadline, of the jobs that completed, in nanoseconds; negative: a miss.
     pub least_slack_ns: Option<i64>,
     /// Start minus nominal instant, of the jobs that started.
@@ -245,7 +248,7 @@ fn task_report(
     records: Option<&TaskObservation>,
     outcomes: Outcomes,
 ) -> TaskReport {
-    let jobs = outcomes.jobs;
+    let Outcomes { jobs, ended_early, .. } = outcomes;
     let count = |is: fn(&Outcome) -> bool| jobs.iter().filter(|job| is(job)).count() as u64;
     let statistics = |time: fn(&Outcome) -> Option<Duration>| Statistics::of_sorted(&sorted(&jobs, time));
     let plan = &observation.plan;
@@ -261,6 +264,7 @@ fn task_report(
         completed: count(|job| job.end.is_some()),
         missed: count(Outcome::missed),
         never_started: count(|job| job.start.is_none()),
+        missed_later: missed_later(&jobs, ended_early, records),
         least_slack_ns: jobs.iter().filter_map(Outcome::slack).map(Duration::as_nanos).min(),
         lateness: statistics(Outcome::lateness),
         response: statistics(Outcome::response),
@@ -268,6 +272,12 @@ fn task_report(
         counters: records.and_then(|task| task.counters),
         jobs,
     }
+}
+
+/// Of those jobs there are no records, but the kernel counts on.
+fn missed_later(jobs: &[Outcome], ended_early: bool, records: Option<&TaskObservation>) -> Option<u64> {
+    let counters = records.and_then(|task| task.counters).filter(|_| ended_early)?;
+    counters.missed.checked_sub(jobs.iter().filter(|job| job.missed()).count() as u64)
 }
 
 fn chain_reports(observation: &Observation, outcomes: &[Outcomes]) -> Vec<ChainReport> {
@@ -316,7 +326,10 @@ fn task_reason(task: &TaskReport) -> Option<String> {
         0 => String::new(),
         count => format!(", {count} of them never started"),
     };
-    (task.missed > 0).then(|| format!("{name}: {} of {} jobs missed{never}", task.missed, task.released))
+    let later = task.missed_later.unwrap_or(0);
+    let missed = task.missed + later > 0;
+    let later = if later > 0 { format!(", and {later} after its records end") } else { String::new() };
+    missed.then(|| format!("{name}: {} of {} jobs missed{never}{later}", task.missed, task.released))
 }
 
 /// The run's own remarks, then where records, plan and kernel disagree.

@@ -109,7 +109,7 @@ pub(crate) fn record_remarks(task: &str, outcomes: &Outcomes) -> Vec<String> {
 pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &EntityCounters) -> Vec<String> {
     let misses = outcomes.jobs.iter().filter(|job| Outcome::missed(job)).count() as u64;
     let mut remarks = Vec::new();
-    if counters.missed != misses {
+    if counters.missed != misses && !outcomes.ended_early {
         let nobody = nobody_was_there(outcomes, counters.missed, misses);
         remarks
             .push(format!("{task}: the kernel counted {} misses, the records show {misses}{nobody}", counters.missed));

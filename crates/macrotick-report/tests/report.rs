@@ -46,6 +46,25 @@ fn a_job_without_a_record_is_a_miss_and_a_remark() {
 }
 
 #[test]
+fn jobs_that_there_was_no_room_for_are_judged_by_the_kernels_counters() {
+    let cut = |missed: u64| {
+        changed(move |run| {
+            run.tasks[0].jobs.truncate(20);
+            run.tasks[0].recorded_until = Some(ms(20));
+            run.tasks[0].counters.as_mut().unwrap().missed = missed;
+        })
+    };
+    let (_, report) = cut(0);
+    let task = report.task("control").unwrap();
+    assert!(report.holds(), "{:?}", report.verdict);
+    assert_eq!((task.released, task.missed, task.never_started), (20, 0, 0));
+    assert!(report.remarks.is_empty(), "{:?}", report.remarks);
+    let (_, report) = cut(2);
+    assert_eq!(report.verdict.reasons[0], "control: 0 of 20 jobs missed, and 2 after its records end");
+    assert!(!report.holds());
+}
+
+#[test]
 fn records_beyond_the_run_are_not_judged() {
     let beyond = job(24, ms(24), None, None);
     let (_, report) = changed(|run| run.tasks[0].jobs.push(beyond));

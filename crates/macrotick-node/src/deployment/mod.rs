@@ -13,16 +13,14 @@ use macrotick_host::lock::ROOT;
 use macrotick_host::sys::{self, Standing};
 use macrotick_model::plan::PlannedJob;
 use macrotick_model::{
-    Backend, ContainerLoad, ContainerRoot, CpuSet, Duration, Load, Placed, Plan, Policy, Pool, Task, Workload,
+    Backend, ContainerLoad, ContainerRoot, CpuSet, Duration, Load, Placed, Plan, Policy, Pool, Task, TaskObservation,
+    Workload,
 };
 
 use crate::block::abi;
 use crate::deployment::options::RunOptions;
 use crate::deployment::standing::{fifo_priorities, standing};
 use crate::error::NodeError;
-
-/// Most records of a task when nobody limits them: 64 MiB.
-const MOST_RECORDS: i64 = 1 << 21;
 
 /// What is going to be deployed.
 #[derive(Clone)]
@@ -240,7 +238,7 @@ fn missing(load: &ContainerLoad) -> Option<String> {
 /// One record for every job that can begin, and some more for what begins while the run ends.
 pub fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Option<u32>) -> u32 {
     let cycles = duration / cycle + 2;
-    let jobs = cycles.saturating_mul(per_cycle as i64).min(MOST_RECORDS) as u32;
+    let jobs = cycles.saturating_mul(per_cycle as i64).min(TaskObservation::MOST_JOBS as i64) as u32;
     limit.map_or(jobs, |limit| jobs.min(limit))
 }
 

@@ -231,10 +231,11 @@ impl Run<'_> {
             let past = self.past(index);
             let mut records = past.map(|past| past.records.clone()).unwrap_or_default();
             records.extend(child.block.records());
-            let merged = merge(end.frame(deployed), &deployed.jobs, &records);
-            if child.block.is_full() || past.is_some_and(|past| past.is_full) {
-                let capacity = deployed.capacity;
-                remarks.push(format!("task `{}`: only the first {capacity} jobs were recorded", child.name));
+            let is_full = child.block.is_full() || past.is_some_and(|past| past.is_full);
+            let merged = merge(end.frame(deployed), &deployed.jobs, &records, is_full);
+            if let Some(until) = merged.until {
+                let name = &child.name;
+                remarks.push(format!("task `{name}`: there was room for the records of the first {until} only"));
             }
             if merged.strange > 0 {
                 let strange = merged.strange;
@@ -243,7 +244,12 @@ impl Run<'_> {
             let restarted = past.map_or(0, Past::count);
             let counters = counters.get(index).copied().flatten();
             let counters = counters.map(|counters| EntityCounters { restarted, ..counters });
-            observations.push(TaskObservation { name: child.name.clone(), jobs: merged.jobs, counters });
+            observations.push(TaskObservation {
+                name: child.name.clone(),
+                jobs: merged.jobs,
+                recorded_until: merged.until,
+                counters,
+            });
         }
         observations
     }

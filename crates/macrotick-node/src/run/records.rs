@@ -1,7 +1,7 @@
 //! From what the tasks wrote to what the observation lists.
 
 use macrotick_model::plan::PlannedJob;
-use macrotick_model::{Duration, Instant, Job};
+use macrotick_model::{Duration, Instant, Job, TaskObservation};
 
 use crate::block::abi::Record;
 
@@ -21,18 +21,26 @@ pub struct Frame {
 /// The jobs of a task and what is odd about its records.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Every job whose deadline lies within the duration.
+    /// Every job whose deadline lies within the duration, up to the first that there was no room for.
     pub jobs: Vec<Job>,
+    /// The nominal instant of that one.
+    pub until: Option<Duration>,
     /// Records of jobs that the plan does not have, or that have another nominal instant there.
     pub strange: usize,
 }
 
 /// Merges the records with the jobs that the plan expects. `planned` are those of one cycle. What happened after the
-/// duration counts as not happened, so that a run does not depend on when the runner came to end it.
-pub fn merge(frame: Frame, planned: &[PlannedJob], records: &[Record]) -> Merged {
+/// duration counts as not happened, so that a run does not depend on when the runner came to end it. Where there was no
+/// room for more records (`is_full`), nobody knows what became of the jobs after the last one.
+pub fn merge(frame: Frame, planned: &[PlannedJob], records: &[Record], is_full: bool) -> Merged {
     let mut merged = Merged::default();
     let mut records = records.iter().peekable();
     for (number, nominal, deadline) in expected(frame, planned) {
+        let room = !(is_full && records.peek().is_none()) && merged.jobs.len() < TaskObservation::MOST_JOBS;
+        if !room && deadline <= frame.duration {
+            merged.until = Some(nominal);
+            break;
+        }
         while records.next_if(|record| record.job < number).is_some() {
             merged.strange += 1;
         }
@@ -105,7 +113,7 @@ mod tests {
     #[test]
     fn jobs_that_never_ran_are_listed() {
         let records = [record(0, 100, 103, Some(150)), record(2, 1100, 1105, None)];
-        let merged = merge(frame(2000), &planned(&[(100, 300), (600, 800)]), &records);
+        let merged = merge(frame(2000), &planned(&[(100, 300), (600, 800)]), &records, false);
         assert_eq!(
             numbers(&merged),
             [(0, 100, Some(103), Some(150)), (1, 600, None, None), (2, 1100, Some(1105), None), (3, 1600, None, None)]
@@ -117,7 +125,7 @@ mod tests {
     fn a_table_that_moves_takes_its_jobs_along() {
         let records = [record(0, 107, 110, Some(157)), record(1, 1090, 1094, None)];
         let follows = Frame { follows: true, ..frame(2000) };
-        let merged = merge(follows, &planned(&[(100, 300)]), &records);
+        let merged = merge(follows, &planned(&[(100, 300)]), &records, false);
         assert_eq!(numbers(&merged), [(0, 100, Some(103), Some(150)), (1, 1100, Some(1104), None)]);
         assert_eq!(merged.strange, 0);
     }
@@ -126,22 +134,40 @@ mod tests {
     fn only_deadlines_within_the_duration_count() {
         // The second job of a cycle has its deadline in the next cycle: exactly at the end of the run it still counts.
         let jobs = planned(&[(100, 300), (600, 1200)]);
-        assert_eq!(merge(frame(1200), &jobs, &[]).jobs.len(), 2);
-        assert_eq!(merge(frame(1199), &jobs, &[]).jobs.len(), 1);
+        assert_eq!(merge(frame(1200), &jobs, &[], false).jobs.len(), 2);
+        assert_eq!(merge(frame(1199), &jobs, &[], false).jobs.len(), 1);
     }
 
     #[test]
     fn what_happened_after_the_end_did_not_happen() {
         let records = [record(0, 100, 103, Some(1001))];
-        let merged = merge(frame(1000), &planned(&[(100, 300)]), &records);
+        let merged = merge(frame(1000), &planned(&[(100, 300)]), &records, false);
         assert_eq!(numbers(&merged), [(0, 100, Some(103), None)]);
+    }
+
+    #[test]
+    fn nobody_knows_what_there_was_no_room_for() {
+        let records = [record(0, 100, 103, Some(150)), record(2, 1100, 1105, Some(1190))];
+        let merged = merge(frame(2000), &planned(&[(100, 300), (600, 800)]), &records, true);
+        assert_eq!(
+            numbers(&merged),
+            [(0, 100, Some(103), Some(150)), (1, 600, None, None), (2, 1100, Some(1105), Some(1190))]
+        );
+        assert_eq!(merged.until, Some(Duration::from_nanos(1600)));
+    }
+
+    #[test]
+    fn a_task_that_never_runs_fills_no_memory() {
+        let merged = merge(frame(1 << 40), &planned(&[(100, 300)]), &[], false);
+        assert_eq!(merged.jobs.len(), TaskObservation::MOST_JOBS);
+        assert_eq!(merged.until, Some(Duration::from_nanos(100 + (TaskObservation::MOST_JOBS as i64) * 1000)));
     }
 
     #[test]
     fn strange_records_are_counted() {
         let wrong_instant = [record(0, 101, 103, Some(150))];
-        assert_eq!(merge(frame(1000), &planned(&[(100, 300)]), &wrong_instant).strange, 1);
+        assert_eq!(merge(frame(1000), &planned(&[(100, 300)]), &wrong_instant, false).strange, 1);
         let twice = [record(0, 100, 103, Some(150)), record(0, 100, 160, Some(170)), record(1, 1100, 1103, None)];
-        assert_eq!(merge(frame(2000), &planned(&[(100, 300)]), &twice).strange, 1);
+        assert_eq!(merge(frame(2000), &planned(&[(100, 300)]), &twice, false).strange, 1);
     }
 }
