@@ -37,10 +37,10 @@ impl Windows {
 }
 
 impl Group {
-    /// A group on these CPUs without windows, whose priority and budget are left open. In a description the CPUs may be left out, too: they
-    /// are the system's.
+    /// A group on these CPUs without windows, whose priority and budget are left open. None stand for those that it has where a
+    /// description leaves them out.
     pub fn named(name: impl Into<String>, cpus: Vec<u32>) -> Group {
-        built(vec![("name", name.into().write()), ("cpus", cpus.write())])
+        Group { cpus, ..built(vec![("name", name.into().write())]) }
     }
 }
 

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::container::Container;
 use crate::diagnostic::Diagnostics;
 use crate::observation::Observation;
-use crate::parse::Finding;
+use crate::parse::{Finding, SYSTEM};
 use crate::plan::Plan;
-use crate::system::System;
+use crate::system::{Experiment, System};
+use crate::time::Duration;
 use crate::validate;
 
 /// Why a document could not be read or written.
@@ -160,6 +161,11 @@ impl Observation {
     pub fn from_json(text: &str, path: &str) -> Result<Observation, FileError> {
         let observation: Observation = decode(text, path, "an observation", Observation::VERSION)?;
         valid(&observation.plan, "plan.", path)?;
+        if !(Duration::ZERO..=Experiment::MAX_DURATION).contains(&observation.duration) {
+            let (found, most) = (observation.duration, Experiment::MAX_DURATION);
+            let problems = vec![format!("duration: {found} is out of range: 0us to {most}")];
+            return Err(FileError::Invalid { path: path.into(), problems });
+        }
         Ok(observation)
     }
 
@@ -225,6 +231,10 @@ fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expec
         let text = error.to_string();
         let place = format!(" at line {line} column {column}");
         let message = text.strip_suffix(&place).unwrap_or(&text).to_string();
+        // What is wrong in a system names its key; the reader stands behind the whole system by then.
+        if message.starts_with(SYSTEM) {
+            return FileError::Invalid { path: path.into(), problems: vec![message] };
+        }
         FileError::Syntax { path: path.into(), line, column, message }
     };
     let head: Head = serde_json::from_str(text).map_err(syntax)?;

@@ -19,7 +19,7 @@ pub(crate) use container::{rules as container_rules, task_rules};
 
 use crate::keys::{Field, Found};
 use crate::parse::nearest_name;
-use crate::system::{GroupTask, System};
+use crate::system::{GroupTask, Process, System};
 use crate::time::Duration;
 
 /// Longest cycle (`MACROTICK_MAX_CYCLE_NS`).
@@ -214,28 +214,32 @@ impl Rules<'_> {
         }
     }
 
-    /// Tasks, groups and processes share one space of names, because traces tell them by name.
+    /// Tasks, groups and processes share one space of names, because traces tell them by name; so do the names that are made
+    /// of theirs, of a group's windows beside its budget, and of each process of several.
     fn unique_names(&mut self) {
         let system = self.system;
-        let tasks = system.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), &task.name));
-        let groups = system.groups.iter().enumerate().map(|(i, group)| (format!("groups[{i}].name"), &group.name));
-        let in_groups = system.groups.iter().enumerate().flat_map(|(i, group)| {
+        let tasks = system.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), task.name.clone()));
+        let groups = system.groups.iter().enumerate().flat_map(|(i, group)| {
+            let windows = group.pool_name().filter(|name| *name != group.name);
+            let own =
+                [group.name.clone()].into_iter().chain(windows).map(move |name| (format!("groups[{i}].name"), name));
             let run = group.run.iter().enumerate();
-            run.map(move |(j, process)| (format!("groups[{i}].run[{j}].name"), &process.name))
+            own.chain(run.flat_map(move |(j, process)| all_names(format!("groups[{i}].run[{j}].name"), process)))
         });
-        let load = system.load.iter().enumerate().map(|(i, load)| (format!("load[{i}].name"), &load.name));
-        let chains = system.chains.iter().enumerate().map(|(i, chain)| (format!("chains[{i}].name"), &chain.name));
-        self.unique(tasks.chain(groups).chain(in_groups).chain(load).collect(), "task, group or process");
+        let load = system.load.iter().enumerate().flat_map(|(i, load)| all_names(format!("load[{i}].name"), load));
+        let chains = system.chains.iter().enumerate();
+        let chains = chains.map(|(i, chain)| (format!("chains[{i}].name"), chain.name.clone()));
+        self.unique(tasks.chain(groups).chain(load).collect(), "task, group or process");
         let namespaces = system.namespaces.iter().enumerate();
-        let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), &namespace.name));
+        let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), namespace.name.clone()));
         self.unique(chains.collect(), "chain");
         self.unique(namespaces.collect(), "namespace");
     }
 
-    fn unique(&mut self, names: Vec<(String, &String)>, what: &str) {
-        let mut seen: BTreeMap<&String, String> = BTreeMap::new();
+    fn unique(&mut self, names: Vec<(String, String)>, what: &str) {
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
         for (path, name) in names {
-            if let Some(first) = seen.get(name).cloned() {
+            if let Some(first) = seen.get(&name).cloned() {
                 self.add(path, &[&first], format!("duplicate name `{name}`: another {what} has it already"));
             } else {
                 seen.insert(name, path);
@@ -266,4 +270,9 @@ impl Rules<'_> {
             self.add(path, &[TASK_NAMES], format!("no task is named `{name}`")).hint = hint;
         }
     }
+}
+/// The names of a process and, of several, of each, where they stand.
+fn all_names(path: String, process: &Process) -> impl Iterator<Item = (String, String)> + '_ {
+    let each = process.process_names().filter(|name| *name != process.name);
+    [process.name.clone()].into_iter().chain(each).map(move |name| (path.clone(), name))
 }

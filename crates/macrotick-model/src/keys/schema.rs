@@ -21,8 +21,9 @@ pub fn schema(kind: &Kind, title: &str) -> Value {
 
 fn of(kind: &Kind) -> Value {
     match kind {
-        Kind::Name { most } => json!({"type": "string", "pattern": NAME, "maxLength": most}),
-        Kind::Text(_) => json!({"type": "string"}),
+        // What YAML takes for a number or a flag is a text like any other.
+        Kind::Name { most } => json!({"type": ["string", "number", "boolean"], "pattern": NAME, "maxLength": most}),
+        Kind::Text(_) => json!({"type": ["string", "number", "boolean"]}),
         Kind::Time { least, .. } => json!({"type": "string", "pattern": time(*least)}),
         Kind::Integer { least, most } => json!({"type": "integer", "minimum": least, "maximum": most}),
         Kind::Flag => json!({"type": "boolean"}),

@@ -75,7 +75,7 @@ impl Field for String {
     }
 }
 
-/// Whole numbers: what a type cannot hold is out of range while it is read, everything else by the rules.
+/// Whole numbers: what is out of range in a text stands for nothing else while it is read.
 macro_rules! integers {
     ($($type:ty),*) => {
         $(impl Field for $type {
@@ -83,12 +83,14 @@ macro_rules! integers {
 
             fn read(cx: &mut Context, node: &Node, path: &str, kind: &Kind) -> Self {
                 let Some(number) = cx.integer(node, path) else { return Self::unread() };
-                Self::try_from(number).unwrap_or_else(|_| {
-                    if let &Kind::Integer { least, most } = kind {
+                let &Kind::Integer { least, most } = kind else { unreachable!("a number has a range") };
+                match Self::try_from(number) {
+                    Ok(value) if (least..=most).contains(&number) => value,
+                    _ => {
                         cx.refuse(path, node.at, out_of_range(cx.key_of(path), number, least, most), None);
+                        Self::unread()
                     }
-                    Self::unread()
-                })
+                }
             }
 
             fn unread() -> Self {
@@ -143,6 +145,9 @@ impl<T: Field> Field for Vec<T> {
 
     fn read(cx: &mut Context, node: &Node, path: &str, kind: &Kind) -> Self {
         let Some(list) = cx.list(node, path) else { return Vec::new() };
+        if list.is_empty() && matches!(kind, Kind::List(Kind::Integer { .. })) {
+            cx.refuse(path, node.at, "no CPU is listed", Some("leave it out".into()));
+        }
         let mut items = Vec::with_capacity(list.len());
         for (index, node) in list.iter().enumerate() {
             let path = format!("{path}[{index}]");
@@ -181,16 +186,14 @@ fn of(kind: &Kind) -> &Kind {
     }
 }
 
-/// An empty list means nothing, and a set does not show that one was there twice.
+/// A set does not show that one was there twice.
 impl Field for CpuSet {
     const KIND: Kind = Kind::CPUS;
 
     fn read(cx: &mut Context, node: &Node, path: &str, kind: &Kind) -> Self {
         let cpus = Vec::<u32>::read(cx, node, path, kind);
         let mut seen = BTreeSet::new();
-        if cpus.is_empty() && !cx.is_broken(path) {
-            cx.report(path, node.at, "no CPU to run on", Some("leave it out to let the solver choose one".into()));
-        } else if let Some(twice) = cpus.iter().find(|cpu| !seen.insert(**cpu)) {
+        if let Some(twice) = cpus.iter().find(|cpu| !seen.insert(**cpu)) {
             cx.report(path, node.at, format!("CPU {twice} is listed twice"), None);
         }
         cpus.into_iter().collect()

@@ -60,10 +60,13 @@ macro_rules! parts {
 
 parts!(Task, OnMiss, Workload, ExecutionTime, Group, GroupTask, Process, Load, Policy);
 
+/// How the errors of a system in a document begin.
+pub(crate) const SYSTEM: &str = "system";
+
 fn told(path: &str, message: &str) -> String {
     match path {
-        "" => format!("system: {message}"),
-        path => format!("system.{path}: {message}"),
+        "" => format!("{SYSTEM}: {message}"),
+        path => format!("{SYSTEM}.{path}: {message}"),
     }
 }
 

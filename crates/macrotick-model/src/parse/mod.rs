@@ -11,6 +11,7 @@ mod place;
 mod yaml;
 
 pub(crate) use context::{join, nearest_name, Context, Fields, Form};
+pub(crate) use json::SYSTEM;
 pub use place::Finding;
 pub(crate) use yaml::Node;
 use yaml::Value;

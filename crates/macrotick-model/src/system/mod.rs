@@ -31,8 +31,9 @@ use crate::time::Duration;
 
 /// Longest name: the kernel keeps `MACROTICK_NAME_LEN` bytes with the terminating NUL.
 pub const MAX_NAME: usize = 31;
-/// Longest name that the kernel does not see: what a file name may be.
-pub const MAX_LONG_NAME: usize = 255;
+/// Longest name that the kernel does not see: what a file name may be, with room for what files and directories are called
+/// besides (`NAME-deadline`, `NAME.999.log.partial`).
+pub const MAX_LONG_NAME: usize = 230;
 
 object! {
     /// A whole system, as written in `system.yaml`.
@@ -62,8 +63,16 @@ object! {
     /// What a run does.
     #[derive(Eq)]
     pub struct Experiment: "`experiment`" {
-        "duration" duration: Duration, or "`10s`" { System::DEFAULT_DURATION } = "How long it observes the system.";
+        "duration" duration: Duration [Experiment::DURATION], or "`10s`" { System::DEFAULT_DURATION }
+            = "How long it observes the system.";
     }
+}
+
+impl Experiment {
+    /// The longest run; what shall stay is applied.
+    pub const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);
+    /// Of a run.
+    pub const DURATION: Kind = Kind::Time { least: Duration::from_nanos(1), most: Experiment::MAX_DURATION };
 }
 
 impl Default for Experiment {
