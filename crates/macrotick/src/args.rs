@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use macrotick_lab::observe::Dispatch;
-use macrotick_model::{Backend, Duration};
+use macrotick_model::{Backend, Duration, Experiment};
 use macrotick_plan::Solver;
 
 /// Time-triggered, mixed-criticality real-time Linux: plan, check, run and report a system.
@@ -23,6 +23,15 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (2, "Wrong input."),
     (3, "This host or the lab failed."),
 ];
+
+/// How long a run, or a part of one, takes.
+fn length(text: &str) -> Result<Duration, String> {
+    let length = text.parse::<Duration>().map_err(|error| error.to_string())?;
+    match length > Duration::ZERO && length <= Experiment::MAX_DURATION {
+        true => Ok(length),
+        false => Err(format!("must be longer than zero, and at most {}", Experiment::MAX_DURATION)),
+    }
+}
 
 fn exit_codes() -> String {
     EXIT_CODES.iter().fold("Exit codes:".into(), |text, (code, meaning)| format!("{text}\n  {code}  {meaning}"))
@@ -118,10 +127,10 @@ pub struct DispatchArgs {
     #[arg(long, value_enum, default_value_t = BackendName::Kernel)]
     pub backend: BackendName,
     /// How long to observe, with a unit; by default what the description says
-    #[arg(long)]
+    #[arg(long, value_parser = length)]
     pub duration: Option<Duration>,
     /// Trace who has which CPU, for so long from the epoch (it costs time in every switch)
-    #[arg(long, value_name = "LENGTH")]
+    #[arg(long, value_name = "LENGTH", value_parser = length)]
     pub trace: Option<Duration>,
     /// Seed of drawn execution times
     #[arg(long, default_value_t = 1)]

@@ -28,11 +28,12 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
         return Ok(Outcome::DoesNotHold);
     }
     period_advice(&plan);
-    let observation = observe_here_or_there(args, &plan)?;
-    let report = Report::new(&observation);
+    // What cannot be written is told before a run that would be lost.
     let directory = directory(args, &plan);
     create(&directory)?;
     plan.save(&directory.join("plan.json"))?;
+    let observation = observe_here_or_there(args, &plan)?;
+    let report = Report::new(&observation);
     observation.save(&directory.join("observation.json"))?;
     report::write(&directory, &report, &observation)?;
     report::show(&report);
