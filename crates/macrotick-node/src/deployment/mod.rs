@@ -24,6 +24,9 @@ use crate::error::NodeError;
 /// Most records of a task when nobody limits them: 64 MiB.
 const MOST_RECORDS: i64 = 1 << 21;
 
+/// The longest cycle or duration, a hundred years: instants of a host that has run as long may lie two of them ahead.
+const MOST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// What is going to be deployed.
 #[derive(Clone)]
 pub struct Deployment {
@@ -75,6 +78,9 @@ impl Deployment {
         for (what, value) in [("cycle", plan.cycle), ("duration", duration)] {
             if value <= Duration::ZERO {
                 return Err(NodeError::NotPositive { what, value });
+            }
+            if value > MOST {
+                return Err(NodeError::TooLong { what, value, most: MOST });
             }
         }
         if plan.system.sync().is_some() && options.backend == Backend::User {
@@ -353,6 +359,12 @@ mod tests {
         let mut endless = good.clone();
         endless.system.experiment.duration = Duration::ZERO;
         assert!(matches!(decode(&endless), Err(NodeError::NotPositive { what: "duration", .. })));
+        endless.system.experiment.duration = Duration::from_nanos(i64::MAX);
+        assert!(matches!(decode(&endless), Err(NodeError::TooLong { what: "duration", .. })));
+        endless.system.experiment.duration = MOST;
+        assert_eq!(decode(&endless).map(|deployment| deployment.tasks[0].capacity).ok(), Some(MOST_RECORDS as u32));
+        endless.cycle = MOST + us(1);
+        assert!(matches!(decode(&endless), Err(NodeError::TooLong { what: "cycle", .. })));
     }
 
     #[test]

@@ -27,6 +27,16 @@ pub enum NodeError {
         /// What it is.
         value: Duration,
     },
+    /// A cycle or duration whose end no clock of this program could tell.
+    #[error("the {what} is {value}, but may be at most {most}")]
+    TooLong {
+        /// `cycle`, `duration`.
+        what: &'static str,
+        /// What it is.
+        value: Duration,
+        /// What it may be.
+        most: Duration,
+    },
     /// A plan of a program that has not assigned everything.
     #[error("the plan leaves `{0}` open")]
     LeftOpen(String),
