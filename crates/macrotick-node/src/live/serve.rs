@@ -205,7 +205,7 @@ impl Live<'_> {
 
     fn refuse(&mut self, asker: Conversation, error: &NodeError) {
         let text = error.with_reason();
-        asker.answer(&Answer::Refused { text: text.clone(), wrong_input: is_about_the_plan(error) });
+        asker.answer(&Answer::Refused { text: text.clone(), wrong_input: error.is_about_the_plan() });
         (self.tell)(Event::Refused(text));
     }
 
@@ -269,25 +269,4 @@ pub(super) fn entities(deployment: &Deployment) -> Vec<String> {
     let system = &deployment.plan.system;
     let tasks = system.windowed().map(|task| &task.name);
     tasks.cloned().chain(system.pools().map(|pool| pool.name)).collect()
-}
-
-/// Whether a change was refused for what is in the plan, and not for what the host did not do.
-fn is_about_the_plan(error: &NodeError) -> bool {
-    matches!(
-        error,
-        NodeError::Change(
-            ChangeFault::Windows { .. }
-                | ChangeFault::Clock { .. }
-                | ChangeFault::Namespaces
-                | ChangeFault::Reservations
-                | ChangeFault::Moves { .. }
-                | ChangeFault::Pool { .. }
-                | ChangeFault::Kind(_)
-        ) | NodeError::PlanVersion(_)
-            | NodeError::NotPositive { .. }
-            | NodeError::NoActivation(_)
-            | NodeError::NoWindow(_)
-            | NodeError::Migrates(_)
-            | NodeError::NameTooLong(_)
-    )
 }
