@@ -19,6 +19,7 @@ use macrotick_model::{
 use crate::block::abi;
 use crate::deployment::options::RunOptions;
 use crate::deployment::standing::{fifo_priorities, standing};
+use crate::deployment::user::Owner;
 use crate::error::NodeError;
 
 /// Most records of a task when nobody limits them: 64 MiB.
@@ -38,6 +39,8 @@ pub struct Deployment {
     pub duration: Duration,
     /// In the order of the system.
     pub tasks: Vec<TaskDeployment>,
+    /// In the order of the system.
+    pub processes: Vec<ProcessDeployment>,
     /// What a reader of the observation should know.
     pub remarks: Vec<String>,
 }
@@ -59,6 +62,17 @@ pub struct TaskDeployment {
     pub standing: Standing,
     /// How many records it gets.
     pub capacity: u32,
+    /// Whom it becomes before it executes its program, if that is somebody else.
+    pub owner: Option<Owner>,
+}
+
+/// One process of it, of a group or of the load.
+#[derive(Clone)]
+pub struct ProcessDeployment {
+    /// The process, and where it is.
+    pub process: Placed,
+    /// Whom it becomes before it executes its program, if that is somebody else.
+    pub owner: Option<Owner>,
 }
 
 impl TaskDeployment {
@@ -86,25 +100,27 @@ impl Deployment {
         if plan.system.sync().is_some() && options.backend == Backend::User {
             return Err(NodeError::ClockBackend(options.backend));
         }
-        plan.system.processes().try_for_each(|process| decode_process(&process, online))?;
+        let processes =
+            plan.system.processes().map(|process| decode_process(process, online)).collect::<Result<_, _>>()?;
         decode_groups(plan, options.backend)?;
         decode_domains(plan, options.backend)?;
         plan.system.pools().try_for_each(|pool| decode_pool(plan, &pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let (mut tasks, mut remarks) = (Vec::new(), Vec::new());
         for (task, priority) in plan.system.tasks.iter().zip(priorities) {
-            let (cpus, jobs) = decode_task(plan, task, online)?;
+            let (cpus, jobs, owner) = decode_task(plan, task, online)?;
             remarks.extend(decode_migration(task, &cpus, options.backend)?);
             let repetition = plan.repetition(&task.name);
             let capacity = capacity(repetition, duration, jobs.len(), options.record_limit);
             let standing = standing(options.backend, task, priority);
             let pinned = options.backend != Backend::Deadline;
-            tasks.push(TaskDeployment { task: task.clone(), cpus, pinned, jobs, repetition, standing, capacity });
+            let task = task.clone();
+            tasks.push(TaskDeployment { task, cpus, pinned, jobs, repetition, standing, capacity, owner });
         }
         if options.backend == Backend::Deadline && online.len() > 1 {
             remarks.push("SCHED_DEADLINE cannot be pinned: tasks may run on any CPU".into());
         }
-        Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, remarks })
+        Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, processes, remarks })
     }
 
     /// What a task's block calls the backend.
@@ -118,7 +134,9 @@ impl Deployment {
     }
 }
 
-fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<PlannedJob>), NodeError> {
+type DecodedTask = (CpuSet, Vec<PlannedJob>, Option<Owner>);
+
+fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<DecodedTask, NodeError> {
     let name = || task.name.clone();
     if task.name.len() >= macrotick_uapi::NAME_LEN {
         return Err(NodeError::NameTooLong(name()));
@@ -128,10 +146,11 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<
     if cpus.is_empty() || jobs.is_empty() {
         return Err(NodeError::NoActivation(name()));
     }
-    if let Workload::Program(program) = &task.run {
-        program::decode(&task.name, program)?;
-    }
-    Ok((cpus, jobs))
+    let owner = match &task.run {
+        Workload::Program(program) => program::decode(&task.name, program)?,
+        _ => None,
+    };
+    Ok((cpus, jobs, owner))
 }
 
 /// Reservations are beside windows where the kernel keeps windows; a dispatcher would come after them. Nothing may have CPUs
@@ -212,15 +231,16 @@ fn decode_pool(plan: &Plan, pool: &Pool, backend: Backend, online: &[u32]) -> Re
     }
 }
 
-fn decode_process(process: &Placed, online: &[u32]) -> Result<(), NodeError> {
+fn decode_process(process: Placed, online: &[u32]) -> Result<ProcessDeployment, NodeError> {
     if let Some(cpu) = process.cpu.filter(|cpu| !online.contains(cpu)) {
         return Err(NodeError::CpuOffline { name: process.name.clone(), cpu });
     }
-    match &process.run {
-        Load::Program(program) => program::decode(&process.name, program),
-        Load::Container(container) => decode_container(&process.name, container),
-        _ => Ok(()),
-    }
+    let owner = match &process.run {
+        Load::Program(program) => program::decode(&process.name, program)?,
+        Load::Container(container) => decode_container(&process.name, container).map(|()| None)?,
+        _ => None,
+    };
+    Ok(ProcessDeployment { process, owner })
 }
 
 fn decode_container(name: &str, container: &ContainerLoad) -> Result<(), NodeError> {

@@ -8,8 +8,8 @@ use macrotick_model::Program;
 use super::user::Owner;
 use crate::error::NodeError;
 
-/// Whether a program can be started; `name` is whose it is.
-pub fn decode(name: &str, program: &Program) -> Result<(), NodeError> {
+/// Whether a program can be started, and who is to own it, if that is not us; `name` is whose it is.
+pub fn decode(name: &str, program: &Program) -> Result<Option<Owner>, NodeError> {
     let file = file(program);
     if !is_there(file) {
         return Err(NodeError::NoProgram { name: name.into(), program: file.into() });
@@ -18,7 +18,7 @@ pub fn decode(name: &str, program: &Program) -> Result<(), NodeError> {
         Some(directory) if !Path::new(directory).is_dir() => {
             Err(NodeError::NoDirectory { name: name.into(), directory: directory.clone() })
         }
-        _ => Owner::of(name, program).map(drop),
+        _ => Owner::of(name, program),
     }
 }
 

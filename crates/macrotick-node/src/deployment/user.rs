@@ -4,11 +4,12 @@ use std::io;
 use std::process::{Command, Stdio};
 
 use macrotick_model::Program;
+use serde::{Deserialize, Serialize};
 
 use crate::error::NodeError;
 
 /// Whom a process becomes before it executes its program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     user: libc::uid_t,
     group: libc::gid_t,
@@ -16,7 +17,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner that a program asks for, if it is not ours; `name` is whose program it is.
+    /// The owner that a program asks for, if it is not ours; `name` is whose program it is. It takes the time of some processes: it
+    /// is for when a deployment is decoded, and whoever starts the program is told.
     pub fn of(name: &str, program: &Program) -> Result<Option<Owner>, NodeError> {
         let Some(user) = &program.user else { return Ok(None) };
         let wrong = |reason: String| NodeError::User { name: name.into(), user: user.clone(), reason };

@@ -56,6 +56,8 @@ pub struct Launch<'a> {
     pub group: Option<File>,
     /// The network namespace that it is to be in.
     pub namespace: Option<&'a File>,
+    /// Whom it becomes before it executes the program, if that is somebody else.
+    pub owner: Option<&'a Owner>,
     /// What becomes of what it writes.
     pub output: Output,
     /// So long it may take to end by itself when it is asked; zero: it is not asked.
@@ -77,10 +79,9 @@ impl Child {
         let namespace = launch.namespace.map(File::as_raw_fd);
         let (parent, files) = (std::process::id(), limits::of_a_new_process());
         let program = program::file(launch.program);
-        let owner = Owner::of(launch.name, launch.program)?;
         let spawn = || {
             let mut command = program::command(launch.program);
-            let owner = owner.clone();
+            let owner = launch.owner.cloned();
             command
                 .env(abi::ENV_SHM, fd.to_string())
                 .env(abi::ENV_TASK, launch.name)
@@ -289,6 +290,7 @@ pub(crate) mod tests {
             block,
             group: None,
             namespace: None,
+            owner: None,
             output: Output::Kept,
             grace: Duration::ZERO,
         })

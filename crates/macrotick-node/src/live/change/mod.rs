@@ -109,9 +109,9 @@ impl Change {
                 self.tasks.push(run.spawn_task(&self.other, deployed, deployed.capacity)?);
             }
         }
-        for load in self.other.plan.system.processes() {
-            if self.difference.is_fresh(Kind::Process, &load.name) {
-                self.loads.extend(run.spawn_load(&load)?);
+        for deployed in &self.other.processes {
+            if self.difference.is_fresh(Kind::Process, &deployed.process.name) {
+                self.loads.extend(run.spawn_load(deployed)?);
             }
         }
         Ok(())
