@@ -5,6 +5,7 @@ pub mod program;
 #[cfg(test)]
 pub mod samples;
 pub mod standing;
+pub mod urgent;
 pub mod user;
 
 use std::path::Path;

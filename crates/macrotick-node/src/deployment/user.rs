@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use macrotick_model::Program;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::urgent;
 use crate::error::NodeError;
 
 /// Whom a process becomes before it executes its program.
@@ -40,7 +41,9 @@ impl Owner {
     /// As id(1) tells. This program is linked statically, and what looks users up (nsswitch.conf(5)) cannot be.
     fn known(user: &str) -> io::Result<Owner> {
         let ask = |what: &str| -> io::Result<Vec<u32>> {
-            let told = Command::new("id").args([what, "--", user]).stdin(Stdio::null()).output()?;
+            let mut id = Command::new("id");
+            id.args([what, "--", user]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let told = urgent::spawn(&mut id)?.wait_with_output()?;
             let text =
                 String::from_utf8_lossy(if told.status.success() { &told.stdout } else { &told.stderr }).into_owned();
             let numbers = text.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>();

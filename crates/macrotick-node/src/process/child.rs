@@ -15,8 +15,8 @@ use macrotick_model::{Duration, Program};
 use crate::block::abi;
 use crate::block::Block;
 use crate::deployment::options::Output;
-use crate::deployment::program;
 use crate::deployment::user::Owner;
+use crate::deployment::{program, urgent};
 use crate::error::{NodeError, Tail};
 use crate::process::descendants;
 use crate::process::output::{self, KeptOutput};
@@ -100,11 +100,12 @@ impl Child {
                     owner.as_ref().map_or(Ok(()), Owner::become_it)
                 })
             };
-            command.spawn()
+            urgent::spawn(&mut command)
         };
         let process =
             spawn().map_err(|source| NodeError::Spawn { name: launch.name.into(), program: program.into(), source })?;
         descendants::enter(process.id() as sys::Tid);
+        urgent::calm(process.id() as sys::Tid);
         Ok(Child {
             name: launch.name.into(),
             block: launch.block,

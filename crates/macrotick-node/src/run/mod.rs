@@ -28,7 +28,7 @@ use macrotick_host::limits::OpenFiles;
 use macrotick_host::lock::Lock;
 use macrotick_host::network::Network;
 use macrotick_host::settings::{Held, Holder};
-use macrotick_host::sys::{self, SchedAttr, Standing};
+use macrotick_host::sys::{self, SchedAttr};
 use macrotick_host::trace::Instance;
 use macrotick_model::{Backend, Duration, Instant, LeadInForce, Observation, Plan};
 
@@ -40,6 +40,7 @@ use crate::backend::lead;
 use crate::backend::pools::Pools;
 use crate::block::abi;
 use crate::deployment::options::{HostSettings, Progress, RunOptions};
+use crate::deployment::standing::RUNNER;
 use crate::deployment::Deployment;
 use crate::error::NodeError;
 use crate::process::child::{await_phase, Child};
@@ -78,7 +79,7 @@ impl First {
     /// Puts the calling thread before all others but those of the kernel class.
     pub fn raise() -> First {
         let before = sys::sched_attr(0).ok();
-        let raised = sys::set_sched_attr(0, &SchedAttr::new(Standing::Fifo(99), true));
+        let raised = sys::set_sched_attr(0, &SchedAttr::new(RUNNER, true));
         First { before: before.filter(|_| raised.is_ok()) }
     }
 }
