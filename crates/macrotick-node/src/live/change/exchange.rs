@@ -70,7 +70,7 @@ impl Change {
             let from = if is_fresh { &mut fresh } else { &mut former };
             run.background.extend(take(from, load));
         }
-        former.iter_mut().for_each(Child::kill);
+        Child::kill_all(&mut former);
     }
 }
 
