@@ -152,22 +152,7 @@ impl Live<'_> {
                 self.remarks.clear();
                 let changes = self.state.changes + u32::from(!change.is_empty());
                 let supervisor = self.state.supervisor;
-                let system = self.run.deployment.plan.system.name.clone();
-                // They do not change with the system.
-                let groups = std::mem::take(&mut self.state.groups);
-                let reserved = std::mem::take(&mut self.state.reserved);
-                let entities = entities(&self.run.deployment);
-                self.state = Deployed {
-                    supervisor,
-                    system,
-                    entities,
-                    groups,
-                    reserved,
-                    changes,
-                    coming: None,
-                    promised: Vec::new(),
-                    remarks: Vec::new(),
-                };
+                self.state = describe(&self.run.deployment, supervisor, changes);
             }
             Step::Done => {}
         }
@@ -264,8 +249,24 @@ impl Live<'_> {
     }
 }
 
+/// What others are told of a deployment, so far without promises and remarks.
+pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -> Deployed {
+    let system = &deployment.plan.system;
+    Deployed {
+        supervisor,
+        system: system.name.clone(),
+        entities: entities(deployment),
+        groups: system.servers().cloned().collect(),
+        reserved: system.reserved().map(|(task, _)| task.clone()).collect(),
+        changes,
+        coming: None,
+        promised: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
 /// The tasks, then the pools: as they are in the table.
-pub(super) fn entities(deployment: &Deployment) -> Vec<String> {
+fn entities(deployment: &Deployment) -> Vec<String> {
     let system = &deployment.plan.system;
     let tasks = system.windowed().map(|task| &task.name);
     tasks.cloned().chain(system.pools().map(|pool| pool.name)).collect()
