@@ -134,6 +134,8 @@ pub struct Run<'a> {
     pub supervisor: Option<Supervisor>,
     /// Settings of the host, under the backend `kernel` unless the caller does without. After all that needs them.
     pub settings: Option<Held>,
+    /// What this host was found to be while it was prepared. A start that is made anew finds it anew.
+    found: Vec<String>,
     calibration: Calibration,
 }
 
@@ -182,6 +184,7 @@ impl<'a> Run<'a> {
             trace: None,
             supervisor: None,
             settings,
+            found: Vec::new(),
             calibration: Calibration::measure(),
         };
         if run.deployment.backend == Backend::Kernel {
@@ -200,8 +203,7 @@ impl<'a> Run<'a> {
     }
 
     fn install_table(&mut self) -> Result<(), NodeError> {
-        let remarks = lead::check_windows(&self.deployment.plan)?;
-        self.deployment.remarks.extend(remarks);
+        self.found = lead::check_windows(&self.deployment.plan)?;
         let plan = &self.deployment.plan;
         let online = sys::online_cpus()?;
         self.domains = Domains::prepare(&plan.system, &online)?;
@@ -291,12 +293,12 @@ impl<'a> Run<'a> {
         self.supervisor = Some(supervisor);
     }
 
-    /// What a reader of the observation should know of pools, groups and the host's settings.
+    /// What a reader of the observation should know of this host, its settings, pools and groups.
     pub fn remarks(&self) -> Vec<String> {
         let lacking = self.settings.as_ref().map_or(&[][..], Held::lacking);
         let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
         let groups = self.groups.as_ref().map_or(&[][..], BudgetGroups::remarks);
-        [pools, groups, lacking].concat()
+        [&self.found, pools, groups, lacking].concat()
     }
 
     /// Lets somebody look after what control groups were promised.
