@@ -67,7 +67,7 @@ pub enum NodeError {
     /// The backend follows no clock.
     #[error(
         "the system is on CLOCK_TAI, which only the kernel class follows: the backend `{0}` cannot move the table \
-         (leave out `clock` and `sync` for it)"
+         (leave out `clock: {{tai: ...}}` for it)"
     )]
     ClockBackend(Backend),
     /// A name that does not fit into the kernel's.
