@@ -28,6 +28,7 @@ const TESTS: &[Test] = &[
     ("all_stock_policies_run_the_plan", all_stock_policies_run_the_plan),
     ("the_dispatcher_runs_the_plan", the_dispatcher_runs_the_plan),
     ("the_dispatcher_survives_an_overrun", the_dispatcher_survives_an_overrun),
+    ("a_dispatcher_that_is_ended_is_remarked", a_dispatcher_that_is_ended_is_remarked),
     ("a_program_is_a_task", a_program_is_a_task),
     ("a_program_that_leaves_is_remarked", a_program_that_leaves_is_remarked),
     ("without_the_class_nothing_is_begun_anew", without_the_class_nothing_is_begun_anew),
@@ -242,6 +243,34 @@ fn the_dispatcher_survives_an_overrun() -> Verdict {
     assert_sound(&observation);
     assert_eq!(observation.remarks, Vec::<String>::new());
     Verdict::Passed
+}
+
+/// It has no handler of the runner's that would keep it alive, and the runner awake.
+fn a_dispatcher_that_is_ended_is_remarked() -> Verdict {
+    if !is_root() {
+        return Verdict::Skipped("needs root");
+    }
+    let options = RunOptions { progress_every: Some(ms(50)), ..options(Backend::User) };
+    let mut dispatcher = None;
+    let observation = run(&two_tasks(), &options, &mut |progress| {
+        if matches!(progress, Progress::Running { .. }) && dispatcher.is_none() {
+            dispatcher = child_named("mt-dispatcher");
+            // SAFETY: sends a signal to a process of our own.
+            dispatcher.iter().for_each(|pid| assert_eq!(unsafe { libc::kill(*pid, libc::SIGTERM) }, 0));
+        }
+    })
+    .unwrap();
+    let [remark] = observation.remarks.as_slice() else { panic!("{:?}", observation.remarks) };
+    assert!(remark.starts_with("`dispatcher/0` ended during the run (signal: 15"), "{remark}");
+    Verdict::Passed
+}
+
+/// A process that this one started, by its name.
+fn child_named(name: &str) -> Option<i32> {
+    let children = format!("/proc/self/task/{}/children", std::process::id());
+    let children = std::fs::read_to_string(children).unwrap();
+    let mut pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+    pids.find(|pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|text| text.trim() == name))
 }
 
 /// Compiles one of the example tasks.

@@ -108,8 +108,8 @@ impl CliError {
             | CliError::NotAResult { .. }
             | CliError::NoKey { .. }
             | CliError::NoRecords { .. }
-            | CliError::Mismatch(_)
-            | CliError::Node(NodeError::ChangeRefused { wrong_input: true, .. }) => 2,
+            | CliError::Mismatch(_) => 2,
+            CliError::Node(error) if error.is_about_the_plan() => 2,
             _ => 3,
         }
     }
@@ -142,5 +142,21 @@ impl CliError {
             reason = source.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use macrotick_model::{Backend, Duration};
+
+    use super::*;
+
+    #[test]
+    fn what_no_host_could_run_is_wrong_input() {
+        let code = |error: NodeError| CliError::Node(error).exit_code();
+        assert_eq!(code(NodeError::NotPositive { what: "duration", value: Duration::ZERO }), 2);
+        assert_eq!(code(NodeError::PoolBackend { pool: "p".into(), backend: Backend::User }), 2);
+        let refused = |wrong_input| NodeError::ChangeRefused { text: "no".into(), wrong_input };
+        assert_eq!([code(refused(true)), code(refused(false)), code(NodeError::NoAnswer)], [2, 3, 3]);
     }
 }

@@ -20,7 +20,7 @@ use crate::block::abi::BlockHeader;
 use crate::deployment::standing::{DISPATCHER, NOT_SERVED, SERVED};
 use crate::error::NodeError;
 use crate::process::child::Child;
-use crate::process::descendants;
+use crate::process::{descendants, signals};
 
 /// What to do at a boundary: end the window of one task, begin that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,10 +100,11 @@ impl Dispatcher {
             .iter()
             .map(|task| Served { header: task.block.header(), tid: task.block.tid(), released: 0, demoted: false })
             .collect();
+        let parent = std::process::id();
         // SAFETY: the child calls only what is safe after fork, and never returns.
         let pid = match unsafe { libc::fork() } {
             -1 => return Err(NodeError::system("forking a dispatcher")(io::Error::last_os_error())),
-            0 => dispatch(&steps, &mut served, cycle, epoch),
+            0 => dispatch(&steps, &mut served, cycle, epoch, parent),
             pid => pid,
         };
         descendants::enter(pid);
@@ -142,11 +143,17 @@ impl Drop for Dispatcher {
     }
 }
 
-/// The dispatcher's process: dies with the runner, is left alone by the terminal's signals, takes no page fault.
-fn dispatch(steps: &[Step], served: &mut [Served], cycle: Duration, epoch: Instant) -> ! {
+/// The dispatcher's process: dies with the runner, is left alone by the terminal's signals, takes no page fault. The runner's
+/// handlers are not its own.
+fn dispatch(steps: &[Step], served: &mut [Served], cycle: Duration, epoch: Instant, parent: u32) -> ! {
+    signals::let_go();
     // SAFETY: system calls without memory, but for a constant name.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // The runner may have died before the request was made.
+        if libc::getppid() as u32 != parent {
+            libc::_exit(1);
+        }
         libc::prctl(libc::PR_SET_NAME, c"mt-dispatcher".as_ptr());
         libc::setpgid(0, 0);
     }

@@ -146,18 +146,26 @@ impl Drop for InstalledTable {
     }
 }
 
-/// Removes the installed table, such as one that a killed runner left behind, the control groups of its pools, and
-/// its network namespaces; its tasks' threads continue under SCHED_OTHER. The lock says that no runner is alive.
-/// Returns whether there was one.
+/// Removes the installed table, such as one that a killed runner left behind, the control groups of its pools and
+/// containers, and its network namespaces; its tasks' threads continue under SCHED_OTHER. The lock says that no runner is
+/// alive. Returns whether there was a table: on a kernel without the class there is none, but there may be the rest.
 pub fn remove_left(_lock: &Lock) -> Result<bool, NodeError> {
     network::remove_left();
-    let removed = match device::open()?.remove() {
-        Ok(()) => true,
-        Err(libc::ENOENT) => false,
-        Err(errno) => return Err(failed("remove the table", errno)),
-    };
+    let removed = remove_table()?;
     cgroup::remove_left();
     Ok(removed)
+}
+
+fn remove_table() -> Result<bool, NodeError> {
+    let device = match device::open() {
+        Err(HostFailure::NoKernelClass) => return Ok(false),
+        device => device?,
+    };
+    match device.remove() {
+        Ok(()) => Ok(true),
+        Err(libc::ENOENT) => Ok(false),
+        Err(errno) => Err(failed("remove the table", errno)),
+    }
 }
 
 /// A call of the device that failed.

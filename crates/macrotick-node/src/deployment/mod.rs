@@ -5,6 +5,7 @@ pub mod program;
 #[cfg(test)]
 pub mod samples;
 pub mod standing;
+pub mod urgent;
 pub mod user;
 
 use std::path::Path;
@@ -20,7 +21,11 @@ use macrotick_model::{
 use crate::block::abi;
 use crate::deployment::options::RunOptions;
 use crate::deployment::standing::{fifo_priorities, standing};
+use crate::deployment::user::Owner;
 use crate::error::NodeError;
+
+/// The longest cycle or duration, a hundred years: instants of a host that has run as long may lie two of them ahead.
+const MOST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// What is going to be deployed.
 #[derive(Clone)]
@@ -33,6 +38,8 @@ pub struct Deployment {
     pub duration: Duration,
     /// In the order of the system.
     pub tasks: Vec<TaskDeployment>,
+    /// In the order of the system.
+    pub processes: Vec<ProcessDeployment>,
     /// What a reader of the observation should know.
     pub remarks: Vec<String>,
 }
@@ -54,6 +61,17 @@ pub struct TaskDeployment {
     pub standing: Standing,
     /// How many records it gets.
     pub capacity: u32,
+    /// Whom it becomes before it executes its program, if that is somebody else.
+    pub owner: Option<Owner>,
+}
+
+/// One process of it, of a group or of the load.
+#[derive(Clone)]
+pub struct ProcessDeployment {
+    /// The process, and where it is.
+    pub process: Placed,
+    /// Whom it becomes before it executes its program, if that is somebody else.
+    pub owner: Option<Owner>,
 }
 
 impl TaskDeployment {
@@ -74,29 +92,34 @@ impl Deployment {
             if value <= Duration::ZERO {
                 return Err(NodeError::NotPositive { what, value });
             }
+            if value > MOST {
+                return Err(NodeError::TooLong { what, value, most: MOST });
+            }
         }
         if plan.system.sync().is_some() && options.backend == Backend::User {
             return Err(NodeError::ClockBackend(options.backend));
         }
-        plan.system.processes().try_for_each(|process| decode_process(&process, online))?;
+        let processes =
+            plan.system.processes().map(|process| decode_process(process, online)).collect::<Result<_, _>>()?;
         decode_groups(plan, options.backend)?;
         decode_domains(plan, options.backend)?;
         plan.system.pools().try_for_each(|pool| decode_pool(plan, &pool, options.backend, online))?;
         let priorities = fifo_priorities(&plan.system.tasks);
         let (mut tasks, mut remarks) = (Vec::new(), Vec::new());
         for (task, priority) in plan.system.tasks.iter().zip(priorities) {
-            let (cpus, jobs) = decode_task(plan, task, online)?;
+            let (cpus, jobs, owner) = decode_task(plan, task, online)?;
             remarks.extend(decode_migration(task, &cpus, options.backend)?);
             let repetition = plan.repetition(&task.name);
             let capacity = capacity(repetition, duration, jobs.len(), options.record_limit);
             let standing = standing(options.backend, task, priority);
             let pinned = options.backend != Backend::Deadline;
-            tasks.push(TaskDeployment { task: task.clone(), cpus, pinned, jobs, repetition, standing, capacity });
+            let task = task.clone();
+            tasks.push(TaskDeployment { task, cpus, pinned, jobs, repetition, standing, capacity, owner });
         }
         if options.backend == Backend::Deadline && online.len() > 1 {
             remarks.push("SCHED_DEADLINE cannot be pinned: tasks may run on any CPU".into());
         }
-        Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, remarks })
+        Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, processes, remarks })
     }
 
     /// What a task's block calls the backend.
@@ -110,7 +133,9 @@ impl Deployment {
     }
 }
 
-fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<PlannedJob>), NodeError> {
+type DecodedTask = (CpuSet, Vec<PlannedJob>, Option<Owner>);
+
+fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<DecodedTask, NodeError> {
     let name = || task.name.clone();
     if task.name.len() >= macrotick_uapi::NAME_LEN {
         return Err(NodeError::NameTooLong(name()));
@@ -120,10 +145,11 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<(CpuSet, Vec<
     if cpus.is_empty() || jobs.is_empty() {
         return Err(NodeError::NoActivation(name()));
     }
-    if let Workload::Program(program) = &task.run {
-        program::decode(&task.name, program)?;
-    }
-    Ok((cpus, jobs))
+    let owner = match &task.run {
+        Workload::Program(program) => program::decode(&task.name, program)?,
+        _ => None,
+    };
+    Ok((cpus, jobs, owner))
 }
 
 /// Reservations are beside windows where the kernel keeps windows; a dispatcher would come after them. Nothing may have CPUs
@@ -204,15 +230,16 @@ fn decode_pool(plan: &Plan, pool: &Pool, backend: Backend, online: &[u32]) -> Re
     }
 }
 
-fn decode_process(process: &Placed, online: &[u32]) -> Result<(), NodeError> {
+fn decode_process(process: Placed, online: &[u32]) -> Result<ProcessDeployment, NodeError> {
     if let Some(cpu) = process.cpu.filter(|cpu| !online.contains(cpu)) {
         return Err(NodeError::CpuOffline { name: process.name.clone(), cpu });
     }
-    match &process.run {
-        Load::Program(program) => program::decode(&process.name, program),
-        Load::Container(container) => decode_container(&process.name, container),
-        _ => Ok(()),
-    }
+    let owner = match &process.run {
+        Load::Program(program) => program::decode(&process.name, program)?,
+        Load::Container(container) => decode_container(&process.name, container).map(|()| None)?,
+        _ => None,
+    };
+    Ok(ProcessDeployment { process, owner })
 }
 
 fn decode_container(name: &str, container: &ContainerLoad) -> Result<(), NodeError> {
@@ -351,6 +378,12 @@ mod tests {
         let mut endless = good.clone();
         endless.system.experiment.duration = Duration::ZERO;
         assert!(matches!(decode(&endless), Err(NodeError::NotPositive { what: "duration", .. })));
+        endless.system.experiment.duration = Duration::from_nanos(i64::MAX);
+        assert!(matches!(decode(&endless), Err(NodeError::TooLong { what: "duration", .. })));
+        endless.system.experiment.duration = MOST;
+        assert_eq!(decode(&endless).map(|deployment| deployment.tasks[0].capacity).ok(), Some(MOST_RECORDS as u32));
+        endless.cycle = MOST + us(1);
+        assert!(matches!(decode(&endless), Err(NodeError::TooLong { what: "cycle", .. })));
     }
 
     #[test]

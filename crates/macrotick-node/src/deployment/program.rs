@@ -1,5 +1,6 @@
 //! Programs of the description: whether they are there, and how they begin.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,17 +9,19 @@ use macrotick_model::Program;
 use super::user::Owner;
 use crate::error::NodeError;
 
-/// Whether a program can be started; `name` is whose it is.
-pub fn decode(name: &str, program: &Program) -> Result<(), NodeError> {
+/// Whether a program can be started, and who is to own it, if that is not us; `name` is whose it is.
+pub fn decode(name: &str, program: &Program) -> Result<Option<Owner>, NodeError> {
     let file = file(program);
-    if !is_there(file) {
+    let path = program.variables().filter(|(variable, _)| *variable == "PATH").last().map(|(_, path)| path.into());
+    let base = program.directory.as_deref().unwrap_or_default();
+    if !is_in(file, path.or_else(|| std::env::var_os("PATH")), Path::new(base)) {
         return Err(NodeError::NoProgram { name: name.into(), program: file.into() });
     }
     match &program.directory {
         Some(directory) if !Path::new(directory).is_dir() => {
             Err(NodeError::NoDirectory { name: name.into(), directory: directory.clone() })
         }
-        _ => Owner::of(name, program).map(drop),
+        _ => Owner::of(name, program),
     }
 }
 
@@ -40,16 +43,53 @@ pub fn file(program: &Program) -> &str {
     program.command.first().map_or("", String::as_str)
 }
 
-/// Looks a program up as execvp(3) will.
+/// Looks a program up as execvp(3) will, for us.
 pub fn is_there(file: &str) -> bool {
+    is_in(file, std::env::var_os("PATH"), Path::new(""))
+}
+
+/// Looks it up as execvp(3) will with this PATH, whose relative parts are below a directory.
+fn is_in(file: &str, path: Option<OsString>, base: &Path) -> bool {
     let executable = |path: &Path| {
         use std::os::unix::fs::PermissionsExt;
         std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let path = path.unwrap_or_else(|| "/bin:/usr/bin".into());
     match file {
         "" => false,
         _ if file.contains('/') => executable(Path::new(file)),
-        _ => std::env::split_paths(&path).any(|directory| executable(&directory.join(file))),
+        _ => std::env::split_paths(&path).any(|directory| executable(&base.join(directory).join(file))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is executed is looked up in the program's own PATH: `command` is to find what `decode` has found.
+    #[test]
+    fn a_program_is_looked_up_in_its_own_path() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = std::env::temp_dir().join(format!("macrotick-path-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("bin")).unwrap();
+        let tool = directory.join("bin/macrotick-tool");
+        std::fs::write(&tool, "#!/bin/sh\nexit 7\n").unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = |path: &str, below: Option<&Path>| Program {
+            env: vec!["PATH=/nowhere".into(), format!("PATH={path}")],
+            directory: below.map(|below| below.display().to_string()),
+            ..Program::new(["macrotick-tool"])
+        };
+        let absolute = program(&format!("/nowhere:{}", directory.join("bin").display()), None);
+        let relative = program("bin", Some(&directory));
+        for program in [absolute, relative] {
+            assert!(decode("a", &program).is_ok(), "{program:?}");
+            let status = command(&program).status().unwrap();
+            assert_eq!(status.code(), Some(7), "{program:?}");
+        }
+        let elsewhere = Program { env: vec!["PATH=/nowhere".into()], ..Program::new(["sh"]) };
+        assert!(matches!(decode("a", &elsewhere), Err(NodeError::NoProgram { .. })));
+        assert!(command(&elsewhere).status().is_err() && decode("a", &Program::new(["sh"])).is_ok());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

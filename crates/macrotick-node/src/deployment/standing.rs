@@ -5,6 +5,12 @@ use std::collections::BTreeSet;
 use macrotick_host::sys::Standing;
 use macrotick_model::{Backend, Duration, Policy, Reservation, Task};
 
+/// The runner: before all that it starts.
+pub const RUNNER: Standing = Standing::Fifo(99);
+
+/// A process that the runner starts, until it has executed its program.
+pub const NEW_PROCESS: Standing = Standing::Fifo(98);
+
 /// The user-space dispatcher's priority: above all it serves, below the runner.
 pub const DISPATCHER: Standing = Standing::Fifo(98);
 

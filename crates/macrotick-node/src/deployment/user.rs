@@ -4,11 +4,13 @@ use std::io;
 use std::process::{Command, Stdio};
 
 use macrotick_model::Program;
+use serde::{Deserialize, Serialize};
 
+use crate::deployment::urgent;
 use crate::error::NodeError;
 
 /// Whom a process becomes before it executes its program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     user: libc::uid_t,
     group: libc::gid_t,
@@ -16,7 +18,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner that a program asks for, if it is not ours; `name` is whose program it is.
+    /// The owner that a program asks for, if it is not ours; `name` is whose program it is. It takes the time of some processes: it
+    /// is for when a deployment is decoded, and whoever starts the program is told.
     pub fn of(name: &str, program: &Program) -> Result<Option<Owner>, NodeError> {
         let Some(user) = &program.user else { return Ok(None) };
         let wrong = |reason: String| NodeError::User { name: name.into(), user: user.clone(), reason };
@@ -38,7 +41,9 @@ impl Owner {
     /// As id(1) tells. This program is linked statically, and what looks users up (nsswitch.conf(5)) cannot be.
     fn known(user: &str) -> io::Result<Owner> {
         let ask = |what: &str| -> io::Result<Vec<u32>> {
-            let told = Command::new("id").args([what, "--", user]).stdin(Stdio::null()).output()?;
+            let mut id = Command::new("id");
+            id.args([what, "--", user]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let told = urgent::spawn(&mut id)?.wait_with_output()?;
             let text =
                 String::from_utf8_lossy(if told.status.success() { &told.stdout } else { &told.stderr }).into_owned();
             let numbers = text.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>();

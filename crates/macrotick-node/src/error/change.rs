@@ -69,6 +69,24 @@ pub enum ChangeFault {
     Kind(String),
 }
 
+impl ChangeFault {
+    /// Whether it is the new plan that cannot be, and not the moment that is wrong: the same plan is refused again.
+    pub fn is_about_the_plan(&self) -> bool {
+        match self {
+            ChangeFault::UnderWay | ChangeFault::Ending | ChangeFault::TableGone => false,
+            ChangeFault::Windows { .. }
+            | ChangeFault::Clock { .. }
+            | ChangeFault::Namespaces
+            | ChangeFault::Groups
+            | ChangeFault::Reservations
+            | ChangeFault::Refills
+            | ChangeFault::Moves { .. }
+            | ChangeFault::Pool { .. }
+            | ChangeFault::Kind(_) => true,
+        }
+    }
+}
+
 /// What keeps a task or pool where it is, if a description can say so.
 fn stay(running: &CpuSet) -> String {
     match running.as_slice() {

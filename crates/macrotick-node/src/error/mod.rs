@@ -2,6 +2,8 @@
 
 mod change;
 mod refusal;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::PathBuf;
@@ -26,6 +28,16 @@ pub enum NodeError {
         what: &'static str,
         /// What it is.
         value: Duration,
+    },
+    /// A cycle or duration whose end no clock of this program could tell.
+    #[error("the {what} is {value}, but may be at most {most}")]
+    TooLong {
+        /// `cycle`, `duration`.
+        what: &'static str,
+        /// What it is.
+        value: Duration,
+        /// What it may be.
+        most: Duration,
     },
     /// A plan of a program that has not assigned everything.
     #[error("the plan leaves `{0}` open")]
@@ -55,7 +67,7 @@ pub enum NodeError {
     /// The backend follows no clock.
     #[error(
         "the system is on CLOCK_TAI, which only the kernel class follows: the backend `{0}` cannot move the table \
-         (leave out `clock` and `sync` for it)"
+         (leave out `clock: {{tai: ...}}` for it)"
     )]
     ClockBackend(Backend),
     /// A name that does not fit into the kernel's.
@@ -275,6 +287,48 @@ impl NodeError {
             }
             _ if self.to_string().contains(&source.to_string()) => self.to_string(),
             _ => format!("{self}: {source}"),
+        }
+    }
+
+    /// Whether the plan asks for something that no host does with these options, or that the running deployment cannot become:
+    /// wrong input. Otherwise this host did not do it: what another one has is missing, or a call failed.
+    pub fn is_about_the_plan(&self) -> bool {
+        match self {
+            NodeError::Change(fault) => fault.is_about_the_plan(),
+            NodeError::ChangeRefused { wrong_input, .. } => *wrong_input,
+            NodeError::PlanVersion(_)
+            | NodeError::NotPositive { .. }
+            | NodeError::TooLong { .. }
+            | NodeError::LeftOpen(_)
+            | NodeError::NoActivation(_)
+            | NodeError::NoWindow(_)
+            | NodeError::Migrates(_)
+            | NodeError::MigrateBackend { .. }
+            | NodeError::ClockBackend(_)
+            | NodeError::NameTooLong(_)
+            | NodeError::PoolBackend { .. }
+            | NodeError::SupplyBackend { .. }
+            | NodeError::GroupBackend { .. }
+            | NodeError::Straddles { .. } => true,
+            NodeError::CpuOffline { .. }
+            | NodeError::NoProgram { .. }
+            | NodeError::NoDirectory { .. }
+            | NodeError::User { .. }
+            | NodeError::Container { .. }
+            | NodeError::Refused(_)
+            | NodeError::Spawn { .. }
+            | NodeError::Died { .. }
+            | NodeError::NotReady { .. }
+            | NodeError::ShortWindow { .. }
+            | NodeError::Host(_)
+            | NodeError::Pin { .. }
+            | NodeError::EpochPassed { .. }
+            | NodeError::Trace(_)
+            | NodeError::Control { .. }
+            | NodeError::NoAnswer
+            | NodeError::Protocol(_)
+            | NodeError::Interrupted(_)
+            | NodeError::System { .. } => false,
         }
     }
 

@@ -85,18 +85,18 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Compares a plan with the one that runs, whose tasks are as `condition` says by name. A task that is dead or
+    /// Compares a plan with the one that runs, whose tasks and processes are as `condition` says by name. What is dead or
     /// stopped is replaced. What only a new lead changes is not seen here.
     pub fn between(
         running: &Plan,
         wanted: &Plan,
-        condition: &dyn Fn(&str) -> Condition,
+        condition: &dyn Fn(Kind, &str) -> Condition,
     ) -> Result<Difference, ChangeFault> {
         possible::refuse(running, wanted, condition)?;
         // One without windows stays as it is, or the change was refused.
         let is_reserved = |task: &Task| task.reservation().is_some();
         let same_task = |old: &Task, new: &Task| {
-            is_reserved(new) || (is_same_program(old, new) && condition(&old.name) == Condition::Sound)
+            is_reserved(new) || (is_same_program(old, new) && condition(Kind::Task, &old.name) == Condition::Sound)
         };
         let (old, new) = (&running.system, &wanted.system);
         let pick = |item| describe(running, wanted, item);
@@ -110,7 +110,9 @@ impl Difference {
         items.extend(pools.map(|(name, fate)| pick((Kind::Pool, name, fate))));
         let processes = |system: &System| system.processes().collect::<Vec<_>>();
         let (had, has) = (processes(old), processes(new));
-        let processes = fates(&had, &has, |process: &Placed| &process.name, PartialEq::eq);
+        let same_process =
+            |old: &Placed, new: &Placed| old == new && condition(Kind::Process, &old.name) == Condition::Sound;
+        let processes = fates(&had, &has, |process: &Placed| &process.name, same_process);
         items.extend(processes.map(|(name, fate)| pick((Kind::Process, name, fate))));
         // Stable: what leaves goes behind the rest.
         items.sort_by_key(|item| item.fate == Fate::Removed);
@@ -212,8 +214,8 @@ fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
 
 #[cfg(test)]
 pub mod tests {
-    use macrotick_fixtures::{hog, reserved, spin, table, us};
-    use macrotick_model::Process;
+    use macrotick_fixtures::{group, hog, reserved, spin, table, us};
+    use macrotick_model::{Group, Process};
 
     use super::*;
     use crate::deployment::samples::{plan, task, window};
@@ -233,7 +235,7 @@ pub mod tests {
     }
 
     pub fn between(running: &Plan, wanted: &Plan) -> Result<Difference, ChangeFault> {
-        Difference::between(running, wanted, &|_| Condition::Sound)
+        Difference::between(running, wanted, &|_, _| Condition::Sound)
     }
 
     fn all_fates(difference: &Difference) -> Vec<(&str, Fate)> {
@@ -303,7 +305,7 @@ pub mod tests {
         };
         assert_eq!(between(&with(MS), &with(us(999))), Err(ChangeFault::Reservations));
         assert_eq!(between(&with(MS), &two()), Err(ChangeFault::Reservations));
-        let dead = Difference::between(&with(MS), &with(MS), &|_| Condition::Dead).unwrap();
+        let dead = Difference::between(&with(MS), &with(MS), &|_, _| Condition::Dead).unwrap();
         assert_eq!(all_fates(&dead), [("a", Fate::Replaced), ("b", Fate::Kept)]);
     }
 
@@ -313,7 +315,7 @@ pub mod tests {
         let windows = elsewhere.tables[0].windows.split_off(1);
         elsewhere.tables.push(table(1, windows));
         for condition in [Condition::Dead, Condition::Stopped] {
-            let of = |name: &str| if name == "b" { condition } else { Condition::Sound };
+            let of = |_: Kind, name: &str| if name == "b" { condition } else { Condition::Sound };
             let same = Difference::between(&two(), &two(), &of).unwrap();
             assert_eq!(all_fates(&same), [("a", Fate::Kept), ("b", Fate::Replaced)]);
             assert!(!same.swaps);
@@ -323,6 +325,22 @@ pub mod tests {
                 _ => assert_eq!(moved, Err(ChangeFault::Moves { name: "b".into(), running: one(0), wanted: one(1) })),
             }
         }
+    }
+
+    #[test]
+    fn a_process_that_is_dead_is_replaced() {
+        let mut loaded = two();
+        loaded.system.load = vec![hog("hog"), hog("other")];
+        loaded.system.groups = vec![Group { run: vec![hog("inside")], ..group("g", 1, us(100)) }];
+        let of = |kind: Kind, name: &str| match (kind, name) {
+            (Kind::Process, "other" | "inside") => Condition::Dead,
+            _ => Condition::Sound,
+        };
+        let difference = Difference::between(&loaded, &loaded, &of).unwrap();
+        let fate = |name| difference.fate(Kind::Process, name);
+        assert_eq!(fate("hog"), Some(Fate::Kept));
+        assert_eq!([fate("other"), fate("inside")], [Some(Fate::Replaced); 2]);
+        assert!(!difference.swaps);
     }
 
     #[test]
@@ -349,7 +367,7 @@ pub mod tests {
             "`a` runs on CPU 0 and cannot move to CPU 0, 1: give it `cpu: 0`, or another name, or `macrotick stop` \
                     first";
         assert_eq!(between(&two(), &on_both(100)).unwrap_err().to_string(), text);
-        let dead = Difference::between(&on_both(100), &two(), &|_| Condition::Dead);
+        let dead = Difference::between(&on_both(100), &two(), &|_, _| Condition::Dead);
         assert!(dead.is_ok_and(|moved| moved.swaps));
     }
 

@@ -22,7 +22,7 @@ mod watch;
 use macrotick_host::limits::OpenFiles;
 use macrotick_host::lock::Lock;
 use macrotick_host::settings::{self, Held};
-use macrotick_host::state::{self, Deployed, Directory};
+use macrotick_host::state::{self, Directory};
 use macrotick_host::sys;
 use macrotick_host::HostFailure;
 use macrotick_model::{Backend, Duration, Plan};
@@ -36,7 +36,7 @@ use crate::live::control::{Answer, Listener, Request};
 use crate::live::event::Event;
 use crate::live::guard::Guard;
 use crate::live::leaving::Leaving;
-use crate::live::serve::{entities, Live};
+use crate::live::serve::Live;
 use crate::live::watch::Watch;
 use crate::process::signals::Signals;
 use crate::run::{First, Run};
@@ -74,17 +74,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let (_first, _files) = (First::raise(), OpenFiles::raise());
     let listener = Listener::open(&directory)?;
     // Before there is a table, so that it is known whose it is.
-    let state = Deployed {
-        supervisor: std::process::id(),
-        system: plan.system.name.clone(),
-        entities: entities(&deployment),
-        groups: plan.system.servers().cloned().collect(),
-        reserved: plan.system.reserved().map(|(task, _)| task.clone()).collect(),
-        changes: 0,
-        coming: None,
-        promised: Vec::new(),
-        remarks: Vec::new(),
-    };
+    let state = serve::describe(&deployment, std::process::id(), 0);
     directory.tell(&state);
     let (run, epoch) = Run::begin(deployment, &options, &signals, &mut || {})?;
     tell(Event::Started(epoch));

@@ -5,20 +5,21 @@ use std::collections::BTreeSet;
 use macrotick_model::{Group, Plan, Pool};
 
 use crate::error::ChangeFault;
+use crate::live::difference::Kind;
 
-/// How a task that runs is.
+/// How a task or process that runs is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// As it should be.
     Sound,
-    /// Its process has ended.
+    /// Its process has ended, or one of several.
     Dead,
     /// The kernel stopped it because it missed too often.
     Stopped,
 }
 
 /// What the kernel, or what is set at the start, does not let it become.
-pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) -> Result<(), ChangeFault> {
+pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(Kind, &str) -> Condition) -> Result<(), ChangeFault> {
     let (old, new) = (&running.system, &wanted.system);
     if old.has_windows() != new.has_windows() {
         return Err(ChangeFault::Windows { running: old.has_windows() });
@@ -50,7 +51,8 @@ pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Conditi
             refuse_pool(&former, &pool)?;
         }
     }
-    let with_threads = new.tasks.iter().map(|task| &task.name).filter(|name| condition(name) != Condition::Dead);
+    let with_threads =
+        new.tasks.iter().map(|task| &task.name).filter(|name| condition(Kind::Task, name) != Condition::Dead);
     let pools: Vec<String> = new.pools().map(|pool| pool.name).collect();
     with_threads.chain(&pools).try_for_each(|name| refuse_move(running, wanted, name))
 }
@@ -93,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::live::difference::tests::{between, two};
-    use crate::live::difference::{Fate, Kind};
+    use crate::live::difference::Fate;
 
     const MS: Duration = Duration::from_millis(1);
 

@@ -152,22 +152,7 @@ impl Live<'_> {
                 self.remarks.clear();
                 let changes = self.state.changes + u32::from(!change.is_empty());
                 let supervisor = self.state.supervisor;
-                let system = self.run.deployment.plan.system.name.clone();
-                // They do not change with the system.
-                let groups = std::mem::take(&mut self.state.groups);
-                let reserved = std::mem::take(&mut self.state.reserved);
-                let entities = entities(&self.run.deployment);
-                self.state = Deployed {
-                    supervisor,
-                    system,
-                    entities,
-                    groups,
-                    reserved,
-                    changes,
-                    coming: None,
-                    promised: Vec::new(),
-                    remarks: Vec::new(),
-                };
+                self.state = describe(&self.run.deployment, supervisor, changes);
             }
             Step::Done => {}
         }
@@ -205,7 +190,7 @@ impl Live<'_> {
 
     fn refuse(&mut self, asker: Conversation, error: &NodeError) {
         let text = error.with_reason();
-        asker.answer(&Answer::Refused { text: text.clone(), wrong_input: is_about_the_plan(error) });
+        asker.answer(&Answer::Refused { text: text.clone(), wrong_input: error.is_about_the_plan() });
         (self.tell)(Event::Refused(text));
     }
 
@@ -264,30 +249,25 @@ impl Live<'_> {
     }
 }
 
+/// What others are told of a deployment, so far without promises and remarks.
+pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -> Deployed {
+    let system = &deployment.plan.system;
+    Deployed {
+        supervisor,
+        system: system.name.clone(),
+        entities: entities(deployment),
+        groups: system.servers().cloned().collect(),
+        reserved: system.reserved().map(|(task, _)| task.clone()).collect(),
+        changes,
+        coming: None,
+        promised: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
 /// The tasks, then the pools: as they are in the table.
-pub(super) fn entities(deployment: &Deployment) -> Vec<String> {
+fn entities(deployment: &Deployment) -> Vec<String> {
     let system = &deployment.plan.system;
     let tasks = system.windowed().map(|task| &task.name);
     tasks.cloned().chain(system.pools().map(|pool| pool.name)).collect()
-}
-
-/// Whether a change was refused for what is in the plan, and not for what the host did not do.
-fn is_about_the_plan(error: &NodeError) -> bool {
-    matches!(
-        error,
-        NodeError::Change(
-            ChangeFault::Windows { .. }
-                | ChangeFault::Clock { .. }
-                | ChangeFault::Namespaces
-                | ChangeFault::Reservations
-                | ChangeFault::Moves { .. }
-                | ChangeFault::Pool { .. }
-                | ChangeFault::Kind(_)
-        ) | NodeError::PlanVersion(_)
-            | NodeError::NotPositive { .. }
-            | NodeError::NoActivation(_)
-            | NodeError::NoWindow(_)
-            | NodeError::Migrates(_)
-            | NodeError::NameTooLong(_)
-    )
 }

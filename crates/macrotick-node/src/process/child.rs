@@ -10,13 +10,13 @@ use std::process::{ExitStatus, Stdio};
 use macrotick_host::limits;
 use macrotick_host::proc;
 use macrotick_host::sys;
-use macrotick_model::{Duration, Program};
+use macrotick_model::{Duration, Instant, Program};
 
 use crate::block::abi;
 use crate::block::Block;
 use crate::deployment::options::Output;
-use crate::deployment::program;
 use crate::deployment::user::Owner;
+use crate::deployment::{program, urgent};
 use crate::error::{NodeError, Tail};
 use crate::process::descendants;
 use crate::process::output::{self, KeptOutput};
@@ -56,6 +56,8 @@ pub struct Launch<'a> {
     pub group: Option<File>,
     /// The network namespace that it is to be in.
     pub namespace: Option<&'a File>,
+    /// Whom it becomes before it executes the program, if that is somebody else.
+    pub owner: Option<&'a Owner>,
     /// What becomes of what it writes.
     pub output: Output,
     /// So long it may take to end by itself when it is asked; zero: it is not asked.
@@ -77,10 +79,9 @@ impl Child {
         let namespace = launch.namespace.map(File::as_raw_fd);
         let (parent, files) = (std::process::id(), limits::of_a_new_process());
         let program = program::file(launch.program);
-        let owner = Owner::of(launch.name, launch.program)?;
         let spawn = || {
             let mut command = program::command(launch.program);
-            let owner = owner.clone();
+            let owner = launch.owner.cloned();
             command
                 .env(abi::ENV_SHM, fd.to_string())
                 .env(abi::ENV_TASK, launch.name)
@@ -99,11 +100,12 @@ impl Child {
                     owner.as_ref().map_or(Ok(()), Owner::become_it)
                 })
             };
-            command.spawn()
+            urgent::spawn(&mut command)
         };
         let process =
             spawn().map_err(|source| NodeError::Spawn { name: launch.name.into(), program: program.into(), source })?;
         descendants::enter(process.id() as sys::Tid);
+        urgent::calm(process.id() as sys::Tid);
         Ok(Child {
             name: launch.name.into(),
             block: launch.block,
@@ -171,36 +173,34 @@ impl Child {
 
     /// Ends it and all of its process group, and reaps it; a second time does nothing.
     pub fn kill(&mut self) {
-        if self.reaped.is_some() {
-            return;
-        }
-        self.await_end();
-        self.signal(libc::SIGKILL);
-        self.await_exit(DEATH);
-        self.reaped = Some(self.process.try_wait().ok().flatten());
-        descendants::leave(self.pid());
+        Child::kill_all([self]);
     }
 
-    /// Ends several, which none of them can keep the others from.
+    /// Ends several, which none of them can keep the others from. Those that have something to put away are asked, all at
+    /// once, and have their time beside each other.
     pub fn kill_all<'a>(children: impl IntoIterator<Item = &'a mut Child>) {
-        let (asked, mut others): (Vec<&mut Child>, Vec<&mut Child>) =
+        let (asked, others): (Vec<&mut Child>, Vec<&mut Child>) =
             children.into_iter().filter(|child| child.reaped.is_none()).partition(|child| child.grace > Duration::ZERO);
-        others.iter().for_each(|child| child.signal(libc::SIGKILL));
+        let asked_at = sys::now();
         asked.iter().for_each(|child| child.terminate());
-        others.iter_mut().for_each(|child| child.kill());
-        asked.into_iter().for_each(Child::kill);
+        Child::kill_now(others);
+        for child in &asked {
+            child.await_exit(asked_at + child.grace);
+        }
+        Child::kill_now(asked);
     }
 
-    /// Asks it to end, and waits for that, if it is one that has something to put away.
-    fn await_end(&self) {
-        if self.grace > Duration::ZERO {
-            self.terminate();
-            self.await_exit(self.grace);
+    fn kill_now(children: Vec<&mut Child>) {
+        children.iter().for_each(|child| child.signal(libc::SIGKILL));
+        let give_up = sys::now() + DEATH;
+        for child in children {
+            child.await_exit(give_up);
+            child.reaped = Some(child.process.try_wait().ok().flatten());
+            descendants::leave(child.pid());
         }
     }
 
-    fn await_exit(&self, limit: Duration) {
-        let give_up = sys::now() + limit;
+    fn await_exit(&self, give_up: Instant) {
         while self.exited().is_none() && sys::now() < give_up {
             sys::sleep(LOOK);
         }
@@ -280,6 +280,10 @@ pub(crate) mod tests {
     use crate::block::BlockSpec;
 
     pub fn spawn(command: &[&str]) -> Result<Child, NodeError> {
+        spawn_with_grace(command, Duration::ZERO)
+    }
+
+    fn spawn_with_grace(command: &[&str], grace: Duration) -> Result<Child, NodeError> {
         let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[], capacity: 0 };
         let block = Block::new(&spec).unwrap();
         let program = Program::new(command.iter().copied());
@@ -289,8 +293,9 @@ pub(crate) mod tests {
             block,
             group: None,
             namespace: None,
+            owner: None,
             output: Output::Kept,
-            grace: Duration::ZERO,
+            grace,
         })
     }
 
@@ -319,6 +324,22 @@ pub(crate) mod tests {
             unsafe { libc::kill(-group, 0) < 0 }
         });
         assert!(gone);
+    }
+
+    /// However many do not listen.
+    #[test]
+    fn all_that_are_asked_to_end_have_their_time_together() {
+        let grace = Duration::from_millis(300);
+        let deaf = ["/bin/sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"];
+        let mut children: Vec<Child> = (0..5).map(|_| spawn_with_grace(&deaf, grace).unwrap()).collect();
+        while children.iter().any(|child| child.output().is_empty()) {
+            sys::sleep(LOOK);
+        }
+        let begin = sys::now();
+        Child::kill_all(&mut children);
+        let took = sys::now() - begin;
+        assert!(took >= grace && took < grace * 3, "{took}");
+        assert!(children.iter().all(|child| child.exited().is_some()));
     }
 
     /// Its number may be another process's by then.

@@ -24,6 +24,18 @@ extern "C" fn handle(signal: libc::c_int) {
     }
 }
 
+/// In a process that was forked and executes nothing: what is caught here ends it. The descriptor is the runner's, too.
+/// Only system calls: it is for the time after fork.
+pub fn let_go() {
+    for signal in CATCHED {
+        // SAFETY: the default action needs no memory but the zeroed, and so valid, sigaction.
+        unsafe {
+            let default: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, &default, std::ptr::null_mut());
+        }
+    }
+}
+
 /// While it lives, SIGINT and SIGTERM are caught.
 pub struct Signals {
     event: OwnedFd,
@@ -74,16 +86,27 @@ impl Signals {
             if self.caught().is_some() || left <= Duration::ZERO {
                 return self.caught();
             }
-            poll(&mut [readable(self.event.as_raw_fd())], left);
+            self.rest(&[], left);
         }
     }
 
     /// Sleeps until an instant, a signal, or something to read on one of the descriptors; maybe not that long.
     pub fn sleep_until_readable(&self, at: Instant, descriptors: &[RawFd]) {
-        let all = [self.event.as_raw_fd()].into_iter().chain(descriptors.iter().copied());
         let left = at - sys::now();
         if self.caught().is_none() && left > Duration::ZERO {
-            poll(&mut all.map(readable).collect::<Vec<_>>(), left);
+            self.rest(descriptors, left);
+        }
+    }
+
+    /// Sleeps once. A child that a signal meets before it executes its program writes to the descriptor, too, and has our
+    /// handler, but not our memory: without having caught anything we must not stay awake.
+    fn rest(&self, descriptors: &[RawFd], left: Duration) {
+        let all = [self.event.as_raw_fd()].into_iter().chain(descriptors.iter().copied());
+        poll(&mut all.map(readable).collect::<Vec<_>>(), left);
+        if self.caught().is_none() {
+            let mut count = 0u64;
+            // SAFETY: eight bytes are written; the descriptor never blocks.
+            unsafe { libc::read(self.event.as_raw_fd(), std::ptr::addr_of_mut!(count).cast(), 8) };
         }
     }
 }
@@ -133,6 +156,12 @@ mod tests {
         signals.sleep_until_readable(far, &[pidfd.as_raw_fd()]);
         assert_eq!(readable_now(&[signals.event.as_raw_fd(), pidfd.as_raw_fd()]), [1]);
         assert!(child.try_wait().unwrap().is_some());
+        // What a child with our handler does that catches a signal: it is none of ours, and wakes us once.
+        let one = 1u64;
+        // SAFETY: reads eight bytes.
+        unsafe { libc::write(signals.event.as_raw_fd(), std::ptr::addr_of!(one).cast(), 8) };
+        assert_eq!(signals.sleep_until(sys::now() + Duration::from_millis(1)), None);
+        assert_eq!(readable_now(&[signals.event.as_raw_fd()]), [0; 0]);
         // SAFETY: sends to ourselves what the handler catches.
         unsafe { libc::raise(libc::SIGTERM) };
         signals.sleep_until_readable(far, &[]);

@@ -28,7 +28,7 @@ use macrotick_host::limits::OpenFiles;
 use macrotick_host::lock::Lock;
 use macrotick_host::network::Network;
 use macrotick_host::settings::{Held, Holder};
-use macrotick_host::sys::{self, SchedAttr, Standing};
+use macrotick_host::sys::{self, SchedAttr};
 use macrotick_host::trace::Instance;
 use macrotick_model::{Backend, Duration, Instant, LeadInForce, Observation, Plan};
 
@@ -40,6 +40,7 @@ use crate::backend::lead;
 use crate::backend::pools::Pools;
 use crate::block::abi;
 use crate::deployment::options::{HostSettings, Progress, RunOptions};
+use crate::deployment::standing::RUNNER;
 use crate::deployment::Deployment;
 use crate::error::NodeError;
 use crate::process::child::{await_phase, Child};
@@ -78,7 +79,7 @@ impl First {
     /// Puts the calling thread before all others but those of the kernel class.
     pub fn raise() -> First {
         let before = sys::sched_attr(0).ok();
-        let raised = sys::set_sched_attr(0, &SchedAttr::new(Standing::Fifo(99), true));
+        let raised = sys::set_sched_attr(0, &SchedAttr::new(RUNNER, true));
         First { before: before.filter(|_| raised.is_ok()) }
     }
 }
@@ -133,6 +134,8 @@ pub struct Run<'a> {
     pub supervisor: Option<Supervisor>,
     /// Settings of the host, under the backend `kernel` unless the caller does without. After all that needs them.
     pub settings: Option<Held>,
+    /// What this host was found to be while it was prepared. A start that is made anew finds it anew.
+    found: Vec<String>,
     calibration: Calibration,
 }
 
@@ -181,6 +184,7 @@ impl<'a> Run<'a> {
             trace: None,
             supervisor: None,
             settings,
+            found: Vec::new(),
             calibration: Calibration::measure(),
         };
         if run.deployment.backend == Backend::Kernel {
@@ -199,8 +203,7 @@ impl<'a> Run<'a> {
     }
 
     fn install_table(&mut self) -> Result<(), NodeError> {
-        let remarks = lead::check_windows(&self.deployment.plan)?;
-        self.deployment.remarks.extend(remarks);
+        self.found = lead::check_windows(&self.deployment.plan)?;
         let plan = &self.deployment.plan;
         let online = sys::online_cpus()?;
         self.domains = Domains::prepare(&plan.system, &online)?;
@@ -290,12 +293,12 @@ impl<'a> Run<'a> {
         self.supervisor = Some(supervisor);
     }
 
-    /// What a reader of the observation should know of pools, groups and the host's settings.
+    /// What a reader of the observation should know of this host, its settings, pools and groups.
     pub fn remarks(&self) -> Vec<String> {
         let lacking = self.settings.as_ref().map_or(&[][..], Held::lacking);
         let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
         let groups = self.groups.as_ref().map_or(&[][..], BudgetGroups::remarks);
-        [pools, groups, lacking].concat()
+        [&self.found, pools, groups, lacking].concat()
     }
 
     /// Lets somebody look after what control groups were promised.

@@ -8,7 +8,7 @@ use macrotick_model::{CpuSet, Duration, Load, Placed, Program, Workload};
 
 use super::Run;
 use crate::block::{abi, Block, BlockSpec};
-use crate::deployment::{Deployment, TaskDeployment};
+use crate::deployment::{Deployment, ProcessDeployment, TaskDeployment};
 use crate::error::NodeError;
 use crate::process::child::{Child, Launch, SELF};
 use crate::workload::background::{self, BackgroundSpec};
@@ -60,24 +60,26 @@ impl Run<'_> {
             block,
             group,
             namespace,
+            owner: deployed.owner.as_ref(),
             output,
             grace: Duration::ZERO,
         })
     }
 
     pub(super) fn spawn_background(&mut self) -> Result<(), NodeError> {
-        for load in self.deployment.plan.system.processes() {
-            self.background.extend(self.spawn_load(&load)?);
+        for deployed in &self.deployment.processes {
+            self.background.extend(self.spawn_load(deployed)?);
         }
         Ok(())
     }
 
     /// Starts a process of the description, as often as it says.
-    pub fn spawn_load(&self, load: &Placed) -> Result<Vec<Child>, NodeError> {
-        (0..load.count).map(|index| self.spawn_loader(load, index)).collect()
+    pub fn spawn_load(&self, deployed: &ProcessDeployment) -> Result<Vec<Child>, NodeError> {
+        (0..deployed.process.count).map(|index| self.spawn_loader(deployed, index)).collect()
     }
 
-    fn spawn_loader(&self, load: &Placed, index: u32) -> Result<Child, NodeError> {
+    fn spawn_loader(&self, deployed: &ProcessDeployment, index: u32) -> Result<Child, NodeError> {
+        let load = &deployed.process;
         let name = load.process_name(index);
         let cycle = self.deployment.plan.cycle;
         let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
@@ -89,10 +91,12 @@ impl Run<'_> {
         };
         let grace = if place.is_some() { keeper::GRACE } else { Duration::ZERO };
         let (calibration, seed) = (self.calibration, self.options.seed);
-        let spec = BackgroundSpec { name: name.clone(), load: load.run.clone(), calibration, seed, place };
+        let owner = deployed.owner.clone();
+        let spec = BackgroundSpec { name: name.clone(), load: load.run.clone(), owner, calibration, seed, place };
         let program = builtin(background::VERB, &spec)?;
         let output = self.options.output;
-        Child::spawn(Launch { name: &name, program: &program, block, group, namespace, output, grace })
+        // It becomes its owner itself, when the run begins.
+        Child::spawn(Launch { name: &name, program: &program, block, group, namespace, owner: None, output, grace })
     }
 
     /// Below the control group of its pool or group; of one that is in none, below one of its own.

@@ -99,12 +99,10 @@ impl Run<'_> {
     /// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
     /// runner from releasing the next.
     fn release_background(&self, epoch: Instant) -> Result<(), NodeError> {
-        let each = self.deployment.plan.system.processes().flat_map(|load| {
-            let count = load.count as usize;
-            std::iter::repeat_n(load, count)
-        });
+        let loads = self.deployment.processes.iter().map(|deployed| &deployed.process);
+        let each = loads.flat_map(|load| std::iter::repeat_n(load, load.count as usize));
         for (child, load) in self.background.iter().zip(each) {
-            self.place_load(child, &load)?;
+            self.place_load(child, load)?;
             child.block.publish(epoch);
         }
         Ok(())

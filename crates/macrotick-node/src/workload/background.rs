@@ -28,6 +28,8 @@ pub const VERB: &str = "background";
 pub(crate) struct BackgroundSpec {
     pub name: String,
     pub load: Load,
+    /// Of a program that is not to be the runner's.
+    pub owner: Option<Owner>,
     pub calibration: Calibration,
     pub seed: u64,
     /// Of a container.
@@ -92,11 +94,8 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
             }
         }
         Load::Program(program) => {
-            // Looked up before the epoch, not in the time of what runs then.
-            let owner = Owner::of(&spec.name, program)
-                .map_err(|error| BackgroundError::Execute(spec.name.clone(), io::Error::other(error.to_string())))?;
             join_run().map_err(call)?;
-            Err(execute(owner, program))
+            Err(execute(spec.owner.as_ref(), program))
         }
         Load::Container(load) => {
             let place = spec.place.as_ref().ok_or(BackgroundError::Arguments)?;
@@ -122,9 +121,9 @@ fn compute_periodically(period: Duration, rounds: u64) -> ! {
 }
 
 /// Becomes the program; returns only when that fails. The program is not the runner's any more, but for its life.
-fn execute(owner: Option<Owner>, program: &Program) -> BackgroundError {
+fn execute(owner: Option<&Owner>, program: &Program) -> BackgroundError {
     use std::os::unix::process::CommandExt;
-    if let Some(Err(error)) = owner.as_ref().map(Owner::become_it) {
+    if let Some(Err(error)) = owner.map(Owner::become_it) {
         return BackgroundError::Execute(program::file(program).into(), error);
     }
     let error = program::command(program).env_remove(abi::ENV_SHM).env_remove(abi::ENV_TASK).exec();
@@ -215,7 +214,8 @@ mod tests {
     #[test]
     fn every_kind_of_call_works() {
         let calibration = Calibration::measure();
-        let spec = BackgroundSpec { name: "x".into(), load: Load::Syscalls, calibration, seed: 1, place: None };
+        let spec =
+            BackgroundSpec { name: "x".into(), load: Load::Syscalls, owner: None, calibration, seed: 1, place: None };
         let mut calls = Calls::new(&spec).unwrap();
         for _ in 0..200 {
             calls.step().unwrap();

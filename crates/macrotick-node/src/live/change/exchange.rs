@@ -65,12 +65,12 @@ impl Change {
         let mut former = std::mem::take(&mut run.background);
         let mut fresh = std::mem::take(&mut self.loads);
         fresh.iter().for_each(|child| child.block.publish(epoch));
-        for load in run.deployment.plan.system.processes() {
+        for load in run.deployment.processes.iter().map(|deployed| &deployed.process) {
             let is_fresh = self.difference.is_fresh(Kind::Process, &load.name);
             let from = if is_fresh { &mut fresh } else { &mut former };
-            run.background.extend(take(from, &load));
+            run.background.extend(take(from, load));
         }
-        former.iter_mut().for_each(Child::kill);
+        Child::kill_all(&mut former);
     }
 }
 

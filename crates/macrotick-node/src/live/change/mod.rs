@@ -77,7 +77,10 @@ impl Change {
     pub fn begin(run: &mut Run, plan: &Plan, measured: Option<Duration>) -> Result<Change, NodeError> {
         let online = sys::online_cpus()?;
         let other = Deployment::decode(plan, run.options, &online)?;
-        let condition = |name: &str| condition(run, name);
+        let condition = |kind: Kind, name: &str| match kind {
+            Kind::Process => condition_of_process(run, name),
+            Kind::Task | Kind::Pool => condition(run, name),
+        };
         let difference = Difference::between(&run.deployment.plan, plan, &condition).map_err(NodeError::Change)?;
         // Beside a running table nothing can be measured.
         let lead = lead::in_force(plan, measured);
@@ -109,9 +112,9 @@ impl Change {
                 self.tasks.push(run.spawn_task(&self.other, deployed, deployed.capacity)?);
             }
         }
-        for load in self.other.plan.system.processes() {
-            if self.difference.is_fresh(Kind::Process, &load.name) {
-                self.loads.extend(run.spawn_load(&load)?);
+        for deployed in &self.other.processes {
+            if self.difference.is_fresh(Kind::Process, &deployed.process.name) {
+                self.loads.extend(run.spawn_load(deployed)?);
             }
         }
         Ok(())
@@ -198,6 +201,17 @@ fn condition(run: &Run, name: &str) -> Condition {
     let counters = run.table.as_ref().and_then(|table| table.counters(name, task).ok());
     match counters.is_some_and(|counters| counters.stopped) {
         true => Condition::Stopped,
+        false => Condition::Sound,
+    }
+}
+
+/// How a process of the running deployment is. What is there several times is replaced as a whole.
+fn condition_of_process(run: &Run, name: &str) -> Condition {
+    let all = run.deployment.processes.iter().filter(|deployed| deployed.process.name == name);
+    let names: Vec<String> = all.flat_map(|deployed| deployed.process.process_names()).collect();
+    let is_dead = |child: &Child| names.contains(&child.name) && child.exited().is_some();
+    match run.background.iter().any(is_dead) {
+        true => Condition::Dead,
         false => Condition::Sound,
     }
 }

@@ -56,13 +56,13 @@ impl Change {
         }
         let mut children = self.loads.iter();
         for load in self.fresh_loads() {
-            children.by_ref().take(load.count as usize).try_for_each(|child| run.place_load(child, &load))?;
+            children.by_ref().take(load.count as usize).try_for_each(|child| run.place_load(child, load))?;
         }
         Ok(())
     }
 
-    fn fresh_loads(&self) -> impl Iterator<Item = Placed> + '_ {
-        let loads = self.other.plan.system.processes();
+    fn fresh_loads(&self) -> impl Iterator<Item = &Placed> {
+        let loads = self.other.processes.iter().map(|deployed| &deployed.process);
         loads.filter(|load| self.difference.is_fresh(Kind::Process, &load.name))
     }
 

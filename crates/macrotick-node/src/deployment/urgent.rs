@@ -1,0 +1,97 @@
+//! New processes of a runner that comes before all load, and that waits until they have executed their programs: until then
+//! they come before all load, too, or the runner would wait for the load.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
+
+use crate::deployment::standing::{NEW_PROCESS, RUNNER};
+
+/// Starts a command, and returns when it was executed. Under a runner that comes first, the process comes right below it,
+/// what it forks is ordinary, and [`calm`] makes it so, too.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    let Some(_lent) = Lent::lend() else { return command.spawn() };
+    // SAFETY: one system call between fork and exec.
+    unsafe { command.pre_exec(|| sys::set_sched_attr(0, &SchedAttr::new(NEW_PROCESS, true))) };
+    command.spawn()
+}
+
+/// Puts a process that [`spawn`] has started under SCHED_OTHER, with the nice value that it would have if it had been forked so.
+pub fn calm(pid: Tid) {
+    if is_first() {
+        // SAFETY: no memory is passed.
+        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, pid as libc::id_t) };
+        // It fails where the process is gone.
+        let _ = sys::set_standing(pid, Standing::Other(nice.clamp(0, 19) as i8));
+    }
+}
+
+/// While it lives, what the calling thread forks has its policy.
+struct Lent {
+    before: SchedAttr,
+}
+
+impl Lent {
+    /// `None`: it is an ordinary one.
+    fn lend() -> Option<Lent> {
+        let before = sys::sched_attr(0).ok().filter(|_| is_first())?;
+        sys::set_sched_attr(0, &SchedAttr::new(RUNNER, false)).ok()?;
+        Some(Lent { before })
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let _ = sys::set_sched_attr(0, &self.before);
+    }
+}
+
+fn is_first() -> bool {
+    sys::sched_attr(0).is_ok_and(|attr| attr.policy == libc::SCHED_FIFO as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// On the CPU of one that spins under SCHED_FIFO.
+    #[test]
+    fn a_new_process_does_not_wait_for_the_load() {
+        let before = sys::sched_attr(0).unwrap();
+        if sys::set_sched_attr(0, &SchedAttr::new(RUNNER, true)).is_err() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let affinity = sys::affinity(0).unwrap();
+        sys::pin(0, &affinity.as_slice()[..1]).unwrap();
+        let mut hog = Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        sys::set_standing(hog.id() as Tid, Standing::Fifo(50)).unwrap();
+        let mut took: Vec<Duration> = (0..3)
+            .map(|_| {
+                let start = Instant::now();
+                let mut child = spawn(Command::new("/bin/sleep").arg("1000")).unwrap();
+                let took = start.elapsed();
+                let policy = |pid| sys::sched_attr(pid).unwrap().policy;
+                let (first, runner) = (policy(child.id() as Tid), policy(0));
+                calm(child.id() as Tid);
+                let calmed = policy(child.id() as Tid);
+                child.kill().unwrap();
+                assert_eq!([first, runner, calmed], [libc::SCHED_FIFO as u32, libc::SCHED_FIFO as u32, 0]);
+                // The hog has the CPU in between.
+                sys::sleep(macrotick_model::Duration::from_millis(20));
+                took
+            })
+            .collect();
+        hog.kill().unwrap();
+        hog.wait().unwrap();
+        sys::pin(0, affinity.as_slice()).unwrap();
+        sys::set_sched_attr(0, &before).unwrap();
+        // About a second, the least that the kernel leaves to SCHED_OTHER, if it waited; one may be met by something else.
+        took.sort();
+        assert!(took[1] < Duration::from_millis(400), "{took:?}");
+    }
+}
