@@ -1,23 +1,12 @@
 //! Which budget a container's tasks need beside all that runs on this host, so that they meet their deadlines, and nobody else
 //! misses one.
 
-use std::path::Path;
-
 use macrotick_analysis::servers::{self, Admission, ServersError};
-use macrotick_host::lock::Turn;
 use macrotick_host::present::{self, together};
 use macrotick_model::{Container, Group};
 
 use crate::error::HookError;
 use crate::request::{Budget, Declared};
-
-/// Of two that are admitted at a time the second is to know of the first.
-const LOCK: &str = "/run/macrotick-admission.lock";
-
-/// Waits for the others; while it lives, nobody else is admitted for tasks.
-pub fn turn() -> Result<Turn, HookError> {
-    Ok(Turn::take(Path::new(LOCK))?)
-}
 
 /// The budget of a container's group, and what is to be known of it by whoever is admitted later.
 pub fn admit(id: &str, declared: &Declared) -> Result<(Budget, Group), HookError> {

@@ -37,7 +37,7 @@ mod tasks;
 use std::io::Read;
 
 use macrotick_host::budgets::{declare, microseconds, server_period, FIFO, LEAD, PRIORITY};
-use macrotick_host::cgroup::{Existing, ENTITY};
+use macrotick_host::cgroup::{turn, Existing, ENTITY};
 use macrotick_host::settings::{self, Held, Holder};
 use macrotick_host::{device, Undo};
 use macrotick_model::Duration;
@@ -67,6 +67,8 @@ pub fn admit(state: impl Read) -> Result<(), HookError> {
 fn serve(state: &State, request: &Request) -> Result<(), HookError> {
     let pid = state.pid()?;
     let group = cgroup::of(pid)?;
+    // Whoever is refused disables the controllers that it had enabled: nobody is to begin to use them before that.
+    let _turn = turn()?;
     let container = Container { name: &state.id, pid, limits: request.limits, group: &group };
     match &request.supply {
         Supply::Pool(name) => {
@@ -81,7 +83,6 @@ fn serve(state: &State, request: &Request) -> Result<(), HookError> {
         Supply::Tasks(declared) => {
             declared.budget.map_or(Ok(()), check_period)?;
             let declared = Allowed::of(&group)?.declared(declared)?;
-            let _turn = admission::turn()?;
             let (budget, declaration) = admission::admit(&state.id, &declared)?;
             container.commit(|undo| {
                 give(&group, &budget, undo)?;

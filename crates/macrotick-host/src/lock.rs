@@ -35,8 +35,8 @@ impl Lock {
     pub fn take(path: Option<&Path>) -> Result<Lock, HostFailure> {
         let path = path.map_or_else(|| runtime_path(sys::user(), SUFFIX), Path::to_path_buf);
         let failed = |source| HostFailure::file("use the lock file", &path)(source);
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        // Others may read who has it.
+        let mut file = open(&path, 0o644).map_err(failed)?;
         if let Err(error) = flock(&file, libc::LOCK_EX | libc::LOCK_NB) {
             if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
                 return Err(failed(error));
@@ -52,7 +52,7 @@ impl Lock {
 
     /// The process that holds the lock of a user, if one does. It is not touched by that.
     pub fn holder(user: u32) -> Option<u32> {
-        holder(&runtime_path(user, SUFFIX))
+        holder(&runtime_path(user, SUFFIX), user)
     }
 }
 
@@ -65,11 +65,23 @@ pub struct Turn {
 impl Turn {
     /// Waits for the others that have the lock of this file, which is made where it is not.
     pub fn take(path: &Path) -> Result<Turn, HostFailure> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let file = options.open(path).map_err(HostFailure::file("open", path))?;
+        let file = open(path, 0o600).map_err(HostFailure::file("use the lock file", path))?;
         flock(&file, libc::LOCK_EX).map_err(HostFailure::file("lock", path))?;
         Ok(Turn { _file: file })
+    }
+}
+
+/// Opens the file of a lock, which is made where it is not. Among temporary files it could be anybody's doing: whoever lays a link
+/// there has another file written to, and who opens somebody else's pipe waits for ever.
+fn open(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(mode);
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let meta = file.metadata()?;
+    match (meta.is_file() && meta.nlink() <= 1, [ROOT, sys::user()].contains(&meta.uid())) {
+        (true, true) => Ok(file),
+        (true, false) => Err(io::Error::other(format!("it belongs to user {}", meta.uid()))),
+        (false, _) => Err(io::Error::other("it is no file of its own")),
     }
 }
 
@@ -81,10 +93,12 @@ fn flock(file: &File, operation: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// The kernel's list says of a lock its process and its file, which says its process, too.
-fn holder(path: &Path) -> Option<u32> {
+/// The kernel's list says of a lock its process and its file, which says its process, too. What somebody else tells in a user's name
+/// is not believed.
+fn holder(path: &Path, user: u32) -> Option<u32> {
+    let meta = fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == user)?;
     let told: u32 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
-    let inode = fs::metadata(path).ok()?.ino();
+    let inode = meta.ino();
     let locks = fs::read_to_string("/proc/locks").ok()?;
     locks.lines().any(|line| is_lock_of(line, told, inode)).then_some(told)
 }
@@ -107,18 +121,68 @@ mod tests {
         assert!(!is_lock_of(line, 78, 1234) && !is_lock_of(line, 77, 123) && !is_lock_of("3: -> FLOCK", 77, 1234));
     }
 
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("macrotick-lock-{name}-{}", std::process::id()))
+    }
+
     #[test]
     fn the_second_is_told_who_was_first() {
-        let path = std::env::temp_dir().join(format!("macrotick-lock-test-{}", std::process::id()));
+        let path = path("test");
         let first = Lock::take(Some(&path)).unwrap();
         match Lock::take(Some(&path)) {
             Err(HostFailure::Busy { pid, .. }) => assert_eq!(pid, std::process::id().to_string()),
             other => panic!("{other:?}"),
         }
-        assert_eq!(holder(&path), Some(std::process::id()));
+        let holder = |user| holder(&path, user);
+        assert_eq!(holder(sys::user()), Some(std::process::id()));
+        assert_eq!(holder(sys::user() + 1), None, "it is not that user's");
         drop(first);
-        assert_eq!(holder(&path), None);
+        assert_eq!(holder(sys::user()), None);
         Lock::take(Some(&path)).unwrap();
-        std::fs::remove_file(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+    }
+
+    /// Where the file of a lock is to be, anybody may have laid something before.
+    #[test]
+    fn what_lies_in_the_place_of_a_lock_is_not_written_to() {
+        let [own, place] = ["victim", "place"].map(path);
+        fs::write(&own, "precious").unwrap();
+        type Lay = fn(&Path, &Path) -> io::Result<()>;
+        let lays: [Lay; 3] = [
+            |own, place| std::os::unix::fs::symlink(own, place),
+            |own, place| fs::hard_link(own, place),
+            |_, place| {
+                let place = std::ffi::CString::new(place.as_os_str().as_encoded_bytes()).unwrap();
+                // SAFETY: a terminated string.
+                assert_eq!(unsafe { libc::mkfifo(place.as_ptr(), 0o600) }, 0);
+                Ok(())
+            },
+        ];
+        for (lay, said) in
+            lays.iter().zip(["Too many levels of symbolic links", "no file of its own", "no file of its own"])
+        {
+            let _ = fs::remove_file(&place);
+            lay(&own, &place).unwrap();
+            for taken in [Lock::take(Some(&place)).map(drop), Turn::take(&place).map(drop)] {
+                let refused = taken.unwrap_err().to_string();
+                assert!(refused.contains(said), "{refused}");
+            }
+            assert_eq!(fs::read_to_string(&own).unwrap(), "precious");
+        }
+        [own, place].iter().for_each(|path| fs::remove_file(path).unwrap());
+    }
+
+    /// Only root can make a file somebody else's.
+    #[test]
+    fn the_lock_of_somebody_else_is_not_used() {
+        let path = path("foreign");
+        fs::write(&path, "").unwrap();
+        if sys::user() == ROOT {
+            std::os::unix::fs::chown(&path, Some(7), None).unwrap();
+            let refused = Lock::take(Some(&path)).unwrap_err().to_string();
+            // Linux itself may refuse it in a folder for temporary files (fs.protected_regular).
+            assert!(refused.contains("it belongs to user 7") || refused.contains("Permission denied"), "{refused}");
+        }
+        fs::remove_file(&path).unwrap();
     }
 }

@@ -115,9 +115,11 @@ pub fn socket(user: u32) -> PathBuf {
     path(user).join(SOCKET)
 }
 
-/// What a user's supervisor told last, alive or not.
+/// What a user's supervisor told last, alive or not. Among temporary files the directory could be anybody's.
 pub fn read(user: u32) -> Option<Deployed> {
-    read_from(&path(user))
+    let path = path(user);
+    let is_own = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir() && meta.uid() == user);
+    is_own.then(|| read_from(&path)).flatten()
 }
 
 fn read_from(path: &Path) -> Option<Deployed> {

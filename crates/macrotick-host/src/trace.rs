@@ -2,6 +2,7 @@
 //!
 //! The ring buffer does not overwrite: what is lost, is lost at the end.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const BUFFER_KB: &str = "8192";
 /// An instance, ready to trace. Dropping it removes it, and tracefs where we mounted it.
 pub struct Instance {
     directory: PathBuf,
-    _mount: Option<Mount>,
+    _mount: Option<Mount<'static>>,
 }
 
 impl Instance {
@@ -83,28 +84,66 @@ impl Drop for Instance {
     }
 }
 
-/// tracefs, mounted by us.
-struct Mount;
+/// Of [`ROOT`].
+const PLACE: &CStr = c"/sys/kernel/tracing";
 
-impl Mount {
-    fn if_missing() -> io::Result<Option<Mount>> {
-        if Path::new(ROOT).join("instances").is_dir() {
-            return Ok(None);
+/// What was mounted by us. Dropping it unmounts it, unless somebody uses it.
+struct Mount<'a>(&'a CStr);
+
+impl Mount<'_> {
+    fn if_missing() -> io::Result<Option<Mount<'static>>> {
+        match Path::new(ROOT).join("instances").is_dir() {
+            true => Ok(None),
+            false => Mount::new(c"tracefs", PLACE).map(Some),
         }
+    }
+
+    fn new<'a>(kind: &CStr, place: &'a CStr) -> io::Result<Mount<'a>> {
         // SAFETY: terminated strings; no data.
-        let result = unsafe {
-            libc::mount(c"tracefs".as_ptr(), c"/sys/kernel/tracing".as_ptr(), c"tracefs".as_ptr(), 0, std::ptr::null())
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
+        match unsafe { libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) } {
+            0 => Ok(Mount(place)),
+            _ => Err(io::Error::last_os_error()),
         }
-        Ok(Some(Mount))
     }
 }
 
-impl Drop for Mount {
+impl Drop for Mount<'_> {
     fn drop(&mut self) {
-        // SAFETY: a terminated string. Somebody may use it meanwhile: then it stays.
-        unsafe { libc::umount2(c"/sys/kernel/tracing".as_ptr(), libc::MNT_DETACH) };
+        // SAFETY: a terminated string. Where somebody uses it meanwhile, Linux refuses: then it stays.
+        unsafe { libc::umount2(self.0.as_ptr(), 0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn what_somebody_uses_stays_mounted() {
+        // SAFETY: no memory is passed. It is about this thread alone: what it mounts is seen by nobody else.
+        if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+            return eprintln!("skipped: it needs root");
+        }
+        let whole = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: terminated strings; no data.
+        let apart = unsafe { libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), whole, std::ptr::null()) };
+        assert_eq!(apart, 0);
+        let folder = std::env::temp_dir().join(format!("macrotick-mount-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (place, file) = (CString::new(folder.to_str().unwrap()).unwrap(), folder.join("file"));
+        for used in [false, true] {
+            let mount = Mount::new(c"tmpfs", &place).unwrap();
+            let open = File::create_new(&file).unwrap();
+            let user = used.then_some(open);
+            drop(mount);
+            assert_eq!(file.exists(), used);
+            drop(user);
+        }
+        drop(Mount(&place));
+        assert!(!file.exists(), "it is used by nobody");
+        fs::remove_dir(&folder).unwrap();
     }
 }

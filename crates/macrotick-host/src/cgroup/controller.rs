@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{GroupFault, Owner, CONTROL, ENTITY, ROOT};
+use super::{turn, GroupFault, Owner, CONTROL, CPUS, ENTITY, PARTITION, ROOT};
 use crate::budgets::BUDGET;
 use crate::error::HostFailure;
 
@@ -19,7 +19,7 @@ impl Controller {
     /// What partitions come with.
     pub const CPUSET: &'static str = "cpuset";
 
-    /// Enables it where it is not.
+    /// Enables it where it is not. Whoever is given something at the moment, and may yet take back that it enabled it, is waited for.
     pub fn enable(owner: &Owner, name: &'static str) -> Result<Controller, HostFailure> {
         let root = Path::new(ROOT);
         let fault = |fault| HostFailure::Group { owner: owner.clone(), fault };
@@ -29,6 +29,7 @@ impl Controller {
         if !has_word(&known, name) {
             return Err(fault(GroupFault::NoController(name)));
         }
+        let _turn = turn()?;
         let path = root.join(CONTROL);
         let failed = |what| HostFailure::group_file(owner, what, &path);
         if has_word(&fs::read_to_string(&path).map_err(failed("read"))?, name) {
@@ -41,20 +42,46 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        if self.enabled && !is_used_by_others() {
-            let _ = fs::write(Path::new(ROOT).join(CONTROL), format!("-{}", self.name));
+        if !self.enabled {
+            return;
+        }
+        // It stays where it cannot be told whether somebody is about to use it.
+        if let Ok(_turn) = turn() {
+            disable_unless_used(Path::new(ROOT), self.name);
         }
     }
 }
 
-/// Whether somebody else has made a group below the root that has a budget or is a pool: without the controller it would lose that.
-fn is_used_by_others() -> bool {
-    let groups = fs::read_dir(ROOT).into_iter().flatten().flatten();
-    let uses = |folder: PathBuf| {
-        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
-        !matches!(read(BUDGET).trim(), "" | "0") || !read(ENTITY).trim().is_empty()
+/// What a group has of its own through a controller: the controller, a file, and the first word of that in a group of which
+/// nothing was said.
+const OWN: [(&str, &str, &str); 9] = [
+    (Controller::CPU, BUDGET, "0"),
+    (Controller::CPU, ENTITY, ""),
+    (Controller::CPU, "cpu.max", "max"),
+    (Controller::CPU, "cpu.weight", "100"),
+    (Controller::CPU, "cpu.idle", "0"),
+    (Controller::CPUSET, CPUS, ""),
+    (Controller::CPUSET, "cpuset.mems", ""),
+    (Controller::CPUSET, "cpuset.cpus.exclusive", ""),
+    (Controller::CPUSET, PARTITION, "member"),
+];
+
+/// Disables a controller for the groups directly below one, unless one of them has something of its own that it would lose; the
+/// caller has the [`turn`](super::turn). That of one further below is kept by the kernel: it does not disable a controller which a group
+/// below has enabled in turn. All others lose it without a word.
+pub(super) fn disable_unless_used(parent: &Path, name: &str) {
+    if !is_used(parent, name) {
+        let _ = fs::write(parent.join(CONTROL), format!("-{name}"));
+    }
+}
+
+fn is_used(parent: &Path, name: &str) -> bool {
+    let says_more = |folder: &Path, file: &str, nothing: &str| {
+        let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        text.split_whitespace().next().is_some_and(|word| word != nothing)
     };
-    groups.map(|entry| entry.path()).any(uses)
+    let uses = |folder: PathBuf| OWN.iter().any(|(of, file, nothing)| *of == name && says_more(&folder, file, nothing));
+    fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()).any(uses)
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -69,5 +96,37 @@ mod tests {
     fn controllers_are_whole_words() {
         assert!(has_word("cpuset cpu io\n", "cpu"));
         assert!(!has_word("cpuset io\n", "cpu"));
+    }
+
+    #[test]
+    fn what_a_group_has_of_its_own_is_told_from_what_every_group_says() {
+        let root = std::env::temp_dir().join(format!("macrotick-controller-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        let as_made = [
+            ("cpu.ds.budget", "0\n"),
+            ("cpu.tt.entity", "\n"),
+            ("cpu.max", "max 100000\n"),
+            ("cpu.weight", "100\n"),
+            ("cpu.idle", "0\n"),
+            ("cpuset.cpus", "\n"),
+            ("cpuset.mems", "\n"),
+            ("cpuset.cpus.exclusive", "\n"),
+            ("cpuset.cpus.partition", "member\n"),
+        ];
+        let write = |file: &str, text: &str| fs::write(root.join("a").join(file), text).unwrap();
+        let used = || [Controller::CPU, Controller::CPUSET].map(|name| is_used(&root, name));
+        assert_eq!(used(), [false, false], "it has no files");
+        as_made.iter().for_each(|(file, text)| write(file, text));
+        assert_eq!(used(), [false, false], "it was just made");
+        for (place, own) in
+            ["2=500 3=0", "web", "10000 100000", "79", "1", "0-1", "0", "1", "isolated"].iter().enumerate()
+        {
+            let (file, text) = as_made[place];
+            write(file, own);
+            assert_eq!(used(), [place < 5, place >= 5], "{file} says {own}");
+            write(file, text);
+        }
+        fs::remove_dir_all(root).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::controller::disable_unless_used;
 use super::{CONTROL, EFFECTIVE_CPUS, ROOT};
 use crate::error::HostFailure;
 use crate::file;
@@ -36,19 +37,22 @@ impl Existing {
         list.map(|list| list.trim().to_owned())
     }
 
-    /// Enables a controller on the whole way down. Runtimes and systemd mostly have done so with that of cpu.
+    /// Enables a controller on the whole way down. Runtimes and systemd mostly have done so with that of cpu. The caller has the
+    /// [`turn`](super::turn) until the undo is done or forgotten.
     pub fn enable(&self, controller: &'static str, undo: &mut Undo) -> Result<(), HostFailure> {
         let ancestors: Vec<&Path> =
             self.path.ancestors().skip(1).take_while(|path| path.starts_with(&self.root)).collect();
-        for file in ancestors.into_iter().rev().map(|group| group.join(CONTROL)) {
+        for group in ancestors.into_iter().rev() {
+            let file = group.join(CONTROL);
             let enabled = file::read(&file)?;
             if enabled.split_whitespace().any(|one| one == controller) {
                 continue;
             }
             fs::write(&file, format!("+{controller}"))
                 .map_err(HostFailure::file("enable a controller in", file.as_path()))?;
-            // Whoever has made a group meanwhile that uses it keeps it.
-            undo.later(move || drop(fs::write(file, format!("-{controller}"))));
+            // Whoever has come to use it meanwhile keeps it.
+            let group = group.to_owned();
+            undo.later(move || disable_unless_used(&group, controller));
         }
         Ok(())
     }
@@ -84,6 +88,28 @@ mod tests {
         drop(undo);
         assert_eq!(read("a/cgroup.subtree_control"), "-cpu");
         fs::remove_dir_all(root).unwrap();
+    }
+
+    /// A sibling, or whoever is beside a group above it.
+    #[test]
+    fn what_others_have_come_to_use_meanwhile_stays_enabled() {
+        for (other, file, controller, stays) in [
+            ("a/c", "cpu.ds.budget", "cpu", ["-cpu", "+cpu"]),
+            ("c", "cpu.ds.budget", "cpu", ["+cpu", "-cpu"]),
+            ("a/c", "cpu.tt.entity", "cpu", ["-cpu", "+cpu"]),
+            ("a/c", "cpuset.cpus", "cpuset", ["-cpuset", "+cpuset"]),
+            ("a/c", "cpuset.cpus", "cpu", ["-cpu", "-cpu"]),
+        ] {
+            let (root, group) = tree("others", ["", ""]);
+            let mut undo = Undo::default();
+            group.enable(controller, &mut undo).unwrap();
+            fs::create_dir(root.join(other)).unwrap();
+            fs::write(root.join(other).join(file), "1\n").unwrap();
+            drop(undo);
+            let now = [&root, &root.join("a")].map(|group| fs::read_to_string(group.join(CONTROL)).unwrap());
+            assert_eq!(now, stays, "{file} of {other}, {controller}");
+            fs::remove_dir_all(root).unwrap();
+        }
     }
 
     #[test]

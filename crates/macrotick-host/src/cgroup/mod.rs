@@ -14,6 +14,7 @@ use macrotick_model::Duration;
 
 use crate::error::HostFailure;
 use crate::file;
+use crate::lock::{runtime_path, Turn, ROOT as ROOT_USER};
 use crate::sys;
 
 pub use controller::Controller;
@@ -47,6 +48,8 @@ const DESCENDANTS: &str = "cgroup.max.descendants";
 const DEPTH: &str = "cgroup.max.depth";
 /// What bounds a control group, for itself and for each container in it.
 pub const BOUNDS: [(&str, u32); 2] = [(DESCENDANTS, 16), (DEPTH, 4)];
+/// Of the lock that whoever gives control groups something takes.
+const LOCK: &str = "-admission.lock";
 /// How long the last process of a group may take to be gone.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -67,6 +70,12 @@ pub fn path_of(partition: Option<&Group>, name: &str) -> PathBuf {
 
 fn path_in(parent: &Path, name: &str) -> PathBuf {
     parent.join(format!("{PREFIX}{name}"))
+}
+
+/// Waits for the others that enable controllers, or give control groups budgets or windows; while it lives, nobody else does. Of two
+/// the second is to know of the first; and what the first takes back when it is refused, the second is not to rely on.
+pub fn turn() -> Result<Turn, HostFailure> {
+    Turn::take(&runtime_path(ROOT_USER, LOCK))
 }
 
 /// Makes a control group, about which nothing is said yet. It has no undo of its own: [`remove`] is it.

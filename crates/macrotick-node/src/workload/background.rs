@@ -155,6 +155,8 @@ impl Calls {
         let memory = Path::new("/dev/shm");
         let directory = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
         let path = directory.join(format!("macrotick-{}", std::process::id()));
+        // One that was killed may have left its own.
+        let _ = fs::remove_file(&path);
         let word = AtomicU32::new(0);
         Ok(Calls { random: Random::new(spec.seed, &spec.name), reader, writer, path, word })
     }
@@ -183,9 +185,10 @@ impl Calls {
         self.reader.read_exact(&mut buffer[..bytes])
     }
 
-    /// Unlinked while open, so that nothing is left over when the process is killed elsewhere.
+    /// Unlinked while open, so that nothing is left over when the process is killed elsewhere. A link that somebody has laid there
+    /// is not followed.
     fn file(&mut self, bytes: usize) -> io::Result<()> {
-        let mut file = File::create(&self.path)?;
+        let mut file = File::create_new(&self.path)?;
         fs::remove_file(&self.path)?;
         file.write_all(&[1; MOST_BYTES][..bytes])
     }
