@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 
+use macrotick_model::visible::visible;
 use serde_json::json;
 
 use crate::error::HookError;
@@ -20,18 +21,23 @@ const NULL: (u32, u32) = (1, 3);
 
 /// Writes what its user should know of a container that starts to where somebody may read it.
 pub fn remark(text: &str) {
-    let _ = writeln!(io::stderr(), "macrotick: {text}");
+    let _ = writeln!(io::stderr(), "{}", line(text));
 }
 
 /// Writes the reason to where somebody reads it. Nobody is left to be told of a failure.
 pub fn refusal(error: &HookError) {
-    let text = format!("macrotick: {error}");
+    let text = line(&error.to_string());
     let _ = writeln!(io::stderr(), "{text}");
     if stderr_is_null() {
         let runtime = std::os::unix::process::parent_id();
         let _ = stderr_of(runtime).and_then(|mut file| writeln!(file, "{text}"));
         let _ = log_of(runtime).map(|path| append(path, &text));
     }
+}
+
+/// As terminals may have it: annotations, control groups and what else is named in it are others' choice.
+fn line(text: &str) -> String {
+    visible(&format!("macrotick: {text}"))
 }
 
 fn stderr_is_null() -> bool {

@@ -1,5 +1,7 @@
 //! Aligned text tables with coloured cells, for the terminal and for markdown.
 
+use macrotick_model::visible::visible_in_place;
+
 /// The meaning of a cell's or a text's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
@@ -27,10 +29,11 @@ impl Tone {
         }
     }
 
-    /// The text in this tone.
+    /// The text in this tone. What others wrote in it has none of its own, and is as wide as before.
     pub fn paint(self, text: &str, colour: bool) -> String {
+        let text = text.split('\n').map(visible_in_place).collect::<Vec<_>>().join("\n");
         if !colour || self == Tone::Plain || text.trim().is_empty() {
-            return text.to_string();
+            return text;
         }
         format!("{}{text}\x1b[0m", self.escape())
     }
@@ -170,6 +173,9 @@ mod tests {
         assert_eq!(table().text(false, 12), "name      us\na|b   12.500\n");
         assert_eq!(table().text(false, 11), "name     us\na|b  12.500\n");
         assert!(table().text(true, 80).contains("\x1b[1;31m12.500\x1b[0m"));
+        let mut foreign = table();
+        foreign.rows.push(vec!["\x1b[2J".into(), "1".into()]);
+        assert_eq!(foreign.text(false, 80).lines().last(), Some("\u{fffd}[2J       1"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The report as text for a terminal.
 
+use macrotick_model::visible::visible;
 use macrotick_model::Duration;
 
 use crate::chains::{ChainLatency, ChainReport};
@@ -248,10 +249,11 @@ fn chain_row(chain: &str, name: &str, latency: &ChainLatency, decimals: Decimals
     ]
 }
 
-fn list(items: &[String], width: usize) -> String {
+/// A list of sentences, some of which name what others have named.
+pub(crate) fn list(items: &[String], width: usize) -> String {
     let mut text = String::new();
     for item in items {
-        for (index, line) in wrap(item, width - 2).iter().enumerate() {
+        for (index, line) in wrap(&visible(item), width - 2).iter().enumerate() {
             text.push_str(&format!("{} {line}\n", if index == 0 { "*" } else { " " }));
         }
     }

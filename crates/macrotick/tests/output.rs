@@ -1,6 +1,7 @@
-//! What becomes of verbs whose output goes nowhere: to a reader that is gone, to a full disk.
+//! What becomes of verbs whose output goes nowhere: to a reader that is gone, to a full disk; and of what others wrote into it.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -110,4 +111,34 @@ fn help_ends_quietly_as_well() {
         let output = run(&folder, &words, unread(), Stdio::piped());
         assert_eq!((output.status.code(), errors(&output).as_str()), (Some(0), ""), "{words:?}");
     }
+}
+
+/// A process may call itself whatever it likes, and an annotation says what its author wants.
+#[test]
+fn names_of_others_steer_no_terminal() {
+    let folder = folder("foreign");
+    let path = folder.join("observation.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut run = Observation::from_json(&text, "kernel").unwrap();
+    run.remarks = vec!["process 7 (`\u{1b}[2J\u{9b}`), which a task had left behind, was killed at the end".into()];
+    fs::write(&path, run.to_json()).unwrap();
+    for words in [&["report", "observation.json"][..], &["report", "--json", "observation.json"]] {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let output = run_to_end(&folder, &words);
+        assert!(output.contains("[2J") && !output.contains(['\u{1b}', '\u{9b}']), "{output}");
+    }
+}
+
+fn run_to_end(folder: &Path, words: &[String]) -> String {
+    String::from_utf8(run(folder, words, Stdio::piped(), Stdio::piped()).stdout).unwrap()
+}
+
+#[test]
+fn a_refused_annotation_steers_no_terminal() {
+    let state = r#"{"id": "c", "pid": 1, "annotations": {"macrotick.budget": "\u001b[2J"}}"#;
+    let mut hook = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    let mut hook = hook.args(["hook", "run"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    hook.stdin.take().unwrap().write_all(state.as_bytes()).unwrap();
+    let told = errors(&hook.wait_with_output().unwrap());
+    assert!(told.contains("annotation macrotick.budget: \\u{1b}[2J: ") && !told.contains('\u{1b}'), "{told}");
 }

@@ -6,8 +6,8 @@ use crate::html::write::{list, page, section, table};
 use crate::plot::overlay::{self, Overlay, Series, Spread};
 use crate::plot::svg::{escape, Picture};
 use crate::report::Metric;
-use crate::table::{toned, wrap, Cell, Table, Tone};
-use crate::terminal::{statistics_cells, STATISTICS};
+use crate::table::{toned, Cell, Table, Tone};
+use crate::terminal::{list as list_text, statistics_cells, STATISTICS};
 use crate::words::{self, Decimals};
 
 const METRICS: [Metric; 2] = [Metric::Lateness, Metric::Response];
@@ -73,8 +73,7 @@ impl Comparison {
         for (title, sentences) in [("Remarks", &self.remarks), ("Caveats", &self.caveats)] {
             if !sentences.is_empty() {
                 text.push_str(&format!("\n{}\n", Tone::Strong.paint(title, colour)));
-                let lines = |sentence: &String| format!("* {}\n", wrap(sentence, width.max(40) - 2).join("\n  "));
-                text.extend(sentences.iter().map(lines));
+                text.push_str(&list_text(sentences, width.max(40)));
             }
         }
         text

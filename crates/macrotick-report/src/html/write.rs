@@ -1,5 +1,7 @@
 //! Pieces of HTML that several pages share.
 
+use macrotick_model::visible::visible;
+
 use crate::plot::svg::{escape, style};
 use crate::table::{Table, Tone};
 
@@ -28,7 +30,7 @@ pub(crate) fn section(title: &str, note: &str, body: &str) -> String {
 
 /// A list of sentences.
 pub(crate) fn list(items: &[String]) -> String {
-    let items: Vec<String> = items.iter().map(|item| format!("<li>{}</li>\n", escape(item))).collect();
+    let items: Vec<String> = items.iter().map(|item| format!("<li>{}</li>\n", escape(&visible(item)))).collect();
     format!("<ul>\n{}</ul>\n", items.concat())
 }
 

@@ -29,7 +29,7 @@ pub fn execute(args: &AdmitArgs) -> Result<Outcome, CliError> {
     let admitted = answers.iter().all(|answer| matches!(answer.verdict, Verdict::Admitted(_)));
     if args.json {
         let told = Told { against: &base.what, remarks: &base.remarks, containers: &answers, took };
-        output::print_line(serde_json::to_string_pretty(&told).expect("an answer is always JSON"));
+        output::print_json(&format!("{}\n", serde_json::to_string_pretty(&told).expect("an answer is always JSON")));
     } else {
         output::print(describe(&base, &answers, took));
     }

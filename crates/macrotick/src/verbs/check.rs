@@ -13,7 +13,7 @@ pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
     let plan = plan_from(&args.input)?;
     let verdict = macrotick_check::check(&plan);
     if args.json {
-        output::print_line(serde_json::to_string_pretty(&verdict).expect("a verdict is always JSON"));
+        output::print_json(&format!("{}\n", serde_json::to_string_pretty(&verdict).expect("a verdict is always JSON")));
     } else {
         output::print_line(&verdict);
     }

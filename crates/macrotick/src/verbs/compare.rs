@@ -21,7 +21,7 @@ pub fn execute(args: &CompareArgs) -> Result<Outcome, CliError> {
     let page = page(args, &comparison.system);
     write_text(&page, &comparison.html())?;
     if args.json {
-        output::print(comparison.to_json());
+        output::print_json(&comparison.to_json());
         return Ok(Outcome::Done);
     }
     let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());

@@ -20,7 +20,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
         plan.save(path)?;
     }
     if args.json {
-        output::print(plan.to_json());
+        output::print_json(&plan.to_json());
     } else {
         output::print(timeline(&plan));
     }

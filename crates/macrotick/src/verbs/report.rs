@@ -18,7 +18,7 @@ pub fn execute(args: &ReportArgs) -> Result<Outcome, CliError> {
         write(directory, &report, &observation)?;
     }
     if args.json {
-        output::print(report.to_json());
+        output::print_json(&report.to_json());
     } else {
         show(&report);
     }

@@ -19,7 +19,7 @@ use crate::Outcome;
 pub fn execute(args: &StatusArgs) -> Result<Outcome, CliError> {
     let status = macrotick_node::status()?;
     if args.json {
-        output::print_line(serde_json::to_string_pretty(&status).expect("a status is always JSON"));
+        output::print_json(&format!("{}\n", serde_json::to_string_pretty(&status).expect("a status is always JSON")));
     } else {
         let colour = macrotick_report::colour_wanted(std::io::stdout().is_terminal());
         output::print(describe(&status, colour, terminal_width()));
