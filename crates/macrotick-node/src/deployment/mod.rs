@@ -381,7 +381,10 @@ mod tests {
         endless.system.experiment.duration = Duration::from_nanos(i64::MAX);
         assert!(matches!(decode(&endless), Err(NodeError::TooLong { what: "duration", .. })));
         endless.system.experiment.duration = MOST;
-        assert_eq!(decode(&endless).map(|deployment| deployment.tasks[0].capacity).ok(), Some(MOST_RECORDS as u32));
+        assert_eq!(
+            decode(&endless).map(|deployment| deployment.tasks[0].capacity).ok(),
+            Some(TaskObservation::MOST_JOBS as u32)
+        );
         endless.cycle = MOST + us(1);
         assert!(matches!(decode(&endless), Err(NodeError::TooLong { what: "cycle", .. })));
     }
