@@ -2,7 +2,8 @@
 
 use macrotick_fixtures::{by_hand, ms};
 use macrotick_model::{
-    ContainerLoad, ContainerRoot, Duration, Engine, Finding, GroupThread, KernelThread, Load, Plan, Policy, System,
+    ContainerLoad, ContainerRoot, Duration, Engine, Finding, GroupThread, KernelThread, Load, Plan, Policy, Program,
+    System,
 };
 
 const HEAD: &str = "system: s\ncpus: [0, 1]\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n";
@@ -108,13 +109,21 @@ fn a_load_is_a_container() {
         system.groups[0].run[0].run.clone()
     };
     let rootfs = ContainerRoot::Rootfs("/srv/web".into());
-    let program = vec!["/bin/web".into(), "-x".into()];
+    let program = Some(Program::new(["/bin/web", "-x"]));
     let expected = ContainerLoad { root: rootfs, program, engine: Engine::Crun };
     assert_eq!(load("{rootfs: /srv/web, program: [/bin/web, -x]}"), Load::Container(expected.clone()));
+    let whole = "{rootfs: /srv/web, program: {command: [/bin/web, -x], env: [A=1], directory: /data, user: 1000}}";
+    let program = Program {
+        env: vec!["A=1".into()],
+        directory: Some("/data".into()),
+        user: Some("1000".into()),
+        ..Program::new(["/bin/web", "-x"])
+    };
+    assert_eq!(load(whole), Load::Container(ContainerLoad { program: Some(program), ..expected.clone() }));
     let runc = ContainerLoad { engine: Engine::Runc, ..expected };
     assert_eq!(load("{rootfs: /srv/web, program: [/bin/web, -x], engine: runc}"), Load::Container(runc));
     let image = ContainerRoot::Image("docker.io/library/web:1".into());
-    let expected = ContainerLoad { root: image, program: Vec::new(), engine: Engine::Podman };
+    let expected = ContainerLoad { root: image, program: None, engine: Engine::Podman };
     assert_eq!(load("{image: \"docker.io/library/web:1\"}"), Load::Container(expected));
 }
 

@@ -133,6 +133,10 @@ fn a_key_is_explained_wherever_it_may_stand() {
     assert!(all.iter().all(|text| !text.contains("](")), "links are the reference's: {all:?}");
     assert!(explain("container").expect("known").contains("container: container"));
     assert!(explain("").expect("all").contains("server-period"));
-    assert_eq!(explain("perod"), Err(Some("period".into())));
+    assert_eq!(explain("perod"), Err(Some("did you mean `period`?".into())));
+    assert_eq!(explain("groups.budgt"), Err(Some("did you mean `groups.budget`?".into())));
+    assert!(explain("pools").unwrap_err().expect("a hint").contains("one of the `groups` now"));
+    let lines = |key: &str| explain(key).expect("known").lines().map(|line| line.chars().count()).max();
+    assert!(["lead", "kernel-threads", "", "groups"].iter().all(|key| lines(key) <= Some(100)));
     assert_eq!(explain("zzzzzz"), Err(None));
 }

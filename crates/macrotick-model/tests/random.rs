@@ -165,14 +165,14 @@ fn group(random: &mut Random, index: u64) -> Group {
 }
 
 fn container(random: &mut Random) -> ContainerLoad {
-    let program = vec![random.text()];
+    let program = Some(Program::new([random.text()]));
     match random.below(2) {
         0 => ContainerLoad {
             root: ContainerRoot::Rootfs(format!("/srv/{}", random.text())),
             program,
             engine: Engine::ALL[random.below(3) as usize],
         },
-        _ => ContainerLoad { root: ContainerRoot::Image("web".into()), program: Vec::new(), engine: Engine::Podman },
+        _ => ContainerLoad { root: ContainerRoot::Image("web".into()), program: None, engine: Engine::Podman },
     }
 }
 

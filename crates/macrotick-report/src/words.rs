@@ -412,7 +412,10 @@ pub(crate) fn load(load: &Load) -> String {
         Load::Container(container) => {
             let (ContainerRoot::Rootfs(root) | ContainerRoot::Image(root)) = &container.root;
             let words = [container.engine.name().to_string(), root.clone()].into_iter();
-            words.chain(container.program.iter().cloned()).collect::<Vec<_>>().join(" ")
+            words
+                .chain(container.program.iter().flat_map(|program| program.command.clone()))
+                .collect::<Vec<_>>()
+                .join(" ")
         }
     }
 }

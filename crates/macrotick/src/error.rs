@@ -54,11 +54,11 @@ pub enum CliError {
         path: PathBuf,
     },
     /// A key that no description has.
-    #[error("no description has a key `{key}`{}", .near.as_ref().map_or(String::new(), |near| format!(": did you mean `{near}`?")))]
+    #[error("no description has a key `{key}`{}", .near.as_ref().map_or(String::new(), |near| format!(": {near}")))]
     NoKey {
         /// The key.
         key: String,
-        /// The nearest one.
+        /// What it may have been meant to be.
         near: Option<String>,
     },
     /// A report whose records are not there.

@@ -2,6 +2,10 @@
 
 use super::markdown::brief;
 use super::{unlinked, Forms, Kind, Object};
+use crate::parse::{nearest_name, old_key};
+
+/// The longest line.
+const WIDTH: usize = 100;
 
 /// A place where a key may stand.
 struct Place<'a> {
@@ -12,7 +16,7 @@ struct Place<'a> {
 }
 
 /// What a key or a path of keys (`tasks.supply.deadline`) means: one paragraph for each place where it may stand. Without a
-/// key: the keys of a system. `Err`: the nearest key, where there is one.
+/// key: the keys of a system. `Err`: what an unknown key may have been meant to be, where that can be told.
 pub fn explain(key: &str) -> Result<String, Option<String>> {
     let mut places = Vec::new();
     walk("", super::system_keys(), &mut places);
@@ -28,12 +32,21 @@ pub fn explain(key: &str) -> Result<String, Option<String>> {
     };
     let found: Vec<String> = places.iter().filter(matches).map(paragraph).collect();
     if found.is_empty() {
-        let names = places.iter().filter_map(|place| place.path.rsplit(['.', ' ']).next());
-        return Err(
-            crate::parse::nearest_name(&wanted, names.map(|name| name.trim_end_matches("[]"))).map(String::from)
-        );
+        return Err(meant(&wanted, &places));
     }
     Ok(found.join("\n"))
+}
+
+/// What a key of an earlier language is now, or else the nearest key there is.
+fn meant(wanted: &str, places: &[Place]) -> Option<String> {
+    let now = old_key(wanted.rsplit('.').next().unwrap_or(wanted));
+    let paths = || places.iter().map(|place| place.path.replace("[]", ""));
+    let names: Vec<String> = match wanted.contains('.') {
+        true => paths().collect(),
+        false => paths().filter_map(|path| path.rsplit(['.', ' ']).next().map(String::from)).collect(),
+    };
+    let near = || nearest_name(wanted, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+    now.or_else(near)
 }
 
 /// The mappings, words and forms by their names in the reference, each once.
@@ -111,14 +124,46 @@ fn walk<'a>(path: &str, kind: &'a Kind, places: &mut Vec<Place<'a>>) {
 fn paragraph(place: &Place) -> String {
     let Place { path, kind, otherwise, about } = place;
     let is_word = matches!(kind, Kind::Flag) && otherwise.is_none();
+    let key = path.rsplit(['.', ' ']).next().unwrap_or(path);
+    // What is called like its key says nothing of it.
+    let brief = match (brief(kind), kind) {
+        (brief, Kind::Forms(_)) if brief.replace('`', "") == key => "one of several forms".into(),
+        (brief, _) if brief.replace('`', "") == key => "mapping".into(),
+        (brief, _) => brief,
+    };
     let default = match otherwise {
         _ if is_word => "a word".to_string(),
-        None => format!("{} (one of several forms)", brief(kind)),
-        Some(None) => format!("{}, required", brief(kind)),
-        Some(Some(default)) => format!("{}; left out: {}", brief(kind), default.replace('`', "")),
+        None => format!("{brief} (one of several forms)"),
+        Some(None) => format!("{brief}, required"),
+        Some(Some("as there")) => format!("{brief}; left out: what holds without its keys"),
+        Some(Some(default)) => format!("{brief}; left out: {}", default.replace('`', "")),
     };
     let below = if is_word { String::new() } else { inside(kind) };
-    format!("{path}: {}\n  {}\n{below}", unlinked(&default).replace('`', ""), unlinked(about))
+    let head = wrapped(&format!("{path}: {}", unlinked(&default).replace('`', "")), 2);
+    format!("{head}{}{below}", wrapped(&format!("  {}", unlinked(about)), 2))
+}
+
+/// A line that is too long goes on below, indented by so much.
+fn wrapped(line: &str, indent: usize) -> String {
+    let mut text = String::new();
+    let mut width = 0;
+    let first = line.len() - line.trim_start().len();
+    for word in line.split_whitespace() {
+        let length = word.chars().count();
+        if width == 0 {
+            text += &" ".repeat(first);
+            width = first;
+        } else if width + 1 + length > WIDTH {
+            text += &format!("\n{}", " ".repeat(indent));
+            width = indent;
+        } else {
+            text.push(' ');
+            width += 1;
+        }
+        text += word;
+        width += length;
+    }
+    text + "\n"
 }
 
 /// The keys of a mapping, or the forms of a value, one a line.
@@ -139,5 +184,9 @@ fn inside(kind: &Kind) -> String {
         _ => Vec::new(),
     };
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    rows.iter().map(|(name, about)| format!("    {name:width$}  {}\n", unlinked(about))).collect()
+    let row = |(name, about): &(String, &str)| {
+        let about = wrapped(&format!("{}{}", " ".repeat(width + 6), unlinked(about)), width + 6);
+        format!("    {name:width$}  {}", about.trim_start())
+    };
+    rows.iter().map(row).collect()
 }

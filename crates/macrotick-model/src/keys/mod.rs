@@ -161,15 +161,16 @@ pub(crate) trait Field: Sized {
     fn arrange(_items: &mut [Self]) {}
 }
 
-/// A sentence of the table without its links, which are the reference's: `[text](to)` is the text.
+/// A sentence of the table without its links, which are the reference's: `[text](to)` is the text, and where that says
+/// nothing by itself the file that it leads to.
 pub(crate) fn unlinked(about: &str) -> String {
     let mut text = String::new();
     let mut rest = about;
     while let Some((before, link)) = rest.split_once('[') {
-        match link.split_once("](").and_then(|(shown, to)| Some((shown, to.split_once(')')?.1))) {
-            Some((shown, after)) if !shown.contains(['[', ']']) => {
+        match link.split_once("](").and_then(|(shown, to)| Some((shown, to.split_once(')')?))) {
+            Some((shown, (to, after))) if !shown.contains(['[', ']']) => {
                 text += before;
-                text += shown;
+                text += &shown_without_link(before, shown, to);
                 rest = after;
             }
             _ => {
@@ -180,6 +181,19 @@ pub(crate) fn unlinked(about: &str) -> String {
         }
     }
     text + rest
+}
+
+fn shown_without_link(before: &str, shown: &str, to: &str) -> String {
+    let to = match to.strip_prefix('#') {
+        Some(anchor) => format!("docs/system-yaml.md#{anchor}"),
+        None => format!("docs/{to}"),
+    };
+    match shown {
+        "how" | "why" => to,
+        "see below" => format!("see {to}"),
+        _ if before.ends_with("see ") => to,
+        _ => shown.into(),
+    }
 }
 
 /// What a description of a system says.

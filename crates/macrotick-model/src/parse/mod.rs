@@ -12,6 +12,7 @@ mod yaml;
 
 pub(crate) use context::{join, nearest_name, Context, Fields, Form};
 pub(crate) use json::SYSTEM;
+pub(crate) use old::anywhere as old_key;
 pub use place::Finding;
 pub(crate) use yaml::Node;
 use yaml::Value;

@@ -28,6 +28,13 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("task of a group", "bound", "it is `at-refills` now"),
 ];
 
+/// What a key of that name was, in whatever mapping, and is now.
+pub(crate) fn anywhere(key: &str) -> Option<String> {
+    let all: Vec<String> =
+        RENAMED.iter().filter(|(_, old, _)| *old == key).map(|(of, _, now)| format!("of {of}: {now}")).collect();
+    (!all.is_empty()).then(|| format!("a key of an earlier language: {}", all.join("; ")))
+}
+
 /// What an unknown key of such a mapping was in an earlier language, and is now.
 pub(super) fn now(noun: &str, key: &str) -> Option<String> {
     RENAMED.iter().find(|(of, old, _)| *of == noun && *old == key).map(|(.., now)| (*now).into())

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::program::{Program, COMMAND};
+use super::program::Program;
 use super::MAX_LONG_NAME;
 use crate::keys::{forms, object, words, Kind};
 use crate::time::Duration;
@@ -114,8 +114,8 @@ object! {
     #[derive(Eq)]
     pub struct ContainerLoad: "`container`" {
         flat root: ContainerRoot, required = "Where its root file system comes from. It is not written to.";
-        "program" program: Vec<String> [COMMAND], optional "the image's; required with `rootfs`"
-            = "Command and arguments, in the container.";
+        "program" program: Option<Program>, optional "the image's; required with `rootfs`"
+            = "[The program](#what-runs), in the container: `env` is beside the engine's, a `user` has the group of the same number, and is a number where there is no image.";
         "engine" engine: Engine, or "`crun`, `podman` for an image" { root.engine() } = "What makes it.";
     }
 }
@@ -124,7 +124,7 @@ forms! {
     /// A container's root file system.
     #[derive(Eq)]
     pub enum ContainerRoot: "a root file system" {
-        key "rootfs" Rootfs: String [Kind::Text("directory")] = "The absolute path of a directory.";
+        key "rootfs" Rootfs: String [Kind::Text("directory")] = "The absolute path of its root directory.";
         key "image" Image: String [Kind::Text("image")] = "An image that podman has; none is pulled.";
     }
 }

@@ -8,7 +8,7 @@ object! {
     #[derive(Eq)]
     pub struct Windows: "`windows`" {
         "period" period: Duration, required
-            = "They sum up to the length in each of these, counted from the epoch; a multiple of the macrotick.";
+            = "In each, counted from the epoch, the windows sum up to the length; a multiple of the macrotick.";
         "length" length: Duration, required = "Window time in every period, at most the period.";
         "order" order: PoolOrder, or "`round-robin`" { PoolOrder::RoundRobin(PoolOrder::DEFAULT_SLICE) }
             = "Which of the threads that are ready goes first; with a budget besides it is `priority`.";

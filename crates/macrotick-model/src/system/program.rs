@@ -3,7 +3,7 @@
 use crate::keys::{object, Kind};
 
 /// A command and its arguments.
-pub(super) const COMMAND: Kind = Kind::List(&Kind::Text("words"));
+const COMMAND: Kind = Kind::List(&Kind::Text("words"));
 
 object! {
     /// A program, and what it finds when it begins. The command alone may stand for it.

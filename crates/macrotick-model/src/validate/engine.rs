@@ -11,7 +11,7 @@ impl Rules<'_> {
                 if !root.starts_with('/') || root.contains('\0') {
                     self.add(at("rootfs"), &[], format!("`{root}` is not the absolute path of a directory"));
                 }
-                if container.program.is_empty() {
+                if container.program.is_none() {
                     self.add(at("program"), &[path], "a directory does not say which `program` is to run in it");
                 }
             }
@@ -26,8 +26,12 @@ impl Rules<'_> {
                 }
             }
         }
-        if container.program.iter().any(|word| word.contains('\0')) {
-            self.add(at("program"), &[], "a word of a command cannot hold a NUL character");
+        let Some(program) = &container.program else { return };
+        self.program(&at("program"), program);
+        let named = program.user.as_ref().filter(|user| user.parse::<u32>().is_err());
+        if let (Some(user), ContainerRoot::Rootfs(_)) = (named, &container.root) {
+            let text = format!("nobody looks up the user `{user}` in a directory");
+            self.add(at("program.user"), &[path], text).hint = Some("write the user's number".into());
         }
     }
 }

@@ -360,7 +360,7 @@ mod tests {
 
         let load = |rootfs: &str, engine| {
             let root = ContainerRoot::Rootfs(rootfs.into());
-            Process::named("c", Load::Container(ContainerLoad { root, program: vec!["x".into()], engine }))
+            Process::named("c", Load::Container(ContainerLoad { root, program: Some(Program::new(["x"])), engine }))
         };
         let mut contained = good.clone();
         contained.system.load = vec![load("/no/such", Engine::Runc)];
@@ -393,7 +393,7 @@ mod tests {
     fn a_root_file_system_that_is_not_there_is_named() {
         let load = |path: &str| {
             let root = ContainerRoot::Rootfs(path.into());
-            ContainerLoad { root, program: vec!["x".into()], engine: Engine::Runc }
+            ContainerLoad { root, program: Some(Program::new(["x"])), engine: Engine::Runc }
         };
         assert_eq!(missing(&load("/no/such")).unwrap(), "there is no directory /no/such");
         assert_eq!(missing(&load("/tmp")), None);

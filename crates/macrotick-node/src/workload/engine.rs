@@ -103,11 +103,21 @@ impl Container {
             Some(file) => format!("ns:{}", file.display()),
             None => "none".into(),
         });
+        let program = load.program.as_ref();
+        program.iter().flat_map(|program| &program.env).for_each(|variable| _ = create.args(["--env", variable]));
+        program
+            .iter()
+            .filter_map(|program| program.directory.as_ref())
+            .for_each(|at| _ = create.args(["--workdir", at]));
+        program.iter().filter_map(|program| program.user.as_ref()).for_each(|user| {
+            let number = user.parse::<u32>().map(|number| format!("{number}:{number}"));
+            create.args(["--user", number.as_ref().unwrap_or(user)]);
+        });
         match &load.root {
             ContainerRoot::Rootfs(path) => create.args(["--rootfs", path]),
             ContainerRoot::Image(name) => create.arg(name),
         };
-        self.run("create the container", create.args(&load.program))?;
+        self.run("create the container", create.args(program.iter().flat_map(|program| &program.command)))?;
         self.run("prepare the container", self.command().args(["init", &self.id]))?;
         let told = self.command().args(["inspect", "--format", "{{.State.Pid}}", &self.id]).output();
         let told = told.map_err(|source| self.unexecuted(source))?;
@@ -139,7 +149,15 @@ impl Container {
         config["linux"].as_object_mut()?.insert("cgroupsPath".into(), below_root(&self.own_group()).into());
         let process = config["process"].as_object_mut()?;
         process.insert("terminal".into(), false.into());
-        process.insert("args".into(), json!(load.program));
+        let program = load.program.as_ref()?;
+        process.insert("args".into(), json!(program.command));
+        let own = process.get("env").and_then(Value::as_array).cloned().unwrap_or_default();
+        process
+            .insert("env".into(), own.into_iter().chain(program.env.iter().map(|variable| json!(variable))).collect());
+        program.directory.iter().for_each(|at| _ = process.insert("cwd".into(), json!(at)));
+        if let Some(number) = program.user.as_ref().and_then(|user| user.parse::<u32>().ok()) {
+            process.insert("user".into(), json!({ "uid": number, "gid": number }));
+        }
         let limit = |name: &str, limit: u64| json!({ "type": name, "soft": limit, "hard": limit });
         process.insert("rlimits".into(), json!([limit("RLIMIT_RTPRIO", RTPRIO), limit("RLIMIT_MEMLOCK", u64::MAX)]));
         if let Some(file) = &self.site.network {
@@ -215,6 +233,8 @@ fn below_root(group: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use macrotick_model::Program;
+
     use super::*;
 
     /// What `runc spec` and `crun spec` write has this form.
@@ -232,11 +252,16 @@ mod tests {
     #[test]
     fn a_configuration_says_what_the_container_is() {
         let root = ContainerRoot::Rootfs("/srv/web".into());
-        let load = ContainerLoad { root, program: vec!["web".into(), "-x".into()], engine: Engine::Crun };
+        let (env, directory) = (vec!["LOG=warn".into()], Some("/data".into()));
+        let program = Program { env, directory, user: Some("1000".into()), ..Program::new(["web", "-x"]) };
+        let load = ContainerLoad { root, program: Some(program), engine: Engine::Crun };
         let text = container(Some("/run/netns/macrotick-left")).configure(SPEC, &load).unwrap();
         let config: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(config["root"], json!({ "path": "/srv/web", "readonly": true }));
         assert_eq!(config["process"]["args"], json!(["web", "-x"]));
+        assert_eq!(config["process"]["env"].as_array().and_then(|env| env.last()), Some(&json!("LOG=warn")));
+        assert_eq!(config["process"]["cwd"], "/data");
+        assert_eq!(config["process"]["user"], json!({ "uid": 1000, "gid": 1000 }));
         assert_eq!(config["process"]["terminal"], false);
         assert_eq!(config["process"]["rlimits"][0], json!({ "type": "RLIMIT_RTPRIO", "soft": 99, "hard": 99 }));
         assert_eq!(config["linux"]["cgroupsPath"], "/macrotick-vision/macrotick-filter");
