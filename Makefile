@@ -12,7 +12,7 @@ OTHERS := kernel-debug-engines
 .PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man lint clean
 
 help:
-	@echo "make demo             run examples/robot-arm in the lab, under SCHED_OTHER and SCHED_TT, and compare"
+	@echo "make demo             run examples/robot-arm.yaml in the lab, under SCHED_OTHER and SCHED_TT, and compare"
 	@echo "make test             set-up and the tests but the slow ones (at most 30 minutes from nothing)"
 	@echo "make test-full        the same, then all suites of slow ones (hours): $(wordlist 1,4,$(SUITES))"
 	@echo "                      $(wordlist 5,99,$(SUITES))"

@@ -97,7 +97,7 @@ const ALL: [Experiment; 11] = [
     },
     Experiment {
         name: "isolation",
-        about: "Figure 7 and table 2 of the same paper, and attacks: whether one container can hurt another",
+        about: "Figure 7 and table 2 of the paper on containers, and attacks: whether one container can hurt another",
         minutes: 60,
         run: isolation::run,
         extent: isolation::extent,
@@ -111,7 +111,8 @@ const ALL: [Experiment; 11] = [
     },
     Experiment {
         name: "jitter",
-        about: "Equations 1 and 3 of the same paper: responses of bound and unbound tasks, computed and measured",
+        about:
+            "Equations 1 and 3 of the paper on containers: responses of bound and unbound tasks, computed and measured",
         minutes: 1,
         run: jitter::run,
         extent: jitter::extent,

@@ -40,8 +40,8 @@ pub enum HostFailure {
     },
     /// The kernel has no class.
     #[error(
-        "no {device} on this host: the backend `kernel` needs a kernel with SCHED_TT (`make kernel` builds one, \
-         `--lab` runs it); `--backend user` dispatches the same plan on any kernel",
+        "no {device} on this host: it needs a kernel with SCHED_TT (`make kernel` builds one for the lab, which \
+         `macrotick run --lab` runs); `macrotick run --backend user` dispatches the same plan on any kernel",
         device = macrotick_uapi::DEVICE
     )]
     NoKernelClass,
