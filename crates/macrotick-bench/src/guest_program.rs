@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use macrotick_lab::observe::{self, Dispatch};
 use macrotick_model::Plan;
-use macrotick_node::{background, task, HostSettings, RunOptions};
+use macrotick_node::{processes, task, HostSettings, RunOptions};
 
 use crate::kit::process;
 use crate::{containers, cost, deadline, isolation, jitter, timershield};
@@ -16,7 +16,7 @@ pub fn main() -> ExitCode {
     match first.as_str() {
         "guest" => macrotick_lab::agent::main(),
         task::VERB => task::main(),
-        background::VERB => background::main(),
+        processes::VERB => processes::main(),
         observe::VERB => process::main(observe),
         verb @ (cost::table_guest::CROSS | cost::table_guest::INSTALL) => cost::table_guest::main(verb),
         verb @ (containers::thread_guest::LOAD | containers::thread_guest::COUNT) => {

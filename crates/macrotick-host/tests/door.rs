@@ -9,7 +9,7 @@ const WRITES: [&str; 4] = ["fs::write(", "OpenOptions", "File::create", "create_
 /// folder of a build.
 const OTHERS: [&str; 7] = [
     "macrotick-node/src/workload/engine.rs",
-    "macrotick-node/src/workload/background.rs",
+    "macrotick-node/src/workload/processes.rs",
     "macrotick-hook/src/install.rs",
     "macrotick-hook/src/report.rs",
     "macrotick-bench/src/kit/bench.rs",

@@ -43,7 +43,7 @@ pub struct Observation {
     /// What was written to standard output and error by each process that wrote anything, in the order of the system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<ProcessOutput>,
-    /// What went wrong on the side, in words (a background program that ended early, a full record buffer).
+    /// What went wrong on the side, in words (a program that ended early, a full record buffer).
     pub remarks: Vec<String>,
     /// The plan that was run.
     pub plan: Plan,
@@ -301,7 +301,7 @@ pub struct GroupObservation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessOutput {
-    /// The task's name, or the background load's, with `.N` behind it for process N of several.
+    /// The task's name, or the process's, with `.N` behind it for process N of several.
     pub name: String,
     /// The text as it was written; what is not UTF-8 is replaced.
     pub text: String,
@@ -313,7 +313,7 @@ pub struct ProcessOutput {
 pub struct Segment {
     /// The CPU.
     pub cpu: u32,
-    /// The task's or the background load's name, or the kernel thread's; `idle` is left out.
+    /// The task's or the process's name, or the kernel thread's; `idle` is left out.
     pub who: String,
     /// The pool that the thread was in.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use macrotick_model::{
     Backend, CpuTable, Duration, ExecutionTime, Experiment, Load, Plan, Process, System, Task, Window, Workload,
 };
-use macrotick_node::{background, run, task, RunOptions};
+use macrotick_node::{processes, run, task, RunOptions};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some(task::VERB) => return task::main(),
-        Some(background::VERB) => return background::main(),
+        Some(processes::VERB) => return processes::main(),
         _ => {}
     }
     match observe() {

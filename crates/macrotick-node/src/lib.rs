@@ -2,8 +2,8 @@
 //!
 //! [`run`] does the former, [`supervise`] with [`change`](change()), [`status`](status()) and [`stop`] the latter. Every task and every
 //! process of the description is a process of its own. Built-in ones execute this very binary again with a hidden verb, so a program that
-//! calls [`run`] or [`supervise`] must hand over to [`task::main`] and [`background::main`] when its first argument is
-//! [`task::VERB`] or [`background::VERB`].
+//! calls [`run`] or [`supervise`] must hand over to [`task::main`] and [`processes::main`] when its first argument is
+//! [`task::VERB`] or [`processes::VERB`].
 //!
 //! The folders, each of which uses those above it and none below (`tests/modules.rs` holds that); what touches the host's files
 //! is in `macrotick-host`:
@@ -14,7 +14,7 @@
 //! | `block` | the memory that a task's process shares with the runner |
 //! | `deployment` | decodes a plan: everything that can be refused before anything is touched |
 //! | `process` | processes: started, watched, asked why they do no jobs, ended with all that they left behind |
-//! | `workload` | what the built-in ones do: [`task`], [`background`] with its floods, and the keeper of a container |
+//! | `workload` | what the built-in ones do: [`task`], [`processes`] with its floods, and the keeper of a container |
 //! | `backend` | who dispatches: the kernel class with its pools, groups and domains, or the `user` dispatcher |
 //! | `run` | one run: the start protocol, the sleep, tasks begun anew, what is collected |
 //! | `live` | a run without an end, which can be changed and asked how it is: a deployment |
@@ -37,4 +37,4 @@ pub use live::group_status::GroupStatus;
 pub use live::status::{cpus_of_entities, status, EntityStatus, GridStatus, Status, TableStatus};
 pub use live::{change, stop, supervise, Stopped};
 pub use run::run;
-pub use workload::{background, task};
+pub use workload::{processes, task};

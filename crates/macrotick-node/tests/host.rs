@@ -1,6 +1,6 @@
 //! Runs on this host. Function only: nothing here asserts how fast or how punctual anything is.
 //!
-//! It has its own main, because a run executes the binary again with the verbs `task` and `background`. What needs
+//! It has its own main, because a run executes the binary again with the verbs `task` and `process`. What needs
 //! root or a kernel feature is reported as skipped where that is missing.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -13,7 +13,7 @@ use macrotick_model::{
     Backend, Duration, ExecutionTime, Experiment, Group, Job, Load, Observation, OnMiss, Periodic, PingFlood, Plan,
     Policy, Process, Program, System, Task, Tier, UdpReceive, UdpSend, Workload,
 };
-use macrotick_node::{background, run, task, NodeError, Progress, RunOptions};
+use macrotick_node::{processes, run, task, NodeError, Progress, RunOptions};
 
 /// Whether a test ran, or why it could not.
 enum Verdict {
@@ -41,8 +41,8 @@ const TESTS: &[Test] = &[
     ("records_beyond_the_buffer_are_remarked", records_beyond_the_buffer_are_remarked),
     ("datagrams_reach_the_receiver", datagrams_reach_the_receiver),
     ("datagrams_pass_between_namespaces", datagrams_pass_between_namespaces),
-    ("every_background_load_runs", every_background_load_runs),
-    ("a_background_program_that_ends_is_remarked", a_background_program_that_ends_is_remarked),
+    ("every_load_runs", every_load_runs),
+    ("a_program_of_the_load_that_ends_is_remarked", a_program_of_the_load_that_ends_is_remarked),
     ("the_load_of_a_pool_runs_without_the_class", the_load_of_a_pool_runs_without_the_class),
     ("the_dispatcher_refuses_a_pool", the_dispatcher_refuses_a_pool),
     ("a_signal_ends_the_run_early", a_signal_ends_the_run_early),
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some(task::VERB) => return task::main(),
-        Some(background::VERB) => return background::main(),
+        Some(processes::VERB) => return processes::main(),
         Some(VICTIM) => return victim(),
         _ => {}
     }
@@ -487,7 +487,7 @@ fn load(name: &str, count: u32, policy: Policy, load: Load) -> Process {
     Process { count, cpu: Some(0), policy, ..Process::named(name, load) }
 }
 
-fn every_background_load_runs() -> Verdict {
+fn every_load_runs() -> Verdict {
     let sleeper = Load::Program(Program::new(["sleep", "1000"]));
     let loads = vec![
         load("hog", 2, Policy::Other(10), Load::Hog),
@@ -502,7 +502,7 @@ fn every_background_load_runs() -> Verdict {
     Verdict::Passed
 }
 
-fn a_background_program_that_ends_is_remarked() -> Verdict {
+fn a_program_of_the_load_that_ends_is_remarked() -> Verdict {
     let user = is_root().then(|| "54321".to_string());
     let own = format!("$(id -u) = {}", user.as_deref().unwrap_or("$(id -u)"));
     let script =

@@ -54,7 +54,7 @@ fn hidden_verb() -> Option<ExitCode> {
     let first = std::env::args().nth(1)?;
     match first.as_str() {
         macrotick_node::task::VERB => Some(macrotick_node::task::main()),
-        macrotick_node::background::VERB => Some(macrotick_node::background::main()),
+        macrotick_node::processes::VERB => Some(macrotick_node::processes::main()),
         "guest" => macrotick_lab::agent::main(),
         _ => None,
     }

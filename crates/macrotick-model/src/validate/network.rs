@@ -27,7 +27,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The namespace of a task or a background load.
+    /// The namespace of a task or a process.
     pub(super) fn known_namespace(&mut self, path: &str, name: Option<&str>) {
         let Some(name) = name.filter(|name| self.system.namespace(name).is_none()) else { return };
         let near = nearest_name(name, self.system.namespaces.iter().map(|namespace| namespace.name.as_str()));

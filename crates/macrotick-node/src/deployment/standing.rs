@@ -58,7 +58,7 @@ pub fn fifo_priorities(tasks: &[Task]) -> Vec<u8> {
 }
 
 /// How a process runs.
-pub fn background_standing(policy: Policy) -> Standing {
+pub fn process_standing(policy: Policy) -> Standing {
     match policy {
         Policy::Other(nice) => Standing::Other(nice),
         Policy::Fifo(priority) => Standing::Fifo(priority),

@@ -92,7 +92,7 @@ impl Difference {
         wanted: &Plan,
         condition: &dyn Fn(Kind, &str) -> Condition,
     ) -> Result<Difference, ChangeFault> {
-        possible::refuse(running, wanted, condition)?;
+        possible::refuse(running, wanted, &|name| condition(Kind::Task, name))?;
         // One without windows stays as it is, or the change was refused.
         let is_reserved = |task: &Task| task.reservation().is_some();
         let same_task = |old: &Task, new: &Task| {

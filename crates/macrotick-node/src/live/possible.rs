@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use macrotick_model::{Group, Plan, Pool};
 
 use crate::error::ChangeFault;
-use crate::live::difference::Kind;
 
 /// How a task or process that runs is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +17,8 @@ pub enum Condition {
     Stopped,
 }
 
-/// What the kernel, or what is set at the start, does not let it become.
-pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(Kind, &str) -> Condition) -> Result<(), ChangeFault> {
+/// What the kernel, or what is set at the start, does not let it become; `condition` is of its tasks, by name.
+pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) -> Result<(), ChangeFault> {
     let (old, new) = (&running.system, &wanted.system);
     if old.has_windows() != new.has_windows() {
         return Err(ChangeFault::Windows { running: old.has_windows() });
@@ -51,8 +50,7 @@ pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(Kind, &str) -> C
             refuse_pool(&former, &pool)?;
         }
     }
-    let with_threads =
-        new.tasks.iter().map(|task| &task.name).filter(|name| condition(Kind::Task, name) != Condition::Dead);
+    let with_threads = new.tasks.iter().map(|task| &task.name).filter(|name| condition(name) != Condition::Dead);
     let pools: Vec<String> = new.pools().map(|pool| pool.name).collect();
     with_threads.chain(&pools).try_for_each(|name| refuse_move(running, wanted, name))
 }
@@ -95,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::live::difference::tests::{between, two};
-    use crate::live::difference::Fate;
+    use crate::live::difference::{Fate, Kind};
 
     const MS: Duration = Duration::from_millis(1);
 

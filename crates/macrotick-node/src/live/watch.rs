@@ -96,5 +96,5 @@ pub struct News {
 /// With the places of tasks in the system.
 fn children<'a>(run: &'a Run) -> impl Iterator<Item = (Option<usize>, &'a Child)> {
     let tasks = run.tasks.iter().enumerate().map(|(index, child)| (Some(index), child));
-    tasks.chain(run.background.iter().map(|child| (None, child)))
+    tasks.chain(run.processes.iter().map(|child| (None, child)))
 }

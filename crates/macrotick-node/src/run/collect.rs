@@ -47,7 +47,7 @@ impl Run<'_> {
             remarks.extend(supervisor.remarks(&self));
             supervisor.end(&mut self.tasks);
         }
-        remarks.extend(self.background.iter().filter_map(describe_end));
+        remarks.extend(self.processes.iter().filter_map(describe_end));
         remarks.extend(self.dispatchers.iter().filter_map(Dispatcher::describe_end));
         let known = self.known_threads();
         let counters = self.end(&ended, &mut remarks)?;
@@ -62,8 +62,8 @@ impl Run<'_> {
         let end = Ended { epoch, duration: outcome.duration, follows: clock.is_some() };
         let tasks = self.task_observations(&end, &counters, &mut remarks);
         let output = self.outputs();
-        let processes = self.tasks.iter().chain(&self.background);
-        remarks.extend(processes.filter_map(Child::describe_output));
+        let all = self.tasks.iter().chain(&self.processes);
+        remarks.extend(all.filter_map(Child::describe_output));
         let backend = self.deployment.backend;
         Ok(Observation {
             version: Observation::VERSION,
@@ -90,7 +90,7 @@ impl Run<'_> {
             ProcessOutput { name: child.name.clone(), text: past.to_owned() + &child.output() }
         };
         let of_load = |child: &Child| ProcessOutput { name: child.name.clone(), text: child.output() };
-        let all = self.tasks.iter().enumerate().map(of_task).chain(self.background.iter().map(of_load));
+        let all = self.tasks.iter().enumerate().map(of_task).chain(self.processes.iter().map(of_load));
         all.filter(|output| !output.text.is_empty()).collect()
     }
 
@@ -144,7 +144,7 @@ impl Run<'_> {
         // Only after the tasks were told, so that whoever loses its place in the table knows why; and before anything
         // is waited for, because without the table the jobs that were cut off can run to their end.
         drop(table);
-        Child::kill_all(&mut self.background);
+        Child::kill_all(&mut self.processes);
         self.end_tasks(told, remarks);
         remarks.extend(self.descendants.end());
         Ok(counters)
@@ -211,13 +211,13 @@ impl Run<'_> {
 
     /// What the threads of this run are called in the trace.
     fn thread_names(&self) -> BTreeMap<Tid, String> {
-        let background = self.background.iter().map(|child| (child.pid(), child.name.clone()));
+        let processes = self.processes.iter().map(|child| (child.pid(), child.name.clone()));
         let tasks = self.tasks.iter().map(|child| (child.block.tid(), child.name.clone()));
         let dispatchers = self.dispatchers.iter().map(|dispatcher| (dispatcher.pid, dispatcher.name.clone()));
         let runner = (std::process::id() as Tid, "macrotick".to_string());
         let past = self.tasks.iter().enumerate().filter_map(|(task, child)| Some((self.past(task)?, &child.name)));
         let former = past.flat_map(|(past, name)| past.threads.iter().map(|tid| (*tid, name.clone())));
-        former.chain(background).chain(tasks).chain(dispatchers).chain([runner]).collect()
+        former.chain(processes).chain(tasks).chain(dispatchers).chain([runner]).collect()
     }
 
     fn task_observations(

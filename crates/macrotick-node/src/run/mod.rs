@@ -3,10 +3,10 @@
 //! ```text
 //! runner      lock, measure, install ──── spawn ── … ── epoch, policies ── publish ── … ── release ── sleep ── collect
 //! tasks                                   initialise, ready ─────────────────┘ first wait ──┘│         jobs
-//! background                              initialise, ready ────────────────────────────────┘          load
+//! processes                               initialise, ready ────────────────────────────────┘          load
 //! ```
 //!
-//! The background is released only when every task waits for its first job, so that no load can keep a task from
+//! Processes of groups and load are released only when every task waits for its first job, so that no load can keep a task from
 //! getting there; and all of that lies before the epoch, or the run is refused.
 //!
 //! While it sleeps, the runner begins anew what [`Supervisor`] is there for, if there is anything.
@@ -109,7 +109,7 @@ pub struct Run<'a> {
     /// One per table under the backend `user`.
     dispatchers: Vec<Dispatcher>,
     /// One per process, in the order of the system.
-    pub background: Vec<Child>,
+    pub processes: Vec<Child>,
     /// In the order of the system.
     pub tasks: Vec<Child>,
     /// Under the backend `kernel`, until the end, if anything has windows.
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
             deployment,
             options,
             dispatchers: Vec::new(),
-            background: Vec::new(),
+            processes: Vec::new(),
             tasks: Vec::new(),
             table: None,
             pools: None,
@@ -191,9 +191,9 @@ impl<'a> Run<'a> {
             run.install_table()?;
         }
         run.spawn_tasks()?;
-        run.spawn_background()?;
+        run.spawn_processes()?;
         await_phase(&run.tasks, abi::PHASE_READY, options.ready_limit, signals)?;
-        await_phase(&run.background, abi::PHASE_READY, options.ready_limit, signals)?;
+        await_phase(&run.processes, abi::PHASE_READY, options.ready_limit, signals)?;
         if options.trace.is_some() {
             run.trace = Some(Instance::prepare().map_err(NodeError::Trace)?);
         }
@@ -321,7 +321,7 @@ impl Drop for Run<'_> {
     /// After a failure; at its end a run has ended all of it.
     fn drop(&mut self) {
         self.descendants.calm();
-        Child::kill_all(self.background.iter_mut().chain(&mut self.tasks));
+        Child::kill_all(self.processes.iter_mut().chain(&mut self.tasks));
         self.descendants.end();
     }
 }

@@ -11,9 +11,9 @@ use crate::block::{abi, Block, BlockSpec};
 use crate::deployment::{Deployment, ProcessDeployment, TaskDeployment};
 use crate::error::NodeError;
 use crate::process::child::{Child, Launch, SELF};
-use crate::workload::background::{self, BackgroundSpec};
 use crate::workload::engine::Site;
 use crate::workload::keeper::{self, Place};
+use crate::workload::processes::{self, ProcessSpec};
 use crate::workload::task::{self, TaskSpec};
 
 impl Run<'_> {
@@ -66,19 +66,19 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn spawn_background(&mut self) -> Result<(), NodeError> {
+    pub(super) fn spawn_processes(&mut self) -> Result<(), NodeError> {
         for deployed in &self.deployment.processes {
-            self.background.extend(self.spawn_load(deployed)?);
+            self.processes.extend(self.spawn_process(deployed)?);
         }
         Ok(())
     }
 
     /// Starts a process of the description, as often as it says.
-    pub fn spawn_load(&self, deployed: &ProcessDeployment) -> Result<Vec<Child>, NodeError> {
-        (0..deployed.process.count).map(|index| self.spawn_loader(deployed, index)).collect()
+    pub fn spawn_process(&self, deployed: &ProcessDeployment) -> Result<Vec<Child>, NodeError> {
+        (0..deployed.process.count).map(|index| self.spawn_one(deployed, index)).collect()
     }
 
-    fn spawn_loader(&self, deployed: &ProcessDeployment, index: u32) -> Result<Child, NodeError> {
+    fn spawn_one(&self, deployed: &ProcessDeployment, index: u32) -> Result<Child, NodeError> {
         let load = &deployed.process;
         let name = load.process_name(index);
         let cycle = self.deployment.plan.cycle;
@@ -92,8 +92,8 @@ impl Run<'_> {
         let grace = if place.is_some() { keeper::GRACE } else { Duration::ZERO };
         let (calibration, seed) = (self.calibration, self.options.seed);
         let owner = deployed.owner.clone();
-        let spec = BackgroundSpec { name: name.clone(), load: load.run.clone(), owner, calibration, seed, place };
-        let program = builtin(background::VERB, &spec)?;
+        let spec = ProcessSpec { name: name.clone(), load: load.run.clone(), owner, calibration, seed, place };
+        let program = builtin(processes::VERB, &spec)?;
         let output = self.options.output;
         // It becomes its owner itself, when the run begins.
         Child::spawn(Launch { name: &name, program: &program, block, group, namespace, owner: None, output, grace })

@@ -10,7 +10,7 @@ use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::dispatcher::Dispatcher;
 use crate::backend::kernel::InstalledTable;
 use crate::block::abi;
-use crate::deployment::standing::background_standing;
+use crate::deployment::standing::process_standing;
 use crate::deployment::TaskDeployment;
 use crate::error::NodeError;
 use crate::process::child::{await_phase, Child};
@@ -20,7 +20,7 @@ use crate::process::signals::Signals;
 const EPOCH_GRID: Duration = Duration::from_millis(100);
 /// So long before the epoch begins what pools and groups receive to count.
 const POOL_MARGIN: Duration = Duration::from_millis(5);
-/// Between the last task's word that it waits and the release of the background.
+/// Between the last task's word that it waits and the release of the processes of groups and load.
 const SETTLE: Duration = Duration::from_millis(2);
 
 impl Run<'_> {
@@ -56,7 +56,7 @@ impl Run<'_> {
         if let Some(trace) = &self.trace {
             trace.start().map_err(NodeError::Trace)?;
         }
-        self.release_background(epoch)?;
+        self.release_processes(epoch)?;
         self.begin_accounts(epoch)?;
         let late = sys::now() - epoch;
         if late >= Duration::ZERO {
@@ -98,24 +98,24 @@ impl Run<'_> {
 
     /// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
     /// runner from releasing the next.
-    fn release_background(&self, epoch: Instant) -> Result<(), NodeError> {
+    fn release_processes(&self, epoch: Instant) -> Result<(), NodeError> {
         let loads = self.deployment.processes.iter().map(|deployed| &deployed.process);
         let each = loads.flat_map(|load| std::iter::repeat_n(load, load.count as usize));
-        for (child, load) in self.background.iter().zip(each) {
-            self.place_load(child, load)?;
+        for (child, load) in self.processes.iter().zip(each) {
+            self.place_process(child, load)?;
             child.block.publish(epoch);
         }
         Ok(())
     }
 
     /// Puts one that is ready where and how it is to run.
-    pub fn place_load(&self, child: &Child, load: &Placed) -> Result<(), NodeError> {
+    pub fn place_process(&self, child: &Child, load: &Placed) -> Result<(), NodeError> {
         // The pool has a CPU and an order of its own; who keeps a container puts that where it is to be.
         let is_container = matches!(load.run, Load::Container(_));
         if is_container || load.pool().is_some() && self.pools.is_some() {
             return Ok(());
         }
-        place(child, child.pid(), &CpuSet::from_iter(load.cpu), background_standing(load.policy))
+        place(child, child.pid(), &CpuSet::from_iter(load.cpu), process_standing(load.policy))
     }
 }
 

@@ -10,7 +10,7 @@ use macrotick_host::sys::{self, Tid};
 use macrotick_model::{ContainerLoad, Duration, Policy};
 use serde::{Deserialize, Serialize};
 
-use crate::deployment::standing::background_standing;
+use crate::deployment::standing::process_standing;
 use crate::process::signals::Signals;
 use crate::workload::engine::{Container, EngineError, Site};
 use crate::workload::task::join_run;
@@ -105,7 +105,7 @@ fn put(process: Tid, place: &Place) -> Result<(), KeeperError> {
             sys::pin(thread, &[cpu]).map_err(call("pin the container"))?;
         }
         if let Some(policy) = place.policy {
-            sys::set_standing(thread, background_standing(policy)).map_err(call("set the container's policy"))?;
+            sys::set_standing(thread, process_standing(policy)).map_err(call("set the container's policy"))?;
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! What the built-in processes do.
 
-pub mod background;
 pub mod calibration;
 pub mod engine;
 mod flood;
 pub mod keeper;
+pub mod processes;
 mod random;
 pub mod task;

@@ -30,9 +30,9 @@ struct Chart<'a> {
 /// Draws a slice of a run. `segments` may be empty: bars then span from start to end.
 pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice) -> Picture {
     let here: Vec<Segment> = segments.iter().filter(|segment| shows(segment, slice)).cloned().collect();
-    let background = here.iter().any(|segment| is_other(report, segment));
+    let others = here.iter().any(|segment| is_other(report, segment));
     let named = report.tasks.len() + report.pools.len();
-    let rows = named + usize::from(background);
+    let rows = named + usize::from(others);
     let title = format!("Planned against actual from {} to {}", absolute(slice.from), absolute(slice.to));
     let picture = Picture::new(WIDTH, TOP + rows as f64 * ROW + BOTTOM, &title);
     let axis = Axis::exactly(slice.from.as_nanos() as f64, slice.to.as_nanos() as f64);
@@ -44,8 +44,8 @@ pub(crate) fn draw(report: &Report, segments: &[Segment], slice: Slice) -> Pictu
     for (row, pool) in report.pools.iter().enumerate() {
         chart.pool(report, &pool.name, TOP + (report.tasks.len() + row) as f64 * ROW);
     }
-    if background {
-        chart.background(report, TOP + named as f64 * ROW);
+    if others {
+        chart.others(report, TOP + named as f64 * ROW);
     }
     chart.picture
 }
@@ -156,7 +156,7 @@ impl Chart<'_> {
         self.threads("ran", (top, 10.0), |segment| segment.pool.as_deref() == Some(pool));
     }
 
-    fn background(&mut self, report: &Report, top: f64) {
+    fn others(&mut self, report: &Report, top: f64) {
         self.label("everything else", top);
         self.threads("other", (top, 12.0), |segment| is_other(report, segment));
     }

@@ -200,7 +200,7 @@ fn anywhere(plan: &Plan, task: &Task, backend: Backend, random: &mut Random) -> 
     records(&task.name, jobs)
 }
 
-/// Gives the time between the tasks' segments to the background.
+/// Gives the time between the tasks' segments to the load.
 fn fill_with_hog(segments: &mut Vec<Segment>, cycle: Duration) {
     segments.sort_by_key(|segment| segment.start_ns);
     let mut free = 0;

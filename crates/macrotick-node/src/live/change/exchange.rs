@@ -16,7 +16,7 @@ impl Change {
         std::mem::swap(&mut run.deployment, &mut self.other);
         run.lead = self.lead;
         let origins = self.exchange_tasks(run, leaving);
-        self.exchange_loads(run, epoch);
+        self.exchange_processes(run, epoch);
         if let Some(pools) = &mut run.pools {
             pools.keep(&run.deployment.plan.system);
         }
@@ -61,14 +61,14 @@ impl Change {
         origins
     }
 
-    fn exchange_loads(&mut self, run: &mut Run, epoch: Instant) {
-        let mut former = std::mem::take(&mut run.background);
-        let mut fresh = std::mem::take(&mut self.loads);
+    fn exchange_processes(&mut self, run: &mut Run, epoch: Instant) {
+        let mut former = std::mem::take(&mut run.processes);
+        let mut fresh = std::mem::take(&mut self.processes);
         fresh.iter().for_each(|child| child.block.publish(epoch));
         for load in run.deployment.processes.iter().map(|deployed| &deployed.process) {
             let is_fresh = self.difference.is_fresh(Kind::Process, &load.name);
             let from = if is_fresh { &mut fresh } else { &mut former };
-            run.background.extend(take(from, load));
+            run.processes.extend(take(from, load));
         }
         Child::kill_all(&mut former);
     }

@@ -37,8 +37,8 @@ pub struct Change {
     difference: Difference,
     /// The processes of new tasks, in the new order, until the change is made.
     tasks: Vec<Child>,
-    /// The processes of new processs, likewise.
-    loads: Vec<Child>,
+    /// Those of new processes of groups and load, likewise.
+    processes: Vec<Child>,
     stage: Stage,
     /// New tasks whose threads are not bound yet.
     unbound: Vec<String>,
@@ -90,7 +90,7 @@ impl Change {
             lead_before: length(run.lead),
             difference,
             tasks: Vec::new(),
-            loads: Vec::new(),
+            processes: Vec::new(),
             stage: Stage::Starting { since: sys::now() },
             unbound: Vec::new(),
             switch: None,
@@ -114,7 +114,7 @@ impl Change {
         }
         for deployed in &self.other.processes {
             if self.difference.is_fresh(Kind::Process, &deployed.process.name) {
-                self.loads.extend(run.spawn_load(deployed)?);
+                self.processes.extend(run.spawn_process(deployed)?);
             }
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Change {
     pub fn abandon(mut self, run: &mut Run) {
         // First what runs, then what it runs in.
         self.tasks.clear();
-        self.loads.clear();
+        self.processes.clear();
         if let Some(pools) = &mut run.pools {
             pools.keep(&run.deployment.plan.system);
         }
@@ -210,7 +210,7 @@ fn condition_of_process(run: &Run, name: &str) -> Condition {
     let all = run.deployment.processes.iter().filter(|deployed| deployed.process.name == name);
     let names: Vec<String> = all.flat_map(|deployed| deployed.process.process_names()).collect();
     let is_dead = |child: &Child| names.contains(&child.name) && child.exited().is_some();
-    match run.background.iter().any(is_dead) {
+    match run.processes.iter().any(is_dead) {
         true => Condition::Dead,
         false => Condition::Sound,
     }

@@ -30,7 +30,7 @@ const INTO_CYCLE: Duration = Duration::from_micros(50);
 impl Change {
     pub(super) fn await_ready(&mut self, run: &Run, since: Instant) -> Result<Step, NodeError> {
         let late = match find_late(&self.tasks, abi::PHASE_READY)? {
-            None => find_late(&self.loads, abi::PHASE_READY)?,
+            None => find_late(&self.processes, abi::PHASE_READY)?,
             late => late,
         };
         let now = sys::now();
@@ -54,14 +54,14 @@ impl Change {
             deployed.map_or(Ok(()), |deployed| place_task(child, deployed))?;
             child.block.nudge();
         }
-        let mut children = self.loads.iter();
-        for load in self.fresh_loads() {
-            children.by_ref().take(load.count as usize).try_for_each(|child| run.place_load(child, load))?;
+        let mut children = self.processes.iter();
+        for load in self.fresh_processes() {
+            children.by_ref().take(load.count as usize).try_for_each(|child| run.place_process(child, load))?;
         }
         Ok(())
     }
 
-    fn fresh_loads(&self) -> impl Iterator<Item = &Placed> {
+    fn fresh_processes(&self) -> impl Iterator<Item = &Placed> {
         let loads = self.other.processes.iter().map(|deployed| &deployed.process);
         loads.filter(|load| self.difference.is_fresh(Kind::Process, &load.name))
     }
@@ -74,7 +74,7 @@ impl Change {
         leaving: &mut Leaving,
     ) -> Result<Step, NodeError> {
         // They may have ended since.
-        find_late(&self.tasks, abi::PHASE_READY).and(find_late(&self.loads, abi::PHASE_READY))?;
+        find_late(&self.tasks, abi::PHASE_READY).and(find_late(&self.processes, abi::PHASE_READY))?;
         if !run.deployment.plan.system.has_windows() {
             self.commit(run, epoch, leaving);
             return Ok(Step::Made(epoch));

@@ -21,11 +21,11 @@ use crate::workload::random::Random;
 use crate::workload::task::{decode_arguments, join_run};
 
 /// The hidden verb that leads to [`main`].
-pub const VERB: &str = "background";
+pub const VERB: &str = "process";
 
 /// What the runner tells the process, as JSON in the argument after the verb.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct BackgroundSpec {
+pub(crate) struct ProcessSpec {
     pub name: String,
     pub load: Load,
     /// Of a program that is not to be the runner's.
@@ -37,7 +37,7 @@ pub(crate) struct BackgroundSpec {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum BackgroundError {
+enum ProcessError {
     #[error("this verb is for macrotick's own use")]
     Arguments,
     #[error("cannot {0}: {1}")]
@@ -50,7 +50,7 @@ enum BackgroundError {
 
 /// A process of the description: to be called when the first argument of the program is [`VERB`].
 pub fn main() -> ExitCode {
-    let result = decode_arguments().ok_or(BackgroundError::Arguments).and_then(|spec: BackgroundSpec| run(&spec));
+    let result = decode_arguments().ok_or(ProcessError::Arguments).and_then(|spec: ProcessSpec| run(&spec));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -61,9 +61,9 @@ pub fn main() -> ExitCode {
 }
 
 /// Prepares, waits until the run begins, and loads the host until it is killed.
-fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
+fn run(spec: &ProcessSpec) -> Result<(), ProcessError> {
     sys::set_thread_name(&spec.name);
-    let call = |(what, error)| BackgroundError::Call(what, error);
+    let call = |(what, error)| ProcessError::Call(what, error);
     match &spec.load {
         Load::Hog => {
             join_run().map_err(call)?;
@@ -72,10 +72,10 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
             }
         }
         Load::Syscalls => {
-            let mut calls = Calls::new(spec).map_err(|error| BackgroundError::Call("prepare", error))?;
+            let mut calls = Calls::new(spec).map_err(|error| ProcessError::Call("prepare", error))?;
             join_run().map_err(call)?;
             loop {
-                calls.step().map_err(|error| BackgroundError::Call("load the host", error))?;
+                calls.step().map_err(|error| ProcessError::Call("load the host", error))?;
             }
         }
         Load::Periodic(Periodic { period, run }) => {
@@ -85,12 +85,12 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
         }
         Load::PingFlood(PingFlood { to, bytes }) => {
             let address =
-                to.parse().map_err(|_| BackgroundError::Call("use the address", io::ErrorKind::InvalidInput.into()))?;
+                to.parse().map_err(|_| ProcessError::Call("use the address", io::ErrorKind::InvalidInput.into()))?;
             let mut flood =
-                Flood::new(address, *bytes as usize).map_err(|error| BackgroundError::Call("prepare", error))?;
+                Flood::new(address, *bytes as usize).map_err(|error| ProcessError::Call("prepare", error))?;
             join_run().map_err(call)?;
             loop {
-                flood.ping().map_err(|error| BackgroundError::Call("ping", error))?;
+                flood.ping().map_err(|error| ProcessError::Call("ping", error))?;
             }
         }
         Load::Program(program) => {
@@ -98,8 +98,8 @@ fn run(spec: &BackgroundSpec) -> Result<(), BackgroundError> {
             Err(execute(spec.owner.as_ref(), program))
         }
         Load::Container(load) => {
-            let place = spec.place.as_ref().ok_or(BackgroundError::Arguments)?;
-            let failed = |error| BackgroundError::Container(spec.name.clone(), error);
+            let place = spec.place.as_ref().ok_or(ProcessError::Arguments)?;
+            let failed = |error| ProcessError::Container(spec.name.clone(), error);
             keeper::keep(&spec.name, load, place).map_err(failed)
         }
     }
@@ -121,13 +121,13 @@ fn compute_periodically(period: Duration, rounds: u64) -> ! {
 }
 
 /// Becomes the program; returns only when that fails. The program is not the runner's any more, but for its life.
-fn execute(owner: Option<&Owner>, program: &Program) -> BackgroundError {
+fn execute(owner: Option<&Owner>, program: &Program) -> ProcessError {
     use std::os::unix::process::CommandExt;
     if let Some(Err(error)) = owner.map(Owner::become_it) {
-        return BackgroundError::Execute(program::file(program).into(), error);
+        return ProcessError::Execute(program::file(program).into(), error);
     }
     let error = program::command(program).env_remove(abi::ENV_SHM).env_remove(abi::ENV_TASK).exec();
-    BackgroundError::Execute(program::file(program).into(), error)
+    ProcessError::Execute(program::file(program).into(), error)
 }
 
 /// System calls of several kinds, in a seeded order: pipe, process id, memory mapping, file in memory, futex.
@@ -143,7 +143,7 @@ struct Calls {
 const MOST_BYTES: usize = 4096;
 
 impl Calls {
-    fn new(spec: &BackgroundSpec) -> io::Result<Calls> {
+    fn new(spec: &ProcessSpec) -> io::Result<Calls> {
         let mut ends = [0; 2];
         // SAFETY: two descriptors are written, and are ours.
         let (reader, writer) = unsafe {
@@ -218,7 +218,7 @@ mod tests {
     fn every_kind_of_call_works() {
         let calibration = Calibration::measure();
         let spec =
-            BackgroundSpec { name: "x".into(), load: Load::Syscalls, owner: None, calibration, seed: 1, place: None };
+            ProcessSpec { name: "x".into(), load: Load::Syscalls, owner: None, calibration, seed: 1, place: None };
         let mut calls = Calls::new(&spec).unwrap();
         for _ in 0..200 {
             calls.step().unwrap();
