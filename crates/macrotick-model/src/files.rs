@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::system::{Experiment, System};
 use crate::time::Duration;
 use crate::validate;
+use crate::whole;
 
 /// Why a document could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -207,17 +208,8 @@ fn text(bytes: Vec<u8>, path: &Path) -> Result<String, FileError> {
     })
 }
 
-/// Writes beside the target and renames, so that a reader never meets half a document.
 fn write(path: &Path, text: &str) -> Result<(), FileError> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let written = fs::write(partial, text).and_then(|()| fs::rename(partial, path));
-    written.map_err(|source| {
-        // The target is untouched; a partial file may or may not exist.
-        let _ = fs::remove_file(partial);
-        FileError::Write { path: shown(path), source }
-    })
+    whole::write(path, text.as_bytes()).map_err(|source| FileError::Write { path: shown(path), source })
 }
 
 /// The version is read first, so that an old document is told to be old instead of malformed.

@@ -19,6 +19,7 @@ mod time;
 pub mod timeline;
 pub mod validate;
 pub mod visible;
+pub mod whole;
 
 pub use container::Container;
 pub use cpus::CpuSet;

@@ -1,10 +1,15 @@
 //! Text from others as a terminal may show it: nothing in it moves the cursor, colours what follows or turns its direction.
 
-/// Whether a terminal does something with a character other than showing it. Those of Unicode's categories Cc, and of Cf
-/// what turns the direction of text.
+/// Whether a terminal does something with a character other than showing it, or shows nothing or whatever it likes for it: those
+/// of Unicode's categories Cc, Cf, Zl, Zp and Co.
 fn steers(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(character,
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+            | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{e000}'..='\u{f8ff}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0001}'..='\u{e007f}' | '\u{f0000}'..='\u{10ffff}')
 }
 
 /// The text with such characters as escapes, but for the ends of lines.

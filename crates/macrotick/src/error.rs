@@ -98,6 +98,7 @@ impl CliError {
     /// 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
+            CliError::File(FileError::Write { .. }) => 3,
             CliError::Hook(HookError::Config(_)) => 2,
             CliError::Hook(HookError::Refused { .. }) | CliError::Infeasible(LoadError::Description(_)) => 1,
             CliError::Load(_)

@@ -12,6 +12,7 @@ mod results;
 mod service;
 mod verbs;
 
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -32,7 +33,10 @@ fn main() -> ExitCode {
     if let Some(code) = hidden_verb() {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return told(&error),
+    };
     let result = execute(&cli).and_then(|outcome| unwritten().map_or(Ok(outcome), Err));
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -44,6 +48,22 @@ fn main() -> ExitCode {
     }
 }
 
+/// Prints what was asked for, such as help, or what is wrong with the arguments, which are somebody else's text.
+fn told(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        output::tell(error.render().to_string().trim_end_matches('\n'));
+        return ExitCode::from(2);
+    }
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => {
+            let error = CliError::Write { path: "standard output".into(), source };
+            error.print();
+            ExitCode::from(error.exit_code())
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
 /// That not all of the output could be written.
 fn unwritten() -> Option<CliError> {
     output::fault().map(|source| CliError::Write { path: "standard output".into(), source })
@@ -51,8 +71,8 @@ fn unwritten() -> Option<CliError> {
 
 /// The processes that other verbs start: tasks, other processes, the lab's guest.
 fn hidden_verb() -> Option<ExitCode> {
-    let first = std::env::args().nth(1)?;
-    match first.as_str() {
+    let first = std::env::args_os().nth(1)?;
+    match first.to_str()? {
         macrotick_node::task::VERB => Some(macrotick_node::task::main()),
         macrotick_node::processes::VERB => Some(macrotick_node::processes::main()),
         "guest" => macrotick_lab::agent::main(),

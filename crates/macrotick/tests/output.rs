@@ -1,8 +1,11 @@
 //! What becomes of verbs whose output goes nowhere: to a reader that is gone, to a full disk; and of what others wrote into it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -28,9 +31,13 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
+fn system() -> String {
+    root().join("examples/robot-arm.yaml").display().to_string()
+}
+
 /// Verbs that run anywhere, and what their verdict is.
 fn calls() -> Vec<(Vec<String>, i32)> {
-    let system = root().join("examples/robot-arm.yaml").display().to_string();
+    let system = system();
     let call = |words: &[&str], code| (words.iter().map(|word| word.replace("SYSTEM", &system)).collect(), code);
     vec![
         call(&["plan", "SYSTEM"], 0),
@@ -110,7 +117,35 @@ fn help_ends_quietly_as_well() {
     for words in [vec!["--help".to_owned()], vec!["run".into(), "--help".into()], vec!["--version".into()]] {
         let output = run(&folder, &words, unread(), Stdio::piped());
         assert_eq!((output.status.code(), errors(&output).as_str()), (Some(0), ""), "{words:?}");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = run(&folder, &words, full.into(), Stdio::piped());
+        assert_eq!(output.status.code(), Some(3), "{words:?}");
+        assert!(errors(&output).starts_with("error: cannot write standard output: No space left"), "{words:?}");
     }
+}
+
+#[test]
+fn arguments_may_be_anything() {
+    let folder = folder("arguments");
+    for words in
+        [&[b"\xff".as_slice()][..], &[b"plan", b"\xff"], &[b"run", b"x", b"--backend", b"\x1b[2J\r\xe2\x80\xae"]]
+    {
+        let words: Vec<&OsStr> = words.iter().map(|word| OsStr::from_bytes(word)).collect();
+        let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).args(&words).current_dir(&folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", errors(&output));
+        assert!(!errors(&output).contains(['\u{1b}', '\r', '\u{202e}']), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn a_device_stays_a_device() {
+    let folder = folder("device");
+    let words = ["plan", "SYSTEM", "-o", "/dev/full"].map(|word| word.replace("SYSTEM", &system()));
+    let output = run(&folder, &words, Stdio::piped(), Stdio::piped());
+    assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
+    assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    let words = ["plan", "SYSTEM", "-o", "nowhere/plan.json"].map(|word| word.replace("SYSTEM", &system()));
+    assert_eq!(run(&folder, &words, Stdio::piped(), Stdio::piped()).status.code(), Some(3));
 }
 
 /// A process may call itself whatever it likes, and an annotation says what its author wants.

@@ -1,14 +1,13 @@
 //! `macrotick rt-lib`: the preload library, which is compiled into the command so that it is wherever that is.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::create;
+use macrotick_model::whole;
 use macrotick_report::output;
 
 use crate::args::RtLibArgs;
 use crate::error::CliError;
+use crate::verbs::create;
 use crate::Outcome;
 
 /// Where it is written without being told.
@@ -21,17 +20,9 @@ const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmacrotick-rt
 pub fn execute(args: &RtLibArgs) -> Result<Outcome, CliError> {
     let path = std::path::absolute(&args.path).map_err(failed(&args.path))?;
     path.parent().map_or(Ok(()), create)?;
-    replace(&path).map_err(failed(&path))?;
+    whole::write(&path, LIBRARY).map_err(failed(&path))?;
     output::print_line(path.display());
     Ok(Outcome::Done)
-}
-
-/// By a new file, renamed: programs that run may have the old one mapped.
-fn replace(path: &Path) -> std::io::Result<()> {
-    let new = PathBuf::from(format!("{}.{}", path.display(), std::process::id()));
-    fs::write(&new, LIBRARY)?;
-    fs::set_permissions(&new, fs::Permissions::from_mode(0o644))?;
-    fs::rename(&new, path)
 }
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> CliError {

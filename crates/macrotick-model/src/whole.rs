@@ -1,0 +1,60 @@
+//! Files that are written whole or not at all.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Writes beside the file and renames, so that a reader never meets half of it, and who has the old one open or mapped keeps
+/// that. A link stays, and what it leads to is written; what is no ordinary file, such as a device, is written to as it is.
+pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let is_there = fs::symlink_metadata(path).is_ok();
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let former = fs::metadata(path);
+    if is_there && !former.as_ref().is_ok_and(fs::Metadata::is_file) {
+        return fs::write(path, contents);
+    }
+    let partial = partial(&target);
+    let written = fs::write(&partial, contents)
+        .and_then(|()| former.map_or(Ok(()), |former| fs::set_permissions(&partial, former.permissions())))
+        .and_then(|()| fs::rename(&partial, &target));
+    // The target is untouched; a partial file may or may not exist.
+    written.inspect_err(|_| _ = fs::remove_file(&partial))
+}
+
+fn partial(path: &Path) -> PathBuf {
+    let mut partial = OsString::from(path);
+    partial.push(".partial");
+    partial.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{symlink, FileTypeExt, PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn links_and_what_is_no_file_stay_what_they_are() {
+        let folder = std::env::temp_dir().join(format!("macrotick-whole-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("directory")).unwrap();
+        let at = |name: &str| folder.join(name);
+        fs::write(at("file"), "old").unwrap();
+        fs::set_permissions(at("file"), fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("file", at("link")).unwrap();
+        symlink("new", at("dangling")).unwrap();
+        symlink("/dev/full", at("device")).unwrap();
+        write(&at("link"), b"new").unwrap();
+        write(&at("dangling"), b"made").unwrap();
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(at("file")).unwrap(), "new");
+        assert_eq!(fs::metadata(at("file")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(at("new")).unwrap(), "made");
+        assert_eq!(write(&at("device"), b"x").unwrap_err().raw_os_error(), Some(28));
+        assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+        assert!(write(&at("directory"), b"x").is_err());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 6, "no partial file is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
