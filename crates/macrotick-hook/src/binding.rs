@@ -3,6 +3,7 @@
 //! Its threads are otherwise served like SCHED_OTHER on the other CPUs, and stay there for as long as they do not sleep. The set
 //! is that of the control group (`cpuset.cpus`), which no affinity that a thread asks for goes beyond.
 
+use macrotick_host::budgets::note_bound;
 use macrotick_host::cgroup::{Existing, CPUS as BOUND};
 use macrotick_host::sys::{cpu_list, online_cpus, parse_cpu_list};
 use macrotick_host::Undo;
@@ -52,11 +53,12 @@ impl Allowed {
     }
 }
 
-/// A container stays on the CPUs that its budget is on, if it is to.
+/// A container stays on the CPUs that its budget is on, if it is to; who changes that later is found by what is noted here.
 pub fn bind(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
     let Some(cpus) = budget.cpus.as_deref().filter(|_| budget.bind) else { return Ok(()) };
     group.enable("cpuset", undo)?;
-    cgroup::write(group, BOUND, cpus, undo)
+    cgroup::write(group, BOUND, cpus, undo)?;
+    Ok(note_bound(group.path())?)
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub const LEAD: &str = "cpu.ds.lead";
 pub const STAT: &str = "cpu.ds.stat";
 /// Of a control group's directory, with what runs in it, as JSON: it goes with the group.
 const DECLARATION: &std::ffi::CStr = c"user.macrotick";
+/// Of the same directory: that it was bound to the CPUs of its budget.
+const BOUND: &std::ffi::CStr = c"user.macrotick-bound";
 
 /// The server period of this host.
 pub fn server_period() -> Result<Duration, HostFailure> {
@@ -121,10 +123,24 @@ pub fn declare(path: &Path, group: &Group) -> Result<(), HostFailure> {
 /// What was noted at a control group; `None`: nothing that is understood, or maybe by somebody else: who owns a directory can
 /// write its attributes.
 pub(crate) fn declaration(path: &Path) -> Option<Group> {
+    serde_json::from_slice(&noted(path, DECLARATION)?).ok()
+}
+
+/// Notes at a control group that its processes were bound to the CPUs of its budget. It needs no undo, either.
+pub fn note_bound(path: &Path) -> Result<(), HostFailure> {
+    sys::set_attribute(path, BOUND, b"").map_err(HostFailure::file("note the binding at", path))
+}
+
+/// Whether that was noted.
+pub(crate) fn is_bound(path: &Path) -> bool {
+    noted(path, BOUND).is_some()
+}
+
+fn noted(path: &Path, name: &std::ffi::CStr) -> Option<Vec<u8>> {
     if fs::metadata(path).ok()?.uid() != ROOT_USER {
         return None;
     }
-    serde_json::from_slice(&sys::attribute(path, DECLARATION)?).ok()
+    sys::attribute(path, name)
 }
 
 #[cfg(test)]

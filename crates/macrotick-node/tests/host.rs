@@ -42,6 +42,7 @@ const TESTS: &[Test] = &[
     ("datagrams_reach_the_receiver", datagrams_reach_the_receiver),
     ("datagrams_pass_between_namespaces", datagrams_pass_between_namespaces),
     ("every_load_runs", every_load_runs),
+    ("more_processes_than_open_files_are_run", more_processes_than_open_files_are_run),
     ("a_program_of_the_load_that_ends_is_remarked", a_program_of_the_load_that_ends_is_remarked),
     ("the_load_of_a_pool_runs_without_the_class", the_load_of_a_pool_runs_without_the_class),
     ("the_dispatcher_refuses_a_pool", the_dispatcher_refuses_a_pool),
@@ -497,6 +498,27 @@ fn every_load_runs() -> Verdict {
     ];
     let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);
     let observation = observe(&plan, &unhurried_options()).unwrap();
+    assert_sound(&observation);
+    assert_eq!(observation.remarks, Vec::<String>::new());
+    Verdict::Passed
+}
+
+/// Each process takes files of the runner's. The processes have the limit that was there before.
+fn more_processes_than_open_files_are_run() -> Verdict {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes one rlimit, and reads another one.
+    let limit = |limit: &libc::rlimit| unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) == 0 };
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut before) }, 0);
+    if before.rlim_max < 1024 {
+        return Verdict::Skipped("needs 1024 open files");
+    }
+    assert!(limit(&libc::rlimit { rlim_cur: 64, ..before }));
+    let program = Load::Program(Program::new(["sh", "-c", "test $(ulimit -n) = 64 || exit 4; exec sleep 99"]));
+    let loads = vec![load("many", 60, Policy::Other(10), program)];
+    let plan = plan(vec![Row("a", spin(us(100)), 500, 1000)], loads);
+    let observation = observe(&plan, &unhurried_options());
+    assert!(limit(&before));
+    let observation = observation.unwrap_or_else(|error| panic!("{}", error.with_reason()));
     assert_sound(&observation);
     assert_eq!(observation.remarks, Vec::<String>::new());
     Verdict::Passed

@@ -104,7 +104,7 @@ mod tests {
             priority,
             budgets: budgets.iter().map(|&(cpu, budget)| (cpu, Duration::from_micros(budget))).collect(),
             cpus: CpuSet::default(),
-            container: false,
+            bound: false,
             declared,
         };
         Present {

@@ -108,6 +108,43 @@ fn what_is_printed_can_be_written_into_the_description() {
     );
 }
 
+/// Without a group.
+const BARE: &str = "system: bare\ncpus: [0, 1]\ntasks:\n  - {name: control, period: 10ms, wcet: 300us, cpu: 0}\n";
+
+/// There are 99 priorities: of more tasks several share the lowest.
+#[test]
+fn more_tasks_than_priorities_are_given_those_that_there_are() {
+    let task = |task| format!("  - {{name: s{task}, period: {}ms, wcet: 50us}}\n", 1000 + 7 * task);
+    let tasks: String = (0..120).map(task).collect();
+    let container = format!("container: many\ncriticality: 9\ntasks:\n{tasks}");
+    let group = format!("{BARE}groups:\n- name: many\n  criticality: 9\n  cpus: [0]\n  tasks:\n{tasks}");
+    let folder = folder("admit-many", &[("s.yaml", BARE), ("c.yaml", &container), ("g.yaml", &group)]);
+    let (code, output, errors) = admit(&folder, &["c.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{output}");
+    let (_, printed) = timeless(&output).split_once("groups:\n").unwrap();
+    let described = printed.lines().filter(|line| line.contains("- {name: s"));
+    let priority = |line: &str| line.split_once("priority: ")?.1.split(',').next()?.parse().ok();
+    let priorities: Vec<u32> = described.filter_map(priority).collect();
+    let lowest = priorities.iter().filter(|priority| **priority == 1).count();
+    assert_eq!((priorities.len(), priorities.iter().max(), lowest), (120, Some(&99), 22), "{printed}");
+    std::fs::write(folder.join("w.yaml"), format!("{BARE}groups:\n{printed}")).unwrap();
+    for (verb, file) in [("check", "w.yaml"), ("plan", "g.yaml"), ("check", "g.yaml")] {
+        let (code, output, errors) = macrotick(&folder, &[verb, file]);
+        assert_eq!(code, Some(0), "{verb} {file}: {output}{errors}");
+    }
+}
+
+#[test]
+fn a_shorter_server_period_is_proposed_for_a_container() {
+    let container = "container: ecat\ncriticality: 9\ncpus: [0]\ntasks:\n  - {name: loop, period: 1ms, wcet: 150us}\n";
+    let folder = folder("admit-period", &[("s.yaml", BARE), ("c.yaml", container)]);
+    let (code, output, errors) = admit(&folder, &["c.yaml"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{output}");
+    let remark = "  remark: group `ecat` needs 78 % of CPU 0 with a server period of 2500us for a load of 15 %: \
+                  `server-period: 500us` needs 26 % instead\n";
+    assert!(output.contains(remark), "{output}");
+}
+
 #[test]
 fn a_refusal_has_its_numbers() {
     let slow = CONTAINER.replace("wcet: 150us", "wcet: 5ms");

@@ -102,6 +102,50 @@ fn a_container_stays_on_the_cpus_of_its_budget() {
     assert!(errors.contains(refused), "no `{refused}` in\n{errors}");
 }
 
+/// Tells, behind a word, the status of `status` and the groups that it and `admit` call astray, each with the CPUs.
+const ASTRAY: &str = r#"printf '%s\n' 'container: c' 'criticality: 0' 'budget: 10us' > /tmp/c.yaml
+    astray() { grep -o 'group `.*CPU [0-9-]*, where it has no budget' | sed 's/its processes may run on //; s/, where.*//' | sort; }
+    told() { macrotick status > /tmp/told; echo "$1: status $?"; astray < /tmp/told | tee /tmp/astray
+        macrotick admit /tmp/c.yaml | astray | cmp - /tmp/astray && echo same; }"#;
+
+/// Whoever may write to a container's group may change where it runs after it was admitted. It is named as long as it has CPUs
+/// without its budget; one that was not to be bound has them by its own wish, unless it has no other.
+#[test]
+#[ignore = "needs the lab"]
+fn a_container_that_left_the_cpus_of_its_budget_is_named() {
+    let script = r#"g=/sys/fs/cgroup; echo +cpuset > $g/cgroup.subtree_control
+        hook() { mkdir -p $g/$1; sleep 99 & pid=$!; echo $pid > $g/$1/cgroup.procs
+            echo "{\"id\":\"$1\",\"pid\":$pid,\"annotations\":{$2,\"macrotick.cpus\":\"1\"}}" | macrotick hook run || echo refused; }
+        budget='"macrotick.budget":"100us"'; tasks='"macrotick.tasks":"control wcet=100us period=5ms"'
+        hook web "$budget"; hook tasks "$tasks"
+        hook open "$budget,\"macrotick.bind\":\"false\""; hook free "$tasks,\"macrotick.bind\":\"false\""
+        told admitted
+        echo 0 > $g/web/cpuset.cpus; echo 0 > $g/free/cpuset.cpus; told moved
+        echo 0-1 > $g/web/cpuset.cpus; echo 0-1 > $g/tasks/cpuset.cpus; echo 0-1 > $g/free/cpuset.cpus; told widened
+        echo 1 > $g/web/cpuset.cpus; echo 1 > $g/tasks/cpuset.cpus; told back"#;
+    let script = format!("{ASTRAY}\n{script}");
+    let (output, errors) = texts(&command(&["--smp", "2"], "/bin/sh", &script).output().unwrap());
+    let expected = "admitted: status 0\nsame\nmoved: status 1\ngroup `/free`: CPU 0\ngroup `/web`: CPU 0\nsame\n\
+                    widened: status 1\ngroup `/tasks`: CPU 0\ngroup `/web`: CPU 0\nsame\nback: status 0\nsame\n";
+    assert_eq!(output, expected, "{errors}");
+}
+
+/// The same by an engine.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_that_its_engine_moves_off_its_budget_is_named() {
+    let script = r#"start podman y "macrotick.budget=500us macrotick.cpus=1" "sleep 99" > /dev/null; told admitted
+        for cpus in 0 0-1 1; do podman update --cpuset-cpus $cpus y > /dev/null; told $cpus; done"#;
+    let script = behind_engines(&format!("{ASTRAY}\n{script}"));
+    let (output, errors) =
+        texts(&command(&["--flavor", "engines", "--smp", "2"], "/bin/bash", &script).output().unwrap());
+    // By the container's number.
+    let said: Vec<&str> = output.lines().map(|line| line.rsplit(": ").next().unwrap_or(line)).collect();
+    let named = ["status 1", "CPU 0", "same"];
+    let expected = [&["status 0", "same"][..], &named, &named, &["status 0", "same"]].concat();
+    assert_eq!(said, expected, "{output}{errors}");
+}
+
 /// What was admitted before is known: by the control group, as long as it is there.
 #[test]
 #[ignore = "needs the lab"]

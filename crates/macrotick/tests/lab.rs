@@ -1066,6 +1066,32 @@ fn a_lead_that_is_measured_is_long_enough() {
     assert_eq!((code, report.tasks[0].counters.unwrap().late), (0, 0), "{:?}", report.lead);
 }
 
+/// Each cuts the other's jobs at all places in a cycle: a piece is worth what it costs, wherever it begins.
+#[test]
+#[ignore = "needs the lab"]
+fn almost_equal_periods_that_are_feasible_hold() {
+    let folder = folder("almost-equal");
+    let task = |name, period| format!("  - {{name: {name}, period: {period}us, wcet: 100us, run: {{spin: 95us}}}}\n");
+    let text = format!("system: almost-equal\ntasks:\n{}{}", task("a", 1000), task("b", 1001));
+    let (code, bytes) = run_file(&describe(&folder, &text), Backend::Kernel, "1001ms", &folder);
+    let report = report(&bytes);
+    assert_eq!((code, misses(&report)), (0, 0));
+    assert!(report.tasks.iter().all(|task| task.released >= 1000));
+}
+
+/// The shortest wcet that there is without a lead is met but for interrupts in its way, which is told before.
+#[test]
+#[ignore = "needs the lab"]
+fn a_window_as_short_as_the_dispatch_is_remarked() {
+    let folder = folder("short-window");
+    let text = "system: short\ntasks:\n  - {name: a, period: 1003us, wcet: 6us, run: {spin: 100ns}}\n";
+    let (_, bytes) = run_file(&describe(&folder, text), Backend::Kernel, "100ms", &folder);
+    let report = report(&bytes);
+    assert!(report.tasks[0].completed > 0, "no job began");
+    let remark = "task `a`: its window of 6us may be over before its job begins";
+    assert!(report.remarks.iter().any(|text| text.starts_with(remark)), "{:?}", report.remarks);
+}
+
 /// What a job does in its third activation, as the program's argument says.
 const STRAY: &str = "#include <macrotick.h>\n#include <sched.h>\n#include <signal.h>\n#include <string.h>\n\
                      int main(int argc, char **argv) { struct macrotick_job job; struct sched_param none = { 0 };\n\

@@ -19,7 +19,7 @@ fn verdict(verb: &str, path: &Path) -> (Option<i32>, String) {
 }
 
 /// Each with the line and column of what cannot be, and words of the reason.
-const INFEASIBLE: [(&str, &str, &str, &str); 7] = [
+const INFEASIBLE: [(&str, &str, &str, &str); 8] = [
     (
         "overload",
         "3:3",
@@ -76,6 +76,15 @@ tasks:
 ",
     ),
     (
+        "short",
+        "3:34",
+        "its wcet of 5us would be over before the kernel has come to its job, without a lead: 6us are the least",
+        "
+tasks:
+  - {name: a, period: 1ms, wcet: 5us, run: {spin: 100ns}}
+",
+    ),
+    (
         "reservation",
         "3:12",
         "of a CPU for SCHED_DEADLINE",
@@ -108,6 +117,42 @@ fn no_plan_is_a_verdict_with_its_place() {
             assert!(told.contains(&format!("{}:{place}\n", path.display())), "{name}: {told}");
             assert!(told.contains(words), "{name}: {told}");
         }
+    }
+}
+
+/// A loop of 1 kHz waits for its budget for up to a server period.
+#[test]
+fn a_shorter_server_period_is_proposed_where_it_leaves_more() {
+    let with = |head: &str| {
+        file(
+            "period",
+            &format!(
+                "system: s\n{head}tasks:\n  - {{name: w, period: 10ms, wcet: 300us}}\ngroups:\n  \
+                 - {{name: ecat, priority: 50, serve-fifo: true, tasks: [{{name: loop, period: 1ms, wcet: 150us}}]}}\n"
+            ),
+        )
+    };
+    for verb in ["plan", "check"] {
+        let (code, told) = verdict(verb, &with(""));
+        let text = "remark: group `ecat` needs 78 % of CPU 0 with a server period of 2500us for a load of 15 %: \
+                    `server-period: 500us` needs 26 % instead\n";
+        assert_eq!((code, told.as_str()), (Some(0), text), "{verb}");
+        assert_eq!(verdict(verb, &with("server-period: 500us\n")), (Some(0), String::new()), "{verb}");
+    }
+}
+
+/// What a name does to a terminal it does not do here.
+#[test]
+fn names_of_others_do_not_steer_the_terminal() {
+    let named = |name: &str| format!("system: s\ntasks:\n  - {{name: \"{name}\", period: 10ms, wcet: 1ms}}\n");
+    let escaped = file("escaped", &named("a\\e[2J\\u202eb"));
+    let raw = file("raw", &named("a\u{202e}b"));
+    let key = Path::new("a\u{1b}[2J\u{202e}");
+    let elsewhere = Path::new("/no/a\u{1b}[2J\u{202e}.yaml");
+    for (verb, what) in [("plan", escaped.as_path()), ("plan", &raw), ("check", elsewhere), ("explain", key)] {
+        let (code, told) = verdict(verb, what);
+        assert_eq!(code, Some(2), "{told:?}");
+        assert!(!told.contains(['\u{1b}', '\u{202e}']) && told.contains("\\u{202e}"), "{told:?}");
     }
 }
 

@@ -83,7 +83,7 @@ pub struct PresentGroup {
     /// The CPUs that its processes may run on, of those that are online.
     pub cpus: CpuSet,
     /// It is a container's, which was bound to the CPUs of its budget when it was admitted.
-    pub container: bool,
+    pub bound: bool,
     /// What the deployment's description says of it, or its container.
     pub declared: Option<Group>,
 }
@@ -95,7 +95,7 @@ impl PresentGroup {
         let budgets: CpuSet = self.budgets.iter().map(|(cpu, _)| *cpu).collect();
         let without: Vec<u32> = self.cpus.as_slice().iter().copied().filter(|cpu| !budgets.contains(*cpu)).collect();
         let nowhere = without.len() == self.cpus.as_slice().len();
-        (!without.is_empty() && (nowhere || self.container)).then(|| {
+        (!without.is_empty() && (nowhere || self.bound)).then(|| {
             format!(
                 "group `{}`: its processes may run on CPU {}, where it has no budget and is served like SCHED_OTHER: that is on \
                  CPU {budgets}",
@@ -191,9 +191,9 @@ fn read_group(
     let deployed = declared.iter().find(|group| is_directory_of(path, group)).cloned();
     let name = deployed.as_ref().map_or_else(|| name_of(path), |group| group.name.clone());
     let admitted = if deployed.is_none() { budgets::declaration(path) } else { None };
-    let (container, declared) = (admitted.is_some(), deployed.or(admitted));
+    let (bound, declared) = (budgets::is_bound(path), deployed.or(admitted));
     let cpus = cpus_below(path)?.into_iter().filter(|cpu| online.contains(cpu)).collect();
-    Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, cpus, container, declared }))
+    Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, cpus, bound, declared }))
 }
 
 /// The CPUs that processes of a control group may run on: as the first one says that has the controller, from there upwards.
@@ -333,13 +333,13 @@ mod tests {
 
     #[test]
     fn processes_are_to_be_where_their_budget_is() {
-        let group = |budget: &[u32], cpus: &[u32], container| PresentGroup {
+        let group = |budget: &[u32], cpus: &[u32], bound| PresentGroup {
             name: "web".into(),
             path: "/sys/fs/cgroup/web".into(),
             priority: 1,
             budgets: budget.iter().map(|cpu| (*cpu, us(500))).collect(),
             cpus: cpus.iter().copied().collect(),
-            container,
+            bound,
             declared: None,
         };
         let text = "group `web`: its processes may run on CPU 0, where it has no budget and is served like SCHED_OTHER: that is \

@@ -173,4 +173,24 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+
+    /// Killed or not, it keeps nobody from ending, and nothing keeps it. Only root may put processes there and back.
+    #[test]
+    fn whatever_is_no_ordinary_thread_becomes_one() {
+        let descendants = Descendants::adopt();
+        for standing in [Standing::Fifo(90), Standing::Idle] {
+            let mut child = std::process::Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+            let pid = child.id() as Tid;
+            let is_ordinary = || !sys::sched_attr(pid).unwrap().is_no_ordinary_thread();
+            let is_there = sys::set_standing(pid, standing).map(|()| is_ordinary());
+            descendants.calm();
+            let after = is_ordinary();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            match is_there {
+                Ok(ordinary) => assert!(!ordinary && after, "{standing}"),
+                Err(refused) => eprintln!("skipped, {standing}: {refused}"),
+            }
+        }
+    }
 }
