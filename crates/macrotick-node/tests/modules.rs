@@ -1,4 +1,7 @@
 //! The modules use each other in one direction: a folder uses those before it, and no module uses one that uses it.
+//!
+//! A module uses another if it names it. A method is called without its module's name, but stands where its type is
+//! defined, and who has a value of that type names the type, or another that has it: no cycle of modules is without a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +10,7 @@ use std::path::Path;
 /// The folders in their order: each uses those before it.
 const ROOMS: [&str; 8] = ["error", "block", "deployment", "process", "workload", "backend", "run", "live"];
 /// Two that may use each other: a run has its supervisor, which begins tasks of the run anew.
-const ALLOWED: [(&str, &str); 1] = [("run", "run::supervisor")];
+const ALLOWED: [(&str, &str); 1] = [("run::resources", "run::supervisor")];
 
 /// What each module uses, by their paths below the crate.
 type Uses = BTreeMap<String, BTreeSet<String>>;
@@ -38,19 +41,43 @@ fn product(text: &str) -> String {
     text[..tests.unwrap_or(text.len())].to_owned()
 }
 
-/// The paths of our own that a source names: `crate::a::b`, `super::c`, and each of `crate::a::{b, c::d}`.
+/// The paths of our own that a source names: `crate::a::b`, `super::c`, `super::super::d`, `self::e`, and each of
+/// `crate::a::{b, c::d}`.
 fn named(text: &str, module: &str) -> Vec<String> {
-    let parent = module.rsplit_once("::").map_or("", |(parent, _)| parent);
+    let above = |module: &str| module.rsplit_once("::").map_or("", |(above, _)| above).to_owned();
     let mut all = Vec::new();
-    for (way, from) in [("crate::", ""), ("super::", parent)] {
+    for (way, from) in [("crate::", String::new()), ("self::", module.into()), ("super::", above(module))] {
         for (at, _) in text.match_indices(way) {
             let is_word = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
-            if !is_word && !text[..at].ends_with("pub(in ") {
-                paths(&text[at + way.len()..], from, &mut all);
+            if is_word || text[..at].ends_with("pub(in ") {
+                continue;
             }
+            let (mut rest, mut from) = (&text[at + way.len()..], from.clone());
+            while let Some(further) = rest.strip_prefix("super::") {
+                (rest, from) = (further, above(&from));
+            }
+            paths(rest, &from, &mut all);
         }
     }
     all
+}
+
+/// The types whose own methods stand in a source.
+fn types_with_methods(text: &str) -> Vec<&str> {
+    fn of(line: &str) -> Option<&str> {
+        let rest = line.strip_prefix("impl")?.strip_suffix('{').filter(|rest| !rest.contains(" for "))?;
+        let name = if rest.starts_with('<') { rest.split_once("> ")?.1 } else { rest.trim_start() };
+        name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+    }
+    text.lines().filter_map(of).collect()
+}
+
+fn defines(text: &str, name: &str) -> bool {
+    let is_whole = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    ["struct ", "enum ", "union "].iter().any(|kind| {
+        let definition = format!("{kind}{name}");
+        text.match_indices(&definition).any(|(at, _)| is_whole(&text[at + definition.len()..]))
+    })
 }
 
 /// The modules right below one that its source names without the way to them.
@@ -98,9 +125,15 @@ fn module_of<'a>(path: &'a str, modules: &BTreeMap<String, String>) -> &'a str {
     part
 }
 
-fn uses() -> Uses {
+/// All sources of the crate, by their modules.
+fn all_sources() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut all);
+    all
+}
+
+fn uses() -> Uses {
+    let all = all_sources();
     let of = |(module, text): (&String, &String)| {
         let mut used: BTreeSet<String> =
             named(text, module).iter().map(|path| module_of(path, &all).to_owned()).collect();
@@ -152,6 +185,18 @@ fn no_module_uses_one_that_uses_it() {
 }
 
 #[test]
+fn methods_stand_where_their_type_is_defined() {
+    let sources = all_sources();
+    let each = sources.iter().flat_map(|(module, text)| {
+        let elsewhere = types_with_methods(text).into_iter().filter(|name| !defines(text, name));
+        elsewhere.map(move |name| format!("{module}: {name}"))
+    });
+    assert_eq!(each.collect::<Vec<_>>(), [""; 0]);
+    let methods = sources.values().map(|text| types_with_methods(text).len()).sum::<usize>();
+    assert!(methods > 40, "{methods}");
+}
+
+#[test]
 fn a_folder_uses_those_before_it() {
     let place = |module: &str| {
         let room = module.split("::").next().unwrap_or_default();
@@ -168,6 +213,15 @@ fn paths_are_understood() {
     let named = |text: &str| named(text, "a::b");
     assert_eq!(named("use crate::x::y::{self, Z, w::{V, U as T}};"), ["x::y", "x::y::Z", "x::y::w::V", "x::y::w::U"]);
     assert_eq!(named("super::c::call(crate::d::E)"), ["d::E", "a::c::call"]);
+    assert_eq!(
+        named("use super::{c, d::E}; super::super::f::G; self::h; Self::new()"),
+        ["a::b::h", "a::c", "a::d::E", "f::G"]
+    );
+    assert_eq!(
+        types_with_methods("impl A {\nimpl<'a, T: X> B<'a> {\nimpl Run<'_> {\nimpl Drop for C {"),
+        ["A", "B", "Run"]
+    );
+    assert!(defines("pub struct Run<'a> {", "Run") && !defines("struct Runner;", "Run"));
     assert_eq!(named("pub(super) fn f() {} use macrotick_host::sys;"), [""; 0]);
     let uses = |pairs: &[(&str, &str)]| -> Uses {
         let mut uses = Uses::new();

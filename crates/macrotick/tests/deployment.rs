@@ -666,6 +666,72 @@ fn what_was_promised_to_a_group_is_promised_again() {
     has("log", "was made anew: it was promised again");
 }
 
+const GROUPS: &str = r#"
+group() { # WINDOWS BUDGET PERIOD
+    windows="windows: {period: 10ms, length: $1, order: priority}"
+    printf "groups:\\\\n  - {name: g, priority: 10, budget: $2, $windows, run: [{name: waits, program: [sleep, '999']}]}\\\\n"
+    printf "server-period: $3\\\\n"
+}
+tasks="tasks:\n$(task keep 10ms 1ms 'run: {spin: 300us}')"
+load='load:\n  - {name: two, count: 2, program: [sleep, "998"]}\n'
+plan a "$tasks$(group 1ms 500us 2500us)$load"
+plan longer "$tasks$(group 2ms 500us 2500us)$load"
+plan budget "$tasks$(group 1ms 400us 2500us)$load"
+plan period "$tasks$(group 1ms 500us 5ms)$load"
+deploy a || exit 1
+section budget; macrotick apply /tmp/budget.yaml 2>&1; echo "status $?"
+section period; macrotick apply /tmp/period.yaml 2>&1; echo "status $?"
+section same; macrotick apply /tmp/a.yaml; echo "status $?"
+kill -9 $(pidof sleep | tr ' ' '\n' | while read pid; do grep -qz 999 /proc/$pid/cmdline && echo $pid; done)
+kill -9 $(pidof sleep | tr ' ' '\n' | while read pid; do grep -qz 998 /proc/$pid/cmdline && echo $pid; done | head -n 1)
+sleep 0.2
+section dead; macrotick apply /tmp/a.yaml; echo "status $?"
+sleep 0.2; pidof sleep | wc -w
+section alive; macrotick apply /tmp/a.yaml; echo "status $?"
+macrotick apply /tmp/longer.yaml > /dev/null
+section longer; macrotick status --json
+macrotick stop > /dev/null; wait $supervisor
+section left; left
+"#;
+
+/// What of a group is changed, refused, told and begun anew.
+#[test]
+#[ignore = "needs the lab"]
+fn groups_and_processes_follow_their_description() {
+    let told = run(&[], GROUPS);
+    let has = |name: &str, text: &str| assert!(told.section(name).contains(text), "{name}: no `{text}`\n{}", told.all);
+    for name in ["budget", "period"] {
+        has(name, "groups and the server period are set at the start");
+        assert!(told.section(name).ends_with("status 2\n"), "{name}\n{}", told.all);
+    }
+    for name in ["same", "alive"] {
+        let section = told.section(name);
+        assert!(section.starts_with("a: nothing changes\n") && section.ends_with("status 0\n"), "{}", told.all);
+    }
+    ["replaced  process waits", "replaced  process two"].iter().for_each(|text| has("dead", text));
+    assert!(told.section("dead").ends_with("status 0\n3\n"), "{}", told.all);
+    let windows = |status: &Value| status["deployment"]["groups"][0]["windows"]["length"].clone();
+    assert_eq!(windows(&told.status("longer")), "2ms", "{}", told.all);
+    assert_nothing_left(&told, "left");
+}
+
+const STOCK: &str = r#"
+mkdir /sys/fs/cgroup/macrotick-c
+sleep 999 & left=$!
+echo $left > /sys/fs/cgroup/macrotick-c/cgroup.procs
+section stop; macrotick stop; echo "status $?"; wait $left; echo "container $?"
+section left; ls -d /sys/fs/cgroup/macrotick-* 2> /dev/null; true
+"#;
+
+/// What a killed `run --backend other` left, a container in a control group of its own.
+#[test]
+#[ignore = "needs the lab"]
+fn what_is_left_ends_on_a_kernel_without_the_class() {
+    let told = run(&["--flavor", "pristine"], STOCK);
+    assert_eq!(told.section("stop"), "no table was installed\nstatus 0\ncontainer 137\n", "{}", told.all);
+    assert_eq!(told.section("left"), "", "{}", told.all);
+}
+
 const NO_TABLE: &str = r#"
 plan a "groups:\n  - {name: g, priority: 10, budget: 500us, run: [{name: hog, hog: {}}]}\n"
 plan b "groups:\n  - {name: g, priority: 10, budget: 500us, run: [{name: hog, syscalls: {}}]}\n"

@@ -70,6 +70,7 @@ mod tests {
         sys::pin(0, &affinity.as_slice()[..1]).unwrap();
         let mut hog = Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         sys::set_standing(hog.id() as Tid, Standing::Fifo(50)).unwrap();
+        let mut killed = Vec::new();
         let mut took: Vec<Duration> = (0..3)
             .map(|_| {
                 let start = Instant::now();
@@ -80,6 +81,7 @@ mod tests {
                 calm(child.id() as Tid);
                 let calmed = policy(child.id() as Tid);
                 child.kill().unwrap();
+                killed.push(child);
                 assert_eq!([first, runner, calmed], [libc::SCHED_FIFO as u32, libc::SCHED_FIFO as u32, 0]);
                 // The hog has the CPU in between.
                 sys::sleep(macrotick_model::Duration::from_millis(20));
@@ -88,6 +90,7 @@ mod tests {
             .collect();
         hog.kill().unwrap();
         hog.wait().unwrap();
+        killed.iter_mut().for_each(|child| _ = child.wait().unwrap());
         sys::pin(0, affinity.as_slice()).unwrap();
         sys::set_sched_attr(0, &before).unwrap();
         // About a second, the least that the kernel leaves to SCHED_OTHER, if it waited; one may be met by something else.

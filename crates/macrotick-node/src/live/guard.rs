@@ -15,7 +15,7 @@ use macrotick_model::{Duration, Instant};
 
 use crate::error::NodeError;
 use crate::process::signals::readable_now;
-use crate::run::Run;
+use crate::run::resources::Run;
 
 /// From one look to the next, at least.
 const REST: Duration = Duration::from_millis(20);

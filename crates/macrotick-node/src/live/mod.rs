@@ -39,7 +39,7 @@ use crate::live::leaving::Leaving;
 use crate::live::serve::Live;
 use crate::live::watch::Watch;
 use crate::process::signals::Signals;
-use crate::run::{First, Run};
+use crate::run::{self, First};
 
 /// How long a supervisor that was told to end may take until its lock is free.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     // Before there is a table, so that it is known whose it is.
     let state = serve::describe(&deployment, std::process::id(), 0);
     directory.tell(&state);
-    let (run, epoch) = Run::begin(deployment, &options, &signals, &mut || {})?;
+    let (run, epoch) = run::begin(deployment, &options, &signals, &mut || {})?;
     tell(Event::Started(epoch));
     let guard = Guard::new(&run);
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));

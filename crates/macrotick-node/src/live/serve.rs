@@ -8,15 +8,16 @@ use macrotick_model::{Duration, Instant, Plan};
 
 use crate::deployment::Deployment;
 use crate::error::{ChangeFault, NodeError};
-use crate::live::change::{Change, Step};
+use crate::live::change::{self, Change, Step};
 use crate::live::control::{Answer, Conversation, Heard, Listener, Request};
 use crate::live::event::Event;
 use crate::live::guard::{self, Guard};
 use crate::live::leaving::Leaving;
 use crate::live::watch::Watch;
 use crate::process::signals::Signals;
-use crate::run::supervisor::{Origin, Supervisor};
-use crate::run::Run;
+use crate::run::collect;
+use crate::run::resources::Run;
+use crate::run::supervisor::{self, Origin, Supervisor};
 
 /// How long the supervisor sleeps when nothing is to be expected.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -57,7 +58,8 @@ impl Live<'_> {
         loop {
             let looks = [self.leaving.next_look(), self.guard.next_look()];
             let at_latest = looks.into_iter().flatten().fold(at, Instant::min);
-            self.run.attend(at_latest, self.epoch, signals, &self.descriptors());
+            let descriptors = self.descriptors();
+            supervisor::attend(&mut self.run, at_latest, self.epoch, signals, &descriptors);
             if let Some(signal) = signals.caught() {
                 return End::Signal(signal);
             }
@@ -104,7 +106,7 @@ impl Live<'_> {
         };
         let broken = self.guard.attend(&mut self.run);
         self.tell_promises(broken);
-        match Change::begin(&mut self.run, &plan, self.measured) {
+        match change::begin(&mut self.run, &plan, self.measured) {
             Ok(change) => self.change = Some((change, asker)),
             Err(error) => self.refuse(asker, &error),
         }
@@ -114,7 +116,7 @@ impl Live<'_> {
     fn advance(&mut self) -> Instant {
         loop {
             let Some((mut change, asker)) = self.change.take() else { return sys::now() + IDLE };
-            match change.advance(&mut self.run, self.epoch, &mut self.leaving) {
+            match change::advance(&mut change, &mut self.run, self.epoch, &mut self.leaving) {
                 Ok(Step::Done) => self.finish(change, asker),
                 Err(error) => {
                     change.abandon(&mut self.run);
@@ -241,7 +243,7 @@ impl Live<'_> {
             supervisor.end(&mut self.run.tasks);
         }
         let mut remarks = Vec::new();
-        if let Err(error) = self.run.end(&told, &mut remarks) {
+        if let Err(error) = collect::end(&mut self.run, &told, &mut remarks) {
             remarks.push(error.with_reason());
         }
         remarks.into_iter().for_each(|remark| (self.tell)(Event::Remark(remark)));

@@ -8,8 +8,8 @@ use macrotick_host::sys::Tid;
 
 use crate::process::child::Child;
 use crate::process::signals::readable_now;
-use crate::run::collect::describe_end;
-use crate::run::Run;
+use crate::run::collect::{describe_end, describe_task_end};
+use crate::run::resources::Run;
 
 /// The processes that are watched: those that are not begun anew.
 pub struct Watch {
@@ -74,7 +74,7 @@ impl Watch {
             self.told.insert(pid);
             let found = children(run).find(|(_, child)| child.pid() == pid);
             ended.extend(found.and_then(|(task, child)| match task {
-                Some(task) => run.describe_task_end(task),
+                Some(task) => describe_task_end(run, task),
                 None => describe_end(child),
             }));
         }

@@ -6,131 +6,132 @@ use std::path::Path;
 use macrotick_host::{cgroup, network};
 use macrotick_model::{CpuSet, Duration, Load, Placed, Program, Workload};
 
-use super::Run;
 use crate::block::{abi, Block, BlockSpec};
 use crate::deployment::{Deployment, ProcessDeployment, TaskDeployment};
 use crate::error::NodeError;
 use crate::process::child::{Child, Launch, SELF};
+use crate::run::resources::Run;
 use crate::workload::engine::Site;
 use crate::workload::keeper::{self, Place};
 use crate::workload::processes::{self, ProcessSpec};
 use crate::workload::task::{self, TaskSpec};
 
-impl Run<'_> {
-    pub(super) fn spawn_tasks(&mut self) -> Result<(), NodeError> {
-        let tasks = self.deployment.tasks.iter();
-        self.tasks =
-            tasks.map(|task| self.spawn_task(&self.deployment, task, task.capacity)).collect::<Result<_, _>>()?;
-        Ok(())
-    }
+pub fn spawn_tasks(run: &mut Run) -> Result<(), NodeError> {
+    run.tasks = run
+        .deployment
+        .tasks
+        .iter()
+        .map(|task| spawn_task(run, &run.deployment, task, task.capacity))
+        .collect::<Result<_, _>>()?;
+    Ok(())
+}
 
-    /// Starts a process of a task of a deployment, with room for so many records.
-    pub fn spawn_task(
-        &self,
-        deployment: &Deployment,
-        deployed: &TaskDeployment,
-        capacity: u32,
-    ) -> Result<Child, NodeError> {
-        let task = &deployed.task;
-        let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
-        let block = new_block(&BlockSpec {
-            backend: deployment.block_backend(deployed),
-            cycle: deployed.repetition,
-            offsets: &offsets,
-            capacity,
-        })?;
-        let spec = TaskSpec {
-            name: task.name.clone(),
-            workload: task.run.clone(),
-            calibration: self.calibration,
-            seed: self.options.seed,
-            draws: draws(deployed),
-            on_miss: task.on_miss,
-        };
-        let program = match &task.run {
-            Workload::Program(program) => program.clone(),
-            _ => builtin(task::VERB, &spec)?,
-        };
-        let group = self.partition(&deployed.cpus)?;
-        let namespace = self.namespace(task.namespace.as_deref());
-        let output = self.options.output;
-        Child::spawn(Launch {
-            name: &task.name,
-            program: &program,
-            block,
-            group,
-            namespace,
-            owner: deployed.owner.as_ref(),
-            output,
-            grace: Duration::ZERO,
-        })
-    }
+/// Starts a process of a task of a deployment, with room for so many records.
+pub fn spawn_task(
+    run: &Run,
+    deployment: &Deployment,
+    deployed: &TaskDeployment,
+    capacity: u32,
+) -> Result<Child, NodeError> {
+    let task = &deployed.task;
+    let offsets: Vec<Duration> = deployed.jobs.iter().map(|job| job.nominal).collect();
+    let block = new_block(&BlockSpec {
+        backend: deployment.block_backend(deployed),
+        cycle: deployed.repetition,
+        offsets: &offsets,
+        capacity,
+    })?;
+    let spec = TaskSpec {
+        name: task.name.clone(),
+        workload: task.run.clone(),
+        calibration: run.calibration,
+        seed: run.options.seed,
+        draws: draws(deployed),
+        on_miss: task.on_miss,
+    };
+    let program = match &task.run {
+        Workload::Program(program) => program.clone(),
+        _ => builtin(task::VERB, &spec)?,
+    };
+    let group = partition(run, &deployed.cpus)?;
+    let namespace = namespace(run, task.namespace.as_deref());
+    let output = run.options.output;
+    Child::spawn(Launch {
+        name: &task.name,
+        program: &program,
+        block,
+        group,
+        namespace,
+        owner: deployed.owner.as_ref(),
+        output,
+        grace: Duration::ZERO,
+    })
+}
 
-    pub(super) fn spawn_processes(&mut self) -> Result<(), NodeError> {
-        for deployed in &self.deployment.processes {
-            self.processes.extend(self.spawn_process(deployed)?);
-        }
-        Ok(())
+pub fn spawn_processes(run: &mut Run) -> Result<(), NodeError> {
+    for deployed in &run.deployment.processes {
+        run.processes.extend(spawn_process(run, deployed)?);
     }
+    Ok(())
+}
 
-    /// Starts a process of the description, as often as it says.
-    pub fn spawn_process(&self, deployed: &ProcessDeployment) -> Result<Vec<Child>, NodeError> {
-        (0..deployed.process.count).map(|index| self.spawn_one(deployed, index)).collect()
-    }
+/// Starts a process of the description, as often as it says.
+pub fn spawn_process(run: &Run, deployed: &ProcessDeployment) -> Result<Vec<Child>, NodeError> {
+    (0..deployed.process.count).map(|index| spawn_one(run, deployed, index)).collect()
+}
 
-    fn spawn_one(&self, deployed: &ProcessDeployment, index: u32) -> Result<Child, NodeError> {
-        let load = &deployed.process;
-        let name = load.process_name(index);
-        let cycle = self.deployment.plan.cycle;
-        let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
-        let place = matches!(load.run, Load::Container(_)).then(|| self.place_of_container(load, &name));
-        // Who keeps a container is in neither: the container is.
-        let (group, namespace) = match place {
-            Some(_) => (None, None),
-            None => (self.entrance(load)?, self.namespace(load.namespace.as_deref())),
-        };
-        let grace = if place.is_some() { keeper::GRACE } else { Duration::ZERO };
-        let (calibration, seed) = (self.calibration, self.options.seed);
-        let owner = deployed.owner.clone();
-        let spec = ProcessSpec { name: name.clone(), load: load.run.clone(), owner, calibration, seed, place };
-        let program = builtin(processes::VERB, &spec)?;
-        let output = self.options.output;
-        // It becomes its owner itself, when the run begins.
-        Child::spawn(Launch { name: &name, program: &program, block, group, namespace, owner: None, output, grace })
-    }
+fn spawn_one(run: &Run, deployed: &ProcessDeployment, index: u32) -> Result<Child, NodeError> {
+    let load = &deployed.process;
+    let name = load.process_name(index);
+    let cycle = run.deployment.plan.cycle;
+    let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
+    let place = matches!(load.run, Load::Container(_)).then(|| place_of_container(run, load, &name));
+    // Who keeps a container is in neither: the container is.
+    let (group, namespace) = match place {
+        Some(_) => (None, None),
+        None => (entrance(run, load)?, namespace(run, load.namespace.as_deref())),
+    };
+    let grace = if place.is_some() { keeper::GRACE } else { Duration::ZERO };
+    let (calibration, seed) = (run.calibration, run.options.seed);
+    let owner = deployed.owner.clone();
+    let spec = ProcessSpec { name: name.clone(), load: load.run.clone(), owner, calibration, seed, place };
+    let program = builtin(processes::VERB, &spec)?;
+    let output = run.options.output;
+    // It becomes its owner itself, when the run begins.
+    Child::spawn(Launch { name: &name, program: &program, block, group, namespace, owner: None, output, grace })
+}
 
-    /// Below the control group of its pool or group; of one that is in none, below one of its own.
-    fn place_of_container(&self, load: &Placed, name: &str) -> Place {
-        let pool = self.pools.as_ref().zip(load.pool()).and_then(|(pools, pool)| pools.path(pool));
-        let group = self.groups.as_ref().zip(load.server()).and_then(|(groups, group)| groups.path(group));
-        let shared = pool.or(group).map(Path::to_path_buf);
-        let partition = self.domains.as_ref().and_then(|domains| domains.of(&CpuSet::from_iter(load.cpu)));
-        let site = Site {
-            own_parent: shared.is_none(),
-            parent: shared.unwrap_or_else(|| cgroup::path_of(partition, name)),
-            network: load.namespace.as_deref().map(network::path_of),
-        };
-        Place { site, cpu: load.cpu, policy: pool.is_none().then_some(load.policy) }
-    }
+/// Below the control group of its pool or group; of one that is in none, below one of its own.
+fn place_of_container(run: &Run, load: &Placed, name: &str) -> Place {
+    let pool = run.pools.as_ref().zip(load.pool()).and_then(|(pools, pool)| pools.path(pool));
+    let group = run.groups.as_ref().zip(load.server()).and_then(|(groups, group)| groups.path(group));
+    let shared = pool.or(group).map(Path::to_path_buf);
+    let partition = run.domains.as_ref().and_then(|domains| domains.of(&CpuSet::from_iter(load.cpu)));
+    let site = Site {
+        own_parent: shared.is_none(),
+        parent: shared.unwrap_or_else(|| cgroup::path_of(partition, name)),
+        network: load.namespace.as_deref().map(network::path_of),
+    };
+    Place { site, cpu: load.cpu, policy: pool.is_none().then_some(load.policy) }
+}
 
-    /// The namespace of that name, which the system has.
-    fn namespace(&self, name: Option<&str>) -> Option<&File> {
-        self.network.as_ref().zip(name).and_then(|(network, name)| network.entrance(name))
-    }
+/// The namespace of that name, which the system has.
+fn namespace<'r>(run: &'r Run, name: Option<&str>) -> Option<&'r File> {
+    run.network.as_ref().zip(name).and_then(|(network, name)| network.entrance(name))
+}
 
-    /// Where a process that is to run on these CPUs enters their partition, if they are one.
-    fn partition(&self, cpus: &CpuSet) -> Result<Option<File>, NodeError> {
-        self.domains.as_ref().map_or(Ok(None), |domains| domains.entrance(cpus))
-    }
+/// Where a process that is to run on these CPUs enters their partition, if they are one.
+fn partition(run: &Run, cpus: &CpuSet) -> Result<Option<File>, NodeError> {
+    run.domains.as_ref().map_or(Ok(None), |domains| domains.entrance(cpus))
+}
 
-    /// Where a process enters its pool or group, if it is to be in one and there are any under this backend; or else
-    /// the partition of its CPU.
-    fn entrance(&self, load: &Placed) -> Result<Option<File>, NodeError> {
-        match (&self.pools, load.pool(), &self.groups, load.server()) {
-            (Some(pools), Some(pool), ..) => pools.entrance(pool),
-            (.., Some(groups), Some(group)) => groups.entrance(group),
-            _ => self.partition(&CpuSet::from_iter(load.cpu)),
-        }
+/// Where a process enters its pool or group, if it is to be in one and there are any under this backend; or else
+/// the partition of its CPU.
+fn entrance(run: &Run, load: &Placed) -> Result<Option<File>, NodeError> {
+    match (&run.pools, load.pool(), &run.groups, load.server()) {
+        (Some(pools), Some(pool), ..) => pools.entrance(pool),
+        (.., Some(groups), Some(group)) => groups.entrance(group),
+        _ => partition(run, &CpuSet::from_iter(load.cpu)),
     }
 }
 

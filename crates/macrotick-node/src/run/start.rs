@@ -5,7 +5,6 @@ use macrotick_host::sys::{self, Standing, Tid};
 use macrotick_host::{clock, HostFailure};
 use macrotick_model::{Backend, CpuSet, Duration, Instant, Load, Placed};
 
-use super::Run;
 use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::dispatcher::Dispatcher;
 use crate::backend::kernel::InstalledTable;
@@ -15,6 +14,7 @@ use crate::deployment::TaskDeployment;
 use crate::error::NodeError;
 use crate::process::child::{await_phase, Child};
 use crate::process::signals::Signals;
+use crate::run::resources::Run;
 
 /// Every epoch is a whole multiple of this, and so of the kernel's tick; with groups, the first refill from one on.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
@@ -23,100 +23,98 @@ const POOL_MARGIN: Duration = Duration::from_millis(5);
 /// Between the last task's word that it waits and the release of the processes of groups and load.
 const SETTLE: Duration = Duration::from_millis(2);
 
-impl Run<'_> {
-    /// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
-    fn at_refill(&self, epoch: Instant) -> Result<Instant, NodeError> {
-        self.groups.as_ref().map_or(Ok(epoch), |_| Ok(next_refill(epoch)?))
-    }
+/// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
+fn at_refill(run: &Run, epoch: Instant) -> Result<Instant, NodeError> {
+    run.groups.as_ref().map_or(Ok(epoch), |_| Ok(next_refill(epoch)?))
+}
 
-    /// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
-    pub(super) fn start(&mut self, signals: &Signals, delay: Duration) -> Result<Instant, NodeError> {
-        let mut epoch = match self.discipline {
-            Some(_) => clock::choose_epoch(self.deployment.plan.cycle, delay),
-            None => self.at_refill(choose_epoch(sys::now(), delay))?,
-        };
-        self.place_tasks()?;
-        if let Some(table) = &self.table {
-            let each = self.tasks.iter().zip(&self.deployment.tasks).filter(|(_, deployed)| deployed.is_windowed());
-            each.map(|(child, _)| child).try_for_each(|child| bind(table, child, self.options.ready_limit))?;
-            if let Some(pools) = &mut self.pools {
-                pools.bind_kernel_threads(&self.deployment.plan, table, &|_| true)?;
-            }
-            epoch = self.start_table(table, epoch, delay)?;
+/// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
+pub fn start(run: &mut Run, signals: &Signals, delay: Duration) -> Result<Instant, NodeError> {
+    let mut epoch = match run.discipline {
+        Some(_) => clock::choose_epoch(run.deployment.plan.cycle, delay),
+        None => at_refill(run, choose_epoch(sys::now(), delay))?,
+    };
+    place_tasks(run)?;
+    if let Some(table) = &run.table {
+        let each = run.tasks.iter().zip(&run.deployment.tasks).filter(|(_, deployed)| deployed.is_windowed());
+        each.map(|(child, _)| child).try_for_each(|child| bind(table, child, run.options.ready_limit))?;
+        if let Some(pools) = &mut run.pools {
+            pools.bind_kernel_threads(&run.deployment.plan, table, &|_| true)?;
         }
-        if self.deployment.backend == Backend::User {
-            for table in self.deployment.plan.tables.iter().filter(|table| !table.windows.is_empty()) {
-                self.dispatchers.push(Dispatcher::start(table, self.deployment.plan.cycle, epoch, &self.tasks)?);
-            }
-        }
-        self.tasks.iter().for_each(|child| child.block.publish(epoch));
-        await_phase(&self.tasks, abi::PHASE_WAITING, self.options.ready_limit, signals)?;
-        // They tell so right before they wait: let the last one get there.
-        sys::sleep(SETTLE);
-        if let Some(trace) = &self.trace {
-            trace.start().map_err(NodeError::Trace)?;
-        }
-        self.release_processes(epoch)?;
-        self.begin_accounts(epoch)?;
-        let late = sys::now() - epoch;
-        if late >= Duration::ZERO {
-            return Err(NodeError::EpochPassed { late, delay });
-        }
-        Ok(epoch)
+        epoch = start_table(run, table, epoch, delay)?;
     }
+    if run.deployment.backend == Backend::User {
+        for table in run.deployment.plan.tables.iter().filter(|table| !table.windows.is_empty()) {
+            run.dispatchers.push(Dispatcher::start(table, run.deployment.plan.cycle, epoch, &run.tasks)?);
+        }
+    }
+    run.tasks.iter().for_each(|child| child.block.publish(epoch));
+    await_phase(&run.tasks, abi::PHASE_WAITING, run.options.ready_limit, signals)?;
+    // They tell so right before they wait: let the last one get there.
+    sys::sleep(SETTLE);
+    if let Some(trace) = &run.trace {
+        trace.start().map_err(NodeError::Trace)?;
+    }
+    release_processes(run, epoch)?;
+    begin_accounts(run, epoch)?;
+    let late = sys::now() - epoch;
+    if late >= Duration::ZERO {
+        return Err(NodeError::EpochPassed { late, delay });
+    }
+    Ok(epoch)
+}
 
-    /// Starts the table at an epoch on its clock, and returns it on `CLOCK_MONOTONIC`.
-    fn start_table(&self, table: &InstalledTable, epoch: Instant, delay: Duration) -> Result<Instant, NodeError> {
-        let in_force = table.start(epoch)?;
-        if in_force != epoch {
-            return Err(NodeError::EpochPassed { late: in_force - epoch, delay });
-        }
-        match self.discipline {
-            Some(_) => Ok(epoch - Duration::from_nanos(table.grid()?.offset_ns)),
-            None => Ok(epoch),
-        }
+/// Starts the table at an epoch on its clock, and returns it on `CLOCK_MONOTONIC`.
+fn start_table(run: &Run, table: &InstalledTable, epoch: Instant, delay: Duration) -> Result<Instant, NodeError> {
+    let in_force = table.start(epoch)?;
+    if in_force != epoch {
+        return Err(NodeError::EpochPassed { late: in_force - epoch, delay });
     }
+    match run.discipline {
+        Some(_) => Ok(epoch - Duration::from_nanos(table.grid()?.offset_ns)),
+        None => Ok(epoch),
+    }
+}
 
-    /// What pools and groups receive from now on, shortly before the epoch, counts.
-    fn begin_accounts(&mut self, epoch: Instant) -> Result<(), NodeError> {
-        if self.pools.is_none() && self.groups.is_none() {
-            return Ok(());
-        }
-        if let Some(pools) = &mut self.pools {
-            pools.note_threads(&self.deployment.plan.system, self.groups.as_ref());
-        }
-        sys::sleep_until(epoch - POOL_MARGIN);
-        if let (Some(pools), Some(table)) = (&mut self.pools, &self.table) {
-            pools.begin(&self.deployment.plan.system, self.groups.as_ref(), table)?;
-        }
-        self.groups.as_mut().map_or(Ok(()), BudgetGroups::begin)
+/// What pools and groups receive from now on, shortly before the epoch, counts.
+fn begin_accounts(run: &mut Run, epoch: Instant) -> Result<(), NodeError> {
+    if run.pools.is_none() && run.groups.is_none() {
+        return Ok(());
     }
+    if let Some(pools) = &mut run.pools {
+        pools.note_threads(&run.deployment.plan.system, run.groups.as_ref());
+    }
+    sys::sleep_until(epoch - POOL_MARGIN);
+    if let (Some(pools), Some(table)) = (&mut run.pools, &run.table) {
+        pools.begin(&run.deployment.plan.system, run.groups.as_ref(), table)?;
+    }
+    run.groups.as_mut().map_or(Ok(()), BudgetGroups::begin)
+}
 
-    fn place_tasks(&self) -> Result<(), NodeError> {
-        self.tasks.iter().zip(&self.deployment.tasks).try_for_each(|(child, deployed)| place_task(child, deployed))
-    }
+fn place_tasks(run: &Run) -> Result<(), NodeError> {
+    run.tasks.iter().zip(&run.deployment.tasks).try_for_each(|(child, deployed)| place_task(child, deployed))
+}
 
-    /// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
-    /// runner from releasing the next.
-    fn release_processes(&self, epoch: Instant) -> Result<(), NodeError> {
-        let loads = self.deployment.processes.iter().map(|deployed| &deployed.process);
-        let each = loads.flat_map(|load| std::iter::repeat_n(load, load.count as usize));
-        for (child, load) in self.processes.iter().zip(each) {
-            self.place_process(child, load)?;
-            child.block.publish(epoch);
-        }
-        Ok(())
+/// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
+/// runner from releasing the next.
+fn release_processes(run: &Run, epoch: Instant) -> Result<(), NodeError> {
+    let loads = run.deployment.processes.iter().map(|deployed| &deployed.process);
+    let each = loads.flat_map(|load| std::iter::repeat_n(load, load.count as usize));
+    for (child, load) in run.processes.iter().zip(each) {
+        place_process(run, child, load)?;
+        child.block.publish(epoch);
     }
+    Ok(())
+}
 
-    /// Puts one that is ready where and how it is to run.
-    pub fn place_process(&self, child: &Child, load: &Placed) -> Result<(), NodeError> {
-        // The pool has a CPU and an order of its own; who keeps a container puts that where it is to be.
-        let is_container = matches!(load.run, Load::Container(_));
-        if is_container || load.pool().is_some() && self.pools.is_some() {
-            return Ok(());
-        }
-        place(child, child.pid(), &CpuSet::from_iter(load.cpu), process_standing(load.policy))
+/// Puts one that is ready where and how it is to run.
+pub fn place_process(run: &Run, child: &Child, load: &Placed) -> Result<(), NodeError> {
+    // The pool has a CPU and an order of its own; who keeps a container puts that where it is to be.
+    let is_container = matches!(load.run, Load::Container(_));
+    if is_container || load.pool().is_some() && run.pools.is_some() {
+        return Ok(());
     }
+    place(child, child.pid(), &CpuSet::from_iter(load.cpu), process_standing(load.policy))
 }
 
 /// Binds a task's thread, which is pinned. One that fell asleep on another CPU is woken, to fall asleep where it may

@@ -18,7 +18,10 @@ use crate::block::abi::{self, Record};
 use crate::deployment::{self, TaskDeployment};
 use crate::error::NodeError;
 use crate::process::child::Child;
-use crate::run::{start::place_task, Run};
+use crate::process::signals::Signals;
+use crate::run::resources::Run;
+use crate::run::spawn::spawn_task;
+use crate::run::start::place_task;
 
 /// How often a task is begun anew in a row without having completed a job since.
 const MOST_IN_VAIN: u32 = 3;
@@ -118,6 +121,18 @@ impl Supervisor {
     pub fn remarks(&self, run: &Run) -> Vec<String> {
         self.wards.iter().flat_map(|ward| ward.remarks(&run.tasks[ward.task].name)).collect()
     }
+}
+
+/// Sleeps until an instant, a signal, something to read on one of the descriptors or something to begin anew, which
+/// is done; maybe not that long.
+pub fn attend(run: &mut Run, at: Instant, epoch: Instant, signals: &Signals, descriptors: &[RawFd]) {
+    let Some(mut supervisor) = run.supervisor.take() else {
+        return signals.sleep_until_readable(at, descriptors);
+    };
+    let all = [&supervisor.descriptors(), descriptors].concat();
+    signals.sleep_until_readable(supervisor.next_look().map_or(at, |look| look.min(at)), &all);
+    supervisor.look(run, epoch);
+    run.supervisor = Some(supervisor);
 }
 
 /// Where the process of a task comes from when a deployment has become another one.
@@ -258,7 +273,7 @@ impl Ward {
     fn begin(&mut self, run: &mut Run, end: &End, epoch: Instant) -> Result<(), NodeError> {
         let deployed = &run.deployment.tasks[self.task];
         let kept = self.past.records.len() + run.tasks[self.task].block.records().len();
-        let child = run.spawn_task(&run.deployment, deployed, capacity(run, deployed, kept as u32, epoch))?;
+        let child = spawn_task(run, &run.deployment, deployed, capacity(run, deployed, kept as u32, epoch))?;
         self.process = Some(pidfd(&child)?);
         self.ready_by = Some(sys::now() + run.options.ready_limit);
         let former = std::mem::replace(&mut run.tasks[self.task], child);

@@ -5,7 +5,8 @@ use macrotick_host::sys;
 use macrotick_model::{Duration, Instant, Placed};
 use macrotick_uapi::state;
 
-use super::{Change, Stage, Step};
+use super::exchange;
+use super::state::{Change, Stage, Step};
 use crate::backend::kernel::InstalledTable;
 use crate::backend::lead::length;
 use crate::block::abi;
@@ -13,8 +14,8 @@ use crate::error::{ChangeFault, NodeError};
 use crate::live::difference::{Fate, Kind};
 use crate::live::leaving::Leaving;
 use crate::process::child::{find_late, not_ready, Child};
-use crate::run::start::place_task;
-use crate::run::Run;
+use crate::run::resources::Run;
+use crate::run::start::{place_process, place_task};
 
 /// Something that tells nobody when it is done is looked at again after at least so long.
 const LOOK_LEAST: Duration = Duration::from_micros(100);
@@ -27,127 +28,125 @@ const MARGIN: Duration = Duration::from_millis(5);
 /// Into the next cycle, where that margin is over.
 const INTO_CYCLE: Duration = Duration::from_micros(50);
 
-impl Change {
-    pub(super) fn await_ready(&mut self, run: &Run, since: Instant) -> Result<Step, NodeError> {
-        let late = match find_late(&self.tasks, abi::PHASE_READY)? {
-            None => find_late(&self.processes, abi::PHASE_READY)?,
-            late => late,
-        };
-        let now = sys::now();
-        match late {
-            Some(late) if now - since > run.options.ready_limit => {
-                Err(not_ready(late, abi::PHASE_READY, run.options.ready_limit))
-            }
-            Some(_) => Ok(Step::Wait(next_look(now, since))),
-            None => {
-                self.place(run)?;
-                self.stage = Stage::Settling { until: staging_instant(run, now + SETTLE)? };
-                Ok(Step::Wait(now))
-            }
+pub fn await_ready(change: &mut Change, run: &Run, since: Instant) -> Result<Step, NodeError> {
+    let late = match find_late(&change.tasks, abi::PHASE_READY)? {
+        None => find_late(&change.processes, abi::PHASE_READY)?,
+        late => late,
+    };
+    let now = sys::now();
+    match late {
+        Some(late) if now - since > run.options.ready_limit => {
+            Err(not_ready(late, abi::PHASE_READY, run.options.ready_limit))
+        }
+        Some(_) => Ok(Step::Wait(next_look(now, since))),
+        None => {
+            place(change, run)?;
+            change.stage = Stage::Settling { until: staging_instant(run, now + SETTLE)? };
+            Ok(Step::Wait(now))
         }
     }
+}
 
-    /// Who sleeps is woken, to fall asleep where it may run now: only there it can be bound.
-    fn place(&self, run: &Run) -> Result<(), NodeError> {
-        for child in &self.tasks {
-            let deployed = self.other.tasks.iter().find(|deployed| deployed.task.name == child.name);
-            deployed.map_or(Ok(()), |deployed| place_task(child, deployed))?;
-            child.block.nudge();
-        }
-        let mut children = self.processes.iter();
-        for load in self.fresh_processes() {
-            children.by_ref().take(load.count as usize).try_for_each(|child| run.place_process(child, load))?;
-        }
-        Ok(())
+/// Who sleeps is woken, to fall asleep where it may run now: only there it can be bound.
+fn place(change: &Change, run: &Run) -> Result<(), NodeError> {
+    for child in &change.tasks {
+        let deployed = change.other.tasks.iter().find(|deployed| deployed.task.name == child.name);
+        deployed.map_or(Ok(()), |deployed| place_task(child, deployed))?;
+        child.block.nudge();
     }
+    let mut children = change.processes.iter();
+    for load in fresh_processes(change) {
+        children.by_ref().take(load.count as usize).try_for_each(|child| place_process(run, child, load))?;
+    }
+    Ok(())
+}
 
-    fn fresh_processes(&self) -> impl Iterator<Item = &Placed> {
-        let loads = self.other.processes.iter().map(|deployed| &deployed.process);
-        loads.filter(|load| self.difference.is_fresh(Kind::Process, &load.name))
-    }
+fn fresh_processes(change: &Change) -> impl Iterator<Item = &Placed> {
+    let loads = change.other.processes.iter().map(|deployed| &deployed.process);
+    loads.filter(|load| change.difference.is_fresh(Kind::Process, &load.name))
+}
 
-    /// Hands the table to the kernel; from here on the change is made. Where it needs none, it is made at once.
-    pub(super) fn stage_table(
-        &mut self,
-        run: &mut Run,
-        epoch: Instant,
-        leaving: &mut Leaving,
-    ) -> Result<Step, NodeError> {
-        // They may have ended since.
-        find_late(&self.tasks, abi::PHASE_READY).and(find_late(&self.processes, abi::PHASE_READY))?;
-        if !run.deployment.plan.system.has_windows() {
-            self.commit(run, epoch, leaving);
-            return Ok(Step::Made(epoch));
-        }
-        let gone = || NodeError::Change(ChangeFault::TableGone);
-        let table = run.table.as_ref().ok_or_else(gone)?;
-        let grid = table.grid()?;
-        if grid.state != state::RUNNING {
-            return Err(gone());
-        }
-        if !self.difference.swaps && length(self.lead) == length(run.lead) {
-            self.commit(run, epoch, leaving);
-            return Ok(Step::Made(epoch));
-        }
-        let switch = table.swap(&self.other.plan, length(self.lead))?;
-        let at = switch - Duration::from_nanos(grid.offset_ns);
-        self.switch = Some(switch);
-        self.stage = Stage::Staged { since: sys::now(), at, former_ns: grid.epoch_ns };
-        // Nothing comes first: the instant is near.
-        self.unbound = self.difference.names(Kind::Task, Fate::Added).map(str::to_string).collect();
-        bind_new(table, &self.tasks, &mut self.unbound, at, &mut self.remarks);
-        if let Some(pools) = &mut run.pools {
-            let is_new = |name: &str| self.difference.fate(Kind::Pool, name) == Some(Fate::Added);
-            let told = pools.remarks().len();
-            let bound = pools.bind_kernel_threads(&self.other.plan, table, &|pool| is_new(&pool.name));
-            self.remarks.extend_from_slice(&pools.remarks()[told..]);
-            self.remarks.extend(bound.err().map(|error| error.with_reason()));
-        }
-        Ok(Step::Staged)
+/// Hands the table to the kernel; from here on the change is made. Where it needs none, it is made at once.
+pub fn stage_table(
+    change: &mut Change,
+    run: &mut Run,
+    epoch: Instant,
+    leaving: &mut Leaving,
+) -> Result<Step, NodeError> {
+    // They may have ended since.
+    find_late(&change.tasks, abi::PHASE_READY).and(find_late(&change.processes, abi::PHASE_READY))?;
+    if !run.deployment.plan.system.has_windows() {
+        exchange::commit(change, run, epoch, leaving);
+        return Ok(Step::Made(epoch));
     }
+    let gone = || NodeError::Change(ChangeFault::TableGone);
+    let table = run.table.as_ref().ok_or_else(gone)?;
+    let grid = table.grid()?;
+    if grid.state != state::RUNNING {
+        return Err(gone());
+    }
+    if !change.difference.swaps && length(change.lead) == length(run.lead) {
+        exchange::commit(change, run, epoch, leaving);
+        return Ok(Step::Made(epoch));
+    }
+    let switch = table.swap(&change.other.plan, length(change.lead))?;
+    let at = switch - Duration::from_nanos(grid.offset_ns);
+    change.switch = Some(switch);
+    change.stage = Stage::Staged { since: sys::now(), at, former_ns: grid.epoch_ns };
+    // Nothing comes first: the instant is near.
+    change.unbound = change.difference.names(Kind::Task, Fate::Added).map(str::to_string).collect();
+    bind_new(table, &change.tasks, &mut change.unbound, at, &mut change.remarks);
+    if let Some(pools) = &mut run.pools {
+        let is_new = |name: &str| change.difference.fate(Kind::Pool, name) == Some(Fate::Added);
+        let told = pools.remarks().len();
+        let bound = pools.bind_kernel_threads(&change.other.plan, table, &|pool| is_new(&pool.name));
+        change.remarks.extend_from_slice(&pools.remarks()[told..]);
+        change.remarks.extend(bound.err().map(|error| error.with_reason()));
+    }
+    Ok(Step::Staged)
+}
 
-    /// A thread of the kernel confirms the change soon after its instant.
-    pub(super) fn await_switch(
-        &mut self,
-        run: &mut Run,
-        since: Instant,
-        at: Instant,
-        former_ns: u64,
-        leaving: &mut Leaving,
-    ) -> Result<Step, NodeError> {
-        let gone = || NodeError::Change(ChangeFault::TableGone);
-        let table = run.table.as_ref().ok_or_else(gone)?;
-        bind_new(table, &self.tasks, &mut self.unbound, at, &mut self.remarks);
-        let now = sys::now();
-        if now < at {
-            return Ok(Step::Wait(if self.unbound.is_empty() { at } else { at.min(next_look(now, since)) }));
-        }
-        let grid = table.grid()?;
-        match grid.state == state::RUNNING {
-            true if self.switch == Some(Instant::from_nanos(grid.epoch_ns as i64)) => {
-                self.commit(run, at, leaving);
-                Ok(Step::Made(at))
-            }
-            true if grid.epoch_ns == former_ns => Ok(Step::Wait(next_look(now, at))),
-            _ => Err(gone()),
-        }
+/// A thread of the kernel confirms the change soon after its instant.
+pub fn await_switch(
+    change: &mut Change,
+    run: &mut Run,
+    since: Instant,
+    at: Instant,
+    former_ns: u64,
+    leaving: &mut Leaving,
+) -> Result<Step, NodeError> {
+    let gone = || NodeError::Change(ChangeFault::TableGone);
+    let table = run.table.as_ref().ok_or_else(gone)?;
+    bind_new(table, &change.tasks, &mut change.unbound, at, &mut change.remarks);
+    let now = sys::now();
+    if now < at {
+        return Ok(Step::Wait(if change.unbound.is_empty() { at } else { at.min(next_look(now, since)) }));
     }
+    let grid = table.grid()?;
+    match grid.state == state::RUNNING {
+        true if change.switch == Some(Instant::from_nanos(grid.epoch_ns as i64)) => {
+            exchange::commit(change, run, at, leaving);
+            Ok(Step::Made(at))
+        }
+        true if grid.epoch_ns == former_ns => Ok(Step::Wait(next_look(now, at))),
+        _ => Err(gone()),
+    }
+}
 
-    pub(super) fn bind_the_rest(&mut self, run: &Run, epoch: Instant, since: Instant) -> Step {
-        if let Some(table) = &run.table {
-            bind_new(table, &run.tasks, &mut self.unbound, epoch, &mut self.remarks);
-        }
-        let now = sys::now();
-        if self.unbound.is_empty() {
-            return Step::Done;
-        }
-        if now - since < run.options.ready_limit {
-            return Step::Wait(next_look(now, since));
-        }
-        let late = self.unbound.drain(..).map(|name| format!("task `{name}`: its thread could not be bound in time"));
-        self.remarks.extend(late);
-        Step::Done
+pub fn bind_the_rest(change: &mut Change, run: &Run, epoch: Instant, since: Instant) -> Step {
+    if let Some(table) = &run.table {
+        bind_new(table, &run.tasks, &mut change.unbound, epoch, &mut change.remarks);
     }
+    let now = sys::now();
+    if change.unbound.is_empty() {
+        return Step::Done;
+    }
+    if now - since < run.options.ready_limit {
+        return Step::Wait(next_look(now, since));
+    }
+    let late = change.unbound.drain(..).map(|name| format!("task `{name}`: its thread could not be bound in time"));
+    change.remarks.extend(late);
+    Step::Done
 }
 
 /// When to look again at something that is awaited since an instant. The supervisor comes before those that it waits
