@@ -84,7 +84,7 @@ macro_rules! integers {
             fn read(cx: &mut Context, node: &Node, path: &str, kind: &Kind) -> Self {
                 let Some(number) = cx.integer(node, path) else { return Self::unread() };
                 Self::try_from(number).unwrap_or_else(|_| {
-                    if let &Kind::Integer { least, most } = kind {
+                    if let Some((least, most)) = kind.range() {
                         cx.refuse(path, node.at, out_of_range(cx.key_of(path), number, least, most), None);
                     }
                     Self::unread()
