@@ -1,4 +1,4 @@
-//! Small systems, plans and observations for tests: each says what the test is about and takes the rest from here.
+//! Small systems, plans, observations and hosts for tests: each says what the test is about and takes the rest from here.
 //!
 //! Tests do not write the documents of `macrotick-model` in full, so that a key that a document gets later changes none of
 //! them. What has defaults in a description has its constructor in the model: `System::named`, `Task::named`. Where a
@@ -6,6 +6,7 @@
 //! `source` tells what the tree's own sources name.
 
 mod group;
+mod host;
 mod observation;
 mod plan;
 mod pool;
@@ -17,6 +18,7 @@ mod task;
 mod time;
 
 pub use group::group;
+pub use host::{present, present_group};
 pub use observation::{
     counters, group_record, job, lab, measured_lead, observation, output, pool_record, records, segment,
     unsynchronised_clock,
