@@ -1,10 +1,11 @@
 //! An experiment imports the kit and never another experiment; the kit imports none.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use clap::ValueEnum;
 use macrotick_bench::Experiment;
+use macrotick_fixtures::{read_tree, repository, source, sources, Source};
 
 /// Their modules are called what they are called on the command line.
 fn experiments() -> Vec<String> {
@@ -12,41 +13,55 @@ fn experiments() -> Vec<String> {
     all.filter_map(|one| Some(one.to_possible_value()?.get_name().to_string())).collect()
 }
 
-/// The files of a module: `NAME.rs`, and all below the folder `NAME`.
-fn files(module: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = Some(module.with_extension("rs")).filter(|file| file.is_file()).into_iter().collect();
-    for entry in fs::read_dir(module).into_iter().flatten() {
-        let path = entry.unwrap().path();
-        files.extend(if path.is_dir() { self::files(&path) } else { vec![path] });
-    }
-    files
+/// What is at the root of the crate that a source names: modules, and what is below them. `*` is all of it.
+fn named(source: &Source) -> BTreeSet<&str> {
+    source.paths.iter().filter_map(|path| path.strip_prefix("crate::")?.split("::").next()).collect()
 }
 
-/// Whether a text names a module by one of the ways that lead out of a room.
-fn names(text: &str, module: &str) -> bool {
-    ["crate::", "crate::{", "super::super::"].iter().any(|way| {
-        let found = format!("{way}{module}");
-        text.split(&found).skip(1).any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-    })
+/// The room of a source: the module at the root of the crate in which it is.
+fn room_of<'a>(source: &'a Source, root: &Path) -> &'a str {
+    let inside = source.file.strip_prefix(root).expect("a file of the crate");
+    inside.iter().next().and_then(|name| Path::new(name).file_stem()?.to_str()).expect("a name")
+}
+
+/// What a source in a room names that is neither in it nor common to all.
+fn strange<'a>(source: &'a Source, room: &str) -> Vec<&'a str> {
+    named(source).into_iter().filter(|name| ![room, "kit", "error"].contains(name)).collect()
 }
 
 #[test]
 fn no_bench_imports_another() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let experiments = experiments();
-    for room in experiments.iter().map(String::as_str).chain(["kit"]) {
-        let files = files(&source.join(room));
+    let root = repository("crates/macrotick-bench/src");
+    let all = sources(&root.join("lib.rs"));
+    for room in experiments().iter().map(String::as_str).chain(["kit", "error"]) {
+        let files: Vec<&Source> = all.iter().filter(|source| room_of(source, &root) == room).collect();
         assert!(!files.is_empty(), "{room} is nowhere");
-        for file in files {
-            let text = fs::read_to_string(&file).unwrap();
-            let other = experiments.iter().find(|other| *other != room && names(&text, other));
-            assert_eq!(other, None, "{} imports it", file.display());
+        for source in files {
+            assert_eq!(strange(source, room), [""; 0], "{} names it", source.file.display());
         }
     }
 }
 
 #[test]
+fn every_way_out_of_a_room_is_seen() {
+    let strange = |text: &str| strange(&source(&format!("mod lead {{ {text} }}")), "lead").join(" ");
+    for text in [
+        "use crate::response;",
+        "use crate::{kit, response};",
+        "use crate::{kit::{Scale, round}, response::{self as other}};",
+        "use super::response;",
+        "fn f() { super::response::run(); }",
+        "mod deep { use super::super::response::run; }",
+        "mod deep { fn f() { assert!(crate::response::holds()); } }",
+        "use super as all; fn f() { all::response::run(); }",
+    ] {
+        assert_eq!(strange(text), "response", "{text}");
+    }
+    assert_eq!(strange("use crate::*;"), "*");
+    assert_eq!(strange("use crate::kit::response; use self::part; mod part { use super::x; }"), "");
+}
+
+#[test]
 fn the_product_has_no_experiment() {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../macrotick/Cargo.toml");
-    assert!(!fs::read_to_string(manifest).unwrap().contains("macrotick-bench"));
+    assert!(!read_tree("crates/macrotick/Cargo.toml").contains("macrotick-bench"));
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use macrotick_analysis::servers::HostError;
 use macrotick_host::present::Unanalysable;
 use macrotick_host::HostFailure;
+use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Group};
 
 /// Why a container is refused, or the hook cannot do its work.
@@ -140,7 +141,7 @@ pub enum AnnotationFault {
     #[error("{0}")]
     Length(String),
     /// Not what the kernel counts in, or less than it takes.
-    #[error("a budget is a whole number of microseconds, and at least 10us")]
+    #[error("a budget is a whole number of microseconds, and at least {MIN_BUDGET}")]
     Granule,
     /// Not what the kernel counts in, or not what it takes.
     #[error("a lead is a whole number of microseconds, {} to {}", Group::MIN_LEAD, Group::MAX_LEAD)]

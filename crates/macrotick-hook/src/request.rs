@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use macrotick_host::sys::parse_cpu_list;
+use macrotick_model::validate::{MIN_BUDGET, PRIORITIES};
 use macrotick_model::{Duration, Group, GroupTask};
 
 use crate::error::{AnnotationFault, HookError};
@@ -37,12 +38,8 @@ const SANDBOX: (&str, &str) = ("io.kubernetes.cri.container-type", "sandbox");
 
 /// The kernel's files count in them.
 const MICROSECOND: Duration = Duration::from_micros(1);
-/// The kernel's least budget.
-const LEAST: Duration = Duration::from_micros(10);
 /// More critical than those of which nothing is known.
 const CRITICAL: u32 = 1;
-/// Priorities of groups and of threads.
-const PRIORITIES: (u32, u32) = (1, 99);
 
 /// What a container asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,7 +169,7 @@ impl<'a> Annotations<'a> {
             length: length(text).map_err(|fault| HookError::annotation(BUDGET, text, fault))?,
             cpus: self.value(CPUS, None, |text| cpus(text).map(Some))?,
             bind: self.value(BIND, chooses, truth)?,
-            priority: self.value(PRIORITY, PRIORITIES.0, priority)?,
+            priority: self.value(PRIORITY, *PRIORITIES.start(), priority)?,
             // A thread under SCHED_FIFO would else be bounded by nothing.
             fifo: self.value(FIFO, true, truth)?,
             lead: self.lead()?,
@@ -198,7 +195,7 @@ impl<'a> Annotations<'a> {
     }
 
     fn limits(&self) -> Result<Limits, HookError> {
-        let rtprio = self.value(RTPRIO, PRIORITIES.1, |text| number(text, 0, PRIORITIES.1))?;
+        let rtprio = self.value(RTPRIO, *PRIORITIES.end(), |text| number(text, 0, *PRIORITIES.end()))?;
         let memlock = self.value(MEMLOCK, None, bytes)?;
         let descendants = self.value(DESCENDANTS, None, |text| number(text, 0, i32::MAX as u32).map(Some))?;
         Ok(Limits { rtprio: rtprio.into(), memlock, descendants })
@@ -224,7 +221,7 @@ fn time(text: &str) -> Result<Duration, AnnotationFault> {
 
 fn length(text: &str) -> Result<Duration, AnnotationFault> {
     let length = time(text)?;
-    match length >= LEAST && length.is_multiple_of(MICROSECOND) {
+    match length >= MIN_BUDGET && length.is_multiple_of(MICROSECOND) {
         true => Ok(length),
         false => Err(AnnotationFault::Granule),
     }
@@ -244,7 +241,7 @@ fn number(text: &str, least: u32, most: u32) -> Result<u32, AnnotationFault> {
 }
 
 fn priority(text: &str) -> Result<u32, AnnotationFault> {
-    number(text, PRIORITIES.0, PRIORITIES.1)
+    number(text, *PRIORITIES.start(), *PRIORITIES.end())
 }
 
 fn truth(text: &str) -> Result<bool, AnnotationFault> {

@@ -4,7 +4,8 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use macrotick_model::{Group, Task};
@@ -86,6 +87,22 @@ impl Directory {
     /// Where the socket is.
     pub fn socket(&self) -> PathBuf {
         self.path.join(SOCKET)
+    }
+
+    /// Listens at the socket, in place of whatever was there: the lock says that nobody else does. Nobody but the user may connect,
+    /// from the first instant on. What is accepted is not waited for.
+    pub fn listen(&self) -> io::Result<UnixListener> {
+        let path = self.socket();
+        let _ = fs::remove_file(&path);
+        // SAFETY: no memory is passed. The supervisor has one thread, so that nobody else makes files meanwhile.
+        let before = unsafe { libc::umask(0o177) };
+        let listener = UnixListener::bind(&path);
+        // SAFETY: as above.
+        unsafe { libc::umask(before) };
+        let listener = listener?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
     }
 
     /// Tells the state, in place of the one before. It is for people and for the recovery from a kill: a failure stops

@@ -1,53 +1,128 @@
 //! The files of this host are written here: other crates write only what is theirs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 
-/// What writes a file.
-const WRITES: [&str; 4] = ["fs::write(", "OpenOptions", "File::create", "create_dir"];
-/// Who writes other files: an engine's bundle, a load's file, podman's own folder, a runtime's log; a guest's disk, and the
-/// folder of a build.
-const OTHERS: [&str; 7] = [
-    "macrotick-node/src/workload/engine.rs",
-    "macrotick-node/src/workload/processes.rs",
-    "macrotick-hook/src/install.rs",
-    "macrotick-hook/src/report.rs",
-    "macrotick-bench/src/kit/bench.rs",
-    "macrotick-bench/src/kit/disk.rs",
-    "macrotick-bench/src/kit/loads.rs",
+use macrotick_fixtures::{repository, source, sources, Source};
+
+/// What writes a file, makes or removes one, or changes whose it is.
+const WRITES: [&str; 48] = [
+    "std::fs::*",
+    "std::fs::DirBuilder",
+    "std::fs::File::create",
+    "std::fs::File::create_new",
+    "std::fs::File::options",
+    "std::fs::OpenOptions",
+    "std::fs::copy",
+    "std::fs::create_dir",
+    "std::fs::create_dir_all",
+    "std::fs::hard_link",
+    "std::fs::remove_dir",
+    "std::fs::remove_dir_all",
+    "std::fs::remove_file",
+    "std::fs::rename",
+    "std::fs::set_permissions",
+    "std::fs::soft_link",
+    "std::fs::write",
+    "std::os::unix::fs::chown",
+    "std::os::unix::fs::fchown",
+    "std::os::unix::fs::lchown",
+    "std::os::unix::fs::mkfifo",
+    "std::os::unix::fs::symlink",
+    "std::os::unix::net::UnixDatagram::bind",
+    "std::os::unix::net::UnixDatagram::bind_addr",
+    "std::os::unix::net::UnixListener::bind",
+    "std::os::unix::net::UnixListener::bind_addr",
+    "libc::bind",
+    "libc::chmod",
+    "libc::chown",
+    "libc::creat",
+    "libc::fchmod",
+    "libc::fchmodat",
+    "libc::fchown",
+    "libc::fopen",
+    "libc::lchown",
+    "libc::link",
+    "libc::mkdir",
+    "libc::mkfifo",
+    "libc::mknod",
+    "libc::mount",
+    "libc::open",
+    "libc::openat",
+    "libc::rename",
+    "libc::rmdir",
+    "libc::setxattr",
+    "libc::symlink",
+    "libc::umount2",
+    "libc::unlink",
+];
+/// The same as a method of what is open.
+const METHODS: [&str; 1] = ["set_permissions"];
+
+/// The sources that write files all the same, and which: none is the host's.
+const OTHERS: [(&str, &str); 12] = [
+    ("macrotick/src/verbs/man.rs", "the manual pages, where the user wants them"),
+    ("macrotick/src/verbs/mod.rs", "the folder that the user names for what a verb writes"),
+    ("macrotick/src/verbs/report.rs", "the output of tasks that a run before has left in that folder"),
+    ("macrotick/src/verbs/rt_lib.rs", "the library, where the user wants it"),
+    ("macrotick-node/src/workload/processes.rs", "what the load of system calls writes"),
+    ("macrotick-node/src/workload/engine.rs", "a container's bundle, in the folder of a run"),
+    ("macrotick-hook/src/install.rs", "podman's own folder of hooks"),
+    ("macrotick-hook/src/report.rs", "a runtime's log"),
+    ("macrotick-bench/src/isolation/victim.rs", "in a guest: what the attacker owns"),
+    ("macrotick-bench/src/kit/bench.rs", "the folders of results"),
+    ("macrotick-bench/src/kit/disk.rs", "in a guest: a disk to write to"),
+    ("macrotick-bench/src/kit/loads.rs", "in a guest: what a load writes"),
 ];
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        files.extend(if path.is_dir() { sources(&path) } else { vec![path] });
-    }
-    files
-}
-
-/// A source without its tests.
-fn product(file: &Path) -> String {
-    let text = fs::read_to_string(file).unwrap();
-    text.split("#[cfg(test)]").next().unwrap_or_default().to_owned()
+/// How a source writes files.
+fn writes(source: &Source) -> Vec<&str> {
+    let methods = METHODS.into_iter().filter(|method| source.methods.contains(*method));
+    source.named(&WRITES).map(String::as_str).chain(methods).collect()
 }
 
 #[test]
 fn other_crates_write_no_file_of_the_host() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut found = Vec::new();
-    for name in ["macrotick-node", "macrotick-hook", "macrotick-bench"] {
-        let files = sources(&crates.join(name).join("src"));
-        assert!(files.len() > 10, "{name} is nowhere");
-        for file in files {
-            let text = product(&file);
-            if WRITES.iter().any(|way| text.contains(way)) {
-                found.push(file.strip_prefix(crates).unwrap().to_str().unwrap().to_owned());
+    let (mut found, mut count) = (BTreeMap::new(), 0);
+    for name in ["macrotick-node", "macrotick-hook", "macrotick-bench", "macrotick"] {
+        for root in ["lib.rs", "main.rs"].map(|root| repository(&format!("crates/{name}/src/{root}"))) {
+            for source in root.is_file().then(|| sources(&root)).into_iter().flatten() {
+                let file = source.file.strip_prefix(repository("crates")).expect("a file of ours");
+                let ways = writes(&source);
+                found.extend((!ways.is_empty()).then(|| (file.to_str().expect("UTF-8").to_owned(), ways.join(", "))));
+                count += 1;
             }
         }
     }
-    found.sort();
-    let mut others = OTHERS;
-    others.sort();
-    assert_eq!(found, others);
+    assert!(count > 100, "only {count} sources");
+    for (file, _) in OTHERS {
+        assert!(found.remove(file).is_some(), "{file} writes nothing: it is no exception");
+    }
+    assert!(found.is_empty(), "they write files: {found:#?}");
+}
+
+#[test]
+fn every_way_to_write_is_seen() {
+    for text in [
+        "fn f() { std::fs::write(a, b); }",
+        "use std::fs; fn f() { fs::rename(a, b); }",
+        "use std::fs as files; fn f() { files::remove_file(a); }",
+        "use std::fs::{self, File}; fn f() { File::options().append(true).open(a); }",
+        "use std::fs::remove_dir_all as gone; fn f() { gone(a); }",
+        "use std::fs::*;",
+        "use std::os::unix::net::UnixListener; fn f() { UnixListener::bind(a); }",
+        "fn f() { assert!(file.set_permissions(mode).is_ok()); }",
+        "fn f() { unsafe { libc::chmod(a, b) }; }",
+        "#[cfg(test)] mod tests {} fn f() { std::fs::create_dir(a); }",
+        "mod a { fn f() { std::fs::OpenOptions::new(); } }",
+    ] {
+        assert!(!writes(&source(text)).is_empty(), "{text}");
+    }
+    for text in [
+        "use std::fs; fn f() { fs::read(a); fs::File::open(b); } fn write() {}",
+        "use macrotick_host::file; fn f() { file::write(a, b); }",
+        "#[cfg(test)] mod tests { fn f() { std::fs::write(a, b); } }",
+        "fn f() { UdpSocket::bind(a); }",
+    ] {
+        assert_eq!(writes(&source(text)), [""; 0], "{text}");
+    }
 }

@@ -77,6 +77,21 @@ impl Flavor {
         }
     }
 
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Flavor::Patched => "With Macrotick",
+            Flavor::Pristine => "Without",
+            Flavor::Debug => "With Macrotick, lockdep, KASAN and the other checks",
+            Flavor::NonRt => "With Macrotick, without PREEMPT_RT",
+            Flavor::Engines => "With Macrotick, and with what systemd and container engines need besides",
+            Flavor::Scx => "With Macrotick and sched_ext",
+            Flavor::DebugNonRt | Flavor::DebugEngines | Flavor::DebugScx => {
+                "The same with the checks of the debug kernel"
+            }
+        }
+    }
+
     /// The flavour of that name.
     pub fn from_name(name: &str) -> Option<Flavor> {
         Flavor::ALL.into_iter().find(|flavor| flavor.name() == name)

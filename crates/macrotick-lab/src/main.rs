@@ -1,5 +1,5 @@
-//! The lab by itself: build a kernel, run one program in a guest. `macrotick lab` does the same and more; this small
-//! program needs nothing but the lab, and its tests run it.
+//! The lab by itself: build a kernel, run one program in a guest. This small program needs nothing but the lab, and its tests run
+//! it, and `make` builds kernels by it before there is a product; `macrotick lab` does more.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,9 +13,8 @@ usage: macrotick-lab source
        macrotick-lab series [TREE]
        macrotick-lab image engines
        macrotick-lab run FLAVOR [--dry-run] PROGRAM [ARGUMENT ...]
-flavours: patched, pristine, debug, nonrt, debug-nonrt, engines, debug-engines, scx,
-          debug-scx
-trees of a series: series-off, series-on, series-windows, series-timers";
+trees of a series: series-off, series-on, series-windows, series-timers
+flavours:";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,6 +46,9 @@ fn flavor(name: &str) -> Option<Flavor> {
 
 fn usage() -> Result<ExitCode, LabError> {
     eprintln!("{USAGE}");
+    for flavor in Flavor::ALL {
+        eprintln!("  {:15}{}", flavor.name(), flavor.about());
+    }
     Ok(ExitCode::from(2))
 }
 

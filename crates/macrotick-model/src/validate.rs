@@ -28,6 +28,8 @@ pub const MAX_CYCLE: Duration = Duration::from_secs(3600);
 pub const MAX_WINDOWS: i64 = 1 << 20;
 /// Most tasks, and groups with windows, in a table (`MACROTICK_MAX_ENTITIES`).
 pub const MAX_TASKS: usize = 4096;
+/// `SCHED_FIFO` priorities, and those of groups.
+pub const PRIORITIES: RangeInclusive<u32> = 1..=99;
 /// Shortest budget of the kernel.
 pub const MIN_BUDGET: Duration = Duration::from_micros(10);
 /// Shortest and longest period of a reservation (`sched_deadline_period_min_us`, `sched_deadline_period_max_us`).

@@ -1,6 +1,6 @@
 //! Containers that ask to be admitted.
 
-use macrotick_fixtures::us;
+use macrotick_fixtures::{refusals, us};
 use macrotick_model::Container;
 
 fn refusal(source: &str) -> String {
@@ -21,34 +21,70 @@ fn what_is_left_out_is_open() {
     assert_eq!(all.lead, Some(us(30)));
 }
 
+/// What the schema says of a mistake.
+enum Schema {
+    /// It refuses it, too.
+    Refuses,
+    /// It takes it, since that is what it knows nothing of.
+    Takes(&'static str),
+}
+use Schema::{Refuses, Takes};
+
+/// Of times, which are text to a schema.
+const RANGE: &str = "no pattern says that a time is too long, too short, or no whole number of something";
+
 #[test]
 fn mistakes_are_told_at_their_place() {
-    for (source, expected) in [
-        ("container: web\nbudget: 1ms\n", "the description of a container has no `criticality`"),
-        ("criticality: 2\nbudget: 1ms\n", "the description of a container has no `container`"),
-        ("container: web\ncriticality: 2\n", "has neither `budget` nor `tasks`: nothing says how much it needs"),
-        ("container: web\ncriticality: 2\nbudget: 5us\n", "budget 5us is shorter than 10us"),
-        ("container: web\ncriticality: 2\nbudget: 10500ns\n", "budget 10500ns is no whole number of microseconds"),
-        ("container: web\ncriticality: 2\nbudget: 1ms\nlead: 2ms\n", "lead 2ms is out of range: 1us to 1ms"),
-        ("container: web\ncriticality: 2\nbudget: 1ms\nlead: 0us\n", "lead 0ns is out of range: 1us to 1ms"),
+    for (source, expected, schema) in [
+        ("container: web\nbudget: 1ms\n", "the description of a container has no `criticality`", Refuses),
+        ("criticality: 2\nbudget: 1ms\n", "the description of a container has no `container`", Refuses),
+        (
+            "container: web\ncriticality: 2\n",
+            "has neither `budget` nor `tasks`: nothing says how much it needs",
+            Takes("either of two keys may be left out, but not both"),
+        ),
+        ("container: web\ncriticality: 2\nbudget: 5us\n", "budget 5us is shorter than 10us", Takes(RANGE)),
+        (
+            "container: web\ncriticality: 2\nbudget: 10500ns\n",
+            "budget 10500ns is no whole number of microseconds",
+            Takes(RANGE),
+        ),
+        (
+            "container: web\ncriticality: 2\nbudget: 1ms\nlead: 2ms\n",
+            "lead 2ms is out of range: 1us to 1ms",
+            Takes(RANGE),
+        ),
+        ("container: web\ncriticality: 2\nbudget: 1ms\nlead: 0us\n", "lead 0ns is out of range: 1us to 1ms", Refuses),
         (
             "container: web\ncriticality: 2\nbudget: 1ms\nlead: 20500ns\n",
             "lead 20500ns is no whole number of microseconds",
+            Takes(RANGE),
         ),
-        ("container: Web\ncriticality: 2\nbudget: 1ms\n", "the name `Web` holds 'W'"),
-        ("container: web\ncriticality: 2\nbudget: 1ms\ncpu: 1\n", "unknown key `cpu` in the description of a container"),
+        ("container: Web\ncriticality: 2\nbudget: 1ms\n", "the name `Web` holds 'W'", Refuses),
+        (
+            "container: web\ncriticality: 2\nbudget: 1ms\ncpu: 1\n",
+            "unknown key `cpu` in the description of a container",
+            Refuses,
+        ),
         (
             "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms, cpu: 1}]\n",
             "task `t` has a `cpu`, which is the container's business",
+            Takes("a task of a container is one of a group, which may say its CPU"),
         ),
         (
-            "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms}, {name: t, period: 5ms, wcet: 0us}]\n",
+            "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms}, {name: t, period: 5ms, wcet: 1us}]\n",
             "duplicate name `t`: another task of the container has it already",
+            Takes("no two names may be alike"),
         ),
-        ("", "the description is empty"),
-        ("- x\n", "the description of a container must be a mapping, this is a list"),
+        ("", "the description is empty", Refuses),
+        ("- x\n", "the description of a container must be a mapping, this is a list", Refuses),
     ] {
         let told = refusal(source);
         assert!(told.contains(expected) && told.contains("c.yaml:"), "{source}: {told}");
+        let refused = refusals("container", &serde_yaml_ng::from_str(source).expect("YAML"));
+        match schema {
+            Refuses => assert_ne!(refused, [""; 0], "the schema takes {source}"),
+            Takes(why) => assert_eq!(refused, [""; 0], "{source} ({why})"),
+        }
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! `MACROTICK_BLESS=1 cargo test -p macrotick-model --test keys` writes the tables and schemas anew.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use macrotick_fixtures::{hold, read_tree, repository};
+use macrotick_fixtures::{hold, read_tree, refusals, repository};
 use macrotick_model::keys::{container_keys, explain, schema, sections, system_keys};
-use macrotick_model::System;
+use macrotick_model::{Container, System};
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -46,69 +47,97 @@ fn the_schemas_are_those_of_the_table() {
     hold("schema/container.schema.json", &text(container_keys(), "A container that asks Macrotick to be admitted"));
 }
 
-/// What only rules between values, or the longest of some times refuse, of which a schema knows nothing. Everything else it has
-/// to refuse, too.
-const BETWEEN_VALUES: [&str; 18] = [
-    "cycle",
-    "duplicate-name",
-    "hyperperiod",
-    "jobs",
-    "lead",
-    "lead-auto",
-    "lead-group",
-    "no-table",
-    "nothing",
-    "off-grid",
-    "pool-windows",
-    "reservations",
-    "sync-long",
-    "sync-values",
-    "table-overlap",
-    "time-order",
-    "unknown-task",
-    "windows-and-budget",
+/// The refused descriptions that the schema takes, each with what it knows nothing of. It has to refuse all others.
+const TAKEN: [(&str, &str); 20] = [
+    ("anchors", "a validator sees what they stand for"),
+    ("cycle", "one time is to be a multiple of others"),
+    ("duplicate-key", "a validator sees one of them"),
+    ("duplicate-name", "no two names may be alike"),
+    ("hyperperiod", "the least common multiple of times is bounded"),
+    ("jobs", "the number of jobs in a cycle is bounded"),
+    ("lead", "times are text, of which no pattern says that one is too long"),
+    ("lead-auto", "the same"),
+    ("lead-group", "the same"),
+    ("no-table", "what a key belongs to is elsewhere in the description"),
+    ("nothing", "either of two keys may be left out, but not both"),
+    ("off-grid", "one time is to be a multiple of another one"),
+    ("pool-windows", "of whom a window is, is elsewhere in the description"),
+    ("reservations", "the range of times under SCHED_DEADLINE depends on others"),
+    ("sync-long", "one time is bounded by another one"),
+    ("sync-values", "times are to be multiples of the macrotick"),
+    ("table-overlap", "windows are not to overlap"),
+    ("time-order", "one time is bounded by another one"),
+    ("unknown-task", "the name is to be that of a task"),
+    ("windows-and-budget", "one key has to suit another one"),
 ];
-/// What is no YAML, or none of ours: no validator comes to see it.
-const NO_TREE: [&str; 5] = ["anchors", "duplicate-key", "not-yaml", "two-documents", "empty"];
+/// The refused descriptions that are no YAML for a validator, either.
+const NO_TREE: [&str; 2] = ["not-yaml", "two-documents"];
 
 /// A YAML text as JSON, as an editor's validator sees it.
 fn tree(text: &str) -> Option<serde_json::Value> {
     serde_yaml_ng::from_str(text).ok()
 }
 
+/// Which schema is for a description, by its first key, once its parser has taken it.
+fn schema_of(text: &str, name: &str) -> &'static str {
+    let is_container = text.lines().any(|line| line.starts_with("container:"));
+    let refused = match is_container {
+        true => Container::parse(text, name).map(drop),
+        false => System::parse(text, name).map(drop),
+    };
+    refused.unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    if is_container {
+        "container"
+    } else {
+        "system"
+    }
+}
+
+/// The schema that a description names to editors.
+fn told_to_editors(text: &str) -> Option<&str> {
+    let line = text.lines().find_map(|line| line.strip_prefix("# yaml-language-server: $schema="))?;
+    line.strip_suffix(".schema.json")?.rsplit('/').next()
+}
+
 #[test]
-fn the_schema_takes_what_is_right_and_refuses_what_is_wrong() {
-    let validator = jsonschema::validator_for(&schema(system_keys(), "s")).expect("a schema");
-    let mut right = 0;
+fn the_schemas_take_what_is_right() {
+    let mut right = BTreeMap::new();
     for folder in ["examples", "bench", "crates/macrotick-plan/tests/golden"] {
         for path in yaml_files(&repository(folder)) {
-            let text = read(&path);
-            if System::parse(&text, "x").is_err() {
-                continue;
-            }
-            let tree = tree(&text).expect("YAML");
-            let errors: Vec<String> = validator.iter_errors(&tree).map(|error| format!("{error}")).collect();
-            assert!(errors.is_empty(), "{}: {errors:?}", path.display());
-            right += 1;
+            let (text, name) = (read(&path), path.display().to_string());
+            let schema = schema_of(&text, &name);
+            assert!(told_to_editors(&text).is_none_or(|told| told == schema), "{name}: it is a {schema}");
+            assert_eq!(refusals(schema, &tree(&text).expect("YAML")), [""; 0], "{name}");
+            *right.entry(schema).or_insert(0) += 1;
         }
     }
-    assert!(right >= 30, "only {right} examples found");
-    let (mut refused, mut unknown) = (0, Vec::new());
-    for path in yaml_files(&repository("crates/macrotick-model/tests/errors")) {
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        if NO_TREE.contains(&name.as_str()) {
-            continue;
-        }
-        let Some(tree) = tree(&read(&path)) else { panic!("{name} is no YAML") };
-        let is_valid = validator.is_valid(&tree);
-        match BETWEEN_VALUES.contains(&name.as_str()) {
-            true => unknown.extend((!is_valid).then(|| format!("{name} is refused"))),
-            false => unknown.extend(is_valid.then(|| format!("{name} is taken"))),
-        }
-        refused += usize::from(!is_valid);
+    assert!(right["system"] >= 30 && right["container"] >= 1, "only {right:?} found");
+}
+
+#[test]
+fn the_schema_refuses_what_is_wrong() {
+    let validator = jsonschema::validator_for(&schema(system_keys(), "s")).expect("a schema");
+    let takes = |name: &str| tree(&read_tree(&format!("{ERRORS}/{name}.yaml"))).map(|tree| validator.is_valid(&tree));
+    let mut others: BTreeSet<String> = yaml_files(&repository(ERRORS)).iter().map(|path| stem(path)).collect();
+    for (name, why) in TAKEN {
+        assert!(others.remove(name), "there is no {name}");
+        assert_eq!(takes(name), Some(true), "{name} ({why})");
     }
-    assert!(unknown.is_empty(), "{unknown:?}");
-    assert!(refused >= 25, "only {refused} refused");
+    for name in NO_TREE {
+        assert!(others.remove(name), "there is no {name}");
+        assert_eq!(takes(name), None, "{name}");
+    }
+    assert!(others.len() >= 25, "only {others:?} refused");
+    for name in others {
+        assert_eq!(takes(&name), Some(false), "{name}");
+    }
+}
+
+/// The descriptions that parsers refuse.
+const ERRORS: &str = "crates/macrotick-model/tests/errors";
+
+fn stem(path: &Path) -> String {
+    path.file_stem().expect("a name").to_string_lossy().into_owned()
 }
 
 fn yaml_files(folder: &Path) -> Vec<PathBuf> {

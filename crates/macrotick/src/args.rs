@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use macrotick_lab::observe::Dispatch;
+use macrotick_lab::Flavor;
 use macrotick_model::{Backend, Duration, Experiment};
 use macrotick_plan::Solver;
 
@@ -259,14 +261,14 @@ pub enum LabVerb {
     /// Build a kernel, unless it is there already
     Kernel {
         /// Which one
-        #[arg(default_value = "patched")]
-        flavor: FlavorName,
+        #[arg(default_value = "patched", value_parser = flavor())]
+        flavor: Flavor,
     },
     /// Boot the lab, run a command in it, and print what it printed
     Exec {
         /// The kernel
-        #[arg(long, default_value = "patched")]
-        flavor: FlavorName,
+        #[arg(long, default_value = "patched", value_parser = flavor())]
+        flavor: Flavor,
         /// The virtual machine
         #[command(flatten)]
         options: LabOptions,
@@ -379,46 +381,10 @@ impl From<HostSettingsName> for macrotick_node::HostSettings {
     }
 }
 
-/// [`macrotick_lab::Flavor`] on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FlavorName {
-    /// With Macrotick
-    Patched,
-    /// Without
-    Pristine,
-    /// With Macrotick, lockdep, KASAN and the other checks
-    Debug,
-    /// With Macrotick, without PREEMPT_RT
-    #[value(name = "nonrt")]
-    NonRt,
-    /// The same with the checks of the debug kernel
-    #[value(name = "debug-nonrt")]
-    DebugNonRt,
-    /// With Macrotick, and with what systemd and container engines need besides
-    Engines,
-    /// The same with the checks of the debug kernel
-    DebugEngines,
-    /// With Macrotick and sched_ext
-    Scx,
-    /// The same with the checks of the debug kernel
-    DebugScx,
-}
-
-impl From<FlavorName> for macrotick_lab::Flavor {
-    fn from(name: FlavorName) -> Self {
-        use macrotick_lab::Flavor;
-        match name {
-            FlavorName::Patched => Flavor::Patched,
-            FlavorName::Pristine => Flavor::Pristine,
-            FlavorName::Debug => Flavor::Debug,
-            FlavorName::NonRt => Flavor::NonRt,
-            FlavorName::DebugNonRt => Flavor::DebugNonRt,
-            FlavorName::Engines => Flavor::Engines,
-            FlavorName::DebugEngines => Flavor::DebugEngines,
-            FlavorName::Scx => Flavor::Scx,
-            FlavorName::DebugScx => Flavor::DebugScx,
-        }
-    }
+/// [`Flavor`] on the command line.
+fn flavor() -> impl TypedValueParser<Value = Flavor> {
+    let names = Flavor::ALL.map(|flavor| PossibleValue::new(flavor.name()).help(flavor.about()));
+    PossibleValuesParser::new(names).map(|name| Flavor::from_name(&name).expect("one of these names"))
 }
 
 #[cfg(test)]

@@ -89,49 +89,18 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use macrotick_model::{CpuSet, Duration};
-
     use super::*;
-
-    fn here() -> Present {
-        let declared = "system: s\ntasks:\n  - {name: a, period: 1ms, wcet: 1us}\ngroups:\n  - name: vision\n    \
-                        criticality: 3\n    budget: 400us\n    tasks:\n      \
-                        - {name: filter, period: 10ms, wcet: 100us, priority: 4}\n";
-        let declared = macrotick_model::System::parse(declared, "s.yaml").unwrap().groups.remove(0);
-        let group = |name: &str, priority, budgets: &[(u32, i64)], declared| PresentGroup {
-            name: name.into(),
-            path: format!("/sys/fs/cgroup/{name}").into(),
-            priority,
-            budgets: budgets.iter().map(|&(cpu, budget)| (cpu, Duration::from_micros(budget))).collect(),
-            cpus: CpuSet::default(),
-            bound: false,
-            declared,
-        };
-        Present {
-            server_period: Duration::from_micros(2500),
-            cpus: vec![0, 1],
-            domains: Vec::new(),
-            table: None,
-            groups: vec![
-                group("vision", 20, &[(0, 500)], Some(declared)),
-                group("/web", 7, &[(0, 300), (1, 300)], None),
-            ],
-            reserved: Vec::new(),
-            system: Some("s".into()),
-            changes: true,
-        }
-    }
 
     #[test]
     fn what_is_not_known_is_said() {
-        let told = remarks(&here());
+        let present = macrotick_fixtures::present();
+        let told = remarks(&present);
         assert_eq!(told[0], "nothing but their budgets is known of `/web`: these they keep");
         assert_eq!(told[1], "without a criticality, and so least critical: `/web`");
         let many: Vec<String> = (0..10).map(|number| number.to_string()).collect();
         let many = names(many.iter().map(String::as_str)).unwrap();
         assert!(many.starts_with("`0`, `1`, ") && many.ends_with(", `7` and 2 more"), "{many}");
         assert!(told[2].starts_with("a change of the deployment is under way"), "{told:?}");
-        let present = here();
         let host = present::analysed(&present, &present::together(&present.groups)).unwrap();
         assert_eq!(sum_up(&host, 2), "2 CPUs, no windows, 2 groups with budgets of 2500us");
     }

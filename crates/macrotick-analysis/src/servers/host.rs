@@ -163,7 +163,7 @@ pub struct Group {
 }
 
 /// Group priorities are 1 to this, and so are those of tasks inside a group, as those of SCHED_FIFO.
-pub const PRIORITIES: u32 = 99;
+pub const PRIORITIES: u32 = *macrotick_model::validate::PRIORITIES.end();
 
 /// The deferrable server of a group on one CPU. Its tasks stay on this CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,5 @@
 //! Control groups with a budget, in the guest.
 
-use std::fs;
 use std::path::Path;
 
 use macrotick_host::budgets::{self, BUDGET, PRIORITY};
@@ -37,7 +36,7 @@ pub fn make(name: &str, budget_us: u32, priority: u32) -> Result<(), String> {
 pub fn remove(name: &str) -> Result<(), String> {
     let path = format!("{ROOT}/{name}");
     write(&format!("{path}/{BUDGET}"), "0")?;
-    fs::remove_dir(&path).map_err(|error| format!("{path}: {error}"))
+    cgroup::remove_empty(Path::new(&path)).map_err(|failure| failure.to_string())
 }
 
 /// The caller enters a group, and is under SCHED_DS.

@@ -83,6 +83,11 @@ pub fn create(path: &Path) -> Result<(), HostFailure> {
     fs::create_dir(path).map_err(HostFailure::file("make", path))
 }
 
+/// Removes a control group that is to be empty: nothing ends for it.
+pub fn remove_empty(path: &Path) -> Result<(), HostFailure> {
+    fs::remove_dir(path).map_err(HostFailure::file("remove", path))
+}
+
 /// Removes the groups that a killed runner left behind.
 pub fn remove_left() {
     for entry in fs::read_dir(ROOT).into_iter().flatten().flatten() {

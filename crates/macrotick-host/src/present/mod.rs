@@ -55,6 +55,13 @@ pub struct PresentDomain {
     promised: u64,
 }
 
+impl PresentDomain {
+    /// The one of these CPUs, with what its tasks are promised in parts of 2^20 of one CPU.
+    pub fn new(cpus: CpuSet, promised: u64) -> PresentDomain {
+        PresentDomain { cpus, promised }
+    }
+}
+
 /// The windows of the installed table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PresentTable {

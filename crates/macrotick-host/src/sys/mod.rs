@@ -4,6 +4,7 @@
 //! it was started for, or a thread whose standing the caller has read before with [`sched_attr`] and writes back.
 
 mod attributes;
+mod clock_events;
 mod cpus;
 mod memory;
 mod process;
@@ -13,13 +14,14 @@ mod time;
 use std::io;
 
 pub(crate) use attributes::{attribute, set_attribute};
+pub(crate) use clock_events::may_sample_unprivileged;
+pub use clock_events::open_clock;
 pub use cpus::{cpu_list, online_cpus, parse_cpu_list};
 pub use memory::{lock_memory, memory_file, seal_size};
 pub use process::{
     exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, pidfd_open, reap, set_subreaper, set_thread_name,
     signal_on_parent_death, user,
 };
-pub(crate) use scheduling::may_sample_unprivileged;
 pub use scheduling::{affinity, pin, policy_name, sched_attr, set_sched_attr, set_standing, SchedAttr, Standing};
 pub use time::{futex_wake, now, sleep, sleep_until, timespec};
 

@@ -171,53 +171,6 @@ pub fn affinity(tid: Tid) -> io::Result<CpuSet> {
     }
 }
 
-/// Whether a process without any privilege is given a clock of perf_event_open(2), which interrupts its CPU. A child tries.
-pub fn may_sample_unprivileged() -> bool {
-    /// `struct perf_event_attr`, as first published.
-    #[repr(C)]
-    struct Attr {
-        kind: u32,
-        size: u32,
-        config: u64,
-        period: u64,
-        sample: u64,
-        read: u64,
-        flags: u64,
-        rest: [u64; 2],
-    }
-    const SOFTWARE: u32 = 1;
-    const CPU_CLOCK: u64 = 0;
-    const DISABLED_WITHOUT_KERNEL: u64 = 1 | (1 << 5) | (1 << 6);
-    const NOBODY: libc::c_long = 65_534;
-    let attr = Attr {
-        kind: SOFTWARE,
-        size: size_of::<Attr>() as u32,
-        config: CPU_CLOCK,
-        period: 1_000_000_000,
-        sample: 0,
-        read: 0,
-        flags: DISABLED_WITHOUT_KERNEL,
-        rest: [0; 2],
-    };
-    // SAFETY: the child makes system calls and nothing else; one reads the structure; the parent waits for its own child.
-    unsafe {
-        match libc::fork() {
-            -1 => false,
-            0 => {
-                let has_none = libc::syscall(libc::SYS_setresgid, NOBODY, NOBODY, NOBODY) == 0
-                    && libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) == 0;
-                let is_given = has_none && libc::syscall(libc::SYS_perf_event_open, &attr, 0, -1, -1, 0) >= 0;
-                libc::_exit(i32::from(!is_given))
-            }
-            child => {
-                let mut status = 0;
-                while libc::waitpid(child, &mut status, 0) < 0 && *libc::__errno_location() == libc::EINTR {}
-                status == 0
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,7 +31,7 @@ impl Found {
     }
 
     pub fn integer(&mut self, path: &str, key: &str, value: i64, kind: &Kind) {
-        if let &Kind::Integer { least, most } = kind {
+        if let Some((least, most)) = kind.range() {
             if value < least || value > most {
                 self.add(path, &[], out_of_range(key, value, least, most));
             }

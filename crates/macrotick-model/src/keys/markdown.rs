@@ -70,7 +70,7 @@ pub(super) fn brief(kind: &Kind) -> String {
             _ => format!("time, {least} to {most}"),
         },
         Kind::Integer { least, most } if *most == i64::from(u32::MAX) => format!("number, {least} or more"),
-        Kind::Integer { least: 0, most: 8191 } => "CPU".into(),
+        Kind::Cpu => "CPU".into(),
         Kind::Integer { least, most } => format!("number, {least} to {most}"),
         Kind::Flag => "`true` or `false`".into(),
         Kind::Words(words) => {
@@ -92,7 +92,7 @@ pub(super) fn brief(kind: &Kind) -> String {
 
 fn plural(kind: &Kind) -> String {
     match kind {
-        Kind::Integer { least: 0, most: 8191 } => "CPUs".into(),
+        Kind::Cpu => "CPUs".into(),
         // What texts in a list are is said of several.
         Kind::Text(what) => (*what).into(),
         Kind::Object(object) => several(noun(object.what)),

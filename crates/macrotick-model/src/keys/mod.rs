@@ -52,6 +52,8 @@ pub enum Kind {
         /// The greatest.
         most: i64,
     },
+    /// The number of a CPU.
+    Cpu,
     /// `true` or `false`.
     Flag,
     /// One of some words.
@@ -69,10 +71,19 @@ impl Kind {
     pub const TIME: Kind = Kind::Time { least: Duration::from_nanos(i64::MIN), most: Duration::from_nanos(i64::MAX) };
     /// A time longer than zero.
     pub const LENGTH: Kind = Kind::Time { least: Duration::from_nanos(1), most: Duration::from_nanos(i64::MAX) };
-    /// The number of a CPU: up to the highest that any Linux supports.
-    pub const CPU: Kind = Kind::Integer { least: 0, most: 8191 };
     /// Some numbers of CPUs.
-    pub const CPUS: Kind = Kind::List(&Kind::CPU);
+    pub const CPUS: Kind = Kind::List(&Kind::Cpu);
+    /// The highest number of a CPU that any Linux supports.
+    const LAST_CPU: i64 = 8191;
+
+    /// The range of a whole number, both ends included; `None`: it is something else.
+    pub(crate) fn range(&self) -> Option<(i64, i64)> {
+        match *self {
+            Kind::Integer { least, most } => Some((least, most)),
+            Kind::Cpu => Some((0, Kind::LAST_CPU)),
+            _ => None,
+        }
+    }
 }
 
 /// A mapping: its keys, each at most once.
@@ -95,8 +106,6 @@ pub struct Flat {
     pub forms: &'static Forms,
     /// What holds where none of their keys is there; `None`: one must be.
     pub otherwise: Option<&'static str>,
-    /// What they say, in one sentence.
-    pub about: &'static str,
 }
 
 /// A key of a mapping.

@@ -33,7 +33,6 @@ macro_rules! object {
                 flat: &[$($crate::keys::Flat {
                     forms: <$flat_type>::FORMS,
                     otherwise: $crate::keys::object!(@otherwise $flat_presence $($flat_otherwise)?),
-                    about: $flat_about,
                 },)*],
                 keys: &[$($crate::keys::Key {
                     name: $key,

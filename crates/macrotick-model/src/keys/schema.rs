@@ -25,10 +25,13 @@ fn of(kind: &Kind) -> Value {
         Kind::Name { most } => json!({"type": ["string", "number", "boolean"], "pattern": NAME, "maxLength": most}),
         Kind::Text(_) => json!({"type": ["string", "number", "boolean"]}),
         Kind::Time { least, .. } => json!({"type": "string", "pattern": time(*least)}),
-        Kind::Integer { least, most } => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Kind::Integer { .. } | Kind::Cpu => {
+            let (least, most) = kind.range().expect("the range of a whole number");
+            json!({"type": "integer", "minimum": least, "maximum": most})
+        }
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Words(words) => self::words(words),
-        Kind::List(of @ Kind::Integer { .. }) => json!({"type": "array", "items": self::of(of), "uniqueItems": true}),
+        Kind::List(of @ Kind::Cpu) => json!({"type": "array", "items": self::of(of), "uniqueItems": true}),
         Kind::List(of) => json!({"type": "array", "items": self::of(of)}),
         Kind::Object(object) => self::object(object),
         Kind::Forms(forms) => self::forms(forms),

@@ -83,7 +83,7 @@ macro_rules! integers {
 
             fn read(cx: &mut Context, node: &Node, path: &str, kind: &Kind) -> Self {
                 let Some(number) = cx.integer(node, path) else { return Self::unread() };
-                let &Kind::Integer { least, most } = kind else { unreachable!("a number has a range") };
+                let (least, most) = kind.range().expect("a number has a range");
                 match Self::try_from(number) {
                     Ok(value) if (least..=most).contains(&number) => value,
                     _ => {
@@ -145,7 +145,7 @@ impl<T: Field> Field for Vec<T> {
 
     fn read(cx: &mut Context, node: &Node, path: &str, kind: &Kind) -> Self {
         let Some(list) = cx.list(node, path) else { return Vec::new() };
-        if list.is_empty() && matches!(kind, Kind::List(Kind::Integer { .. })) {
+        if list.is_empty() && matches!(kind, Kind::List(Kind::Cpu)) {
             cx.refuse(path, node.at, "no CPU is listed", Some("leave it out".into()));
         }
         let mut items = Vec::with_capacity(list.len());

@@ -6,6 +6,7 @@ use super::{MAX_LONG_NAME, MAX_NAME};
 use crate::keys::{object, Field, Forms, Found, Kind, Text};
 use crate::parse::{Context, Form, Node};
 use crate::time::Duration;
+use crate::validate::PRIORITIES;
 
 object! {
     /// Threads of a control group, which are served by windows, by a budget, or by both.
@@ -34,8 +35,8 @@ object! {
     }
 }
 
-/// `SCHED_FIFO` priorities, and those of groups.
-pub(crate) const PRIORITY: Kind = Kind::Integer { least: 1, most: 99 };
+/// Of a thread, or of a group.
+pub(crate) const PRIORITY: Kind = Kind::Integer { least: *PRIORITIES.start() as i64, most: *PRIORITIES.end() as i64 };
 
 impl Group {
     /// What the kernel takes.
@@ -116,7 +117,7 @@ object! {
             = "The longest time from a job's arrival to its release.";
         "priority" priority: Option<u32> [PRIORITY], optional "an order with which none misses"
             = "Inside the group: a higher number goes first.";
-        "cpu" cpu: u32 [Kind::CPU], or "its first one" { GroupTask::FIRST_CPU } = "One of the group's CPUs.";
+        "cpu" cpu: u32 [Kind::Cpu], or "its first one" { GroupTask::FIRST_CPU } = "One of the group's CPUs.";
         "at-refills" at_refills: bool, optional "`false`: anywhere"
             = "Whether its jobs arrive exactly at refills; then the period is a multiple of the server period.";
     }

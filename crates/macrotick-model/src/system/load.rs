@@ -14,7 +14,7 @@ object! {
         flat policy: Policy, or "`nice: 0`" { Policy::Other(0) } = "The stock policy under which it runs.";
         "name" name: String [Kind::Name { most: MAX_LONG_NAME }], required = "Its name, unique.";
         "count" count: u32 [Kind::Integer { least: 1, most: 1000 }], or "1" { 1 } = "How many of it.";
-        "cpu" cpu: Option<u32> [Kind::CPU], optional "any" = "The CPU they are bound to; it need not be one of `cpus`.";
+        "cpu" cpu: Option<u32> [Kind::Cpu], optional "any" = "The CPU they are bound to; it need not be one of `cpus`.";
         "namespace" namespace: Option<String>, optional "the host's" = "The [network namespace](#namespaces) they are in.";
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks, and what gives them the processor.
 
 use super::run::{ExecutionTime, Workload};
-use super::MAX_NAME;
+use super::{MAX_NAME, PRIORITY};
 use crate::cpus::CpuSet;
 use crate::keys::{forms, object, words, Kind};
 use crate::time::Duration;
@@ -18,7 +18,7 @@ object! {
             = "Release of job 0 after the epoch, less than the period, a multiple of the macrotick.";
         "jitter" jitter: Option<Duration> [Kind::TIME], optional "none: any"
             = "Bound on the variation of starts, at most the deadline.";
-        "cpu" cpu: Option<u32> [Kind::CPU], optional "the solver's choice" = "The CPU, one of `cpus`.";
+        "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver's choice" = "The CPU, one of `cpus`.";
         "migrate" migrate: bool, optional "`false`"
             = "Whether it may have windows on several CPUs, see [Tasks that migrate](#tasks-that-migrate); not with `cpu`.";
         "priority" priority: Option<u8> [PRIORITY], optional "rate-monotonic"
@@ -33,8 +33,6 @@ object! {
             = "What a job does, see [What runs](#what-runs).";
     }
 }
-
-const PRIORITY: Kind = Kind::Integer { least: 1, most: 99 };
 
 forms! {
     /// What gives a task's jobs the processor.

@@ -3,11 +3,9 @@
 //! A message is its length (32 bits, little-endian) and JSON. The supervisor never waits for a peer: what has not come
 //! yet is read when it comes.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 
 use macrotick_host::state::{self, Directory};
 use macrotick_host::sys;
@@ -94,10 +92,8 @@ pub struct Listener(UnixListener);
 impl Listener {
     /// Listens in a directory where nobody else does: the lock says so.
     pub fn open(directory: &Directory) -> Result<Listener, NodeError> {
-        let path = directory.socket();
-        let _ = std::fs::remove_file(&path);
-        let listener = listen(&path).map_err(|source| NodeError::Control { what: "listen on", path, source })?;
-        Ok(Listener(listener))
+        let failed = |source| NodeError::Control { what: "listen on", path: directory.socket(), source };
+        directory.listen().map(Listener).map_err(failed)
     }
 
     /// What becomes readable when somebody comes.
@@ -111,19 +107,6 @@ impl Listener {
         stream.set_nonblocking(true).ok()?;
         Some(Conversation { stream, heard: Vec::new(), until: sys::now() + PATIENCE })
     }
-}
-
-/// Nobody but root may connect, from the first instant on.
-fn listen(path: &Path) -> io::Result<UnixListener> {
-    // SAFETY: no memory is passed. The supervisor has one thread, so that nobody else makes files meanwhile.
-    let before = unsafe { libc::umask(0o177) };
-    let listener = UnixListener::bind(path);
-    // SAFETY: as above.
-    unsafe { libc::umask(before) };
-    let listener = listener?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }
 
 /// Somebody who asks, or waits for an answer.

@@ -13,9 +13,9 @@ use crate::Outcome;
 /// Builds a kernel or runs a command in the lab.
 pub fn execute(args: &LabArgs) -> Result<Outcome, CliError> {
     match &args.verb {
-        LabVerb::Kernel { flavor } => build((*flavor).into()),
+        LabVerb::Kernel { flavor } => build(*flavor),
         LabVerb::Exec { flavor, options, files, wall_limit, command } => {
-            let job = GuestJob::new((*flavor).into(), command.clone());
+            let job = GuestJob::new(*flavor, command.clone());
             let mut job = job.on(options.smp.unwrap_or(1), options.shift);
             job.files.extend(taken_along(files, job.image)?);
             job.wall_limit = *wall_limit;
