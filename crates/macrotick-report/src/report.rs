@@ -314,9 +314,10 @@ fn task_reason(task: &TaskReport) -> Option<String> {
     }
     let never = match task.never_started {
         0 => String::new(),
-        count => format!(", {count} of them never started"),
+        count => format!(", {} of them never started", words::count(count)),
     };
-    (task.missed > 0).then(|| format!("{name}: {} of {} jobs missed{never}", task.missed, task.released))
+    (task.missed > 0)
+        .then(|| format!("{name}: {} of {} jobs missed{never}", words::count(task.missed), words::count(task.released)))
 }
 
 /// The run's own remarks, then where records, plan and kernel disagree.
