@@ -56,7 +56,7 @@ fn folders_reports_and_observations_compare_alike() {
         assert_eq!(output.status.code(), Some(0));
     }
     let html = fs::read_to_string(folder.join("build/compare/robot-arm.html")).unwrap();
-    assert!(html.contains("SCHED_OTHER: 26 of 30 missed; SCHED_TT: none"));
+    assert!(html.contains("other (SCHED_OTHER): 26 of 30 missed; kernel (SCHED_TT): none"));
 }
 
 #[test]
