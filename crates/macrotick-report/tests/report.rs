@@ -488,3 +488,15 @@ fn a_backend_that_serves_no_pool_says_so() {
     assert_eq!(report.pools[0].had, None);
     assert!(report.caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class serves groups in windows")));
 }
+
+#[test]
+fn a_group_is_held_against_the_budgets_of_the_time_that_is_charged() {
+    let (_, report) = changed(|run| {
+        run.plan.system.server_period = ms(1);
+        let group = Group { budget: Some(us(100)), priority: Some(3), ..Group::named("g", vec![0]) };
+        run.plan.system.groups = vec![group];
+        // 24 ms, and the 5 ms before the epoch.
+        run.groups = vec![macrotick_fixtures::group_record("g", 29 * 100_000)];
+    });
+    assert_eq!(report.groups[0].had.unwrap().permille_of_budget, 1000);
+}
