@@ -2,18 +2,18 @@
 
 use macrotick_analysis::servers::{self, Host};
 use macrotick_model::timeline::timeline;
-use macrotick_model::{Plan, System};
+use macrotick_model::Plan;
 use macrotick_plan::{network_advice, Solver};
 use macrotick_report::output;
 
 use crate::args::PlanArgs;
 use crate::error::CliError;
-use crate::input::planned;
+use crate::input::{description_from, planned};
 use crate::Outcome;
 
 /// Plans a description; the judge has the last word on what the solver made.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
-    let system = System::load(&args.system)?;
+    let system = description_from(&args.system)?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
     let plan = planned(&args.system, &system, solver)?;
     if let Some(path) = &args.output {

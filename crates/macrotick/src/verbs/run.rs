@@ -37,20 +37,21 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     report::write(&directory, &report, &observation)?;
     report::show(&report);
     output::print_line(format_args!("\nreport: {}", directory.join("report.html").display()));
+    let trace = directory.join("trace.json");
+    output::print_line(format_args!("trace: {}, to be opened in https://ui.perfetto.dev", trace.display()));
     tell_output(&directory, &observation);
     Ok(report::outcome(&report))
 }
 
 fn tell_output(directory: &Path, observation: &Observation) {
-    let file = |output: &ProcessOutput| format!("{}.log", output.name);
+    let file = |output: &ProcessOutput| report::log(directory, &output.name).display().to_string();
     match observation.output.as_slice() {
         [] => {}
-        [output] => output::print_line(format_args!("output: {}", directory.join(file(output)).display())),
-        several => output::print_line(format_args!(
-            "output: {} files, {} and others",
-            several.len(),
-            directory.join(file(&several[0])).display()
-        )),
+        [one] => output::print_line(format_args!("output: {}", file(one))),
+        [one, two] => output::print_line(format_args!("output: {} and {}", file(one), file(two))),
+        [one, rest @ ..] => {
+            output::print_line(format_args!("output: {} and {} other files there", file(one), rest.len()))
+        }
     }
 }
 
