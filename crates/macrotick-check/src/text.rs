@@ -24,10 +24,10 @@ impl fmt::Display for Verdict {
             writeln!(f, "  and {} more", self.violations.len() - SHOWN)?;
         }
         for cpu in &self.cpus {
-            write!(f, "cpu {}: windows take {:.1} %", cpu.cpu, cpu.utilisation * 100.0)?;
+            write!(f, "cpu {}: windows take {}", cpu.cpu, percent(cpu.utilisation))?;
             match cpu.leads {
                 Duration::ZERO => writeln!(f)?,
-                _ => writeln!(f, ", leads {:.1} %", cpu.lead_share * 100.0)?,
+                _ => writeln!(f, ", leads {}", percent(cpu.lead_share))?,
             }
         }
         let width = self.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).max("task".len());
@@ -43,6 +43,12 @@ impl fmt::Display for Verdict {
         self.groups.iter().try_for_each(|analysis| groups(f, analysis))?;
         self.domains.iter().try_for_each(|verdict| domain(f, verdict))
     }
+}
+
+/// A share of 0 to 1 in tenths of a percent, rounded down as in the timeline of a plan. A tenth stays one that is less by the
+/// last digits of a float.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", (share * 1000.0 + 1e-6).floor() / 10.0)
 }
 
 fn domain(f: &mut fmt::Formatter<'_>, verdict: &DomainVerdict) -> fmt::Result {
@@ -67,9 +73,10 @@ fn domain(f: &mut fmt::Formatter<'_>, verdict: &DomainVerdict) -> fmt::Result {
 fn pool_line(f: &mut fmt::Formatter<'_>, pool: &PoolVerdict) -> fmt::Result {
     let PoolVerdict { name, cpu, windows, given, budget, period, gap } = pool;
     let noun = if *windows == 1 { "window" } else { "windows" };
+    let asked = if given == budget { String::new() } else { format!(" ({budget} asked for)") };
     writeln!(
         f,
-        "pool {name}: {windows} {noun} on CPU {cpu}, {given} of every {period} (budget {budget}), at most {gap} without"
+        "pool {name}: {windows} {noun} on CPU {cpu}, {given} of every {period}{asked}, at most {gap} without a window"
     )
 }
 
@@ -94,9 +101,12 @@ fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
             let ServerAnalysis { cpu, budget, sure, tasks } = server;
             let name = &group.name;
             let priority = group.priority;
+            let why = if *sure == Duration::ZERO { ": windows and groups above may take all of one" } else { "" };
+            let why = why.to_owned()
+                + if *sure < *budget && tasks.is_empty() { ", and no task of it has a deadline" } else { "" };
             writeln!(
                 f,
-                "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {sure} in each server period"
+                "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {sure} in each server period{why}"
             )?;
             tasks.iter().try_for_each(|task| task_line(f, name, task))?;
         }

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::input::plan_from;
 use crate::progress::RunBar;
 use crate::verbs::plan::period_advice;
-use crate::verbs::{create, observe};
+use crate::verbs::{create, observe, tell_verdict};
 use crate::Outcome;
 
 /// Plans, deploys, runs, observes and reports.
@@ -24,7 +24,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     }
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
-        output::tell(verdict);
+        tell_verdict(&verdict);
         return Ok(Outcome::DoesNotHold);
     }
     period_advice(&plan);
