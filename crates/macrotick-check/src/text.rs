@@ -45,8 +45,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A share of 0 to 1 in tenths of a percent, rounded down as in the timeline of a plan. A tenth stays one that is less by the
-/// last digits of a float.
+/// A share of 0 to 1 in tenths of a percent, rounded down as in the timeline of a plan. A tenth that a float has a little less
+/// of stays one.
 fn percent(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0 + 1e-6).floor() / 10.0)
 }
@@ -98,20 +98,28 @@ fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {
 fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
     for group in &analysis.groups {
         for server in &group.servers {
-            let ServerAnalysis { cpu, budget, sure, tasks } = server;
+            let ServerAnalysis { cpu, budget, tasks, .. } = server;
             let name = &group.name;
             let priority = group.priority;
-            let why = if *sure == Duration::ZERO { ": windows and groups above may take all of one" } else { "" };
-            let why = why.to_owned()
-                + if *sure < *budget && tasks.is_empty() { ", and no task of it has a deadline" } else { "" };
-            writeln!(
-                f,
-                "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {sure} in each server period{why}"
-            )?;
+            let promised = promise(server);
+            writeln!(f, "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {promised}")?;
             tasks.iter().try_for_each(|task| task_line(f, name, task))?;
         }
     }
     Ok(())
+}
+
+/// What a server is sure of, and why less may be enough.
+fn promise(server: &ServerAnalysis) -> String {
+    let ServerAnalysis { budget, sure, tasks, .. } = server;
+    let mut text = format!("{sure} in each server period");
+    if *sure == Duration::ZERO {
+        text += ": windows and groups above may take all of one";
+    }
+    if sure < budget && tasks.is_empty() {
+        text += ", and no task of it has a deadline";
+    }
+    text
 }
 
 fn task_line(f: &mut fmt::Formatter<'_>, group: &str, task: &TaskAnalysis) -> fmt::Result {

@@ -4,7 +4,8 @@ use macrotick_model::{Duration, Group, Observation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// So long before the epoch the processor time of a group begins to count (`POOL_MARGIN` of `macrotick-node`'s `run/start.rs`).
+/// So long before the epoch the processor time of a group begins to count (`POOL_MARGIN` in `run/start.rs` of
+/// `macrotick-node`).
 const COUNTED_BEFORE: Duration = Duration::from_millis(5);
 
 /// What is said of one group.

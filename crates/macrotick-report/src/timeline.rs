@@ -81,8 +81,8 @@ pub(crate) fn windows_on(report: &Report, table: &CpuTable, task: &str, slice: S
         .collect()
 }
 
-/// The job with the least slack of all: the one that went furthest beyond its deadline; where none did, the first one that
-/// did not end; else the one that came closest.
+/// The job with the least slack of all: the one that went furthest beyond its deadline; where none did, the first one
+/// that did not end; else the one that came closest.
 pub(crate) fn worst_job(report: &Report) -> Option<(&str, &Outcome)> {
     let slack = |job: &Outcome| job.slack().unwrap_or(Duration::ZERO);
     let jobs = report.tasks.iter().flat_map(|task| task.jobs.iter().map(|job| (task.name.as_str(), job)));

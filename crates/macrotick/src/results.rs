@@ -71,7 +71,8 @@ fn observation_of(path: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-/// The observation of a result: a folder of `macrotick run`, its `report.json` or `observation.json`, or another observation.
+/// The observation of a result: a folder of `macrotick run`, its `report.json` or `observation.json`, or another
+/// observation.
 pub fn observation(path: &Path) -> Result<Observation, CliError> {
     // What is no result at all is told with the place where it is no observation.
     match observation_of(path) {

@@ -175,7 +175,8 @@ impl Comparison {
             let close = self.close_histogram(task, metric).map_or(String::new(), |picture| picture.inline());
             body.push_str(&format!(
                 "<h3>{}</h3>\n{}<div class=\"overlay scroll\">{}{close}</div>\n<details>\
-                 <summary>Cumulative distribution</summary>\n<div class=\"overlay scroll\">{cumulative}</div></details>\n",
+                 <summary>Cumulative distribution</summary>\n<div class=\"overlay scroll\">{cumulative}</div>\
+                 </details>\n",
                 escape(&self.title(task, metric, "µs")),
                 table(&self.metric_table(task, metric)),
                 self.histogram(task, metric, &|_| true).inline(),

@@ -261,7 +261,8 @@ fn legend(trace: bool) -> String {
             _ => format!("<rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"),
         };
         format!(
-            "<span class=\"key\"><svg class=\"plot\" viewBox=\"0 0 26 14\" aria-hidden=\"true\">{shape}</svg>{text}</span>"
+            "<span class=\"key\"><svg class=\"plot\" viewBox=\"0 0 26 14\" aria-hidden=\"true\">{shape}</svg>\
+             {text}</span>"
         )
     };
     format!("<p class=\"keys\">{}</p>\n", keys.iter().map(key).collect::<String>())
@@ -271,8 +272,9 @@ pub(super) fn distributions(report: &Report) -> String {
     let pairs: Vec<String> = report.tasks.iter().map(distribution).collect();
     section(
         "Distributions",
-        "How many jobs took how long. The count axis is logarithmic where some bins hold many more jobs than others, the \
-         time axis where times differ widely. The dotted line is the median; in red, the time to the deadline and the jobs beyond it.",
+        "How many jobs took how long. The count axis is logarithmic where some bins hold many more jobs than others, \
+         the time axis where times differ widely. The dotted line is the median; in red, the time to the deadline and \
+         the jobs beyond it.",
         &format!("<div class=\"pairs\">\n{}</div>\n", pairs.concat()),
     )
 }
@@ -327,8 +329,8 @@ pub(super) fn groups(report: &Report) -> String {
     }
     section(
         "Groups [µs]",
-        "Processor time that was charged to the group, and as a share of its budgets; how often a budget was used up, and \
-         how long ready threads had to wait for a refill then.",
+        "Processor time that was charged to the group, and as a share of its budgets; how often a budget was used up, \
+         and how long ready threads had to wait for a refill then.",
         &table(&group_table(report)),
     )
 }

@@ -52,7 +52,8 @@ fn beside(plan: &Plan) -> String {
         if given > task.wcet && pieces > 1 {
             let (name, wcet) = (&task.name, task.wcet);
             text += &format!(
-                "{name}: {given} for a wcet of {wcet}: each window of a job but the first has {RESUMING} more, in whole macroticks\n"
+                "{name}: {given} for a wcet of {wcet}: each window of a job but the first has {RESUMING} more, in whole \
+                 macroticks\n"
             );
         }
     }
