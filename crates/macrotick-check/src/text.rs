@@ -24,10 +24,10 @@ impl fmt::Display for Verdict {
             writeln!(f, "  and {} more", self.violations.len() - SHOWN)?;
         }
         for cpu in &self.cpus {
-            write!(f, "cpu {}: windows take {:.1} %", cpu.cpu, cpu.utilisation * 100.0)?;
+            write!(f, "cpu {}: windows take {}", cpu.cpu, percent(cpu.utilisation))?;
             match cpu.leads {
                 Duration::ZERO => writeln!(f)?,
-                _ => writeln!(f, ", leads {:.1} %", cpu.lead_share * 100.0)?,
+                _ => writeln!(f, ", leads {}", percent(cpu.lead_share))?,
             }
         }
         let width = self.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).max("task".len());
@@ -43,6 +43,12 @@ impl fmt::Display for Verdict {
         self.groups.iter().try_for_each(|analysis| groups(f, analysis))?;
         self.domains.iter().try_for_each(|verdict| domain(f, verdict))
     }
+}
+
+/// A share of 0 to 1 in tenths of a percent, rounded down as in the timeline of a plan. A tenth that a float has a little less
+/// of stays one.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", (share * 1000.0 + 1e-6).floor() / 10.0)
 }
 
 fn domain(f: &mut fmt::Formatter<'_>, verdict: &DomainVerdict) -> fmt::Result {
@@ -67,9 +73,10 @@ fn domain(f: &mut fmt::Formatter<'_>, verdict: &DomainVerdict) -> fmt::Result {
 fn pool_line(f: &mut fmt::Formatter<'_>, pool: &PoolVerdict) -> fmt::Result {
     let PoolVerdict { name, cpu, windows, given, budget, period, gap } = pool;
     let noun = if *windows == 1 { "window" } else { "windows" };
+    let asked = if given == budget { String::new() } else { format!(" ({budget} asked for)") };
     writeln!(
         f,
-        "pool {name}: {windows} {noun} on CPU {cpu}, {given} of every {period} (budget {budget}), at most {gap} without"
+        "pool {name}: {windows} {noun} on CPU {cpu}, {given} of every {period}{asked}, at most {gap} without a window"
     )
 }
 
@@ -91,17 +98,28 @@ fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {
 fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
     for group in &analysis.groups {
         for server in &group.servers {
-            let ServerAnalysis { cpu, budget, sure, tasks } = server;
+            let ServerAnalysis { cpu, budget, tasks, .. } = server;
             let name = &group.name;
             let priority = group.priority;
-            writeln!(
-                f,
-                "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {sure} in each server period"
-            )?;
+            let promised = promise(server);
+            writeln!(f, "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {promised}")?;
             tasks.iter().try_for_each(|task| task_line(f, name, task))?;
         }
     }
     Ok(())
+}
+
+/// What a server is sure of, and why less may be enough.
+fn promise(server: &ServerAnalysis) -> String {
+    let ServerAnalysis { budget, sure, tasks, .. } = server;
+    let mut text = format!("{sure} in each server period");
+    if *sure == Duration::ZERO {
+        text += ": windows and groups above may take all of one";
+    }
+    if sure < budget && tasks.is_empty() {
+        text += ", and no task of it has a deadline";
+    }
+    text
 }
 
 fn task_line(f: &mut fmt::Formatter<'_>, group: &str, task: &TaskAnalysis) -> fmt::Result {

@@ -36,6 +36,7 @@ fn tasks_of_groups_are_analysed_beside_windows() {
     assert!(text.contains("group g: priority 9, budget 500us on CPU 0, sure of 20us in each server period"), "{text}");
     assert!(text.contains("group g: task t: priority 5, response ") && text.contains(", deadline 20ms"), "{text}");
     let none = judged("  - {name: g, priority: 9, budget: 500us}\n");
+    assert!(none.to_string().contains("each server period, and no task of it has a deadline\n"), "{none}");
     assert!(none.groups.is_some_and(|analysis| analysis.groups[0].servers[0].tasks.is_empty()));
 }
 

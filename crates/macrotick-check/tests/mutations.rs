@@ -584,6 +584,8 @@ fn good_with_pool() -> Plan {
     let verdict = check(&plan);
     assert!(verdict.is_feasible(), "{verdict}");
     assert_eq!((verdict.pools[0].given, verdict.pools[0].cpu), (us(700), 1));
+    let text = verdict.to_string();
+    assert!(text.contains(" on CPU 1, 700us of every 5ms, at most ") && text.contains(" without a window\n"), "{text}");
     plan
 }
 

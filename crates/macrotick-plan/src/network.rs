@@ -70,9 +70,11 @@ fn group(system: &System, cpu: u32, period: Duration) -> Group {
     let grid = system.macrotick.as_nanos();
     let length = Duration::from_nanos((wished + grid - 1) / grid * grid).min(period);
     let order = PoolOrder::Priority(PoolOrder::DEFAULT_SLICE);
+    // Not every kernel has `ktimers`, and the network does without.
+    let threads = KernelThread::ALL.iter().copied().filter(|thread| *thread != KernelThread::Ktimers);
     Group {
         windows: Some(Windows { order, slack: true, ..Windows::new(period, length) }),
-        kernel_threads: KernelThread::ALL.iter().copied().map(GroupThread::EachCpu).collect(),
+        kernel_threads: threads.map(GroupThread::EachCpu).collect(),
         ..Group::named(free_name(system, cpu), vec![cpu])
     }
 }
@@ -158,8 +160,8 @@ impl fmt::Display for NetworkAdvice {
             tasks.join(", ")
         )?;
         match self.fits {
-            true => writeln!(f, "      Give them windows:")?,
-            false => writeln!(f, "      Give them windows; the plan has no room for these as it is:")?,
+            true => writeln!(f, "      You may give them windows:")?,
+            false => writeln!(f, "      You may give them windows; the plan has no room for these as it is:")?,
         }
         for (section, lines) in &self.sections {
             writeln!(f, "  {section}:")?;
@@ -178,7 +180,7 @@ mod tests {
   - {name: r, period: 20ms, wcet: 1ms, run: {udp-receive: {at: \"10.0.0.2:5000\"}}}
 ";
     const POOL: &str = "{name: network-0, windows: {period: 10ms, length: 100us, order: priority, slack: true}, \
-                        cpus: [0], kernel-threads: [ksoftirqd, ktimers, rcuc, backlog_napi]}";
+                        cpus: [0], kernel-threads: [ksoftirqd, rcuc, backlog_napi]}";
 
     fn of(text: &str) -> Vec<NetworkAdvice> {
         let system = System::parse(&format!("system: s\n{text}"), "s.yaml").unwrap_or_else(|errors| panic!("{errors}"));
@@ -190,7 +192,7 @@ mod tests {
         let advice = of(TASKS);
         let text = format!(
             "hint: `s`, `r` use the network, and kernel threads of CPU 0 do a part of its work when nothing else wants \
-             the CPU.\n      Give them windows:\n  groups:\n    - {POOL}\n"
+             the CPU.\n      You may give them windows:\n  groups:\n    - {POOL}\n"
         );
         assert_eq!(advice.iter().map(ToString::to_string).collect::<Vec<_>>(), [text]);
         assert_eq!(of(&format!("{TASKS}groups:\n  - {POOL}\n")), []);

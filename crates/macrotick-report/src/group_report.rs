@@ -1,8 +1,12 @@
 //! What is said of groups: what they had, held against their budgets.
 
-use macrotick_model::{Group, Observation};
+use macrotick_model::{Duration, Group, Observation};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// So long before the epoch the processor time of a group begins to count (`POOL_MARGIN` in `run/start.rs` of
+/// `macrotick-node`).
+const COUNTED_BEFORE: Duration = Duration::from_millis(5);
 
 /// What is said of one group.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -29,7 +33,7 @@ pub struct GroupReport {
 pub struct GroupUse {
     /// Charged to it, in nanoseconds.
     pub usage_ns: u64,
-    /// The same as a share of the budgets of the run, in thousandths, rounded down.
+    /// The same as a share of the budgets of the time in which it was charged, in thousandths, rounded down.
     pub permille_of_budget: i64,
     /// How often its budget was used up.
     pub exhaustions: u64,
@@ -47,9 +51,9 @@ fn report(observation: &Observation, group: &Group) -> GroupReport {
     let (priority, budget) = (group.priority.unwrap_or_default(), group.budget.unwrap_or_default());
     let period = observation.plan.system.server_period.as_nanos();
     let record = observation.groups.iter().find(|record| record.name == group.name);
+    let counted = (observation.duration + COUNTED_BEFORE).as_nanos();
     let budgets =
-        i128::from(budget.as_nanos()) * group.cpus.len() as i128 * i128::from(observation.duration.as_nanos())
-            / i128::from(period).max(1);
+        i128::from(budget.as_nanos()) * group.cpus.len() as i128 * i128::from(counted) / i128::from(period).max(1);
     let had = record.map(|record| GroupUse {
         usage_ns: record.usage_ns,
         permille_of_budget: (i128::from(record.usage_ns) * 1000 / budgets.max(1)) as i64,

@@ -25,8 +25,8 @@ fn attempt(write: impl FnOnce(&mut StdoutLock) -> io::Result<()>) {
     }
 }
 
-/// Prints to standard output, unless that has failed. What others wrote into the text, such as the name of a process, steers
-/// no terminal.
+/// Prints to standard output, unless that has failed. What others wrote into the text, such as the name of a process,
+/// steers no terminal.
 pub fn print(text: impl Display) {
     let text = shown(&text.to_string(), colour_wanted(io::stdout().is_terminal()));
     attempt(|output| output.write_all(text.as_bytes()));

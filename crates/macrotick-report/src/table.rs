@@ -70,6 +70,8 @@ pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
 pub struct Table {
     /// How many columns are aligned to the left.
     pub left: usize,
+    /// What stands above several columns' names: the first column, how many, and the text. Left to right.
+    pub above: Vec<(usize, usize, String)>,
     /// The columns' names.
     pub head: Vec<String>,
     /// A cell per column in each.
@@ -79,7 +81,7 @@ pub struct Table {
 impl Table {
     /// A table without rows.
     pub fn new(left: usize, head: &[&str]) -> Table {
-        Table { left, head: head.iter().map(|text| text.to_string()).collect(), rows: Vec::new() }
+        Table { left, above: Vec::new(), head: head.iter().map(|text| text.to_string()).collect(), rows: Vec::new() }
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -94,7 +96,7 @@ impl Table {
         let roomy = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1) <= most;
         let gap = if roomy { "  " } else { " " };
         let head: Vec<Cell> = self.head.iter().map(|text| toned(text.as_str(), Tone::Faint)).collect();
-        let mut text = String::new();
+        let mut text = self.line_above(&widths, gap.len(), colour);
         for row in std::iter::once(&head).chain(&self.rows) {
             let cells: Vec<String> = row
                 .iter()
@@ -107,7 +109,21 @@ impl Table {
         text
     }
 
-    /// As a markdown table.
+    /// The texts above several names, each in the middle of its columns; nothing without such.
+    fn line_above(&self, widths: &[usize], gap: usize, colour: bool) -> String {
+        let mut line = String::new();
+        for (first, count, text) in &self.above {
+            let from: usize = widths[..*first].iter().map(|width| width + gap).sum();
+            let span = widths[*first..first + count].iter().sum::<usize>() + gap * (count - 1);
+            line = pad(&line, from + span.saturating_sub(width(text)) / 2, true) + text;
+        }
+        if line.is_empty() {
+            return line;
+        }
+        Tone::Faint.paint(&line, colour) + "\n"
+    }
+
+    /// As a markdown table; what stands above several names is left out.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let rule = (0..self.head.len()).map(|column| if column < self.left { "---" } else { "---:" }.into());
@@ -176,6 +192,13 @@ mod tests {
         let mut foreign = table();
         foreign.rows.push(vec!["\x1b[2J".into(), "1".into()]);
         assert_eq!(foreign.text(false, 80).lines().last(), Some("\u{fffd}[2J       1"));
+    }
+
+    #[test]
+    fn columns_may_have_a_name_together() {
+        let mut table = Table::new(1, &["name", "mean", "max", "mean", "max"]);
+        table.above = vec![(1, 2, "one".into()), (3, 2, "the other".into())];
+        assert_eq!(table.text(false, 80), "         one     the other\nname  mean  max  mean  max\n");
     }
 
     #[test]

@@ -67,13 +67,16 @@ fn head(report: &Report, colour: bool, width: usize) -> String {
     for reason in &report.verdict.reasons {
         text.push_str(&format!("  {}\n", Tone::Bad.paint(&cut(reason, width - 2), colour)));
     }
+    if let Some(note) = words::latencies(report) {
+        text.push_str(&format!("  {}\n", Tone::Strong.paint(&cut(note, width - 2), colour)));
+    }
     let environment = &report.environment;
     let place = match environment.lab {
         Some(lab) => format!("lab, {} ns per instruction, {} CPU(s)", lab.ns_per_instruction, lab.cpus),
         None => format!("{} CPU(s), {}", environment.cpus, environment.cpu_model),
     };
     let facts = [
-        ("tier", words::tier(report.tier, report.backend).to_string()),
+        ("tier", words::tier_of(report)),
         ("kernel", format!("{} {}", environment.kernel, environment.preemption)),
         ("place", place),
         (
@@ -95,7 +98,7 @@ fn head(report: &Report, colour: bool, width: usize) -> String {
 }
 
 pub(crate) fn bad_if_any(number: u64) -> Cell {
-    toned(number.to_string(), if number > 0 { Tone::Bad } else { Tone::Plain })
+    toned(words::count(number), if number > 0 { Tone::Bad } else { Tone::Plain })
 }
 
 fn task_table(report: &Report) -> Table {
@@ -121,8 +124,8 @@ fn task_table(report: &Report) -> Table {
             task.cpus.to_string().into(),
             words::us(task.period_ns).into(),
             words::us(task.wcet_ns).into(),
-            task.released.to_string().into(),
-            task.completed.to_string().into(),
+            words::count(task.released).into(),
+            words::count(task.completed).into(),
             bad_if_any(task.missed),
             bad_if_any(task.never_started),
             verdict,
@@ -151,19 +154,24 @@ pub(crate) fn statistics_cells(statistics: Option<&Statistics>, decimals: Decima
     cells
 }
 
+/// How the times of a metric are written: those of all tasks alike.
+pub(crate) fn decimals(report: &Report, metric: Metric) -> Decimals {
+    let largest = report.tasks.iter().filter_map(|task| task.statistics(metric)).map(|s| s.max_ns).max();
+    Decimals::for_largest(largest.unwrap_or(0))
+}
+
 pub(crate) fn metric_table(report: &Report, metric: Metric) -> Table {
     let mut head = vec!["task", "count"];
     head.extend(STATISTICS);
     if metric == Metric::Response {
         head.push("least slack");
     }
-    let largest = report.tasks.iter().filter_map(|task| task.statistics(metric)).map(|s| s.max_ns).max();
-    let decimals = Decimals::for_largest(largest.unwrap_or(0));
+    let decimals = decimals(report, metric);
     let mut table = Table::new(1, &head);
     for task in &report.tasks {
         let statistics = task.statistics(metric);
         let count = statistics.map_or(0, |statistics| statistics.count);
-        let mut row: Vec<Cell> = vec![cut(&task.name, 16).into(), count.to_string().into()];
+        let mut row: Vec<Cell> = vec![cut(&task.name, 16).into(), words::count(count).into()];
         row.extend(statistics_cells(statistics, decimals));
         if metric == Metric::Response {
             let tone = if task.least_slack_ns.is_some_and(|slack| slack < 0) { Tone::Bad } else { Tone::Plain };
@@ -238,7 +246,7 @@ fn chain_row(chain: &str, name: &str, latency: &ChainLatency, decimals: Decimals
     vec![
         cut(chain, 20).into(),
         name.into(),
-        measured.map_or(0, |s| s.count).to_string().into(),
+        words::count(measured.map_or(0, |s| s.count)).into(),
         time(measured.map(|s| s.min_ns)),
         measured.map_or("-".into(), |s| decimals.us_of_tenths(s.mean_ns)).into(),
         time(measured.map(|s| s.p99_ns)),
@@ -266,18 +274,21 @@ fn gantt(report: &Report, slice: Slice, colour: bool, columns: usize) -> String 
     let names = all.map(|name| width(name)).max().unwrap_or(0).clamp(4, 16);
     let cells = columns - names - 10;
     let mut text = String::new();
-    let planned = |name: &str| {
-        let planned = coverage(slice, cells, &windows_in(report, name, slice));
+    let planned = |name: &str, reserved: bool| {
+        let planned = match reserved {
+            true => "no windows: SCHED_DEADLINE".into(),
+            false => blocks(&coverage(slice, cells, &windows_in(report, name, slice))),
+        };
         let label = pad(&cut(name, names), names, true);
-        format!("{label}  planned {}\n", Tone::Faint.paint(blocks(&planned).trim_end(), colour))
+        format!("{label}  planned {}\n", Tone::Faint.paint(planned.trim_end(), colour))
     };
     let indent = " ".repeat(names);
     for task in &report.tasks {
-        text.push_str(&planned(&task.name));
+        text.push_str(&planned(&task.name, task.runtime_ns.is_some()));
         text.push_str(&format!("{indent}  actual  {}\n", actual(report, task, slice, cells, colour)));
     }
     for pool in &report.pools {
-        text.push_str(&planned(&pool.name));
+        text.push_str(&planned(&pool.name, false));
         // Only a trace tells when a pool ran.
         if !report.first_segments.is_empty() {
             let ran = coverage(slice, cells, &pool_pieces(&report.first_segments, &pool.name, (slice.from, slice.to)));
@@ -286,12 +297,14 @@ fn gantt(report: &Report, slice: Slice, colour: bool, columns: usize) -> String 
     }
     let end = words::short_time(slice.length().as_nanos());
     text.push_str(&format!("{}0{}\n", " ".repeat(names + 10), pad(&end, cells - 1, false)));
+    let margin = " ".repeat(names + 10);
     if report.tasks.iter().flat_map(|task| jobs_in(&task.jobs, slice)).any(Outcome::missed) {
-        text.push_str(&format!(
-            "{}{} a job that missed its deadline\n",
-            " ".repeat(names + 10),
-            Tone::Bad.paint("x", colour)
-        ));
+        text.push_str(&format!("{margin}{} a job that missed its deadline\n", Tone::Bad.paint("x", colour)));
+    }
+    if report.first_segments.is_empty() {
+        let note = "no trace: from the first to the last instruction of a job, preempted or not";
+        let lines = wrap(note, columns - margin.len());
+        lines.iter().for_each(|line| text.push_str(&format!("{margin}{}\n", Tone::Faint.paint(line, colour))));
     }
     text
 }

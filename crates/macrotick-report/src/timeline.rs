@@ -81,21 +81,12 @@ pub(crate) fn windows_on(report: &Report, table: &CpuTable, task: &str, slice: S
         .collect()
 }
 
-/// The job that came closest to its deadline, or went furthest beyond it: never-completed ones first, then by the share
-/// of the time to the deadline that the response took.
+/// The job with the least slack of all: the one that went furthest beyond its deadline; where none did, the first one
+/// that did not end; else the one that came closest.
 pub(crate) fn worst_job(report: &Report) -> Option<(&str, &Outcome)> {
-    let share = |job: &Outcome| match job.response() {
-        None => i128::MAX,
-        Some(response) => {
-            let allowed = (job.deadline - job.nominal).as_nanos().max(1);
-            i128::from(response.as_nanos()) * 1_000_000 / i128::from(allowed)
-        }
-    };
+    let slack = |job: &Outcome| job.slack().unwrap_or(Duration::ZERO);
     let jobs = report.tasks.iter().flat_map(|task| task.jobs.iter().map(|job| (task.name.as_str(), job)));
-    jobs.fold(None, |worst: Option<(&str, &Outcome)>, (name, job)| match worst {
-        Some((_, other)) if share(other) >= share(job) => worst,
-        _ => Some((name, job)),
-    })
+    jobs.min_by_key(|(_, job)| slack(job))
 }
 
 #[cfg(test)]

@@ -22,6 +22,22 @@ pub(crate) fn tier(tier: Tier, backend: Backend) -> &'static str {
     }
 }
 
+/// What was enforced in a run, and for whom there was nothing to enforce.
+pub(crate) fn tier_of(report: &Report) -> String {
+    let tier = self::tier(report.tier, report.backend);
+    match report.tasks.iter().filter(|task| task.runtime_ns.is_some()).count() {
+        1.. if report.tier != Tier::KernelClass => tier.into(),
+        0 => tier.into(),
+        reserved => format!("{tier}; SCHED_DEADLINE ran {reserved} of {} tasks", report.tasks.len()),
+    }
+}
+
+/// What must stand beside times that mean nothing.
+pub(crate) fn latencies(report: &Report) -> Option<&'static str> {
+    let several = report.environment.lab.is_some_and(|lab| lab.cpus > 1);
+    several.then_some("Latencies mean nothing here: the lab's virtual CPUs take turns")
+}
+
 /// The one line that a hurried reader sees.
 pub(crate) fn verdict_line(report: &Report) -> String {
     let verdict = &report.verdict;

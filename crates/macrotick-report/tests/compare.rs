@@ -54,8 +54,8 @@ fn runs_of_different_systems_or_tasks_are_refused() {
 #[test]
 fn the_headline_tells_who_missed() {
     let reports = reports();
-    assert_eq!(compare(&reports).headline(), "SCHED_OTHER: 26 of 30 missed; SCHED_TT: none");
-    assert_eq!(compare(&reports[1..]).headline(), "SCHED_TT: none of 30 missed");
+    assert_eq!(compare(&reports).headline(), "other (SCHED_OTHER): 26 of 30 missed; kernel (SCHED_TT): none");
+    assert_eq!(compare(&reports[1..]).headline(), "kernel (SCHED_TT): none of 30 missed");
     let labelled = compare_labelled(&[("before", &reports[1]), ("after", &reports[1])]);
     assert_eq!(labelled.headline(), "before: none of 30 missed; after: none");
 }

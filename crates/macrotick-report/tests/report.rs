@@ -355,6 +355,89 @@ fn other_backends_say_that_they_do_not_act_on_misses() {
     assert!(!says(Backend::Kernel, OnMiss::Restart) && !says(Backend::Fifo, OnMiss::Resume));
 }
 
+/// What stands between two marks of a page.
+fn between<'a>(page: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = page.split_once(before).unwrap_or_else(|| panic!("no {before} in {page}"));
+    rest.split_once(after).expect("an end").0
+}
+
+#[test]
+fn the_job_that_is_shown_is_the_one_of_the_least_slack() {
+    let told = |change: &dyn Fn(&mut Observation)| {
+        let (observation, report) = changed(|run| change(run));
+        let page = html(&report, &observation);
+        let card = between(&page, "Least slack to a deadline", "</div></div>");
+        let (_, task) = card.rsplit_once('>').expect("a task");
+        let mut titles = page.split("<h3>").filter_map(|part| part.split("</h3>").next());
+        (task.to_owned(), titles.find(|title| title.contains(", job ")).unwrap_or_default().to_owned())
+    };
+    // The response of a control job is the larger share of its time, a vision job is later.
+    let late = |run: &mut Observation, task: usize, job: usize, by: Duration| {
+        let deadline = run.plan.jobs(&run.plan.system.tasks[task].name)[0].deadline;
+        let period = run.plan.system.tasks[task].period;
+        run.tasks[task].jobs[job].end = Some(deadline + period * job as i64 + by);
+    };
+    let both = |run: &mut Observation| {
+        late(run, 0, 3, us(300));
+        late(run, 1, 2, us(400));
+    };
+    assert_eq!(told(&both), ("vision".into(), "The worst miss: vision, job 2".into()));
+    let unended = |run: &mut Observation| run.tasks[0].jobs[5].end = None;
+    assert_eq!(told(&unended).1, "A job that did not end: control, job 5");
+    let and_late = |run: &mut Observation| {
+        unended(run);
+        late(run, 1, 2, us(1));
+    };
+    assert_eq!(told(&and_late), ("vision".into(), "The worst miss: vision, job 2".into()));
+}
+
+#[test]
+fn several_virtual_cpus_are_told_beside_the_verdict() {
+    let several = |cpus| {
+        let (observation, report) = changed(|run| run.environment.lab.as_mut().unwrap().cpus = cpus);
+        let page = html(&report, &observation);
+        let banner = between(&page, "class=\"banner", "class=\"cards\"").to_owned();
+        [terminal(&report, false, 100), banner].map(|text| text.contains("Latencies mean nothing here"))
+    };
+    assert_eq!((several(2), several(1)), ([true; 2], [false; 2]));
+}
+
+#[test]
+fn tasks_without_windows_are_told_apart() {
+    let told = |deadline: bool| {
+        let (observation, report) = changed(|run| {
+            let reservation = Reservation { runtime: ms(1), cpus: [0].into_iter().collect() };
+            if deadline {
+                run.plan.system.tasks[1].supply = Supply::Deadline(reservation);
+                run.plan.tables[0].windows.retain(|window| window.task == "control");
+            }
+        });
+        (terminal(&report, false, 100), html(&report, &observation))
+    };
+    let (text, page) = told(true);
+    assert!(text.contains("every window; SCHED_DEADLINE ran 1 of 2 tasks\n"), "{text}");
+    assert!(text.contains("\nvision   planned no windows: SCHED_DEADLINE\n"), "{text}");
+    assert!(page.contains("control (of the tasks with windows)") && page.contains("SCHED_DEADLINE ran 1 of 2 tasks."));
+    let (text, page) = told(false);
+    assert!(!text.contains("SCHED_DEADLINE") && !page.contains("of the tasks with windows"), "{text}");
+}
+
+#[test]
+fn without_a_trace_the_terminal_says_what_a_bar_is() {
+    let note = "no trace: from the first to the last instruction";
+    let (_, traced) = changed(|_| ());
+    assert!(!terminal(&traced, false, 100).contains(note));
+    let (_, report) = changed(|run| run.segments.clear());
+    assert!(terminal(&report, false, 100).contains(note), "{}", terminal(&report, false, 100));
+}
+
+#[test]
+fn long_times_have_one_decimal_on_the_page_as_well() {
+    let (observation, report) = changed(|run| run.tasks[1].jobs[0].end = Some(ms(12)));
+    let page = html(&report, &observation);
+    assert!(page.contains("<td>11800.0</td>") && page.contains("% missed</td>"), "{page}");
+}
+
 /// A pool with 300 us of every 2 ms beside the small system, in two windows per cycle of 4 ms.
 fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
     changed(|run| {
@@ -423,4 +506,16 @@ fn a_backend_that_serves_no_pool_says_so() {
     let report = Report::new(&observation);
     assert_eq!(report.pools[0].had, None);
     assert!(report.caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class serves groups in windows")));
+}
+
+#[test]
+fn a_group_is_held_against_the_budgets_of_the_time_that_is_charged() {
+    let (_, report) = changed(|run| {
+        run.plan.system.server_period = ms(1);
+        let group = Group { budget: Some(us(100)), priority: Some(3), ..Group::named("g", vec![0]) };
+        run.plan.system.groups = vec![group];
+        // 24 ms, and the 5 ms before the epoch.
+        run.groups = vec![macrotick_fixtures::group_record("g", 29 * 100_000)];
+    });
+    assert_eq!(report.groups[0].had.unwrap().permille_of_budget, 1000);
 }

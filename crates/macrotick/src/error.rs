@@ -53,6 +53,14 @@ pub enum CliError {
         /// The file.
         path: PathBuf,
     },
+    /// What another stage wrote, where a description or a plan is to be.
+    #[error("{path} is {kind}", path = path.display())]
+    OtherDocument {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
     /// A key that no description has.
     #[error("no description has a key `{key}`{}", .near.as_ref().map_or(String::new(), |near| format!(": {near}")))]
     NoKey {
@@ -107,6 +115,7 @@ impl CliError {
             | CliError::Plan(_)
             | CliError::DescribedHost(_)
             | CliError::NotAResult { .. }
+            | CliError::OtherDocument { .. }
             | CliError::NoKey { .. }
             | CliError::NoRecords { .. }
             | CliError::Mismatch(_) => 2,

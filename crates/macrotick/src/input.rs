@@ -7,33 +7,82 @@ use std::path::Path;
 
 use macrotick_model::{CpuSet, Group, Plan, Supply, System, Task};
 use macrotick_plan::{PlanError, Solver};
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::error::CliError;
 
 /// A plan from its file, or from a description with its default solver.
 pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
-    if is_plan(path) {
+    if is_plan(path)? {
         return Ok(Plan::load(path)?);
     }
     let system = System::load(path)?;
     planned(path, &system, Solver::default_for(&system))
 }
 
-/// Whether a file is a plan, and not a description, which may be written in JSON as well: there `system` is a name.
-fn is_plan(path: &Path) -> bool {
-    let is_json = path.extension().is_some_and(|extension| extension == "json");
-    // All but the name is skipped: a plan may be large, and is read in earnest behind this.
-    let is_description =
-        || std::fs::read_to_string(path).is_ok_and(|text| serde_json::from_str::<Description>(&text).is_ok());
-    is_json && !is_description()
+/// A description, and nothing that another stage wrote.
+pub fn description_from(path: &Path) -> Result<System, CliError> {
+    match kind(path) {
+        Kind::Plan if is_json(path) => Err(CliError::OtherDocument { path: path.into(), kind: "a plan already" }),
+        Kind::Other(kind) => Err(CliError::OtherDocument { path: path.into(), kind }),
+        _ => Ok(System::load(path)?),
+    }
 }
 
-/// What tells a description from a plan, whose system is an object.
-#[derive(Deserialize)]
-struct Description {
-    #[serde(rename = "system")]
-    _name: String,
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
+}
+
+/// Whether a file is a plan, and not a description, which may be written in JSON as well.
+fn is_plan(path: &Path) -> Result<bool, CliError> {
+    match kind(path) {
+        Kind::Other(kind) => Err(CliError::OtherDocument { path: path.into(), kind }),
+        kind => Ok(kind == Kind::Plan),
+    }
+}
+
+#[derive(PartialEq)]
+enum Kind {
+    /// Or JSON that is nothing else.
+    Plan,
+    Description,
+    /// Another document, in words.
+    Other(&'static str),
+}
+
+/// What is in a file, as far as its keys tell.
+fn kind(path: &Path) -> Kind {
+    if !is_json(path) {
+        return Kind::Description;
+    }
+    // The values are skipped: a document may be large, and is read in earnest behind this.
+    let keys = std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str(&text).ok());
+    match keys.unwrap_or_default() {
+        Keys { backend: Some(_), verdict: Some(_), .. } => Kind::Other("a report, not a plan"),
+        Keys { backend: Some(_), plan: Some(_), .. } => Kind::Other("an observation, not a plan"),
+        Keys { owner: Some(_), problems: Some(_), .. } => Kind::Other("a status, not a plan"),
+        Keys { version: None, system: Some(Value::String(_)), .. } => Kind::Description,
+        _ => Kind::Plan,
+    }
+}
+
+/// Those keys that tell the documents apart; `owner` of a status may be null.
+#[derive(Default, Deserialize)]
+struct Keys {
+    version: Option<IgnoredAny>,
+    system: Option<Value>,
+    backend: Option<IgnoredAny>,
+    verdict: Option<IgnoredAny>,
+    plan: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "present")]
+    owner: Option<IgnoredAny>,
+    problems: Option<IgnoredAny>,
+}
+
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<IgnoredAny>, D::Error> {
+    IgnoredAny::deserialize(value).map(Some)
 }
 
 /// A plan with all that the description at `path` leaves open.
@@ -65,7 +114,7 @@ pub fn plan_beside(
     groups: &[Group],
     reserved: &[Task],
 ) -> Result<Plan, CliError> {
-    if running.is_empty() || is_plan(path) {
+    if running.is_empty() || is_plan(path)? {
         return plan_from(path);
     }
     let mut system = System::load(path)?;
@@ -137,6 +186,25 @@ mod tests {
             std::fs::write(&file, wrong).unwrap();
             assert!(matches!(plan_from(&file), Err(CliError::File(_))), "{wrong}");
         }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn documents_of_other_stages_are_called_by_name() {
+        let file = std::env::temp_dir().join(format!("macrotick-kinds-{}.json", std::process::id()));
+        for (text, name) in [
+            (r#"{"version": 2, "system": "a", "backend": "kernel", "verdict": {}, "tasks": []}"#, "a report"),
+            (r#"{"version": 2, "backend": "kernel", "plan": {"system": {}}}"#, "an observation"),
+            (r#"{"version": 1, "table": null, "owner": null, "problems": []}"#, "a status"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            for told in [plan_from(&file).err(), description_from(&file).err()] {
+                let expected = format!("{} is {name}, not a plan", file.display());
+                assert_eq!(told.unwrap().to_string(), expected);
+            }
+        }
+        std::fs::write(&file, r#"{"version": 1, "system": {}, "tables": []}"#).unwrap();
+        assert!(description_from(&file).unwrap_err().to_string().contains(" is a plan already"));
         std::fs::remove_file(&file).unwrap();
     }
 

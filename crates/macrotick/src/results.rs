@@ -1,4 +1,4 @@
-//! Reading what runs left behind, to set them side by side.
+//! Reading what runs left behind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct Results {
 impl Results {
     /// Reads results: folders of `macrotick run`, their `report.json` or `observation.json`, or other observations.
     pub fn load(paths: &[PathBuf]) -> Result<Results, CliError> {
-        let run = |path: &PathBuf| Ok((path.clone(), Report::new(&Observation::load(&observation_of(path)?)?)));
+        let run = |path: &PathBuf| Ok((path.clone(), Report::new(&load(&observation_of(path)?)?)));
         Ok(Results { runs: paths.iter().map(run).collect::<Result<_, CliError>>()? })
     }
 
@@ -69,6 +69,41 @@ fn observation_of(path: &Path) -> Result<PathBuf, CliError> {
         Ok(Shape { verdict: Some(_), .. }) => beside(path),
         _ => Err(CliError::NotAResult { path: path.into() }),
     }
+}
+
+/// The observation of a result: a folder of `macrotick run`, its `report.json` or `observation.json`, or another
+/// observation.
+pub fn observation(path: &Path) -> Result<Observation, CliError> {
+    // What is no result at all is told with the place where it is no observation.
+    match observation_of(path) {
+        Err(CliError::NotAResult { .. }) => load(path),
+        found => load(&found?),
+    }
+}
+
+fn load(path: &Path) -> Result<Observation, CliError> {
+    let observation = Observation::load(path)?;
+    let problems = strange_output(&observation);
+    match problems.is_empty() {
+        true => Ok(observation),
+        false => Err(FileError::Invalid { path: path.display().to_string(), problems }.into()),
+    }
+}
+
+/// Output of what the plan does not start. Files are called by these names.
+fn strange_output(observation: &Observation) -> Vec<String> {
+    let known: BTreeSet<String> = process_names(observation).collect();
+    let strange = observation.output.iter().enumerate().filter(|(_, output)| !known.contains(&output.name));
+    strange
+        .map(|(index, output)| format!("output[{index}]: `{}` is no task or process of the plan", output.name))
+        .collect()
+}
+
+/// What the processes of a run are called.
+pub fn process_names(observation: &Observation) -> impl Iterator<Item = String> + '_ {
+    let system = &observation.plan.system;
+    let loads = system.processes().flat_map(|process| process.process_names().collect::<Vec<_>>());
+    system.tasks.iter().map(|task| task.name.clone()).chain(loads)
 }
 
 fn beside(report: &Path) -> Result<PathBuf, CliError> {

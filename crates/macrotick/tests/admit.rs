@@ -285,8 +285,8 @@ fn what_a_description_leaves_open_is_found_shown_and_kept_in_the_plan() {
     let (code, output, errors) = macrotick(&folder, &["plan", "s.yaml", "-o", "p.json"]);
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     assert!(
-        output.ends_with(
-            "group vision: priority 66, 126us of 2500us on CPU 0
+        output.contains(
+            "\ngroup vision: priority 66, 126us of 2500us on CPU 0
   priority  2  900us of 20ms  filter
   priority  1  100us of 40ms  watch
 group guests: priority 33, 750us of 2500us on CPU 0, 1

@@ -56,7 +56,7 @@ fn folders_reports_and_observations_compare_alike() {
         assert_eq!(output.status.code(), Some(0));
     }
     let html = fs::read_to_string(folder.join("build/compare/robot-arm.html")).unwrap();
-    assert!(html.contains("SCHED_OTHER: 26 of 30 missed; SCHED_TT: none"));
+    assert!(html.contains("other (SCHED_OTHER): 26 of 30 missed; kernel (SCHED_TT): none"));
 }
 
 #[test]
@@ -93,4 +93,47 @@ fn what_cannot_be_compared_is_refused_with_its_reason() {
     );
     let only_one = refusal(&folder, &[&kernel]);
     assert!(only_one.contains("2"), "{only_one}");
+}
+
+fn report(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick"));
+    command.arg("report").args(words).current_dir(folder).env("COLUMNS", "100").output().unwrap()
+}
+
+#[test]
+fn a_report_is_made_of_a_folder_a_report_or_an_observation() {
+    let folder = folder("report");
+    run_folder(&folder, "kernel");
+    let expected = include_str!("../../macrotick-report/tests/data/kernel.terminal.txt");
+    for given in ["run-kernel", "run-kernel/report.json", "run-kernel/observation.json"] {
+        let output = report(&folder, &[given]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{given}");
+    }
+    fs::write(folder.join("broken.json"), "{\"version\": 2,\n").unwrap();
+    let broken = report(&folder, &["broken.json"]);
+    assert!(String::from_utf8_lossy(&broken.stderr).starts_with("error: broken.json:2:"), "{broken:?}");
+}
+
+#[test]
+fn output_goes_to_no_file_but_those_of_the_plans_processes() {
+    let folder = folder("strange");
+    let run = run_folder(&folder, "kernel");
+    let path = run.join("observation.json");
+    let mut observation = Observation::from_json(&fs::read_to_string(&path).unwrap(), "kernel").unwrap();
+    let mut told = |name: &str| {
+        observation.output = vec![macrotick_model::ProcessOutput { name: name.into(), text: "text".into() }];
+        fs::write(&path, observation.to_json()).unwrap();
+        report(&folder, &["run-kernel", "-o", "out"])
+    };
+    for name in ["../escaped", "/tmp/macrotick-escaped", "logger.2", "logger", "x"] {
+        let output = told(name);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{name}: {error}");
+        assert!(error.contains(&format!("output[0]: `{name}` is no task or process of the plan")), "{error}");
+    }
+    assert!(!folder.join("out").exists() && !folder.join("escaped.log").exists());
+    for name in ["control", "logger.1"] {
+        assert_eq!(told(name).status.code(), Some(0), "{name}");
+        assert_eq!(fs::read_to_string(folder.join(format!("out/{name}.log"))).unwrap(), "text");
+    }
 }

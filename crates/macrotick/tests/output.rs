@@ -1,4 +1,5 @@
-//! What becomes of verbs whose output goes nowhere: to a reader that is gone, to a full disk; and of what others wrote into it.
+//! What becomes of verbs whose output goes nowhere: to a reader that is gone, to a full disk; and of what others wrote
+//! into it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

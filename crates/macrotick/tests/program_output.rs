@@ -34,7 +34,9 @@ fn what_programs_write_is_in_the_folder_and_on_the_page() {
     assert_eq!(text, "hello\n\u{1b}[31m<b>\n");
     assert_eq!(fs::read_to_string(log("talk.0.log")).unwrap(), text);
     assert!(!log("a.log").exists());
-    assert!(terminal.contains("output: ") && terminal.contains("talk.0.log"), "{terminal}");
+    let named = format!("output: {} and {}\n", log("talk.0.log").display(), log("talk.1.log").display());
+    assert!(terminal.ends_with(&named), "{terminal}");
+    assert!(terminal.contains("trace.json, to be opened in https://ui.perfetto.dev\n"), "{terminal}");
     let page = fs::read_to_string(log("report.html")).unwrap();
     assert!(page.contains("hello\n\\u{1b}[31m&lt;b&gt;\n"), "{page}");
 

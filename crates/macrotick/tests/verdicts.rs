@@ -165,3 +165,40 @@ fn what_cannot_be_read_is_wrong_input() {
     }
     assert_eq!(verdict("check", Path::new("/nowhere.yaml")).0, Some(2));
 }
+
+/// What a verb prints of a description that holds.
+fn printed(verb: &str, path: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).arg(verb).arg(path).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_plan_says_what_its_letters_and_numbers_mean() {
+    let path = file(
+        "explained",
+        "system: explained
+cpus: [0]
+tasks:
+  - {name: control, period: 1ms, wcet: 150us}
+  - {name: camera, period: 20ms, wcet: 3ms}
+  - {name: alone, period: 33ms, wcet: 3ms, supply: deadline}
+  - {name: late, period: 47ms, deadline: 30ms, wcet: 2ms, supply: {deadline: {runtime: 2500us}}}
+",
+    );
+    let plan = printed("plan", &path);
+    for line in [
+        "deadline task alone: 3070us of 33ms on CPU 0",
+        "deadline task late: 2500us by 30ms of 47ms on CPU 0",
+        "A releases a job, D is its deadline",
+        "camera: 3015us for a wcet of 3ms: each window of a job but the first has 5us more, in whole macroticks",
+    ] {
+        assert!(plan.lines().any(|other| other == line), "{line} in\n{plan}");
+    }
+    let share = |text: &str| {
+        text.lines().find(|line| line.starts_with("cpu 0: ")).unwrap().rsplit(' ').nth(1).map(str::to_owned)
+    };
+    let check = printed("check", &path);
+    assert_eq!((share(&plan), share(&check)), (Some("30.0".into()), Some("30.0".into())), "{plan}{check}");
+    assert!(!check.ends_with("\n\n"), "{check:?}");
+}

@@ -363,21 +363,3 @@ impl std::fmt::Display for Tail {
         self.0.lines().try_for_each(|line| write!(f, "\n  | {line}"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_that_cannot_be_started_has_its_reason() {
-        let told = |errno| {
-            let source = io::Error::from_raw_os_error(errno);
-            NodeError::Spawn { name: "h.505".into(), program: "/proc/self/exe".into(), source }.with_reason()
-        };
-        let text = "cannot start `h.505` (/proc/self/exe): No such file or directory (os error 2)";
-        assert_eq!(told(libc::ENOENT), text);
-        let (text, most) = (told(libc::EMFILE), limits::most());
-        assert!(text.ends_with(&format!(": this process may have {most} files open (ulimit -Hn)")), "{text}");
-        assert!(text.contains("Too many open files"), "{text}");
-    }
-}

@@ -89,3 +89,16 @@ fn each_error_is_about_the_plan_or_about_the_host() {
         assert!(!error.is_about_the_plan(), "{error:?}");
     }
 }
+
+#[test]
+fn a_process_that_cannot_be_started_has_its_reason() {
+    let told = |errno| {
+        let source = io::Error::from_raw_os_error(errno);
+        NodeError::Spawn { name: "h.505".into(), program: "/proc/self/exe".into(), source }.with_reason()
+    };
+    let text = "cannot start `h.505` (/proc/self/exe): No such file or directory (os error 2)";
+    assert_eq!(told(libc::ENOENT), text);
+    let (text, most) = (told(libc::EMFILE), limits::most());
+    assert!(text.ends_with(&format!(": this process may have {most} files open (ulimit -Hn)")), "{text}");
+    assert!(text.contains("Too many open files"), "{text}");
+}

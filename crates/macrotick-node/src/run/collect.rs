@@ -242,7 +242,12 @@ fn task_observations(
         let restarted = past.map_or(0, Past::count);
         let counters = counters.get(index).copied().flatten();
         let counters = counters.map(|counters| EntityCounters { restarted, ..counters });
-        observations.push(TaskObservation { name: child.name.clone(), jobs: merged.jobs, recorded_until: merged.until, counters });
+        observations.push(TaskObservation {
+            name: child.name.clone(),
+            jobs: merged.jobs,
+            recorded_until: merged.until,
+            counters,
+        });
     }
     observations
 }

@@ -1,5 +1,6 @@
 //! A comparison as text, markdown, plots and a page.
 
+use super::overview::decimals;
 use super::{ChainComparison, ChainRow, Comparison, Reference, Row, TaskComparison};
 use crate::chains::ChainLatency;
 use crate::html::write::{list, page, section, table};
@@ -7,10 +8,10 @@ use crate::plot::overlay::{self, Overlay, Series, Spread};
 use crate::plot::svg::{escape, Picture};
 use crate::report::Metric;
 use crate::table::{toned, Cell, Table, Tone};
-use crate::terminal::{list as list_text, statistics_cells, STATISTICS};
+use crate::terminal::{bad_if_any, list as list_text, statistics_cells, STATISTICS};
 use crate::words::{self, Decimals};
 
-const METRICS: [Metric; 2] = [Metric::Lateness, Metric::Response];
+pub(super) const METRICS: [Metric; 2] = [Metric::Lateness, Metric::Response];
 
 /// Runs whose p99.9 is at most so many times the smallest one are close.
 const CLOSE: i64 = 10;
@@ -18,8 +19,7 @@ const CLOSE: i64 = 10;
 /// Colours that `plot.css` knows.
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
-const TASKS_NOTE: &str = "Lateness and response in microseconds, each as mean, 99th percentile and maximum; all \
-statistics and the distributions stand below, task by task.";
+const TASKS_NOTE: &str = "Times in microseconds; all statistics and the distributions stand below, task by task.";
 
 const CHAINS_NOTE: &str = "From cause to effect, in microseconds, beside the bounds of the description; the curves \
 show the share of paths that took at most so long.";
@@ -162,7 +162,7 @@ impl Comparison {
         }
         let path: Vec<String> = chain.path.iter().map(|task| escape(task)).collect();
         format!(
-            "<h3>{}: <span class=\"faint\">{}</span></h3>\n<div class=\"overlay\">{plots}</div>\n",
+            "<h3>{}: <span class=\"faint\">{}</span></h3>\n<div class=\"overlay scroll\">{plots}</div>\n",
             escape(&chain.name),
             path.join(" → ")
         )
@@ -174,8 +174,9 @@ impl Comparison {
             let cumulative = self.cumulative(task, metric).inline();
             let close = self.close_histogram(task, metric).map_or(String::new(), |picture| picture.inline());
             body.push_str(&format!(
-                "<h3>{}</h3>\n{}<div class=\"overlay\">{}{close}</div>\n<details>\
-                 <summary>Cumulative distribution</summary>\n<div class=\"overlay\">{cumulative}</div></details>\n",
+                "<h3>{}</h3>\n{}<div class=\"overlay scroll\">{}{close}</div>\n<details>\
+                 <summary>Cumulative distribution</summary>\n<div class=\"overlay scroll\">{cumulative}</div>\
+                 </details>\n",
                 escape(&self.title(task, metric, "µs")),
                 table(&self.metric_table(task, metric)),
                 self.histogram(task, metric, &|_| true).inline(),
@@ -219,7 +220,8 @@ impl Comparison {
             deviation: reference.std_us * 1e3,
         });
         let spreads: Vec<Spread> = ours.chain(theirs).collect();
-        let title = self.plot_title(task, metric) + if all { "" } else { ", the close ones" };
+        let title =
+            self.plot_title(task, metric) + if all { "" } else { ", without the runs that are ten times worse" };
         let series = series(rows, metric);
         overlay::histogram(&Overlay { title: &title, series: &series, spreads: &spreads, bound: None, unit: "jobs" })
     }
@@ -250,7 +252,8 @@ impl Comparison {
         let mut head = vec!["run", "jobs", "misses"];
         head.extend(STATISTICS);
         let mut table = Table::new(1, &head);
-        table.rows.extend(task.rows.iter().map(|row| own_row(row, metric)));
+        let decimals = decimals(task.rows.iter(), metric);
+        table.rows.extend(task.rows.iter().map(|row| own_row(row, metric, decimals)));
         for reference in self.references.iter().filter(|reference| reference.metric == metric) {
             let mut cells: Vec<Cell> = vec!["".into(); head.len()];
             cells[0] = toned(reference.label.as_str(), Tone::Faint);
@@ -269,11 +272,10 @@ impl Comparison {
     }
 }
 
-fn own_row(row: &Row, metric: Metric) -> Vec<Cell> {
-    let tone = if row.missed > 0 { Tone::Bad } else { Tone::Plain };
+fn own_row(row: &Row, metric: Metric, decimals: Decimals) -> Vec<Cell> {
     let mut cells: Vec<Cell> =
-        vec![row.label.as_str().into(), row.released.to_string().into(), toned(row.missed.to_string(), tone)];
-    cells.extend(statistics_cells(row.statistics(metric), Decimals::Three));
+        vec![row.label.as_str().into(), words::count(row.released).into(), bad_if_any(row.missed)];
+    cells.extend(statistics_cells(row.statistics(metric), decimals));
     cells
 }
 

@@ -11,9 +11,9 @@ use crate::plot::svg::escape;
 use crate::plot::{gantt, histogram, spark};
 use crate::report::{Metric, Report, TaskReport};
 use crate::stats::Statistics;
-use crate::terminal::{chain_table, group_table, metric_table, pool_table};
+use crate::terminal::{chain_table, decimals, group_table, metric_table, pool_table};
 use crate::timeline::{worst_job, Slice};
-use crate::words;
+use crate::words::{self, Decimals};
 
 pub(super) fn header(report: &Report) -> String {
     format!(
@@ -32,12 +32,13 @@ pub(super) fn banner(report: &Report) -> String {
     let reasons = if report.verdict.reasons.is_empty() { String::new() } else { list(&report.verdict.reasons) };
     format!(
         "<div class=\"{class}\"><strong>{word}</strong><span class=\"line\">{}</span>\n{reasons}\
-         <p class=\"tier\">Tier: {}.<br>{}{}{}</p></div>\n",
+         <p class=\"tier\">Tier: {}.<br>{}{}{}{}</p></div>\n",
         escape(&words::verdict_line(report)),
-        escape(words::tier(report.tier, report.backend)),
+        escape(&words::tier_of(report)),
         escape(&place(report)),
         words::clock(report).map(|clock| format!("<br>Clock: {}.", escape(&clock))).unwrap_or_default(),
         words::lead(report).map(|lead| format!("<br>Lead: {}.", escape(&lead))).unwrap_or_default(),
+        words::latencies(report).map(|text| format!("<br><b>{}.</b>", escape(text))).unwrap_or_default(),
     )
 }
 
@@ -69,7 +70,10 @@ pub(super) fn cards(report: &Report) -> String {
     };
     // Who has a deadline and no instant of its own is not late as long as it waits for others.
     let timed = |task: &TaskReport| task.lateness.filter(|_| task.runtime_ns.is_none());
-    let lateness = us(worst(&|task| timed(task).map(|s| s.max_ns)), 1);
+    let mut lateness = us(worst(&|task| timed(task).map(|s| s.max_ns)), 1);
+    if report.tasks.iter().any(|task| task.runtime_ns.is_some()) {
+        lateness.1 += " (of the tasks with windows)";
+    }
     let slack = us(worst(&|task| task.least_slack_ns.map(|slack| -slack)), -1);
     let verdict = &report.verdict;
     let mut cards = vec![
@@ -124,7 +128,8 @@ pub(super) fn tasks(report: &Report) -> String {
                 <tr><th>mean</th><th>p99</th><th>max</th><th class=\"left\">all on one scale</th>\
                 <th>mean</th><th>p99</th><th>max</th><th class=\"left\">up to the deadline</th></tr></thead>\n";
     let axis = common_axis(report);
-    let rows: Vec<String> = report.tasks.iter().map(|task| task_row(task, axis)).collect();
+    let decimals = [Metric::Lateness, Metric::Response].map(|metric| decimals(report, metric));
+    let rows: Vec<String> = report.tasks.iter().map(|task| task_row(task, axis, decimals)).collect();
     let summary = format!(
         "<div class=\"scroll\"><table class=\"wide\">\n{head}<tbody>\n{}</tbody>\n</table></div>\n",
         rows.concat()
@@ -149,12 +154,12 @@ fn common_axis(report: &Report) -> Axis {
     Axis::over(all().map(|s| s.min_ns).min().unwrap_or(0), all().map(|s| s.max_ns).max().unwrap_or(1))
 }
 
-fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
+fn task_row(task: &TaskReport, lateness_axis: Axis, [of_lateness, of_response]: [Decimals; 2]) -> String {
     let bad = |number: u64| if number > 0 { "bad-text" } else { "" };
     let (class, verdict) = match (task.released, task.missed) {
         (0, _) => ("bad-text", "not shown".into()),
         (_, 0) => ("good", "✓ ok".into()),
-        (all, misses) => ("bad-text", format!("✗ {:.1} %", misses as f64 * 100.0 / all as f64)),
+        (all, misses) => ("bad-text", format!("✗ {:.1} % missed", misses as f64 * 100.0 / all as f64)),
     };
     let deadlines = deadlines(task);
     let until = deadlines.last().copied().unwrap_or(1).max(task.response.map_or(1, |s| s.max_ns));
@@ -168,10 +173,10 @@ fn task_row(task: &TaskReport, lateness_axis: Axis) -> String {
         words::count(task.released),
         bad(task.missed),
         words::count(task.missed),
-        metric_cells(task.lateness.as_ref(), lateness_axis, &[]),
-        metric_cells(task.response.as_ref(), response_axis, &deadlines),
+        metric_cells(task.lateness.as_ref(), lateness_axis, &[], of_lateness),
+        metric_cells(task.response.as_ref(), response_axis, &deadlines, of_response),
         bad(u64::from(task.least_slack_ns.is_some_and(|slack| slack < 0))),
-        task.least_slack_ns.map_or("-".into(), words::us),
+        task.least_slack_ns.map_or("-".into(), |slack| of_response.us(slack)),
     )
 }
 
@@ -189,16 +194,16 @@ fn deadlines(task: &TaskReport) -> Vec<i64> {
     ends
 }
 
-fn metric_cells(statistics: Option<&Statistics>, axis: Axis, limits: &[i64]) -> String {
+fn metric_cells(statistics: Option<&Statistics>, axis: Axis, limits: &[i64], decimals: Decimals) -> String {
     let Some(s) = statistics else {
         return "<td>-</td><td>-</td><td>-</td><td class=\"left faint\">never ran</td>".into();
     };
     let title = format!("min {} µs, median {} µs", words::us(s.min_ns), words::us(s.p50_ns));
     format!(
         "<td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
-        words::us_of_tenths(s.mean_ns),
-        words::us(s.p99_ns),
-        words::us(s.max_ns),
+        decimals.us_of_tenths(s.mean_ns),
+        decimals.us(s.p99_ns),
+        decimals.us(s.max_ns),
         spark::draw(s, axis, limits, &title).inline()
     )
 }
@@ -225,7 +230,11 @@ pub(super) fn gantts(report: &Report, observation: &Observation) -> String {
     if let Some((task, job)) = worst_job(report) {
         let slice = Slice::around(report, job, detail);
         if job.missed() || slice.from >= detail.to {
-            let what = if job.missed() { "The worst miss" } else { "The closest to a deadline" };
+            let what = match (job.end, job.missed()) {
+                (None, _) => "A job that did not end",
+                (_, true) => "The worst miss",
+                (_, false) => "The closest to a deadline",
+            };
             body.push_str(&figure(&format!("{what}: {task}, job {}", job.job), slice));
         }
     }
@@ -242,13 +251,18 @@ pub(super) fn gantts(report: &Report, observation: &Observation) -> String {
 fn legend(trace: bool) -> String {
     let mut keys = vec![("window", "planned window"), ("ran", "ran"), ("ran late", "ran, and missed its deadline")];
     keys.push(("never", "never started"));
+    keys.push(("missed", "missed deadline"));
     if trace {
         keys.push(("other", "everything else"));
     }
-    let key = |(class, text): &(&str, &str)| {
+    let key = |&(class, text): &(&str, &str)| {
+        let shape = match class {
+            "missed" => "<path class=\"missed\" d=\"M13 11l-4 -7h8z\"/>".to_owned(),
+            _ => format!("<rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/>"),
+        };
         format!(
-            "<span class=\"key\"><svg class=\"plot\" viewBox=\"0 0 26 14\" aria-hidden=\"true\">\
-             <rect class=\"{class}\" x=\"1\" y=\"2\" width=\"24\" height=\"10\"/></svg>{text}</span>"
+            "<span class=\"key\"><svg class=\"plot\" viewBox=\"0 0 26 14\" aria-hidden=\"true\">{shape}</svg>\
+             {text}</span>"
         )
     };
     format!("<p class=\"keys\">{}</p>\n", keys.iter().map(key).collect::<String>())
@@ -258,8 +272,9 @@ pub(super) fn distributions(report: &Report) -> String {
     let pairs: Vec<String> = report.tasks.iter().map(distribution).collect();
     section(
         "Distributions",
-        "How many jobs took how long. Full bins make the count axis logarithmic, wide ranges the time axis as well. \
-         The dotted line is the median; in red, the time to the deadline and the jobs beyond it.",
+        "How many jobs took how long. The count axis is logarithmic where some bins hold many more jobs than others, \
+         the time axis where times differ widely. The dotted line is the median; in red, the time to the deadline and \
+         the jobs beyond it.",
         &format!("<div class=\"pairs\">\n{}</div>\n", pairs.concat()),
     )
 }
@@ -314,7 +329,8 @@ pub(super) fn groups(report: &Report) -> String {
     }
     section(
         "Groups [µs]",
-        "Processor time that was charged to the group, and as a share of its budgets; how often a budget was used up,          and how long ready threads had to wait for a refill then.",
+        "Processor time that was charged to the group, and as a share of its budgets; how often a budget was used up, \
+         and how long ready threads had to wait for a refill then.",
         &table(&group_table(report)),
     )
 }

@@ -56,9 +56,6 @@ pub(crate) fn class(tone: Tone) -> &'static str {
 /// A text table as an HTML table.
 pub(crate) fn table(table: &Table) -> String {
     let side = |column: usize| if column < table.left { "left" } else { "" };
-    let head: Vec<String> = (table.head.iter().enumerate())
-        .map(|(column, text)| format!("<th class=\"{}\">{}</th>", side(column), escape(text)))
-        .collect();
     let row = |cells: &Vec<crate::table::Cell>| {
         let cells: Vec<String> = (cells.iter().enumerate())
             .map(|(column, cell)| {
@@ -69,8 +66,29 @@ pub(crate) fn table(table: &Table) -> String {
     };
     let rows: Vec<String> = table.rows.iter().map(row).collect();
     format!(
-        "<div class=\"scroll\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
-        head.concat(),
+        "<div class=\"scroll\"><table>\n<thead>{}</thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+        head(table),
         rows.concat()
     )
+}
+
+/// One row of names, or two where some columns have a name together.
+fn head(table: &Table) -> String {
+    let above = |column: usize| table.above.iter().find(|(first, count, _)| (*first..first + count).contains(&column));
+    let rows = if table.above.is_empty() { "" } else { " rowspan=\"2\"" };
+    let (mut first, mut second) = (String::new(), String::new());
+    for (column, name) in table.head.iter().enumerate() {
+        let side = if column < table.left { "left" } else { "" };
+        match above(column) {
+            None => first += &format!("<th class=\"{side}\"{rows}>{}</th>", escape(name)),
+            Some((from, count, text)) => {
+                if *from == column {
+                    first += &format!("<th class=\"group\" colspan=\"{count}\">{}</th>", escape(text));
+                }
+                second += &format!("<th class=\"{side}\">{}</th>", escape(name));
+            }
+        }
+    }
+    let second = if second.is_empty() { second } else { format!("\n<tr>{second}</tr>") };
+    format!("<tr>{first}</tr>{second}")
 }

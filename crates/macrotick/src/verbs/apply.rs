@@ -8,6 +8,7 @@ use macrotick_node::Event;
 use macrotick_report::output;
 
 use super::report::terminal_width;
+use super::tell_verdict;
 use crate::args::ApplyArgs;
 use crate::changes::{self, seconds};
 use crate::error::CliError;
@@ -21,7 +22,7 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &groups, &reserved)?;
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
-        output::tell(verdict);
+        tell_verdict(&verdict);
         return Ok(Outcome::DoesNotHold);
     }
     let directory = std::env::current_dir().map_err(|source| CliError::Read { path: ".".into(), source })?;

@@ -15,7 +15,7 @@ pub fn execute(args: &CheckArgs) -> Result<Outcome, CliError> {
     if args.json {
         output::print_json(&format!("{}\n", serde_json::to_string_pretty(&verdict).expect("a verdict is always JSON")));
     } else {
-        output::print_line(&verdict);
+        output::print(&verdict);
     }
     period_advice(&plan);
     Ok(if verdict.is_feasible() { Outcome::Done } else { Outcome::DoesNotHold })

@@ -18,7 +18,15 @@ pub mod stop;
 
 use std::path::Path;
 
+use macrotick_check::Verdict;
+use macrotick_report::output;
+
 use crate::error::CliError;
+
+/// Tells why a plan is not feasible.
+pub fn tell_verdict(verdict: &Verdict) {
+    output::tell(verdict.to_string().trim_end());
+}
 
 /// Creates a directory and those above it.
 pub fn create(directory: &Path) -> Result<(), CliError> {

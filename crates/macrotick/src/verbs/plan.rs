@@ -2,18 +2,19 @@
 
 use macrotick_analysis::servers::{self, Host};
 use macrotick_model::timeline::timeline;
-use macrotick_model::{Plan, System};
-use macrotick_plan::{network_advice, Solver};
+use macrotick_model::{Duration, Plan, Window};
+use macrotick_plan::{network_advice, Solver, RESUMING};
 use macrotick_report::output;
 
+use super::tell_verdict;
 use crate::args::PlanArgs;
 use crate::error::CliError;
-use crate::input::planned;
+use crate::input::{description_from, planned};
 use crate::Outcome;
 
 /// Plans a description; the judge has the last word on what the solver made.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
-    let system = System::load(&args.system)?;
+    let system = description_from(&args.system)?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
     let plan = planned(&args.system, &system, solver)?;
     if let Some(path) = &args.output {
@@ -22,7 +23,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     if args.json {
         output::print_json(&plan.to_json());
     } else {
-        output::print(timeline(&plan));
+        output::print(timeline(&plan) + &beside(&plan));
     }
     let verdict = macrotick_check::check(&plan);
     if verdict.is_feasible() {
@@ -31,8 +32,44 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
         period_advice(&plan);
         return Ok(Outcome::Done);
     }
-    output::tell(verdict);
+    tell_verdict(&verdict);
     Ok(Outcome::DoesNotHold)
+}
+
+/// What the timeline leaves open: tasks without windows, its letters, and why a job gets more than its wcet.
+fn beside(plan: &Plan) -> String {
+    let mut text = String::new();
+    for (task, reservation) in plan.system.reserved() {
+        let by = if task.deadline == task.period { String::new() } else { format!(" by {}", task.deadline) };
+        let (name, period, runtime, cpus) = (&task.name, task.period, reservation.runtime, &reservation.cpus);
+        text += &format!("deadline task {name}: {runtime}{by} of {period} on CPU {cpus}\n");
+    }
+    if plan.tables.iter().any(|table| table.windows.iter().any(|window| window.activate)) {
+        text += "A releases a job, D is its deadline\n";
+    }
+    for task in &plan.system.tasks {
+        let (given, pieces) = longest_job(plan, &task.name);
+        if given > task.wcet && pieces > 1 {
+            let (name, wcet) = (&task.name, task.wcet);
+            text += &format!(
+                "{name}: {given} for a wcet of {wcet}: each window of a job but the first has {RESUMING} more, in whole \
+                 macroticks\n"
+            );
+        }
+    }
+    text
+}
+
+/// The window time of the job that has most of it, and in how many windows. Those before the first release of a cycle
+/// belong to the last job.
+fn longest_job(plan: &Plan, task: &str) -> (Duration, usize) {
+    let windows = plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task);
+    let mut windows: Vec<&Window> = windows.collect();
+    windows.sort_by_key(|window| window.offset);
+    let first = windows.iter().position(|window| window.activate).unwrap_or(0);
+    windows.rotate_left(first);
+    let jobs = windows.chunk_by(|_, next| !next.activate);
+    jobs.map(|job| (job.iter().map(|window| window.length).sum(), job.len())).max().unwrap_or_default()
 }
 
 /// Tells of a server period with which groups would need less.

@@ -8,11 +8,12 @@ use macrotick_report::{output, write_text, Report};
 
 use crate::args::ReportArgs;
 use crate::error::CliError;
+use crate::results::{self, process_names};
 use crate::Outcome;
 
 /// Judges an observation.
 pub fn execute(args: &ReportArgs) -> Result<Outcome, CliError> {
-    let observation = Observation::load(&args.observation)?;
+    let observation = results::observation(&args.observation)?;
     let report = Report::new(&observation);
     if let Some(directory) = &args.output {
         write(directory, &report, &observation)?;
@@ -52,19 +53,13 @@ pub fn write(directory: &Path, report: &Report, observation: &Observation) -> Re
     write_text(&directory.join("report.json"), &report.to_json())?;
     write_text(&directory.join("report.html"), &macrotick_report::html(report, observation))?;
     write_text(&directory.join("trace.json"), &macrotick_report::trace_json(observation))?;
-    let stale = names(observation).filter(|name| observation.output.iter().all(|output| output.name != *name));
+    let stale = process_names(observation).filter(|name| observation.output.iter().all(|output| output.name != *name));
     stale.for_each(|name| drop(std::fs::remove_file(log(directory, &name))));
     observation.output.iter().try_for_each(|output| write_text(&log(directory, &output.name), &output.text))?;
     Ok(())
 }
 
-/// What processes of the system are called.
-fn names(observation: &Observation) -> impl Iterator<Item = String> + '_ {
-    let system = &observation.plan.system;
-    let loads = system.processes().flat_map(|process| process.process_names().collect::<Vec<_>>());
-    system.tasks.iter().map(|task| task.name.clone()).chain(loads)
-}
-
-fn log(directory: &Path, name: &str) -> PathBuf {
+/// The file of what a process wrote.
+pub fn log(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.log"))
 }

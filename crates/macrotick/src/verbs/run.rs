@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::input::plan_from;
 use crate::progress::RunBar;
 use crate::verbs::plan::period_advice;
-use crate::verbs::{create, observe};
+use crate::verbs::{create, observe, tell_verdict};
 use crate::Outcome;
 
 /// Plans, deploys, runs, observes and reports.
@@ -24,7 +24,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     }
     let verdict = macrotick_check::check(&plan);
     if !verdict.is_feasible() {
-        output::tell(verdict);
+        tell_verdict(&verdict);
         return Ok(Outcome::DoesNotHold);
     }
     period_advice(&plan);
@@ -38,20 +38,21 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     report::write(&directory, &report, &observation)?;
     report::show(&report);
     output::print_line(format_args!("\nreport: {}", directory.join("report.html").display()));
+    let trace = directory.join("trace.json");
+    output::print_line(format_args!("trace: {}, to be opened in https://ui.perfetto.dev", trace.display()));
     tell_output(&directory, &observation);
     Ok(report::outcome(&report))
 }
 
 fn tell_output(directory: &Path, observation: &Observation) {
-    let file = |output: &ProcessOutput| format!("{}.log", output.name);
+    let file = |output: &ProcessOutput| report::log(directory, &output.name).display().to_string();
     match observation.output.as_slice() {
         [] => {}
-        [output] => output::print_line(format_args!("output: {}", directory.join(file(output)).display())),
-        several => output::print_line(format_args!(
-            "output: {} files, {} and others",
-            several.len(),
-            directory.join(file(&several[0])).display()
-        )),
+        [one] => output::print_line(format_args!("output: {}", file(one))),
+        [one, two] => output::print_line(format_args!("output: {} and {}", file(one), file(two))),
+        [one, rest @ ..] => {
+            output::print_line(format_args!("output: {} and {} other files there", file(one), rest.len()))
+        }
     }
 }
 

@@ -154,7 +154,7 @@ fn row(entity: &EntityStatus) -> Vec<Cell> {
 }
 
 fn group_table(groups: &[GroupStatus]) -> Table {
-    let head = ["", "CPU", "budget", "priority", "threads", "used [ms]", "exhausted", "throttled [ms]"];
+    let head = ["", "CPU", "budget", "priority", "threads", "used [ms]", "used up", "waited [ms]"];
     let mut text = Table::new(1, &head);
     text.rows = groups.iter().map(group_row).collect();
     text
@@ -271,7 +271,7 @@ mod tests {
                 "task control 0 2 300us 1 12 11 1 0 3 0 0 1.234",
                 "pool web 0 2 300us 1 - - - - 3 0 - 1.234",
                 "",
-                "CPU budget priority threads used [ms] exhausted throttled [ms]",
+                "CPU budget priority threads used [ms] used up waited [ms]",
                 "group web 0,2 400us 9 5 7.654 3 0.001",
                 "",
                 "a problem",
