@@ -79,6 +79,20 @@ fn a_hook_that_refuses_takes_back_what_it_did() {
     }
 }
 
+/// The hook waits for room before it refuses, and somebody uses meanwhile what it has enabled.
+#[test]
+#[ignore = "needs the lab"]
+fn a_hook_that_refuses_takes_no_budget_of_others() {
+    let script = r#"g=/sys/fs/cgroup; mkdir -p $g/a/b $g/c/d $g/c/other
+        hook() { sleep 99 & pid=$!; echo $pid > $g/$1/cgroup.procs
+            echo "{\"id\":\"x\",\"pid\":$pid,\"annotations\":{\"macrotick.budget\":\"$2\"}}" | macrotick hook run; echo "status $?"; }
+        hook a/b 2ms
+        { until { echo 100 > $g/c/other/cpu.ds.budget; } 2> /dev/null; do sleep 0.001; done; } & user=$!
+        hook c/d 1ms; wait $user; cat $g/c/cgroup.subtree_control $g/c/other/cpu.ds.budget $g/c/d/cpu.ds.budget"#;
+    let (output, errors) = texts(&lab("patched", "/bin/sh", script));
+    assert_eq!(output, "status 0\nstatus 1\ncpu\n100\n0\n", "{errors}");
+}
+
 /// A thread asks for whatever affinity it likes: where the container has no budget it does not come, unless the container may.
 /// What the engine, or a group above, has bound already bounds the budget.
 #[test]
