@@ -24,9 +24,57 @@ extern "C" fn handle(signal: libc::c_int) {
     }
 }
 
+/// Whether one came.
+pub fn has_caught() -> bool {
+    CAUGHT.load(Ordering::Relaxed) != 0
+}
+
+/// Sleeps until there is something to read, until an instant of `CLOCK_MONOTONIC`, in nanoseconds, or until a signal that is
+/// caught comes to this thread.
+pub fn wait(descriptor: &OwnedFd, until: i64) {
+    let left = Duration::from_nanos(until.saturating_sub(sys::now().as_nanos()).max(0));
+    poll(&mut [readable(descriptor.as_raw_fd())], left);
+}
+
+/// Keeps what is caught from the calling thread: another one has it handled, whatever this one has to wait for.
+pub fn block() -> io::Result<Blocked> {
+    // SAFETY: zeroed sets are valid, and written within their size.
+    unsafe {
+        let (mut before, mut set): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&mut set);
+        CATCHED.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
+        match libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) {
+            0 => Ok(Blocked { before }),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+/// While it lives, what is caught does not come to the thread that has blocked it.
+pub struct Blocked {
+    before: libc::sigset_t,
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: reads a set.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// In a new process: nothing is blocked. Only a system call: it is for the time after fork.
+pub fn unblock() {
+    // SAFETY: a zeroed set is valid and empty.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
 /// In a process that was forked and executes nothing: what is caught here ends it. The descriptor is the runner's, too.
 /// Only system calls: it is for the time after fork.
 pub fn let_go() {
+    unblock();
     for signal in CATCHED {
         // SAFETY: the default action needs no memory but the zeroed, and so valid, sigaction.
         unsafe {

@@ -45,6 +45,7 @@ use crate::deployment::Deployment;
 use crate::error::NodeError;
 use crate::process::child::{await_phase, Child};
 use crate::process::descendants::Descendants;
+use crate::process::rescuer::Rescuer;
 use crate::process::signals::Signals;
 use crate::run::supervisor::Supervisor;
 use crate::workload::calibration::Calibration;
@@ -62,11 +63,17 @@ pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)
     progress(Progress::Preparing);
     let _lock = Lock::take(options.lock.as_deref())?;
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
-    let (_first, _files) = (First::raise(), OpenFiles::raise());
+    let (first, _files) = (First::raise(), OpenFiles::raise());
+    let rescuer = first.rescuer()?;
     let (mut run, epoch) = Run::begin(deployment, options, &signals, &mut || progress(Progress::Starting))?;
+    let end = epoch + run.deployment.duration;
+    rescuer.iter().for_each(|rescuer| rescuer.rest_until(end));
     let outcome = run.observe(epoch, &signals, progress)?;
+    rescuer.iter().for_each(Rescuer::look);
     progress(Progress::Collecting);
-    run.collect(epoch, outcome)
+    let mut observation = run.collect(epoch, outcome)?;
+    observation.remarks.extend(rescuer.iter().flat_map(Rescuer::remarks));
+    Ok(observation)
 }
 
 /// While it lives, the runner comes before all that it starts, or else a busy CPU could keep it from ending the run.
@@ -81,6 +88,12 @@ impl First {
         let before = sys::sched_attr(0).ok();
         let raised = sys::set_sched_attr(0, &SchedAttr::new(RUNNER, true));
         First { before: before.filter(|_| raised.is_ok()) }
+    }
+
+    /// Who lets it run beside its equals. `None`: without priority it has no use for one.
+    pub fn rescuer(&self) -> Result<Option<Rescuer>, NodeError> {
+        let start = || Rescuer::start().map_err(NodeError::system("starting a thread"));
+        self.before.as_ref().map(|_| start()).transpose()
     }
 }
 
