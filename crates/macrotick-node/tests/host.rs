@@ -565,6 +565,13 @@ fn the_dispatcher_refuses_a_pool() -> Verdict {
 }
 
 fn a_signal_ends_the_run_early() -> Verdict {
+    let signals =
+        [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP"), (libc::SIGQUIT, "SIGQUIT")];
+    signals.into_iter().for_each(|(signal, name)| ends_the_run_early(signal, name));
+    Verdict::Passed
+}
+
+fn ends_the_run_early(signal: i32, name: &str) {
     let mut options = options(Backend::Other);
     options.duration = Some(Duration::from_secs(600));
     options.progress_every = Some(ms(50));
@@ -575,14 +582,14 @@ fn a_signal_ends_the_run_early() -> Verdict {
         }
         if told == 2 {
             // SAFETY: the run has caught this signal.
-            unsafe { libc::kill(std::process::id() as i32, libc::SIGINT) };
+            unsafe { libc::kill(std::process::id() as i32, signal) };
         }
     })
     .unwrap();
     assert!(observation.duration >= ms(100) && observation.duration < Duration::from_secs(600));
-    assert!(observation.remarks[0].starts_with("SIGINT ended the run after "), "{:?}", observation.remarks);
+    let told = format!("{name} ended the run after ");
+    assert!(observation.remarks[0].starts_with(&told), "{:?}", observation.remarks);
     assert_sound(&observation);
-    Verdict::Passed
 }
 
 /// The verb of the process that `nothing_outlives_a_killed_runner` kills.

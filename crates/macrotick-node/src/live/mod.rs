@@ -61,7 +61,7 @@ fn options() -> RunOptions {
     RunOptions { record_limit: Some(0), output: Output::Inherited, ..RunOptions::new(Backend::Kernel) }
 }
 
-/// Deploys a plan on this host and looks after it until SIGINT or SIGTERM comes or [`stop`] is called. Needs root.
+/// Deploys a plan on this host and looks after it until a signal comes that ends it ([`run`](crate::run())) or [`stop`] is called. Needs root.
 ///
 /// What a killed supervisor left behind is removed first. In the end nothing is left, and neither is after an error.
 pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {

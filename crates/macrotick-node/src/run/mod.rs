@@ -55,8 +55,8 @@ const MOST_START_DELAY: Duration = Duration::from_secs(10);
 
 /// Deploys a plan on this host, runs it, and returns the raw records. Needs root for all backends but `other`.
 ///
-/// `progress` is called at the stages, and every [`RunOptions::progress_every`] while the tasks run. SIGINT and SIGTERM
-/// end a run early: what was observed until then is returned, with a remark.
+/// `progress` is called at the stages, and every [`RunOptions::progress_every`] while the tasks run. SIGINT, SIGTERM,
+/// SIGHUP and SIGQUIT end a run early: what was observed until then is returned, with a remark.
 pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)) -> Result<Observation, NodeError> {
     let online = sys::online_cpus()?;
     let deployment = Deployment::decode(plan, options, &online)?;
