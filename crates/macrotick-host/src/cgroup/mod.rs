@@ -83,7 +83,7 @@ pub fn create(path: &Path) -> Result<(), HostFailure> {
     fs::create_dir(path).map_err(HostFailure::file("make", path))
 }
 
-/// Removes the groups that a killed runner left behind.
+/// Removes the groups that a killed runner left behind, and disables what it had enabled for them.
 pub fn remove_left() {
     for entry in fs::read_dir(ROOT).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -91,6 +91,7 @@ pub fn remove_left() {
             remove(&entry.path());
         }
     }
+    controller::disable_left();
 }
 
 /// Ends all processes of a group and of those below, and removes these groups. Nothing can be done about a failure.
