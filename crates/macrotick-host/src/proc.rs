@@ -21,6 +21,11 @@ pub fn stat(process: Tid) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/stat")).ok()
 }
 
+/// The state of a thread, as `/proc` has it: `R` for one that runs, or would if it could. `None`: there is no such thread.
+pub fn state(thread: Tid) -> Option<char> {
+    split_stat(&stat(thread)?)?.1.next()?.chars().next()
+}
+
 /// The program that a process executes. `None`: it is gone, or another user's.
 pub fn program(process: Tid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use macrotick_fixtures::{self as fixtures, by_hand, ms, spin, tables, us, window};
-use macrotick_host::HostFailure;
+use macrotick_host::{sys, HostFailure};
 use macrotick_model::{
     Backend, Duration, ExecutionTime, Experiment, Group, Job, Load, Observation, OnMiss, Periodic, PingFlood, Plan,
     Policy, Process, Program, System, Task, Tier, UdpReceive, UdpSend, Workload,
@@ -34,6 +34,10 @@ const TESTS: &[Test] = &[
     ("without_the_class_nothing_is_begun_anew", without_the_class_nothing_is_begun_anew),
     ("a_program_that_fails_at_the_end_is_remarked", a_program_that_fails_at_the_end_is_remarked),
     ("whoever_spins_is_ended_with_the_run", whoever_spins_is_ended_with_the_run),
+    (
+        "whoever_spins_with_the_runners_priority_is_ended_with_the_run",
+        whoever_spins_with_the_runners_priority_is_ended_with_the_run,
+    ),
     ("whoever_is_too_slow_for_the_epoch_gets_another", whoever_is_too_slow_for_the_epoch_gets_another),
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
     ("a_task_that_dies_early_is_named", a_task_that_dies_early_is_named),
@@ -380,6 +384,28 @@ fn whoever_spins_is_ended_with_the_run() -> Verdict {
     Verdict::Passed
 }
 
+/// On the only CPU of the runner, which nothing under SCHED_FIFO would give back to its equals.
+fn whoever_spins_with_the_runners_priority_is_ended_with_the_run() -> Verdict {
+    if !is_root() {
+        return Verdict::Skipped("needs root");
+    }
+    let file = scratch().join("equal");
+    let rows = vec![Row("t", program(&[&compile_hostile(), file.to_str().unwrap(), "equal"]), 500, 1000)];
+    let options = RunOptions { duration: Some(ms(500)), ..options(Backend::Other) };
+    let before = sys::affinity(0).unwrap();
+    sys::pin(0, &[0]).unwrap();
+    let begin = std::time::Instant::now();
+    let observation = run(&plan(rows, Vec::new()), &options, &mut |_| {});
+    let took = begin.elapsed();
+    sys::pin(0, before.as_slice()).unwrap();
+    let remarks = observation.unwrap().remarks;
+    // Two seconds; the machine may be busy.
+    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
+    let told = "(`hostile`) had priority 99 and kept the runner from running: it was put under SCHED_OTHER";
+    assert!(remarks.iter().any(|remark| remark.ends_with(told)), "{remarks:?}");
+    Verdict::Passed
+}
+
 fn whoever_is_too_slow_for_the_epoch_gets_another() -> Verdict {
     let options = RunOptions { start_delay: ms(-3000), ..unhurried_options() };
     let mut starts = 0;
@@ -561,6 +587,13 @@ fn the_dispatcher_refuses_a_pool() -> Verdict {
 }
 
 fn a_signal_ends_the_run_early() -> Verdict {
+    let signals =
+        [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP"), (libc::SIGQUIT, "SIGQUIT")];
+    signals.into_iter().for_each(|(signal, name)| ends_the_run_early(signal, name));
+    Verdict::Passed
+}
+
+fn ends_the_run_early(signal: i32, name: &str) {
     let mut options = options(Backend::Other);
     options.duration = Some(Duration::from_secs(600));
     options.progress_every = Some(ms(50));
@@ -571,14 +604,14 @@ fn a_signal_ends_the_run_early() -> Verdict {
         }
         if told == 2 {
             // SAFETY: the run has caught this signal.
-            unsafe { libc::raise(libc::SIGINT) };
+            unsafe { libc::kill(std::process::id() as i32, signal) };
         }
     })
     .unwrap();
     assert!(observation.duration >= ms(100) && observation.duration < Duration::from_secs(600));
-    assert!(observation.remarks[0].starts_with("SIGINT ended the run after "), "{:?}", observation.remarks);
+    let told = format!("{name} ended the run after ");
+    assert!(observation.remarks[0].starts_with(&told), "{:?}", observation.remarks);
     assert_sound(&observation);
-    Verdict::Passed
 }
 
 /// The verb of the process that `nothing_outlives_a_killed_runner` kills.

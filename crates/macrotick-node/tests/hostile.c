@@ -4,17 +4,29 @@
  *
  *	hostile FILE		its third job never ends; a child of a session of its own, whose number it
  *				writes to the file, never sleeps either
+ *	hostile FILE equal	the same with the runner's priority, until it has used up some seconds
  *	hostile			fails when it is told that the run is over
  */
 #define _GNU_SOURCE
 #include <macrotick.h>
 
+#include <sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 static void spin(void)
 {
 	for (volatile unsigned long turns = 0;;)
 		turns++;
+}
+
+static void become_equal(void)
+{
+	const struct rlimit seconds = { 20, 20 };
+	const struct sched_param highest = { .sched_priority = 99 };
+
+	if (setrlimit(RLIMIT_CPU, &seconds) < 0 || sched_setscheduler(0, SCHED_FIFO, &highest) < 0)
+		_exit(6);
 }
 
 static void leave_child(const char *path)
@@ -36,13 +48,15 @@ int main(int argc, char **argv)
 {
 	struct macrotick_job job;
 
-	if (argc > 2 || macrotick_join(NULL) < 0)
+	if (argc > 3 || macrotick_join(NULL) < 0)
 		return 1;
 	macrotick_ready();
 	while (macrotick_wait(&job) == 0) {
-		if (argc == 2 && job.number == 1)
+		if (argc == 3 && job.number == 1)
+			become_equal();
+		if (argc > 1 && job.number == 1)
 			leave_child(argv[1]);
-		if (argc == 2 && job.number == 2)
+		if (argc > 1 && job.number == 2)
 			spin();
 	}
 	fputs("no more jobs\n", stderr);

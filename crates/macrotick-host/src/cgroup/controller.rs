@@ -3,15 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{turn, GroupFault, Owner, CONTROL, CPUS, ENTITY, PARTITION, ROOT};
+use super::{turn, GroupFault, Owner, CONTROL, CPUS, ENTITY, PARTITION, ROOT, ROOT_USER};
 use crate::budgets::BUDGET;
 use crate::error::HostFailure;
+use crate::lock::runtime_path;
 
-/// A controller for the groups below the root. Dropping it disables what it had enabled.
+/// A controller for the groups below the root. The last one to be dropped disables what the first one had enabled.
 pub struct Controller {
     name: &'static str,
-    enabled: bool,
 }
+
+/// Of the file that lists what was enabled, one name a line: whoever needs it last disables it, or who removes what a killed one left.
+const RECORD: &str = "-controllers";
 
 impl Controller {
     /// What budgets and windows of control groups come with.
@@ -33,23 +36,54 @@ impl Controller {
         let path = root.join(CONTROL);
         let failed = |what| HostFailure::group_file(owner, what, &path);
         if has_word(&fs::read_to_string(&path).map_err(failed("read"))?, name) {
-            return Ok(Controller { name, enabled: false });
+            return Ok(Controller { name });
         }
         fs::write(&path, format!("+{name}")).map_err(failed("enable a controller in"))?;
-        Ok(Controller { name, enabled: true })
+        note(&record(), name);
+        Ok(Controller { name })
     }
 }
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        if !self.enabled {
-            return;
-        }
-        // It stays where it cannot be told whether somebody is about to use it.
-        if let Ok(_turn) = turn() {
-            disable_unless_used(Path::new(ROOT), self.name);
-        }
+        disable_noted(&[self.name]);
     }
+}
+
+/// Disables what a killed runner or supervisor had enabled, and that nobody needs.
+pub(super) fn disable_left() {
+    disable_noted(&[Controller::CPU, Controller::CPUSET]);
+}
+
+/// It stays where it cannot be told whether somebody is about to use it.
+fn disable_noted(names: &[&str]) {
+    if let Ok(_turn) = turn() {
+        names.iter().for_each(|name| disable_if_noted(Path::new(ROOT), &record(), name));
+    }
+}
+
+fn disable_if_noted(root: &Path, record: &Path, name: &str) {
+    if has_word(&noted(record), name) && !is_used(root, name) {
+        disable_unless_used(root, name);
+        let left: Vec<String> =
+            noted(record).split_whitespace().filter(|other| *other != name).map(String::from).collect();
+        // Without a file nothing was enabled.
+        let _ = if left.is_empty() { fs::remove_file(record) } else { fs::write(record, left.join("\n") + "\n") };
+    }
+}
+
+fn record() -> PathBuf {
+    runtime_path(ROOT_USER, RECORD)
+}
+
+/// Where it cannot be noted, it stays enabled.
+fn note(record: &Path, name: &str) {
+    let names = noted(record);
+    let _ = fs::write(record, format!("{names}{name}\n"));
+}
+
+fn noted(record: &Path) -> String {
+    fs::read_to_string(record).unwrap_or_default()
 }
 
 /// What a group has of its own through a controller: the controller, a file, and the first word of that in a group of which
@@ -96,6 +130,30 @@ mod tests {
     fn controllers_are_whole_words() {
         assert!(has_word("cpuset cpu io\n", "cpu"));
         assert!(!has_word("cpuset io\n", "cpu"));
+    }
+
+    /// As where a deployment has groups and pools, or the one that had enabled it was killed.
+    #[test]
+    fn whoever_needs_it_last_disables_what_was_enabled() {
+        let root = std::env::temp_dir().join(format!("macrotick-controllers-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(root.join("a")).unwrap();
+        let record = root.join("record");
+        let enabled = || fs::read_to_string(root.join(CONTROL)).unwrap();
+        fs::write(root.join(CONTROL), "+cpu").unwrap();
+        disable_if_noted(&root, &record, "cpu");
+        assert_eq!(enabled(), "+cpu", "somebody else had enabled it");
+        note(&record, "cpuset");
+        note(&record, "cpu");
+        fs::write(root.join("a/cpu.ds.budget"), "0=500\n").unwrap();
+        disable_if_noted(&root, &record, "cpu");
+        assert_eq!((enabled().as_str(), noted(&record).as_str()), ("+cpu", "cpuset\ncpu\n"), "a group needs it");
+        fs::write(root.join("a/cpu.ds.budget"), "0\n").unwrap();
+        disable_if_noted(&root, &record, "cpu");
+        assert_eq!((enabled().as_str(), noted(&record).as_str()), ("-cpu", "cpuset\n"));
+        disable_if_noted(&root, &record, "cpuset");
+        assert!(!record.exists());
+        fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub fn remove_empty(path: &Path) -> Result<(), HostFailure> {
     fs::remove_dir(path).map_err(HostFailure::file("remove", path))
 }
 
-/// Removes the groups that a killed runner left behind.
+/// Removes the groups that a killed runner left behind, and disables what it had enabled for them.
 pub fn remove_left() {
     for entry in fs::read_dir(ROOT).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -96,6 +96,7 @@ pub fn remove_left() {
             remove(&entry.path());
         }
     }
+    controller::disable_left();
 }
 
 /// Ends all processes of a group and of those below, and removes these groups. Nothing can be done about a failure.

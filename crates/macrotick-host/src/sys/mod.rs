@@ -19,11 +19,11 @@ pub use clock_events::open_clock;
 pub use cpus::{cpu_list, online_cpus, parse_cpu_list};
 pub use memory::{lock_memory, memory_file, seal_size};
 pub use process::{
-    exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, pidfd_open, reap, set_subreaper, set_thread_name,
-    signal_on_parent_death, user,
+    exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, own_tid, pidfd_open, reap, set_subreaper,
+    set_thread_name, signal_on_parent_death, user,
 };
 pub use scheduling::{affinity, pin, policy_name, sched_attr, set_sched_attr, set_standing, SchedAttr, Standing};
-pub use time::{futex_wake, now, sleep, sleep_until, timespec};
+pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec};
 
 /// A thread or process id of the kernel.
 pub type Tid = i32;

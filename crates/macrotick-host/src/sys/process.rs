@@ -8,6 +8,12 @@ use std::process::ExitStatus;
 
 use super::{check, Tid};
 
+/// The calling thread.
+pub fn own_tid() -> Tid {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() }
+}
+
 /// Whose this process is.
 pub fn user() -> u32 {
     // SAFETY: no arguments.

@@ -117,6 +117,11 @@ impl SchedAttr {
         u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
     }
 
+    /// Whether threads of SCHED_FIFO with this priority do not come before it.
+    pub fn is_beside(&self, priority: u8) -> bool {
+        [SCHED_FIFO, SCHED_RR].contains(&self.policy) && self.priority >= priority.into()
+    }
+
     /// Whether it comes before all of SCHED_OTHER without a window or a budget, or after all of it.
     pub fn is_no_ordinary_thread(&self) -> bool {
         [SCHED_FIFO, SCHED_RR, SCHED_DEADLINE, SCHED_IDLE].contains(&self.policy)
@@ -174,6 +179,14 @@ pub fn affinity(tid: Tid) -> io::Result<CpuSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equals_of_real_time_priorities_are_beside_each_other() {
+        let attr = |standing| SchedAttr::new(standing, false);
+        let round_robin = SchedAttr { policy: SCHED_RR, ..attr(Standing::Fifo(99)) };
+        assert!(attr(Standing::Fifo(99)).is_beside(99) && round_robin.is_beside(99));
+        assert!(!attr(Standing::Fifo(98)).is_beside(99) && !attr(Standing::Budget(99)).is_beside(99));
+    }
 
     #[test]
     fn a_bandwidth_is_in_parts_of_a_cpu() {

@@ -1,17 +1,33 @@
 //! Clocks, sleeps, and the wake-ups of those who sleep on a word of memory.
 
+use std::io;
 use std::sync::atomic::AtomicU32;
 
 use macrotick_model::{Duration, Instant};
 
 /// The instant now on `CLOCK_MONOTONIC`.
 pub fn now() -> Instant {
+    Instant::from_nanos(time_of(libc::CLOCK_MONOTONIC).as_nanos())
+}
+
+/// The clock of the processor time that the calling thread has had. Others may read it while that lives.
+pub fn cpu_clock() -> io::Result<libc::clockid_t> {
+    let mut clock = 0;
+    // SAFETY: writes one number for the calling thread.
+    match unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) } {
+        0 => Ok(clock),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// What a clock shows: zero where it is not there any more.
+pub fn time_of(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(clock, &mut time) };
     // The fields' types differ between targets.
     #[allow(clippy::unnecessary_cast)]
-    Instant::from_nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
+    Duration::from_nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
 /// An instant or length as the kernel wants it.

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use macrotick_host::sys::Standing;
 use macrotick_model::{Backend, Duration, Policy, Reservation, Task};
 
+/// The runner's priority under SCHED_FIFO: no program has a higher one.
+pub const RUNNER_PRIORITY: u8 = 99;
+
 /// The runner: before all that it starts.
-pub const RUNNER: Standing = Standing::Fifo(99);
+pub const RUNNER: Standing = Standing::Fifo(RUNNER_PRIORITY);
 
 /// A process that the runner starts, until it has executed its program.
 pub const NEW_PROCESS: Standing = Standing::Fifo(98);

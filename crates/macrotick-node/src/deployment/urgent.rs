@@ -4,10 +4,13 @@
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
 
 use crate::deployment::standing::{NEW_PROCESS, RUNNER};
+
+static WAITING: AtomicBool = AtomicBool::new(false);
 
 /// Starts a command, and returns when it was executed. Under a runner that comes first, the process comes right below it,
 /// what it forks is ordinary, and [`calm`] makes it so, too.
@@ -15,7 +18,15 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     let Some(_lent) = Lent::lend() else { return command.spawn() };
     // SAFETY: one system call between fork and exec.
     unsafe { command.pre_exec(|| sys::set_sched_attr(0, &SchedAttr::new(NEW_PROCESS, true))) };
-    command.spawn()
+    WAITING.store(true, Ordering::Relaxed);
+    let child = command.spawn();
+    WAITING.store(false, Ordering::Relaxed);
+    child
+}
+
+/// Whether the runner waits until a new process has executed its program.
+pub fn is_waiting() -> bool {
+    WAITING.load(Ordering::Relaxed)
 }
 
 /// Puts a process that [`spawn`] has started under SCHED_OTHER, with the nice value that it would have if it had been forked so.

@@ -38,6 +38,7 @@ use crate::live::guard::Guard;
 use crate::live::leaving::Leaving;
 use crate::live::serve::Live;
 use crate::live::watch::Watch;
+use crate::process::rescuer::Rescuer;
 use crate::process::signals::Signals;
 use crate::run::{self, First};
 
@@ -60,7 +61,7 @@ fn options() -> RunOptions {
     RunOptions { record_limit: Some(0), output: Output::Inherited, ..RunOptions::new(Backend::Kernel) }
 }
 
-/// Deploys a plan on this host and looks after it until SIGINT or SIGTERM comes or [`stop`] is called. Needs root.
+/// Deploys a plan on this host and looks after it until a signal comes that ends it ([`run`](crate::run())) or [`stop`] is called. Needs root.
 ///
 /// What a killed supervisor left behind is removed first. In the end nothing is left, and neither is after an error.
 pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
@@ -71,12 +72,14 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let directory = Directory::make()?;
     recover(&lock, tell)?;
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
-    let (_first, _files) = (First::raise(), OpenFiles::raise());
+    let (first, _files) = (First::raise(), OpenFiles::raise());
+    let rescuer = first.rescuer()?;
     let listener = Listener::open(&directory)?;
     // Before there is a table, so that it is known whose it is.
     let state = serve::describe(&deployment, std::process::id(), 0);
     directory.tell(&state);
     let (run, epoch) = run::begin(deployment, &options, &signals, &mut || {})?;
+    rescuer.iter().for_each(Rescuer::rest);
     tell(Event::Started(epoch));
     let guard = Guard::new(&run);
     let (watch, measured) = (Watch::new(&run), run.lead.and_then(|lead| lead.needed));
@@ -101,6 +104,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     };
     live.tell_state();
     let end = live.serve(&signals);
+    rescuer.iter().for_each(Rescuer::look);
     let asker = live.end(end);
     drop(lock);
     if let Some(asker) = asker {

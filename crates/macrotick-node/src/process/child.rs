@@ -20,7 +20,7 @@ use crate::deployment::{program, urgent};
 use crate::error::{NodeError, Tail};
 use crate::process::descendants;
 use crate::process::output::{self, KeptOutput};
-use crate::process::signals::Signals;
+use crate::process::signals::{self, Signals};
 
 /// How long one that was killed may take: one that waits for a device that is gone may take for ever.
 const DEATH: Duration = Duration::from_millis(500);
@@ -221,6 +221,7 @@ impl Drop for Child {
 /// In the new process, before exec: dies with the runner, inherits its own block only, and enters its group and its
 /// network namespace, so that all that it starts is there, too.
 fn prepare_process(fd: i32, group: Option<i32>, namespace: Option<i32>, parent: u32) -> io::Result<()> {
+    signals::unblock();
     // SAFETY: system calls without memory, but for one constant byte.
     unsafe {
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 || libc::fcntl(fd, libc::F_SETFD, 0) < 0 {

@@ -38,32 +38,66 @@ fn spawned() -> MutexGuard<'static, BTreeSet<Tid>> {
 /// While it lives, this process is a subreaper.
 pub struct Descendants {
     was_subreaper: bool,
-    /// Children from before, which are left alone.
+    below: Below,
+}
+
+/// What is below this process, but for children that it had before.
+pub struct Below {
     strangers: BTreeSet<Tid>,
+}
+
+impl Below {
+    /// What comes to be there from now on.
+    pub fn from_now_on() -> Below {
+        Below { strangers: Tree::read().children(own_pid()).collect() }
+    }
+
+    /// Puts threads under SCHED_OTHER that have such a standing, whatever forks meanwhile. Returns the processes that they are of.
+    pub fn calm(&self, is_meant: impl Fn(&SchedAttr) -> bool) -> BTreeMap<Tid, String> {
+        // The flag of those who have it may not be taken away by an ordinary user.
+        let calm = SchedAttr::new(Standing::Other(0), true);
+        let mut calmed = BTreeMap::new();
+        for _ in 0..MOST_LOOKS {
+            let (tree, mut any) = (Tree::read(), false);
+            for pid in self.all(&tree) {
+                let meant = proc::threads(pid).filter(|tid| sys::sched_attr(*tid).is_ok_and(|attr| is_meant(&attr)));
+                if meant.filter(|tid| sys::set_sched_attr(*tid, &calm).is_ok()).count() > 0 {
+                    any = true;
+                    calmed.entry(pid).or_insert_with(|| tree.name(pid));
+                }
+            }
+            if !any {
+                break;
+            }
+        }
+        calmed
+    }
+
+    fn all(&self, tree: &Tree) -> BTreeSet<Tid> {
+        let mut all = BTreeSet::new();
+        let mut open: Vec<Tid> = tree.children(own_pid()).filter(|pid| !self.strangers.contains(pid)).collect();
+        while let Some(pid) = open.pop() {
+            if all.insert(pid) {
+                open.extend(tree.children(pid));
+            }
+        }
+        all
+    }
 }
 
 impl Descendants {
     /// Becomes a subreaper.
     pub fn adopt() -> Descendants {
-        let strangers = Tree::read().children(own_pid()).collect();
+        let below = Below::from_now_on();
         let was_subreaper = sys::is_subreaper();
         sys::set_subreaper(true);
-        Descendants { was_subreaper, strangers }
+        Descendants { was_subreaper, below }
     }
 
     /// Puts whatever is real-time, but for SCHED_TT and SCHED_DS, under SCHED_OTHER: on the same CPU nothing of lower
     /// priority could end otherwise, killed or not. So does what is under SCHED_IDLE, which others keep from ending.
     pub fn calm(&self) {
-        // The flag of those who have it may not be taken away by an ordinary user.
-        let calm = SchedAttr::new(Standing::Other(0), true);
-        for _ in 0..MOST_LOOKS {
-            let threads = self.all(&Tree::read()).into_iter().flat_map(proc::threads);
-            let busy = threads.filter(|tid| sys::sched_attr(*tid).is_ok_and(|attr| attr.is_no_ordinary_thread()));
-            let calmed = busy.filter(|tid| sys::set_sched_attr(*tid, &calm).is_ok()).count();
-            if calmed == 0 {
-                break;
-            }
-        }
+        self.below.calm(SchedAttr::is_no_ordinary_thread);
     }
 
     /// Ends and reaps whatever is left, and tells of each that had to be killed. Own processes are reaped already.
@@ -72,7 +106,7 @@ impl Descendants {
         loop {
             self.reap();
             let tree = Tree::read();
-            let left = self.all(&tree);
+            let left = self.below.all(&tree);
             let waited = sys::now() - begin;
             if left.is_empty() || waited > GRACE + DEATH {
                 return killed.iter().map(|(pid, name)| describe(*pid, name, left.contains(pid))).collect();
@@ -94,21 +128,10 @@ impl Descendants {
         }
         let spawned = spawned().clone();
         for pid in Tree::read().children(own_pid()) {
-            if !spawned.contains(&pid) && !self.strangers.contains(&pid) {
+            if !spawned.contains(&pid) && !self.below.strangers.contains(&pid) {
                 sys::reap(pid);
             }
         }
-    }
-
-    fn all(&self, tree: &Tree) -> BTreeSet<Tid> {
-        let mut all = BTreeSet::new();
-        let mut open: Vec<Tid> = tree.children(own_pid()).filter(|pid| !self.strangers.contains(pid)).collect();
-        while let Some(pid) = open.pop() {
-            if all.insert(pid) {
-                open.extend(tree.children(pid));
-            }
-        }
-        all
     }
 }
 

@@ -3,5 +3,6 @@
 pub mod child;
 pub mod descendants;
 pub mod output;
+pub mod rescuer;
 pub mod signals;
 pub mod stray;

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM end a run cleanly: the runner sleeps on a descriptor that their handler writes to.
+//! Signals that end a run cleanly: the runner sleeps on a descriptor that their handler writes to.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -11,7 +11,11 @@ use macrotick_model::{Duration, Instant};
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 
-const CATCHED: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
+/// With their names. A terminal that is closed, or a connection that is lost, sends SIGHUP.
+const CATCHED: [(libc::c_int, &str); 4] =
+    [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP"), (libc::SIGQUIT, "SIGQUIT")];
+/// These stay ignored where they are, as under nohup(1), or in a script's background.
+const MAY_BE_IGNORED: [libc::c_int; 2] = [libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn handle(signal: libc::c_int) {
     CAUGHT.store(signal, Ordering::Relaxed);
@@ -24,10 +28,58 @@ extern "C" fn handle(signal: libc::c_int) {
     }
 }
 
+/// Whether one came.
+pub fn has_caught() -> bool {
+    CAUGHT.load(Ordering::Relaxed) != 0
+}
+
+/// Sleeps until there is something to read, until an instant of `CLOCK_MONOTONIC`, in nanoseconds, or until a signal that is
+/// caught comes to this thread.
+pub fn wait(descriptor: &OwnedFd, until: i64) {
+    let left = Duration::from_nanos(until.saturating_sub(sys::now().as_nanos()).max(0));
+    poll(&mut [readable(descriptor.as_raw_fd())], left);
+}
+
+/// Keeps what is caught from the calling thread: another one has it handled, whatever this one has to wait for.
+pub fn block() -> io::Result<Blocked> {
+    // SAFETY: zeroed sets are valid, and written within their size.
+    unsafe {
+        let (mut before, mut set): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&mut set);
+        CATCHED.iter().for_each(|(signal, _)| _ = libc::sigaddset(&mut set, *signal));
+        match libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) {
+            0 => Ok(Blocked { before }),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+/// While it lives, what is caught does not come to the thread that has blocked it.
+pub struct Blocked {
+    before: libc::sigset_t,
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: reads a set.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// In a new process: nothing is blocked. Only a system call: it is for the time after fork.
+pub fn unblock() {
+    // SAFETY: a zeroed set is valid and empty.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
 /// In a process that was forked and executes nothing: what is caught here ends it. The descriptor is the runner's, too.
 /// Only system calls: it is for the time after fork.
 pub fn let_go() {
-    for signal in CATCHED {
+    unblock();
+    for (signal, _) in CATCHED {
         // SAFETY: the default action needs no memory but the zeroed, and so valid, sigaction.
         unsafe {
             let default: libc::sigaction = std::mem::zeroed();
@@ -36,7 +88,7 @@ pub fn let_go() {
     }
 }
 
-/// While it lives, SIGINT and SIGTERM are caught.
+/// While it lives, the signals that end a run are caught.
 pub struct Signals {
     event: OwnedFd,
     before: Vec<(libc::c_int, libc::sigaction)>,
@@ -55,13 +107,17 @@ impl Signals {
         CAUGHT.store(0, Ordering::Relaxed);
         EVENT.store(event.as_raw_fd(), Ordering::Relaxed);
         let mut signals = Signals { event, before: Vec::new() };
-        for signal in CATCHED {
+        for (signal, _) in CATCHED {
             // SAFETY: zeroed sigactions are valid; the handler is async-signal-safe.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = handle as *const () as libc::sighandler_t;
                 let mut before: libc::sigaction = std::mem::zeroed();
-                if libc::sigaction(signal, &action, &mut before) < 0 {
+                let is = libc::sigaction(signal, std::ptr::null(), &mut before);
+                if before.sa_sigaction == libc::SIG_IGN && MAY_BE_IGNORED.contains(&signal) {
+                    continue;
+                }
+                if is < 0 || libc::sigaction(signal, &action, std::ptr::null_mut()) < 0 {
                     return Err(io::Error::last_os_error());
                 }
                 signals.before.push((signal, before));
@@ -72,11 +128,8 @@ impl Signals {
 
     /// The name of the signal that came, if one did.
     pub fn caught(&self) -> Option<&'static str> {
-        match CAUGHT.load(Ordering::Relaxed) {
-            libc::SIGINT => Some("SIGINT"),
-            libc::SIGTERM => Some("SIGTERM"),
-            _ => None,
-        }
+        let caught = CAUGHT.load(Ordering::Relaxed);
+        CATCHED.iter().find(|(signal, _)| *signal == caught).map(|(_, name)| *name)
     }
 
     /// Sleeps until an instant, or until a signal, whose name it returns.
@@ -166,5 +219,18 @@ mod tests {
         unsafe { libc::raise(libc::SIGTERM) };
         signals.sleep_until_readable(far, &[]);
         assert_eq!(signals.sleep_until(far), Some("SIGTERM"));
+        drop(signals);
+        // As under nohup(1).
+        // SAFETY: a disposition without a handler, and a signal that is then ignored.
+        let signals = unsafe {
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+            let signals = Signals::catch().unwrap();
+            libc::raise(libc::SIGHUP);
+            signals
+        };
+        assert_eq!(signals.caught(), None);
+        drop(signals);
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
     }
 }

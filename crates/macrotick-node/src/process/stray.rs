@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use macrotick_host::proc;
-use macrotick_host::sys::{self, Tid};
+use macrotick_host::sys;
 use macrotick_model::{Backend, Duration, Instant};
 
 use crate::deployment::TaskDeployment;
@@ -39,16 +39,12 @@ fn executes_another(child: &Child, before: Option<&PathBuf>) -> Option<String> {
 
 fn state_of(child: &Child) -> Option<String> {
     let thread = child.block.tid();
-    match state(thread) {
+    match proc::state(thread) {
         None => Some("its thread has ended, and its process goes on".into()),
         Some('T') => Some("its process is stopped (SIGSTOP)".into()),
         Some('t') => Some("its thread is stopped by a tracer".into()),
         Some(_) => None,
     }
-}
-
-fn state(thread: Tid) -> Option<char> {
-    proc::split_stat(&proc::stat(thread)?)?.1.next()?.chars().next()
 }
 
 fn has_left(child: &Child, deployed: &TaskDeployment, backend: Backend) -> Option<String> {
@@ -62,7 +58,7 @@ fn endless(child: &Child, deployed: &TaskDeployment, end: Instant) -> Option<Str
     let last =
         child.block.records().into_iter().next_back().filter(|record| record.end_ns == 0 && record.start_ns > 0)?;
     let since = end - Instant::from_nanos(last.start_ns as i64);
-    let what = match state(child.block.tid()) {
+    let what = match proc::state(child.block.tid()) {
         Some('R') => "its thread runs, or would if it could",
         Some('D') => "its thread waits for a device",
         _ => "its thread sleeps",

@@ -42,6 +42,7 @@ use crate::deployment::Deployment;
 use crate::error::NodeError;
 use crate::process::child::{await_phase, Child};
 use crate::process::descendants::Descendants;
+use crate::process::rescuer::Rescuer;
 use crate::process::signals::Signals;
 use crate::run::resources::{Outcome, Run};
 use crate::run::spawn::{spawn_processes, spawn_tasks};
@@ -53,19 +54,25 @@ const MOST_START_DELAY: Duration = Duration::from_secs(10);
 
 /// Deploys a plan on this host, runs it, and returns the raw records. Needs root for all backends but `other`.
 ///
-/// `progress` is called at the stages, and every [`RunOptions::progress_every`] while the tasks run. SIGINT and SIGTERM
-/// end a run early: what was observed until then is returned, with a remark.
+/// `progress` is called at the stages, and every [`RunOptions::progress_every`] while the tasks run. SIGINT, SIGTERM,
+/// SIGHUP and SIGQUIT end a run early: what was observed until then is returned, with a remark.
 pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)) -> Result<Observation, NodeError> {
     let online = sys::online_cpus()?;
     let deployment = Deployment::decode(plan, options, &online)?;
     progress(Progress::Preparing);
     let _lock = Lock::take(options.lock.as_deref())?;
     let signals = Signals::catch().map_err(NodeError::system("catching signals"))?;
-    let (_first, _files) = (First::raise(), OpenFiles::raise());
+    let (first, _files) = (First::raise(), OpenFiles::raise());
+    let rescuer = first.rescuer()?;
     let (mut run, epoch) = begin(deployment, options, &signals, &mut || progress(Progress::Starting))?;
+    let end = epoch + run.deployment.duration;
+    rescuer.iter().for_each(|rescuer| rescuer.rest_until(end));
     let outcome = observe(&mut run, epoch, &signals, progress)?;
+    rescuer.iter().for_each(Rescuer::look);
     progress(Progress::Collecting);
-    collect::collect(run, epoch, outcome)
+    let mut observation = collect::collect(run, epoch, outcome)?;
+    observation.remarks.extend(rescuer.iter().flat_map(Rescuer::remarks));
+    Ok(observation)
 }
 
 /// While it lives, the runner comes before all that it starts, or else a busy CPU could keep it from ending the run.
@@ -80,6 +87,12 @@ impl First {
         let before = sys::sched_attr(0).ok();
         let raised = sys::set_sched_attr(0, &SchedAttr::new(RUNNER, true));
         First { before: before.filter(|_| raised.is_ok()) }
+    }
+
+    /// Who lets it run beside its equals. `None`: without priority it has no use for one.
+    pub fn rescuer(&self) -> Result<Option<Rescuer>, NodeError> {
+        let start = || Rescuer::start().map_err(NodeError::system("starting a thread"));
+        self.before.as_ref().map(|_| start()).transpose()
     }
 }
 
