@@ -26,8 +26,9 @@ pub(crate) struct Job {
 /// runs, and from its end until another one does. In the lab it is 3 us. A job that moves between CPUs loses more, which is
 /// its wcet's, too.
 const RESUMING: Duration = Duration::from_micros(5);
-/// Without a lead a job begins so much later than its window, at most, in the lab: one of a shorter window never does.
-const LEAST_WINDOW: Duration = Duration::from_micros(6);
+/// So long the kernel takes at most, in the lab, from the beginning of a window until what it is for runs: in a shorter one
+/// it never does. A lead saves some of that, and not all.
+pub(crate) const LEAST_WINDOW: Duration = Duration::from_micros(6);
 /// No piece of a job that is cut is shorter.
 const SHORTEST_PIECE: Duration = Duration::from_micros(10);
 
@@ -128,7 +129,7 @@ pub(crate) fn judge(plan: &Plan, task: &Task, jobs: &[Job], violations: &mut Vec
         (None, Some(_)) => chosen_phase(task, jobs),
         (offset, _) => given_phase(plan, task, offset.unwrap_or(Duration::ZERO), jobs, violations),
     };
-    let slack = deadlines(task, plan.system.lead.is_some(), release, &numbers, jobs, violations);
+    let slack = deadlines(task, release, &numbers, jobs, violations);
     let phases = || jobs.iter().zip(&numbers).map(|(job, &number)| job.start - task.period * number);
     let (least, most) = (phases().min()?, phases().max()?);
     if let Some(bound) = task.jitter {
@@ -173,7 +174,6 @@ fn given_phase(
 /// Each job gets its wcet before its deadline; the least slack.
 fn deadlines(
     task: &Task,
-    lead: bool,
     release: Duration,
     numbers: &[i64],
     jobs: &[Job],
@@ -187,7 +187,7 @@ fn deadlines(
             let (given, wcet, pieces) = (job.given, task.wcet, job.pieces);
             violations.push(Violation::Starved { task: name(), job: number, given, wcet, pieces, lost });
         }
-        if job.pieces == 1 && job.given < LEAST_WINDOW && !lead {
+        if job.pieces == 1 && job.given < LEAST_WINDOW {
             violations.push(Violation::NoStart { task: name(), job: number, given: job.given, limit: LEAST_WINDOW });
         }
         if job.pieces > 1 && job.shortest < SHORTEST_PIECE {

@@ -2,6 +2,7 @@
 
 use macrotick_model::{Duration, Plan, Pool, Window};
 
+use crate::jobs::LEAST_WINDOW;
 use crate::{PoolVerdict, Violation};
 
 /// Holds a pool's windows against its CPU, its budget and the lack of jobs.
@@ -19,6 +20,9 @@ pub(crate) fn judge(
     places(pool, served, violations);
     for (cpu, window) in served.iter().filter(|(_, window)| window.activate || window.deadline) {
         violations.push(Violation::PoolFlags { pool: name(), cpu: *cpu, offset: window.offset });
+    }
+    for (offset, length) in stretches(plan, served).into_iter().filter(|&(_, length)| length < LEAST_WINDOW) {
+        violations.push(Violation::PoolShort { pool: name(), offset, length, limit: LEAST_WINDOW });
     }
     let given = given(plan, pool, served);
     for (number, &given) in given.iter().enumerate().filter(|(_, &given)| given < pool.length) {
@@ -65,6 +69,27 @@ fn given(plan: &Plan, pool: &Pool, served: &[(u32, &Window)]) -> Vec<Duration> {
         }
     }
     given.into_iter().map(Duration::from_nanos).collect()
+}
+
+/// Where the pool is served without a break, and how long: windows that abut are one, also around the end of the cycle.
+fn stretches(plan: &Plan, served: &[(u32, &Window)]) -> Vec<(Duration, Duration)> {
+    let mut windows: Vec<(u32, Duration, Duration)> =
+        served.iter().map(|(cpu, window)| (*cpu, window.offset, window.length)).collect();
+    windows.sort_unstable();
+    let mut all: Vec<(u32, Duration, Duration)> = Vec::new();
+    for (cpu, offset, length) in windows {
+        match all.last_mut() {
+            Some((last, start, before)) if *last == cpu && offset == *start + *before => *before += length,
+            _ => all.push((cpu, offset, length)),
+        }
+    }
+    if let [(cpu, Duration::ZERO, first), .., (last, start, length)] = &mut all[..] {
+        if cpu == last && *start + *length == plan.cycle {
+            *length += *first;
+            all.remove(0);
+        }
+    }
+    all.into_iter().map(|(_, offset, length)| (offset, length)).collect()
 }
 
 /// From the end of one window to the start of the next, which after the last one is the first of the next cycle.

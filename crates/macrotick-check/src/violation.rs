@@ -80,6 +80,8 @@ pub enum Violation {
     PoolWrongCpu { pool: String, cpu: u32, pinned: u32 },
     /// A window of a pool that activates a job or has a deadline.
     PoolFlags { pool: String, cpu: u32, offset: Duration },
+    /// A window of a pool that is over before its threads run.
+    PoolShort { pool: String, offset: Duration, length: Duration, limit: Duration },
     /// A period in which a pool's windows sum up to less than its budget; periods count within the cycle, from 0.
     PoolBudget { pool: String, number: i64, given: Duration, budget: Duration },
     /// A chain that reacts too slowly.
@@ -184,8 +186,7 @@ impl fmt::Display for Violation {
             ),
             NoStart { task, job, given, limit } => write!(
                 f,
-                "task `{task}`, job {job}: its window of {given} is over before the kernel has come to it, without a lead: {limit} \
-                 are the least"
+                "task `{task}`, job {job}: its window of {given} is over before the kernel has come to it: {limit} are the least"
             ),
             Late { task, job, end, deadline } => {
                 write!(f, "task `{task}`, job {job}: ends at {end}, its deadline is {deadline}")
@@ -199,6 +200,11 @@ impl fmt::Display for Violation {
             PoolFlags { pool, cpu, offset } => {
                 write!(f, "pool `{pool}`: the window at {offset} on CPU {cpu} is of a job, which pools do not have")
             }
+            PoolShort { pool, offset, length, limit } => write!(
+                f,
+                "pool `{pool}`: the window of {length} at {offset} is over before the kernel has come to its threads: {limit} are \
+                 the least"
+            ),
             PoolBudget { pool, number, given, budget } => {
                 write!(f, "pool `{pool}`, period {number}: windows of {given} for a budget of {budget}")
             }

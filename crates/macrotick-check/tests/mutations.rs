@@ -688,11 +688,28 @@ fn a_job_is_only_cut_where_its_pieces_are_worth_what_they_cost() {
 }
 
 #[test]
-fn without_a_lead_a_window_is_not_over_before_its_job_begins() {
+fn a_window_is_not_over_before_its_job_begins() {
     assert_eq!(violations(&tiny(&["a 6us"], &[("a", 20, 6, "AD")])), "");
-    let expected =
-        "task `a`, job 0: its window of 5us is over before the kernel has come to it, without a lead: 6us are the \
-                    least\n";
+    let expected = "task `a`, job 0: its window of 5us is over before the kernel has come to it: 6us are the least\n";
     assert_eq!(violations(&tiny(&["a 5us"], &[("a", 20, 5, "AD")])), expected);
-    assert_eq!(violations(&led(20, &["a 4us"], &[("a", 20, 4, "AD")])), "");
+    assert_eq!(violations(&led(20, &["a 6us"], &[("a", 20, 6, "AD")])), "");
+    assert_eq!(violations(&led(20, &["a 5us"], &[("a", 20, 5, "AD")])), expected);
+}
+
+#[test]
+fn a_window_of_a_pool_is_not_over_before_its_threads_run() {
+    let short = |length: i64| {
+        let mut violations = pool_changed(|plan, table, _| {
+            plan.system.groups[0].windows.as_mut().unwrap().length = us(length);
+            let windows = &mut plan.tables[table].windows;
+            let first = windows.iter().position(|window| window.task == "pool").expect("a window");
+            windows[first].length = us(length);
+        });
+        violations.retain(|violation| matches!(violation, Violation::PoolShort { .. }));
+        violations.iter().map(Violation::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(short(6), [""; 0]);
+    let told = short(5);
+    assert!(told.len() == 1 && told[0].starts_with("pool `pool`: the window of 5us at "), "{told:?}");
+    assert!(told[0].ends_with(" is over before the kernel has come to its threads: 6us are the least"), "{told:?}");
 }

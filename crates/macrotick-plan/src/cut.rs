@@ -6,6 +6,7 @@
 use macrotick_model::Duration;
 
 use crate::demand::{quantum, round_up, Demand};
+use crate::LEAST_WINDOW;
 
 /// What a job gets in addition for each piece but the first.
 pub const RESUMING: Duration = Duration::from_micros(5);
@@ -47,9 +48,9 @@ impl Cut {
         all.into_iter().map(move |shortest| Cut { grid, shortest })
     }
 
-    /// How long a piece has to be that completes a job.
+    /// How long a piece has to be that completes a job or a pool's budget.
     pub fn completing(self, missing: Missing) -> Duration {
-        let least = if missing.cost > Duration::ZERO { SHORTEST[SHORTEST.len() - 1] } else { Duration::ZERO };
+        let least = if missing.cost > Duration::ZERO { SHORTEST[SHORTEST.len() - 1] } else { LEAST_WINDOW };
         round_up((missing.time + missing.cost).max(least), self.grid).max(quantum(self.grid))
     }
 
@@ -77,7 +78,7 @@ mod tests {
         let first = |time| Missing { time: us(time), cost: Duration::ZERO };
         let next = |time| Missing { time: us(time), cost: RESUMING };
         assert_eq!((cut.completing(first(100)), cut.completing(next(100))), (us(100), us(105)));
-        assert_eq!((cut.completing(first(1)), cut.completing(next(1))), (us(1), us(10)));
+        assert_eq!((cut.completing(first(1)), cut.completing(next(1))), (us(6), us(10)));
         assert_eq!((cut.least(next(30)), cut.least(next(100))), (us(35), us(50)));
         let rest = first(100).behind(us(60));
         assert_eq!((rest, cut.completing(Missing { time: rest, ..next(0) })), (us(40), us(45)));

@@ -3,7 +3,7 @@
 use macrotick_model::{Duration, Pool, System, Task};
 
 use crate::error::{Kind, PlanError};
-use crate::{LEAST_WCET, MIN_WINDOW};
+use crate::{LEAST_WINDOW, MIN_WINDOW};
 
 /// Of the kernel: 1000 Hz, or a divisor of it.
 const TICK: Duration = Duration::from_millis(1);
@@ -115,9 +115,6 @@ pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
 
 fn of_task(task: &Task, system: &System) -> Result<Demand, PlanError> {
     let grid = system.macrotick;
-    if system.lead.is_none() && task.wcet < LEAST_WCET {
-        return Err(PlanError::NoStart { task: task.name.clone(), wcet: task.wcet, least: LEAST_WCET });
-    }
     fitting(Demand {
         kind: Kind::Task,
         name: task.name.clone(),
@@ -153,7 +150,10 @@ fn of_pool(pool: &Pool, system: &System) -> Result<Demand, PlanError> {
 }
 
 fn fitting(demand: Demand) -> Result<Demand, PlanError> {
-    let Demand { kind, wcet, deadline, .. } = demand;
+    let Demand { kind, wcet, needed, deadline, .. } = demand;
+    if needed < LEAST_WINDOW {
+        return Err(PlanError::NoStart { kind, task: demand.name, wcet: needed, least: LEAST_WINDOW });
+    }
     if wcet > deadline {
         return Err(PlanError::Grid { kind, task: demand.name, wcet, deadline });
     }

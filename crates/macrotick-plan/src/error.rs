@@ -22,6 +22,14 @@ impl Kind {
         }
     }
 
+    /// What that is for.
+    fn served(self) -> &'static str {
+        match self {
+            Kind::Task => "job",
+            Kind::Pool => "threads",
+        }
+    }
+
     /// What that length of time is.
     fn limit(self) -> &'static str {
         match self {
@@ -94,15 +102,18 @@ pub enum PlanError {
         /// The deadline as planned, a pool's period.
         deadline: Duration,
     },
-    /// A job whose window is over before it begins.
+    /// A window that is over before what it is for begins.
     #[error(
-        "task `{task}`: its wcet of {wcet} would be over before the kernel has come to its job, without a lead: {least} are the \
-         least"
+        "{kind} `{task}`: its {} of {wcet} would be over before the kernel has come to its {}: {least} are the least",
+        .kind.length(),
+        .kind.served()
     )]
     NoStart {
-        /// The task.
+        /// What it is.
+        kind: Kind,
+        /// The task or pool.
         task: String,
-        /// Its wcet.
+        /// Its wcet or budget.
         wcet: Duration,
         /// The least that makes sense.
         least: Duration,
@@ -272,9 +283,13 @@ impl PlanError {
             PlanError::Grid { kind, task, .. }
             | PlanError::NoRoom { kind, task, .. }
             | PlanError::Deadline { kind, task, .. } => (kind.place(system, task), None),
-            PlanError::NoStart { task, .. } => {
-                let hint = Some("a longer `wcet`, or a `lead`".into());
-                (named("tasks", system.tasks.iter().map(|task| &task.name), task, "wcet"), hint)
+            PlanError::NoStart { kind, task, .. } => {
+                let name = kind.place(system, task);
+                let key = match kind {
+                    Kind::Task => "wcet",
+                    Kind::Pool => "windows.length",
+                };
+                (name.replace(".name", &format!(".{key}")), Some(format!("a longer `{key}`")))
             }
             PlanError::NoPhase { task, .. } | PlanError::Pieces { task, .. } | PlanError::NoBandwidth { task, .. } => {
                 (Kind::Task.place(system, task), None)

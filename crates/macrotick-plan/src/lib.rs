@@ -32,9 +32,9 @@ pub use network::{network_advice, NetworkAdvice};
 
 /// Most of a CPU that windows may take, in thousandths: the kernel keeps the rest (`MACROTICK_CAP_PERMILLE`).
 pub const CAP_PERMILLE: i64 = 950;
-/// Without a lead a job begins some microseconds behind the beginning of its window: one of a shorter window never does. In the
-/// lab it takes up to 5; on a host the runner measures it.
-pub const LEAST_WCET: Duration = Duration::from_micros(6);
+/// What runs in a window begins some microseconds behind the window's beginning: in a shorter window it never does. In the lab
+/// that takes up to 5 us, of which a lead saves a part; on a host the runner measures it. Nor is a group's window shorter.
+pub const LEAST_WINDOW: Duration = Duration::from_micros(6);
 /// Shortest window that the kernel takes (`MACROTICK_MIN_WINDOW_NS`).
 pub const MIN_WINDOW: Duration = Duration::from_micros(1);
 

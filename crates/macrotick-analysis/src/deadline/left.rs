@@ -42,12 +42,19 @@ impl Left {
         }
     }
 
-    /// The most that windows and groups take of an interval.
-    fn taken(&self, interval: Duration) -> Duration {
+    /// The most that groups take of an interval.
+    fn taken_by_groups(&self, interval: Duration) -> Duration {
         let again = (interval - self.budgets).max(Duration::ZERO);
         let late = interval.min(self.budgets);
         let early = self.budgets * (again / self.server_period) + (again % self.server_period).min(self.budgets);
-        self.windows.at_most(interval) + late + early
+        late + early
+    }
+
+    /// The end of the stretch around `interval` in which groups take all that an interval is longer; else itself.
+    fn stretch_end(&self, interval: Duration) -> Duration {
+        let again = interval - self.budgets;
+        let turn = self.server_period * (again.max(Duration::ZERO) / self.server_period);
+        interval.max(self.budgets * 2 + turn)
     }
 
     /// The window time of the shortest time after which both repeat, and that time; without windows a server period.
@@ -81,11 +88,14 @@ impl Supply for Left {
         }
         let mut wait = amount;
         loop {
-            let longer = amount + self.taken(wait);
-            if longer == wait {
+            let Some(longer) = self.windows.until_left_at_worst(amount + self.taken_by_groups(wait)) else {
+                return Duration::from_nanos(i64::MAX);
+            };
+            if longer <= wait {
                 return wait;
             }
-            wait = longer;
+            // No more is left of what is longer within the stretch: nanoseconds that are missing would be looked for one by one.
+            wait = longer.max(self.stretch_end(wait));
         }
     }
 
@@ -134,6 +144,17 @@ mod tests {
         // From 0: 3 taken, 2 left, 1 taken, 6 left.
         assert_eq!(least, [0, 0, 0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8]);
         assert!(Left::new(ns(12), ns(0), Some(&table(&[(0, 8)])), ns(6), ns(2)).is_err());
+    }
+
+    /// What is missing by a nanosecond is not looked for by the nanosecond through seconds of windows or budgets.
+    #[test]
+    fn the_end_of_a_long_window_is_found_at_once() {
+        let s = Duration::from_secs;
+        let table = fixtures::table(0, [window("w", s(0), s(400), "")]);
+        let left = Left::new(s(1000), ns(0), Some(&table), s(500), s(100)).unwrap();
+        // 400 of the window, and three times a budget of 100.
+        assert_eq!((left.wait(ns(1)), left.least(s(700))), (s(700) + ns(1), ns(0)));
+        assert_eq!((left.least(s(700) + ns(1)), left.least(s(800))), (ns(1), s(100)));
     }
 
     /// Each instant of the cycle, and each way to spend budgets that begins with an interval: late in one server period, at

@@ -56,15 +56,15 @@ object! {
     #[derive(Eq)]
     pub struct Reservation: "a reservation" {
         "runtime" runtime: Duration [Kind::TIME], or "wcet + 2 % + 10 us, at most the deadline" { Reservation::UNSAID }
-            = "The budget of each period: at least the wcet and 1024 ns, at most the deadline.";
+            = "The budget of each period: at least the wcet and 6 us, at most the deadline.";
         "cpus" cpus: CpuSet, optional "one, which the solver chooses"
             = "The CPUs that it may run on: one, or several between which it moves (global EDF).";
     }
 }
 
 impl Reservation {
-    /// The kernel takes no shorter budget (`DL_SCALE`).
-    pub const MIN_RUNTIME: Duration = Duration::from_nanos(1024);
+    /// Of a shorter budget the switch to the thread leaves nothing. The kernel takes any of 1024 ns (`DL_SCALE`).
+    pub const MIN_RUNTIME: Duration = Duration::from_micros(6);
     /// Stands for a runtime that follows from the task, until that is known. No text says it.
     const UNSAID: Duration = Duration::from_nanos(i64::MIN);
 
@@ -72,12 +72,11 @@ impl Reservation {
         Reservation { runtime: Self::UNSAID, cpus: CpuSet::default() }
     }
 
-    /// The budget where the description gives none: 2 % and 10 us more than the WCET, at least what the kernel takes and at
-    /// most the deadline. The wait call and the switch are charged to it too, and a task whose budget is used up to the last
+    /// The budget where the description gives none: 2 % and 10 us more than the WCET, at most the deadline. The wait call and the switch are charged to it too, and a task whose budget is used up to the last
     /// nanosecond is throttled until its next period.
     pub fn default_runtime(wcet: Duration, deadline: Duration) -> Duration {
         let margin = Duration::from_nanos(wcet.as_nanos() / 50) + Duration::from_micros(10);
-        wcet.checked_add(margin).unwrap_or(wcet).max(Self::MIN_RUNTIME).min(deadline)
+        wcet.checked_add(margin).unwrap_or(wcet).min(deadline)
     }
 }
 

@@ -13,7 +13,10 @@ impl Rules<'_> {
             self.add(at("period"), &[], text);
         }
         if runtime < Reservation::MIN_RUNTIME {
-            let text = format!("runtime {runtime} is shorter than {}", Reservation::MIN_RUNTIME);
+            let text = format!(
+                "runtime {runtime} is shorter than {}, which a switch to the task takes",
+                Reservation::MIN_RUNTIME
+            );
             self.add(at("supply.deadline.runtime"), &[&at("wcet"), &at("deadline")], text);
         } else if runtime > deadline {
             let text = format!("runtime {runtime} is longer than the deadline {deadline}");
