@@ -228,6 +228,12 @@ impl Run<'_> {
     ) -> Vec<TaskObservation> {
         let mut observations = Vec::new();
         for (index, (child, deployed)) in self.tasks.iter().zip(&self.deployment.tasks).enumerate() {
+            if !child.block.is_intact() {
+                let name = &child.name;
+                remarks.push(format!(
+                    "task `{name}`: its program has overwritten the memory that it shares with the runner: its records are lost"
+                ));
+            }
             let past = self.past(index);
             let mut records = past.map(|past| past.records.clone()).unwrap_or_default();
             records.extend(child.block.records());
