@@ -26,6 +26,24 @@ pub fn state(thread: Tid) -> Option<char> {
     split_stat(&stat(thread)?)?.1.next()?.chars().next()
 }
 
+/// Whether a thread is one of a process, or of one below that.
+pub fn is_of(thread: Tid, process: Tid) -> bool {
+    const DEEPEST: usize = 64;
+    let number = |status: &str, key: &str| -> Option<Tid> {
+        status.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
+    };
+    let mut at = thread;
+    for _ in 0..DEEPEST {
+        let Ok(status) = fs::read_to_string(format!("/proc/{at}/status")) else { return false };
+        let (Some(own), Some(parent)) = (number(&status, "Tgid:"), number(&status, "PPid:")) else { return false };
+        if own == process {
+            return true;
+        }
+        at = parent;
+    }
+    false
+}
+
 /// The program that a process executes. `None`: it is gone, or another user's.
 pub fn program(process: Tid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()
@@ -51,6 +69,16 @@ mod tests {
         let (name, mut fields) = split_stat("12 (a) b (c) S 7 12 12 0").unwrap();
         assert_eq!((name, fields.next(), fields.next()), ("a) b (c", Some("S"), Some("7")));
         assert!(split_stat("12 (a").is_none());
+    }
+
+    #[test]
+    fn a_thread_is_of_its_process_and_of_those_above() {
+        let own = std::process::id() as Tid;
+        let mut child = std::process::Command::new("sleep").arg("9").spawn().unwrap();
+        assert!(is_of(own, own) && is_of(child.id() as Tid, own) && is_of(crate::sys::own_tid(), own));
+        assert!(!is_of(own, child.id() as Tid) && !is_of(1, own) && !is_of(-1, own) && !is_of(0, own));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

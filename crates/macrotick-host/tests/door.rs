@@ -59,11 +59,10 @@ const WRITES: [&str; 48] = [
 const METHODS: [&str; 1] = ["set_permissions"];
 
 /// The sources that write files all the same, and which: none is the host's.
-const OTHERS: [(&str, &str); 12] = [
+const OTHERS: [(&str, &str); 11] = [
     ("macrotick/src/verbs/man.rs", "the manual pages, where the user wants them"),
     ("macrotick/src/verbs/mod.rs", "the folder that the user names for what a verb writes"),
     ("macrotick/src/verbs/report.rs", "the output of tasks that a run before has left in that folder"),
-    ("macrotick/src/verbs/rt_lib.rs", "the library, where the user wants it"),
     ("macrotick-node/src/workload/processes.rs", "what the load of system calls writes"),
     ("macrotick-node/src/workload/engine.rs", "a container's bundle, in the folder of a run"),
     ("macrotick-hook/src/install.rs", "podman's own folder of hooks"),

@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
         "whoever_spins_with_the_runners_priority_is_ended_with_the_run",
         whoever_spins_with_the_runners_priority_is_ended_with_the_run,
     ),
+    ("a_program_that_overwrites_its_records_loses_them", a_program_that_overwrites_its_records_loses_them),
     ("whoever_is_too_slow_for_the_epoch_gets_another", whoever_is_too_slow_for_the_epoch_gets_another),
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
     ("a_task_that_dies_early_is_named", a_task_that_dies_early_is_named),
@@ -403,6 +404,18 @@ fn whoever_spins_with_the_runners_priority_is_ended_with_the_run() -> Verdict {
     assert!(took < std::time::Duration::from_secs(10), "{took:?}");
     let told = "(`hostile`) had priority 99 and kept the runner from running: it was put under SCHED_OTHER";
     assert!(remarks.iter().any(|remark| remark.ends_with(told)), "{remarks:?}");
+    Verdict::Passed
+}
+
+fn a_program_that_overwrites_its_records_loses_them() -> Verdict {
+    let rows =
+        vec![Row("bad", program(&[&compile_hostile(), "overwrite"]), 500, 1000), Row("b", spin(us(100)), 2000, 1000)];
+    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    let told =
+        "task `bad`: its program has overwritten the memory that it shares with the runner: its records are lost";
+    assert!(observation.remarks.iter().any(|remark| remark == told), "{:?}", observation.remarks);
+    assert_eq!([0, 1].map(|task| completed(&observation.tasks[task].jobs) > 0), [false, true]);
+    assert!(!observation.tasks[0].jobs.is_empty());
     Verdict::Passed
 }
 

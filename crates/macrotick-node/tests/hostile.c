@@ -5,6 +5,7 @@
  *	hostile FILE		its third job never ends; a child of a session of its own, whose number it
  *				writes to the file, never sleeps either
  *	hostile FILE equal	the same with the runner's priority, until it has used up some seconds
+ *	hostile overwrite	its third job writes over what it shares with the runner
  *	hostile			fails when it is told that the run is over
  */
 #define _GNU_SOURCE
@@ -12,12 +13,24 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 static void spin(void)
 {
 	for (volatile unsigned long turns = 0;;)
 		turns++;
+}
+
+static void overwrite(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long from, to;
+	char line[512], access[8];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %7s", &from, &to, access) == 3 && strcmp(access, "rw-s") == 0)
+			memset((void *)from, 0xff, to - from);
 }
 
 static void become_equal(void)
@@ -51,6 +64,12 @@ int main(int argc, char **argv)
 	if (argc > 3 || macrotick_join(NULL) < 0)
 		return 1;
 	macrotick_ready();
+	if (argc == 2 && strcmp(argv[1], "overwrite") == 0) {
+		while (macrotick_wait(&job) == 0 && job.number < 2)
+			continue;
+		overwrite();
+		pause();
+	}
 	while (macrotick_wait(&job) == 0) {
 		if (argc == 3 && job.number == 1)
 			become_equal();

@@ -152,6 +152,17 @@ pub fn held() -> Vec<SettingStatus> {
     Ledger::of_host().read().settings.into_iter().map(status).collect()
 }
 
+/// Settings that are held by nothing but what is gone, in words. Needs no privilege.
+pub fn left() -> Vec<String> {
+    Ledger::of_host().read().settings.iter().filter_map(describe_left).collect()
+}
+
+fn describe_left(entry: &Entry) -> Option<String> {
+    let last = entry.holders.last().filter(|_| !entry.holders.iter().any(Holder::is_there))?;
+    let name = name_of(&entry.path);
+    Some(format!("{name} was not given back by {last}: `macrotick stop` does that"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::holder::start_of;
@@ -233,6 +244,24 @@ mod tests {
         assert_eq!((bench.value(), bench.is_blank()), (1, false));
         drop(second);
         assert_eq!((bench.value(), bench.is_blank()), (0, true));
+    }
+
+    #[test]
+    fn what_a_killed_one_holds_is_told() {
+        let bench = Bench::new("left", 0);
+        let (mut child, sleeper) = sleeper();
+        let id = child.id();
+        bench.hold(sleeper).keep();
+        let left = || bench.ledger().read().settings.iter().filter_map(describe_left).collect::<Vec<_>>();
+        assert_eq!(left(), [""; 0]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let [told] = &left()[..] else { panic!("{:?}", left()) };
+        let end = format!(" was not given back by sleeper (process {id}), which is gone: `macrotick stop` does that");
+        assert!(told.ends_with(&end), "{told}");
+        let held = bench.hold(own("another"));
+        assert_eq!(left(), [""; 0]);
+        drop(held);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use cpus::{cpu_list, online_cpus, parse_cpu_list};
 pub use memory::{lock_memory, memory_file, seal_size};
 pub use process::{
     exited, has_ended_child, ignore_miss_signal, is_subreaper, kill, own_tid, pidfd_open, reap, set_subreaper,
-    set_thread_name, signal_on_parent_death, user,
+    set_thread_name, signal, signal_on_parent_death, user,
 };
 pub use scheduling::{affinity, pin, policy_name, sched_attr, set_sched_attr, set_standing, SchedAttr, Standing};
 pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec};

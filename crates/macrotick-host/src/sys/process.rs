@@ -86,8 +86,13 @@ pub fn reap(pid: Tid) {
 
 /// Kills a process.
 pub fn kill(pid: Tid) {
+    signal(pid, libc::SIGKILL);
+}
+
+/// Sends a process a signal.
+pub fn signal(pid: Tid, signal: libc::c_int) {
     // SAFETY: no memory is passed.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    unsafe { libc::kill(pid, signal) };
 }
 
 /// Whether orphans below this process become its children.

@@ -96,10 +96,10 @@ impl Dispatcher {
     /// Starts the dispatcher of one table. `tasks` are all tasks of the system, ready.
     pub fn start(table: &CpuTable, cycle: Duration, epoch: Instant, tasks: &[Child]) -> Result<Self, NodeError> {
         let steps = steps(table, cycle, |name| tasks.iter().position(|task| task.name == name));
-        let mut served: Vec<Served> = tasks
-            .iter()
-            .map(|task| Served { header: task.block.header(), tid: task.block.tid(), released: 0, demoted: false })
-            .collect();
+        let serve = |task: &Child| {
+            Ok(Served { header: task.block.header(), tid: task.joined_thread()?, released: 0, demoted: false })
+        };
+        let mut served = tasks.iter().map(serve).collect::<Result<Vec<Served>, HostFailure>>()?;
         let parent = std::process::id();
         // SAFETY: the child calls only what is safe after fork, and never returns.
         let pid = match unsafe { libc::fork() } {

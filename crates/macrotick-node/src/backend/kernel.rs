@@ -63,7 +63,7 @@ impl InstalledTable {
     /// Makes a task's thread a member of its entity.
     pub fn bind(&self, child: &Child) -> Result<(), NodeError> {
         let what = || format!("bind the thread of task `{}`", child.name);
-        let pidfd = sys::pidfd_open(child.pid(), child.block.tid())
+        let pidfd = sys::pidfd_open(child.pid(), child.joined_thread()?)
             .map_err(|source| HostFailure::Call { what: what(), source })?;
         self.device.bind(pidfd.as_raw_fd(), &child.name).map_err(|errno| failed(&what(), errno))
     }
@@ -71,7 +71,7 @@ impl InstalledTable {
     /// Ends the membership of a task's thread, which goes on as an ordinary one.
     pub fn unbind(&self, child: &Child) -> Result<(), NodeError> {
         let what = || format!("unbind the thread of task `{}`", child.name);
-        let pidfd = sys::pidfd_open(child.pid(), child.block.tid())
+        let pidfd = sys::pidfd_open(child.pid(), child.joined_thread()?)
             .map_err(|source| HostFailure::Call { what: what(), source })?;
         self.device.unbind(pidfd.as_raw_fd()).map_err(|errno| failed(&what(), errno))
     }

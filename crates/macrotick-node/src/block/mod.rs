@@ -19,6 +19,23 @@ pub struct Block {
     file: File,
     header: NonNull<BlockHeader>,
     size: usize,
+    /// What the process is told and must not change. It can, so that nothing is read from there again but to see whether it did.
+    told: Told,
+}
+
+/// The constant part of a header, field by field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    magic: u32,
+    version: u32,
+    size: u64,
+    backend: u32,
+    clockid: u32,
+    cycle_ns: u64,
+    nr_offsets: u32,
+    offsets_at: u32,
+    capacity: u32,
+    records_at: u32,
 }
 
 // SAFETY: what changes after creation is atomic, or read only after the writer has ended.
@@ -44,20 +61,34 @@ impl Block {
         let size = records_at + spec.capacity as usize * size_of::<Record>();
         let file = sys::memory_file(c"macrotick-block")?;
         file.set_len(size as u64)?;
-        let block = Block::map(file, size)?;
+        // A process that cut it short would have the runner killed where it reads.
+        sys::seal_size(&file)?;
+        let told = Told {
+            magic: abi::BLOCK_MAGIC,
+            version: abi::BLOCK_VERSION,
+            size: size as u64,
+            backend: spec.backend,
+            clockid: libc::CLOCK_MONOTONIC as u32,
+            cycle_ns: spec.cycle.as_nanos() as u64,
+            nr_offsets: spec.offsets.len() as u32,
+            offsets_at: offsets_at as u32,
+            capacity: spec.capacity,
+            records_at: records_at as u32,
+        };
+        let block = Block::map(file, size, told)?;
         let header = block.header.as_ptr();
         // SAFETY: the mapping is `size` bytes of zeroes, which nobody else has yet; the offsets' place is within it.
         unsafe {
-            (*header).magic = abi::BLOCK_MAGIC;
-            (*header).version = abi::BLOCK_VERSION;
-            (*header).size = size as u64;
-            (*header).backend = spec.backend;
-            (*header).clockid = libc::CLOCK_MONOTONIC as u32;
-            (*header).cycle_ns = spec.cycle.as_nanos() as u64;
-            (*header).nr_offsets = spec.offsets.len() as u32;
-            (*header).offsets_at = offsets_at as u32;
-            (*header).capacity = spec.capacity;
-            (*header).records_at = records_at as u32;
+            (*header).magic = told.magic;
+            (*header).version = told.version;
+            (*header).size = told.size;
+            (*header).backend = told.backend;
+            (*header).clockid = told.clockid;
+            (*header).cycle_ns = told.cycle_ns;
+            (*header).nr_offsets = told.nr_offsets;
+            (*header).offsets_at = told.offsets_at;
+            (*header).capacity = told.capacity;
+            (*header).records_at = told.records_at;
             let table = header.cast::<u8>().add(offsets_at).cast::<u64>();
             for (index, offset) in spec.offsets.iter().enumerate() {
                 table.add(index).write(offset.as_nanos() as u64);
@@ -66,7 +97,7 @@ impl Block {
         Ok(block)
     }
 
-    fn map(file: File, size: usize) -> io::Result<Block> {
+    fn map(file: File, size: usize, told: Told) -> io::Result<Block> {
         // SAFETY: a fresh shared mapping of a file of that size.
         let at = unsafe {
             libc::mmap(
@@ -79,7 +110,7 @@ impl Block {
             )
         };
         match NonNull::new(at.cast()) {
-            Some(header) if at != libc::MAP_FAILED => Ok(Block { file, header, size }),
+            Some(header) if at != libc::MAP_FAILED => Ok(Block { file, header, size, told }),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -89,10 +120,31 @@ impl Block {
         &self.file
     }
 
-    /// The header, which lives as long as the block.
+    /// The header, which lives as long as the block. Of its fields only the atomic ones are read: whatever a process writes there.
     pub fn header(&self) -> &BlockHeader {
         // SAFETY: mapped and initialised; the fields that change are atomic.
         unsafe { self.header.as_ref() }
+    }
+
+    /// Whether the process has left alone what is not its own: if not, nothing in the block says anything.
+    pub fn is_intact(&self) -> bool {
+        let header = self.header.as_ptr();
+        // SAFETY: mapped; each field is a plain number, whatever was written there.
+        let now = unsafe {
+            Told {
+                magic: (&raw const (*header).magic).read_volatile(),
+                version: (&raw const (*header).version).read_volatile(),
+                size: (&raw const (*header).size).read_volatile(),
+                backend: (&raw const (*header).backend).read_volatile(),
+                clockid: (&raw const (*header).clockid).read_volatile(),
+                cycle_ns: (&raw const (*header).cycle_ns).read_volatile(),
+                nr_offsets: (&raw const (*header).nr_offsets).read_volatile(),
+                offsets_at: (&raw const (*header).offsets_at).read_volatile(),
+                capacity: (&raw const (*header).capacity).read_volatile(),
+                records_at: (&raw const (*header).records_at).read_volatile(),
+            }
+        };
+        now == self.told && self.header().count.load(Ordering::Acquire) <= self.told.capacity.into()
     }
 
     /// How far the process is: `abi::PHASE_*`.
@@ -100,7 +152,7 @@ impl Block {
         self.header().phase.load(Ordering::Acquire)
     }
 
-    /// The thread that joined.
+    /// The thread that joined, as the process says: [`Child::thread`](crate::process::child::Child::thread) says whether it has it.
     pub fn tid(&self) -> sys::Tid {
         self.header().tid.load(Ordering::Relaxed) as sys::Tid
     }
@@ -117,7 +169,7 @@ impl Block {
 
     /// Whether there was no room for more records.
     pub fn is_full(&self) -> bool {
-        self.header().flags.load(Ordering::Relaxed) & abi::FLAG_FULL != 0
+        self.is_intact() && self.header().flags.load(Ordering::Relaxed) & abi::FLAG_FULL != 0
     }
 
     /// Tells the epoch: the run begins.
@@ -137,13 +189,15 @@ impl Block {
         sys::futex_wake(&self.header().run);
     }
 
-    /// The records, once their writer has ended.
+    /// The records, once their writer has ended; none of one that is not [intact](Block::is_intact).
     pub fn records(&self) -> Vec<Record> {
-        let header = self.header();
-        let count = header.count.load(Ordering::Acquire).min(header.capacity.into()) as usize;
+        if !self.is_intact() {
+            return Vec::new();
+        }
+        let count = self.header().count.load(Ordering::Acquire).min(self.told.capacity.into()) as usize;
         // SAFETY: `count` records fit into the mapping; a record is plain numbers.
         unsafe {
-            let first = self.header.as_ptr().cast::<u8>().add(header.records_at as usize).cast::<Record>();
+            let first = self.header.as_ptr().cast::<u8>().add(self.told.records_at as usize).cast::<Record>();
             (0..count).map(|index| first.add(index).read_volatile()).collect()
         }
     }
@@ -173,5 +227,23 @@ mod tests {
         assert!(block.records().is_empty());
         block.publish(Instant::from_nanos(100));
         assert_eq!(header.epoch_ns.load(Ordering::Relaxed), 100);
+    }
+
+    #[test]
+    fn what_a_process_writes_over_is_not_believed() {
+        let spec = BlockSpec { backend: 3, cycle: Duration::from_millis(1), offsets: &[Duration::ZERO], capacity: 7 };
+        for (from, to, flags) in
+            [(0, size_of::<BlockHeader>(), u32::MAX), (36, 40, 0), (size_of::<BlockHeader>() - 8, 0, 0)]
+        {
+            let block = Block::new(&spec).unwrap();
+            block.header().count.store(3, Ordering::Relaxed);
+            assert!(block.is_intact() && block.records().len() == 3);
+            let to = if to == 0 { block.size } else { to };
+            // SAFETY: within the mapping, which nobody else has.
+            unsafe { block.header.as_ptr().cast::<u8>().add(from).write_bytes(0xff, to - from) };
+            assert_eq!(block.header().flags.load(Ordering::Relaxed), flags);
+            assert!(!block.is_intact() && block.records().is_empty() && !block.is_full());
+            assert!(block.file().set_len(0).is_err());
+        }
     }
 }

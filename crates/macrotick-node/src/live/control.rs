@@ -20,6 +20,8 @@ use crate::live::changes::Changes;
 const MOST_BYTES: usize = 512 << 20;
 /// How long a request may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// After this without an answer something may keep the supervisor from running.
+const SILENCE: std::time::Duration = std::time::Duration::from_secs(2);
 /// How long an answer may take to be taken, which is short and goes into the socket's buffer.
 const WRITE_LIMIT: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -50,8 +52,9 @@ pub enum Answer {
     Stopped,
 }
 
-/// Asks the supervisor, and waits for as long as the answer takes. `None`: there is no supervisor.
-pub fn ask(request: &Request) -> Result<Option<Answer>, NodeError> {
+/// Asks the supervisor, and waits for as long as the answer takes. `None`: there is no supervisor. One that does not answer
+/// for [`SILENCE`] is nudged.
+pub fn ask(request: &Request, nudge: &dyn Fn()) -> Result<Option<Answer>, NodeError> {
     let path = state::socket(sys::user());
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -61,7 +64,14 @@ pub fn ask(request: &Request) -> Result<Option<Answer>, NodeError> {
     // Whoever does not answer any more does not read any more, either.
     let _ = stream.write_all(&encode(request));
     let mut message = Vec::new();
-    stream.read_to_end(&mut message).map_err(|_| NodeError::NoAnswer)?;
+    let _ = stream.set_read_timeout(Some(SILENCE));
+    let mut heard = stream.read_to_end(&mut message);
+    if heard.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)) {
+        nudge();
+        let _ = stream.set_read_timeout(None);
+        heard = stream.read_to_end(&mut message);
+    }
+    heard.map_err(|_| NodeError::NoAnswer)?;
     if message.is_empty() {
         return Err(NodeError::NoAnswer);
     }

@@ -116,7 +116,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
 /// Asks the supervisor of the deployment on this host to change to a plan, and waits until it has. `None`: there is no
 /// deployment. A refusal is [`NodeError::ChangeRefused`].
 pub fn change(plan: &Plan) -> Result<Option<Changes>, NodeError> {
-    match control::ask(&Request::Apply(plan.to_json()))? {
+    match control::ask(&Request::Apply(plan.to_json()), &|| ())? {
         None => Ok(None),
         Some(Answer::Changed(changes)) => Ok(Some(changes)),
         Some(Answer::Refused { text, wrong_input }) => Err(NodeError::ChangeRefused { text, wrong_input }),
@@ -128,7 +128,7 @@ pub fn change(plan: &Plan) -> Result<Option<Changes>, NodeError> {
 /// runner or supervisor left behind: control groups and network namespaces. A table whose runner is alive is left alone
 /// ([`HostFailure::Busy`]).
 pub fn stop() -> Result<Stopped, NodeError> {
-    let asked = match control::ask(&Request::Stop) {
+    let asked = match control::ask(&Request::Stop, &terminate_supervisor) {
         // It was ending already.
         Err(NodeError::NoAnswer) => None,
         asked => asked?,
@@ -142,6 +142,13 @@ pub fn stop() -> Result<Stopped, NodeError> {
     state::remove_left();
     settings::settle();
     Ok(if removed { Stopped::Table } else { Stopped::Nothing })
+}
+
+/// What keeps a supervisor from hearing a request does not keep a signal from it.
+fn terminate_supervisor() {
+    if let Some(supervisor) = Lock::holder(sys::user()) {
+        sys::signal(supervisor as sys::Tid, libc::SIGTERM);
+    }
 }
 
 /// A supervisor that was told to end by a signal has the lock a little longer.

@@ -127,6 +127,7 @@ pub fn status() -> Result<Status, NodeError> {
     problems.extend(promised.iter().filter_map(broken));
     let groups = group_status::read(alive.map_or(&[][..], |deployed| &deployed.groups))?;
     problems.extend(groups.iter().filter_map(|group| group.astray.clone()));
+    problems.extend(settings::left());
     let version = Status::VERSION;
     Ok(Status { version, table, owner, deployment, groups, settings: settings::held(), problems })
 }

@@ -10,6 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use macrotick_host::limits;
 use macrotick_host::proc;
 use macrotick_host::sys;
+use macrotick_host::HostFailure;
 use macrotick_model::{Duration, Instant, Program};
 
 use crate::block::abi;
@@ -130,6 +131,19 @@ impl Child {
     /// The process's id.
     pub fn pid(&self) -> sys::Tid {
         self.process.id() as sys::Tid
+    }
+
+    /// The thread that joined, if it is one of the process or of one that it has started: it may write there what it likes.
+    pub fn thread(&self) -> Option<sys::Tid> {
+        let thread = self.block.tid();
+        proc::is_of(thread, self.pid()).then_some(thread)
+    }
+
+    /// The same, which is there as long as the process does what a task does.
+    pub fn joined_thread(&self) -> Result<sys::Tid, HostFailure> {
+        let what = || format!("find the thread of `{}`", self.name);
+        let none = || HostFailure::Call { what: what(), source: io::Error::from_raw_os_error(libc::ESRCH) };
+        self.thread().ok_or_else(none)
     }
 
     /// How it ended, if it did. It is not reaped by that, so that its process group's number stays taken.

@@ -46,7 +46,8 @@ impl KeptOutput {
     }
 
     fn read(&self, from: u64) -> Vec<u8> {
-        let mut bytes = vec![0; (self.written() - from) as usize];
+        // The process may set the position back meanwhile.
+        let mut bytes = vec![0; self.written().saturating_sub(from) as usize];
         match self.0.read_exact_at(&mut bytes, from) {
             Ok(()) => bytes,
             Err(_) => Vec::new(),

@@ -38,8 +38,7 @@ fn executes_another(child: &Child, before: Option<&PathBuf>) -> Option<String> {
 }
 
 fn state_of(child: &Child) -> Option<String> {
-    let thread = child.block.tid();
-    match proc::state(thread) {
+    match child.thread().and_then(proc::state) {
         None => Some("its thread has ended, and its process goes on".into()),
         Some('T') => Some("its process is stopped (SIGSTOP)".into()),
         Some('t') => Some("its thread is stopped by a tracer".into()),
@@ -48,7 +47,7 @@ fn state_of(child: &Child) -> Option<String> {
 }
 
 fn has_left(child: &Child, deployed: &TaskDeployment, backend: Backend) -> Option<String> {
-    let policy = sys::sched_attr(child.block.tid()).ok()?.policy;
+    let policy = sys::sched_attr(child.thread()?).ok()?.policy;
     let has_left = backend == Backend::Kernel && deployed.is_windowed() && policy != macrotick_uapi::SCHED_TT;
     let name = sys::policy_name(policy);
     has_left.then(|| format!("its thread has left SCHED_TT: it, or somebody else, put it under {name}"))
@@ -57,8 +56,8 @@ fn has_left(child: &Child, deployed: &TaskDeployment, backend: Backend) -> Optio
 fn endless(child: &Child, deployed: &TaskDeployment, end: Instant) -> Option<String> {
     let last =
         child.block.records().into_iter().next_back().filter(|record| record.end_ns == 0 && record.start_ns > 0)?;
-    let since = end - Instant::from_nanos(last.start_ns as i64);
-    let what = match proc::state(child.block.tid()) {
+    let since = Duration::from_nanos(end.as_nanos().wrapping_sub(last.start_ns as i64));
+    let what = match child.thread().and_then(proc::state) {
         Some('R') => "its thread runs, or would if it could",
         Some('D') => "its thread waits for a device",
         _ => "its thread sleeps",

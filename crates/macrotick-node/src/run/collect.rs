@@ -226,6 +226,12 @@ fn task_observations(
 ) -> Vec<TaskObservation> {
     let mut observations = Vec::new();
     for (index, (child, deployed)) in run.tasks.iter().zip(&run.deployment.tasks).enumerate() {
+        if !child.block.is_intact() {
+            let name = &child.name;
+            remarks.push(format!(
+                "task `{name}`: its program has overwritten the memory that it shares with the runner: its records are lost"
+            ));
+        }
         let past = past(run, index);
         let mut records = past.map(|past| past.records.clone()).unwrap_or_default();
         records.extend(child.block.records());

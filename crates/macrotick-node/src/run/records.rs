@@ -45,11 +45,12 @@ pub fn merge(frame: Frame, planned: &[PlannedJob], records: &[Record], is_full: 
             merged.strange += 1;
         }
         let record = records.next_if(|record| record.job == number);
-        let moved = record.map_or(0, |record| record.nominal_ns as i64 - (frame.epoch + nominal).as_nanos());
+        let moved =
+            record.map_or(0, |record| (record.nominal_ns as i64).wrapping_sub((frame.epoch + nominal).as_nanos()));
         if moved != 0 && !frame.follows {
             merged.strange += 1;
         }
-        let frame = Frame { epoch: frame.epoch + Duration::from_nanos(if frame.follows { moved } else { 0 }), ..frame };
+        let frame = Frame { epoch: moved_by(frame.epoch, if frame.follows { moved } else { 0 }), ..frame };
         if deadline > frame.duration {
             continue;
         }
@@ -71,12 +72,18 @@ fn expected(frame: Frame, planned: &[PlannedJob]) -> impl Iterator<Item = (u64, 
         .take_while(move |(_, nominal, _)| *nominal < frame.duration)
 }
 
+/// Whatever a program has written there.
+fn moved_by(epoch: Instant, ns: i64) -> Instant {
+    Instant::from_nanos(epoch.as_nanos().wrapping_add(ns))
+}
+
 /// An instant since the epoch; zero stands for never.
 fn within(frame: Frame, ns: u64) -> Option<Duration> {
     if ns == 0 {
         return None;
     }
-    let since = Instant::from_nanos(ns as i64) - frame.epoch;
+    // Whatever a program writes there.
+    let since = Duration::from_nanos((ns as i64).wrapping_sub(frame.epoch.as_nanos()));
     Some(since).filter(|since| *since <= frame.duration)
 }
 
@@ -119,6 +126,15 @@ mod tests {
             [(0, 100, Some(103), Some(150)), (1, 600, None, None), (2, 1100, Some(1105), None), (3, 1600, None, None)]
         );
         assert_eq!(merged.strange, 0);
+    }
+
+    #[test]
+    fn whatever_is_written_into_records_is_read() {
+        let odd = Record { job: 1, nominal_ns: 1 << 63, start_ns: 1 << 63, end_ns: u64::MAX };
+        for (follows, strange) in [(false, 1), (true, 0)] {
+            let merged = merge(Frame { follows, ..frame(2000) }, &planned(&[(100, 300)]), &[odd], false);
+            assert_eq!((merged.jobs.len(), merged.strange), (2, strange));
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn bind(table: &InstalledTable, child: &Child, limit: Duration) -> Result<(), No
 pub fn place_task(child: &Child, deployed: &TaskDeployment) -> Result<(), NodeError> {
     let anywhere = CpuSet::default();
     let cpus = if deployed.pinned { &deployed.cpus } else { &anywhere };
-    place(child, child.block.tid(), cpus, deployed.standing)
+    place(child, child.joined_thread()?, cpus, deployed.standing)
 }
 
 /// Without a CPU on any.
