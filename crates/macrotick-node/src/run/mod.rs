@@ -36,7 +36,7 @@ use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::dispatcher::Dispatcher;
 use crate::backend::domains::Domains;
 use crate::backend::kernel::InstalledTable;
-use crate::backend::lead;
+use crate::backend::lead::{self, Found};
 use crate::backend::pools::Pools;
 use crate::block::abi;
 use crate::deployment::options::{HostSettings, Progress, RunOptions};
@@ -203,11 +203,12 @@ impl<'a> Run<'a> {
     }
 
     fn install_table(&mut self) -> Result<(), NodeError> {
-        self.found = lead::check_windows(&self.deployment.plan)?;
         let plan = &self.deployment.plan;
+        // Before anything else, as a table of its own is installed for it.
+        let Found { lead, remarks } = lead::find(plan)?;
+        (self.lead, self.found) = (lead, remarks);
         let online = sys::online_cpus()?;
         self.domains = Domains::prepare(&plan.system, &online)?;
-        self.lead = lead::choose(plan)?;
         let lead = lead::length(self.lead);
         if plan.system.has_windows() {
             self.table = Some(InstalledTable::install(plan, lead)?);
