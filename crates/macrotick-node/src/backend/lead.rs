@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use macrotick_host::device;
 use macrotick_host::sys;
-use macrotick_model::{Duration, Lead, LeadInForce, Plan};
+use macrotick_model::{CpuTable, Duration, Lead, LeadInForce, Plan, Window};
 use macrotick_uapi::{self as uapi, Device, Sized32};
 
 use crate::error::NodeError;
@@ -17,26 +17,87 @@ use crate::error::Refusal;
 /// The tick expires on multiples of this, or of a multiple of it.
 const GRID: Duration = Duration::from_millis(1);
 /// So much later in the grid than the one before begins each job.
-const STEP: Duration = Duration::from_nanos(100);
+const STEP: Duration = Duration::from_nanos(250);
 /// So long before the grid begins the first job.
-const AHEAD: Duration = Duration::from_micros(20);
+const AHEAD: Duration = Duration::from_micros(25);
 /// So many periods of the grid are left for the start.
 const START_MARGIN: i64 = 10;
 const WINDOW: Duration = Duration::from_micros(200);
-/// Measured on each CPU: from 20 us before the tick to 20 us after it.
-const JOBS: usize = 400;
-/// As many of them do not count, because page faults and cold caches are left behind in them.
+/// Measured on each CPU: from 20 us before the tick to 20 us after it, and before that those that do not count.
+const JOBS: usize = WARM_UP + 160;
+/// As many jobs do not count, because page faults and cold caches are left behind in them.
 const WARM_UP: usize = 20;
 /// The name of the entity that measures.
 const PROBE: &str = "lead-probe";
 
-/// Chooses the lead of a plan on this host, which must have no table installed. `None`: the system has no lead.
-pub fn choose(plan: &Plan) -> Result<Option<LeadInForce>, NodeError> {
-    let needed = match plan.system.lead {
-        Some(Lead::Auto { .. }) => Some(measure_all(plan)?),
-        None | Some(Lead::Fixed(_)) => None,
+/// Shorter windows than this are held against what the host takes to begin a job.
+const SHORT: Duration = Duration::from_micros(50);
+
+/// What was found of a plan on this host.
+pub struct Found {
+    /// The lead in force; `None`: the system has none.
+    pub lead: Option<LeadInForce>,
+    /// What a reader should know.
+    pub remarks: Vec<String>,
+}
+
+/// Chooses the lead of a plan on this host, which must have no table installed, and looks whether the host begins the jobs of
+/// short windows before these are over: an error where it usually does not, a remark where it may not. What needs neither is
+/// not measured.
+pub fn find(plan: &Plan) -> Result<Found, NodeError> {
+    let auto = matches!(plan.system.lead, Some(Lead::Auto(_)));
+    let mut measured = Vec::new();
+    for table in plan.tables.iter().filter(|table| !table.windows.is_empty()) {
+        let shortest = shortest(plan, table);
+        if auto || shortest.is_some() {
+            measured.push((table.cpu, shortest, measure(&device::open()?, table.cpu)?));
+        }
+    }
+    let needed = measured.iter().map(|(.., latenesses)| with_margin(latenesses.longest)).max();
+    let lead = in_force(plan, needed.filter(|_| auto));
+    let mut remarks = Vec::new();
+    for (cpu, shortest, latenesses) in &measured {
+        if let Some(window) = shortest {
+            remarks.extend(judge(*cpu, window, latenesses, lead.map(|lead| lead.lead))?);
+        }
+    }
+    Ok(Found { lead, remarks })
+}
+
+/// The window in which a job has least time to begin, if it is a short one.
+fn shortest<'a>(plan: &Plan, table: &'a CpuTable) -> Option<&'a Window> {
+    let is_task = |name: &str| plan.system.task(name).is_some();
+    let begins = table.windows.iter().filter(|window| window.activate && is_task(&window.task));
+    begins.min_by_key(|window| window.length).filter(|window| window.length < SHORT)
+}
+
+/// Whether a job begins in its window, with a lead or without.
+///
+/// A lead that is as long as what the host takes leaves nothing for the window. What it is shorter comes twice: the job is late by
+/// it, and the window's own interrupt comes on top.
+fn judge(
+    cpu: u32,
+    window: &Window,
+    latenesses: &Latenesses,
+    lead: Option<Duration>,
+) -> Result<Option<String>, NodeError> {
+    let taken = |lateness: Duration| match lead {
+        None => lateness,
+        Some(lead) if lead >= lateness => Duration::ZERO,
+        Some(lead) => lateness + (lateness - lead),
     };
-    Ok(in_force(plan, needed))
+    let (task, length) = (window.task.clone(), window.length);
+    let (usual, needed) = (with_margin(latenesses.usual), with_margin(latenesses.longest));
+    if length < taken(usual) {
+        return Err(NodeError::ShortWindow { task, length, cpu, needed, lead });
+    }
+    let beside = lead.map_or(String::new(), |lead| format!(", and the lead is {lead}"));
+    Ok((length < taken(needed)).then(|| {
+        format!(
+            "task `{task}`: its window of {length} may be over before its job begins, where that meets an interrupt: CPU {cpu} \
+             takes {usual}, and up to {needed}{beside}"
+        )
+    }))
 }
 
 /// The lead of a plan on a host that was found to need so much; without a measurement all that the plan keeps free.
@@ -47,49 +108,6 @@ pub fn in_force(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
             Some(LeadInForce { lead: needed.map_or(at_most, |needed| needed.min(at_most)), kept_free: at_most, needed })
         }
     }
-}
-
-/// Shorter windows than this are held against what the host takes to begin a job, which is measured then.
-const SHORT: Duration = Duration::from_micros(50);
-
-/// Without a lead, whether this host, which must have no table installed, begins the jobs of short windows before these are over:
-/// an error where it usually does not, a remark where it may not.
-pub fn check_windows(plan: &Plan) -> Result<Vec<String>, NodeError> {
-    let mut remarks = Vec::new();
-    if plan.system.lead.is_some() {
-        return Ok(remarks);
-    }
-    let device = device::open()?;
-    let is_task = |name: &str| plan.system.task(name).is_some();
-    for table in &plan.tables {
-        let begins = table.windows.iter().filter(|window| window.activate && is_task(&window.task));
-        let Some(shortest) = begins.min_by_key(|window| window.length).filter(|window| window.length < SHORT) else {
-            continue;
-        };
-        let measured = measure(&device, table.cpu)?;
-        let (task, length, cpu) = (shortest.task.clone(), shortest.length, table.cpu);
-        let (usual, needed) = (with_margin(measured.usual), with_margin(measured.longest));
-        if length < usual {
-            return Err(NodeError::ShortWindow { task, length, cpu, needed });
-        }
-        if length < needed {
-            remarks.push(format!(
-                "task `{task}`: its window of {length} may be over before its job begins, where that meets an interrupt: CPU {cpu} \
-                 takes {usual}, and up to {needed}"
-            ));
-        }
-    }
-    Ok(remarks)
-}
-
-/// What the CPU needs that needs most.
-fn measure_all(plan: &Plan) -> Result<Duration, NodeError> {
-    let device = device::open()?;
-    let mut needed = Duration::ZERO;
-    for table in plan.tables.iter().filter(|table| !table.windows.is_empty()) {
-        needed = needed.max(with_margin(measure(&device, table.cpu)?.longest));
-    }
-    Ok(needed)
 }
 
 /// A half more, in whole microseconds: refills, and interrupts of many sleeps, which are not there while it is measured, are longer
@@ -115,7 +133,7 @@ fn measure(device: &Device, cpu: u32) -> Result<Latenesses, NodeError> {
         scope.spawn(|| {
             let _ = sys::pin(0, &[cpu]);
             while !done.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
+                compute();
             }
         });
         let probe = scope.spawn(|| run_jobs(device));
@@ -128,6 +146,14 @@ fn measure(device: &Device, cpu: u32) -> Result<Latenesses, NodeError> {
     });
     let _ = device.remove();
     measured.map_err(|errno| device::failed("measure the lead", errno).into())
+}
+
+/// Some microseconds of nothing. Not the processor's pause, which is dear in a virtual machine: in the lab each leaves the
+/// translated code, and a measurement takes a minute.
+fn compute() {
+    for round in 0..5000 {
+        std::hint::black_box(round);
+    }
 }
 
 fn install(device: &Device, cpu: u32) -> Result<(), NodeError> {
@@ -183,6 +209,30 @@ mod tests {
     fn the_margin_is_a_half_in_whole_microseconds() {
         assert_eq!(with_margin(Duration::from_nanos(4000)), Duration::from_micros(6));
         assert_eq!(with_margin(Duration::from_nanos(4001)), Duration::from_micros(7));
+    }
+
+    /// On a host that takes 4 us usually, with the margin 6, and 8 at most, with the margin 12.
+    #[test]
+    fn a_lead_that_is_too_short_leaves_a_short_window_nothing() {
+        let us = Duration::from_micros;
+        let latenesses = Latenesses { usual: us(4), longest: us(8) };
+        let judged = |length, lead: Option<i64>| {
+            let window = Window::new("a", us(20), us(length));
+            judge(0, &window, &latenesses, lead.map(us))
+                .map(|remark| remark.is_some())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!((judged(6, None), judged(12, None)), (Ok(true), Ok(false)));
+        assert!(judged(5, None).unwrap_err().contains("up to 12us; give it a wcet of more, or the system a lead"));
+        assert_eq!((judged(6, Some(12)), judged(6, Some(20))), (Ok(false), Ok(false)));
+        assert_eq!(judged(6, Some(6)), Ok(true));
+        assert!(judged(6, Some(5))
+            .unwrap_err()
+            .contains("and the lead is 5us; give it a wcet of more, or the system a longer lead"));
+        assert_eq!(
+            (judged(11, Some(1)), judged(23, Some(1)), judged(10, Some(1)).is_err()),
+            (Ok(true), Ok(false), true)
+        );
     }
 
     #[test]

@@ -198,8 +198,11 @@ pub enum NodeError {
     },
     /// A window that is over before its job has begun.
     #[error(
-        "task `{task}`: its window of {length} may be over before this host begins its job: on CPU {cpu} that takes up to {needed}; \
-         give it a wcet of more, or the system a lead"
+        "task `{task}`: its window of {length} may be over before this host begins its job: on CPU {cpu} that takes up to {needed}{}",
+        match .lead {
+            Some(lead) => format!(", and the lead is {lead}; give it a wcet of more, or the system a longer lead"),
+            None => "; give it a wcet of more, or the system a lead".into(),
+        }
     )]
     ShortWindow {
         /// The task.
@@ -208,8 +211,10 @@ pub enum NodeError {
         length: Duration,
         /// Its CPU.
         cpu: u32,
-        /// From a window's begin to a job's first instruction, as measured, with a margin.
+        /// From a window's begin to a job's first instruction without a lead, as measured, with a margin.
         needed: Duration,
+        /// The lead in force.
+        lead: Option<Duration>,
     },
     /// This host could not be read or changed.
     #[error(transparent)]

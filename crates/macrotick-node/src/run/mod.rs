@@ -33,7 +33,7 @@ use macrotick_model::{Backend, Duration, Instant, Observation, Plan};
 use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::domains::Domains;
 use crate::backend::kernel::InstalledTable;
-use crate::backend::lead;
+use crate::backend::lead::{self, Found};
 use crate::backend::pools::Pools;
 use crate::block::abi;
 use crate::deployment::options::{HostSettings, Progress, RunOptions};
@@ -167,11 +167,12 @@ fn prepare<'a>(deployment: Deployment, options: &'a RunOptions, signals: &Signal
 }
 
 fn install_table(run: &mut Run) -> Result<(), NodeError> {
-    run.found = lead::check_windows(&run.deployment.plan)?;
     let plan = &run.deployment.plan;
+    // Before anything else, as a table of its own is installed for it.
+    let Found { lead, remarks } = lead::find(plan)?;
+    (run.lead, run.found) = (lead, remarks);
     let online = sys::online_cpus()?;
     run.domains = Domains::prepare(&plan.system, &online)?;
-    run.lead = lead::choose(plan)?;
     let lead = lead::length(run.lead);
     if plan.system.has_windows() {
         run.table = Some(InstalledTable::install(plan, lead)?);
