@@ -29,6 +29,7 @@ fn mistakes_are_told_at_their_place() {
         ("container: web\ncriticality: 2\n", "has neither `budget` nor `tasks`: nothing says how much it needs"),
         ("container: web\ncriticality: 2\nbudget: 5us\n", "budget 5us is shorter than 10us"),
         ("container: web\ncriticality: 2\nbudget: 10500ns\n", "budget 10500ns is no whole number of microseconds"),
+        ("container: web\ncriticality: 2\nbudget: 1ms\ncpus: [1, 0, 1]\n", "CPU 1 is listed twice"),
         ("container: web\ncriticality: 2\nbudget: 1ms\nlead: 2ms\n", "lead 2ms is out of range: 1us to 1ms"),
         ("container: web\ncriticality: 2\nbudget: 1ms\nlead: 0us\n", "lead 0ns is out of range: 1us to 1ms"),
         (

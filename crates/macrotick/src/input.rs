@@ -21,7 +21,7 @@ pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
 }
 
 /// Whether a file is a plan, and not a description, which may be written in JSON as well: there `system` is a name.
-fn is_plan(path: &Path) -> bool {
+pub fn is_plan(path: &Path) -> bool {
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     // All but the name is skipped: a plan may be large, and is read in earnest behind this.
     let is_description =
