@@ -153,6 +153,11 @@ impl Rules<'_> {
         if self.off_grid(length) {
             let macrotick = self.system.macrotick;
             let text = format!("{key} {length} is not a multiple of the macrotick {macrotick}");
+            if length > MAX_CYCLE {
+                // It is too long, which is told: no neighbour of it is any better.
+                self.add(format!("{path}{key}"), &["macrotick"], text);
+                return;
+            }
             let below = Duration::from_nanos(length.as_nanos().div_euclid(macrotick.as_nanos()) * macrotick.as_nanos());
             let above = below.checked_add(macrotick).unwrap_or(below);
             let fits = macrotick.gcd(length);
