@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::visible::{visible, visible_in_place};
+use crate::visible::{shortened, visible, visible_in_place};
 
 /// A stretch of one line of a source text. Line and column count from 1, column and length in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,8 +37,8 @@ pub struct Diagnostics {
 /// Characters of a source line that are shown; of a longer one those around what is marked.
 const MOST_SHOWN: usize = 160;
 
-/// Characters of a message.
-const MOST_TOLD: usize = 800;
+/// Findings that are shown; of more the first ones, and how many there are.
+const MOST_FINDINGS: usize = 100;
 
 /// The escape sequences of a rendering; all empty without colours.
 struct Style {
@@ -58,7 +58,7 @@ impl Diagnostics {
         list.sort_by(|a, b| (a.at, &a.message).cmp(&(b.at, &b.message)));
         list.dedup();
         // One character for each, so that a caret stands under its own.
-        let lines = source.lines().map(visible_in_place).collect();
+        let lines = lines(source).map(visible_in_place).collect();
         Diagnostics { path: path.into(), lines, list }
     }
 
@@ -70,9 +70,11 @@ impl Diagnostics {
     /// The text to show: for each finding the place, the source line with a caret, the reason and a hint.
     pub fn render(&self, coloured: bool) -> String {
         let style = if coloured { &COLOURED } else { &PLAIN };
-        let blocks: Vec<String> = self.list.iter().map(|diagnostic| self.render_one(diagnostic, style)).collect();
+        let shown = self.list.iter().take(MOST_FINDINGS);
+        let blocks: Vec<String> = shown.map(|diagnostic| self.render_one(diagnostic, style)).collect();
         let count = match self.list.len() {
             1 => "1 error".to_string(),
+            n if n > MOST_FINDINGS => format!("{n} errors, of which {} are not shown,", n - MOST_FINDINGS),
             n => format!("{n} errors"),
         };
         format!("{}\n{}{count} in {}{}\n", blocks.join("\n"), style.strong, self.path, style.off)
@@ -93,24 +95,19 @@ impl Diagnostics {
              {margin} {frame}|{off}\n\
              {frame}{number} |{off} {source}\n\
              {margin} {frame}|{off} {indent}{error}{carets}{off}\n",
-            shortened(visible(&diagnostic.message)),
+            shortened(&visible(&diagnostic.message)),
             self.path,
         );
         if let Some(advice) = &diagnostic.hint {
-            text += &format!("{margin} {frame}={off} {hint}hint{off}: {}\n", visible(advice));
+            text += &format!("{margin} {frame}={off} {hint}hint{off}: {}\n", shortened(&visible(advice)));
         }
         text
     }
 }
 
-/// A message that quotes something huge, without the middle.
-fn shortened(message: String) -> String {
-    let characters = message.chars().count();
-    if characters <= MOST_TOLD {
-        return message;
-    }
-    let part = |from, count| message.chars().skip(from).take(count).collect::<String>();
-    format!("{}...{}", part(0, MOST_TOLD * 3 / 4), part(characters - MOST_TOLD / 4, MOST_TOLD / 4))
+/// The lines of a text as YAML has them: they end with LF, CR LF or CR.
+fn lines(source: &str) -> impl Iterator<Item = &str> {
+    source.lines().flat_map(|line| line.split('\r'))
 }
 
 /// The part of a line around a stretch that begins after so many characters: the part, the characters in it before the
@@ -170,6 +167,27 @@ mod tests {
         let place = lines[3].find("odd").unwrap();
         assert_eq!(lines[4].find("^^^"), Some(place));
         assert!(lines[3].ends_with("b..."), "{text}");
+    }
+
+    /// Each of the three ends of lines that YAML knows.
+    #[test]
+    fn lines_end_as_in_yaml() {
+        let at = Span { line: 3, column: 1, length: 1 };
+        let finding = || Diagnostic { at, message: "odd".into(), hint: None };
+        for source in ["a: 1\nb: 2\nc: 3\n", "a: 1\r\nb: 2\r\nc: 3\r\n", "a: 1\rb: 2\rc: 3\r", "a: 1\r\nb: 2\rc: 3\n"] {
+            let text = Diagnostics::new("x.yaml", source, vec![finding()]).to_string();
+            assert!(text.contains("\n3 | c: 3\n"), "{source:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn of_many_findings_the_first_are_shown() {
+        let finding = |line| Diagnostic { at: Span { line, column: 1, length: 1 }, message: "odd".into(), hint: None };
+        let text = |count| Diagnostics::new("x.yaml", "", (1..=count).map(finding).collect()).to_string();
+        assert!(text(100).ends_with("\n100 errors in x.yaml\n"));
+        let many = text(20_000);
+        assert_eq!(many.matches("error: odd\n").count(), 100);
+        assert!(many.ends_with("\n20000 errors, of which 19900 are not shown, in x.yaml\n"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::system::{Experiment, System};
 use crate::time::Duration;
 use crate::validate;
+use crate::visible::shortened;
 use crate::whole;
 
 /// Why a document could not be read or written.
@@ -62,7 +63,7 @@ pub enum FileError {
         expected: u32,
     },
     /// Well-formed, but the system inside breaks rules.
-    #[error("{path}: {}", .problems.join("; "))]
+    #[error("{path}: {}", first(.problems))]
     Invalid {
         /// The file.
         path: String,
@@ -194,8 +195,13 @@ fn read(path: &Path) -> Result<String, FileError> {
     text(bytes, path)
 }
 
+/// The text without the mark of its encoding that some editors put first.
 fn text(bytes: Vec<u8>, path: &Path) -> Result<String, FileError> {
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map(|text| match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.into(),
+        None => text,
+    });
+    text.map_err(|error| {
         let bytes = error.as_bytes();
         let before = String::from_utf8_lossy(&bytes[..error.utf8_error().valid_up_to()]);
         let message = match bytes {
@@ -215,6 +221,7 @@ fn write(path: &Path, text: &str) -> Result<(), FileError> {
 /// The version is read first, so that an old document is told to be old instead of malformed.
 fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expected: u32) -> Result<T, FileError> {
     #[derive(Deserialize)]
+    #[serde(expecting = "an object with a `version`")]
     struct Head {
         version: u32,
     }
@@ -222,12 +229,12 @@ fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expec
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
         let place = format!(" at line {line} column {column}");
-        let message = text.strip_suffix(&place).unwrap_or(&text).to_string();
+        let message = in_words(text.strip_suffix(&place).unwrap_or(&text));
         // What is wrong in a system names its key; the reader stands behind the whole system by then.
         if message.starts_with(SYSTEM) {
             return FileError::Invalid { path: path.into(), problems: vec![message] };
         }
-        FileError::Syntax { path: path.into(), line, column, message }
+        FileError::Syntax { path: path.into(), line, column, message: shortened(&message) }
     };
     let head: Head = serde_json::from_str(text).map_err(syntax)?;
     if head.version != expected {
@@ -236,9 +243,30 @@ fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expec
     serde_json::from_str(text).map_err(syntax)
 }
 
+/// Without names of this program's types.
+fn in_words(message: &str) -> String {
+    const TYPE: &str = "expected struct ";
+    match message.split_once(TYPE) {
+        Some((before, rest)) => {
+            let after = rest.find(|c: char| !c.is_alphanumeric()).map_or("", |end| &rest[end..]);
+            format!("{before}expected an object{after}")
+        }
+        None => message.into(),
+    }
+}
+
+/// Of many problems the first ones, and how many more there are.
+fn first(problems: &[String]) -> String {
+    const MOST: usize = 100;
+    match problems.len().saturating_sub(MOST) {
+        0 => problems.join("; "),
+        more => format!("{}; and {more} more", problems[..MOST].join("; ")),
+    }
+}
+
 fn valid(plan: &Plan, prefix: &str, path: &str) -> Result<(), FileError> {
     let mut problems: Vec<String> =
-        plan.system.problems().into_iter().map(|problem| format!("{prefix}{problem}")).collect();
+        plan.system.problems().iter().map(|problem| shortened(&format!("{prefix}{problem}"))).collect();
     if plan.cycle.as_nanos() <= 0 || plan.cycle > validate::MAX_CYCLE {
         problems.push(format!("{prefix}cycle: {} is not within (0, {}]", plan.cycle, validate::MAX_CYCLE));
     }
@@ -256,9 +284,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_document_is_refused_in_words_and_short_ones() {
+        let told = |text: &str| Plan::from_json(text, "p.json").unwrap_err().to_string();
+        assert_eq!(told("null"), "p.json:1:4: invalid type: null, expected an object with a `version`");
+        let plan = |tables: &str| {
+            let tables = format!("\"version\": {}, \"solver\": \"s\", \"cycle\": \"1ms\", {tables}", Plan::VERSION);
+            told(&format!("{{{tables}}}"))
+        };
+        assert!(
+            plan("\"tables\": [null]").ends_with("invalid type: null, expected an object"),
+            "{}",
+            plan("\"tables\": [null]")
+        );
+        let long = plan(&format!("\"{}\": 1", "x".repeat(200_000)));
+        assert!(long.len() < 1000 && long.contains("unknown field `xxx"), "{long}");
+    }
+
+    #[test]
     fn other_encodings_are_named_with_their_place() {
         let told = |bytes: &[u8]| text(bytes.to_vec(), Path::new("a.yaml")).unwrap_err().to_string();
         assert_eq!(told(b"\xff\xfes\0"), "a.yaml:1:1: the file is in UTF-16: write it in UTF-8");
+        assert_eq!(text(b"\xef\xbb\xbfa: b".to_vec(), Path::new("a.yaml")).unwrap(), "a: b");
         assert_eq!(told(b"a: b\n# f\xfcr"), "a.yaml:2:4: this is not UTF-8: write the file in that encoding");
     }
 }

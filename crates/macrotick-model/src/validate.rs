@@ -12,7 +12,7 @@ mod table;
 mod task;
 mod windows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 pub(crate) use container::{rules as container_rules, task_rules};
@@ -66,6 +66,25 @@ impl System {
             .chain(rules(self))
             .map(|problem| format!("system.{}: {}", problem.at, problem.message))
             .collect()
+    }
+
+    /// The names of the one space that tasks, groups and processes share, each with the path where it stands.
+    fn placed_names(&self) -> Vec<(String, String)> {
+        let tasks = self.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), task.name.clone()));
+        let groups = self.groups.iter().enumerate().flat_map(|(i, group)| {
+            let windows = group.pool_name().filter(|name| *name != group.name);
+            let own =
+                [group.name.clone()].into_iter().chain(windows).map(move |name| (format!("groups[{i}].name"), name));
+            let run = group.run.iter().enumerate();
+            own.chain(run.flat_map(move |(j, process)| all_names(format!("groups[{i}].run[{j}].name"), process)))
+        });
+        let load = self.load.iter().enumerate().flat_map(|(i, load)| all_names(format!("load[{i}].name"), load));
+        tasks.chain(groups).chain(load).collect()
+    }
+
+    /// All names of tasks, groups and processes: what is added needs another one.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.placed_names().into_iter().map(|(_, name)| name).collect()
     }
 }
 
@@ -136,6 +155,11 @@ impl Rules<'_> {
         if self.off_grid(length) {
             let macrotick = self.system.macrotick;
             let text = format!("{key} {length} is not a multiple of the macrotick {macrotick}");
+            if length > MAX_CYCLE {
+                // It is too long, which is told: no neighbour of it is any better.
+                self.add(format!("{path}{key}"), &["macrotick"], text);
+                return;
+            }
             let below = Duration::from_nanos(length.as_nanos().div_euclid(macrotick.as_nanos()) * macrotick.as_nanos());
             let above = below.checked_add(macrotick).unwrap_or(below);
             let fits = macrotick.gcd(length);
@@ -220,18 +244,9 @@ impl Rules<'_> {
     /// of theirs, of a group's windows beside its budget, and of each process of several.
     fn unique_names(&mut self) {
         let system = self.system;
-        let tasks = system.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), task.name.clone()));
-        let groups = system.groups.iter().enumerate().flat_map(|(i, group)| {
-            let windows = group.pool_name().filter(|name| *name != group.name);
-            let own =
-                [group.name.clone()].into_iter().chain(windows).map(move |name| (format!("groups[{i}].name"), name));
-            let run = group.run.iter().enumerate();
-            own.chain(run.flat_map(move |(j, process)| all_names(format!("groups[{i}].run[{j}].name"), process)))
-        });
-        let load = system.load.iter().enumerate().flat_map(|(i, load)| all_names(format!("load[{i}].name"), load));
         let chains = system.chains.iter().enumerate();
         let chains = chains.map(|(i, chain)| (format!("chains[{i}].name"), chain.name.clone()));
-        self.unique(tasks.chain(groups).chain(load).collect(), "task, group or process");
+        self.unique(system.placed_names(), "task, group or process");
         let namespaces = system.namespaces.iter().enumerate();
         let namespaces = namespaces.map(|(i, namespace)| (format!("namespaces[{i}].name"), namespace.name.clone()));
         self.unique(chains.collect(), "chain");

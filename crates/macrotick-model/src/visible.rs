@@ -31,3 +31,16 @@ pub fn visible_in_place(text: &str) -> String {
     };
     text.chars().map(show).collect()
 }
+
+/// Characters of a message.
+const MOST_TOLD: usize = 800;
+
+/// A message that quotes something huge, without the middle.
+pub fn shortened(message: &str) -> String {
+    let characters = message.chars().count();
+    if characters <= MOST_TOLD {
+        return message.into();
+    }
+    let part = |from, count| message.chars().skip(from).take(count).collect::<String>();
+    format!("{}...{}", part(0, MOST_TOLD * 3 / 4), part(characters - MOST_TOLD / 4, MOST_TOLD / 4))
+}

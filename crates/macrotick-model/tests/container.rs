@@ -49,6 +49,7 @@ fn mistakes_are_told_at_their_place() {
             "budget 10500ns is no whole number of microseconds",
             Takes(RANGE),
         ),
+        ("container: web\ncriticality: 2\nbudget: 1ms\ncpus: [1, 0, 1]\n", "CPU 1 is listed twice", Refuses),
         (
             "container: web\ncriticality: 2\nbudget: 1ms\nlead: 2ms\n",
             "lead 2ms is out of range: 1us to 1ms",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use macrotick_analysis::servers::HostError;
 use macrotick_hook::HookError;
 use macrotick_model::files::{FileError, LoadError};
-use macrotick_model::visible::visible;
+use macrotick_model::visible::{shortened, visible};
 use macrotick_node::NodeError;
 use macrotick_report::output;
 
@@ -62,7 +62,7 @@ pub enum CliError {
         kind: &'static str,
     },
     /// A key that no description has.
-    #[error("no description has a key `{key}`{}", .near.as_ref().map_or(String::new(), |near| format!(": {near}")))]
+    #[error("no description has a key `{}`{}", shortened(.key), .near.as_ref().map_or(String::new(), |near| format!(": {near}")))]
     NoKey {
         /// The key.
         key: String,

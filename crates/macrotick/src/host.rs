@@ -1,12 +1,15 @@
 //! What a container is admitted to: what runs on this host, or what a description says of one.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use macrotick_analysis::servers::Host;
 use macrotick_host::present::{self, Present, PresentGroup};
+use macrotick_model::Plan;
 
+use crate::described::Described;
 use crate::error::CliError;
-use crate::input::plan_from;
+use crate::input::is_plan;
 
 /// A host to admit containers to.
 pub struct Base {
@@ -18,6 +21,10 @@ pub struct Base {
     pub remarks: Vec<String>,
     /// Of a host that runs: the directories of each of its groups.
     pub directories: Option<Vec<(String, Vec<PathBuf>)>>,
+    /// Names that a container cannot have: of what a description or plan has beside groups.
+    pub names: BTreeSet<String>,
+    /// The description, if it is one.
+    pub described: Option<Described>,
 }
 
 impl Base {
@@ -30,17 +37,25 @@ impl Base {
         let directories = together.iter().map(|groups| (present::name(groups), paths(groups))).collect();
         let running = present.system.as_ref().map_or(String::new(), |system| format!(", deployment `{system}`"));
         let what = format!("this host{running}: {}", sum_up(&host, present.groups.len()));
-        Ok(Base { host, what, remarks: remarks(&present), directories: Some(directories) })
+        let (names, described) = (BTreeSet::new(), None);
+        Ok(Base { host, what, remarks: remarks(&present), directories: Some(directories), names, described })
     }
 
     /// What a description or plan says.
     pub fn described(path: &Path) -> Result<Base, CliError> {
-        let plan = plan_from(path)?;
+        let described = if is_plan(path)? { None } else { Some(Described::load(path)?) };
+        let plan = match &described {
+            Some(described) => described.plan().clone(),
+            None => Plan::load(path)?,
+        };
         let host = Host::of(&plan).map_err(CliError::DescribedHost)?;
         host.validate().map_err(CliError::DescribedHost)?;
         let what = format!("system `{}`: {}", plan.system.name, sum_up(&host, host.groups.len()));
         let groups = plan.system.servers().map(|group| (group.name.as_str(), group.criticality));
-        Ok(Base { host, what, remarks: uncritical(groups).into_iter().collect(), directories: None })
+        let remarks = uncritical(groups).into_iter().collect();
+        let mut names = plan.system.names();
+        names.retain(|name| plan.system.servers().all(|group| group.name != *name));
+        Ok(Base { host, what, remarks, directories: None, names, described })
     }
 }
 

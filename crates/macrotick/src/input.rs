@@ -36,7 +36,7 @@ fn is_json(path: &Path) -> bool {
 }
 
 /// Whether a file is a plan, and not a description, which may be written in JSON as well.
-fn is_plan(path: &Path) -> Result<bool, CliError> {
+pub fn is_plan(path: &Path) -> Result<bool, CliError> {
     match kind(path) {
         Kind::Other(kind) => Err(CliError::OtherDocument { path: path.into(), kind }),
         kind => Ok(kind == Kind::Plan),

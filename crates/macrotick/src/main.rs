@@ -4,6 +4,7 @@
 
 mod args;
 mod changes;
+mod described;
 mod error;
 mod host;
 mod input;

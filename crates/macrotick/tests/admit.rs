@@ -61,13 +61,12 @@ fn a_container_that_fits_is_told_its_place() {
         timeless(&output),
         "system `plant`: 2 CPUs, 1 window in 10ms, 2 groups with budgets of 2500us
 
-logger: admitted on CPU 1, budget 50us of every 2500us, priority 49
+logger: admitted on CPU 1, budget 50us of every 2500us, priority 50
   task sample: priority 1, response 7500us (exact), deadline 8ms
   as one of the system's groups:
   - name: logger
     budget: 50us
     criticality: 2
-    priority: 49
     cpus: [1]
     serve-fifo: true
     tasks:
@@ -84,7 +83,7 @@ fn a_lead_is_part_of_what_a_container_needs() {
     let (code, output, errors) = admit(&folder, &["c.yaml"]);
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     // 180 in three budgets.
-    assert!(output.contains("logger: admitted on CPU 1, budget 60us of every 2500us, priority 49\n"), "{output}");
+    assert!(output.contains("logger: admitted on CPU 1, budget 60us of every 2500us, priority 50\n"), "{output}");
     assert!(output.contains("    serve-fifo: true\n    lead: 30us\n    tasks:\n"), "{output}");
     assert!(output.contains("{name: sample, period: 10ms, wcet: 150us,"), "{output}");
 }
@@ -93,19 +92,39 @@ fn a_lead_is_part_of_what_a_container_needs() {
 #[test]
 fn what_is_printed_can_be_written_into_the_description() {
     let folder = folder("admit-written", &[("s.yaml", SYSTEM), ("c.yaml", CONTAINER)]);
+    let written = |system: &str, base: &str| {
+        let (_, output, errors) = macrotick(&folder, &["admit", "--system", base, "c.yaml"]);
+        let (answer, group) = timeless(&output).split_once("  as one of the system's groups:\n").unwrap_or_else(|| {
+            panic!("{output}{errors}");
+        });
+        std::fs::write(folder.join("w.yaml"), format!("{system}{group}")).unwrap();
+        let (code, output, errors) = macrotick(&folder, &["check", "w.yaml"]);
+        assert_eq!(code, Some(0), "{output}{errors}");
+        let (_, task) = answer.split_once("  task ").unwrap();
+        assert!(output.contains(&format!(": task {task}")), "{answer}\n{output}");
+    };
+    // Priorities follow from criticality.
+    written(SYSTEM, "s.yaml");
+    // They are given; a plan has them, too.
     assert_eq!(macrotick(&folder, &["plan", "s.yaml", "-o", "p.json"]).0, Some(0));
-    let (_, output, _) = macrotick(&folder, &["admit", "--system", "p.json", "c.yaml"]);
-    let (_, group) = timeless(&output).split_once("groups:\n").unwrap();
     let found = SYSTEM
         .replace("    criticality: 3\n", "    criticality: 3\n    priority: 66\n")
         .replace("criticality: 1,", "criticality: 1, priority: 33,");
-    std::fs::write(folder.join("s.yaml"), format!("{found}{group}")).unwrap();
-    let (code, output, errors) = macrotick(&folder, &["check", "s.yaml"]);
-    assert_eq!(code, Some(0), "{output}{errors}");
-    assert!(
-        output.contains("group logger: task sample: priority 1, response 7500us (exact), deadline 8ms"),
-        "{output}"
-    );
+    written(&found, "p.json");
+    std::fs::write(folder.join("s.yaml"), &found).unwrap();
+    written(&found, "s.yaml");
+    // With the first group starts keep away from refills, too: these are not the windows that were there without.
+    let moved = "system: s\ncpus: [0, 1, 2]\nmacrotick: 250us\ntasks:\n  \
+                 - {name: t0, period: 20ms, wcet: 4500us, deadline: 5603us}\n  \
+                 - {name: t1, period: 2ms, wcet: 477us, offset: 0us}\n  \
+                 - {name: t2, period: 4ms, wcet: 897us, deadline: 3400us}\n  \
+                 - {name: t3, period: 4ms, wcet: 1323us}\n  \
+                 - {name: t4, period: 10ms, wcet: 1688us, deadline: 9277us, offset: 9750us}\n  \
+                 - {name: t5, period: 4ms, wcet: 1477us}\n";
+    let container = "container: cx\ncriticality: 0\ntasks:\n  - {name: t0, period: 100ms, wcet: 995us}\n";
+    std::fs::write(folder.join("s.yaml"), moved).unwrap();
+    std::fs::write(folder.join("c.yaml"), container).unwrap();
+    written(&format!("{moved}groups:\n"), "s.yaml");
 }
 
 /// Without a group.
@@ -261,6 +280,30 @@ fn wrong_input_is_told_at_its_place() {
 1 | container: guests
   |            ^^^^^^
   = hint: the host has a group of that name: give it another one
+
+1 error in c.yaml
+",
+    );
+    expect(
+        CONTAINER.replace("logger", "control"),
+        "error: duplicate name `control`: another task, group or process has it already
+ --> c.yaml:1:12
+  |
+1 | container: control
+  |            ^^^^^^^
+  = hint: give it another one
+
+1 error in c.yaml
+",
+    );
+    expect(
+        CONTAINER.replace("cpus: [1]", "priority: 7"),
+        "error: the priorities of the system's groups follow from their criticality
+ --> c.yaml:3:11
+  |
+3 | priority: 7
+  |           ^
+  = hint: leave it out: it follows from `criticality`
 
 1 error in c.yaml
 ",

@@ -1,11 +1,12 @@
 //! The analysis of a whole host: every task of every group, and every sum.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::response::{worst, Effort, Worst};
+use super::response::{Effort, Level, Worst};
 use super::supply::{CpuTime, Supply};
 use super::{sums, validate, CpuSum, Group, GroupTask, Host, HostError, Refusal, Server};
 
@@ -159,8 +160,9 @@ fn analyse_group(host: &Host, times: &[CpuTime], group: &Group, refusals: &mut V
 
 pub(super) fn analyse_server(host: &Host, time: &CpuTime, server: &Server, above: &[Duration]) -> ServerAnalysis {
     let supply = time.supply(server.budget, above);
+    let levels = Levels::new(&supply, &server.tasks);
     let tasks = (0..server.tasks.len()).map(|index| {
-        let (task, worst) = (&server.tasks[index], worst_of(&supply, &server.tasks, index, Effort::Full));
+        let (task, worst) = (&server.tasks[index], levels.worst(index, Effort::Full));
         TaskAnalysis {
             name: task.name.clone(),
             priority: task.priority,
@@ -173,9 +175,28 @@ pub(super) fn analyse_server(host: &Host, time: &CpuTime, server: &Server, above
     ServerAnalysis { cpu: server.cpu, budget: server.budget, sure: supply.least(), tasks: tasks.collect() }
 }
 
-/// The worst case of task `index` of a server, with the priorities that its tasks have.
-pub(super) fn worst_of(supply: &Supply, tasks: &[GroupTask], index: usize, effort: Effort) -> Worst {
-    worst(supply, &tasks[index], &beside(tasks, index).collect::<Vec<_>>(), effort)
+/// The tasks of a server with the priorities that they have: beside each are those that may go before it.
+pub(super) struct Levels<'a> {
+    tasks: &'a [GroupTask],
+    /// For each priority the tasks of no lower one, by their indices in ascending order.
+    of: BTreeMap<u32, (Vec<usize>, Level<'a>)>,
+}
+
+impl<'a> Levels<'a> {
+    pub fn new(supply: &'a Supply<'a>, tasks: &'a [GroupTask]) -> Levels<'a> {
+        let priorities: BTreeSet<u32> = tasks.iter().map(|task| task.priority).collect();
+        let level = |priority| {
+            let of: Vec<usize> = (0..tasks.len()).filter(|&index| tasks[index].priority >= priority).collect();
+            (priority, (of.clone(), Level::new(supply, tasks, of)))
+        };
+        Levels { tasks, of: priorities.into_iter().map(level).collect() }
+    }
+
+    /// The worst case of task `index`.
+    pub fn worst(&self, index: usize, effort: Effort) -> Worst {
+        let (of, level) = &self.of[&self.tasks[index].priority];
+        level.worst(of.binary_search(&index).expect("a task is among those of its priority"), effort)
+    }
 }
 
 /// The other tasks that may go before task `index`: those of equal priority do, where they came earlier.

@@ -9,7 +9,7 @@
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::analysis::{budgets_above, names_above, worst_of};
+use super::analysis::{budgets_above, names_above, Levels};
 use super::order::{no_order, task_order};
 use super::response::Effort;
 use super::supply::CpuTime;
@@ -43,7 +43,8 @@ impl Place<'_> {
         if self.order == TaskOrder::Best {
             return task_order(&supply, tasks).ok();
         }
-        let meets = |index| worst_of(&supply, tasks, index, Effort::FirstMiss).meets(tasks[index].deadline);
+        let levels = Levels::new(&supply, tasks);
+        let meets = |index| levels.worst(index, Effort::FirstMiss).meets(tasks[index].deadline);
         (0..tasks.len()).all(meets).then(|| tasks.iter().map(|task| task.priority).collect())
     }
 
@@ -72,8 +73,9 @@ impl Place<'_> {
             let left = task_order(&supply, &server.tasks).err();
             return left.map(|left| no_order(&supply, group, server, &left, above)).into_iter().collect();
         }
+        let levels = Levels::new(&supply, &server.tasks);
         let tasks = server.tasks.iter().enumerate();
-        let missed = tasks.map(|(index, task)| (task, worst_of(&supply, &server.tasks, index, Effort::Full)));
+        let missed = tasks.map(|(index, task)| (task, levels.worst(index, Effort::Full)));
         let missed = missed.filter(|(task, worst)| !worst.meets(task.deadline));
         missed
             .map(|(task, worst)| {

@@ -11,7 +11,7 @@ use macrotick_model::Duration;
 
 use super::analysis::{budgets_above, names_above};
 use super::budget::{set, Place};
-use super::response::{worst, Effort, Worst};
+use super::response::{Effort, Level};
 use super::supply::{CpuTime, Supply};
 use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, Server, ServersError, TaskOrder, PRIORITIES};
 
@@ -31,7 +31,9 @@ pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32
     for priority in 1..=PRIORITIES {
         let above = (PRIORITIES - priority) as usize;
         let wanted = left.len().saturating_sub(above).max(1);
-        let can = (0..left.len()).rev().filter(|&place| can_be_lowest(supply, tasks, &left, place));
+        let level = Level::new(supply, tasks, left.clone());
+        let can_be_lowest = |&place: &usize| level.worst(place, Effort::FirstMiss).meets(tasks[left[place]].deadline);
+        let can = (0..left.len()).rev().filter(can_be_lowest);
         let lowest: Vec<usize> = can.take(wanted).collect();
         if lowest.is_empty() {
             break;
@@ -47,21 +49,12 @@ pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32
     }
 }
 
-fn can_be_lowest(supply: &Supply, tasks: &[GroupTask], left: &[usize], place: usize) -> bool {
-    as_lowest(supply, tasks, left, place, Effort::FirstMiss).meets(tasks[left[place]].deadline)
-}
-
-/// The worst case of one of the tasks that are left, below all others of them.
-fn as_lowest(supply: &Supply, tasks: &[GroupTask], left: &[usize], place: usize, effort: Effort) -> Worst {
-    let others: Vec<&GroupTask> = left.iter().filter(|&&other| other != left[place]).map(|&i| &tasks[i]).collect();
-    worst(supply, &tasks[left[place]], &others, effort)
-}
-
 /// Why the tasks of a server, with its budget and below the groups named, have no order: each of those that are left
 /// when none can be lowest, and by how much it is late there. A single one misses whatever the order.
 pub(super) fn no_order(supply: &Supply, group: &str, server: &Server, left: &[usize], above: &[String]) -> Refusal {
     let tasks = &server.tasks;
-    let responses = (0..left.len()).map(|place| as_lowest(supply, tasks, left, place, Effort::Full).response);
+    let level = Level::new(supply, tasks, left.to_vec());
+    let responses = (0..left.len()).map(|place| level.worst(place, Effort::Full).response);
     let late = left.iter().zip(responses).map(|(&index, response)| (&tasks[index], response));
     let late: Vec<(&GroupTask, Option<Duration>)> = late.collect();
     if late.iter().any(|(task, response)| response.is_some_and(|response| response <= task.deadline)) {

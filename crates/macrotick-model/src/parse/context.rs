@@ -53,12 +53,17 @@ impl Context {
     }
 
     pub fn is_broken(&self, path: &str) -> bool {
-        self.broken.iter().any(|broken| covers(broken, path))
+        let around = path.rmatch_indices(['.', '[']).map(|(end, _)| &path[..end]);
+        std::iter::once(path).chain(around).any(|outer| self.broken.contains(outer))
     }
 
     /// Whether it, or something in it or around it, could not be read.
     pub fn holds_broken(&self, path: &str) -> bool {
-        self.broken.iter().any(|broken| covers(broken, path) || covers(path, broken))
+        let inside = |mark: &str| {
+            let first = format!("{path}{mark}");
+            self.broken.range(first.clone()..).next().is_some_and(|found| found.starts_with(&first))
+        };
+        self.is_broken(path) || inside(".") || inside("[")
     }
 
     pub fn mark_broken(&mut self, path: &str) {
@@ -71,8 +76,7 @@ impl Context {
 
     /// Turns a broken rule into a finding at its place, unless it depends on what could not be read.
     pub fn apply(&mut self, problem: Problem) {
-        let depends = |path: &String| self.broken.iter().any(|broken| covers(broken, path) || covers(path, broken));
-        if depends(&problem.at) || problem.needs.iter().any(depends) {
+        if self.holds_broken(&problem.at) || problem.needs.iter().any(|path| self.holds_broken(path)) {
             return;
         }
         let at = self.nearest(&problem.at);
@@ -374,11 +378,6 @@ impl<'a> Fields<'a> {
             _ => None,
         }
     }
-}
-
-/// Whether `outer` is `inner` or something around it.
-fn covers(outer: &str, inner: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// The path of a key inside of what stands at `path`.

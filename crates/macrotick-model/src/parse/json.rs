@@ -8,6 +8,7 @@ use super::Context;
 use crate::diagnostic::Span;
 use crate::keys::{Field, Text};
 use crate::system::{ExecutionTime, Group, GroupTask, Load, OnMiss, Policy, Process, System, Task, Workload};
+use crate::visible::shortened;
 
 /// The normal form, as [`System::to_yaml`] has it.
 impl Serialize for System {
@@ -25,11 +26,21 @@ impl<'de> Deserialize<'de> for System {
         match (system, &cx.findings[..]) {
             (Some(system), []) => Ok(system),
             (_, findings) => {
-                let texts: Vec<String> = findings.iter().map(|(path, finding)| told(path, &finding.message)).collect();
-                Err(D::Error::custom(texts.join("; ")))
+                let texts = findings.iter().map(|(path, finding)| told(path, &finding.message)).collect();
+                Err(D::Error::custom(joined(texts)))
             }
         }
     }
+}
+
+/// Of many findings the first ones, in one line.
+fn joined(mut texts: Vec<String>) -> String {
+    const MOST: usize = 100;
+    let more = texts.len().saturating_sub(MOST);
+    texts.truncate(MOST);
+    texts.iter_mut().for_each(|text| *text = shortened(text));
+    texts.extend((more > 0).then(|| format!("and {more} more")));
+    texts.join("; ")
 }
 
 /// What of a system other documents hold by itself.
@@ -49,8 +60,7 @@ macro_rules! parts {
                 match &cx.findings[..] {
                     [] => Ok(part),
                     findings => {
-                        let texts: Vec<&str> = findings.iter().map(|(_, finding)| finding.message.as_str()).collect();
-                        Err(D::Error::custom(texts.join("; ")))
+                        Err(D::Error::custom(joined(findings.iter().map(|(_, finding)| finding.message.clone()).collect())))
                     }
                 }
             }

@@ -29,6 +29,11 @@ pub(crate) fn rules(container: &Container) -> Vec<Problem> {
         }
         None => {}
     }
+    for (index, cpu) in container.cpus.iter().enumerate() {
+        if container.cpus[..index].contains(cpu) {
+            found.add("cpus", &[], format!("CPU {cpu} is listed twice"));
+        }
+    }
     if let Some(lead) = container.lead {
         found.in_microseconds("lead", "lead", lead);
     }

@@ -1,6 +1,6 @@
 //! Rules of groups, and of what runs in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Rules, CPUS, GROUP_NAMES, MIN_BUDGET};
 use crate::keys::Found;
@@ -20,20 +20,22 @@ impl Found {
 
     /// The tasks of one group or container: `whose`, in words.
     pub(super) fn tasks(&mut self, path: &str, tasks: &[GroupTask], whose: &str) {
+        let mut names = BTreeSet::new();
+        let given = tasks.iter().position(|task| task.priority.is_some());
         for (index, task) in tasks.iter().enumerate() {
-            let at = format!("{path}[{index}]");
-            if tasks[..index].iter().any(|other| other.name == task.name) {
+            if !names.insert(&task.name) {
                 let text = format!("duplicate name `{}`: another task of {whose} has it already", task.name);
-                self.add(format!("{at}.name"), &[], text);
+                self.add(format!("{path}[{index}].name"), &[], text);
             }
-            self.task_priority(path, tasks, index, whose);
+            if let Some(given) = given {
+                self.task_priority(path, tasks, (index, given), whose);
+            }
         }
     }
 
     /// The order of tasks is given for all of them, or found for all of them.
-    fn task_priority(&mut self, path: &str, tasks: &[GroupTask], index: usize, whose: &str) {
-        let given = tasks.iter().position(|task| task.priority.is_some());
-        let (task, Some(given)) = (&tasks[index], given) else { return };
+    fn task_priority(&mut self, path: &str, tasks: &[GroupTask], (index, given): (usize, usize), whose: &str) {
+        let task = &tasks[index];
         if task.priority.is_none() {
             let hint = format!("task `{}` has one: give it to all tasks of {whose}, or to none", tasks[given].name);
             let text = format!("task `{}` has no `priority`", task.name);

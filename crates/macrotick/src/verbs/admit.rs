@@ -10,6 +10,7 @@ use macrotick_report::output;
 use serde::Serialize;
 
 use crate::args::AdmitArgs;
+use crate::described;
 use crate::error::CliError;
 use crate::host::Base;
 use crate::Outcome;
@@ -18,12 +19,11 @@ use crate::Outcome;
 pub fn execute(args: &AdmitArgs) -> Result<Outcome, CliError> {
     let containers = args.containers.iter().map(|path| Container::load(path)).collect::<Result<Vec<_>, _>>()?;
     let begun = Instant::now();
-    let base = match &args.system {
+    let mut base = match &args.system {
         Some(path) => Base::described(path)?,
         None => Base::here()?,
     };
-    let mut host = base.host.clone();
-    let answers = args.containers.iter().zip(&containers).map(|(path, container)| answer(&mut host, path, container));
+    let answers = args.containers.iter().zip(&containers).map(|(path, container)| answer(&mut base, path, container));
     let answers = answers.collect::<Result<Vec<_>, CliError>>()?;
     let took = Duration::from_nanos(begun.elapsed().as_nanos() as i64);
     let admitted = answers.iter().all(|answer| matches!(answer.verdict, Verdict::Admitted(_)));
@@ -81,33 +81,62 @@ struct Place {
 #[derive(Serialize)]
 struct Reason {
     text: String,
+    /// `None`: the analysis has nothing against it, and there is no plan with it.
     #[serde(flatten)]
-    refusal: Refusal,
+    refusal: Option<Refusal>,
 }
 
 /// Admits a container to the host, if it fits there.
-fn answer(host: &mut Host, path: &Path, container: &Container) -> Result<Answer, CliError> {
-    let verdict = match servers::admit(host, &servers::Container::of(container)) {
+fn answer(base: &mut Base, path: &Path, container: &Container) -> Result<Answer, CliError> {
+    if base.names.contains(&container.name) {
+        let text = format!("duplicate name `{}`: another task, group or process has it already", container.name);
+        return Err(refused(path, "container", text, Some("give it another one")));
+    }
+    let answer = match &mut base.described {
+        Some(described) if container.priority.is_some() && described.by_criticality() => {
+            let text = "the priorities of the system's groups follow from their criticality".into();
+            return Err(refused(path, "priority", text, Some("leave it out: it follows from `criticality`")));
+        }
+        Some(described) => described.admit(container)?,
+        None => here(&base.host, container),
+    };
+    let verdict = match answer {
+        described::Answer::Admitted(admission, group) => {
+            let Admission { cpu, priority, budget, tasks, changes, host } = *admission;
+            base.host = host.clone();
+            let changes = base.described.as_ref().map_or(changes.clone(), |described| described.to_change(&changes));
+            Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, changes, host, group: *group }))
+        }
+        described::Answer::Refused(ServersError::Refused(refusals)) => {
+            let reason = |refusal: Refusal| Reason { text: refusal.to_string(), refusal: Some(refusal) };
+            Verdict::Refused { reasons: refusals.into_iter().map(reason).collect() }
+        }
+        described::Answer::Refused(ServersError::Invalid(error)) => return Err(misfit(path, container, &error)),
+        described::Answer::NoPlan(why) => {
+            Verdict::Refused { reasons: why.into_iter().map(|text| Reason { text, refusal: None }).collect() }
+        }
+    };
+    Ok(Answer { container: container.clone(), name: container.name.clone(), verdict })
+}
+
+/// The answer beside windows that stay as they are.
+fn here(host: &Host, container: &Container) -> described::Answer {
+    match servers::admit(host, &servers::Container::of(container)) {
         Ok(admission) => {
             // As for the hook's containers: a thread under SCHED_FIFO would else be bounded by nothing.
             let group = admission.group_of(container, true);
-            let Admission { cpu, priority, budget, tasks, changes, host: with } = admission;
-            *host = with.clone();
-            Verdict::Admitted(Box::new(Place { cpu, priority, budget, tasks, changes, host: with, group }))
+            described::Answer::Admitted(Box::new(admission), Box::new(group))
         }
-        Err(ServersError::Refused(refusals)) => {
-            let reason = |refusal: Refusal| Reason { text: refusal.to_string(), refusal };
-            Verdict::Refused { reasons: refusals.into_iter().map(reason).collect() }
-        }
-        Err(ServersError::Invalid(error)) => return Err(misfit(path, container, &error)),
-    };
-    Ok(Answer { container: container.clone(), name: container.name.clone(), verdict })
+        Err(error) => described::Answer::Refused(error),
+    }
 }
 
 /// What is wrong with a description only on this very host.
 fn misfit(path: &Path, container: &Container, error: &HostError) -> CliError {
     let (at, hint) = match error {
-        HostError::Twice { .. } => ("container".into(), Some("the host has a group of that name: give it another one")),
+        HostError::Twice { .. } => {
+            ("container".to_string(), Some("the host has a group of that name: give it another one"))
+        }
         HostError::UnknownCpu { .. } => ("cpus".into(), None),
         HostError::SamePriority { .. } => ("priority".into(), Some("leave it out: it follows from `criticality`")),
         HostError::BeyondPeriod { .. } => ("budget".into(), None),
@@ -117,7 +146,11 @@ fn misfit(path: &Path, container: &Container, error: &HostError) -> CliError {
         }
         _ => ("container".into(), None),
     };
-    let finding = Finding { at, message: error.to_string(), hint: hint.map(String::from) };
+    refused(path, &at, error.to_string(), hint)
+}
+
+fn refused(path: &Path, at: &str, message: String, hint: Option<&str>) -> CliError {
+    let finding = Finding { at: at.into(), message, hint: hint.map(String::from) };
     Container::refuse_file(path, vec![finding]).into()
 }
 

@@ -1,0 +1,144 @@
+//! A description to which containers are admitted: each is looked at in the plan that there will be with it.
+//!
+//! A solver may lay windows out otherwise where there are groups, and what a description leaves open is found anew. So an
+//! answer for the windows of before could be none for those of after.
+
+use std::path::{Path, PathBuf};
+
+use macrotick_analysis::servers::{self, Admission, Change, Host, ServersError, TaskAnalysis};
+use macrotick_model::{Container, Group, LoadError, Plan, System};
+use macrotick_plan::Solver;
+
+use crate::error::CliError;
+use crate::input::planned;
+
+/// So often windows that moved are admitted to anew.
+const ROUNDS: usize = 4;
+
+/// A description with the containers that were admitted so far, and its plan.
+pub struct Described {
+    path: PathBuf,
+    system: System,
+    plan: Plan,
+    /// What is wrong with it before any container comes.
+    faults: Vec<String>,
+}
+
+/// The answer for one container.
+pub enum Answer {
+    /// It fits: the host with it, where it stands there, and the group for the description.
+    Admitted(Box<Admission>, Box<Group>),
+    /// It does not: what the analysis has against it.
+    Refused(ServersError),
+    /// It would fit, but there is no plan then that keeps every rule: why.
+    NoPlan(Vec<String>),
+}
+
+impl Described {
+    /// Loads and plans it.
+    pub fn load(path: &Path) -> Result<Described, CliError> {
+        let system = System::load(path)?;
+        let plan = planned(path, &system, Solver::default_for(&system))?;
+        let verdict = macrotick_check::check(&plan);
+        let faults = verdict.violations.iter().map(|violation| format!("without it: {violation}")).collect();
+        Ok(Described { path: path.into(), system, plan, faults })
+    }
+
+    /// Its plan with what was admitted.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether priorities of groups follow from criticality: then none says its own.
+    pub fn by_criticality(&self) -> bool {
+        self.system.servers().any(|group| group.priority.is_none())
+    }
+
+    /// Admits a container, and makes it one of the groups.
+    pub fn admit(&mut self, container: &Container) -> Result<Answer, CliError> {
+        if !self.faults.is_empty() {
+            return Ok(Answer::NoPlan(self.faults.clone()));
+        }
+        let mut tables = self.plan.clone();
+        let mut why = Vec::new();
+        for _ in 0..ROUNDS {
+            let host = Host::of(&tables).map_err(CliError::DescribedHost)?;
+            let admission = match servers::admit(&host, &servers::Container::of(container)) {
+                Ok(admission) => admission,
+                Err(error) => return Ok(Answer::Refused(error)),
+            };
+            let (system, group) = self.with(container, &admission);
+            let problems = system.problems();
+            if !problems.is_empty() {
+                return Ok(Answer::NoPlan(problems));
+            }
+            let plan = match planned(&self.path, &system, Solver::default_for(&system)) {
+                Ok(plan) => plan,
+                // Its places are those of a description in which the group does not stand yet.
+                Err(CliError::Infeasible(LoadError::Description(found))) => {
+                    return Ok(Answer::NoPlan(found.iter().map(|finding| finding.message.clone()).collect()));
+                }
+                Err(error) => return Err(error),
+            };
+            let verdict = macrotick_check::check(&plan);
+            if verdict.is_feasible() {
+                let admission = as_planned(&plan, admission)?;
+                (self.system, self.plan) = (system, plan);
+                return Ok(Answer::Admitted(Box::new(admission), Box::new(group)));
+            }
+            why = verdict.violations.iter().map(|violation| format!("in the plan with it: {violation}")).collect();
+            tables = without(plan, &container.name);
+        }
+        Ok(Answer::NoPlan(why))
+    }
+
+    /// The description with the group that the container becomes and what has to change for it, and the group. What is left open
+    /// stays so.
+    fn with(&self, container: &Container, admission: &Admission) -> (System, Group) {
+        let mut system = self.system.clone();
+        for change in &admission.changes {
+            let (Change::Budget { group: name, .. } | Change::Priority { group: name, .. }) = change;
+            let Some(group) = system.groups.iter_mut().find(|group| group.name == *name) else { continue };
+            match change {
+                Change::Budget { to, .. } => group.budget = group.budget.map(|budget| budget.max(*to)),
+                Change::Priority { to, .. } => group.priority = group.priority.map(|_| *to),
+            }
+        }
+        // As for the hook's containers: a thread under SCHED_FIFO would else be bounded by nothing.
+        let mut group = admission.group_of(container, true);
+        let follows = self.by_criticality() || system.servers().next().is_none() && container.priority.is_none();
+        group.priority = group.priority.filter(|_| !follows);
+        system.groups.push(group.clone());
+        (system, group)
+    }
+
+    /// What of the changes somebody has to make in the description: not what it leaves open.
+    pub fn to_change(&self, changes: &[Change]) -> Vec<Change> {
+        let stands = |change: &&Change| {
+            let (Change::Budget { group: name, .. } | Change::Priority { group: name, .. }) = *change;
+            let group = self.system.groups.iter().find(|group| group.name == *name);
+            group.is_some_and(|group| match change {
+                Change::Budget { .. } => group.budget.is_some(),
+                Change::Priority { .. } => group.priority.is_some(),
+            })
+        };
+        changes.iter().filter(stands).cloned().collect()
+    }
+}
+
+/// The admission with the numbers of the plan that holds it.
+fn as_planned(plan: &Plan, admission: Admission) -> Result<Admission, CliError> {
+    let host = Host::of(plan).map_err(CliError::DescribedHost)?;
+    let analysis = servers::analyse(&host).map_err(CliError::DescribedHost)?;
+    let group = host.groups.last().expect("the container's group was added");
+    let found = analysis.groups.iter().find(|found| found.name == group.name);
+    let tasks: Vec<TaskAnalysis> =
+        found.into_iter().flat_map(|group| &group.servers).flat_map(|s| s.tasks.clone()).collect();
+    Ok(Admission { priority: group.priority, tasks, host, ..admission })
+}
+
+/// The plan with its windows, and without one of its groups.
+fn without(mut plan: Plan, group: &str) -> Plan {
+    plan.system.groups.retain(|other| other.name != group);
+    plan
+}
