@@ -91,6 +91,7 @@ mod tests {
                 calm(child.id() as Tid);
                 let calmed = policy(child.id() as Tid);
                 child.kill().unwrap();
+                child.wait().unwrap();
                 assert_eq!([first, runner, calmed], [libc::SCHED_FIFO as u32, libc::SCHED_FIFO as u32, 0]);
                 // The hog has the CPU in between.
                 sys::sleep(macrotick_model::Duration::from_millis(20));
