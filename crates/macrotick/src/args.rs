@@ -166,6 +166,9 @@ pub struct ObserveArgs {
     /// How to run it
     #[command(flatten)]
     pub dispatch: DispatchArgs,
+    /// Do without the judge: for those who want to see what the host says
+    #[arg(long, hide = true)]
+    pub unchecked: bool,
 }
 
 /// Arguments of `report`.
@@ -183,6 +186,7 @@ pub struct ReportArgs {
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
+#[command(mut_args(needs_the_lab))]
 pub struct RunArgs {
     /// A system description or a plan (`.json`)
     pub input: PathBuf,
@@ -198,6 +202,14 @@ pub struct RunArgs {
     /// The lab
     #[command(flatten)]
     pub lab_options: LabOptions,
+}
+
+/// Options of the lab, which would be ignored without it.
+fn needs_the_lab(option: clap::Arg) -> clap::Arg {
+    match option.get_id().as_str() {
+        "shift" | "smp" | "dry_run" => option.requires("lab"),
+        _ => option,
+    }
 }
 
 /// Arguments of `apply`.
@@ -396,6 +408,19 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_the_lab_are_refused_without_it() {
+        let parse = |words: &[&str]| Cli::try_parse_from([&["macrotick", "run", "s.yaml"], words].concat());
+        for option in [&["--dry-run"][..], &["--smp", "2"], &["--shift", "0"]] {
+            let refused = parse(option).unwrap_err();
+            assert_eq!((refused.kind(), refused.exit_code()), (clap::error::ErrorKind::MissingRequiredArgument, 2));
+            assert!(refused.to_string().contains("--lab"), "{refused}");
+            assert!(parse(&[option, &["--lab"]].concat()).is_ok());
+        }
+        assert!(parse(&[]).is_ok());
+        assert!(Cli::try_parse_from(["macrotick", "lab", "exec", "--smp", "2", "--", "true"]).is_ok());
     }
 
     #[test]

@@ -435,8 +435,8 @@ fn deadline_tasks_that_cannot_be_are_refused_by_name() {
     let planned = macrotick(&["plan", description, "-o", plan]);
     assert!(Path::new(plan).exists(), "{}", String::from_utf8_lossy(&planned.stderr));
     let script = format!(
-        "/bin/macrotick observe {plan} --backend kernel --duration 100ms --output /tmp/o.json 2>&1
-         /bin/macrotick observe {plan} --backend user --duration 100ms --output /tmp/o.json 2>&1
+        "/bin/macrotick observe {plan} --unchecked --backend kernel --duration 100ms --output /tmp/o.json 2>&1
+         /bin/macrotick observe {plan} --unchecked --backend user --duration 100ms --output /tmp/o.json 2>&1
          ls /sys/fs/cgroup | grep macrotick; cat /sys/fs/cgroup/cpuset.cpus.effective"
     );
     let result = macrotick(&["lab", "exec", "--smp", "2", "--file", plan, "--", "/bin/sh", "-c", &script]);
@@ -468,7 +468,7 @@ fn the_judge_admits_deadline_tasks_as_the_kernel_does() {
     let (fits, exceeds) = (planned("518700us"), planned("518800us"));
     assert_eq!((fits.0, exceeds.0), (true, false));
     let run = |plan: &str| {
-        let script = format!("/bin/macrotick observe {plan} --duration 100ms --output /tmp/o.json 2>&1");
+        let script = format!("/bin/macrotick observe {plan} --unchecked --duration 100ms --output /tmp/o.json 2>&1");
         let result = macrotick(&["lab", "exec", "--smp", "2", "--file", plan, "--", "/bin/sh", "-c", &script]);
         String::from_utf8_lossy(&result.stdout).into_owned()
     };

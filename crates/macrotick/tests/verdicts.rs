@@ -18,6 +18,24 @@ fn verdict(verb: &str, path: &Path) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
+/// The judge's, whatever is asked of the plan.
+#[test]
+fn a_plan_that_was_changed_by_hand_is_not_run() {
+    let description = file("by-hand", "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n");
+    let (plan, output) = (description.with_extension("json"), description.with_extension("out"));
+    let macrotick = |words: &[&str]| Command::new(env!("CARGO_BIN_EXE_macrotick")).args(words).output().unwrap();
+    let (plan, output) = (plan.to_str().unwrap(), output.to_str().unwrap());
+    macrotick(&["plan", description.to_str().unwrap(), "-o", plan]);
+    let text = fs::read_to_string(plan).unwrap();
+    for (from, to) in [("\"length\":\"", "\"length\":\"-"), ("\"task\":\"a\"", "\"task\":\"other\"")] {
+        assert!(text.contains(from), "{text}");
+        fs::write(plan, text.replace(from, to)).unwrap();
+        let ends = [vec!["run", plan, "-o", output], vec!["observe", plan, "-o", output]]
+            .map(|words| macrotick(&words).status.code());
+        assert_eq!(ends, [Some(1); 2], "{to}");
+    }
+}
+
 /// Each with the line and column of what cannot be, and words of the reason.
 const INFEASIBLE: [(&str, &str, &str, &str); 8] = [
     (

@@ -14,7 +14,7 @@ pub struct Controller {
 }
 
 /// Of the file that lists what was enabled, one name a line: whoever needs it last disables it, or who removes what a killed one left.
-const RECORD: &str = "-controllers";
+const RECORD: &str = ".controllers";
 
 impl Controller {
     /// What budgets and windows of control groups come with.

@@ -99,6 +99,7 @@ impl Deployment {
         if plan.system.sync().is_some() && options.backend == Backend::User {
             return Err(NodeError::ClockBackend(options.backend));
         }
+        decode_windows(plan)?;
         let processes =
             plan.system.processes().map(|process| decode_process(process, online)).collect::<Result<_, _>>()?;
         decode_groups(plan, options.backend)?;
@@ -131,6 +132,13 @@ impl Deployment {
             Backend::Fifo | Backend::Deadline | Backend::Other => abi::BACKEND_SLEEP,
         }
     }
+}
+
+/// Each window is for a task or a pool.
+fn decode_windows(plan: &Plan) -> Result<(), NodeError> {
+    let is_known = |name: &str| plan.system.task(name).is_some() || plan.system.pools().any(|pool| pool.name == name);
+    let mut named = plan.tables.iter().flat_map(|table| &table.windows).map(|window| &window.task);
+    named.find(|name| !is_known(name)).map_or(Ok(()), |name| Err(NodeError::NoEntity(name.clone())))
 }
 
 type DecodedTask = (CpuSet, Vec<PlannedJob>, Option<Owner>);

@@ -45,6 +45,9 @@ pub enum NodeError {
     /// The plan has no window with ACTIVATE for a task.
     #[error("the plan never activates task `{0}`")]
     NoActivation(String),
+    /// A window of nothing that the system has.
+    #[error("the plan has a window for `{0}`, which its system does not have")]
+    NoEntity(String),
     /// A pool without a window.
     #[error("the plan has no window for pool `{0}`")]
     NoWindow(String),
@@ -306,6 +309,7 @@ impl NodeError {
             | NodeError::TooLong { .. }
             | NodeError::LeftOpen(_)
             | NodeError::NoActivation(_)
+            | NodeError::NoEntity(_)
             | NodeError::NoWindow(_)
             | NodeError::Migrates(_)
             | NodeError::MigrateBackend { .. }

@@ -25,6 +25,7 @@ fn about_the_plan() -> Vec<NodeError> {
         NodeError::TooLong { what: "duration", value: ms(2), most: ms(1) },
         NodeError::LeftOpen(name()),
         NodeError::NoActivation(name()),
+        NodeError::NoEntity(name()),
         NodeError::NoWindow(name()),
         NodeError::Migrates(name()),
         NodeError::MigrateBackend { task: name(), cpus: cpus(), backend },

@@ -4,15 +4,21 @@ use std::io::IsTerminal;
 
 use macrotick_model::{Duration, Plan};
 use macrotick_node::RunOptions;
+use macrotick_report::output;
 
 use crate::args::{DispatchArgs, ObserveArgs};
 use crate::error::CliError;
 use crate::progress::RunBar;
 use crate::Outcome;
 
-/// Runs a plan on this host and writes the raw records.
+/// Runs a plan on this host, unless the judge refuses it, and writes the raw records.
 pub fn execute(args: &ObserveArgs) -> Result<Outcome, CliError> {
     let plan = Plan::load(&args.plan)?;
+    let verdict = macrotick_check::check(&plan);
+    if !verdict.is_feasible() && !args.unchecked {
+        output::tell(verdict);
+        return Ok(Outcome::DoesNotHold);
+    }
     let mut bar = RunBar::new();
     let observation = macrotick_node::run(&plan, &options(&args.dispatch), &mut |progress| bar.update(progress))?;
     observation.save(&args.output)?;
