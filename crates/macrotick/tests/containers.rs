@@ -687,6 +687,29 @@ fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
     }
 }
 
+/// The new one is made while the old one runs, and takes its place.
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_is_replaced_by_a_change() {
+    let script = [
+        RUNS,
+        r#"
+        for number in 91 92 93; do cat > /tmp/$number.yaml <<END
+system: s
+tasks: [{name: a, period: 10ms, wcet: 500us, run: {spin: 100us}}]
+groups: [{name: g, priority: 9, budget: 500us, run: [{name: c, container: {rootfs: /srv/busybox, program: [sleep, "$number"]}}]}]
+END
+        done
+        running() { sleep 1; pgrep -x -a sleep | cut -d ' ' -f 2- | grep '^sleep 9'; }
+        macrotick apply /tmp/91.yaml > /dev/null & first macrotick-g/macrotick-c; running
+        for number in 92 93; do macrotick apply /tmp/$number.yaml > /dev/null; echo "status $?"; running; done
+        macrotick stop > /dev/null; wait $!; left stopped"#,
+    ]
+    .concat();
+    let (output, errors) = with_engines(&script);
+    assert_eq!(output, "sleep 91\nstatus 0\nsleep 92\nstatus 0\nsleep 93\nleft stopped\n", "{errors}");
+}
+
 /// Its budget is what its tasks need, each engine hands them to the hook, and what cannot be in time does not start.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]

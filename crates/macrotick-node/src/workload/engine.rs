@@ -8,8 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use macrotick_host::cgroup;
+use macrotick_host::lock::Lock;
 use macrotick_host::sys::Tid;
+use macrotick_host::{cgroup, HostFailure};
 use macrotick_model::{ContainerLoad, ContainerRoot, Engine};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
@@ -18,6 +19,8 @@ use serde_json::{json, Value};
 const BUNDLES: &str = "/run";
 /// Of the bundles, and of the engines' names of containers.
 const PREFIX: &str = "macrotick-";
+/// How one is called that is to take the place of another one of its name. No name in a description has a capital.
+const SUCCESSOR: &str = "-B";
 /// The highest real-time priority that a container may ask for, and unlimited locked memory: what a program needs for
 /// SCHED_FIFO, SCHED_DS and mlockall(2) without a privilege.
 const RTPRIO: u64 = 99;
@@ -31,6 +34,15 @@ pub struct Site {
     pub own_parent: bool,
     /// The file of the network namespace that it is in; `None`: one of its own, without an interface.
     pub network: Option<PathBuf>,
+}
+
+impl Site {
+    /// What is made for the container alone is called likewise.
+    fn with_own(&self, suffix: &str) -> Site {
+        let mut parent = self.parent.clone().into_os_string();
+        parent.push(if self.own_parent { suffix } else { "" });
+        Site { parent: parent.into(), ..self.clone() }
+    }
 }
 
 /// Why an engine did not do what it was to do. It has said more on its standard error.
@@ -58,6 +70,12 @@ pub enum EngineError {
     /// It does not say which process the container has.
     #[error("{0} does not tell the container's first process")]
     NoProcess(&'static str),
+    /// Its lock.
+    #[error(transparent)]
+    Lock(#[from] HostFailure),
+    /// Two runs have one.
+    #[error("two others of its name are kept")]
+    Kept,
     /// The bundle cannot be made.
     #[error("cannot write {}: {source}", path.display())]
     Bundle {
@@ -74,14 +92,29 @@ pub struct Container {
     id: String,
     site: Site,
     bundle: PathBuf,
+    /// Nobody else has a container of that id meanwhile.
+    _kept: Option<Lock>,
 }
 
 impl Container {
-    /// Makes a container, and tells its first process. One of that name that somebody left behind is removed before.
+    /// Makes a container, and tells its first process. One of that name that somebody left behind is removed before; one that
+    /// is kept stays, which the new one takes the place of later.
     pub fn create(name: &str, load: &ContainerLoad, site: &Site) -> Result<(Container, Tid), EngineError> {
-        let id = format!("{PREFIX}{name}");
-        let bundle = Path::new(BUNDLES).join(&id);
-        let container = Container { engine: load.engine, id, site: site.clone(), bundle };
+        let mut free = Vec::new();
+        for suffix in ["", SUCCESSOR] {
+            let id = format!("{PREFIX}{name}{suffix}");
+            let bundle = Path::new(BUNDLES).join(&id);
+            match Lock::take(Some(&lock_of(&bundle))) {
+                Ok(kept) => {
+                    let (site, engine) = (site.with_own(suffix), load.engine);
+                    free.push(Container { engine, id, site, bundle, _kept: Some(kept) });
+                }
+                Err(HostFailure::Busy { .. }) => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        // Those that are not needed are dropped, and so removed.
+        let container = free.into_iter().next().ok_or(EngineError::Kept)?;
         container.remove();
         let process = match load.engine {
             Engine::Podman => container.create_by_podman(load),
@@ -223,7 +256,16 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         self.remove();
+        // Nothing can be done about a failure; whoever finds the file takes it.
+        let _ = fs::remove_file(lock_of(&self.bundle));
     }
+}
+
+/// Beside the bundle, which comes and goes.
+fn lock_of(bundle: &Path) -> PathBuf {
+    let mut path = bundle.as_os_str().to_owned();
+    path.push(".lock");
+    path.into()
 }
 
 /// As runtimes take it: from the root of the hierarchy on.
@@ -246,7 +288,7 @@ mod tests {
         let network = network.map(PathBuf::from);
         let site = Site { parent: "/sys/fs/cgroup/macrotick-vision".into(), own_parent: false, network };
         let (id, bundle) = ("macrotick-filter".into(), "/run/macrotick-filter".into());
-        std::mem::ManuallyDrop::new(Container { engine: Engine::Crun, id, site, bundle })
+        std::mem::ManuallyDrop::new(Container { engine: Engine::Crun, id, site, bundle, _kept: None })
     }
 
     #[test]
