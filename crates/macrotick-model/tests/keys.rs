@@ -48,9 +48,10 @@ fn the_schemas_are_those_of_the_table() {
 
 /// What only rules between values, or the longest of some times refuse, of which a schema knows nothing. Everything else it has
 /// to refuse, too.
-const BETWEEN_VALUES: [&str; 18] = [
+const BETWEEN_VALUES: [&str; 19] = [
     "cycle",
     "duplicate-name",
+    "huge-period",
     "hyperperiod",
     "jobs",
     "lead",
