@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
         "whoever_spins_with_the_runners_priority_is_ended_with_the_run",
         whoever_spins_with_the_runners_priority_is_ended_with_the_run,
     ),
+    ("a_program_that_leaves_and_goes_on_is_remarked", a_program_that_leaves_and_goes_on_is_remarked),
     ("a_program_that_overwrites_its_records_loses_them", a_program_that_overwrites_its_records_loses_them),
     ("whoever_is_too_slow_for_the_epoch_gets_another", whoever_is_too_slow_for_the_epoch_gets_another),
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
@@ -403,6 +404,16 @@ fn whoever_spins_with_the_runners_priority_is_ended_with_the_run() -> Verdict {
     assert!(took < std::time::Duration::from_secs(10), "{took:?}");
     let told = "(`hostile`) had priority 99 and kept the runner from running: it was put under SCHED_OTHER";
     assert!(remarks.iter().any(|remark| remark.ends_with(told)), "{remarks:?}");
+    Verdict::Passed
+}
+
+fn a_program_that_leaves_and_goes_on_is_remarked() -> Verdict {
+    let rows = vec![Row("t", program(&[&compile_hostile(), "leave"]), 500, 1000)];
+    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    let told =
+        "task `t`: its thread has left by macrotick_leave(), with which its jobs were over, and its process goes on";
+    assert_eq!(observation.remarks, [told]);
+    assert_eq!(completed(&observation.tasks[0].jobs), 3);
     Verdict::Passed
 }
 

@@ -6,6 +6,7 @@ use macrotick_host::proc;
 use macrotick_host::sys;
 use macrotick_model::{Backend, Duration, Instant};
 
+use crate::block::abi;
 use crate::deployment::TaskDeployment;
 use crate::process::child::Child;
 
@@ -20,8 +21,13 @@ pub fn describe(
     before: Option<&PathBuf>,
     end: Instant,
 ) -> Option<String> {
+    // Nothing that it says of itself is true, its thread included.
+    if !child.block.is_intact() {
+        return None;
+    }
     let why = executes_another(child, before)
         .or_else(|| state_of(child))
+        .or_else(|| leaves(child))
         .or_else(|| has_left(child, deployed, backend))
         .or_else(|| endless(child, deployed, end))?;
     Some(format!("task `{}`: {why}", child.name))
@@ -44,6 +50,14 @@ fn state_of(child: &Child) -> Option<String> {
         Some('t') => Some("its thread is stopped by a tracer".into()),
         Some(_) => None,
     }
+}
+
+/// By its own word, whatever serves it.
+fn leaves(child: &Child) -> Option<String> {
+    let left = child.block.phase() == abi::PHASE_LEFT;
+    left.then(|| {
+        "its thread has left by macrotick_leave(), with which its jobs were over, and its process goes on".into()
+    })
 }
 
 fn has_left(child: &Child, deployed: &TaskDeployment, backend: Backend) -> Option<String> {
