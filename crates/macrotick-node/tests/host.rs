@@ -466,7 +466,10 @@ fn a_task_that_is_not_ready_is_named() -> Verdict {
     let mut options = options(Backend::Other);
     options.ready_limit = ms(300);
     let error = observe(&plan(rows, Vec::new()), &options).unwrap_err();
-    assert_eq!(error.to_string(), "`slow` was not ready within 300ms\n  | thinking");
+    assert_eq!(error.to_string(), "`slow` was not ready within 300ms: its process sleeps\n  | thinking");
+    let rows = vec![Row("still", program(&["/bin/sh", "-c", "kill -STOP $$"]), 500, 1000)];
+    let error = observe(&plan(rows, Vec::new()), &options).unwrap_err();
+    assert_eq!(error.to_string(), "`still` was not ready within 300ms: its process is stopped (SIGSTOP)");
     Verdict::Passed
 }
 
