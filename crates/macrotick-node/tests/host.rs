@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
         "whoever_spins_with_the_runners_priority_is_ended_with_the_run",
         whoever_spins_with_the_runners_priority_is_ended_with_the_run,
     ),
+    ("a_program_that_leaves_and_goes_on_is_remarked", a_program_that_leaves_and_goes_on_is_remarked),
     ("a_program_that_overwrites_its_records_loses_them", a_program_that_overwrites_its_records_loses_them),
     ("whoever_is_too_slow_for_the_epoch_gets_another", whoever_is_too_slow_for_the_epoch_gets_another),
     ("a_program_under_another_name_is_refused", a_program_under_another_name_is_refused),
@@ -407,6 +408,16 @@ fn whoever_spins_with_the_runners_priority_is_ended_with_the_run() -> Verdict {
     Verdict::Passed
 }
 
+fn a_program_that_leaves_and_goes_on_is_remarked() -> Verdict {
+    let rows = vec![Row("t", program(&[&compile_hostile(), "leave"]), 500, 1000)];
+    let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
+    let told =
+        "task `t`: its thread has left by macrotick_leave(), with which its jobs were over, and its process goes on";
+    assert_eq!(observation.remarks, [told]);
+    assert_eq!(completed(&observation.tasks[0].jobs), 3);
+    Verdict::Passed
+}
+
 fn a_program_that_overwrites_its_records_loses_them() -> Verdict {
     let rows =
         vec![Row("bad", program(&[&compile_hostile(), "overwrite"]), 500, 1000), Row("b", spin(us(100)), 2000, 1000)];
@@ -456,7 +467,10 @@ fn a_task_that_is_not_ready_is_named() -> Verdict {
     let mut options = options(Backend::Other);
     options.ready_limit = ms(300);
     let error = observe(&plan(rows, Vec::new()), &options).unwrap_err();
-    assert_eq!(error.to_string(), "`slow` was not ready within 300ms\n  | thinking");
+    assert_eq!(error.to_string(), "`slow` was not ready within 300ms: its process sleeps\n  | thinking");
+    let rows = vec![Row("still", program(&["/bin/sh", "-c", "kill -STOP $$"]), 500, 1000)];
+    let error = observe(&plan(rows, Vec::new()), &options).unwrap_err();
+    assert_eq!(error.to_string(), "`still` was not ready within 300ms: its process is stopped (SIGSTOP)");
     Verdict::Passed
 }
 

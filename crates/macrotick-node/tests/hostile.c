@@ -5,6 +5,7 @@
  *	hostile FILE		its third job never ends; a child of a session of its own, whose number it
  *				writes to the file, never sleeps either
  *	hostile FILE equal	the same with the runner's priority, until it has used up some seconds
+ *	hostile leave		leaves in its third job, and goes on
  *	hostile overwrite	its third job writes over what it shares with the runner
  *	hostile			fails when it is told that the run is over
  */
@@ -64,10 +65,13 @@ int main(int argc, char **argv)
 	if (argc > 3 || macrotick_join(NULL) < 0)
 		return 1;
 	macrotick_ready();
-	if (argc == 2 && strcmp(argv[1], "overwrite") == 0) {
+	if (argc == 2 && (strcmp(argv[1], "overwrite") == 0 || strcmp(argv[1], "leave") == 0)) {
 		while (macrotick_wait(&job) == 0 && job.number < 2)
 			continue;
-		overwrite();
+		if (strcmp(argv[1], "leave") == 0)
+			macrotick_leave();
+		else
+			overwrite();
 		pause();
 	}
 	while (macrotick_wait(&job) == 0) {

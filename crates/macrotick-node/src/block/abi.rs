@@ -18,6 +18,7 @@ pub const RUN_STOPPING: u32 = 2;
 
 pub const PHASE_READY: u32 = 2;
 pub const PHASE_WAITING: u32 = 3;
+pub const PHASE_LEFT: u32 = 4;
 
 pub const FLAG_FULL: u32 = 1;
 

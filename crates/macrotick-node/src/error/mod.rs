@@ -142,7 +142,7 @@ pub enum NodeError {
         output: Tail,
     },
     /// A process did not get so far in time.
-    #[error("`{name}` was not {stage} within {limit}{output}")]
+    #[error("`{name}` was not {stage} within {limit}: its process {doing}{output}")]
     NotReady {
         /// The task or process.
         name: String,
@@ -150,6 +150,8 @@ pub enum NodeError {
         stage: &'static str,
         /// The time limit.
         limit: Duration,
+        /// `sleeps`, `is stopped (SIGSTOP)`, ...
+        doing: &'static str,
         /// The last lines it wrote.
         output: Tail,
     },

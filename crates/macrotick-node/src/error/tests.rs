@@ -64,7 +64,7 @@ fn about_the_host() -> Vec<NodeError> {
         NodeError::Refused(Refusal::Header),
         NodeError::Spawn { name: name(), program: name(), source: failed() },
         NodeError::Died { name: name(), status: ExitStatus::from_raw(0), output: Tail::default() },
-        NodeError::NotReady { name: name(), stage: "ready", limit, output: Tail::default() },
+        NodeError::NotReady { name: name(), stage: "ready", limit, doing: "sleeps", output: Tail::default() },
         NodeError::ShortWindow { task: name(), length: us(1), cpu: 0, needed: us(2), lead: None },
         NodeError::Host(call()),
         NodeError::Pin { name: name(), cpus: cpus(), source: failed() },

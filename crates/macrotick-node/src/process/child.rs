@@ -133,6 +133,11 @@ impl Child {
         self.process.id() as sys::Tid
     }
 
+    /// What the process does, by the state of its first thread.
+    pub fn doing(&self) -> &'static str {
+        describe_state(proc::state(self.pid()))
+    }
+
     /// The thread that joined, if it is one of the process or of one that it has started: it may write there what it likes.
     pub fn thread(&self) -> Option<sys::Tid> {
         let thread = self.block.tid();
@@ -255,6 +260,18 @@ fn prepare_process(fd: i32, group: Option<i32>, namespace: Option<i32>, parent: 
     Ok(())
 }
 
+/// A state of `/proc`, in words.
+pub fn describe_state(state: Option<char>) -> &'static str {
+    match state {
+        Some('T') => "is stopped (SIGSTOP)",
+        Some('t') => "is stopped by a tracer",
+        Some('R') => "runs, or would if it could",
+        Some('D') => "waits for a device",
+        Some('Z' | 'X') | None => "has ended",
+        Some(_) => "sleeps",
+    }
+}
+
 /// Waits until all have got to a phase.
 pub fn await_phase(children: &[Child], phase: u32, limit: Duration, signals: &Signals) -> Result<(), NodeError> {
     let give_up = sys::now() + limit;
@@ -286,7 +303,7 @@ pub fn find_late(children: &[Child], phase: u32) -> Result<Option<&Child>, NodeE
 /// Why nobody waits any longer for one that has not got to a phase.
 pub fn not_ready(child: &Child, phase: u32, limit: Duration) -> NodeError {
     let stage = if phase == abi::PHASE_WAITING { "waiting for its first job" } else { "ready" };
-    NodeError::NotReady { name: child.name.clone(), stage, limit, output: child.tail() }
+    NodeError::NotReady { name: child.name.clone(), stage, limit, doing: child.doing(), output: child.tail() }
 }
 
 #[cfg(test)]

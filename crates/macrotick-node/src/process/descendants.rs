@@ -109,7 +109,8 @@ impl Descendants {
             let left = self.below.all(&tree);
             let waited = sys::now() - begin;
             if left.is_empty() || waited > GRACE + DEATH {
-                return killed.iter().map(|(pid, name)| describe(*pid, name, left.contains(pid))).collect();
+                let each = killed.iter().map(|(pid, name)| describe(*pid, name, left.contains(pid)));
+                return shorten(each.collect(), "were killed at the end, too");
             }
             if waited > GRACE {
                 for pid in left {
@@ -139,6 +140,16 @@ impl Drop for Descendants {
     fn drop(&mut self) {
         sys::set_subreaper(self.was_subreaper);
     }
+}
+
+/// Remarks on processes: of many the first ones, and how many more there are of which the same is true.
+pub fn shorten(mut remarks: Vec<String>, what: &str) -> Vec<String> {
+    const SHOWN: usize = 5;
+    if remarks.len() > SHOWN + 1 {
+        let more = remarks.split_off(SHOWN).len();
+        remarks.push(format!("{more} more processes {what}"));
+    }
+    remarks
 }
 
 fn describe(pid: Tid, name: &str, stays: bool) -> String {
@@ -186,6 +197,13 @@ fn parent_and_name(stat: &str) -> Option<(Tid, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_processes_the_first_are_told() {
+        let remarks = |count: usize| shorten((0..count).map(|place| place.to_string()).collect(), "were killed");
+        assert_eq!(remarks(6), ["0", "1", "2", "3", "4", "5"]);
+        assert_eq!(remarks(300), ["0", "1", "2", "3", "4", "295 more processes were killed"]);
+    }
 
     #[test]
     fn a_child_is_below_its_parent() {

@@ -16,7 +16,7 @@ use macrotick_model::{Duration, Instant};
 
 use crate::deployment::standing::RUNNER_PRIORITY;
 use crate::deployment::urgent;
-use crate::process::descendants::Below;
+use crate::process::descendants::{self, Below};
 use crate::process::signals::{self, Blocked};
 
 /// From one look to the next. The runner is rescued that was ready at two of them and did not run in between.
@@ -151,7 +151,7 @@ impl Shared {
             )
         };
         let mut remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
-        remarks.extend(calmed.into_iter().map(remark));
+        remarks.extend(descendants::shorten(calmed.into_iter().map(remark).collect(), "were put there, too"));
     }
 }
 

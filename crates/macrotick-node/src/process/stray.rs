@@ -6,8 +6,9 @@ use macrotick_host::proc;
 use macrotick_host::sys;
 use macrotick_model::{Backend, Duration, Instant};
 
+use crate::block::abi;
 use crate::deployment::TaskDeployment;
-use crate::process::child::Child;
+use crate::process::child::{describe_state, Child};
 
 /// A job that began so many periods before the end and has not ended is told.
 const PERIODS: i64 = 2;
@@ -20,8 +21,13 @@ pub fn describe(
     before: Option<&PathBuf>,
     end: Instant,
 ) -> Option<String> {
+    // Nothing that it says of itself is true, its thread included.
+    if !child.block.is_intact() {
+        return None;
+    }
     let why = executes_another(child, before)
         .or_else(|| state_of(child))
+        .or_else(|| leaves(child))
         .or_else(|| has_left(child, deployed, backend))
         .or_else(|| endless(child, deployed, end))?;
     Some(format!("task `{}`: {why}", child.name))
@@ -40,10 +46,18 @@ fn executes_another(child: &Child, before: Option<&PathBuf>) -> Option<String> {
 fn state_of(child: &Child) -> Option<String> {
     match child.thread().and_then(proc::state) {
         None => Some("its thread has ended, and its process goes on".into()),
-        Some('T') => Some("its process is stopped (SIGSTOP)".into()),
-        Some('t') => Some("its thread is stopped by a tracer".into()),
+        state @ Some('T') => Some(format!("its process {}", describe_state(state))),
+        state @ Some('t') => Some(format!("its thread {}", describe_state(state))),
         Some(_) => None,
     }
+}
+
+/// By its own word, whatever serves it.
+fn leaves(child: &Child) -> Option<String> {
+    let left = child.block.phase() == abi::PHASE_LEFT;
+    left.then(|| {
+        "its thread has left by macrotick_leave(), with which its jobs were over, and its process goes on".into()
+    })
 }
 
 fn has_left(child: &Child, deployed: &TaskDeployment, backend: Backend) -> Option<String> {
@@ -57,12 +71,8 @@ fn endless(child: &Child, deployed: &TaskDeployment, end: Instant) -> Option<Str
     let last =
         child.block.records().into_iter().next_back().filter(|record| record.end_ns == 0 && record.start_ns > 0)?;
     let since = Duration::from_nanos(end.as_nanos().wrapping_sub(last.start_ns as i64));
-    let what = match child.thread().and_then(proc::state) {
-        Some('R') => "its thread runs, or would if it could",
-        Some('D') => "its thread waits for a device",
-        _ => "its thread sleeps",
-    };
+    let what = describe_state(child.thread().and_then(proc::state));
     let us = Duration::from_micros(since.as_nanos() / 1000);
     (since > deployed.task.period * PERIODS)
-        .then(|| format!("its job {} has not ended, {us} after it began: {what}", last.job))
+        .then(|| format!("its job {} has not ended, {us} after it began: its thread {what}", last.job))
 }

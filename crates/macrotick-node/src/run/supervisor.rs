@@ -286,7 +286,8 @@ impl Ward {
         let child = &run.tasks[self.task];
         let late = sys::now() > by;
         if child.block.phase() < abi::PHASE_READY {
-            let text = || format!("its new process was not ready within {}", run.options.ready_limit);
+            let limit = run.options.ready_limit;
+            let text = || format!("its new process was not ready within {limit}: it {}", child.doing());
             return if late { Err(Some(text())) } else { Ok(()) };
         }
         match bind(run, self.task) {
