@@ -96,7 +96,7 @@ tasks:
     (
         "short",
         "3:34",
-        "its wcet of 5us would be over before the kernel has come to its job, without a lead: 6us are the least",
+        "its wcet of 5us would be over before the kernel has come to its job: 6us are the least",
         "
 tasks:
   - {name: a, period: 1ms, wcet: 5us, run: {spin: 100ns}}
