@@ -621,6 +621,9 @@ fn a_signal_ends_the_run_early() -> Verdict {
 }
 
 fn ends_the_run_early(signal: i32, name: &str) {
+    // Under nohup(1), or in a script's background, it is ignored, and the run leaves it so.
+    // SAFETY: a disposition without a handler.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
     let mut options = options(Backend::Other);
     options.duration = Some(Duration::from_secs(600));
     options.progress_every = Some(ms(50));
