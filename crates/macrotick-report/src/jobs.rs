@@ -77,11 +77,11 @@ pub(crate) fn join(plan: &Plan, task: &str, records: Option<&TaskObservation>, d
         let entry = &planned[(job % planned.len() as u64) as usize];
         let shift = repetition * (job / planned.len() as u64) as i64;
         let (nominal, deadline) = (entry.nominal + shift, entry.deadline + shift);
-        outcomes.ended_early =
-            until.is_some_and(|until| nominal >= until) || outcomes.jobs.len() == TaskObservation::MOST_JOBS;
-        if deadline > duration || outcomes.ended_early {
+        let is_beyond = deadline > duration;
+        let no_room = until.is_some_and(|until| nominal >= until) || outcomes.jobs.len() == TaskObservation::MOST_JOBS;
+        if is_beyond || no_room {
             outcomes.horizon = Some(nominal);
-            outcomes.ended_early &= deadline <= duration;
+            outcomes.ended_early = !is_beyond;
             break;
         }
         let record = recorded.next_if(|record| record.job == job);

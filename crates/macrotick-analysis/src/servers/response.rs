@@ -135,19 +135,32 @@ impl<'a> Level<'a> {
     }
 
     fn end(&self, refill: usize, all: &[&GroupTask]) -> Option<Duration> {
-        let mut end = Duration::from_nanos(1);
-        for _ in 0..MOST_STEPS {
-            let next = self.supply.finish(refill, released(self.supply, refill, all, end)?)?;
-            if next <= end {
-                return Some(end);
-            }
-            if next > LONGEST_BUSY {
-                return None;
-            }
-            end = next;
-        }
-        None
+        let from = Duration::from_nanos(1);
+        settled(self.supply, refill, from, &mut { MOST_STEPS }, |end| released(self.supply, refill, all, end))
     }
+}
+
+/// When the work that is there by then is done, which is not before `from`; `None` where no end is found in so many steps.
+fn settled(
+    supply: &Supply,
+    refill: usize,
+    from: Duration,
+    steps: &mut usize,
+    work: impl Fn(Duration) -> Option<Duration>,
+) -> Option<Duration> {
+    let mut end = from;
+    while *steps > 0 {
+        *steps -= 1;
+        let next = supply.finish(refill, work(end)?)?;
+        if next <= end {
+            return Some(end);
+        }
+        if next > LONGEST_BUSY {
+            return None;
+        }
+        end = next;
+    }
+    None
 }
 
 /// The work of all jobs that are released before `end`, which counts from the refill.
@@ -200,19 +213,7 @@ impl Busy<'_> {
 
     /// When job number `job` is done, which is not before `from`.
     fn end_of(&self, job: i64, from: Duration, steps: &mut usize) -> Option<Duration> {
-        let mut end = from;
-        while *steps > 0 {
-            *steps -= 1;
-            let next = self.supply.finish(self.refill, self.demand(job, end)?)?;
-            if next <= end {
-                return Some(end);
-            }
-            if next > LONGEST_BUSY {
-                return None;
-            }
-            end = next;
-        }
-        None
+        settled(self.supply, self.refill, from, steps, |end| self.demand(job, end))
     }
 
     /// Whether the response time is not longer than this; `false` where one step does not tell.
