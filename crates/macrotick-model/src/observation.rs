@@ -50,6 +50,8 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// So long before the epoch begins what pools and groups receive to count.
+    pub const COUNTED_BEFORE: Duration = Duration::from_millis(5);
     /// The version that this code reads and writes.
     pub const VERSION: u32 = 2;
 }

@@ -1,12 +1,8 @@
 //! What is said of groups: what they had, held against their budgets.
 
-use macrotick_model::{Duration, Group, Observation};
+use macrotick_model::{Group, Observation};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// So long before the epoch the processor time of a group begins to count (`POOL_MARGIN` in `run/start.rs` of
-/// `macrotick-node`).
-const COUNTED_BEFORE: Duration = Duration::from_millis(5);
 
 /// What is said of one group.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -51,7 +47,7 @@ fn report(observation: &Observation, group: &Group) -> GroupReport {
     let (priority, budget) = (group.priority.unwrap_or_default(), group.budget.unwrap_or_default());
     let period = observation.plan.system.server_period.as_nanos();
     let record = observation.groups.iter().find(|record| record.name == group.name);
-    let counted = (observation.duration + COUNTED_BEFORE).as_nanos();
+    let counted = (observation.duration + Observation::COUNTED_BEFORE).as_nanos();
     let budgets =
         i128::from(budget.as_nanos()) * group.cpus.len() as i128 * i128::from(counted) / i128::from(period).max(1);
     let had = record.map(|record| GroupUse {

@@ -3,7 +3,7 @@
 use macrotick_host::budgets::next_refill;
 use macrotick_host::sys::{self, Standing, Tid};
 use macrotick_host::{clock, HostFailure};
-use macrotick_model::{Backend, CpuSet, Duration, Instant, Load, Placed};
+use macrotick_model::{Backend, CpuSet, Duration, Instant, Load, Observation, Placed};
 
 use crate::backend::budget_groups::BudgetGroups;
 use crate::backend::dispatcher::Dispatcher;
@@ -18,8 +18,6 @@ use crate::run::resources::Run;
 
 /// Every epoch is a whole multiple of this, and so of the kernel's tick; with groups, the first refill from one on.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
-/// So long before the epoch begins what pools and groups receive to count.
-const POOL_MARGIN: Duration = Duration::from_millis(5);
 /// Between the last task's word that it waits and the release of the processes of groups and load.
 const SETTLE: Duration = Duration::from_millis(2);
 
@@ -84,7 +82,7 @@ fn begin_accounts(run: &mut Run, epoch: Instant) -> Result<(), NodeError> {
     if let Some(pools) = &mut run.pools {
         pools.note_threads(&run.deployment.plan.system, run.groups.as_ref());
     }
-    sys::sleep_until(epoch - POOL_MARGIN);
+    sys::sleep_until(epoch - Observation::COUNTED_BEFORE);
     if let (Some(pools), Some(table)) = (&mut run.pools, &run.table) {
         pools.begin(&run.deployment.plan.system, run.groups.as_ref(), table)?;
     }
