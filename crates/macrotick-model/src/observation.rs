@@ -29,6 +29,8 @@ pub struct Observation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockInForce>,
     /// How long was observed, from the epoch. Jobs whose deadline lies beyond are not recorded.
+    #[serde(rename = "duration_ns", with = "crate::time::nanos")]
+    #[schemars(with = "i64")]
     pub duration: Duration,
     /// One entry per task, in the order of the system.
     pub tasks: Vec<TaskObservation>,
@@ -53,7 +55,7 @@ impl Observation {
     /// So long before the epoch begins what pools and groups receive to count.
     pub const COUNTED_BEFORE: Duration = Duration::from_millis(5);
     /// The version that this code reads and writes.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 }
 
 /// What dispatches the jobs.
@@ -111,10 +113,16 @@ pub enum Tier {
 #[serde(deny_unknown_fields)]
 pub struct LeadInForce {
     /// By how much jobs were dispatched early.
+    #[serde(rename = "lead_ns", with = "crate::time::nanos")]
+    #[schemars(with = "i64")]
     pub lead: Duration,
     /// What the plan keeps free for it before each job.
+    #[serde(rename = "kept_free_ns", with = "crate::time::nanos")]
+    #[schemars(with = "i64")]
     pub kept_free: Duration,
     /// What this host needs, where it was measured: more than is kept free makes jobs late.
+    #[serde(rename = "needed_ns", with = "crate::time::nanos::maybe")]
+    #[schemars(with = "Option<i64>")]
     pub needed: Option<Duration>,
 }
 
@@ -126,14 +134,22 @@ pub struct ClockInForce {
     pub synchronised: bool,
     /// By how much whoever synchronises it estimates it to be off (`adjtimex(2)`, `esterror`), at the end; `None` where
     /// nobody does.
+    #[serde(rename = "estimated_error_ns", with = "crate::time::nanos::maybe")]
+    #[schemars(with = "Option<i64>")]
     pub estimated_error: Option<Duration>,
     /// By how much sync windows became longer, altogether.
+    #[serde(rename = "stretched_ns", with = "crate::time::nanos")]
+    #[schemars(with = "i64")]
     pub stretched: Duration,
     /// By how much they became shorter.
+    #[serde(rename = "shrunk_ns", with = "crate::time::nanos")]
+    #[schemars(with = "i64")]
     pub shrunk: Duration,
     /// How many of them became longer or shorter.
     pub corrections: u64,
     /// What was still to be made good at the end; more than zero: by becoming longer.
+    #[serde(rename = "rest_ns", with = "crate::time::nanos")]
+    #[schemars(with = "i64")]
     pub rest: Duration,
 }
 
@@ -174,10 +190,16 @@ pub struct TaskObservation {
     /// The task's name.
     pub name: String,
     /// Its jobs in ascending order of job number; one entry for every job whose deadline lies within the duration,
-    /// also for those that never ran, but none from `recorded_until` on.
+    /// also for those that never ran, but none from `recorded_until_ns` on.
     pub jobs: Vec<Job>,
     /// The nominal instant of the first job that there was no room for; `None`: they are all there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "recorded_until_ns",
+        with = "crate::time::nanos::maybe",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<i64>")]
     pub recorded_until: Option<Duration>,
     /// The entity's counters under the kernel backend.
     pub counters: Option<EntityCounters>,

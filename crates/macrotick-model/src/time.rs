@@ -181,6 +181,41 @@ impl<'de> Deserialize<'de> for Duration {
     }
 }
 
+/// How documents of what was measured spell a length: a whole number of nanoseconds, whose key ends in `_ns`
+/// (`docs/plan-json.md`). For serde's `with`.
+pub mod nanos {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Duration;
+
+    /// Writes it.
+    pub fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(length.as_nanos())
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        i64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+
+    /// The same, or null.
+    pub mod maybe {
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        use crate::time::Duration;
+
+        /// Writes it.
+        pub fn serialize<S: Serializer>(length: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+            length.map(Duration::as_nanos).serialize(serializer)
+        }
+
+        /// Reads it.
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+            Ok(Option::<i64>::deserialize(deserializer)?.map(Duration::from_nanos))
+        }
+    }
+}
+
 impl Add for Duration {
     type Output = Duration;
     fn add(self, other: Duration) -> Duration {

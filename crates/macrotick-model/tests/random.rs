@@ -332,7 +332,7 @@ fn observations_survive_their_file() {
     let text = observation.to_json();
     assert_eq!(Observation::from_json(&text, "o.json").expect("valid"), observation);
     let error = Observation::from_json(&text.replacen("2", "1", 1), "o.json").expect_err("refused").to_string();
-    assert_eq!(error, "o.json: an observation of version 1, this program reads version 2: make it again");
+    assert_eq!(error, "o.json: an observation of version 1, this program reads version 3: make it again");
 }
 
 /// Damaged descriptions are refused or read, but never a panic; what is refused has a place within the text.

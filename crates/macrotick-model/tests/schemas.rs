@@ -49,8 +49,8 @@ fn what_is_wrong_is_refused_by_both() {
     let right = tree(&full().to_json());
     let wrong = [
         ("", "more", json!(1), "unknown field `more`"),
-        ("", "version", json!(1), "version 1"),
-        ("", "duration", json!(24_000_000), "invalid type"),
+        ("", "version", json!(2), "version 2"),
+        ("", "duration_ns", json!("24ms"), "invalid type"),
         ("", "backend", json!("Kernel"), "unknown variant"),
         ("/plan", "more", json!(1), "unknown field `more`"),
         ("/plan/system", "more", json!(1), "unknown key `more`"),

@@ -166,7 +166,7 @@ impl TaskReport {
 
 impl Report {
     /// The version of the format that this code writes.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// Judges the records of a run.
     pub fn new(observation: &Observation) -> Report {
