@@ -193,8 +193,8 @@ mod tests {
     fn documents_of_other_stages_are_called_by_name() {
         let file = std::env::temp_dir().join(format!("macrotick-kinds-{}.json", std::process::id()));
         for (text, name) in [
-            (r#"{"version": 2, "system": "a", "backend": "kernel", "verdict": {}, "tasks": []}"#, "a report"),
-            (r#"{"version": 2, "backend": "kernel", "plan": {"system": {}}}"#, "an observation"),
+            (r#"{"version": 3, "system": "a", "backend": "kernel", "verdict": {}, "tasks": []}"#, "a report"),
+            (r#"{"version": 3, "backend": "kernel", "plan": {"system": {}}}"#, "an observation"),
             (r#"{"version": 1, "table": null, "owner": null, "problems": []}"#, "a status"),
         ] {
             std::fs::write(&file, text).unwrap();
