@@ -1,19 +1,19 @@
-# Macrotick: thin targets. What they do lives in setup, in cargo and in the crates.
+# Macrotick: thin targets. The work is done by setup, by cargo and by the crates.
 
-# Where the set-up put Rust, if not in the PATH of everybody.
+# The directory of rustup's Rust, if it is not in the user's PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 LAB := cargo run --quiet --release -p macrotick-lab --bin macrotick-lab --
 MACROTICK := target/x86_64-unknown-linux-gnu/release/macrotick
 KERNELS := kernel kernel-pristine kernel-debug kernel-nonrt kernel-debug-nonrt kernel-engines kernel-scx kernel-debug-scx
-# What make test-full does without.
+# The kernel that make test-full does not need.
 OTHERS := kernel-debug-engines
 
-.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man lint clean
+.PHONY: help setup demo test test-full $(KERNELS) $(OTHERS) kernel-series tasks product man docs lint clean
 
 help:
 	@echo "make demo             run examples/robot-arm.yaml in the lab, under SCHED_OTHER and SCHED_TT, and compare"
-	@echo "make test             set-up and the tests but the slow ones (at most 30 minutes from nothing)"
+	@echo "make test             set-up and the tests, except the slow ones (at most 30 minutes from nothing)"
 	@echo "make test-full        the same, then all suites of slow ones (hours): $(wordlist 1,4,$(SUITES))"
 	@echo "                      $(wordlist 5,99,$(SUITES))"
 	@echo "make kernel           the patched kernel, at build/kernel/bzImage"
@@ -22,7 +22,8 @@ help:
 	@echo "make kernel-series    build every patch of the series that kernel/apply emits"
 	@echo "make tasks            the example tasks in C, C++, Rust and Python, in build/tasks"
 	@echo "make man              the manual pages, one per verb, in build/man"
-	@echo "make lint             format, clippy, checkpatch"
+	@echo "make docs             the documentation as a web page, in build/docs"
+	@echo "make lint             format, clippy, checkpatch, and the English of pages, comments and messages"
 	@echo "make setup            install what is missing (Debian 12 or 13, x86-64); every target above does it first"
 	@echo "make clean            remove everything built"
 
@@ -42,11 +43,11 @@ product: setup
 	cargo build --release -p macrotick
 
 demo: product
-	@echo; echo "What Linux offers today: the same tasks under SCHED_OTHER. It is expected to miss."
+	@echo; echo "The tasks under SCHED_OTHER, as in stock Linux. Misses are expected."
 	@$(MACROTICK) run examples/robot-arm.yaml --lab --backend other || [ $$? -eq 1 ]
 	@echo; echo "The same plan under SCHED_TT:"
 	@$(MACROTICK) run examples/robot-arm.yaml --lab
-	@echo; echo "Side by side:"
+	@echo; echo "Comparison:"
 	@$(MACROTICK) compare build/run/robot-arm-other build/run/robot-arm-kernel
 
 tasks: setup
@@ -55,10 +56,14 @@ tasks: setup
 man: product
 	@$(MACROTICK) man build/man
 
+docs: setup
+	@site/build
+
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	@source=$$($(LAB) source) && echo kernel/checkpatch "$$source" && kernel/checkpatch "$$source"
+	prose/lint
 
 # The lab's tests wait for their kernels behind a lock: building them first shows progress.
 test: lint kernel
@@ -66,7 +71,7 @@ test: lint kernel
 
 include suites.mk
 
-# All suites, whatever becomes of one; those that failed are named at the end.
+# Runs all suites, even after a failure; the end lists those that failed.
 test-full: test
 	@failed=; for suite in $(SUITES); do \
 		echo; echo "$$suite"; $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; \

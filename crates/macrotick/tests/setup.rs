@@ -1,22 +1,25 @@
-//! The script `setup`, before commands that only pretend: nothing is installed, and no package list is fetched.
+//! The script `setup` with pretended commands: it installs no package, and fetches no package list.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What `setup` finds on a machine that has everything. `$HERE` is the folder of the pretended commands.
-const COMMANDS: [(&str, &str); 9] = [
+use macrotick_fixtures::{read_tree, repository};
+
+/// The commands of a machine that lacks nothing. `$HERE` is the folder of the pretended commands.
+const COMMANDS: [(&str, &str); 10] = [
     ("uname", "echo x86_64"),
     ("id", "echo 0"),
     ("dpkg-query", "echo installed"),
     ("rustc", "echo 'rustc 1.99.0'"),
-    // clippy and fmt are there, unless a test says that they must be installed first.
+    // clippy and fmt are installed, unless a test makes them missing.
     ("cargo", r#"[ ! -e "$HERE/incomplete" ]"#),
     ("apt-get", APT_GET),
     ("apt-cache", "echo '  Candidate: 1.99.0'"),
     ("rustup", RUSTUP),
-    // The kernel's source, which a machine that only runs the tests need not have.
+    ("python3", PYTHON),
+    // The kernel's source; a machine that only runs the tests may lack it.
     ("ls", "exit 0"),
 ];
 
@@ -25,11 +28,19 @@ const RUSTUP: &str = r#"
 echo "rustup $*" >>"$HERE/log"
 [ "$1" != component ] || rm "$HERE/incomplete""#;
 
+/// Makes an environment of Python. Its `pip` and `go` log their calls.
+const PYTHON: &str = r#"
+mkdir -p "$3/bin"
+for command in pip go; do
+    printf '#!/bin/sh\necho "%s $1 $2" >>"%s/log"\n' $command "$HERE" >"$3/bin/$command"
+    chmod +x "$3/bin/$command"
+done"#;
+
 const APT_GET: &str = r#"
 echo "apt-get $*" >>"$HERE/log"
 [ "$1" != install ] || rm "$HERE/incomplete""#;
 
-/// A machine of its own per test, below the target folder.
+/// A machine for one test, below the target folder.
 struct Machine(PathBuf);
 
 impl Machine {
@@ -39,6 +50,11 @@ impl Machine {
         fs::create_dir_all(&folder).unwrap();
         let machine = Machine(folder);
         COMMANDS.iter().for_each(|(command, script)| machine.pretend(command, script));
+        for file in ["setup", "Cargo.toml"] {
+            std::os::unix::fs::symlink(repository(file), machine.0.join(file)).unwrap();
+        }
+        fs::create_dir_all(machine.0.join("build/tools")).unwrap();
+        fs::write(machine.linters(), versions()).unwrap();
         machine
     }
 
@@ -48,20 +64,34 @@ impl Machine {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// The file in which `setup` notes the linters that it has installed.
+    fn linters(&self) -> PathBuf {
+        self.0.join("build/tools/versions")
+    }
+
     fn mark(&self, what: &str) {
         fs::write(self.0.join(what), "").unwrap();
     }
 
     fn set_up(&self) -> Output {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../setup");
         let path = format!("{}:/usr/bin:/bin", self.0.display());
-        Command::new(script).env("PATH", path).env("HOME", &self.0).output().unwrap()
+        Command::new(self.0.join("setup")).env("PATH", path).env("HOME", &self.0).output().unwrap()
     }
 
-    /// What was installed, and by what.
+    /// Returns the log of installations.
     fn log(&self) -> String {
         fs::read_to_string(self.0.join("log")).unwrap_or_default()
     }
+}
+
+/// The versions of the linters, as `setup` has them.
+fn versions() -> String {
+    let setup = read_tree("setup");
+    let version = |name: &str| {
+        let mut lines = setup.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix("_version="));
+        lines.next_back().unwrap_or_else(|| panic!("no version of {name}")).to_owned()
+    };
+    format!("codespell {}, vale {}\n", version("codespell"), version("vale"))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -115,4 +145,18 @@ fn an_installation_that_does_not_help_is_an_error() {
     let output = machine.set_up();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("clippy and rustfmt were installed, but not for the cargo"));
+}
+
+#[test]
+fn linters_are_installed_once_and_again_for_another_version() {
+    let machine = Machine::new("linters");
+    fs::write(machine.linters(), "codespell 0, vale 0\n").unwrap();
+    let output = machine.set_up();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(fs::read_to_string(machine.linters()).unwrap(), versions());
+    let log = machine.log();
+    let calls: Vec<&str> = log.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(calls, ["pip", "go", "pip"], "{log}");
+    assert!(machine.set_up().status.success());
+    assert_eq!(machine.log(), log);
 }
