@@ -1,7 +1,8 @@
-# The suites of slow tests, whose names begin with full_: docs/kernel-tests.md says what each proves and takes.
+# The suites of slow tests, which have names that begin with full_. docs/contributing/kernel-tests.md lists the purpose
+# and the time of each suite.
 #
-# A line names the kernels that a suite boots, which are built first, and its tests: package, program, and what their names
-# have in them. crates/macrotick-lab/tests/suites.rs holds them against the tests that there are.
+# A line names the kernels that a suite boots, which are built first, and its tests: package, program, and a part of
+# their names. crates/macrotick-lab/tests/suites.rs checks that every slow test is in exactly one suite.
 
 SLOW := cargo test --release --no-fail-fast
 CLASS := -p macrotick-kernel-tests --test suite -- --ignored
@@ -25,7 +26,7 @@ test-machines: kernel
 test-lab: kernel kernel-pristine
 	$(SLOW) -p macrotick --test lab -- --ignored full_
 test-containers: kernel-engines
-	$(SLOW) -p macrotick --test containers -- --ignored full_
+	$(SLOW) -p macrotick --test containers --test tutorials -- --ignored full_
 test-benches: kernel kernel-pristine kernel-engines product
 	$(SLOW) -p macrotick-bench --test benches -- --ignored full_
 test-series: setup

@@ -1,7 +1,7 @@
-//! What README and documents say of measured figures is what the figures.json of the results say.
+//! The figures in README and documents equal the figures.json of the results.
 //!
-//! Each claim is the text with the figures in it, made from the files; it has to stand in its document, however that breaks
-//! lines. Who publishes a bench anew is told here which sentences are no longer true.
+//! Each claim is the text with the figures in it, made from the files. Its document must contain it; line breaks do not
+//! matter. After a new publication of a bench, this test lists the sentences that are no longer true.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ impl Figures {
         found.unwrap_or_else(|| panic!("no figure `{figure}` of `{case}`")).2
     }
 
-    /// Of all cases that are meant.
+    /// Returns the values of all selected cases.
     fn all(&self, figure: &str, is_meant: impl Fn(&str) -> bool) -> Vec<f64> {
         let found: Vec<f64> = self
             .0
@@ -53,13 +53,13 @@ impl Figures {
     }
 }
 
-/// To two significant figures, as a text says "some".
-fn some(value: f64) -> String {
+/// Formats a value to two significant figures, as a text does after "about".
+fn about(value: f64) -> String {
     let unit = 10f64.powf(value.log10().floor() - 1.0);
     format!("{:.0}", (value / unit).round() * unit)
 }
 
-/// The figures of a row of README's table; lateness in microseconds.
+/// Returns the cells of a row of README's table; lateness in microseconds.
 fn response_row(response: &Figures, name: &str, case: &str, paper: &str) -> String {
     let of = |figure: &str| response.one(figure, case);
     let digits = if of("lateness.mean") > 10.0 { 1 } else { 2 };
@@ -76,29 +76,37 @@ fn of_readme() -> Vec<String> {
     let (leads, tt) = (|case: &str| case.ends_with(": tt, lead"), |case: &str| case.ends_with(": tt"));
     let spread = lead.0.iter().filter(|(name, case, _)| name == "lateness.max" && leads(case));
     let spread = spread.map(|(_, case, max)| max - lead.one("lateness.min", case)).fold(0.0, f64::max);
-    // Windows that nobody uses are passed over there.
+    // The handler skips windows of entities without threads there.
     let passes = |case: &str| case.starts_with("nothing changes") || case.starts_with("the only job");
     let picked = |case: &str| !case.starts_with("nothing changes");
     let more = |case: &str| shield.one("longest response, synchronised: more beside 100 than beside 1", case);
     assert!(more("on").abs() < 0.1, "TimerShield: {}", more("on"));
     let mut claims = vec![
         format!(
-            "a job then begins {:.2} to {:.2} us after it, never further apart than {spread:.2} us; without the lead {:.1} to \
-             {:.1} us",
+            "a job starts {:.2} to {:.2} us after this instant. The starts of a run lie within {spread:.2} us. Without a \
+             lead it starts {:.1} to {:.1} us after it",
             lead.least("lateness.min", leads),
             lead.most("lateness.max", leads),
-            // Rounded down and up, so that nothing is outside.
+            // Rounded down and up, so both ends are inside.
             (lead.least("lateness.min", tt) * 10.0).floor() / 10.0,
             lead.most("lateness.max", tt),
         ),
-        format!("the class's part of the pick {:.0} to {:.0}", cost.least("own pick.min", picked), cost.most("own pick.max", picked)),
         format!(
-            "the interrupt's handler some {} to {} instructions (at most {}, where windows that nobody uses are passed over)",
-            some(cost.least("handler.mean", |case| !passes(case))),
-            some(cost.most("handler.max", |case| !passes(case))),
-            some(cost.most("handler.max", |_| true)),
+            "The class's part of the pick takes {:.0} to {:.0}",
+            cost.least("own pick.min", picked),
+            cost.most("own pick.max", picked)
         ),
-        format!("lengthen its longest response by {:.0} us beside that with one", more("pristine")),
+        format!(
+            "The interrupt handler takes about {} to {} instructions, and at most {} where it skips windows of entities \
+             without threads",
+            about(cost.least("handler.mean", |case| !passes(case))),
+            about(cost.most("handler.max", |case| !passes(case))),
+            about(cost.most("handler.max", |_| true)),
+        ),
+        format!(
+            "lengthen its longest response by {:.0} us on the pristine kernel, compared with one such task",
+            more("pristine")
+        ),
     ];
     for (name, case, paper) in [
         ("SCHED_OTHER", "other", "67.4, 42.7"),
@@ -113,7 +121,7 @@ fn of_readme() -> Vec<String> {
     claims
 }
 
-/// The rows of README's first table.
+/// Returns the rows of README's first table.
 fn overrun_rows() -> Vec<String> {
     let overrun = Figures::of("overrun");
     let row = |(name, case): (&str, &str)| {
@@ -145,19 +153,19 @@ fn of_timershield() -> Vec<String> {
     let (sleep, switch) = ("a sleep's timer, enqueue and expiry", "a switch that leaves the event device alone");
     vec![
         row("alone on its CPU: `enqueue_hrtimer()`", "enqueue.p50", 0),
-        row("`hrtimer_interrupt()` to `hrtimer_wakeup()`", "expiry.p50", 0),
-        row("a switch, of it TimerShield's own part 23", "switch.p50", 0),
+        row("alone on its CPU: `hrtimer_interrupt()` to `hrtimer_wakeup()`", "expiry.p50", 0),
+        row("alone on its CPU: a switch, including 23 of TimerShield's own", "switch.p50", 0),
         row("beside 50 lower tasks: `enqueue_hrtimer()`", "enqueue.p50", 50),
-        row("`hrtimer_interrupt()` to `hrtimer_wakeup()`", "expiry.p50", 50),
-        row("a switch, 95 %: with the event device programmed anew", "switch.p95", 50),
-        format!("which is met ({:.0})", more(sleep, "on")),
+        row("beside 50 lower tasks: `hrtimer_interrupt()` to `hrtimer_wakeup()`", "expiry.p50", 50),
+        row("beside 50 lower tasks: a switch, 95th percentile, which reprograms the event device", "switch.p95", 50),
+        format!("| a sleep, alone on its CPU | 120 instructions | {:.0} | met |", more(sleep, "on")),
         format!(
-            "of which {:.0} are what SCHED_TT and SCHED_DS add there ({:.0})",
-            more(switch, "off"),
-            more(switch, "on")
+            "| a switch | 40 instructions | {:.0}, of which `SCHED_TT` and `SCHED_DS` add {:.0} | missed |",
+            more(switch, "on"),
+            more(switch, "off")
         ),
         format!(
-            "which has {:.1} % with one task in between, {:.1} with 30 and {:.1} with 50",
+            "{:.1} % with one task in between, {:.1} % with 30, {:.1} % with 50",
             lowest(1),
             lowest(30),
             lowest(50)
@@ -168,7 +176,7 @@ fn of_timershield() -> Vec<String> {
 #[test]
 fn documents_say_what_was_measured() {
     let mut wrong = Vec::new();
-    for (document, claims) in [("README.md", of_readme()), ("docs/timershield.md", of_timershield())] {
+    for (document, claims) in [("README.md", of_readme()), ("docs/explanation/timershield.md", of_timershield())] {
         let text = fs::read_to_string(repository().join(document)).unwrap();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let missing = claims.into_iter().filter(|claim| !text.contains(claim.trim_end()));

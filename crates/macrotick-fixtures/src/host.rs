@@ -1,12 +1,12 @@
-//! A host on which something runs.
+//! A host that is in use.
 
 use macrotick_host::present::{Present, PresentGroup};
 use macrotick_model::CpuSet;
 
 use crate::{described, us};
 
-/// Two CPUs without a table and two groups with budgets of every 2500 us: `vision` of a deployment, which has a task, and `/web`, of
-/// which nothing else is known. The deployment is about to change.
+/// Returns a host with two CPUs, without a table, and with two groups. They have budgets of every 2500 us: `vision` of
+/// a deployment, with a task, and `/web`, with a budget only. The deployment is about to change.
 pub fn present() -> Present {
     let declared = described(
         "system: s\ntasks:\n  - {name: a, period: 1ms, wcet: 1us}\ngroups:\n  - name: vision\n    criticality: 3\n    \
@@ -28,7 +28,7 @@ pub fn present() -> Present {
     }
 }
 
-/// A group with budgets of some CPUs, in microseconds, of which nothing else is known.
+/// Returns a group with budgets of some CPUs, in microseconds, and no other properties.
 pub fn present_group(name: &str, priority: u32, budgets: &[(u32, i64)]) -> PresentGroup {
     PresentGroup {
         name: name.into(),

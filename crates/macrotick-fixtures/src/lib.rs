@@ -1,13 +1,15 @@
-//! Small systems, plans, observations and hosts for tests: each says what the test is about and takes the rest from here.
+//! Small systems, plans, observations and hosts for tests. A test states only its own subject and takes the rest from
+//! here.
 //!
-//! Tests do not write the documents of `macrotick-model` in full, so that a key that a document gets later changes none of
-//! them. What has defaults in a description has its constructor in the model: `System::named`, `Task::named`. Where a
-//! test is about a whole description, [`described`] takes its text. `schema` holds the files that are made from types;
-//! `source` tells what the tree's own sources name.
+//! Tests do not write the documents of `macrotick-model` in full. Otherwise each new key of a document would change all
+//! of them. Things with defaults in a description have their constructors in the model: `System::named`, `Task::named`.
+//! For a test of a whole description, [`described`] parses its text. `schema` checks the files that are made from
+//! types; `source` lists the names that the tree's own sources use; `pages` lists the documentation.
 
 mod group;
 mod host;
 mod observation;
+mod pages;
 mod plan;
 mod pool;
 mod process;
@@ -23,6 +25,7 @@ pub use observation::{
     counters, group_record, job, lab, measured_lead, observation, output, pool_record, records, segment,
     unsynchronised_clock,
 };
+pub use pages::pages;
 pub use plan::{by_hand, table, tables, window};
 pub use pool::pool;
 pub use process::hog;

@@ -6,7 +6,7 @@ use macrotick_model::{
     Plan, PoolObservation, ProcessOutput, Segment, TaskObservation, Tier,
 };
 
-/// One cycle of a plan under the kernel class, of which nothing is known.
+/// Returns an empty observation of one cycle of a plan under the kernel class.
 pub fn observation(plan: Plan) -> Observation {
     Observation {
         version: Observation::VERSION,
@@ -26,14 +26,14 @@ pub fn observation(plan: Plan) -> Observation {
     }
 }
 
-/// A clock that is nobody's reference and that no table had to follow.
+/// Returns a clock that no program synchronises and that no table followed.
 pub fn unsynchronised_clock() -> ClockInForce {
     let (estimated_error, corrections) = (None, 0);
     let (stretched, shrunk, rest) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     ClockInForce { synchronised: false, estimated_error, stretched, shrunk, corrections, rest }
 }
 
-/// The lab with one CPU and an instruction each nanosecond.
+/// Returns the lab with one CPU and one nanosecond per instruction.
 pub fn lab() -> Environment {
     Environment {
         kernel: "6.12.117-macrotick".into(),
@@ -46,42 +46,42 @@ pub fn lab() -> Environment {
     }
 }
 
-/// The lead that a host was found to need, of what the plan keeps free.
+/// Returns the lead that a host needs, and the time that the plan keeps free.
 pub fn measured_lead(needed: Duration, kept_free: Duration) -> LeadInForce {
     LeadInForce { lead: needed, kept_free, needed: Some(needed) }
 }
 
-/// What a task did, without the kernel's counters.
+/// Returns the records of a task, without the kernel's counters.
 pub fn records(task: &str, jobs: Vec<Job>) -> TaskObservation {
     TaskObservation { name: task.into(), jobs, recorded_until: None, counters: None }
 }
 
-/// A job that ran from `start` to `end`, where that is known.
+/// Returns a job that ran from `start` to `end`, where they are known.
 pub fn job(number: u64, nominal: Duration, start: Option<Duration>, end: Option<Duration>) -> Job {
     Job { job: number, nominal, start, end }
 }
 
-/// The kernel's counters of an entity all of whose jobs were done.
+/// Returns the kernel's counters of an entity with complete jobs only.
 pub fn counters(done: u64) -> EntityCounters {
     EntityCounters { released: done, completed: done, ..EntityCounters::default() }
 }
 
-/// Processor time of a pool: in the class, and in all.
+/// Returns the processor time of a pool: in the class, and in total.
 pub fn pool_record(pool: &str, runtime_ns: u64, usage_ns: u64) -> PoolObservation {
     PoolObservation { name: pool.into(), runtime_ns, usage_ns, overrun: 0, skipped: 0, threads: 1 }
 }
 
-/// Processor time of a group that never waited.
+/// Returns the processor time of a group that never waited.
 pub fn group_record(group: &str, usage_ns: u64) -> GroupObservation {
     GroupObservation { name: group.into(), usage_ns, ..GroupObservation::default() }
 }
 
-/// What a process wrote.
+/// Returns the output of a process.
 pub fn output(process: &str, text: &str) -> ProcessOutput {
     ProcessOutput { name: process.into(), text: text.into() }
 }
 
-/// A stretch of time in which a thread in no pool had CPU 0.
+/// Returns a segment in which a thread outside of pools had CPU 0.
 pub fn segment(who: &str, start_ns: i64, end_ns: i64) -> Segment {
     Segment { cpu: 0, who: who.into(), pool: None, start_ns, end_ns }
 }

@@ -2,11 +2,12 @@
 
 use macrotick_model::{CpuTable, Duration, Plan, System, Window};
 
-/// A window that releases a job if `flags` has an `A`, and that a job must be done at the end of if they have a `D`.
+/// Returns a window. It releases a job if `flags` contains an `A`. The end of the window is the job's deadline if they
+/// contain a `D`.
 ///
 /// # Panics
 ///
-/// There is another letter.
+/// Panics if `flags` contains another letter.
 #[track_caller]
 pub fn window(task: &str, offset: Duration, length: Duration, flags: &str) -> Window {
     assert!(flags.chars().all(|flag| "AD".contains(flag)), "window flags `{flags}`: A is ACTIVATE, D is DEADLINE");
@@ -14,17 +15,17 @@ pub fn window(task: &str, offset: Duration, length: Duration, flags: &str) -> Wi
     Window { activate, deadline, ..Window::new(task, offset, length) }
 }
 
-/// The table of one CPU.
+/// Returns the table of one CPU.
 pub fn table(cpu: u32, windows: impl IntoIterator<Item = Window>) -> CpuTable {
     CpuTable::new(cpu, windows.into_iter().collect())
 }
 
-/// The tables of a host with windows on CPU 0 only.
+/// Returns the tables of a host with windows on CPU 0 only.
 pub fn tables(windows: impl IntoIterator<Item = Window>) -> Vec<CpuTable> {
     vec![table(0, windows)]
 }
 
-/// A plan that no solver made.
+/// Returns a plan without a solver.
 pub fn by_hand(system: System, cycle: Duration, tables: Vec<CpuTable>) -> Plan {
     Plan::new("hand", cycle, tables, system)
 }

@@ -2,7 +2,7 @@
 
 use macrotick_model::{Duration, Group, PoolOrder, Windows};
 
-/// A group with windows only, on a CPU that the solver chooses, whose threads do not take turns.
+/// Returns a group with windows only. The solver chooses its CPU, and its threads do not take turns.
 pub fn pool(name: &str, period: Duration, length: Duration) -> Group {
     let windows = Windows { order: PoolOrder::Fifo, ..Windows::new(period, length) };
     Group { windows: Some(windows), ..Group::named(name, Vec::new()) }

@@ -1,5 +1,5 @@
-//! Files of the tree that are made from types, such as the JSON Schemas of the documents: held against the types, and
-//! documents against them. `MACROTICK_BLESS=1` writes them anew.
+//! Compares files of the tree with the types that they are made from, such as the JSON Schemas of the documents. It
+//! also compares documents with the schemas. `MACROTICK_BLESS=1` writes the files again.
 
 use std::path::{Path, PathBuf};
 
@@ -9,36 +9,36 @@ use schemars::transform::{transform_subschemas, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-/// Whose view of a document a schema is: what may be left out where it is read is there where it is written.
+/// The side of a schema. A key that is optional for readers of a document is always there for its writer.
 pub enum Side {
-    /// What we take.
+    /// The schema of documents that we read.
     Read,
-    /// What we give.
+    /// The schema of documents that we write.
     Written,
 }
 
-/// A path below the root of the repository.
+/// Returns a path below the root of the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// The text of a file that has to be there, by its path below the root of the repository.
+/// Returns the text of a file that must exist, by its path below the root of the repository.
 pub fn read_tree(path: &str) -> String {
     std::fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Compares, or writes, what the tree holds of what is made from types.
+/// Compares a file of the tree with the text that its types make, or writes it.
 pub fn hold(path: &str, expected: &str) {
     if std::env::var_os("MACROTICK_BLESS").is_some() {
-        // Other tests may read it at the same time: they find it whole.
+        // Another test may read the file at the same time. The rename makes it always find a whole file.
         let partial = repository(&format!("{path}.partial"));
         let written = std::fs::write(&partial, expected).and_then(|()| std::fs::rename(&partial, repository(path)));
         written.unwrap_or_else(|error| panic!("{path}: {error}"));
     }
-    assert!(read_tree(path) == expected, "{path} is not what the types say: MACROTICK_BLESS=1 writes it anew");
+    assert!(read_tree(path) == expected, "{path} differs from the types: MACROTICK_BLESS=1 writes it again");
 }
 
-/// Holds the schema of a document, by the name of its file: `plan` is in `schema/plan.schema.json`.
+/// Compares the schema of a document, by the name of its file: `plan` is in `schema/plan.schema.json`.
 pub fn hold_schema<T: JsonSchema>(name: &str, title: &str, side: Side) {
     let settings = SchemaSettings::draft2020_12();
     let settings = match side {
@@ -54,7 +54,7 @@ fn file(name: &str) -> String {
     format!("schema/{name}.schema.json")
 }
 
-/// Doc comments are wrapped for the source, and name values as that does.
+/// Puts descriptions on one line, because doc comments are wrapped for the source. It also replaces Rust's `None`.
 #[derive(Clone)]
 struct OneLine;
 
@@ -68,7 +68,7 @@ impl Transform for OneLine {
     }
 }
 
-/// What the schema of that name has against a document; empty: it takes it.
+/// Returns the objections of a schema against a document; an empty list accepts it.
 pub fn refusals(name: &str, document: &Value) -> Vec<String> {
     let schema = |name| serde_json::from_str::<Value>(&read_tree(&file(name))).expect("a schema is JSON");
     let system = Resource::from_contents(schema("system")).expect("a schema");

@@ -1,5 +1,5 @@
-//! The sources of a crate as the compiler reads them but for tests: what each module names. For tests that hold which parts of the
-//! tree may use which.
+//! The sources of a crate as the compiler reads them, without tests, and the names that each module uses. Tests use it
+//! to check which parts of the tree depend on which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,17 +12,17 @@ use syn::{Attribute, Macro, UseTree};
 /// A module with a file of its own, and the modules within that file.
 #[derive(Debug)]
 pub struct Source {
-    /// Its file.
+    /// The path of the file.
     pub file: PathBuf,
-    /// All paths that it names, each as it is without the file's imports: `crate::kit::Scale`, `std::fs::write`. Those in
-    /// macros are among them. A `*` at the end: all that is there.
+    /// All paths that it uses, without the file's imports: `crate::kit::Scale`, `std::fs::write`. Paths in macros are
+    /// included. A `*` at the end stands for all items there.
     pub paths: BTreeSet<String>,
     /// The names of all methods that it calls.
     pub methods: BTreeSet<String>,
 }
 
 impl Source {
-    /// What it names of some paths, or below them.
+    /// Returns the paths that it uses at or below some paths.
     pub fn named<'a>(&'a self, paths: &'a [&str]) -> impl Iterator<Item = &'a String> {
         let is_in =
             |path: &str, of: &str| path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
@@ -30,7 +30,7 @@ impl Source {
     }
 }
 
-/// All modules of a crate, by its root: `lib.rs` or `main.rs`. What is for tests only is left out.
+/// Returns all modules of a crate, by its root: `lib.rs` or `main.rs`. Items for tests only are left out.
 pub fn sources(root: &Path) -> Vec<Source> {
     let mut all = Vec::new();
     let folder = root.parent().expect("a folder");
@@ -38,14 +38,14 @@ pub fn sources(root: &Path) -> Vec<Source> {
     all
 }
 
-/// What a text names that is the root of a crate.
+/// Returns the source of a text that is the root of a crate.
 pub fn source(text: &str) -> Source {
     let mut reader = Reader::new(vec!["crate".into()]);
     reader.visit_file(&syn::parse_file(text).expect("Rust"));
     reader.source(PathBuf::new())
 }
 
-/// Reads a module's file and those of the modules below it, which are in a folder.
+/// Reads a module's file, and the files of the modules below it, which are in a folder.
 fn read(file: &Path, folder: &Path, module: Vec<String>, all: &mut Vec<Source>) {
     let failed = |error: &dyn std::fmt::Display| -> ! { panic!("{}: {error}", file.display()) };
     let text = fs::read_to_string(file).unwrap_or_else(|error| failed(&error));
@@ -55,7 +55,7 @@ fn read(file: &Path, folder: &Path, module: Vec<String>, all: &mut Vec<Source>) 
     let below = std::mem::take(&mut reader.below);
     all.push(reader.source(file.to_owned()));
     for child in below {
-        // By its path from this module, since it may be declared in one within the file.
+        // The path starts at this module, because a module within the file may declare the child.
         let folder = child[module.len()..].iter().fold(folder.to_owned(), |folder, name| folder.join(name));
         let places = [folder.with_extension("rs"), folder.join("mod.rs")];
         let file = places.iter().find(|place| place.is_file()).unwrap_or_else(|| panic!("no file of {child:?}"));
@@ -63,14 +63,14 @@ fn read(file: &Path, folder: &Path, module: Vec<String>, all: &mut Vec<Source>) 
     }
 }
 
-/// A path in a module, as it is written.
+/// A module, and a path in it as it is written.
 type Written = (Vec<String>, Vec<String>);
 
 struct Reader {
-    /// Where it is reading.
+    /// The module in progress.
     module: Vec<String>,
     paths: Vec<Written>,
-    /// By the names that they bring in.
+    /// The imports, by the names that they define.
     imports: BTreeMap<String, Written>,
     methods: BTreeSet<String>,
     /// The modules that have files of their own.
@@ -88,7 +88,8 @@ impl Reader {
         Source { file, paths, methods: self.methods }
     }
 
-    /// A path without imports and without `self` and `super`. One import may be of what another one has brought in.
+    /// Returns a path without imports and without `self` and `super`. An import may use a name that another import
+    /// defines.
     fn whole(&self, (module, path): &Written, depth: usize) -> Vec<String> {
         let mut module = module.clone();
         let mut rest = &path[..];
@@ -139,7 +140,7 @@ impl Reader {
         self.name(path);
     }
 
-    /// The paths and methods in the tokens of a macro, whatever they are to it.
+    /// Adds the paths and methods in the tokens of a macro, independent of their meaning there.
     fn tokens(&mut self, tokens: TokenStream) {
         let (mut path, mut colons, mut after_dot) = (Vec::new(), 0, false);
         for token in tokens {
@@ -176,7 +177,7 @@ impl Reader {
     }
 }
 
-/// Whether something is there in tests only.
+/// Whether an item exists in tests only.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|one| {
         one.path().is_ident("test")
@@ -184,7 +185,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// What has attributes, and is passed by where it is for tests only.
+/// Visits nodes with attributes, except those for tests only.
 macro_rules! but_tests {
     ($($visit:ident: $node:ident),* $(,)?) => {$(
         fn $visit(&mut self, node: &'ast syn::$node) {
@@ -244,7 +245,7 @@ impl<'ast> Visit<'ast> for Reader {
         self.tokens(node.tokens.clone());
     }
 
-    /// It says who may name something, and names nothing.
+    /// A visibility contains a path, but uses no item.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }
 

@@ -1,18 +1,18 @@
-//! Times as short words.
+//! Times with short names.
 
 use macrotick_model::Duration;
 
-/// So many nanoseconds.
+/// Returns a number of nanoseconds.
 pub const fn ns(n: i64) -> Duration {
     Duration::from_nanos(n)
 }
 
-/// So many microseconds.
+/// Returns a number of microseconds.
 pub const fn us(n: i64) -> Duration {
     Duration::from_micros(n)
 }
 
-/// So many milliseconds.
+/// Returns a number of milliseconds.
 pub const fn ms(n: i64) -> Duration {
     Duration::from_millis(n)
 }

@@ -1,8 +1,8 @@
-//! What is made up for tests gets into no program.
+//! No program depends on the fixtures.
 
 use std::path::{Path, PathBuf};
 
-/// The manifests of all crates of the workspace.
+/// Returns the manifests of all crates of the workspace.
 fn manifests() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = ["crates", "tests"].map(|folder| std::fs::read_dir(root.join(folder)).expect("a folder"));
@@ -10,7 +10,7 @@ fn manifests() -> Vec<PathBuf> {
     folders.into_iter().flatten().map(manifest).filter(|path| path.exists()).collect()
 }
 
-/// The sections of a manifest that name the fixtures.
+/// Returns the sections of a manifest that name the fixtures.
 fn sections(manifest: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(manifest).expect("a manifest");
     let (mut section, mut found) = (String::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Every slow test is in one suite of suites.mk, and the documents tell of every suite.
+//! Every slow test is in exactly one suite of suites.mk, and the documents list every suite.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What a suite runs: a test program, and what the names of its tests have in them.
+/// The test programs of a suite, and the filters for the names of its tests.
 #[derive(Debug)]
 struct Suite {
-    program: String,
+    programs: Vec<String>,
     filters: Vec<String>,
 }
 
@@ -27,14 +27,16 @@ fn suites() -> BTreeMap<String, Suite> {
             name = Some(target.to_string());
         } else if let (Some(command), Some(name)) = (line.strip_prefix("\t$(SLOW) "), name.take()) {
             let (program, filters) = command.split_once(" -- --ignored ").expect("filters");
-            let program = program.strip_prefix("-p ").expect("a package").replace(" --test ", "/");
-            suites.insert(name, Suite { program, filters: filters.split_whitespace().map(String::from).collect() });
+            let mut words = program.strip_prefix("-p ").expect("a package").split(" --test ");
+            let package = words.next().expect("a package");
+            let programs = words.map(|program| format!("{package}/{program}")).collect();
+            suites.insert(name, Suite { programs, filters: filters.split_whitespace().map(String::from).collect() });
         }
     }
     suites
 }
 
-/// The slow tests by their program.
+/// Returns the slow tests by their program.
 fn slow_tests() -> Vec<(&'static str, String)> {
     let programs = [
         ("macrotick-kernel-tests/suite", "tests/kernel/tests/suite.rs"),
@@ -42,6 +44,7 @@ fn slow_tests() -> Vec<(&'static str, String)> {
         ("macrotick-kernel-tests/timers", "tests/kernel/tests/timers/main.rs"),
         ("macrotick/lab", "crates/macrotick/tests/lab.rs"),
         ("macrotick/containers", "crates/macrotick/tests/containers.rs"),
+        ("macrotick/tutorials", "crates/macrotick/tests/tutorials.rs"),
         ("macrotick-bench/benches", "crates/macrotick-bench/tests/benches.rs"),
         ("macrotick-lab/series", "crates/macrotick-lab/tests/series.rs"),
     ];
@@ -58,7 +61,9 @@ fn every_slow_test_is_in_one_suite() {
     let (suites, tests) = (suites(), slow_tests());
     assert!(suites.len() > 8 && tests.len() > 30, "{suites:?} {tests:?}");
     for (program, test) in tests {
-        let runs = |suite: &Suite| suite.program == program && suite.filters.iter().any(|part| test.contains(part));
+        let runs = |suite: &Suite| {
+            suite.programs.iter().any(|of| of == program) && suite.filters.iter().any(|part| test.contains(part))
+        };
         let found: Vec<&String> = suites.iter().filter(|(_, suite)| runs(suite)).map(|(name, _)| name).collect();
         assert_eq!(found.len(), 1, "{test} of {program} is in the suites {found:?}");
     }
@@ -66,10 +71,10 @@ fn every_slow_test_is_in_one_suite() {
 
 #[test]
 fn every_suite_is_run_and_told_of() {
-    let (text, told) = (read("suites.mk"), read("docs/kernel-tests.md"));
+    let (text, told) = (read("suites.mk"), read("docs/contributing/kernel-tests.md"));
     let (_, list) = text.split_once("SUITES :=").expect("the list of suites");
     for name in suites().into_keys() {
         assert!(list.split_whitespace().any(|word| word == name), "make test-full leaves {name} out");
-        assert!(told.contains(&format!("| `make {name}` |")), "docs/kernel-tests.md does not tell of {name}");
+        assert!(told.contains(&format!("| `make {name}` |")), "docs/contributing/kernel-tests.md does not list {name}");
     }
 }

@@ -1,10 +1,10 @@
-//! Plans keep the schema, and the one that `docs/plan-json.md` shows is what the solver makes.
+//! Plans keep the schema, and `docs/reference/documents.md` shows a plan of the solver.
 
 use macrotick_fixtures::{described, hold, read_tree, refusals, repository};
 use macrotick_model::{Plan, System};
 use macrotick_plan::{plan, Solver};
 
-/// As `macrotick plan` makes it.
+/// Makes a plan as `macrotick plan` does.
 fn planned(system: &System) -> Plan {
     let plan = plan(system, Solver::default_for(system)).unwrap_or_else(|error| panic!("{}: {error}", system.name));
     macrotick_analysis::assign(plan).unwrap_or_else(|error| panic!("{}: {error}", system.name))
@@ -32,10 +32,10 @@ fn a_plan_of_each_example_is_taken() {
     assert!(taken >= 10, "only {taken} examples found");
 }
 
-/// `MACROTICK_BLESS=1` writes it anew.
+/// `MACROTICK_BLESS=1` writes it again.
 #[test]
 fn the_plan_of_the_documentation_is_that_of_its_description() {
-    let document = "docs/plan-json.md";
+    let document = "docs/reference/documents.md";
     let text = read_tree(document);
     let between = |begin: &str| text.split_once(begin).and_then(|(_, rest)| rest.split_once("```")).expect(begin).0;
     let (description, shown) = (between("```yaml\n"), between("```json\n"));

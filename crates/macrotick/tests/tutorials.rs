@@ -1,0 +1,140 @@
+//! The tutorials, executed: each command, in order, with the output that the page shows.
+//!
+//! A page has files to save (`Save this as NAME`, then a block), commands (`sh` blocks), and the output of a command (a
+//! `text` block right after it). Decimal fractions and bars may differ, because times depend on the build. All other
+//! text must be equal.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use macrotick_fixtures::{read_tree, repository};
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+
+/// A step of a tutorial.
+#[derive(Debug, PartialEq)]
+enum Step {
+    Save { name: String, text: String },
+    Run { command: String, output: Option<String> },
+}
+
+/// Returns the name in `Save this as NAME`, from the paragraph before a block.
+fn saved_as(paragraph: &[String]) -> Option<&str> {
+    let at = paragraph.iter().position(|part| part.ends_with("Save this as "))?;
+    paragraph.get(at + 1).map(String::as_str)
+}
+
+fn steps(page: &str) -> Vec<Step> {
+    let (mut steps, mut paragraph, mut block) = (Vec::new(), Vec::new(), None);
+    for event in Parser::new(page) {
+        match event {
+            Event::Start(Tag::Paragraph) => paragraph.clear(),
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                block = Some((language.to_string(), String::new()));
+            }
+            Event::Text(text) | Event::Code(text) => match &mut block {
+                Some((_, block)) => block.push_str(&text),
+                None => paragraph.push(text.to_string()),
+            },
+            Event::End(TagEnd::CodeBlock) => {
+                let (language, text) = block.take().expect("a block");
+                match (language.as_str(), steps.last_mut()) {
+                    ("sh", _) => steps.push(Step::Run { command: text, output: None }),
+                    ("text", Some(Step::Run { output: output @ None, .. })) => *output = Some(text),
+                    (language, _) => {
+                        let name = saved_as(&paragraph).unwrap_or_else(|| panic!("a block of {language}:\n{text}"));
+                        steps.push(Step::Save { name: name.to_owned(), text });
+                    }
+                }
+                paragraph.clear();
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// Whether a command sets up the machine: then the test's user has already done it.
+fn is_preparation(command: &str) -> bool {
+    ["sudo ", "make ", "export PATH=", "macrotick lab kernel "].iter().any(|start| command.starts_with(start))
+}
+
+/// Removes the parts of an output that depend on the build: fractions, the widths of columns, and bars.
+fn normal(output: &str) -> String {
+    let mut normal = String::new();
+    for line in output.lines() {
+        let words = line.split(|c: char| c.is_whitespace() || ('▁'..='█').contains(&c)).filter(|word| !word.is_empty());
+        let words: Vec<&str> =
+            words.map(|word| if word.contains('.') && word.parse::<f64>().is_ok() { "0.0" } else { word }).collect();
+        normal.push_str(&words.join(" "));
+        normal.push('\n');
+    }
+    normal.trim_end().to_owned()
+}
+
+/// Makes a folder with the files of the repository's root, and with the product first in `PATH`.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorials").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(repository("examples"), folder.join("examples")).unwrap();
+    folder
+}
+
+fn run(command: &str, folder: &Path) -> Output {
+    let product = Path::new(env!("CARGO_BIN_EXE_macrotick")).parent().unwrap().to_owned();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(product).chain(std::env::split_paths(&others))).unwrap();
+    Command::new("sh").args(["-c", command]).env("PATH", path).current_dir(folder).output().unwrap()
+}
+
+fn execute(name: &str) {
+    let folder = folder(name);
+    let steps = steps(&read_tree(&format!("docs/tutorials/{name}.md")));
+    let outputs = steps.iter().filter(|step| matches!(step, Step::Run { output: Some(_), .. })).count();
+    assert!(outputs >= 5, "only {outputs} outputs in {name}");
+    for step in &steps {
+        match step {
+            Step::Save { name, text } => std::fs::write(folder.join(name), text).unwrap(),
+            Step::Run { command, .. } if is_preparation(command) => {}
+            Step::Run { command, output } => {
+                let ran = run(command, &folder);
+                let [out, errors] = [&ran.stdout, &ran.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                // A command that fails prints its error on standard error; other commands show their progress there.
+                let seen = if out.is_empty() { &errors } else { &out };
+                match output {
+                    Some(output) => assert_eq!(normal(seen), normal(output), "{name}: {command}{errors}"),
+                    None => assert!(ran.status.success(), "{name}: {command}{out}{errors}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn the_first_timetable_is_as_its_page_says() {
+    execute("first-timetable");
+}
+
+#[test]
+#[ignore = "needs the lab"]
+fn two_cpus_are_as_their_page_says() {
+    execute("two-cpus");
+}
+
+#[test]
+#[ignore = "needs the lab with container engines, takes long"]
+fn full_a_container_with_a_budget_is_as_its_page_says() {
+    execute("container-with-a-budget");
+}
+
+#[test]
+fn a_page_has_files_commands_and_outputs() {
+    let page =
+        "Save this as `a.yaml`. It is short:\n\n```yaml\na: 1\n```\n\nRun:\n\n```sh\nls\n```\n\n```text\na.yaml\n```\n";
+    let save = Step::Save { name: "a.yaml".into(), text: "a: 1\n".into() };
+    let run = Step::Run { command: "ls\n".into(), output: Some("a.yaml\n".into()) };
+    assert_eq!(steps(page), [save, run]);
+    assert_eq!(normal("a  ▇▆ 1.25\n b 2 \n"), normal("a ▁ 0.5\nb 2"));
+    assert_ne!(normal("500 misses"), normal("501 misses"));
+}
