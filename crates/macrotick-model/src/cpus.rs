@@ -1,45 +1,45 @@
-//! A set of CPUs, in the few forms that people and files read.
+//! A set of CPUs, in the forms that people and files read.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The CPUs of a task or pool, each once and in ascending order: mostly one.
+/// The CPUs of a task or pool, in ascending order and without duplicates. Most sets have one CPU.
 ///
-/// As text it is `0`, `0, 1`, or `-` without any; in JSON a number, a list, or `null`.
+/// As text a set is `0` or `0, 1`, and `-` if it is empty. In JSON it is a number, a list, or `null`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct CpuSet(Vec<u32>);
 
 impl CpuSet {
-    /// All of them.
+    /// Returns all CPUs of the set.
     pub fn as_slice(&self) -> &[u32] {
         &self.0
     }
 
-    /// The lowest.
+    /// Returns the lowest CPU.
     pub fn first(&self) -> Option<u32> {
         self.0.first().copied()
     }
 
-    /// Whether there is none.
+    /// Whether the set has no CPU.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `cpu` is one of them.
+    /// Whether `cpu` is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.binary_search(&cpu).is_ok()
     }
 
-    /// Whether some are in `other` and some are not.
+    /// Whether some CPUs of the set are in `other` and some are not.
     pub fn straddles(&self, other: &CpuSet) -> bool {
         let shared = self.0.iter().filter(|&&cpu| other.contains(cpu)).count();
         (1..self.0.len()).contains(&shared)
     }
 
-    /// Whether there are two or more.
+    /// Whether the set has two or more CPUs.
     pub fn is_several(&self) -> bool {
         self.0.len() > 1
     }

@@ -1,13 +1,13 @@
-//! Parts of a description in code: each with its defaults, which the table of keys has.
+//! Constructors for parts of a description in code. Their defaults come from the table of keys.
 //!
-//! A constructor takes what has no default: `System { cycle: Some(cycle), ..System::named("arm") }`.
+//! A constructor takes the values that have no default: `System { cycle: Some(cycle), ..System::named("arm") }`.
 
 use crate::keys::{beside_name, Field, Text};
 use crate::parse::Context;
 use crate::system::{Chain, GivenWindow, Group, GroupTask, Load, Process, Program, System, Task, Windows};
 use crate::time::Duration;
 
-/// What the decoder makes of these keys.
+/// Builds a value with the decoder, from these keys.
 fn built<T: Field>(entries: Vec<(&'static str, Text)>) -> T {
     let mut cx = Context::default();
     let value = T::read(&mut cx, &Text::Map(entries).into(), "", &T::KIND);
@@ -16,37 +16,38 @@ fn built<T: Field>(entries: Vec<(&'static str, Text)>) -> T {
 }
 
 impl System {
-    /// A system without any part, on CPU 0.
+    /// Makes a system without any part, on CPU 0.
     pub fn named(name: impl Into<String>) -> System {
         built(vec![("system", name.into().write())])
     }
 }
 
 impl Task {
-    /// A task with windows and its period as the deadline, which computes [`within`](crate::ExecutionTime::within) its WCET.
+    /// Makes a task with windows. Its deadline is the period, and it computes [`within`](crate::ExecutionTime::within)
+    /// its WCET.
     pub fn named(name: impl Into<String>, period: Duration, wcet: Duration) -> Task {
         built(vec![("name", name.into().write()), ("period", period.write()), ("wcet", wcet.write())])
     }
 }
 
 impl Windows {
-    /// Windows in which threads take turns.
+    /// Makes windows in which threads take turns.
     pub fn new(period: Duration, length: Duration) -> Windows {
         built(vec![("period", period.write()), ("length", length.write())])
     }
 }
 
 impl Group {
-    /// A group on these CPUs without windows, whose priority and budget are left open. None stand for those that it has where a
-    /// description leaves them out.
+    /// Makes a group on these CPUs, without windows. Its priority and budget are open. If `cpus` is empty, the group
+    /// has the CPUs that it has where a description leaves them out.
     pub fn named(name: impl Into<String>, cpus: Vec<u32>) -> Group {
         Group { cpus, ..built(vec![("name", name.into().write())]) }
     }
 }
 
 impl GroupTask {
-    /// A task that arrives anywhere, with its period as the deadline and its priority left open. In a description the CPU
-    /// may be left out, too: it is the group's first one.
+    /// Makes a task with arrivals at any instant. Its deadline is the period, and its priority is open. In a
+    /// description the CPU has a default, too: the first one of the group.
     pub fn named(name: impl Into<String>, period: Duration, wcet: Duration, cpu: u32) -> GroupTask {
         let name = ("name", name.into().write());
         built(vec![name, ("period", period.write()), ("wcet", wcet.write()), ("cpu", cpu.write())])
@@ -54,14 +55,14 @@ impl GroupTask {
 }
 
 impl Process {
-    /// One process of `SCHED_OTHER` at nice value 0, on any CPU.
+    /// Makes one process of `SCHED_OTHER` at nice value 0, on any CPU.
     pub fn named(name: impl Into<String>, run: Load) -> Process {
         built(beside_name(vec![Some(("name", name.into().write()))], vec![run.write()]))
     }
 }
 
 impl Program {
-    /// A command of which nothing else is said.
+    /// Makes a program from its command, with defaults for everything else.
     pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Program {
         let command: Vec<String> = command.into_iter().map(Into::into).collect();
         built(vec![("command", command.write())])
@@ -69,14 +70,14 @@ impl Program {
 }
 
 impl Chain {
-    /// A chain without a bound; a description gives it at least one.
+    /// Makes a chain without a bound. A description must give at least one.
     pub fn named(name: impl Into<String>, path: Vec<String>) -> Chain {
         built(vec![("name", name.into().write()), ("path", path.write())])
     }
 }
 
 impl GivenWindow {
-    /// A window that neither releases a job nor is the last of one.
+    /// Makes a window without the flags ACTIVATE and DEADLINE.
     pub fn new(task: impl Into<String>, cpu: u32, offset: Duration, length: Duration) -> GivenWindow {
         let task = ("task", task.into().write());
         built(vec![task, ("cpu", cpu.write()), ("offset", offset.write()), ("length", length.write())])

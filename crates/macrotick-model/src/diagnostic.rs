@@ -1,28 +1,27 @@
-//! Diagnostics: what is wrong with a description, where, and what would mend it.
+//! Diagnostics: the errors of a description, with place, reason and hint.
 
 use std::fmt;
 
 use crate::visible::{shortened, visible, visible_in_place};
 
-/// A stretch of one line of a source text. Line and column count from 1, column and length in characters.
+/// A part of one line of a source text. Line and column count from 1, column and length in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// The line.
     pub line: usize,
     /// The column of the first character.
     pub column: usize,
-    /// How many characters are marked; at least one caret is drawn.
+    /// The number of marked characters. The rendering draws at least one caret.
     pub length: usize,
 }
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where.
+    /// The place.
     pub at: Span,
-    /// What is wrong, and why.
+    /// The error and its reason.
     pub message: String,
-    /// What would mend it.
+    /// A way to correct it.
     pub hint: Option<String>,
 }
 
@@ -34,10 +33,11 @@ pub struct Diagnostics {
     list: Vec<Diagnostic>,
 }
 
-/// Characters of a source line that are shown; of a longer one those around what is marked.
+/// The number of characters of a source line that are shown. Of a longer line, the part around the marked characters is
+/// shown.
 const MOST_SHOWN: usize = 160;
 
-/// Findings that are shown; of more the first ones, and how many there are.
+/// The number of findings that are shown. If there are more, the text has the first ones and the number of the others.
 const MOST_FINDINGS: usize = 100;
 
 /// The escape sequences of a rendering; all empty without colours.
@@ -57,17 +57,17 @@ impl Diagnostics {
     pub(crate) fn new(path: &str, source: &str, mut list: Vec<Diagnostic>) -> Self {
         list.sort_by(|a, b| (a.at, &a.message).cmp(&(b.at, &b.message)));
         list.dedup();
-        // One character for each, so that a caret stands under its own.
+        // One character for each character of the source, so a caret stands under the character that it marks.
         let lines = lines(source).map(visible_in_place).collect();
         Diagnostics { path: path.into(), lines, list }
     }
 
-    /// The findings, never none.
+    /// Returns the findings; there is at least one.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// The text to show: for each finding the place, the source line with a caret, the reason and a hint.
+    /// Renders all findings: for each one the place, the source line with a caret, the reason and a hint.
     pub fn render(&self, coloured: bool) -> String {
         let style = if coloured { &COLOURED } else { &PLAIN };
         let shown = self.list.iter().take(MOST_FINDINGS);
@@ -105,13 +105,14 @@ impl Diagnostics {
     }
 }
 
-/// The lines of a text as YAML has them: they end with LF, CR LF or CR.
+/// Splits a text into lines as YAML does: a line ends with LF, CR LF or CR.
 fn lines(source: &str) -> impl Iterator<Item = &str> {
     source.lines().flat_map(|line| line.split('\r'))
 }
 
-/// The part of a line around a stretch that begins after so many characters: the part, the characters in it before the
-/// stretch, and the length of the stretch in it.
+/// Cuts out the part of a line around a marked stretch. `before` is the number of characters before the stretch.
+///
+/// Returns the part, the number of characters before the stretch in it, and the length of the stretch in it.
 fn excerpt(line: &str, before: usize, length: usize) -> (String, usize, usize) {
     let characters = line.chars().count();
     if characters <= MOST_SHOWN {
@@ -169,7 +170,7 @@ mod tests {
         assert!(lines[3].ends_with("b..."), "{text}");
     }
 
-    /// Each of the three ends of lines that YAML knows.
+    /// YAML knows three ends of lines.
     #[test]
     fn lines_end_as_in_yaml() {
         let at = Span { line: 3, column: 1, length: 1 };

@@ -1,4 +1,4 @@
-//! Plans and observations as files: JSON, versioned, refused with a place and a reason.
+//! Plans and observations as versioned JSON files. An error has a place and a reason.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,26 +19,26 @@ use crate::validate;
 use crate::visible::shortened;
 use crate::whole;
 
-/// Why a document could not be read or written.
+/// An error of reading or writing a document.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The file could not be read.
+    /// A file that cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The file could not be written.
+    /// A file that cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Not JSON, or not of the document's shape.
+    /// A text that is not JSON, or does not have the shape of the document.
     #[error("{path}:{line}:{column}: {message}")]
     Syntax {
         /// The file.
@@ -47,22 +47,22 @@ pub enum FileError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong there.
+        /// The error.
         message: String,
     },
     /// A document of another version.
-    #[error("{path}: {what} of version {found}, this program reads version {expected}: make it again")]
+    #[error("{path}: {what} of version {found}, this program reads version {expected}: create it again")]
     Version {
         /// The file.
         path: String,
         /// `a plan` or `an observation`.
         what: &'static str,
-        /// Version of the file.
+        /// The version in the file.
         found: u32,
-        /// Version of this code.
+        /// The version of this code.
         expected: u32,
     },
-    /// Well-formed, but the system inside breaks rules.
+    /// A well-formed document with a system that breaks rules.
     #[error("{path}: {}", first(.problems))]
     Invalid {
         /// The file.
@@ -72,13 +72,13 @@ pub enum FileError {
     },
 }
 
-/// Why a description could not be loaded.
+/// An error of loading a description.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file could not be read.
+    /// A file that cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The description is wrong; its own rendering may be coloured.
+    /// A wrong description. The caller can render the findings with colours.
     #[error("{0}")]
     Description(Diagnostics),
 }
@@ -90,7 +90,7 @@ impl System {
         System::parse(&source, &shown(path)).map_err(LoadError::Description)
     }
 
-    /// Findings of others about a description that was loaded, at their places.
+    /// Shows findings about a description, which was loaded before, at their places in the file.
     pub fn refuse_file(path: &Path, findings: Vec<Finding>) -> LoadError {
         refused(path, findings, System::refuse)
     }
@@ -103,13 +103,13 @@ impl Container {
         Container::parse(&source, &shown(path)).map_err(LoadError::Description)
     }
 
-    /// Findings of others about a description that was loaded, at their places.
+    /// Shows findings about a description, which was loaded before, at their places in the file.
     pub fn refuse_file(path: &Path, findings: Vec<Finding>) -> LoadError {
         refused(path, findings, Container::refuse)
     }
 }
 
-/// The text is read once more; whoever changed it meanwhile sees findings at odd places.
+/// Reads the text again. If the file changed since it was loaded, findings can appear at wrong places.
 fn refused(path: &Path, findings: Vec<Finding>, place: fn(&str, &str, Vec<Finding>) -> Diagnostics) -> LoadError {
     match read(path) {
         Ok(source) => LoadError::Description(place(&source, &shown(path), findings)),
@@ -118,12 +118,12 @@ fn refused(path: &Path, findings: Vec<Finding>, place: fn(&str, &str, Vec<Findin
 }
 
 impl Plan {
-    /// Reads a plan. Its system keeps every rule of a description; whether its tables are right the judge says.
+    /// Reads a plan and checks its system against the rules of a description. The judge checks the tables.
     pub fn load(path: &Path) -> Result<Plan, FileError> {
         Plan::from_json(&read(path)?, &shown(path))
     }
 
-    /// Reads a plan from text; `path` is only used to name the place of an error.
+    /// Reads a plan from text. `path` only names the place of an error.
     pub fn from_json(text: &str, path: &str) -> Result<Plan, FileError> {
         let plan: Plan = decode(text, path, "a plan", Plan::VERSION)?;
         valid(&plan, "", path)?;
@@ -135,7 +135,7 @@ impl Plan {
         write(path, &self.to_json())
     }
 
-    /// The plan as JSON with one window per line, for reading and for `diff`.
+    /// Returns the plan as JSON with one window per line, for reading and for `diff`.
     pub fn to_json(&self) -> String {
         let mut text = format!(
             "{{\n\"version\": {},\n\"solver\": {},\n\"cycle\": {},\n\"tables\": [",
@@ -159,7 +159,7 @@ impl Observation {
         Observation::from_json(&read(path)?, &shown(path))
     }
 
-    /// Reads an observation from text; `path` is only used to name the place of an error.
+    /// Reads an observation from text. `path` only names the place of an error.
     pub fn from_json(text: &str, path: &str) -> Result<Observation, FileError> {
         let observation: Observation = decode(text, path, "an observation", Observation::VERSION)?;
         valid(&observation.plan, "plan.", path)?;
@@ -176,7 +176,7 @@ impl Observation {
         write(path, &self.to_json())
     }
 
-    /// The observation as compact JSON: records are many.
+    /// Returns the observation as compact JSON, because it has many records.
     pub fn to_json(&self) -> String {
         json(self) + "\n"
     }
@@ -195,7 +195,7 @@ fn read(path: &Path) -> Result<String, FileError> {
     text(bytes, path)
 }
 
-/// The text without the mark of its encoding that some editors put first.
+/// Decodes UTF-8, and removes the byte order mark that some editors write at the start.
 fn text(bytes: Vec<u8>, path: &Path) -> Result<String, FileError> {
     let text = String::from_utf8(bytes).map(|text| match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.into(),
@@ -206,7 +206,7 @@ fn text(bytes: Vec<u8>, path: &Path) -> Result<String, FileError> {
         let before = String::from_utf8_lossy(&bytes[..error.utf8_error().valid_up_to()]);
         let message = match bytes {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "the file is in UTF-16: write it in UTF-8",
-            _ => "this is not UTF-8: write the file in that encoding",
+            _ => "the file is not in UTF-8: write it in UTF-8",
         };
         let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
         let line = before.matches('\n').count() + 1;
@@ -218,7 +218,7 @@ fn write(path: &Path, text: &str) -> Result<(), FileError> {
     whole::write(path, text.as_bytes()).map_err(|source| FileError::Write { path: shown(path), source })
 }
 
-/// The version is read first, so that an old document is told to be old instead of malformed.
+/// Reads the version before the rest: an old document gets an error about its version, not about its shape.
 fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expected: u32) -> Result<T, FileError> {
     #[derive(Deserialize)]
     #[serde(expecting = "an object with a `version`")]
@@ -230,7 +230,7 @@ fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expec
         let text = error.to_string();
         let place = format!(" at line {line} column {column}");
         let message = in_words(text.strip_suffix(&place).unwrap_or(&text));
-        // What is wrong in a system names its key; the reader stands behind the whole system by then.
+        // An error in a system names its key. The position would be wrong: it is the end of the whole system.
         if message.starts_with(SYSTEM) {
             return FileError::Invalid { path: path.into(), problems: vec![message] };
         }
@@ -243,7 +243,7 @@ fn decode<T: DeserializeOwned>(text: &str, path: &str, what: &'static str, expec
     serde_json::from_str(text).map_err(syntax)
 }
 
-/// Without names of this program's types.
+/// Removes the names of this program's types.
 fn in_words(message: &str) -> String {
     const TYPE: &str = "expected struct ";
     match message.split_once(TYPE) {
@@ -255,7 +255,7 @@ fn in_words(message: &str) -> String {
     }
 }
 
-/// Of many problems the first ones, and how many more there are.
+/// Joins the first problems, and counts the others.
 fn first(problems: &[String]) -> String {
     const MOST: usize = 100;
     match problems.len().saturating_sub(MOST) {
@@ -271,7 +271,7 @@ fn valid(plan: &Plan, prefix: &str, path: &str) -> Result<(), FileError> {
         problems.push(format!("{prefix}cycle: {} is not within (0, {}]", plan.cycle, validate::MAX_CYCLE));
     }
     let open = plan.system.left_open().into_iter();
-    problems.extend(open.map(|path| format!("{prefix}system.{path}: a plan says it")));
+    problems.extend(open.map(|path| format!("{prefix}system.{path}: a plan needs this value")));
     if problems.is_empty() {
         Ok(())
     } else {
@@ -305,6 +305,6 @@ mod tests {
         let told = |bytes: &[u8]| text(bytes.to_vec(), Path::new("a.yaml")).unwrap_err().to_string();
         assert_eq!(told(b"\xff\xfes\0"), "a.yaml:1:1: the file is in UTF-16: write it in UTF-8");
         assert_eq!(text(b"\xef\xbb\xbfa: b".to_vec(), Path::new("a.yaml")).unwrap(), "a: b");
-        assert_eq!(told(b"a: b\n# f\xfcr"), "a.yaml:2:4: this is not UTF-8: write the file in that encoding");
+        assert_eq!(told(b"a: b\n# f\xfcr"), "a.yaml:2:4: the file is not in UTF-8: write it in UTF-8");
     }
 }

@@ -1,5 +1,5 @@
-//! The JSON Schemas of what writes itself into a document: times, jobs, and descriptions with their parts. Those of all
-//! other types are derived.
+//! The JSON Schemas of the types with their own serialisation: times, jobs, and descriptions with their parts. The
+//! schemas of all other types are derived.
 
 use std::borrow::Cow;
 
@@ -29,14 +29,14 @@ impl JsonSchema for Job {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = <(u64, i64, Option<i64>, Option<i64>)>::json_schema(generator);
         let about =
-            "One activation of a task: its number since the epoch, from 0; then, in nanoseconds since the epoch, its \
-                     nominal instant, its first instruction and its last one; null for what did not happen.";
+            "One activation of a task: its number since the epoch, from 0, then its nominal instant, its first and its \
+                     last instruction in nanoseconds since the epoch. An event that did not happen is null.";
         schema.insert("description".into(), about.into());
         schema
     }
 }
 
-/// What the table of keys has a schema of, in the file beside this one.
+/// Refers to the schema that the table of keys generates, in a file in the same folder.
 macro_rules! described {
     ($($type:ident: $place:literal),*) => {
         $(impl JsonSchema for $type {

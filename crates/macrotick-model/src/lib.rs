@@ -1,7 +1,7 @@
-//! The system description, the plan and the observation: the three documents that Macrotick's stages exchange.
+//! The system description, the plan and the observation: the three documents that the stages of Macrotick exchange.
 //!
-//! Every stage reads one document and writes the next (`docs/flow.md`); their types live here and nowhere else. So do
-//! the values that they are made of, and the generator of whatever is drawn with a seed.
+//! Every stage reads one document and writes the next (`docs/explanation/data-flow.md`). All types of these documents
+//! are in this crate, together with their parts and with the generator for seeded random choices.
 
 mod container;
 mod cpus;

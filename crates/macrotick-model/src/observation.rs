@@ -1,7 +1,7 @@
-//! The observation: what really happened in a run, as raw records.
+//! The observation: the raw records of a run.
 //!
-//! All instants are relative to the epoch, so that two runs of the same plan in the lab compare equal. Those of jobs
-//! are the table's: by how much sync windows became longer or shorter before a job is not in them.
+//! All instants are relative to the epoch, so two runs of the same plan in the lab compare equal. Instants of jobs are
+//! times of the table: they do not contain the changes in length of the sync windows before the job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,56 +9,56 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::plan::Plan;
 use crate::time::Duration;
 
-/// A run's raw records.
+/// The raw records of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Observation {
     /// Version of this format.
     #[schemars(extend("const" = Observation::VERSION))]
     pub version: u32,
-    /// What dispatched the jobs.
+    /// The backend that dispatched the jobs.
     pub backend: Backend,
-    /// What was really enforced.
+    /// The enforcement that the run really had.
     pub tier: Tier,
-    /// Where it ran.
+    /// The place of the run.
     pub environment: Environment,
-    /// The lead that the kernel class held; `None` without one.
+    /// The lead that the kernel class used; `None` without a lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<LeadInForce>,
-    /// The clock that the kernel class followed; `None`: `CLOCK_MONOTONIC`, which everything here is on.
+    /// The clock that the kernel class followed. `None` stands for `CLOCK_MONOTONIC`, which all instants here are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockInForce>,
-    /// How long was observed, from the epoch. Jobs whose deadline lies beyond are not recorded.
+    /// The observed time from the epoch on. Jobs with a later deadline are not recorded.
     #[serde(rename = "duration_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
     pub duration: Duration,
     /// One entry per task, in the order of the system.
     pub tasks: Vec<TaskObservation>,
-    /// One entry per pool under the kernel backend, in the order of the system; otherwise empty.
+    /// One entry per pool under the kernel backend, in the order of the system. Empty under other backends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolObservation>,
-    /// One entry per group under the kernel backend, in the order of the system; otherwise empty.
+    /// One entry per group under the kernel backend, in the order of the system. Empty under other backends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupObservation>,
-    /// Which thread had a CPU when, for as long as a trace was taken; empty without a trace.
+    /// The threads that ran on each CPU, for the length of the trace. Empty without a trace.
     pub segments: Vec<Segment>,
-    /// What was written to standard output and error by each process that wrote anything, in the order of the system.
+    /// The standard output and error of each process that wrote anything, in the order of the system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<ProcessOutput>,
-    /// What went wrong on the side, in words (a program that ended early, a full record buffer).
+    /// Unexpected events in words, such as a program that ended early or a full record buffer.
     pub remarks: Vec<String>,
-    /// The plan that was run.
+    /// The plan of the run.
     pub plan: Plan,
 }
 
 impl Observation {
-    /// So long before the epoch begins what pools and groups receive to count.
+    /// The counters of pools and groups start this long before the epoch.
     pub const COUNTED_BEFORE: Duration = Duration::from_millis(5);
     /// The version that this code reads and writes.
     pub const VERSION: u32 = 3;
 }
 
-/// What dispatches the jobs.
+/// A mechanism that dispatches jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -66,11 +66,11 @@ pub enum Backend {
     Kernel,
     /// The user-space dispatcher (SCHED_TT paper, section 3.3).
     User,
-    /// `SCHED_FIFO`, released by absolute sleeps.
+    /// `SCHED_FIFO`: absolute sleeps release the jobs.
     Fifo,
-    /// `SCHED_DEADLINE`, released by absolute sleeps.
+    /// `SCHED_DEADLINE`: absolute sleeps release the jobs.
     Deadline,
-    /// `SCHED_OTHER`, released by absolute sleeps.
+    /// `SCHED_OTHER`: absolute sleeps release the jobs.
     Other,
 }
 
@@ -78,7 +78,7 @@ impl Backend {
     /// All backends, from the least to the most deterministic.
     pub const ALL: [Backend; 5] = [Backend::Other, Backend::Fifo, Backend::Deadline, Backend::User, Backend::Kernel];
 
-    /// The name used on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Kernel => "kernel",
@@ -96,15 +96,15 @@ impl std::fmt::Display for Backend {
     }
 }
 
-/// What was really enforced (DESIGN rule 7). Further dimensions (gates, clock) join when they exist.
+/// The enforcement that a run really had (DESIGN rule 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
-    /// The kernel class held every window.
+    /// The kernel class enforced every window.
     KernelClass,
     /// A user-space dispatcher imitated the table.
     UserSpaceDispatcher,
-    /// No table was enforced: a stock policy ran the tasks.
+    /// No mechanism enforced a table: a stock policy ran the tasks.
     NotEnforced,
 }
 
@@ -112,48 +112,50 @@ pub enum Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeadInForce {
-    /// By how much jobs were dispatched early.
+    /// The time by which the kernel dispatched jobs early.
     #[serde(rename = "lead_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
     pub lead: Duration,
-    /// What the plan keeps free for it before each job.
+    /// The time that the plan keeps free for the lead before each job.
     #[serde(rename = "kept_free_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
     pub kept_free: Duration,
-    /// What this host needs, where it was measured: more than is kept free makes jobs late.
+    /// The lead that this host needs, if it was measured. Jobs are late if it is longer than the time that is kept
+    /// free.
     #[serde(rename = "needed_ns", with = "crate::time::nanos::maybe")]
     #[schemars(with = "Option<i64>")]
     pub needed: Option<Duration>,
 }
 
-/// `CLOCK_TAI` of a run, and what the table did to follow it.
+/// `CLOCK_TAI` in a run, and the changes with which the table followed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockInForce {
-    /// Whether the kernel holds it for synchronised (`adjtimex(2)`, no `STA_UNSYNC`), at the beginning and at the end.
+    /// Whether the clock was synchronised at the start and at the end, according to the kernel (`adjtimex(2)`, no
+    /// `STA_UNSYNC`).
     pub synchronised: bool,
-    /// By how much whoever synchronises it estimates it to be off (`adjtimex(2)`, `esterror`), at the end; `None` where
-    /// nobody does.
+    /// The error of the clock at the end, as estimated by the program that synchronises it (`adjtimex(2)`, `esterror`).
+    /// `None` if no program does.
     #[serde(rename = "estimated_error_ns", with = "crate::time::nanos::maybe")]
     #[schemars(with = "Option<i64>")]
     pub estimated_error: Option<Duration>,
-    /// By how much sync windows became longer, altogether.
+    /// The total time by which sync windows became longer.
     #[serde(rename = "stretched_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
     pub stretched: Duration,
-    /// By how much they became shorter.
+    /// The total time by which sync windows became shorter.
     #[serde(rename = "shrunk_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
     pub shrunk: Duration,
-    /// How many of them became longer or shorter.
+    /// The number of sync windows that became longer or shorter.
     pub corrections: u64,
-    /// What was still to be made good at the end; more than zero: by becoming longer.
+    /// The deviation from the clock at the end, not corrected yet. If it is positive, sync windows must become longer.
     #[serde(rename = "rest_ns", with = "crate::time::nanos")]
     #[schemars(with = "i64")]
     pub rest: Duration,
 }
 
-/// Where a run took place. Nothing here may differ between two lab runs of the same plan.
+/// The place of a run. No value here may differ between two lab runs of the same plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
@@ -161,15 +163,15 @@ pub struct Environment {
     pub kernel: String,
     /// `uname -v`.
     pub kernel_version: String,
-    /// `PREEMPT_RT`, `PREEMPT` or what the kernel says of itself.
+    /// The preemption model according to the kernel, such as `PREEMPT_RT` or `PREEMPT`.
     pub preemption: String,
-    /// CPU model as the kernel names it.
+    /// The name of the CPU model according to the kernel.
     pub cpu_model: String,
-    /// CPUs online.
+    /// The number of CPUs online.
     pub cpus: u32,
-    /// Whether the run took place in the lab, and with which clock: nanoseconds of virtual time per instruction.
+    /// The clock of the lab, if the run took place there.
     pub lab: Option<Lab>,
-    /// Further facts that a reader of the report should know, name and value.
+    /// Further facts for a reader of the report, as pairs of name and value.
     pub facts: Vec<(String, String)>,
 }
 
@@ -177,22 +179,22 @@ pub struct Environment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lab {
-    /// Virtual nanoseconds per guest instruction.
+    /// The nanoseconds of virtual time per guest instruction.
     pub ns_per_instruction: u32,
-    /// Virtual CPUs.
+    /// The number of virtual CPUs.
     pub cpus: u32,
 }
 
-/// What one task did.
+/// The records of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskObservation {
     /// The task's name.
     pub name: String,
-    /// Its jobs in ascending order of job number; one entry for every job whose deadline lies within the duration,
-    /// also for those that never ran, but none from `recorded_until_ns` on.
+    /// Its jobs in ascending order of job number. Every job with a deadline within the duration has an entry, also if
+    /// it never ran, except the jobs from `recorded_until_ns` on.
     pub jobs: Vec<Job>,
-    /// The nominal instant of the first job that there was no room for; `None`: they are all there.
+    /// The nominal instant of the first job for which there was no room; `None` if all jobs are present.
     #[serde(
         rename = "recorded_until_ns",
         with = "crate::time::nanos::maybe",
@@ -201,26 +203,26 @@ pub struct TaskObservation {
     )]
     #[schemars(with = "Option<i64>")]
     pub recorded_until: Option<Duration>,
-    /// The entity's counters under the kernel backend.
+    /// The counters of the entity under the kernel backend.
     pub counters: Option<EntityCounters>,
 }
 
 impl TaskObservation {
-    /// The most jobs of a task that are listed: their records take 64 MiB.
+    /// The largest number of listed jobs of a task: their records take 64 MiB.
     pub const MOST_JOBS: usize = 1 << 21;
 }
 
-/// One activation of a task. In JSON: `[job, nominal, start, end]` in nanoseconds since the epoch, `null` for what
-/// did not happen.
+/// One activation of a task. In JSON: `[job, nominal, start, end]` in nanoseconds since the epoch, `null` for an event
+/// that did not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Number of the activation since the epoch, from 0.
     pub job: u64,
     /// The nominal instant in the table, since the epoch.
     pub nominal: Duration,
-    /// The first instruction, since the epoch; `None`: it never ran.
+    /// The first instruction, since the epoch; `None` if the job never ran.
     pub start: Option<Duration>,
-    /// The last instruction, since the epoch; `None`: it was not complete when the run ended.
+    /// The last instruction, since the epoch; `None` if the job was not complete at the end of the run.
     pub end: Option<Duration>,
 }
 
@@ -244,7 +246,7 @@ impl<'de> Deserialize<'de> for Job {
 }
 
 /// The kernel's counters of one entity (`struct macrotick_entity_stats` in `include/uapi/linux/macrotick.h`), and the
-/// runner's of its process.
+/// runner's counters of its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntityCounters {
@@ -256,38 +258,38 @@ pub struct EntityCounters {
     pub missed: u64,
     /// Activations lost because an older one was still pending.
     pub lost: u64,
-    /// Windows passed over because the window interrupt came too late.
+    /// Windows that had passed when the window interrupt came.
     pub skipped: u64,
-    /// Times a thread was preempted at a window's end.
+    /// Preemptions of a thread at the end of a window.
     pub overrun: u64,
     /// Processor time that threads of the entity received in the class, in nanoseconds.
     pub runtime_ns: u64,
-    /// The part of it in which jobs were held until their nominal instants, in nanoseconds.
+    /// The part of the runtime in which the kernel held jobs until their nominal instants, in nanoseconds.
     #[serde(default)]
     pub held_ns: u64,
-    /// Jobs that the lead was too short for.
+    /// Jobs for which the lead was too short.
     #[serde(default)]
     pub late: u64,
-    /// Misses with a job that had not begun.
+    /// Misses with a job that had not started.
     #[serde(default)]
     pub never_ran: u64,
-    /// Misses since a job was done in time.
+    /// Consecutive misses since the last job that was complete in time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub missed_in_row: u32,
-    /// At the end the entity was stopped, after as many misses in a row as its task may have.
+    /// Whether the kernel stopped the entity, after the largest allowed number of consecutive misses.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
-    /// How often the runner restarted the task's process.
+    /// The number of times that the runner restarted the process of the task.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restarted: u32,
 }
 
-/// For what is not written where it did not happen.
+/// Whether a value is the default: such counters are not written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What one pool had, from the epoch to the end of what was observed.
+/// The records of one pool, from the epoch to the end of the observed time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolObservation {
@@ -295,39 +297,40 @@ pub struct PoolObservation {
     pub name: String,
     /// Processor time that its threads received in the class, in nanoseconds.
     pub runtime_ns: u64,
-    /// Processor time of its control group in all, in nanoseconds; what exceeds the former was received outside.
+    /// Processor time of its whole control group, in nanoseconds. The part above `runtime_ns` was received outside the
+    /// class.
     pub usage_ns: u64,
-    /// Times a thread was preempted at a window's end.
+    /// Preemptions of a thread at the end of a window.
     pub overrun: u64,
-    /// Windows passed over because the window interrupt came too late.
+    /// Windows that had passed when the window interrupt came.
     pub skipped: u64,
-    /// Threads at the end.
+    /// The number of threads at the end.
     pub threads: u32,
 }
 
-/// What one group had, on all its CPUs together, from the epoch to the end of what was observed.
+/// The records of one group on all its CPUs together, from the epoch to the end of the observed time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupObservation {
     /// The group's name.
     pub name: String,
-    /// Processor time that was charged to it, in nanoseconds.
+    /// Processor time that the kernel charged to the group, in nanoseconds.
     pub usage_ns: u64,
-    /// Refills of what it had used of.
+    /// The number of refills of a budget that was not full.
     pub refills: u64,
-    /// How often its budget was used up.
+    /// The number of times that the budget was exhausted.
     pub exhaustions: u64,
-    /// How long it had no budget while threads of it were ready, in nanoseconds.
+    /// The time without a budget while threads of the group were ready, in nanoseconds.
     pub throttled_ns: u64,
 }
 
-/// What one process wrote; of a task that was begun anew, all of its processes. Of a lot, the beginning and the end.
+/// The output of one process, or of all processes of a restarted task. Of a long output, the start and the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessOutput {
-    /// The task's name, or the process's, with `.N` behind it for process N of several.
+    /// The name of the task or process, with `.N` appended for process N of several.
     pub name: String,
-    /// The text as it was written; what is not UTF-8 is replaced.
+    /// The text as written, with replacement characters for bytes that are not UTF-8.
     pub text: String,
 }
 
@@ -337,13 +340,13 @@ pub struct ProcessOutput {
 pub struct Segment {
     /// The CPU.
     pub cpu: u32,
-    /// The task's or the process's name, or the kernel thread's; `idle` is left out.
+    /// The name of the task, process or kernel thread; the list has no entries for `idle`.
     pub who: String,
-    /// The pool that the thread was in.
+    /// The pool of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// From, in nanoseconds since the epoch.
+    /// The start, in nanoseconds since the epoch.
     pub start_ns: i64,
-    /// To, in nanoseconds since the epoch (exclusive).
+    /// The end, in nanoseconds since the epoch (exclusive).
     pub end_ns: i64,
 }

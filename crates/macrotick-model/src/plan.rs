@@ -7,20 +7,20 @@ use crate::cpus::CpuSet;
 use crate::system::{Reservation, System, Task};
 use crate::time::Duration;
 
-/// A schedule for one host. It carries its system, so that a plan file is all that later stages need.
+/// A schedule for one host. It contains its system: a plan file is all that later stages need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Version of this format.
     #[schemars(extend("const" = Plan::VERSION))]
     pub version: u32,
-    /// Name of the solver that made it.
+    /// The name of the solver that made the plan.
     pub solver: String,
     /// The cycle after which the tables repeat.
     pub cycle: Duration,
     /// One table per CPU that has windows, in ascending order of CPU.
     pub tables: Vec<CpuTable>,
-    /// The system that was planned.
+    /// The system that the plan is for.
     pub system: System,
 }
 
@@ -30,7 +30,7 @@ pub struct Plan {
 pub struct CpuTable {
     /// The CPU.
     pub cpu: u32,
-    /// Windows in ascending order, not overlapping, all within `[0, cycle)`.
+    /// The windows in ascending order, without overlap, all within `[0, cycle)`.
     pub windows: Vec<Window>,
 }
 
@@ -38,32 +38,32 @@ pub struct CpuTable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Start within the cycle.
+    /// The start within the cycle.
     pub offset: Duration,
-    /// Length.
+    /// The length.
     pub length: Duration,
-    /// Name of the task or pool that is served.
+    /// The name of the task or pool that the window serves.
     pub task: String,
-    /// Releases a job; its start is the job's nominal instant.
+    /// Whether the window releases a job. Its start is then the nominal instant of the job.
     pub activate: bool,
-    /// The job must be done at its end.
+    /// Whether the end of the window is the deadline of the job.
     pub deadline: bool,
 }
 
 impl CpuTable {
-    /// The table of a CPU with these windows.
+    /// Makes the table of a CPU with these windows.
     pub fn new(cpu: u32, windows: Vec<Window>) -> CpuTable {
         CpuTable { cpu, windows }
     }
 }
 
 impl Window {
-    /// A window that neither releases a job nor is the last of one, as a pool has them.
+    /// Makes a window without the flags ACTIVATE and DEADLINE, such as the windows of a pool.
     pub fn new(task: impl Into<String>, offset: Duration, length: Duration) -> Window {
         Window { offset, length, task: task.into(), activate: false, deadline: false }
     }
 
-    /// The window's end within the cycle (exclusive).
+    /// Returns the end of the window within the cycle (exclusive).
     pub fn end(&self) -> Duration {
         self.offset + self.length
     }
@@ -74,7 +74,8 @@ impl Window {
 pub struct PlannedJob {
     /// The job's nominal instant within the cycle.
     pub nominal: Duration,
-    /// The end of its DEADLINE window, from the cycle's start; beyond the cycle when the job wraps around.
+    /// The end of its DEADLINE window, from the start of the cycle. It is later than the end of the cycle if the job
+    /// wraps around.
     pub deadline: Duration,
 }
 
@@ -82,12 +83,12 @@ impl Plan {
     /// The version that this code reads and writes.
     pub const VERSION: u32 = 2;
 
-    /// A plan of a system, in the version that this code writes.
+    /// Makes a plan of a system, in the version that this code writes.
     pub fn new(solver: impl Into<String>, cycle: Duration, tables: Vec<CpuTable>, system: System) -> Plan {
         Plan { version: Plan::VERSION, solver: solver.into(), cycle, tables, system }
     }
 
-    /// The CPUs of the windows of a task or pool, or of a task's reservation.
+    /// Returns the CPUs of the windows of a task or pool, or of the reservation of a task.
     pub fn cpus(&self, name: &str) -> CpuSet {
         if let Some(reservation) = self.reservation(name) {
             return reservation.cpus.clone();
@@ -96,22 +97,23 @@ impl Plan {
         self.tables.iter().filter(serves).map(|table| table.cpu).collect()
     }
 
-    /// The reservation of a task; `None`: it has windows.
+    /// Returns the reservation of a task; `None` if it has windows.
     fn reservation(&self, task: &str) -> Option<&Reservation> {
         self.system.task(task).and_then(Task::reservation)
     }
 
-    /// After which the jobs of `task` repeat: the cycle, or the period of one with a reservation, which needs no table.
+    /// Returns the length after which the jobs of `task` repeat. That is the cycle, or the period of a task with a
+    /// reservation, which needs no table.
     pub fn repetition(&self, task: &str) -> Duration {
         let reserved = self.system.task(task).filter(|task| task.reservation().is_some());
         reserved.map_or(self.cycle, |task| task.period)
     }
 
-    /// The jobs of `task` in one [`repetition`](Plan::repetition), in order of their nominal instants. Those of one with a
-    /// reservation are released at the multiples of its period.
+    /// Returns the jobs of `task` in one [`repetition`](Plan::repetition), in the order of their nominal instants. Jobs
+    /// of a reservation are released at the multiples of its period.
     ///
-    /// A job whose DEADLINE window stands in the next cycle has a deadline beyond the cycle. Without any DEADLINE
-    /// window the deadline is the next ACTIVATE.
+    /// The deadline of a job is the end of the next DEADLINE window, which can be in the next cycle. Without any
+    /// DEADLINE window, it is the start of the next ACTIVATE window.
     pub fn jobs(&self, task: &str) -> Vec<PlannedJob> {
         if let Some(task) = self.system.task(task).filter(|task| task.reservation().is_some()) {
             return vec![PlannedJob { nominal: Duration::ZERO, deadline: task.deadline }];

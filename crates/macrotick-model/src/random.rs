@@ -1,19 +1,19 @@
-//! Randomness that can be repeated.
+//! Random numbers that a seed repeats.
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 ///
-/// One word of state, and every seed is good. Outcomes are recorded with their seed, so the sequence must not change;
-/// how a number becomes a choice is the user's affair, for the same reason.
+/// The state is one word, and every seed is good. Outcomes are recorded with their seeds, so the sequence must never
+/// change. For the same reason the caller decides how a number becomes a choice.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The generator with this seed, which says everything about what it yields.
+    /// Makes the generator with this seed. The seed determines the whole sequence.
     pub fn new(seed: u64) -> SplitMix64 {
         SplitMix64(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,7 +1,7 @@
-//! Time as integer nanoseconds in types that cannot be mixed up.
+//! Time as integer nanoseconds, in types that cannot be confused.
 //!
-//! A [`Duration`] is a length (or a signed difference, such as a lateness), an [`Instant`] a point on a clock. Text
-//! carries a unit (`10ms`, `10.001009ms`, `250us`); a bare number is refused.
+//! A [`Duration`] is a length or a signed difference, such as a lateness. An [`Instant`] is a point on a clock. A time
+//! in a text has a unit (`10ms`, `10.001009ms`, `250us`); a number without a unit is an error.
 
 use std::fmt;
 use std::iter::Sum;
@@ -18,22 +18,22 @@ pub struct Duration(i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(i64);
 
-/// Why a text is not a length of time.
+/// The reason why a text is not a length of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDurationError {
-    /// `10` instead of `10ms`.
+    /// A number without a unit: `10` instead of `10ms`.
     #[error("a time needs a unit: write `{0}ns`, `{0}us`, `{0}ms` or `{0}s`")]
     NoUnit(String),
-    /// A unit that is not one of ns, us, ms, s, min.
+    /// A unit other than ns, us, ms, s and min.
     #[error("unknown unit `{0}`: use ns, us, ms, s or min")]
     UnknownUnit(String),
-    /// No number before the unit.
+    /// A text without a number before the unit.
     #[error("`{0}` is not a number")]
     NotANumber(String),
     /// Digits below one nanosecond.
     #[error("`{0}` is finer than a nanosecond")]
     TooFine(String),
-    /// More than about 292 years.
+    /// A time longer than about 292 years.
     #[error("`{0}` is too long")]
     TooLong(String),
 }
@@ -42,38 +42,38 @@ pub enum ParseDurationError {
 const UNITS: [(&str, i64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
 impl Duration {
-    /// No time at all.
+    /// The length zero.
     pub const ZERO: Duration = Duration(0);
 
-    /// A length of `ns` nanoseconds.
+    /// Makes a length of `ns` nanoseconds.
     pub const fn from_nanos(ns: i64) -> Self {
         Duration(ns)
     }
-    /// A length of `us` microseconds.
+    /// Makes a length of `us` microseconds.
     pub const fn from_micros(us: i64) -> Self {
         Duration(us * 1_000)
     }
-    /// A length of `ms` milliseconds.
+    /// Makes a length of `ms` milliseconds.
     pub const fn from_millis(ms: i64) -> Self {
         Duration(ms * 1_000_000)
     }
-    /// A length of `s` seconds.
+    /// Makes a length of `s` seconds.
     pub const fn from_secs(s: i64) -> Self {
         Duration(s * 1_000_000_000)
     }
-    /// The length in nanoseconds.
+    /// Returns the length in nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
-    /// The length in seconds, for plots and statistics only.
+    /// Returns the length in seconds, for plots and statistics only.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// Whether the length is a multiple of `grid` (which must not be zero).
+    /// Whether the length is a multiple of `grid`, which must not be zero.
     pub fn is_multiple_of(self, grid: Duration) -> bool {
         self.0 % grid.0 == 0
     }
-    /// The greatest common divisor; of zero and x it is x.
+    /// Returns the greatest common divisor. That of zero and x is x.
     pub fn gcd(self, other: Duration) -> Duration {
         let (mut a, mut b) = (self.0.abs(), other.0.abs());
         while b != 0 {
@@ -81,7 +81,7 @@ impl Duration {
         }
         Duration(a)
     }
-    /// The least common multiple, or `None` where it exceeds the range.
+    /// Returns the least common multiple, or `None` if it exceeds the range.
     pub fn lcm(self, other: Duration) -> Option<Duration> {
         let gcd = self.gcd(other).0;
         if gcd == 0 {
@@ -89,26 +89,26 @@ impl Duration {
         }
         (self.0 / gcd).checked_mul(other.0).map(Duration)
     }
-    /// The sum, or `None` where it exceeds the range.
+    /// Returns the sum, or `None` if it exceeds the range.
     pub fn checked_add(self, other: Duration) -> Option<Duration> {
         self.0.checked_add(other.0).map(Duration)
     }
-    /// The difference, or `None` where it exceeds the range.
+    /// Returns the difference, or `None` if it exceeds the range.
     pub fn checked_sub(self, other: Duration) -> Option<Duration> {
         self.0.checked_sub(other.0).map(Duration)
     }
-    /// `n` times the length, or `None` where it exceeds the range.
+    /// Returns `n` times the length, or `None` if it exceeds the range.
     pub fn checked_mul(self, n: i64) -> Option<Duration> {
         self.0.checked_mul(n).map(Duration)
     }
 }
 
 impl Instant {
-    /// The instant `ns` nanoseconds after the clock's zero.
+    /// Makes the instant `ns` nanoseconds after the zero of the clock.
     pub const fn from_nanos(ns: i64) -> Self {
         Instant(ns)
     }
-    /// Nanoseconds since the clock's zero.
+    /// Returns the nanoseconds since the zero of the clock.
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
@@ -124,7 +124,7 @@ impl FromStr for Duration {
         let scale: i64 = match unit {
             "" => return Err(ParseDurationError::NoUnit(number.into())),
             "ns" => 1,
-            // The micro sign, and the Greek letter that keyboards and normalisation (NFKC) have for it.
+            // The micro sign, and the Greek letter that keyboards and normalisation (NFKC) use instead.
             "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
@@ -159,7 +159,7 @@ impl FromStr for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// The shortest exact form: the longest unit in which the length is a whole number.
+    /// Writes the shortest exact form: the longest unit in which the length is a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, scale) = UNITS.into_iter().find(|(_, scale)| self.0 % scale == 0).unwrap_or(("ns", 1));
         if self.0 == 0 {
@@ -181,35 +181,35 @@ impl<'de> Deserialize<'de> for Duration {
     }
 }
 
-/// How documents of what was measured spell a length: a whole number of nanoseconds, whose key ends in `_ns`
-/// (`docs/plan-json.md`). For serde's `with`.
+/// The form of lengths in documents with measured values, for serde's `with`. It is a whole number of nanoseconds, and
+/// the key ends in `_ns` (`docs/reference/documents.md`).
 pub mod nanos {
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::Duration;
 
-    /// Writes it.
+    /// Writes a length.
     pub fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_i64(length.as_nanos())
     }
 
-    /// Reads it.
+    /// Reads a length.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         i64::deserialize(deserializer).map(Duration::from_nanos)
     }
 
-    /// The same, or null.
+    /// The same for optional lengths; `None` is null.
     pub mod maybe {
         use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
         use crate::time::Duration;
 
-        /// Writes it.
+        /// Writes a length or null.
         pub fn serialize<S: Serializer>(length: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
             length.map(Duration::as_nanos).serialize(serializer)
         }
 
-        /// Reads it.
+        /// Reads a length or null.
         pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
             Ok(Option::<i64>::deserialize(deserializer)?.map(Duration::from_nanos))
         }
@@ -250,7 +250,7 @@ impl Mul<i64> for Duration {
         Duration(self.0 * n)
     }
 }
-/// How many whole times the other length fits.
+/// Returns how many times the other length fits as a whole.
 impl Div for Duration {
     type Output = i64;
     fn div(self, other: Duration) -> i64 {

@@ -1,4 +1,4 @@
-//! A plan as text: one line per window in order of time, made to be read and compared.
+//! A plan as text for reading and comparing: one line per window, in order of time.
 
 use std::fmt::{Display, Write as _};
 
@@ -6,18 +6,18 @@ use crate::plan::{CpuTable, Plan};
 use crate::system::{Group, GroupTask, Lead};
 use crate::time::Duration;
 
-/// The timeline of a plan.
+/// Returns the timeline of a plan.
 ///
 /// ```text
 /// cycle 10ms, solver null
 /// cpu 0: 2 windows, 18.0 %
-///       1100us ..     2500us   1400us  AD  sender
-///       3500us ..     3900us    400us  A-  receiver
+///   1100us ..     2500us   1400us  AD  sender
+///   3500us ..     3900us    400us  A-  receiver
 /// ```
 ///
-/// `A` marks an ACTIVATE, `D` a DEADLINE. With a lead the first line says so (`lead 20us`, or `lead up to 20us` where
-/// the deployment measures it), and that of each CPU what its jobs' leads take (`leads 2.5 %`). Groups follow, with their
-/// tasks.
+/// `A` is an ACTIVATE, `D` a DEADLINE. With a lead, the first line names it: `lead 20us`, or `lead up to 20us` if the
+/// deployment measures it. The line of each CPU then has the share of its leads (`leads 2.5 %`). Groups follow, with
+/// their tasks.
 pub fn timeline(plan: &Plan) -> String {
     let lead = match plan.system.lead {
         None => String::new(),
@@ -34,7 +34,7 @@ pub fn timeline(plan: &Plan) -> String {
     text
 }
 
-/// What is still left open is a question mark.
+/// Writes a group. An open value is a question mark.
 fn group(text: &mut String, group: &Group, period: Duration) {
     let cpus: Vec<String> = group.cpus.iter().map(u32::to_string).collect();
     let (name, priority, budget) = (&group.name, known(group.priority), known(group.budget));
@@ -63,7 +63,8 @@ fn cpu(text: &mut String, table: &CpuTable, lead: Option<Lead>, cycle: Duration)
     }
 }
 
-/// Tenths of a percent, rounded down as the judge's: exact integer arithmetic keeps the text the same everywhere.
+/// Returns tenths of a percent, rounded down like those of the judge. Integer arithmetic keeps the text equal
+/// everywhere.
 fn share(length: Duration, cycle: Duration) -> String {
     let permille = i128::from(length.as_nanos()) * 1000 / i128::from(cycle.as_nanos()).max(1);
     format!("{}.{} %", permille / 10, permille % 10)

@@ -1,4 +1,4 @@
-//! The rules that a system must keep beyond its syntax, in one place for every source: a description, a plan file.
+//! The rules of a system beyond its syntax. They are the same for every source: a description or a plan file.
 
 mod container;
 mod deadline;
@@ -22,31 +22,32 @@ use crate::parse::nearest_name;
 use crate::system::{GroupTask, Process, System};
 use crate::time::Duration;
 
-/// Longest cycle (`MACROTICK_MAX_CYCLE_NS`).
+/// The longest cycle (`MACROTICK_MAX_CYCLE_NS`).
 pub const MAX_CYCLE: Duration = Duration::from_secs(3600);
-/// Most windows in a table (`MACROTICK_MAX_WINDOWS`); each job needs at least one.
+/// The largest number of windows in a table (`MACROTICK_MAX_WINDOWS`). Each job needs at least one.
 pub const MAX_WINDOWS: i64 = 1 << 20;
-/// Most tasks, and groups with windows, in a table (`MACROTICK_MAX_ENTITIES`).
+/// The largest number of tasks, and groups with windows, in a table (`MACROTICK_MAX_ENTITIES`).
 pub const MAX_TASKS: usize = 4096;
-/// `SCHED_FIFO` priorities, and those of groups.
+/// The priorities of `SCHED_FIFO` and of groups.
 pub const PRIORITIES: RangeInclusive<u32> = 1..=99;
-/// Shortest budget of the kernel.
+/// The shortest budget of the kernel.
 pub const MIN_BUDGET: Duration = Duration::from_micros(10);
-/// Shortest and longest period of a reservation (`sched_deadline_period_min_us`, `sched_deadline_period_max_us`).
+/// The shortest and the longest period of a reservation (`sched_deadline_period_min_us`,
+/// `sched_deadline_period_max_us`).
 pub const RESERVATION_RANGE: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_micros(1 << 22);
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Path of the value to point at, such as `tasks[2].deadline`.
+    /// The path of the value to mark, such as `tasks[2].deadline`.
     pub at: String,
-    /// Paths of the other values the rule depends on.
+    /// The paths of the other values that the rule depends on.
     pub needs: Vec<String>,
     pub message: String,
     pub hint: Option<String>,
 }
 
-/// Stands for the names of all tasks among what a rule needs.
+/// Stands for the names of all tasks in `needs`.
 pub(crate) const TASK_NAMES: &str = "(task names)";
 /// Stands for the names of all groups.
 pub(crate) const GROUP_NAMES: &str = "(group names)";
@@ -58,8 +59,8 @@ pub(crate) const PERIODS: &str = "(periods)";
 pub(crate) const CPUS: &str = "cpus";
 
 impl System {
-    /// The rules that the system breaks, each with the path of the value. A system that was parsed or loaded breaks
-    /// none; one that was put together in a program may.
+    /// Returns the broken rules, each with the path of the value. A system that was parsed or loaded breaks none; one
+    /// that was built in a program may.
     pub fn problems(&self) -> Vec<String> {
         values(self)
             .into_iter()
@@ -68,7 +69,7 @@ impl System {
             .collect()
     }
 
-    /// The names of the one space that tasks, groups and processes share, each with the path where it stands.
+    /// Returns the names of tasks, groups and processes, which must be unique together, each with its path.
     fn placed_names(&self) -> Vec<(String, String)> {
         let tasks = self.tasks.iter().enumerate().map(|(i, task)| (format!("tasks[{i}].name"), task.name.clone()));
         let groups = self.groups.iter().enumerate().flat_map(|(i, group)| {
@@ -82,27 +83,27 @@ impl System {
         tasks.chain(groups).chain(load).collect()
     }
 
-    /// All names of tasks, groups and processes: what is added needs another one.
+    /// Returns all names of tasks, groups and processes. A new one needs a different name.
     pub fn names(&self) -> BTreeSet<String> {
         self.placed_names().into_iter().map(|(_, name)| name).collect()
     }
 }
 
-/// The broken rules of single values, as the table of keys has them.
+/// Returns the broken rules of single values, which come from the table of keys.
 pub(crate) fn values<T: Field>(document: &T) -> Vec<Problem> {
     let mut found = Found::default();
     document.check("", "", &T::KIND, &mut found);
     found.0
 }
 
-/// The same of a list of tasks.
+/// Returns the broken rules of single values in a list of tasks.
 pub(crate) fn values_of_tasks(tasks: &Vec<GroupTask>) -> Vec<Problem> {
     let mut found = Found::default();
     tasks.check("tasks", "tasks", &Vec::<GroupTask>::KIND, &mut found);
     found.0
 }
 
-/// The broken rules between the values of a system.
+/// Returns the broken rules between the values of a system.
 pub(crate) fn rules(system: &System) -> Vec<Problem> {
     let mut rules = Rules { system, found: Found::default() };
     rules.header();
@@ -140,13 +141,13 @@ impl Rules<'_> {
 
     fn file(&mut self, path: &str, file: &str) {
         if file.is_empty() {
-            self.add(path, &[], "a file needs a path");
+            self.add(path, &[], "the path is empty");
         } else if file.contains('\0') {
-            self.add(path, &[], "a path cannot hold a NUL character");
+            self.add(path, &[], "a path cannot contain a NUL character");
         }
     }
 
-    /// Whether `length` is off the grid; a macrotick that is itself wrong has been reported on its own.
+    /// Whether `length` is off the grid. A wrong macrotick is reported separately, so it does not count here.
     fn off_grid(&self, length: Duration) -> bool {
         self.system.macrotick > Duration::ZERO && !length.is_multiple_of(self.system.macrotick)
     }
@@ -156,7 +157,8 @@ impl Rules<'_> {
             let macrotick = self.system.macrotick;
             let text = format!("{key} {length} is not a multiple of the macrotick {macrotick}");
             if length > MAX_CYCLE {
-                // It is too long, which is told: no neighbour of it is any better.
+                // The length is also too long, which another rule reports. Its neighbours on the grid are too long as
+                // well.
                 self.add(format!("{path}{key}"), &["macrotick"], text);
                 return;
             }
@@ -174,7 +176,7 @@ impl Rules<'_> {
     fn header(&mut self) {
         let system = self.system;
         if system.cpus.is_empty() {
-            self.add(CPUS, &[], "no CPU to plan for");
+            self.add(CPUS, &[], "the system has no CPU");
         }
         for (index, cpu) in system.cpus.iter().enumerate() {
             if system.cpus[..index].contains(cpu) {
@@ -186,14 +188,14 @@ impl Rules<'_> {
         }
         let (tasks, pools) = (system.tasks.len(), system.pools().count());
         if system.tasks.is_empty() && system.groups.is_empty() {
-            self.add("", &["tasks", "groups"], "a system has `tasks`, `groups` or both");
+            self.add("", &["tasks", "groups"], "a system needs `tasks`, `groups` or both");
         } else if tasks + pools > MAX_TASKS {
             let what = if pools > 0 {
                 format!("{tasks} tasks and {pools} groups with windows")
             } else {
                 format!("{tasks} tasks")
             };
-            self.add("tasks", &[], format!("{what}, at most {MAX_TASKS} are possible"));
+            self.add("tasks", &[], format!("{what} are too many, the limit is {MAX_TASKS}"));
         }
         self.cycle();
         self.sync();
@@ -212,7 +214,7 @@ impl Rules<'_> {
                     self.add(
                         key,
                         &["tasks", "groups"],
-                        format!("`{key}` is the table's, and there is no task or group with windows"),
+                        format!("`{key}` applies to tables, but no task or group has windows"),
                     );
                 }
             }
@@ -221,7 +223,7 @@ impl Rules<'_> {
         let Some(hyperperiod) = system.hyperperiod().filter(|&length| length <= MAX_CYCLE) else {
             let text = match system.hyperperiod() {
                 Some(length) => format!("the hyperperiod {length} is longer than {MAX_CYCLE}"),
-                None => "the hyperperiod exceeds every range".to_string(),
+                None => "the hyperperiod exceeds the range of times".to_string(),
             };
             self.add("tasks", &[PERIODS], text).hint = Some("choose periods with a small common multiple".into());
             return;
@@ -235,13 +237,14 @@ impl Rules<'_> {
         let jobs: i64 = system.periods().map(|period| cycle / period).sum();
         if jobs > MAX_WINDOWS {
             let periods = if system.pools().next().is_none() { "" } else { " and periods of groups" };
-            let text = format!("a cycle of {cycle} holds {jobs} jobs{periods}, a table at most {MAX_WINDOWS} windows");
+            let text =
+                format!("a cycle of {cycle} has {jobs} jobs{periods}, but a table has at most {MAX_WINDOWS} windows");
             self.add("tasks", &[PERIODS, "cycle"], text);
         }
     }
 
-    /// Tasks, groups and processes share one space of names, because traces tell them by name; so do the names that are made
-    /// of theirs, of a group's windows beside its budget, and of each process of several.
+    /// Checks that names of tasks, groups and processes are unique together, because traces identify them by name. This
+    /// includes derived names: of the windows of a group with a budget, and of each process of several.
     fn unique_names(&mut self) {
         let system = self.system;
         let chains = system.chains.iter().enumerate();
@@ -257,7 +260,7 @@ impl Rules<'_> {
         let mut seen: BTreeMap<String, String> = BTreeMap::new();
         for (path, name) in names {
             if let Some(first) = seen.get(&name).cloned() {
-                self.add(path, &[&first], format!("duplicate name `{name}`: another {what} has it already"));
+                self.add(path, &[&first], format!("duplicate name `{name}`: another {what} has this name"));
             } else {
                 seen.insert(name, path);
             }
@@ -267,15 +270,15 @@ impl Rules<'_> {
     fn cpu(&mut self, path: &str, cpu: u32) {
         if !self.system.cpus.contains(&cpu) {
             let all: Vec<String> = self.system.cpus.iter().map(u32::to_string).collect();
-            let text = format!("CPU {cpu} is not among the system's CPUs ({})", all.join(", "));
+            let text = format!("CPU {cpu} is not one of the CPUs of the system ({})", all.join(", "));
             self.add(path, &[CPUS], text).hint = Some("list it in `cpus`".into());
         }
     }
 
-    /// Only windows have instants that others can rest on.
+    /// Checks that a task has windows. Only windows have fixed instants.
     fn windowed_task(&mut self, path: &str, name: &str) {
         if self.system.task(name).is_some_and(|task| !task.supply.is_windows()) {
-            let text = format!("task `{name}` has a reservation, and no windows");
+            let text = format!("task `{name}` has a reservation and no windows");
             self.add(path, &[TASK_NAMES, "tasks"], text);
         }
     }
@@ -288,7 +291,7 @@ impl Rules<'_> {
         }
     }
 }
-/// The names of a process and, of several, of each, where they stand.
+/// Returns the name of a process, and if there are several, also the name of each. All have the same path.
 fn all_names(path: String, process: &Process) -> impl Iterator<Item = (String, String)> + '_ {
     let each = process.process_names().filter(|name| *name != process.name);
     [process.name.clone()].into_iter().chain(each).map(move |name| (path.clone(), name))

@@ -1,7 +1,8 @@
-//! Text from others as a terminal may show it: nothing in it moves the cursor, colours what follows or turns its direction.
+//! Foreign text in a form that is safe in a terminal: it cannot move the cursor, change colours or reverse the
+//! direction.
 
-/// Whether a terminal does something with a character other than showing it, or shows nothing or whatever it likes for it: those
-/// of Unicode's categories Cc, Cf, Zl, Zp and Co.
+/// Whether a character does more in a terminal than show itself, or has no fixed appearance: Unicode's categories Cc,
+/// Cf, Zl, Zp and Co.
 fn steers(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -12,7 +13,7 @@ fn steers(character: char) -> bool {
             | '\u{e0001}'..='\u{e007f}' | '\u{f0000}'..='\u{10ffff}')
 }
 
-/// The text with such characters as escapes, but for the ends of lines.
+/// Replaces such characters by escapes, except the ends of lines.
 pub fn visible(text: &str) -> String {
     let show = |character: char| match character {
         '\n' => "\n".to_owned(),
@@ -22,7 +23,7 @@ pub fn visible(text: &str) -> String {
     text.chars().map(show).collect()
 }
 
-/// The text with one character for each such one: columns stay.
+/// Replaces each such character by one other character, so columns stay the same.
 pub fn visible_in_place(text: &str) -> String {
     let show = |character| match character {
         '\t' => ' ',
@@ -32,10 +33,10 @@ pub fn visible_in_place(text: &str) -> String {
     text.chars().map(show).collect()
 }
 
-/// Characters of a message.
+/// The largest number of characters of a message.
 const MOST_TOLD: usize = 800;
 
-/// A message that quotes something huge, without the middle.
+/// Cuts the middle out of a message that is too long.
 pub fn shortened(message: &str) -> String {
     let characters = message.chars().count();
     if characters <= MOST_TOLD {

@@ -1,12 +1,13 @@
-//! Files that are written whole or not at all.
+//! Files that are written as a whole or not at all.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes beside the file and renames, so that a reader never meets half of it, and who has the old one open or mapped keeps
-/// that. A link stays, and what it leads to is written; what is no ordinary file, such as a device, is written to as it is.
+/// Writes a file next to the target and renames it. So no reader sees half of it, and a program that has the old file
+/// open or mapped keeps that. A symbolic link stays, and its target is written. A special file, such as a device, is
+/// written directly.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let is_there = fs::symlink_metadata(path).is_ok();
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -18,7 +19,7 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let written = fs::write(&partial, contents)
         .and_then(|()| former.map_or(Ok(()), |former| fs::set_permissions(&partial, former.permissions())))
         .and_then(|()| fs::rename(&partial, &target));
-    // The target is untouched; a partial file may or may not exist.
+    // The target is unchanged. A partial file may exist or not.
     written.inspect_err(|_| _ = fs::remove_file(&partial))
 }
 

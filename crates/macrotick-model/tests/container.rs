@@ -1,4 +1,4 @@
-//! Containers that ask to be admitted.
+//! Containers that ask for admission.
 
 use macrotick_fixtures::{refusals, us};
 use macrotick_model::Container;
@@ -21,17 +21,17 @@ fn what_is_left_out_is_open() {
     assert_eq!(all.lead, Some(us(30)));
 }
 
-/// What the schema says of a mistake.
+/// The reaction of the schema to a mistake.
 enum Schema {
-    /// It refuses it, too.
+    /// The schema reports the mistake, too.
     Refuses,
-    /// It takes it, since that is what it knows nothing of.
+    /// The schema accepts the document, for the reason in the string.
     Takes(&'static str),
 }
 use Schema::{Refuses, Takes};
 
-/// Of times, which are text to a schema.
-const RANGE: &str = "no pattern says that a time is too long, too short, or no whole number of something";
+/// The reason for mistakes in times, which are text to a schema.
+const RANGE: &str = "a pattern cannot limit times, or require whole numbers of a unit";
 
 #[test]
 fn mistakes_are_told_at_their_place() {
@@ -40,13 +40,13 @@ fn mistakes_are_told_at_their_place() {
         ("criticality: 2\nbudget: 1ms\n", "the description of a container has no `container`", Refuses),
         (
             "container: web\ncriticality: 2\n",
-            "has neither `budget` nor `tasks`: nothing says how much it needs",
-            Takes("either of two keys may be left out, but not both"),
+            "has neither `budget` nor `tasks`: its budget is unknown",
+            Takes("one of two keys is required"),
         ),
         ("container: web\ncriticality: 2\nbudget: 5us\n", "budget 5us is shorter than 10us", Takes(RANGE)),
         (
             "container: web\ncriticality: 2\nbudget: 10500ns\n",
-            "budget 10500ns is no whole number of microseconds",
+            "budget 10500ns is not a whole number of microseconds",
             Takes(RANGE),
         ),
         ("container: web\ncriticality: 2\nbudget: 1ms\ncpus: [1, 0, 1]\n", "CPU 1 is listed twice", Refuses),
@@ -58,10 +58,10 @@ fn mistakes_are_told_at_their_place() {
         ("container: web\ncriticality: 2\nbudget: 1ms\nlead: 0us\n", "lead 0ns is out of range: 1us to 1ms", Refuses),
         (
             "container: web\ncriticality: 2\nbudget: 1ms\nlead: 20500ns\n",
-            "lead 20500ns is no whole number of microseconds",
+            "lead 20500ns is not a whole number of microseconds",
             Takes(RANGE),
         ),
-        ("container: Web\ncriticality: 2\nbudget: 1ms\n", "the name `Web` holds 'W'", Refuses),
+        ("container: Web\ncriticality: 2\nbudget: 1ms\n", "the name `Web` contains 'W'", Refuses),
         (
             "container: web\ncriticality: 2\nbudget: 1ms\ncpu: 1\n",
             "unknown key `cpu` in the description of a container",
@@ -69,13 +69,13 @@ fn mistakes_are_told_at_their_place() {
         ),
         (
             "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms, cpu: 1}]\n",
-            "task `t` has a `cpu`, which is the container's business",
-            Takes("a task of a container is one of a group, which may say its CPU"),
+            "task `t` has a `cpu`, but all tasks run on the CPU of the container",
+            Takes("tasks of containers have the schema of tasks of groups, with `cpu`"),
         ),
         (
             "container: web\ncriticality: 2\ntasks: [{name: t, period: 5ms, wcet: 1ms}, {name: t, period: 5ms, wcet: 1us}]\n",
-            "duplicate name `t`: another task of the container has it already",
-            Takes("no two names may be alike"),
+            "duplicate name `t`: another task of the container has this name",
+            Takes("all names must be different"),
         ),
         ("", "the description is empty", Refuses),
         ("- x\n", "the description of a container must be a mapping, this is a list", Refuses),

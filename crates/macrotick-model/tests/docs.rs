@@ -1,4 +1,4 @@
-//! Every example of `docs/system-yaml.md` is a valid description, once what it leaves out is filled in.
+//! Every example of `docs/reference/description.md` is a valid description after its gaps are filled.
 
 use macrotick_model::System;
 
@@ -10,7 +10,7 @@ const TASKS: &str = "tasks:
 
 #[test]
 fn examples_of_the_reference_are_valid() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/system-yaml.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/description.md");
     let text = std::fs::read_to_string(path).expect("the reference");
     let blocks: Vec<&str> =
         text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();

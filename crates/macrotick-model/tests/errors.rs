@@ -1,6 +1,7 @@
-//! Golden texts of the parser's errors: `errors/NAME.yaml` is refused with exactly `errors/NAME.txt`.
+//! Golden texts of the parser's errors: `errors/NAME.yaml` must fail with exactly the text `errors/NAME.txt`.
 //!
-//! `MACROTICK_BLESS=1 cargo test -p macrotick-model --test errors` writes the texts anew; read the difference then.
+//! `MACROTICK_BLESS=1 cargo test -p macrotick-model --test errors` writes the texts again. Read the difference
+//! afterwards.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Groups, in a description.
+//! Groups in a description.
 
 use macrotick_fixtures::{by_hand, ms};
 use macrotick_model::{
@@ -46,25 +46,25 @@ fn what_is_left_open_stays_open_in_the_normal_form() {
     assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
 }
 
-/// A plan is what runs: nothing of it is still to be found.
+/// A plan is complete: it has no open values.
 #[test]
 fn a_plan_leaves_nothing_open() {
     let mut system = parse("groups:\n  - {name: g, criticality: 3, budget: 20us}\n").unwrap();
     let plan = |system: &System| by_hand(system.clone(), ms(10), Vec::new()).to_json();
     let refused = Plan::from_json(&plan(&system), "p.json").unwrap_err().to_string();
-    assert_eq!(refused, "p.json: system.groups[0].priority: a plan says it");
+    assert_eq!(refused, "p.json: system.groups[0].priority: a plan needs this value");
     system.groups[0].priority = Some(5);
     assert_eq!(Plan::from_json(&plan(&system), "p.json").unwrap().system, system);
 }
 
-/// What is found behind the parser is told as what the parser finds.
+/// Findings of later stages look like findings of the parser.
 #[test]
 fn findings_of_others_have_their_place() {
     let source = format!("{HEAD}groups:\n  - {{name: g, criticality: 3, budget: 20us}}\n");
     let finding = |at: &str| Finding { at: at.into(), message: "no good".into(), hint: Some("mend it".into()) };
     let told = System::refuse(&source, "s.yaml", vec![finding("groups[0].budget"), finding("groups[0].priority")]);
     let places: Vec<(usize, usize)> = told.iter().map(|finding| (finding.at.line, finding.at.column)).collect();
-    // What was left out is told at what is around it.
+    // A finding about a default is shown at the mapping around it.
     assert_eq!(places, [(6, 5), (6, 39)]);
     assert!(told.to_string().contains("error: no good\n --> s.yaml:6:39\n"), "{told}");
 }
@@ -133,8 +133,8 @@ fn what_is_wrong_with_a_container_is_told() {
         ("{program: [x]}", "`container` has none of the keys `rootfs`, `image`"),
         ("{rootfs: /srv, image: web, program: [x]}", "`container` has both `rootfs` and `image`"),
         ("{rootfs: srv, program: [x]}", "`srv` is not the absolute path of a directory"),
-        ("{rootfs: /srv}", "a directory does not say which `program` is to run in it"),
-        ("{image: web, engine: runc}", "runc knows no images"),
+        ("{rootfs: /srv}", "a container with `rootfs` needs a `program`"),
+        ("{image: web, engine: runc}", "runc does not support images"),
         ("{image: --privileged}", "\"--privileged\" is not the name of an image"),
         ("{rootfs: /srv, program: [x], engine: docker}", "unknown engine `docker`"),
         ("{root: /srv, program: [x]}", "unknown key `root` in `container`"),
@@ -144,7 +144,7 @@ fn what_is_wrong_with_a_container_is_told() {
     }
     let both = "[{name: l, hog: {}}, {name: c, container: {rootfs: /srv, program: [x]}}]\n";
     let mixed = refusal(&format!("groups:\n  - name: g\n    priority: 7\n    budget: 500us\n    run: {both}"));
-    assert!(mixed.contains("`c` is a container and `l` is none") && mixed.contains("s.yaml:9"), "{mixed}");
+    assert!(mixed.contains("`c` is a container and `l` is not") && mixed.contains("s.yaml:9"), "{mixed}");
     assert!(parse(&format!("load: {both}")).is_ok());
 }
 
@@ -172,17 +172,17 @@ fn a_kernel_thread_has_one_group_or_pool() {
     };
     let shared = two("kernel-threads: [ksoftirqd]", "cpus: [1], kernel-threads: [ksoftirqd]");
     assert!(
-        shared.contains("kernel thread `ksoftirqd` is in group `g` already") && shared.contains("s.yaml:7"),
+        shared.contains("kernel thread `ksoftirqd` is already in group `g`") && shared.contains("s.yaml:7"),
         "{shared}"
     );
     let interrupt = two("cpus: [0], kernel-threads: [irq/1-a]", "cpus: [1], kernel-threads: [irq/1-a]");
-    assert!(interrupt.contains("kernel thread `irq/1-a` is in group `g` already"), "{interrupt}");
+    assert!(interrupt.contains("kernel thread `irq/1-a` is already in group `g`"), "{interrupt}");
     let windows = refusal(
         "groups:\n  - {name: p, windows: {period: 10ms, length: 1ms}, kernel-threads: [rcuc]}\n  \
          - {name: g, priority: 7, budget: 1ms, kernel-threads: [rcuc]}\n",
     );
-    assert!(windows.contains("kernel thread `rcuc` is in group `p` already"), "{windows}");
-    assert!(windows.contains("every CPU has one of its own: give groups with windows their `cpus`"), "{windows}");
+    assert!(windows.contains("kernel thread `rcuc` is already in group `p`"), "{windows}");
+    assert!(windows.contains("every CPU has its own thread: set `cpus` for groups with windows"), "{windows}");
 }
 
 #[test]
@@ -191,12 +191,12 @@ fn mistakes_are_told_at_their_place() {
     for (keys, expected) in [
         ("priority: 7", "group `g` has no `budget`"),
         ("budget: 1ms", "group `g` has no `priority`"),
-        ("priority: 7", "give it, or declare `tasks`, for which the least budget is found"),
-        ("budget: 1ms", "give all groups one; or `criticality`, from which priorities follow"),
+        ("priority: 7", "set it, or declare `tasks` to get the least budget for them"),
+        ("budget: 1ms", "set it for all groups, or `criticality` for all groups to derive it"),
         ("criticality: -1, budget: 1ms", "criticality -1 is out of range: 0 to 4294967295"),
         (
             "priority: 7, tasks: [{name: t, period: 5ms, wcet: 1ms}]",
-            "group `g` has no `budget`, and no task on CPU 1 that one could be found for",
+            "group `g` has no `budget`, and no task on CPU 1 to derive one from",
         ),
         (
             "priority: 7, budget: 1ms, tasks: [{name: t, period: 5ms, wcet: 1ms}, \
@@ -207,47 +207,47 @@ fn mistakes_are_told_at_their_place() {
         ("priority: 7, budget: 3ms", "budget 3ms is longer than the server period 2500us"),
         ("priority: 7, budget: 5us", "budget 5us is shorter than 10us"),
         ("priority: 7, budget: 1500ns", "budget 1500ns is shorter than 10us"),
-        ("priority: 7, budget: 100500ns", "budget 100500ns is no whole number of microseconds"),
+        ("priority: 7, budget: 100500ns", "budget 100500ns is not a whole number of microseconds"),
         ("priority: 7, budget: 1ms, lead: 0us", "lead 0ns is out of range: 1us to 1ms"),
         ("priority: 7, budget: 1ms, lead: 500ns", "lead 500ns is out of range: 1us to 1ms"),
         ("priority: 7, budget: 1ms, lead: 1001us", "lead 1001us is out of range: 1us to 1ms"),
         ("priority: 7, budget: 1ms, lead: -20us", "lead -20us is out of range: 1us to 1ms"),
-        ("priority: 7, budget: 1ms, lead: 1500ns", "lead 1500ns is no whole number of microseconds"),
+        ("priority: 7, budget: 1ms, lead: 1500ns", "lead 1500ns is not a whole number of microseconds"),
         ("priority: 7, budget: 1ms, lead: 20", "s.yaml:6"),
         ("priority: 7, budget: 1ms, kernel-threads: [ksoftirq]", "unknown kernel thread `ksoftirq`\n"),
         ("priority: 7, budget: 1ms, kernel-threads: [eth0]", "`backlog_napi`, `irq/NUMBER-NAME`"),
-        ("priority: 7, budget: 1ms, kernel-threads: [irq/eth0]", "`irq/eth0` is not the name of an interrupt's thread"),
-        ("priority: 7, budget: 1ms, kernel-threads: [rcuc, rcuc]", "kernel thread `rcuc` stands twice in group `g`"),
-        ("priority: 7, budget: 1ms, cpus: [2]", "CPU 2 is not among the system's CPUs (0, 1)"),
+        ("priority: 7, budget: 1ms, kernel-threads: [irq/eth0]", "`irq/eth0` is not the name of an interrupt thread"),
+        ("priority: 7, budget: 1ms, kernel-threads: [rcuc, rcuc]", "kernel thread `rcuc` is listed twice in group `g`"),
+        ("priority: 7, budget: 1ms, cpus: [2]", "CPU 2 is not one of the CPUs of the system (0, 1)"),
         ("priority: 7, budget: 1ms, cpu: 1", "unknown key `cpu` in a group"),
         (
             "priority: 7, budget: 1ms, cpus: [1], tasks: [{name: t, period: 5ms, wcet: 1ms, priority: 1, cpu: 0}]",
-            "CPU 0 is not among those of group `g`",
+            "CPU 0 is not one of the CPUs of group `g`",
         ),
         (
             "priority: 7, budget: 1ms, tasks: [{name: t, period: 6ms, wcet: 1ms, priority: 1, at-refills: true}]",
-            "its jobs arrive at refills: 6ms is no multiple of 2500us",
+            "its jobs arrive at refills, but the period 6ms is not a multiple of 2500us",
         ),
     ] {
         let told = group(keys);
         assert!(told.contains(expected) && told.contains("s.yaml:"), "{keys}: {told}");
     }
     let twice = refusal("groups:\n  - {name: g, priority: 7, budget: 1ms}\n  - {name: h, priority: 7, budget: 1ms}\n");
-    assert!(twice.contains("group `g` has priority 7 already"), "{twice}");
+    assert!(twice.contains("group `g` already has priority 7"), "{twice}");
     let mixed =
         refusal("groups:\n  - {name: g, criticality: 7, budget: 1ms}\n  - {name: h, priority: 7, budget: 1ms}\n");
     assert!(
-        mixed.contains("group `g` has no `priority`") && mixed.contains("group `h` has one: give it to"),
+        mixed.contains("group `g` has no `priority`") && mixed.contains("group `h` has one: set it for all groups"),
         "{mixed}"
     );
-    // One mistake is told once.
+    // The parser reports a mistake once.
     let misspelt = refusal("groups:\n  - {name: g, priorty: 7, budgett: 1ms}\n");
     assert_eq!(misspelt.matches("error: ").count(), 2, "{misspelt}");
     let period = refusal("server-period: 2s\n");
     assert!(period.contains("server-period 2s is out of range: 100us to 1s"), "{period}");
 }
 
-/// What the golden errors do not show: that it is right.
+/// The golden errors show the mistakes; this is a correct group.
 #[test]
 fn windows_and_a_budget() {
     let group = "groups:\n  - {name: g, priority: 7, budget: 500us, cpus: [1], windows: {period: 10ms, length: 1ms, order: priority}}\n";
@@ -255,7 +255,7 @@ fn windows_and_a_budget() {
     assert_eq!(system.groups[0].pool_name().as_deref(), Some("g.windows"));
     assert_eq!(system.periods().collect::<Vec<_>>().len(), 2);
     assert_eq!(System::parse(&system.to_yaml(), "again.yaml").unwrap(), system);
-    // Its budget may be found.
+    // The budget can stay open.
     let tasks = group.replace("budget: 500us", "tasks: [{name: t, period: 5ms, wcet: 50us}]");
     assert_eq!(parse(&tasks).unwrap().left_open(), ["groups[0].budget", "groups[0].tasks[0].priority"]);
 }

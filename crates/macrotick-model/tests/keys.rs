@@ -1,6 +1,6 @@
-//! The table of keys, and what comes from it: the reference, the JSON Schema, `macrotick explain`.
+//! The table of keys and the texts generated from it: the reference, the JSON Schema, `macrotick explain`.
 //!
-//! `MACROTICK_BLESS=1 cargo test -p macrotick-model --test keys` writes the tables and schemas anew.
+//! `MACROTICK_BLESS=1 cargo test -p macrotick-model --test keys` writes the tables and schemas again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Each table of a document stands between `<!-- keys: a task -->` and `<!-- end of keys -->`.
+/// Fills the tables of a document, each between `<!-- keys: a task -->` and `<!-- end of keys -->`.
 fn with_tables(text: &str, used: &mut Vec<String>) -> String {
     let sections = sections();
     let mut out = String::new();
@@ -32,7 +32,7 @@ fn with_tables(text: &str, used: &mut Vec<String>) -> String {
 #[test]
 fn the_reference_has_every_table() {
     let mut used = Vec::new();
-    for document in ["docs/system-yaml.md", "docs/feasibility.md"] {
+    for document in ["docs/reference/description.md", "docs/how-to/admit-one-more-container.md"] {
         hold(document, &with_tables(&read_tree(document), &mut used));
     }
     let missing: Vec<&str> =
@@ -47,39 +47,39 @@ fn the_schemas_are_those_of_the_table() {
     hold("schema/container.schema.json", &text(container_keys(), "A container that asks Macrotick to be admitted"));
 }
 
-/// The refused descriptions that the schema takes, each with what it knows nothing of. It has to refuse all others.
+/// The wrong descriptions that the schema accepts, each with the reason. It must report all others.
 const TAKEN: [(&str, &str); 21] = [
-    ("anchors", "a validator sees what they stand for"),
-    ("cycle", "one time is to be a multiple of others"),
+    ("anchors", "a validator replaces them by their values"),
+    ("cycle", "one time must be a multiple of others"),
     ("duplicate-key", "a validator sees one of them"),
-    ("duplicate-name", "no two names may be alike"),
-    ("huge-period", "times are text, of which no pattern says that one is too long"),
+    ("duplicate-name", "all names must be different"),
+    ("huge-period", "times are text, and a pattern cannot limit them"),
     ("hyperperiod", "the least common multiple of times is bounded"),
     ("jobs", "the number of jobs in a cycle is bounded"),
-    ("lead", "times are text, of which no pattern says that one is too long"),
+    ("lead", "times are text, and a pattern cannot limit them"),
     ("lead-auto", "the same"),
     ("lead-group", "the same"),
-    ("no-table", "what a key belongs to is elsewhere in the description"),
-    ("nothing", "either of two keys may be left out, but not both"),
-    ("off-grid", "one time is to be a multiple of another one"),
-    ("pool-windows", "of whom a window is, is elsewhere in the description"),
+    ("no-table", "the key depends on another part of the description"),
+    ("nothing", "one of two keys is required"),
+    ("off-grid", "one time must be a multiple of another one"),
+    ("pool-windows", "the owner of a window is in another part of the description"),
     ("reservations", "the range of times under SCHED_DEADLINE depends on others"),
     ("sync-long", "one time is bounded by another one"),
-    ("sync-values", "times are to be multiples of the macrotick"),
-    ("table-overlap", "windows are not to overlap"),
+    ("sync-values", "times must be multiples of the macrotick"),
+    ("table-overlap", "windows must not overlap"),
     ("time-order", "one time is bounded by another one"),
-    ("unknown-task", "the name is to be that of a task"),
-    ("windows-and-budget", "one key has to suit another one"),
+    ("unknown-task", "the name must be that of a task"),
+    ("windows-and-budget", "one key must fit another one"),
 ];
-/// The refused descriptions that are no YAML for a validator, either.
+/// The wrong descriptions that are not YAML for a validator, either.
 const NO_TREE: [&str; 2] = ["not-yaml", "two-documents"];
 
-/// A YAML text as JSON, as an editor's validator sees it.
+/// Reads a YAML text as JSON, as an editor's validator does.
 fn tree(text: &str) -> Option<serde_json::Value> {
     serde_yaml_ng::from_str(text).ok()
 }
 
-/// Which schema is for a description, by its first key, once its parser has taken it.
+/// Returns the schema for a description by its first key, after its parser accepted it.
 fn schema_of(text: &str, name: &str) -> &'static str {
     let is_container = text.lines().any(|line| line.starts_with("container:"));
     let refused = match is_container {
@@ -94,7 +94,7 @@ fn schema_of(text: &str, name: &str) -> &'static str {
     }
 }
 
-/// The schema that a description names to editors.
+/// Returns the schema that a description names for editors.
 fn told_to_editors(text: &str) -> Option<&str> {
     let line = text.lines().find_map(|line| line.strip_prefix("# yaml-language-server: $schema="))?;
     line.strip_suffix(".schema.json")?.rsplit('/').next()
@@ -134,7 +134,7 @@ fn the_schema_refuses_what_is_wrong() {
     }
 }
 
-/// The descriptions that parsers refuse.
+/// The descriptions that the parsers refuse.
 const ERRORS: &str = "crates/macrotick-model/tests/errors";
 
 fn stem(path: &Path) -> String {
@@ -153,7 +153,7 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
 fn a_key_is_explained_wherever_it_may_stand() {
     let all = explain("deadline").expect("known");
     for place in
-        ["tasks[].deadline: time; left out: the period", "table[].deadline: true or false", "tasks[].supply.deadline"]
+        ["tasks[].deadline: time; default: the period", "table[].deadline: true or false", "tasks[].supply.deadline"]
     {
         assert!(all.contains(place), "{place} in:\n{all}");
     }
@@ -165,7 +165,7 @@ fn a_key_is_explained_wherever_it_may_stand() {
     assert!(explain("").expect("all").contains("server-period"));
     assert_eq!(explain("perod"), Err(Some("did you mean `period`?".into())));
     assert_eq!(explain("groups.budgt"), Err(Some("did you mean `groups.budget`?".into())));
-    assert!(explain("pools").unwrap_err().expect("a hint").contains("one of the `groups` now"));
+    assert!(explain("pools").unwrap_err().expect("a hint").contains("as one of the `groups`"));
     let lines = |key: &str| explain(key).expect("known").lines().map(|line| line.chars().count()).max();
     assert!(["lead", "kernel-threads", "", "groups"].iter().all(|key| lines(key) <= Some(100)));
     assert_eq!(explain("zzzzzz"), Err(None));

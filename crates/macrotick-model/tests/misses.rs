@@ -1,4 +1,4 @@
-//! What becomes of misses, in a description and in a plan file.
+//! Reactions to misses in a description and in a plan file.
 
 use macrotick_fixtures::{by_hand, ms};
 use macrotick_model::{OnMiss, Plan, System};

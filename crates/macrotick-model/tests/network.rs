@@ -1,4 +1,4 @@
-//! Network namespaces, and what is in them.
+//! Network namespaces and their contents.
 
 use macrotick_model::{KernelThread, Load, PingFlood, System};
 

@@ -1,4 +1,4 @@
-//! Groups with windows, in a description and in a plan file.
+//! Groups with windows in a description and in a plan file.
 
 use macrotick_fixtures::{by_hand, described as system, ms};
 use macrotick_model::{Duration, Plan, PoolOrder, System};
@@ -66,7 +66,7 @@ fn a_plan_file_keeps_windows_within_their_bounds() {
     let pinned = text.replace("\"count\": 1", "\"count\": 1, \"cpu\": 0");
     assert_ne!(pinned, text);
     let error = Plan::from_json(&pinned, "plan.json").expect_err("a CPU of its own").to_string();
-    assert!(error.ends_with("it has no cpu of its own"), "{error}");
+    assert!(error.ends_with("it cannot have its own cpu"), "{error}");
 }
 
 #[test]

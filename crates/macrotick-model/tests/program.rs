@@ -1,4 +1,4 @@
-//! Programs of tasks and processes, in a description.
+//! Programs of tasks and processes in a description.
 
 use macrotick_fixtures::described;
 use macrotick_model::{Load, Program, System, Workload};

@@ -1,4 +1,4 @@
-//! Seeded random systems through every form a document has: the description, the plan file, the observation file.
+//! Seeded random systems through all forms of a document: the description, the plan file, the observation file.
 
 use macrotick_fixtures::{
     self as fixtures, by_hand, group_record, job, ms, ns, observation, pool_record, records, sync, table, us,
@@ -27,7 +27,7 @@ impl Random {
     }
 }
 
-/// Tasks are in the first, loads in the second.
+/// Tasks use the first one, loads the second.
 const NAMESPACES: [&str; 2] = ["left", "null"];
 
 fn namespaces() -> Vec<Namespace> {
@@ -89,7 +89,7 @@ fn program(random: &mut Random) -> Program {
     Program { env, ..Program::new([random.text(), random.text()]) }
 }
 
-/// It has none of what is about windows.
+/// A task with a reservation, without the keys for windows.
 fn reserved(random: &mut Random, index: u64) -> Task {
     let cpus = random.maybe(|_| vec![0, 1]).unwrap_or_default();
     let supply = fixtures::reserved(random.micros(100, 300), &cpus);
@@ -176,7 +176,7 @@ fn container(random: &mut Random) -> ContainerLoad {
     }
 }
 
-/// In a group, which has containers or other processes, with a budget or without; or in none.
+/// A process in a group, which has containers or other processes, with a budget or without. Or a process in no group.
 fn process(random: &mut Random, name: String, in_group: Option<bool>) -> Process {
     let run = match random.below(if in_group.is_some() { 5 } else { 6 }) {
         0 => Load::Hog,
@@ -221,7 +221,7 @@ fn system(seed: u64) -> System {
     groups.rotate_left(turn);
     let table = random.maybe(|random| (0..5).map(|index| window(random, index, &tasks[0])).collect());
     let load = (0..random.below(4)).map(|index| process(random, format!("load-{index}"), None)).collect();
-    // What was there before them stays first.
+    // The tasks before these stay in front.
     tasks.extend((0..random.below(3)).map(|index| reserved(random, index)));
     System {
         macrotick: Duration::from_nanos([1, 10, 1000][random.below(3) as usize]),
@@ -302,10 +302,10 @@ fn bad_plan_files_are_refused_with_place_and_reason() {
     assert_eq!(refuse("{\n\"version\": 2,\n\"solver\": }"), "p.json:3:11: expected value");
     assert_eq!(
         refuse(&good.replace("\"version\": 2", "\"version\": 7")),
-        "p.json: a plan of version 7, this program reads version 2: make it again"
+        "p.json: a plan of version 7, this program reads version 2: create it again"
     );
     assert_eq!(refuse("{\"version\": 2}"), "p.json:1:14: missing field `solver`");
-    // A part that nobody knows is not left out.
+    // The decoder refuses unknown parts.
     for (part, renamed) in [("groups", "gruops"), ("wcet", "budget-of-time"), ("tables", "table"), ("offset", "at")] {
         let text = refuse(&good.replace(&format!("\"{part}\""), &format!("\"{renamed}\"")));
         assert!(["field", "key"].iter().any(|what| text.contains(&format!("unknown {what} `{renamed}`"))), "{text}");
@@ -331,11 +331,11 @@ fn observations_survive_their_file() {
     };
     let text = observation.to_json();
     assert_eq!(Observation::from_json(&text, "o.json").expect("valid"), observation);
-    let error = Observation::from_json(&text.replacen("2", "1", 1), "o.json").expect_err("refused").to_string();
-    assert_eq!(error, "o.json: an observation of version 1, this program reads version 3: make it again");
+    let error = Observation::from_json(&text.replacen("3", "1", 1), "o.json").expect_err("refused").to_string();
+    assert_eq!(error, "o.json: an observation of version 1, this program reads version 3: create it again");
 }
 
-/// Damaged descriptions are refused or read, but never a panic; what is refused has a place within the text.
+/// Damaged descriptions are read or refused, without a panic. An error has a place within the text.
 #[test]
 fn damaged_descriptions_are_refused_in_place() {
     const SCRAPS: [&str; 12] =

@@ -1,4 +1,5 @@
-//! The schemas of plan and observation: `MACROTICK_BLESS=1 cargo test -p macrotick-model --test schemas` writes them anew.
+//! The schemas of plan and observation: `MACROTICK_BLESS=1 cargo test -p macrotick-model --test schemas` writes them
+//! again.
 
 use macrotick_fixtures::{
     by_hand, counters, group_record, hold_schema, job, lab, measured_lead, ms, observation, output, pool_record,
@@ -13,7 +14,7 @@ fn the_schemas_are_those_of_the_types() {
     hold_schema::<Observation>("observation", "An observation of Macrotick", Side::Read);
 }
 
-/// An observation with something of everything that one may hold.
+/// An observation with an example of every possible part.
 fn full() -> Observation {
     let system = system("s", vec![task("a", ms(1), us(100))]);
     let mut run = observation(by_hand(system, ms(1), tables([window("a", us(0), us(100), "AD")])));
@@ -43,7 +44,7 @@ fn what_is_written_is_taken() {
     assert_eq!(Observation::from_json(&run.to_json(), "x").expect("read back"), run);
 }
 
-/// Schema and decoder refuse the same.
+/// Schema and decoder refuse the same documents.
 #[test]
 fn what_is_wrong_is_refused_by_both() {
     let right = tree(&full().to_json());

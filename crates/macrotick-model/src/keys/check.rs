@@ -1,10 +1,10 @@
-//! The rules of single values, which need nothing around them, from the ranges in the table.
+//! The rules of single values, which depend on no other value. The table has their ranges.
 
 use super::Kind;
 use crate::time::Duration;
 use crate::validate::Problem;
 
-/// What was found.
+/// The findings of a check.
 #[derive(Default)]
 pub(crate) struct Found(pub Vec<Problem>);
 
@@ -46,10 +46,10 @@ impl Found {
             let text = format!("the name is {} bytes long, at most {most} are allowed", name.len());
             self.add(path, &[], text);
         } else if let Some(odd) = name.chars().find(|&c| !allowed(c)) {
-            self.add(path, &[], format!("the name `{name}` holds {odd:?}")).hint =
-                Some("names are made of a-z, 0-9, `-`, `_` and `.`".into());
+            self.add(path, &[], format!("the name `{name}` contains {odd:?}")).hint =
+                Some("names consist of a-z, 0-9, `-`, `_` and `.`".into());
         } else if name.starts_with(['-', '.']) {
-            self.add(path, &[], format!("the name `{name}` does not begin with a letter, a digit or `_`"));
+            self.add(path, &[], format!("the name `{name}` does not start with a letter, a digit or `_`"));
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What a key means: the words of `macrotick explain`.
+//! The texts of `macrotick explain` about keys.
 
 use super::markdown::brief;
 use super::{unlinked, Forms, Kind, Object};
 use crate::parse::{nearest_name, old_key};
 
-/// The longest line.
+/// The length of the longest line.
 const WIDTH: usize = 100;
 
-/// A place where a key may stand.
+/// A place where a key is allowed.
 struct Place<'a> {
     path: String,
     kind: &'a Kind,
@@ -15,8 +15,9 @@ struct Place<'a> {
     about: &'static str,
 }
 
-/// What a key or a path of keys (`tasks.supply.deadline`) means: one paragraph for each place where it may stand. Without a
-/// key: the keys of a system. `Err`: what an unknown key may have been meant to be, where that can be told.
+/// Explains a key or a path of keys (`tasks.supply.deadline`): one paragraph for each place where it is allowed. An
+/// empty key gives the keys of a system. For an unknown key, the error is a hint at the key that was probably meant, if
+/// there is one.
 pub fn explain(key: &str) -> Result<String, Option<String>> {
     let mut places = Vec::new();
     walk("", super::system_keys(), &mut places);
@@ -37,7 +38,7 @@ pub fn explain(key: &str) -> Result<String, Option<String>> {
     Ok(found.join("\n"))
 }
 
-/// What a key of an earlier language is now, or else the nearest key there is.
+/// Returns the present form of a key of an earlier language, or else the nearest key.
 fn meant(wanted: &str, places: &[Place]) -> Option<String> {
     let now = old_key(wanted.rsplit('.').next().unwrap_or(wanted));
     let paths = || places.iter().map(|place| place.path.replace("[]", ""));
@@ -49,7 +50,7 @@ fn meant(wanted: &str, places: &[Place]) -> Option<String> {
     now.or_else(near)
 }
 
-/// The mappings, words and forms by their names in the reference, each once.
+/// Returns the mappings, words and forms with their names in the reference, each once.
 pub(super) fn named() -> Vec<(&'static str, &'static Kind)> {
     fn visit(kind: &'static Kind, all: &mut Vec<(&'static str, &'static Kind)>) {
         let (what, inner): (&'static str, Vec<&'static Kind>) = match kind {
@@ -125,7 +126,7 @@ fn paragraph(place: &Place) -> String {
     let Place { path, kind, otherwise, about } = place;
     let is_word = matches!(kind, Kind::Flag) && otherwise.is_none();
     let key = path.rsplit(['.', ' ']).next().unwrap_or(path);
-    // What is called like its key says nothing of it.
+    // A name of a mapping or form that equals its key explains nothing.
     let brief = match (brief(kind), kind) {
         (brief, Kind::Forms(_)) if brief.replace('`', "") == key => "one of several forms".into(),
         (brief, _) if brief.replace('`', "") == key => "mapping".into(),
@@ -135,15 +136,14 @@ fn paragraph(place: &Place) -> String {
         _ if is_word => "a word".to_string(),
         None => format!("{brief} (one of several forms)"),
         Some(None) => format!("{brief}, required"),
-        Some(Some("as there")) => format!("{brief}; left out: what holds without its keys"),
-        Some(Some(default)) => format!("{brief}; left out: {}", default.replace('`', "")),
+        Some(Some(default)) => format!("{brief}; default: {}", default.replace('`', "")),
     };
     let below = if is_word { String::new() } else { inside(kind) };
     let head = wrapped(&format!("{path}: {}", unlinked(&default).replace('`', "")), 2);
     format!("{head}{}{below}", wrapped(&format!("  {}", unlinked(about)), 2))
 }
 
-/// A line that is too long goes on below, indented by so much.
+/// Breaks a line that is too long; the continuation lines have this indent.
 fn wrapped(line: &str, indent: usize) -> String {
     let mut text = String::new();
     let mut width = 0;
@@ -166,7 +166,7 @@ fn wrapped(line: &str, indent: usize) -> String {
     text + "\n"
 }
 
-/// The keys of a mapping, or the forms of a value, one a line.
+/// Lists the keys of a mapping, or the forms of a value, one per line.
 fn inside(kind: &Kind) -> String {
     let rows: Vec<(String, &str)> = match kind {
         Kind::List(of) => return inside(of),

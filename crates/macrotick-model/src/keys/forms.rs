@@ -1,7 +1,12 @@
-//! One of several forms.
+//! Values with one of several forms.
 
-/// Declares an enum of the description: a `plain` value, `keys` of which just one stands in a mapping, `words`, and words that
-/// are short for another form (`also`). A key of which nothing else is to say is `bare`: `{}` stands under it. Each with a sentence.
+/// Declares an enum of the description, with a sentence for each form:
+///
+/// * `plain`: a plain value.
+/// * `word`: a word.
+/// * `also`: a word that is short for another form.
+/// * `bare`: a key without a value of its own, written `{}`.
+/// * `key`: a key with a value. A mapping has exactly one key of the enum.
 macro_rules! forms {
     (
         $(#[$meta:meta])*
@@ -30,7 +35,7 @@ macro_rules! forms {
                 keys: &[$(($bare, $crate::keys::BARE, $bare_about),)* $(($key, $crate::keys::object!(@kind $type $(, $kind)?), $about),)*],
             };
 
-            /// What a word, or a key and its value, mean.
+            /// Decodes a word, or a key and its value.
             #[allow(unused_variables, reason = "an enum may have words only, or none")]
             pub(crate) fn from_form(cx: &mut $crate::parse::Context, form: $crate::parse::Form, path: &str) -> Self {
                 match form {

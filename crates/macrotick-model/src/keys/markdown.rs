@@ -1,13 +1,13 @@
-//! The tables of the reference.
+//! The tables of keys in the reference.
 
 use super::{Forms, Kind, Object, Words};
 
-/// The tables of the mappings and forms of the description of a system, and of a container: name and text.
+/// Returns the tables of the mappings and forms of a system and of a container, as pairs of name and text.
 pub fn sections() -> Vec<(&'static str, String)> {
     super::explain::named().into_iter().map(|(name, kind)| (name, markdown(kind))).collect()
 }
 
-/// The table of a mapping, of words, or of forms.
+/// Makes the table of a mapping, of words, or of forms.
 fn markdown(kind: &Kind) -> String {
     match kind {
         Kind::Object(object) => keys(object),
@@ -57,7 +57,7 @@ fn forms(forms: &Forms) -> String {
     text
 }
 
-/// A kind in few words.
+/// Names a kind in few words.
 pub(super) fn brief(kind: &Kind) -> String {
     match kind {
         Kind::Name { .. } => "name".into(),
@@ -93,7 +93,7 @@ pub(super) fn brief(kind: &Kind) -> String {
 fn plural(kind: &Kind) -> String {
     match kind {
         Kind::Cpu => "CPUs".into(),
-        // What texts in a list are is said of several.
+        // The noun for the texts of a list is a plural in the table of keys.
         Kind::Text(what) => (*what).into(),
         Kind::Object(object) => several(noun(object.what)),
         Kind::Forms(forms) => several(noun(forms.what)),
@@ -102,7 +102,7 @@ fn plural(kind: &Kind) -> String {
     }
 }
 
-/// The plural of a noun, and of one with what it is of: threads of the kernel.
+/// Returns the plural of a noun, also of one such as "task of a group".
 fn several(noun: &str) -> String {
     let (head, rest) = noun.split_once(" of ").map_or((noun, None), |(head, rest)| (head, Some(rest)));
     let head = if head.ends_with('s') { format!("{head}es") } else { format!("{head}s") };
@@ -113,7 +113,7 @@ fn noun(what: &str) -> &str {
     what.strip_prefix("a ").or(what.strip_prefix("an ")).unwrap_or(what)
 }
 
-/// A sentence after a colon.
+/// Changes the first letter of a sentence for use after a colon.
 fn lower(about: &str) -> String {
     let mut characters = about.chars();
     let first = characters.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! The one table of keys: what a description may say, declared where its types are.
+//! The table of keys: everything that a description can contain, declared together with its types.
 //!
-//! [`object!`], [`forms!`] and [`words!`] declare a type of the description together with its keys: for each the kind of its
-//! value, the range, what holds where it is left out, and one sentence. From that come the decoder, the rules of single values,
-//! the emitter, the tables of `docs/system-yaml.md`, the JSON Schema and `macrotick explain`.
+//! [`object!`], [`forms!`] and [`words!`] declare a type of the description together with its keys. For each key, the
+//! table has the kind of its value, the range, the default, and one sentence. Several things are generated from the
+//! table: the decoder, the rules of single values, the emitter, the tables of `docs/reference/description.md`, the JSON
+//! Schema and `macrotick explain`.
 
 mod check;
 mod explain;
@@ -28,28 +29,28 @@ pub(crate) use check::Found;
 use crate::parse::{Context, Fields, Node};
 use crate::time::Duration;
 
-/// What stands under a key.
+/// The kind of the value of a key.
 #[derive(Debug)]
 pub enum Kind {
-    /// A name of at most so many bytes.
+    /// A name with a limited number of bytes.
     Name {
-        /// The most bytes.
+        /// The largest number of bytes.
         most: usize,
     },
-    /// Any text; what it is, in words.
+    /// Any text. The string is the noun for it in the reference.
     Text(&'static str),
     /// A time within a range, both ends included.
     Time {
-        /// The shortest.
+        /// The shortest time.
         least: Duration,
-        /// The longest.
+        /// The longest time.
         most: Duration,
     },
     /// A whole number within a range, both ends included.
     Integer {
-        /// The least.
+        /// The least number.
         least: i64,
-        /// The greatest.
+        /// The greatest number.
         most: i64,
     },
     /// The number of a CPU.
@@ -58,7 +59,7 @@ pub enum Kind {
     Flag,
     /// One of some words.
     Words(&'static Words),
-    /// A list, each item of this kind.
+    /// A list with items of this kind.
     List(&'static Kind),
     /// A mapping.
     Object(&'static Object),
@@ -71,12 +72,12 @@ impl Kind {
     pub const TIME: Kind = Kind::Time { least: Duration::from_nanos(i64::MIN), most: Duration::from_nanos(i64::MAX) };
     /// A time longer than zero.
     pub const LENGTH: Kind = Kind::Time { least: Duration::from_nanos(1), most: Duration::from_nanos(i64::MAX) };
-    /// Some numbers of CPUs.
+    /// A list of CPUs.
     pub const CPUS: Kind = Kind::List(&Kind::Cpu);
-    /// The highest number of a CPU that any Linux supports.
+    /// The highest number of a CPU that Linux supports.
     const LAST_CPU: i64 = 8191;
 
-    /// The range of a whole number, both ends included; `None`: it is something else.
+    /// Returns the range of a whole number, both ends included; `None` for other kinds.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
         match *self {
             Kind::Integer { least, most } => Some((least, most)),
@@ -89,89 +90,89 @@ impl Kind {
 /// A mapping: its keys, each at most once.
 #[derive(Debug)]
 pub struct Object {
-    /// What it is, in words: `a task`.
+    /// The noun with its article: `a task`.
     pub what: &'static str,
-    /// The key whose value, a list, may stand for the whole mapping.
+    /// The key with a list as its value that can replace the whole mapping.
     pub short: Option<&'static str>,
-    /// Forms whose keys stand in the mapping itself, just one of them.
+    /// Forms with keys in the mapping itself. The mapping has exactly one of these keys.
     pub flat: &'static [Flat],
     /// Its keys, in the order of the reference.
     pub keys: &'static [Key],
 }
 
-/// Forms whose keys stand in a mapping among others.
+/// Forms with keys that stand in a mapping among others.
 #[derive(Debug)]
 pub struct Flat {
-    /// The forms; they have neither words nor a plain value.
+    /// The forms, without words and without a plain value.
     pub forms: &'static Forms,
-    /// What holds where none of their keys is there; `None`: one must be.
+    /// The text of the default if none of their keys is present; `None` if one is required.
     pub otherwise: Option<&'static str>,
 }
 
 /// A key of a mapping.
 #[derive(Debug)]
 pub struct Key {
-    /// How it is spelt.
+    /// Its spelling.
     pub name: &'static str,
-    /// What stands under it.
+    /// The kind of its value.
     pub kind: Kind,
-    /// What holds where it is left out; `None`: it may not be.
+    /// The text of its default; `None` if the key is required.
     pub otherwise: Option<&'static str>,
-    /// What it says, in one sentence.
+    /// Its meaning in one sentence.
     pub about: &'static str,
 }
 
 /// One of several words.
 #[derive(Debug)]
 pub struct Words {
-    /// What they are, in words: `a reaction to a miss`.
+    /// The noun with its article: `a reaction to a miss`.
     pub what: &'static str,
-    /// Each word, and what it says.
+    /// Each word with its meaning.
     pub words: &'static [(&'static str, &'static str)],
 }
 
-/// One of several forms: a plain value, a word, or a mapping with just one of some keys.
+/// One of several forms: a plain value, a word, or a mapping with exactly one of some keys.
 #[derive(Debug)]
 pub struct Forms {
-    /// What it is, in words: `a workload`.
+    /// The noun with its article: `a workload`.
     pub what: &'static str,
-    /// The plain value, and what it says.
+    /// The kind and the meaning of the plain value.
     pub plain: Option<(Kind, &'static str)>,
-    /// Each word, and what it says.
+    /// Each word with its meaning.
     pub words: &'static [(&'static str, &'static str)],
-    /// Each key, what stands under it, and what that says.
+    /// Each key with the kind and the meaning of its value.
     pub keys: &'static [(&'static str, Kind, &'static str)],
 }
 
-/// A value of a description. What cannot be read is told and marked as broken, and something stands for it, on which no rule
-/// is applied.
+/// A value of a description. The decoder reports a value that it cannot read, marks it as broken and uses a
+/// placeholder. No rule is applied to a placeholder.
 pub(crate) trait Field: Sized {
-    /// What it is where the key says no more.
+    /// The kind if the key does not give one.
     const KIND: Kind;
 
-    /// Reads it. `path` is where it stands.
+    /// Reads the value at `path`.
     fn read(cx: &mut Context, node: &Node, path: &str, kind: &Kind) -> Self;
 
-    /// Stands for what could not be read.
+    /// Returns the placeholder for a value that cannot be read.
     fn unread() -> Self;
 
-    /// Writes it.
+    /// Returns the value in its written form.
     fn write(&self) -> Text;
 
-    /// The rules of the value by itself. `key` is what messages call it.
+    /// Checks the rules of the value by itself. `key` is its name in messages.
     fn check(&self, path: &str, key: &str, kind: &Kind, found: &mut Found);
 
-    /// Whether it is what holds where the key is left out, so that it need not be written.
+    /// Whether the value is the default, which need not be written.
     fn is_left_out(&self) -> bool {
         false
     }
 
-    /// What becomes of several in a list: CPUs are sorted.
+    /// Puts the values of a list in order: CPUs are sorted.
     fn arrange(_items: &mut [Self]) {}
 }
 
-/// A sentence of the table without its links, which are the reference's: `[text](to)` is the text, and where that says
-/// nothing by itself the file that it leads to.
+/// Removes the links of a sentence of the table, because they are relative to the reference. `[text](to)` becomes the
+/// text, or after "see" the path of the page in the repository.
 pub(crate) fn unlinked(about: &str) -> String {
     let mut text = String::new();
     let mut rest = about;
@@ -193,40 +194,38 @@ pub(crate) fn unlinked(about: &str) -> String {
 }
 
 fn shown_without_link(before: &str, shown: &str, to: &str) -> String {
-    let to = match to.strip_prefix('#') {
-        Some(anchor) => format!("docs/system-yaml.md#{anchor}"),
-        None => format!("docs/{to}"),
-    };
-    match shown {
-        "how" | "why" => to,
-        "see below" => format!("see {to}"),
-        _ if before.ends_with("see ") => to,
-        _ => shown.into(),
+    if !before.ends_with("see ") {
+        return shown.into();
+    }
+    match (to.strip_prefix("../"), to.starts_with('#')) {
+        (Some(page), _) => format!("docs/{page}"),
+        (None, true) => format!("docs/reference/description.md{to}"),
+        (None, false) => format!("docs/reference/{to}"),
     }
 }
 
-/// What a description of a system says.
+/// Returns the keys of the description of a system.
 pub fn system_keys() -> &'static Kind {
     &const { Kind::Object(crate::System::OBJECT) }
 }
 
-/// What a description of a container says.
+/// Returns the keys of the description of a container.
 pub fn container_keys() -> &'static Kind {
     &const { Kind::Object(crate::Container::OBJECT) }
 }
 
-/// Under a key of which nothing else is to say.
+/// The kind of a key without a value of its own.
 pub(crate) const BARE: Kind = Kind::Object(&Object { what: "`{}`", short: None, flat: &[], keys: &[] });
 
-/// Reads what stands under such a key.
+/// Reads the empty mapping of such a key.
 pub(crate) fn read_bare(cx: &mut Context, node: &Node, path: &str) {
     if !node.is_empty_map() {
         let key = cx.key_of(path);
-        cx.refuse(path, node.at, format!("nothing is to say of `{key}`"), Some(format!("write `{key}: {{}}`")));
+        cx.refuse(path, node.at, format!("`{key}` must be `{{}}`"), Some(format!("write `{key}: {{}}`")));
     }
 }
 
-/// Reads the value of a key that may be left out.
+/// Reads the value of an optional key.
 pub(crate) fn optional<T: Field>(cx: &mut Context, fields: &Fields, key: &Key) -> Option<T> {
     match fields.get(key.name) {
         Some(node) => Some(T::read(cx, node, &fields.path_of(key.name), &key.kind)),
@@ -237,7 +236,7 @@ pub(crate) fn optional<T: Field>(cx: &mut Context, fields: &Fields, key: &Key) -
     }
 }
 
-/// Reads the value of a key that may not be left out; `what` is its mapping, in words.
+/// Reads the value of a required key. `what` is the noun for its mapping.
 pub(crate) fn required<T: Field>(cx: &mut Context, fields: &Fields, key: &Key, what: &str) -> T {
     match cx.require(fields, key.name, what) {
         Some(node) => T::read(cx, node, &fields.path_of(key.name), &key.kind),
@@ -246,21 +245,22 @@ pub(crate) fn required<T: Field>(cx: &mut Context, fields: &Fields, key: &Key, w
 }
 
 impl Object {
-    /// All keys that may stand in it.
+    /// Returns the names of all keys of the mapping.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let flat = self.flat.iter().flat_map(|flat| flat.forms.keys).map(|(key, ..)| *key);
         self.keys.iter().map(|key| key.name).chain(flat)
     }
 
-    /// The key of that name, which the code that asks knows to be there.
+    /// Returns the key of that name. Panics if there is none.
     pub(crate) fn key(&self, name: &str) -> &Key {
         self.keys.iter().find(|key| key.name == name).expect("a key of the table")
     }
 
-    /// The mapping without an article, and with its name where it has one: task `control`.
+    /// Returns the noun for the mapping without its article, and with the name of the instance if it has one: task
+    /// `control`.
     pub(crate) fn whose(&self, fields: &Fields) -> String {
         let noun = self.what.strip_prefix("a ").or(self.what.strip_prefix("an "));
-        // A task of a group is told by its name, not by its group's kind.
+        // The name identifies a task of a group: messages leave out "of a group".
         let noun = noun.map(|noun| noun.split(" of ").next().unwrap_or(noun));
         match (noun, fields.name()) {
             (Some(noun), Some(name)) => format!("{noun} `{name}`"),
@@ -270,7 +270,7 @@ impl Object {
     }
 }
 
-/// The entries that are there, with what is `flat` behind the name, where there is one.
+/// Collects the entries that are present. The entries of `flat` forms come after the name, if there is one.
 pub(crate) fn beside_name(entries: Vec<Option<(&'static str, Text)>>, flat: Vec<Text>) -> Vec<(&'static str, Text)> {
     let mut entries: Vec<_> = entries.into_iter().flatten().collect();
     let place = usize::from(entries.first().is_some_and(|(key, _)| *key == "name"));
@@ -282,7 +282,7 @@ pub(crate) fn beside_name(entries: Vec<Option<(&'static str, Text)>>, flat: Vec<
     entries
 }
 
-/// A mapping, or what is short for it.
+/// Returns the mapping, or its short form.
 pub(crate) fn shortened(mut entries: Vec<(&'static str, Text)>, object: &Object) -> Text {
     match &entries[..] {
         [(key, _)] if Some(*key) == object.short => entries.remove(0).1,

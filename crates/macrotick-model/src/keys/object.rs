@@ -1,9 +1,15 @@
-//! Mappings.
+//! Values that are mappings.
 
-/// Declares a struct of the description and its keys. Each line: the key, the field and its type, its kind where that is not
-/// the type's own, `required`, `optional "what holds without it"` (nothing, `false`, an empty list), or
-/// `or "what holds without it" { expression }`, which may name fields above it; then a sentence, which is the field's
-/// documentation, too. `short "KEY"`: where no other key is said, its value may stand for the whole mapping. Before them `flat` ones: forms whose keys stand in the mapping itself, just one of them.
+/// Declares a struct of the description and its keys. Each line has these parts:
+///
+/// * the key, the field and its type,
+/// * the kind of the value, if it is not the kind of the type,
+/// * `required`, `optional "the default"` (nothing, `false`, an empty list), or `or "the default" { expression }`. The
+///   expression can use the fields above it.
+/// * a sentence, which is also the documentation of the field.
+///
+/// With `short "KEY"`, the value of that key can replace a mapping with no other key. `flat` lines come before the
+/// others: they declare forms with keys in the mapping itself, of which it has exactly one.
 macro_rules! object {
     (
         $(#[$meta:meta])*
@@ -26,7 +32,7 @@ macro_rules! object {
         }
 
         impl $name {
-            /// Its keys.
+            /// The keys of the mapping.
             pub(crate) const OBJECT: &'static $crate::keys::Object = &$crate::keys::Object {
                 what: $what,
                 short: $crate::keys::object!(@short $($short)?),

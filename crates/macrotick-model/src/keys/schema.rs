@@ -1,16 +1,16 @@
-//! The JSON Schema (2020-12) of a description. Rules between values it does not know: those the decoder tells.
+//! The JSON Schema (2020-12) of a description. It has no rules between values: the decoder checks those.
 
 use serde_json::{json, Map, Value};
 
 use super::{unlinked, Forms, Kind, Object, Words};
 use crate::time::Duration;
 
-/// A time with its unit.
+/// The pattern of a time with its unit.
 const TIME: &str = "[0-9]+(\\.[0-9]+)? ?(ns|us|\u{b5}s|\u{3bc}s|ms|s|min)$";
-/// A name.
+/// The pattern of a name.
 const NAME: &str = "^[a-z0-9_][a-z0-9_.-]*$";
 
-/// The schema of a kind of document, under this title.
+/// Returns the schema of a kind of document, with this title.
 pub fn schema(kind: &Kind, title: &str) -> Value {
     let mut schema = of(kind);
     let head = schema.as_object_mut().expect("a schema is a mapping");
@@ -21,7 +21,7 @@ pub fn schema(kind: &Kind, title: &str) -> Value {
 
 fn of(kind: &Kind) -> Value {
     match kind {
-        // What YAML takes for a number or a flag is a text like any other.
+        // A text can look like a number or a flag to YAML.
         Kind::Name { most } => json!({"type": ["string", "number", "boolean"], "pattern": NAME, "maxLength": most}),
         Kind::Text(_) => json!({"type": ["string", "number", "boolean"]}),
         Kind::Time { least, .. } => json!({"type": "string", "pattern": time(*least)}),
@@ -38,7 +38,7 @@ fn of(kind: &Kind) -> Value {
     }
 }
 
-/// Which times there may be; that one is not too long no pattern says.
+/// Returns the pattern of times from `least` on. A pattern cannot limit the longest time.
 pub(crate) fn time(least: Duration) -> String {
     match least.as_nanos() {
         1.. => format!("^(?=.*[1-9]){TIME}"),

@@ -1,4 +1,4 @@
-//! The normal form as a tree, and the two ways to write it: `system.yaml`, and JSON inside a plan.
+//! The normal form as a tree. There are two ways to write it: `system.yaml`, and JSON inside a plan.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -17,18 +17,19 @@ pub(crate) enum Text {
     Map(Vec<(&'static str, Text)>),
 }
 
-/// Columns of a line; what does not fit is written over several.
+/// The columns of a line. A longer text takes several lines.
 const WIDTH: usize = 110;
 
 impl Text {
-    /// As YAML: mappings and lists over as many lines as they need, items of lists on one line where they fit.
+    /// Writes the tree as YAML. Mappings and lists take as many lines as they need; an item of a list takes one line if
+    /// it fits.
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
         self.block(&mut text, 0);
         text
     }
 
-    /// As an item of a list two columns in, always over several lines.
+    /// Writes the value as an item of a list, two columns in and always over several lines.
     pub fn to_item(&self) -> String {
         let mut text = String::new();
         self.block(&mut text, 4);
@@ -61,7 +62,7 @@ impl Text {
         }
     }
 
-    /// A mapping or a list that is not empty.
+    /// Whether the value is a mapping or a list that is not empty.
     fn is_deep(&self) -> bool {
         match self {
             Text::List(items) => !items.is_empty(),
@@ -70,7 +71,7 @@ impl Text {
         }
     }
 
-    /// Lists of mappings stand below their key, everything else beside it where it fits.
+    /// Writes the value of a key: a list of mappings below the key, any other value beside the key if it fits.
     fn after_key(&self, text: &mut String, indent: usize, before: usize) {
         let line = self.line();
         let mappings = matches!(self, Text::List(items) if matches!(items.first(), Some(Text::Map(_))));
@@ -82,7 +83,7 @@ impl Text {
         }
     }
 
-    /// On one line.
+    /// Returns the value on one line.
     fn line(&self) -> String {
         match self {
             Text::Word(text) => scalar(text),
@@ -97,7 +98,8 @@ impl Text {
     }
 }
 
-/// Plain where YAML cannot read it as anything but this text, else in double quotes. JSON's escapes are YAML's.
+/// Writes a text without quotes if YAML reads it as this text, otherwise in double quotes. YAML has the escapes of
+/// JSON.
 fn scalar(text: &str) -> String {
     let begins = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let plain = text.starts_with(begins)

@@ -1,4 +1,4 @@
-//! The values that mappings are made of.
+//! The single values of mappings.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::cpus::CpuSet;
 use crate::parse::{Context, Node};
 use crate::time::Duration;
 
-/// Stands for a time that could not be read; rules that depend on it are not applied.
+/// The placeholder for a time that cannot be read. Rules that depend on it are not applied.
 const UNREAD: Duration = Duration::from_secs(1);
 
 impl Field for Duration {
@@ -75,7 +75,7 @@ impl Field for String {
     }
 }
 
-/// Whole numbers: what is out of range in a text stands for nothing else while it is read.
+/// Whole numbers. A number out of range becomes the placeholder when it is read, because the type may not hold it.
 macro_rules! integers {
     ($($type:ty),*) => {
         $(impl Field for $type {
@@ -186,7 +186,7 @@ fn of(kind: &Kind) -> &Kind {
     }
 }
 
-/// A set does not show that one was there twice.
+/// A set does not show duplicates, so its decoder looks for them.
 impl Field for CpuSet {
     const KIND: Kind = Kind::CPUS;
 

@@ -1,6 +1,6 @@
-//! One of several words.
+//! Values that are one of several words.
 
-/// Declares an enum of the description whose values are words.
+/// Declares an enum of the description with words as its values.
 macro_rules! words {
     (
         $(#[$meta:meta])*
@@ -15,13 +15,13 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in the order of the reference.
+            /// All values, in the order of the reference.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
             pub(crate) const WORDS: &'static $crate::keys::Words =
                 &$crate::keys::Words { what: $what, words: &[$(($word, $about),)*] };
 
-            /// The word in a description.
+            /// Returns the word in a description.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)*

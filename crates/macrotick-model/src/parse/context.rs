@@ -1,4 +1,4 @@
-//! The state of one parse: what was found, where each value stands, and what could not be read.
+//! The state of one parse: the findings, the place of each value, and the values that cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,36 +8,36 @@ use crate::keys::{Forms, Kind, Object, Words};
 use crate::time::Duration;
 use crate::validate::Problem;
 
-/// Findings and places. A place is a path such as `tasks[2].period`.
+/// Findings and places. The path of a place has the form `tasks[2].period`.
 #[derive(Default)]
 pub(crate) struct Context {
-    /// Each finding with the path that it is about.
+    /// Each finding with its path.
     pub findings: Vec<(String, Diagnostic)>,
     places: BTreeMap<String, Span>,
-    /// Values that could not be read; a rule that depends on one is not applied.
+    /// Values that cannot be read. A rule that depends on one of them is not applied.
     broken: BTreeSet<String>,
 }
 
-/// The entries of a mapping whose keys are known ones, each at most once.
+/// The entries of a mapping: known keys, each at most once.
 pub(crate) struct Fields<'a> {
     path: String,
     at: Span,
     entries: Vec<(&'a str, &'a Node)>,
-    /// Known keys that an unknown one was probably meant to be; they are not told to be missing as well.
+    /// Known keys that were probably meant by an unknown one. They are not reported as missing.
     misspelt: Vec<String>,
     /// Whether there were unknown keys.
     has_unknown: bool,
 }
 
-/// Which of several forms stands somewhere.
+/// The form of a value.
 pub(crate) enum Form<'a> {
     /// A word.
     Word(&'a str),
-    /// A key with its value and the path of that.
+    /// A key with its value and the path of the value.
     Key(&'a str, &'a Node, String),
     /// A plain value.
     Plain,
-    /// None of them, which has been told.
+    /// A value without a valid form. The error was reported.
     Broken,
 }
 
@@ -46,7 +46,7 @@ impl Context {
         self.findings.push((path.into(), Diagnostic { at, message: message.into(), hint }));
     }
 
-    /// Reports what is wrong with the value at `path` and remembers that it cannot be relied on.
+    /// Reports an error of the value at `path` and marks the value as broken.
     pub fn refuse(&mut self, path: &str, at: Span, message: impl Into<String>, hint: Option<String>) {
         self.report(path, at, message, hint);
         self.mark_broken(path);
@@ -57,7 +57,7 @@ impl Context {
         std::iter::once(path).chain(around).any(|outer| self.broken.contains(outer))
     }
 
-    /// Whether it, or something in it or around it, could not be read.
+    /// Whether the value at `path`, a part of it, or a mapping around it could not be read.
     pub fn holds_broken(&self, path: &str) -> bool {
         let inside = |mark: &str| {
             let first = format!("{path}{mark}");
@@ -74,7 +74,7 @@ impl Context {
         self.places.insert(path.into(), at);
     }
 
-    /// Turns a broken rule into a finding at its place, unless it depends on what could not be read.
+    /// Turns a broken rule into a finding at its place, unless the rule depends on a broken value.
     pub fn apply(&mut self, problem: Problem) {
         if self.holds_broken(&problem.at) || problem.needs.iter().any(|path| self.holds_broken(path)) {
             return;
@@ -83,15 +83,15 @@ impl Context {
         self.report(&problem.at, at, problem.message, problem.hint);
     }
 
-    /// The same for the rule of a single value. Of what was left out nothing is told: what holds instead follows from other
-    /// values, which are looked at themselves.
+    /// Does the same for the rule of a single value, if the value is present. A default follows from other values,
+    /// which have rules of their own.
     pub fn apply_to_value(&mut self, problem: Problem) {
         if self.places.contains_key(&problem.at) {
             self.apply(problem);
         }
     }
 
-    /// The place of a path, or of the nearest one around it (a default has no place of its own).
+    /// Returns the place of a path, or of the nearest path around it. A default has no place of its own.
     fn nearest(&self, path: &str) -> Span {
         let mut path = path;
         loop {
@@ -105,7 +105,7 @@ impl Context {
         }
     }
 
-    /// Reads a mapping: refuses what is none, unknown keys and duplicate ones.
+    /// Reads a mapping. Reports unknown keys, duplicate keys, and a value that is not a mapping.
     pub fn fields<'a>(&mut self, node: &'a Node, path: &str, object: &Object) -> Option<Fields<'a>> {
         if let (Some(short), Value::List(_)) = (object.short, &node.value) {
             let mut fields = Fields::new(node, path);
@@ -143,7 +143,7 @@ impl Context {
             } else if let Some(first) = fields.entries.iter().find(|(other, _)| *other == name) {
                 let text = match first.1.at.line {
                     0 => format!("duplicate key `{name}`"),
-                    line => format!("duplicate key `{name}`: it stands already in line {line}"),
+                    line => format!("duplicate key `{name}`: it is already in line {line}"),
                 };
                 self.report(path, key.at, text, None);
             } else {
@@ -164,7 +164,7 @@ impl Context {
         found
     }
 
-    /// A key that was probably misspelt is not told to be missing as well.
+    /// Marks a key as broken if it was probably misspelt, so it is not reported as missing too.
     pub fn excuse(&mut self, fields: &Fields, key: &str) {
         if fields.misspelt.iter().any(|meant| meant == key) {
             self.mark_broken(&fields.path_of(key));
@@ -227,7 +227,7 @@ impl Context {
         }
     }
 
-    /// Which of some words stands there.
+    /// Returns the index of the word at `path`.
     pub fn word(&mut self, node: &Node, path: &str, words: &Words) -> Option<usize> {
         let text = self.text(node, path)?;
         let found = words.words.iter().position(|(word, _)| *word == text);
@@ -237,7 +237,7 @@ impl Context {
         found
     }
 
-    /// None of the known words, of which one may have been meant.
+    /// Reports an unknown word, with the nearest known one as a hint.
     pub fn unknown(&mut self, node: &Node, path: &str, noun: &str, known: Vec<&str>) {
         let word = self.scalar(node);
         let mut all: Vec<&str> = Vec::new();
@@ -252,7 +252,7 @@ impl Context {
         }
     }
 
-    /// Which of several forms stands there.
+    /// Returns the form of the value at `path`.
     pub fn form<'a>(&mut self, node: &'a Node, path: &str, forms: &Forms) -> Form<'a> {
         let word = forms.words.iter().find(|(word, _)| *word == self.scalar(node));
         if let (Some(_), Value::Scalar(text)) = (word, &node.value) {
@@ -266,7 +266,7 @@ impl Context {
         if let (Value::Scalar(_), false) = (&node.value, forms.words.is_empty()) {
             if let Some(key) = keys.iter().find(|key| **key == self.scalar(node)) {
                 let hint = Some(format!("write `{{{key}: ...}}`"));
-                self.refuse(path, node.at, format!("`{key}` is a key, and has no value here"), hint);
+                self.refuse(path, node.at, format!("`{key}` is a key and needs a value"), hint);
                 return Form::Broken;
             }
             let known = forms.words.iter().map(|(word, _)| *word).chain(keys).collect();
@@ -279,7 +279,7 @@ impl Context {
         }
     }
 
-    /// A plain value; where a time cannot be read, the words may have been meant.
+    /// Reads a plain value. If it is not a valid time, the hint also names a word.
     fn plain<'a>(&mut self, node: &Node, path: &str, kind: &Kind, forms: &Forms) -> Form<'a> {
         let error = match (kind, &node.value) {
             (Kind::Time { .. }, Value::Scalar(text)) => text.parse::<Duration>().err(),
@@ -296,7 +296,7 @@ impl Context {
         }
     }
 
-    /// Which of the forms that stand in a mapping among other keys is there, if any; `whose` is the mapping, in words.
+    /// Returns the form in a mapping that has other keys too, if there is one. `whose` is the mapping in messages.
     pub fn flat<'a>(&mut self, fields: &Fields<'a>, forms: &Forms, whose: &str) -> Option<Form<'a>> {
         let is_form = |key: &&str| forms.keys.iter().any(|(form, ..)| form == key);
         let mut there = fields.entries.iter().filter(|(key, _)| is_form(key));
@@ -313,7 +313,7 @@ impl Context {
         Some(Form::Key(key, node, fields.path_of(key)))
     }
 
-    /// None of the forms is there, and one must be.
+    /// Reports that a mapping has no key of a required form.
     pub fn no_form(&mut self, fields: &Fields, forms: &Forms, whose: &str) {
         let keys: Vec<&str> = forms.keys.iter().map(|(key, ..)| *key).collect();
         if !fields.has_unknown {
@@ -323,7 +323,7 @@ impl Context {
         keys.iter().for_each(|key| self.mark_broken(&fields.path_of(key)));
     }
 
-    /// A mapping with exactly one key, which says what the value is: key, value and path of the value.
+    /// Reads a mapping with exactly one key, and returns the key, the value and the path of the value.
     fn one_of<'a>(
         &mut self,
         node: &'a Node,
@@ -351,7 +351,7 @@ impl Context {
         }
     }
 
-    /// What a path is called in messages: its last key.
+    /// Returns the name of a path in messages: its last key.
     pub fn key_of<'a>(&self, path: &'a str) -> &'a str {
         let key = path.rsplit('.').next().unwrap_or(path);
         key.split('[').next().unwrap_or(key)
@@ -371,7 +371,7 @@ impl<'a> Fields<'a> {
         join(&self.path, key)
     }
 
-    /// What the mapping calls itself.
+    /// Returns the value of the key `name`.
     pub fn name(&self) -> Option<&'a str> {
         match &self.get("name")?.value {
             Value::Scalar(text) => Some(text),
@@ -380,7 +380,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The path of a key inside of what stands at `path`.
+/// Appends a key to a path.
 pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.into()
@@ -397,7 +397,8 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// "did you mean": the known name nearest to `name`, or all of them where none is near.
+/// Returns the hint for an unknown name: "did you mean" with the nearest known name, or all known names if none is
+/// near.
 fn similar(name: &str, known: &[&str]) -> String {
     match nearest_name(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -405,7 +406,7 @@ fn similar(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The name with the fewest edits from `name`, at most a third of its length.
+/// Returns the name with the fewest edits from `name`. The limit is a third of its length.
 pub(crate) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = name.chars().count().max(3) / 3;
     known

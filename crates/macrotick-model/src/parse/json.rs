@@ -1,4 +1,4 @@
-//! A system inside a plan: the same decoder, from JSON.
+//! A system inside a plan, read from JSON by the same decoder.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -10,14 +10,14 @@ use crate::keys::{Field, Text};
 use crate::system::{ExecutionTime, Group, GroupTask, Load, OnMiss, Policy, Process, System, Task, Workload};
 use crate::visible::shortened;
 
-/// The normal form, as [`System::to_yaml`] has it.
+/// Writes the normal form, as [`System::to_yaml`] does.
 impl Serialize for System {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.write().serialize(serializer)
     }
 }
 
-/// Only the syntax; whether it keeps the rules [`System::problems`] tells.
+/// Reads the syntax only. [`System::problems`] checks the rules.
 impl<'de> Deserialize<'de> for System {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let root = Node::deserialize(deserializer)?;
@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for System {
     }
 }
 
-/// Of many findings the first ones, in one line.
+/// Joins the first findings in one line, and counts the others.
 fn joined(mut texts: Vec<String>) -> String {
     const MOST: usize = 100;
     let more = texts.len().saturating_sub(MOST);
@@ -43,7 +43,7 @@ fn joined(mut texts: Vec<String>) -> String {
     texts.join("; ")
 }
 
-/// What of a system other documents hold by itself.
+/// Types of the description that other documents contain by themselves.
 macro_rules! parts {
     ($($type:ident),*) => {
         $(impl Serialize for $type {
@@ -70,7 +70,7 @@ macro_rules! parts {
 
 parts!(Task, OnMiss, Workload, ExecutionTime, Group, GroupTask, Process, Load, Policy);
 
-/// How the errors of a system in a document begin.
+/// The start of the path of an error of a system in a document.
 pub(crate) const SYSTEM: &str = "system";
 
 fn told(path: &str, message: &str) -> String {
@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-/// What was written, read again.
+/// Turns a written value into a node to read.
 impl From<Text> for Node {
     fn from(text: Text) -> Node {
         let at = Span::default();
@@ -106,7 +106,7 @@ impl From<Text> for Node {
 
 struct Tree;
 
-/// A node without a place.
+/// Makes a node without a place.
 fn node<E>(value: Value) -> Result<Node, E> {
     Ok(Node { at: Span::default(), value })
 }

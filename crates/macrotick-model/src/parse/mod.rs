@@ -1,8 +1,9 @@
-//! Reading `system.yaml`: from text to the normal form, with every error told at its place.
+//! Reading `system.yaml`: from text to the normal form. Every error is reported at its place.
 //!
-//! Two passes. The first reads the syntax by the table of [`crate::keys`]: keys, kinds and units; what it cannot read it
-//! reports and replaces by something that is marked as broken. The second applies the rules of [`crate::validate`], except
-//! those that depend on something broken, so that one mistake is told once and none is hidden behind another.
+//! There are two passes. The first reads the syntax by the table of [`crate::keys`]: keys, kinds and units. It reports
+//! each value that it cannot read, marks it as broken, and uses a placeholder. The second applies the rules of
+//! [`crate::validate`], except those that depend on a broken value. So each mistake is reported once, and none hides
+//! another.
 
 mod context;
 mod json;
@@ -24,7 +25,7 @@ use crate::system::{GroupTask, System};
 use crate::validate::{self, GROUP_NAMES, NAMESPACE_NAMES, PERIODS, TASK_NAMES};
 
 impl System {
-    /// Reads a description. `path` is only used to name the place of an error. All errors are told at once.
+    /// Reads a description, and reports all errors at once. `path` only names the place of an error.
     pub fn parse(source: &str, path: &str) -> Result<System, Diagnostics> {
         read(source, |cx, root| {
             let system = cx.system(root)?;
@@ -37,7 +38,7 @@ impl System {
 }
 
 impl Container {
-    /// Reads a description. `path` is only used to name the place of an error. All errors are told at once.
+    /// Reads a description, and reports all errors at once. `path` only names the place of an error.
     pub fn parse(source: &str, path: &str) -> Result<Container, Diagnostics> {
         read(source, |cx, root| {
             let container = cx.container(root)?;
@@ -50,7 +51,8 @@ impl Container {
 }
 
 impl GroupTask {
-    /// Reads a list of tasks by itself, as it stands under `tasks` of a container. `path` names the place of an error.
+    /// Reads a list of tasks by itself, in the form of the key `tasks` of a container. `path` only names the place of
+    /// an error.
     pub fn parse_list(source: &str, path: &str) -> Result<Vec<GroupTask>, Diagnostics> {
         read(source, |cx, root| {
             let tasks = Vec::<GroupTask>::read(cx, root, "tasks", &Vec::<GroupTask>::KIND);
@@ -65,7 +67,7 @@ impl GroupTask {
     }
 }
 
-/// What `decode` makes of a text, unless something was found.
+/// Reads a text with `decode`. Fails if there are findings.
 fn read<T>(source: &str, decode: impl FnOnce(&mut Context, &Node) -> Option<T>) -> Result<T, Vec<Diagnostic>> {
     let root = yaml::load(source).map_err(|finding| vec![finding])?;
     let mut cx = Context::default();
@@ -97,7 +99,7 @@ impl Context {
         self.root(root)
     }
 
-    /// Rules about all names or all periods are not applied when one of them could not be read.
+    /// Turns off the rules about all names or all periods if one of them could not be read.
     fn mark_sets(&mut self, list: &str, count: usize, names: &str, period: &str) {
         for index in 0..count {
             for (key, set) in [("name", names), (period, PERIODS)] {

@@ -1,4 +1,4 @@
-//! Findings of others, who look at what was read only later, at their places in the text.
+//! Findings of later stages about a description, at their places in its text.
 
 use super::{read, Context, Node};
 use crate::container::Container;
@@ -6,33 +6,32 @@ use crate::diagnostic::Diagnostics;
 use crate::system::System;
 use crate::validate::Problem;
 
-/// What somebody else found in a description: the path of a value, such as `groups[1].budget`, what is wrong, and what
-/// would mend it.
+/// A finding of a later stage about a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The path. Where the value was left out, what is around it is shown.
+    /// The path of the value, such as `groups[1].budget`. For a default, the place is the mapping around it.
     pub at: String,
-    /// What is wrong, and why.
+    /// The error and its reason.
     pub message: String,
-    /// What would mend it.
+    /// A way to correct it.
     pub hint: Option<String>,
 }
 
 impl System {
-    /// Findings about a description that was read without an error, at their places in its text.
+    /// Shows findings about a description, which was read without an error before, at their places in its text.
     pub fn refuse(source: &str, path: &str, findings: Vec<Finding>) -> Diagnostics {
         refuse(source, path, findings, |cx, root| drop(cx.system(root)))
     }
 }
 
 impl Container {
-    /// Findings about a description that was read without an error, at their places in its text.
+    /// Shows findings about a description, which was read without an error before, at their places in its text.
     pub fn refuse(source: &str, path: &str, findings: Vec<Finding>) -> Diagnostics {
         refuse(source, path, findings, |cx, root| drop(cx.container(root)))
     }
 }
 
-/// Reads it once more, for the places: they are of no use to anybody else, so nobody carries them along.
+/// Reads the text again to find the places. Only errors need them, so the system does not contain them.
 fn refuse(source: &str, path: &str, findings: Vec<Finding>, decode: fn(&mut Context, &Node)) -> Diagnostics {
     let placed = read(source, |cx, root| {
         decode(cx, root);

@@ -1,14 +1,14 @@
-//! YAML as a tree in which every node knows its place.
+//! YAML as a tree of nodes with their places.
 //!
-//! Built on the events of `saphyr-parser`. Scalars stay text: what they mean is decided by the key they stand under,
-//! so that `cpu: 0` and `cpu: "0"` are the same and no version string turns into a float. Anchors, aliases and tags
-//! have no use in a description and are refused.
+//! The tree is built from the events of `saphyr-parser`. Scalars stay text, and their key decides their meaning. So
+//! `cpu: 0` and `cpu: "0"` are the same, and no version string becomes a float. Anchors, aliases and tags are errors: a
+//! description has no use for them.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks, StrInput};
 
 use crate::diagnostic::{Diagnostic, Span};
 
-/// Deeper nesting than any description needs; it bounds the recursion.
+/// The limit of the nesting, and so of the recursion. No description needs as much.
 const MAX_DEPTH: usize = 16;
 
 /// A node of the tree.
@@ -20,11 +20,11 @@ pub(crate) struct Node {
 
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// No value, `~` or `null`.
+    /// An empty value, `~` or `null`.
     Null,
     Scalar(String),
     List(Vec<Node>),
-    /// In the order of the source; duplicate keys are still there.
+    /// The entries in the order of the source. Duplicate keys are possible.
     Map(Vec<(Key, Node)>),
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct Key {
 }
 
 impl Node {
-    /// Whether it is `{}`.
+    /// Whether the node is `{}`.
     pub fn is_empty_map(&self) -> bool {
         matches!(&self.value, Value::Map(entries) if entries.is_empty())
     }
 
-    /// What the node is, for messages.
+    /// Returns the kind of the node for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -51,7 +51,7 @@ impl Node {
     }
 }
 
-/// Reads the one document of `source`.
+/// Reads the only document of `source`.
 pub(super) fn load(source: &str) -> Result<Node, Diagnostic> {
     let mut loader = Loader { events: Parser::new_from_str(source), depth: 0 };
     let root = loader.document()?;
@@ -76,7 +76,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The first document; `None` where there is none. A second one is refused.
+    /// Returns the only document, or `None` if there is none. A second document is an error.
     fn document(&mut self) -> Result<Option<Node>, Diagnostic> {
         let mut root = None;
         loop {
@@ -144,7 +144,7 @@ impl<'a> Loader<'a> {
             let Value::Scalar(text) = key.value else {
                 return Err(refuse(key.at, format!("a key must be a plain value, this is {}", key.kind())));
             };
-            // An empty value has no place of its own worth a caret.
+            // An empty value has no place that a caret can mark, so it gets the place of its key.
             if matches!(value.value, Value::Null) && value.at.length == 0 {
                 value.at = key.at;
             }
@@ -157,7 +157,7 @@ fn refuse(at: Span, message: String) -> Diagnostic {
     Diagnostic { at, message, hint: None }
 }
 
-/// A node that spans several lines is marked by its first character.
+/// Returns the place of a node. A node on several lines is marked at its first character.
 fn span(marks: Marks) -> Span {
     let (start, end) = (marks.start, marks.end);
     let length = if start.line() == end.line() { end.col().saturating_sub(start.col()) } else { 1 };

@@ -1,37 +1,37 @@
-//! The clock of the tables, and how early jobs are dispatched.
+//! The clock of the tables, and the time by which the kernel dispatches jobs early.
 
 use crate::keys::{forms, object, Kind};
 use crate::time::Duration;
 
 forms! {
-    /// What the tables follow.
+    /// The clock that the tables follow.
     #[derive(Copy, Eq)]
     pub enum Clock: "a clock" {
         word "monotonic" Monotonic = "`CLOCK_MONOTONIC`.";
-        key "tai" Tai: SyncWindow = "`CLOCK_TAI`, which several hosts can share; it is followed in sync windows.";
+        key "tai" Tai: SyncWindow = "`CLOCK_TAI`, which several hosts can share. The tables follow it in sync windows.";
     }
 }
 
 object! {
-    /// A stretch of every period that no window and no lead lies in, on no CPU: there the table becomes longer or shorter, to
+    /// An interval of every period in which no CPU has a window or a lead. There the table becomes longer or shorter to
     /// follow its clock.
     #[derive(Copy, Eq)]
     pub struct SyncWindow: "a sync window" {
         "period" period: Duration, required
-            = "Length from one sync window to the next, a multiple of the macrotick; the cycle is a multiple of it.";
-        "length" length: Duration, required = "Length, a multiple of the macrotick, at most the period.";
+            = "Interval from one sync window to the next, a multiple of the macrotick. The cycle is a multiple of it.";
+        "length" length: Duration, required = "Length of a sync window: a multiple of the macrotick, at most the period.";
         "bound" bound: Duration [SyncWindow::BOUND], required
-            = "By how much each may become longer or shorter: less than its length, of which at least 1 us must be left.";
-        "offset" offset: Duration [Kind::TIME], or "the last thing in the period" { period.checked_sub(length).unwrap_or(period) }
-            = "Start within the period, a multiple of the macrotick.";
+            = "The most by which a sync window becomes longer or shorter. At least 1 us of the window must remain.";
+        "offset" offset: Duration [Kind::TIME], or "at the end of the period" { period.checked_sub(length).unwrap_or(period) }
+            = "Start of the sync window within the period, a multiple of the macrotick.";
     }
 }
 
 impl SyncWindow {
-    /// The kernel keeps it in 32 bits of nanoseconds.
+    /// The kernel stores it as nanoseconds in 32 bits.
     const BOUND: Kind = Kind::Time { least: Duration::from_nanos(1), most: Duration::from_nanos(u32::MAX as i64) };
 
-    /// The starts within a cycle, which is a multiple of the period.
+    /// Returns the starts within a cycle, which must be a multiple of the period.
     pub fn starts(&self, cycle: Duration) -> impl Iterator<Item = Duration> {
         let SyncWindow { period, offset, .. } = *self;
         (0..cycle / period).map(move |number| offset + period * number)
@@ -42,21 +42,21 @@ forms! {
     /// The time by which the kernel starts to dispatch a job early, to hold it until its nominal instant.
     #[derive(Copy, Eq)]
     pub enum Lead: "a lead" {
-        plain Fixed: Duration [Lead::RANGE] = "That long.";
+        plain Fixed: Duration [Lead::RANGE] = "The lead has this length.";
         also "auto" { Lead::Auto(Lead::DEFAULT_AT_MOST) }
-            = "Measured on the host by each deployment, and a half more, at most 20 us.";
-        key "auto" Auto: Duration [Lead::RANGE] = "The same, at most that long.";
+            = "1.5 times the longest lateness that the deployment measures on the host, at most 20 us.";
+        key "auto" Auto: Duration [Lead::RANGE] = "As `auto`, with this upper bound instead of 20 us.";
     }
 }
 
 impl Lead {
-    /// The bound of a measured lead where the description gives none.
+    /// The default bound of a measured lead.
     pub const DEFAULT_AT_MOST: Duration = Duration::from_micros(20);
     /// The longest lead.
     pub const MAX: Duration = Duration::from_millis(1);
     const RANGE: Kind = Kind::Time { least: Duration::from_nanos(1), most: Lead::MAX };
 
-    /// The time that plans keep free of windows before each job: the longest that the lead can become.
+    /// Returns the time that plans keep free of windows before each job: the longest possible lead.
     pub fn reserved(&self) -> Duration {
         match *self {
             Lead::Fixed(lead) | Lead::Auto(lead) => lead,

@@ -9,44 +9,44 @@ use crate::time::Duration;
 use crate::validate::PRIORITIES;
 
 object! {
-    /// Threads of a control group, which are served by windows, by a budget, or by both.
+    /// The threads of a control group. Windows, a budget or both serve them.
     pub struct Group: "a group" {
         "name" name: String [Kind::Name { most: MAX_NAME }], required
-            = "Its name, unique; also that of its windows' entity in the kernel.";
-        "windows" windows: Option<Windows>, optional "none" = "[Windows](#windows) that serve it.";
-        "budget" budget: Option<Duration> [Kind::TIME], optional "none with `windows`; else the least with which its tasks meet their deadlines"
-            = "What its threads may run in each server period, on each of its CPUs: 10 us to the server period, in whole microseconds.";
-        "criticality" criticality: Option<u32>, optional "none told" = "How bad its failure would be: a higher number is worse.";
-        "priority" priority: Option<u32> [PRIORITY], optional "by criticality, [see below](#what-may-be-left-out)"
-            = "That of its budget: a higher number goes first, no two groups have the same.";
+            = "The unique name of the group, and with `windows` alone of their entity in the kernel.";
+        "windows" windows: Option<Windows>, optional "none" = "The [windows](#windows) that serve the group.";
+        "budget" budget: Option<Duration> [Kind::TIME], optional "none with `windows`; otherwise the least with which its tasks meet their deadlines"
+            = "CPU time of its threads in each server period, on each of its CPUs: from 10 us to the server period, in whole microseconds.";
+        "criticality" criticality: Option<u32>, optional "none" = "How severe its failure is: a higher number is more severe.";
+        "priority" priority: Option<u32> [PRIORITY], optional "by criticality, see [What may be left out](#what-may-be-left-out)"
+            = "Priority of the budget: a higher number runs first. No two groups can have the same.";
         "may-grow" may_grow: bool, optional "`false`"
-            = "Whether [`macrotick admit`](feasibility.md#macrotick-admit) may give it a greater budget, to make room for a container above it.";
-        "cpus" cpus: Vec<u32> [Kind::CPUS], optional "all of them; with `windows` alone one, which the solver chooses"
-            = "CPUs with the budget, of those of the system; with `windows` just one.";
+            = "Whether [`macrotick admit`](../how-to/admit-one-more-container.md) can increase its budget to make room for a container of higher priority.";
+        "cpus" cpus: Vec<u32> [Kind::CPUS], optional "all; with `windows` alone one, which the solver chooses"
+            = "The CPUs of the system on which the group has its budget. Exactly one with `windows`.";
         "cgroup" cgroup: Option<String> [Kind::Text("directory")], optional "the runner makes one"
-            = "An existing control group (v2), which is the group.";
-        "serve-fifo" serve_fifo: bool, optional "`false`" = "Whether `SCHED_FIFO` and `SCHED_RR` mean `SCHED_DS` in it.";
+            = "An existing control group (v2) to use as the group.";
+        "serve-fifo" serve_fifo: bool, optional "`false`" = "Whether the budget serves `SCHED_FIFO` and `SCHED_RR` threads of the group as if they had `SCHED_DS`.";
         "lead" lead: Option<Duration> [Group::LEAD], optional "none"
-            = "How much earlier its threads wake up from `nanosleep(2)` and `clock_nanosleep(2)`, to be held until the instant at which the sleep is to end ([how](groups.md#a-lead)): in whole microseconds, less than the server period. Each sleep costs up to as much of the budget, and each job of its tasks counts it to its `wcet`.";
+            = "How much earlier its threads wake up from `nanosleep(2)` and `clock_nanosleep(2)`: in whole microseconds, less than the server period. The kernel holds them until the sleep ends, see [Group budgets](../explanation/group-budgets.md#lead). Each sleep uses up to this much of the budget. The check adds it to the `wcet` of each job.";
         "kernel-threads" kernel_threads: Vec<GroupThread>, optional "none"
-            = "Those of all its CPUs, and threads of interrupts: they are in it, too ([how](groups.md#interrupts)). With `windows` alone only those of CPUs ([why](pools.md#kernel-threads)), with both none.";
-        "run" run: Vec<Process>, optional "none" = "The [processes](#load) that a run starts in it.";
-        "tasks" tasks: Vec<GroupTask>, optional "none" = "What its threads do, as far as the check shall answer for it; needs a budget.";
+            = "Threads of its CPUs and of interrupts that the group serves, see [Kernel threads](#kernel-threads). With `windows` alone only threads of CPUs, with `windows` and a budget none.";
+        "run" run: Vec<Process>, optional "none" = "The [processes](#load) that a run starts in the group.";
+        "tasks" tasks: Vec<GroupTask>, optional "none" = "The tasks of its threads. The check verifies their deadlines. Needs a budget.";
     }
 }
 
-/// Of a thread, or of a group.
+/// The range of priorities of threads and groups.
 pub(crate) const PRIORITY: Kind = Kind::Integer { least: *PRIORITIES.start() as i64, most: *PRIORITIES.end() as i64 };
 
 impl Group {
-    /// What the kernel takes.
+    /// The range of leads that the kernel accepts.
     pub(crate) const LEAD: Kind = Kind::Time { least: Group::MIN_LEAD, most: Group::MAX_LEAD };
     /// The shortest lead of a group.
     pub const MIN_LEAD: Duration = Duration::from_micros(1);
     /// The longest lead of a group.
     pub const MAX_LEAD: Duration = Duration::from_millis(1);
 
-    /// The group as an item of `groups:`.
+    /// Returns the group as an item of `groups:`.
     pub fn to_yaml(&self) -> String {
         self.write().to_item()
     }
@@ -62,12 +62,12 @@ impl Group {
         priority.into_iter().chain(budget).chain(tasks).map(|key: String| format!("{path}.{key}")).collect()
     }
 
-    /// Whether it is served by a budget, given or to be found.
+    /// Whether a budget serves the group, given or still open.
     pub fn has_budget(&self) -> bool {
         self.windows.is_none() || self.budget.is_some() || self.priority.is_some() || self.criticality.is_some()
     }
 
-    /// The entity of its windows.
+    /// Returns the entity of its windows.
     pub fn pool(&self) -> Option<Pool> {
         let Windows { period, length, order, slack } = *self.windows.as_ref()?;
         let alone = !self.has_budget();
@@ -87,14 +87,14 @@ impl Group {
         })
     }
 
-    /// The name of the entity of its windows.
+    /// Returns the name of the entity of its windows.
     pub fn pool_name(&self) -> Option<String> {
         self.windows.as_ref()?;
         let beside = if self.has_budget() { Pool::BESIDE_A_BUDGET } else { "" };
         Some(format!("{}{beside}", self.name))
     }
 
-    /// What the description leaves out: a group has all CPUs of the system, and a task the first one of its group.
+    /// Fills in defaults: a group has all CPUs of the system, and a task the first CPU of its group.
     pub(super) fn complete(&mut self, cpus: &[u32]) {
         if self.cpus.is_empty() && self.has_budget() {
             self.cpus = cpus.to_vec();
@@ -106,52 +106,52 @@ impl Group {
 }
 
 object! {
-    /// A sporadic task in a group, which somebody there runs with a fixed priority. The check analyses it.
+    /// A sporadic task in a group. A thread of the group runs it with a fixed priority, and the check analyses it.
     #[derive(Eq)]
     pub struct GroupTask: "a task of a group" {
-        "name" name: String [Kind::Name { most: MAX_LONG_NAME }], required = "Its name, unique in the group.";
-        "period" period: Duration, required = "The least time between two arrivals.";
-        "wcet" wcet: Duration, required = "The longest execution time of a job.";
-        "deadline" deadline: Duration, or "the period" { period } = "From a job's arrival to when it must be done.";
+        "name" name: String [Kind::Name { most: MAX_LONG_NAME }], required = "The name of the task, unique in the group.";
+        "period" period: Duration, required = "Minimum interval between two arrivals.";
+        "wcet" wcet: Duration, required = "Worst-case execution time of a job.";
+        "deadline" deadline: Duration, or "the period" { period } = "Deadline relative to the arrival of a job.";
         "release-jitter" release_jitter: Duration [NOT_NEGATIVE], or "`0us`" { Duration::ZERO }
-            = "The longest time from a job's arrival to its release.";
-        "priority" priority: Option<u32> [PRIORITY], optional "an order with which none misses"
-            = "Inside the group: a higher number goes first.";
-        "cpu" cpu: u32 [Kind::Cpu], or "its first one" { GroupTask::FIRST_CPU } = "One of the group's CPUs.";
-        "at-refills" at_refills: bool, optional "`false`: anywhere"
-            = "Whether its jobs arrive exactly at refills; then the period is a multiple of the server period.";
+            = "Maximum delay from the arrival of a job to its release.";
+        "priority" priority: Option<u32> [PRIORITY], optional "an order in which all tasks meet their deadlines"
+            = "Priority inside the group: a higher number runs first.";
+        "cpu" cpu: u32 [Kind::Cpu], or "the first CPU of the group" { GroupTask::FIRST_CPU } = "One of the group's CPUs.";
+        "at-refills" at_refills: bool, optional "`false`: at any time"
+            = "Whether jobs arrive exactly at refills. The period is then a multiple of the server period.";
     }
 }
 
 const NOT_NEGATIVE: Kind = Kind::Time { least: Duration::ZERO, most: Duration::from_nanos(i64::MAX) };
 
 impl GroupTask {
-    /// Stands for the first CPU of the group while a description is read; no CPU has that number.
+    /// The placeholder for the first CPU of the group while a description is read. No CPU has this number.
     pub(crate) const FIRST_CPU: u32 = u32::MAX;
 }
 
 /// A kernel thread that a group serves, on all of the group's CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupThread {
-    /// Those of this kind, of all the group's CPUs.
+    /// All threads of this kind on the CPUs of the group.
     EachCpu(KernelThread),
-    /// The thread of an interrupt, `irq/NUMBER-NAME` as the kernel calls it.
+    /// The thread of an interrupt, with its name in the kernel: `irq/NUMBER-NAME`.
     Interrupt(String),
 }
 
 impl GroupThread {
-    /// What the kernel calls the threads of interrupts.
+    /// The form of the name that the kernel gives to the thread of an interrupt.
     pub(crate) const INTERRUPT_FORM: &'static str = "irq/NUMBER-NAME";
     /// See [`Self::INTERRUPT_FORM`].
     pub(crate) const INTERRUPT_PREFIX: &'static str = "irq/";
     const FORMS: &'static Forms = &Forms {
-        what: "a thread of the kernel",
-        plain: Some((Kind::Text("irq/NUMBER-NAME"), "The thread of an interrupt, as `ps -e` has it.")),
+        what: "a kernel thread",
+        plain: Some((Kind::Text("irq/NUMBER-NAME"), "The thread of an interrupt, with its name in `ps -e`.")),
         words: KernelThread::WORDS.words,
         keys: &[],
     };
 
-    /// The word in a description.
+    /// Returns the word in a description.
     pub fn name(&self) -> &str {
         match self {
             GroupThread::EachCpu(thread) => thread.name(),

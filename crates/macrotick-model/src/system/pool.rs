@@ -1,68 +1,68 @@
-//! Windows of groups.
+//! The windows of groups.
 
 use crate::keys::{forms, object, words, Kind};
 use crate::time::Duration;
 
 object! {
-    /// Windows that serve what is in a group as a black box.
+    /// Windows that serve all threads of a group together.
     #[derive(Eq)]
     pub struct Windows: "`windows`" {
         "period" period: Duration, required
-            = "In each, counted from the epoch, the windows sum up to the length; a multiple of the macrotick.";
-        "length" length: Duration, required = "Window time in every period, at most the period.";
+            = "Period, counted from the epoch, in which the windows sum up to the length. A multiple of the macrotick.";
+        "length" length: Duration, required = "Sum of the windows in every period, at most the period.";
         "order" order: PoolOrder, or "`round-robin`" { PoolOrder::RoundRobin(PoolOrder::DEFAULT_SLICE) }
-            = "Which of the threads that are ready goes first; with a budget besides it is `priority`.";
+            = "The order in which ready threads run. Must be `priority` in a group that also has a budget.";
         "slack" slack: bool, optional "`false`"
-            = "Whether the threads run outside the windows, too, under their own policies; not with a budget.";
+            = "Whether the threads also run outside the windows, under their own policies. Not with a budget.";
     }
 }
 
-/// The windows of a group as the tables and the kernel have them: an entity.
+/// The windows of a group as an entity of the tables and of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Name of the entity: the group's, or that with [`Pool::BESIDE_A_BUDGET`] behind it.
+    /// The name of the entity: the name of the group, with [`Pool::BESIDE_A_BUDGET`] appended if it has a budget.
     pub name: String,
-    /// The windows sum up to the length in each of these, counted from the epoch.
+    /// The period of the window time, counted from the epoch.
     pub period: Duration,
-    /// Window time in every period.
+    /// The window time in every period.
     pub length: Duration,
-    /// The CPU; `None` leaves it to the solver.
+    /// The CPU; `None` if the solver chooses it.
     pub cpu: Option<u32>,
-    /// Which of its threads goes first.
+    /// The order of the ready threads.
     pub order: PoolOrder,
-    /// Outside its windows it runs under its threads' own policies; otherwise nowhere.
+    /// Whether the pool also runs outside its windows, under the policies of its threads.
     pub slack: bool,
-    /// The directory of an existing control group whose processes are the pool; `None`: the runner makes a group.
+    /// The directory of an existing control group with the processes of the pool; `None` if the runner creates one.
     pub cgroup: Option<String>,
-    /// Kernel threads of its CPU that are in it, too.
+    /// The kernel threads of its CPU that belong to the pool.
     pub kernel_threads: Vec<KernelThread>,
 }
 
 impl Pool {
-    /// What the name of a group has behind it where a budget serves it besides: that has the name of the group.
+    /// The suffix for the windows of a group with a budget. The name of the group itself belongs to the budget.
     pub const BESIDE_A_BUDGET: &'static str = ".windows";
 }
 
 forms! {
-    /// Which of the threads that are ready goes first in windows.
+    /// The rule by which the windows choose among ready threads.
     #[derive(Copy, Eq)]
     pub enum PoolOrder: "an order" {
-        word "fifo" Fifo = "The one that has been ready for longest, until it blocks.";
-        also "round-robin" { PoolOrder::RoundRobin(PoolOrder::DEFAULT_SLICE) } = "They take turns of 1 ms, weighted by their nice values.";
+        word "fifo" Fifo = "The thread that has been ready longest runs until it blocks.";
+        also "round-robin" { PoolOrder::RoundRobin(PoolOrder::DEFAULT_SLICE) } = "The threads take turns of 1 ms, weighted by their nice values.";
         also "priority" { PoolOrder::Priority(PoolOrder::DEFAULT_SLICE) }
-            = "By the priorities of `SCHED_FIFO` and `SCHED_RR`; those of equal priority take turns of 1 ms, but for `SCHED_FIFO`.";
-        key "round-robin" RoundRobin: Duration [PoolOrder::SLICE] = "The same, with turns of that length at nice value 0.";
-        key "priority" Priority: Duration [PoolOrder::SLICE] = "The same, with turns of that length.";
+            = "The thread with the highest `SCHED_FIFO` or `SCHED_RR` priority runs. Threads of equal priority take turns of 1 ms, except `SCHED_FIFO` threads.";
+        key "round-robin" RoundRobin: Duration [PoolOrder::SLICE] = "As `round-robin`, with turns of this length at nice value 0.";
+        key "priority" Priority: Duration [PoolOrder::SLICE] = "As `priority`, with turns of this length.";
     }
 }
 
 impl PoolOrder {
-    /// The length of a turn where the description gives none.
+    /// The default length of a turn.
     pub const DEFAULT_SLICE: Duration = Duration::from_millis(1);
-    /// Shortest and longest turn (`MACROTICK_MIN_SLICE_NS`, `MACROTICK_MAX_SLICE_NS`).
+    /// The shortest and the longest turn (`MACROTICK_MIN_SLICE_NS`, `MACROTICK_MAX_SLICE_NS`).
     const SLICE: Kind = Kind::Time { least: Duration::from_micros(10), most: Duration::from_secs(1) };
 
-    /// The word in a description.
+    /// Returns the word in a description.
     pub fn name(self) -> &'static str {
         match self {
             PoolOrder::Fifo => "fifo",
@@ -71,7 +71,7 @@ impl PoolOrder {
         }
     }
 
-    /// The length of a turn, where there are any.
+    /// Returns the length of a turn, if the order has turns.
     pub fn slice(self) -> Option<Duration> {
         match self {
             PoolOrder::Fifo => None,
@@ -81,14 +81,14 @@ impl PoolOrder {
 }
 
 words! {
-    /// A thread of the kernel that every CPU has one of.
+    /// A kernel thread that exists on every CPU.
     pub enum KernelThread: "a kernel thread" {
         "ksoftirqd" Ksoftirqd
-            = "`ksoftirqd/N`: software interrupts that whoever raised them did not get done, those of the network above all.";
+            = "`ksoftirqd/N`: software interrupts, mainly of the network, that were not handled where they were raised.";
         "ktimers" Ktimers
-            = "`ktimers/N`: timers that expire outside hard interrupts, on PREEMPT_RT from Linux 6.13 on.";
-        "rcuc" Rcuc = "`rcuc/N`: callbacks of RCU, on PREEMPT_RT.";
+            = "`ktimers/N`: timers that expire outside hard interrupts, on PREEMPT_RT since Linux 6.13.";
+        "rcuc" Rcuc = "`rcuc/N`: RCU callbacks, on PREEMPT_RT.";
         "backlog_napi" BacklogNapi
-            = "`backlog_napi/N`: packets that another CPU put into the queue of this one, on PREEMPT_RT.";
+            = "`backlog_napi/N`: packets that another CPU put into the queue of this CPU, on PREEMPT_RT.";
     }
 }

@@ -1,43 +1,43 @@
-//! What jobs do.
+//! The work of jobs.
 
 use super::program::Program;
 use crate::keys::{forms, object, Kind};
 use crate::time::Duration;
 
 forms! {
-    /// What a job of a task does.
+    /// The work of a job of a task.
     pub enum Workload: "a job" {
-        key "spin" Spin: ExecutionTime = "Computes for that time.";
+        key "spin" Spin: ExecutionTime = "Computes for this time.";
         key "udp-send" UdpSend: UdpSend = "Computes, then sends one UDP datagram.";
         key "udp-receive" UdpReceive: UdpReceive = "Waits for one UDP datagram, then computes.";
         key "program" Program: Program
-            = "Whatever the program does: it uses `include/macrotick.h` ([how](write-a-task.md)).";
+            = "Runs a program with the [task interface](task-interface.md) (`include/macrotick.h`).";
     }
 }
 
 object! {
     /// A job that sends.
     pub struct UdpSend: "`udp-send`" {
-        "spin" spin: ExecutionTime, or "with [room](#what-runs) in the wcet" { ExecutionTime::UNSAID } = "Time computed before sending.";
-        "to" to: String [Kind::Text("address:port")], required = "Where it goes.";
+        "spin" spin: ExecutionTime, or "less than the wcet, see [What runs](#what-runs)" { ExecutionTime::UNSAID } = "Computing time before the datagram is sent.";
+        "to" to: String [Kind::Text("address:port")], required = "Destination of the datagram.";
     }
 }
 
 object! {
     /// A job that receives.
     pub struct UdpReceive: "`udp-receive`" {
-        "spin" spin: ExecutionTime, or "with [room](#what-runs) in the wcet" { ExecutionTime::UNSAID } = "Time computed after receiving.";
-        "at" at: String [Kind::Text("address:port")], required = "Where it comes in.";
+        "spin" spin: ExecutionTime, or "less than the wcet, see [What runs](#what-runs)" { ExecutionTime::UNSAID } = "Computing time after the datagram arrives.";
+        "at" at: String [Kind::Text("address:port")], required = "Address and port at which the job waits.";
     }
 }
 
 forms! {
     /// The execution time of a job.
     pub enum ExecutionTime: "an execution time" {
-        plain Fixed: Duration = "Always the same.";
-        key "uniform" Uniform: Uniform = "Anything between two times, all equally likely.";
+        plain Fixed: Duration = "The same time for every job.";
+        key "uniform" Uniform: Uniform = "Uniformly distributed between two times.";
         key "gumbel" Gumbel: Gumbel
-            = "Mostly near the mode, with an exponential tail (the SCHED_TT paper, section 4.1.3).";
+            = "Near the mode for most jobs, with an exponential tail (the SCHED_TT paper, section 4.1.3).";
     }
 }
 
@@ -54,24 +54,26 @@ object! {
     pub struct Gumbel: "`gumbel`" {
         "mode" mode: Duration, required = "The most likely time.";
         "scale" scale: Duration, required = "The scale of the tail.";
-        "max" max: Duration, required = "The longest time: samples beyond are drawn again.";
+        "max" max: Duration, required = "The longest time. A longer sample is drawn again.";
     }
 }
 
 impl ExecutionTime {
-    /// Stands for one that follows from the wcet, until that is known. No text says it.
+    /// The placeholder for an execution time that follows from the wcet. No text has this value.
     const UNSAID: ExecutionTime = ExecutionTime::Fixed(Duration::from_nanos(i64::MIN));
 
-    /// What a job computes whose description does not say: the wcet less a tenth, and less 20 us where that is more. A window
-    /// has the dispatch in it, and what comes after the computation. Of a short one a half is left, where that leaves room for the
-    /// dispatch (4.5 us in the lab); else what does, and at least a fifth.
+    /// Returns the computing time of a job where the description gives none.
+    ///
+    /// It is the wcet less a tenth, or less 20 us if that is more. The rest is for the dispatch and for the work after
+    /// the computation. Of a short wcet, the rest is at most a half, or 5 us if that is more. A dispatch takes 4.5 us
+    /// in the lab. At least a fifth of the wcet remains for the computation.
     pub fn within(wcet: Duration) -> ExecutionTime {
         let (part, us) = (|of| Duration::from_nanos(wcet.as_nanos() / of), Duration::from_micros);
         let room = part(10).max(us(20)).min(part(2).max(us(5))).min(wcet - part(5));
         ExecutionTime::Fixed((wcet - room).max(Duration::from_nanos(1)))
     }
 
-    /// The longest time a job may take.
+    /// Returns the longest execution time of a job.
     pub fn max(&self) -> Duration {
         match *self {
             ExecutionTime::Fixed(time) => time,

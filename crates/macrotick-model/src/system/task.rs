@@ -1,4 +1,4 @@
-//! Tasks, and what gives them the processor.
+//! Tasks and the supply of their CPU time.
 
 use super::run::{ExecutionTime, Workload};
 use super::{MAX_NAME, PRIORITY};
@@ -10,70 +10,72 @@ object! {
     /// A periodic source of jobs.
     pub struct Task: "a task" {
         "name" name: String [Kind::Name { most: MAX_NAME }], required
-            = "Its name, unique; also that of the task's entity in the kernel.";
-        "period" period: Duration, required = "Length between two releases, a multiple of the macrotick.";
-        "wcet" wcet: Duration, required = "Worst-case execution time: what each job is given.";
-        "deadline" deadline: Duration, or "the period" { period } = "Length from release to deadline, at most the period.";
-        "offset" offset: Option<Duration> [Kind::TIME], optional "[see below](#when-a-job-may-run)"
-            = "Release of job 0 after the epoch, less than the period, a multiple of the macrotick.";
-        "jitter" jitter: Option<Duration> [Kind::TIME], optional "none: any"
-            = "Bound on the variation of starts, at most the deadline.";
-        "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver's choice" = "The CPU, one of `cpus`.";
+            = "The unique name of the task, and of its entity in the kernel.";
+        "period" period: Duration, required = "Interval between two releases, a multiple of the macrotick.";
+        "wcet" wcet: Duration, required = "Worst-case execution time: each job gets this much CPU time.";
+        "deadline" deadline: Duration, or "the period" { period } = "Deadline relative to the release, at most the period.";
+        "offset" offset: Option<Duration> [Kind::TIME], optional "see [When a job may run](#when-a-job-may-run)"
+            = "Release of job 0 after the epoch: a multiple of the macrotick, less than the period.";
+        "jitter" jitter: Option<Duration> [Kind::TIME], optional "no bound"
+            = "Upper bound on the variation of starts, at most the deadline.";
+        "cpu" cpu: Option<u32> [Kind::Cpu], optional "the solver chooses" = "The CPU of the task, one of `cpus`.";
         "migrate" migrate: bool, optional "`false`"
-            = "Whether it may have windows on several CPUs, see [Tasks that migrate](#tasks-that-migrate); not with `cpu`.";
+            = "Whether the task can have windows on several CPUs, see [Tasks that migrate](#tasks-that-migrate). Not with `cpu`.";
         "priority" priority: Option<u8> [PRIORITY], optional "rate-monotonic"
-            = "Its `SCHED_FIFO` priority under the `fifo` backend.";
-        "on-miss" on_miss: OnMiss, or "`resume`" { OnMiss::Resume } = "What becomes of it, see [When a job misses](#when-a-job-misses).";
-        "max-misses" max_misses: Option<u32> [Kind::Integer { least: 1, most: u32::MAX as i64 }], optional "none: never"
-            = "Misses in a row after which the task is stopped.";
+            = "`SCHED_FIFO` priority under the backend `fifo`.";
+        "on-miss" on_miss: OnMiss, or "`resume`" { OnMiss::Resume } = "Reaction to a miss, see [When a job misses](#when-a-job-misses).";
+        "max-misses" max_misses: Option<u32> [Kind::Integer { least: 1, most: u32::MAX as i64 }], optional "no limit"
+            = "Number of consecutive misses after which the kernel stops the task.";
         "namespace" namespace: Option<String>, optional "the host's"
-            = "The [network namespace](#namespaces) that its process is in.";
-        "supply" supply: Supply, or "`windows`" { Supply::Windows } = "What gives its jobs the processor.";
-        "run" run: Workload, or "`spin`, with [room](#what-runs) in the wcet" { Workload::Spin(ExecutionTime::within(wcet)) }
-            = "What a job does, see [What runs](#what-runs).";
+            = "The [network namespace](#namespaces) of its process.";
+        "supply" supply: Supply, or "`windows`" { Supply::Windows } = "The source of CPU time for the jobs: windows or `SCHED_DEADLINE`.";
+        "run" run: Workload, or "`spin` for less than the wcet, see [What runs](#what-runs)" { Workload::Spin(ExecutionTime::within(wcet)) }
+            = "The work of a job, see [What runs](#what-runs).";
     }
 }
 
 forms! {
-    /// What gives a task's jobs the processor.
+    /// The supply of a task's jobs with CPU time.
     #[derive(Eq)]
     pub enum Supply: "a supply" {
-        word "windows" Windows = "Windows of a table.";
-        also "deadline" { Supply::Deadline(Reservation::unsaid()) } = "A reservation of SCHED_DEADLINE, all of it as below where left out.";
-        key "deadline" Deadline: Reservation = "A reservation of SCHED_DEADLINE.";
+        word "windows" Windows = "Windows of the table.";
+        also "deadline" { Supply::Deadline(Reservation::unsaid()) } = "A reservation of `SCHED_DEADLINE` with default values.";
+        key "deadline" Deadline: Reservation = "A reservation of `SCHED_DEADLINE`.";
     }
 }
 
 impl Supply {
-    /// Whether it is what a description without a word about it means.
+    /// Whether the supply is the default.
     pub fn is_windows(&self) -> bool {
         *self == Supply::Windows
     }
 }
 
 object! {
-    /// A reservation of `SCHED_DEADLINE`: so much of each period, before the task's deadline.
+    /// A reservation of `SCHED_DEADLINE`: a runtime in each period, before the deadline of the task.
     #[derive(Eq)]
     pub struct Reservation: "a reservation" {
         "runtime" runtime: Duration [Kind::TIME], or "wcet + 2 % + 10 us, at most the deadline" { Reservation::UNSAID }
-            = "The budget of each period: at least the wcet and 6 us, at most the deadline.";
+            = "Budget in each period: at least the wcet, at least 6 us, and at most the deadline.";
         "cpus" cpus: CpuSet, optional "one, which the solver chooses"
-            = "The CPUs that it may run on: one, or several between which it moves (global EDF).";
+            = "The CPUs of the task: one, or several among which it migrates (global EDF).";
     }
 }
 
 impl Reservation {
-    /// Of a shorter budget the switch to the thread leaves nothing. The kernel takes any of 1024 ns (`DL_SCALE`).
+    /// The shortest runtime: the switch to the thread uses up a shorter one. The kernel accepts runtimes from 1024 ns
+    /// on (`DL_SCALE`).
     pub const MIN_RUNTIME: Duration = Duration::from_micros(6);
-    /// Stands for a runtime that follows from the task, until that is known. No text says it.
+    /// The placeholder for a runtime that follows from the task. No text has this value.
     const UNSAID: Duration = Duration::from_nanos(i64::MIN);
 
     fn unsaid() -> Reservation {
         Reservation { runtime: Self::UNSAID, cpus: CpuSet::default() }
     }
 
-    /// The budget where the description gives none: 2 % and 10 us more than the WCET, at most the deadline. The wait call and the switch are charged to it too, and a task whose budget is used up to the last
-    /// nanosecond is throttled until its next period.
+    /// Returns the default runtime: 2 % and 10 us more than the WCET, at most the deadline. The kernel also charges the
+    /// wait call and the switch to it. A task that uses up its runtime to the last nanosecond is throttled until its
+    /// next period.
     pub fn default_runtime(wcet: Duration, deadline: Duration) -> Duration {
         let margin = Duration::from_nanos(wcet.as_nanos() / 50) + Duration::from_micros(10);
         wcet.checked_add(margin).unwrap_or(wcet).min(deadline)
@@ -81,26 +83,26 @@ impl Reservation {
 }
 
 words! {
-    /// What becomes of a task whose job is a miss.
+    /// The reaction to a miss.
     pub enum OnMiss: "a reaction to a miss" {
-        "resume" Resume = "The job goes on in the task's next window, in place of the next job.";
+        "resume" Resume = "The job continues in the next window of the task, in place of the next job.";
         "signal" Signal
-            = "The same, and the thread gets SIGXCPU ([what to do with it](write-a-task.md#when-a-job-misses)). Built-in jobs ignore it.";
-        "kill" Kill = "The process gets SIGKILL; the task stays dead.";
+            = "As `resume`, and the thread receives `SIGXCPU`, see [Reaction to a miss](task-interface.md#when-a-job-misses). Built-in jobs ignore the signal.";
+        "kill" Kill = "The process receives `SIGKILL`. The task does not run again.";
         "restart" Restart
-            = "The process gets SIGKILL; whenever it has ended, so or by itself, the runner begins the task anew.";
+            = "The process receives `SIGKILL`. The runner restarts the task each time its process ends, for whatever reason.";
     }
 }
 
 impl OnMiss {
-    /// Whether it is what a description without a word about misses means.
+    /// Whether the reaction is the default.
     pub fn is_default(&self) -> bool {
         *self == OnMiss::Resume
     }
 }
 
 impl Task {
-    /// Its reservation; `None`: it has windows.
+    /// Returns the reservation of the task; `None` if it has windows.
     pub fn reservation(&self) -> Option<&Reservation> {
         match &self.supply {
             Supply::Windows => None,
@@ -108,12 +110,12 @@ impl Task {
         }
     }
 
-    /// Whether anything but the next window comes of a miss. Only the kernel class does it.
+    /// Whether a miss has consequences other than the next window. Only the kernel class supports them.
     pub fn acts_on_misses(&self) -> bool {
         self.on_miss != OnMiss::Resume || self.max_misses.is_some()
     }
 
-    /// What follows from the wcet and the deadline where it was left out.
+    /// Fills in the defaults that follow from the wcet and the deadline.
     pub(super) fn complete(&mut self) {
         if let Supply::Deadline(reservation) = &mut self.supply {
             if reservation.runtime == Reservation::UNSAID {

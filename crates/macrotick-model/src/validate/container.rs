@@ -1,18 +1,18 @@
-//! Rules of a container that asks to be admitted. What the host has to do with them is not known here.
+//! Rules of a container that asks for admission. They do not depend on the host.
 
 use super::{Problem, MIN_BUDGET};
 use crate::container::Container;
 use crate::keys::Found;
 use crate::system::GroupTask;
 
-/// The broken rules between tasks that are declared together.
+/// Returns the broken rules between tasks that are declared together.
 pub(crate) fn task_rules(tasks: &[GroupTask]) -> Vec<Problem> {
     let mut found = Found::default();
     tasks_of_container(&mut found, tasks);
     found.0
 }
 
-/// The broken rules between the values of a container.
+/// Returns the broken rules between the values of a container.
 pub(crate) fn rules(container: &Container) -> Vec<Problem> {
     let mut found = Found::default();
     match container.budget {
@@ -21,10 +21,8 @@ pub(crate) fn rules(container: &Container) -> Vec<Problem> {
         }
         Some(budget) => found.in_microseconds("budget", "budget", budget),
         None if container.tasks.is_empty() => {
-            let text = format!(
-                "container `{}` has neither `budget` nor `tasks`: nothing says how much it needs",
-                container.name
-            );
+            let text =
+                format!("container `{}` has neither `budget` nor `tasks`: its budget is unknown", container.name);
             found.add("container", &["budget", "tasks"], text);
         }
         None => {}
@@ -44,8 +42,8 @@ pub(crate) fn rules(container: &Container) -> Vec<Problem> {
 fn tasks_of_container(found: &mut Found, tasks: &[GroupTask]) {
     found.tasks("tasks", tasks, "the container");
     for (index, task) in tasks.iter().enumerate().filter(|(_, task)| task.cpu != GroupTask::FIRST_CPU) {
-        let text = format!("task `{}` has a `cpu`, which is the container's business", task.name);
+        let text = format!("task `{}` has a `cpu`, but all tasks run on the CPU of the container", task.name);
         found.add(format!("tasks[{index}].cpu"), &[], text).hint =
-            Some("leave it out, or give the container `cpus`".into());
+            Some("leave it out, or set `cpus` of the container".into());
     }
 }

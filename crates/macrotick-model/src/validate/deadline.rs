@@ -1,4 +1,4 @@
-//! Rules of reservations, and of the sets of CPUs that they divide a system into.
+//! Rules of reservations, and of the sets of CPUs into which they divide a system.
 
 use super::{Rules, CPUS, GROUP_NAMES, RESERVATION_RANGE};
 use crate::system::{OnMiss, Reservation, Task};
@@ -14,7 +14,7 @@ impl Rules<'_> {
         }
         if runtime < Reservation::MIN_RUNTIME {
             let text = format!(
-                "runtime {runtime} is shorter than {}, which a switch to the task takes",
+                "runtime {runtime} is shorter than {}, the time of a switch to the task",
                 Reservation::MIN_RUNTIME
             );
             self.add(at("supply.deadline.runtime"), &[&at("wcet"), &at("deadline")], text);
@@ -31,7 +31,7 @@ impl Rules<'_> {
         self.only_windows(path, task);
     }
 
-    /// Keys that mean something for windows only.
+    /// Reports keys that apply only to windows.
     fn only_windows(&mut self, path: &str, task: &Task) {
         let given = [
             ("offset", task.offset.is_some()),
@@ -42,17 +42,16 @@ impl Rules<'_> {
             ("max-misses", task.max_misses.is_some()),
         ];
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-            let text = format!("task `{}` has a reservation, and `{key}` is only for windows", task.name);
+            let text = format!("task `{}` has a reservation, but `{key}` applies only to windows", task.name);
             self.add(format!("{path}.{key}"), &[&format!("{path}.supply")], text).hint = Some(match key {
-                "cpu" | "migrate" => {
-                    "list the CPUs that it may run on: `supply: {deadline: {cpus: [CPU, ...]}}`".into()
-                }
+                "cpu" | "migrate" => "list the CPUs of the task: `supply: {deadline: {cpus: [CPU, ...]}}`".into(),
                 _ => format!("leave out `{key}`, or `supply`"),
             });
         }
     }
 
-    /// Threads do not move from one root domain to another, and a domain has an admission of its own.
+    /// Checks that sets of CPUs are equal or disjoint. Threads do not move from one root domain to another, and each
+    /// domain has its own admission.
     pub(super) fn domains(&mut self) {
         let system = self.system;
         for (index, task) in system.tasks.iter().enumerate() {
@@ -65,8 +64,8 @@ impl Rules<'_> {
             });
             if let Some((first, other, Reservation { cpus, .. })) = conflict {
                 let text = format!(
-                    "task `{}` is scheduled on CPU {}, and task `{}` on CPU {cpus}: sets of CPUs are the same or have none in \
-                     common",
+                    "task `{}` is scheduled on CPU {}, and task `{}` on CPU {cpus}: two sets of CPUs must be equal or \
+                     disjoint",
                     task.name, reservation.cpus, other.name
                 );
                 self.add(
@@ -81,12 +80,12 @@ impl Rules<'_> {
             let cpus = group.cpus.iter().copied().collect::<crate::cpus::CpuSet>();
             if let Some(domain) = domains.iter().find(|domain| cpus.straddles(domain)) {
                 let text = format!(
-                    "group `{}` has the CPUs {cpus}, and tasks of SCHED_DEADLINE have CPU {domain} to themselves: threads \
-                     do not move between them",
+                    "group `{}` has the CPUs {cpus}, but CPU {domain} is reserved for tasks of SCHED_DEADLINE: threads \
+                     do not migrate between them",
                     group.name
                 );
                 self.add(format!("groups[{index}].cpus"), &[GROUP_NAMES, "tasks", CPUS], text).hint =
-                    Some("give the group CPUs of one side".into());
+                    Some("give the group CPUs of one set only".into());
             }
         }
     }

@@ -12,7 +12,7 @@ impl Rules<'_> {
                     self.add(at("rootfs"), &[], format!("`{root}` is not the absolute path of a directory"));
                 }
                 if container.program.is_none() {
-                    self.add(at("program"), &[path], "a directory does not say which `program` is to run in it");
+                    self.add(at("program"), &[path], "a container with `rootfs` needs a `program`");
                 }
             }
             ContainerRoot::Image(image) => {
@@ -20,9 +20,9 @@ impl Rules<'_> {
                     self.add(at("image"), &[], format!("{image:?} is not the name of an image"));
                 }
                 if container.engine != Engine::Podman {
-                    let text = format!("{} knows no images", container.engine.name());
+                    let text = format!("{} does not support images", container.engine.name());
                     self.add(at("engine"), &[path], text).hint =
-                        Some("leave `engine` out: podman starts images; or give a `rootfs`".into());
+                        Some("leave out `engine` to use podman, or give a `rootfs`".into());
                 }
             }
         }
@@ -30,8 +30,8 @@ impl Rules<'_> {
         self.program(&at("program"), program);
         let named = program.user.as_ref().filter(|user| user.parse::<u32>().is_err());
         if let (Some(user), ContainerRoot::Rootfs(_)) = (named, &container.root) {
-            let text = format!("nobody looks up the user `{user}` in a directory");
-            self.add(at("program.user"), &[path], text).hint = Some("write the user's number".into());
+            let text = format!("the user name `{user}` cannot be resolved with `rootfs`");
+            self.add(at("program.user"), &[path], text).hint = Some("write the number of the user".into());
         }
     }
 }

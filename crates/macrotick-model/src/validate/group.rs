@@ -1,4 +1,4 @@
-//! Rules of groups, and of what runs in them.
+//! Rules of groups and their contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,20 @@ const MICROSECOND: Duration = Duration::from_micros(1);
 const SERVER_PERIOD: &str = "server-period";
 
 impl Found {
-    /// The kernel's files count in them.
+    /// Reports a length that is not a whole number of microseconds, the unit of the kernel's files.
     pub(super) fn in_microseconds(&mut self, path: &str, key: &str, length: Duration) {
         if !length.is_multiple_of(MICROSECOND) {
-            self.add(path, &[], format!("{key} {length} is no whole number of microseconds"));
+            self.add(path, &[], format!("{key} {length} is not a whole number of microseconds"));
         }
     }
 
-    /// The tasks of one group or container: `whose`, in words.
+    /// Checks the tasks of one group or container. `whose` is its name in messages.
     pub(super) fn tasks(&mut self, path: &str, tasks: &[GroupTask], whose: &str) {
         let mut names = BTreeSet::new();
         let given = tasks.iter().position(|task| task.priority.is_some());
         for (index, task) in tasks.iter().enumerate() {
             if !names.insert(&task.name) {
-                let text = format!("duplicate name `{}`: another task of {whose} has it already", task.name);
+                let text = format!("duplicate name `{}`: another task of {whose} has this name", task.name);
                 self.add(format!("{path}[{index}].name"), &[], text);
             }
             if let Some(given) = given {
@@ -33,11 +33,14 @@ impl Found {
         }
     }
 
-    /// The order of tasks is given for all of them, or found for all of them.
+    /// Checks that all tasks have a priority, or none has one.
     fn task_priority(&mut self, path: &str, tasks: &[GroupTask], (index, given): (usize, usize), whose: &str) {
         let task = &tasks[index];
         if task.priority.is_none() {
-            let hint = format!("task `{}` has one: give it to all tasks of {whose}, or to none", tasks[given].name);
+            let hint = format!(
+                "task `{}` has one: set it for all tasks of {whose}, or leave it out for all",
+                tasks[given].name
+            );
             let text = format!("task `{}` has no `priority`", task.name);
             let other = format!("{path}[{given}].priority");
             self.add(format!("{path}[{index}].priority"), &[&other], text).hint = Some(hint);
@@ -61,13 +64,14 @@ impl Rules<'_> {
                 continue;
             };
             if let Some(other) = priorities.insert(priority, &group.name) {
-                let text = format!("group `{other}` has priority {priority} already");
+                let text = format!("group `{other}` already has priority {priority}");
                 self.add(format!("{path}.priority"), &[GROUP_NAMES], text);
             }
         }
     }
 
-    /// Priorities follow from criticality for all groups or for none: so it is plain where each stands.
+    /// Reports a group without a priority. All groups have a priority or none has one, so their order is always clear.
+    /// Without priorities, the order follows from criticality.
     fn no_priority(&mut self, path: &str, group: &Group) {
         let groups = &self.system.groups;
         let given = groups.iter().position(|other| other.has_budget() && other.priority.is_some());
@@ -76,9 +80,12 @@ impl Rules<'_> {
         }
         let hint = match given {
             Some(other) => {
-                format!("group `{}` has one: give it to all groups, or `criticality` only", groups[other].name)
+                format!(
+                    "group `{}` has one: set it for all groups, or only `criticality` for all groups",
+                    groups[other].name
+                )
             }
-            None => "give all groups one; or `criticality`, from which priorities follow".into(),
+            None => "set it for all groups, or `criticality` for all groups to derive it".into(),
         };
         let needs = format!("{path}.criticality");
         let given = format!("groups[{}].priority", given.unwrap_or(0));
@@ -117,7 +124,7 @@ impl Rules<'_> {
             self.add(at("cpus"), &[], "CPUs are not in ascending order");
         }
         if group.cpus.is_empty() && group.has_budget() {
-            self.add(at("cpus"), &[CPUS], "no CPU to have a budget on");
+            self.add(at("cpus"), &[CPUS], "the group has no CPU for its budget");
         }
         if let Some(cgroup) = &group.cgroup {
             self.cgroup(&at("cgroup"), cgroup);
@@ -138,7 +145,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether there is such a group is the host's business.
+    /// Checks the path of a control group. Only the host knows whether the group exists.
     fn cgroup(&mut self, path: &str, cgroup: &str) {
         let well_formed = cgroup.starts_with('/') && !cgroup.contains('\0');
         if !well_formed || cgroup.split('/').any(|part| part == "..") {
@@ -147,45 +154,46 @@ impl Rules<'_> {
         }
         let all = self.system.groups.iter().filter(|group| group.cgroup.as_deref() == Some(cgroup));
         if all.count() > 1 {
-            self.add(path, &[], format!("two groups are to be the control group `{cgroup}`"));
+            self.add(path, &[], format!("two groups use the control group `{cgroup}`"));
         }
     }
 
-    /// A thread is served by one group. One that two groups want on different CPUs is two threads.
+    /// Checks that only one group serves a kernel thread. Each CPU has its own thread, so the same name on different
+    /// CPUs stands for different threads.
     fn group_thread(&mut self, path: &str, group: &Group, index: usize) {
         let thread = &group.kernel_threads[index];
         let name = thread.name();
         if matches!(thread, GroupThread::Interrupt(name) if !is_interrupt(name)) {
-            self.add(path, &[], format!("`{name}` is not the name of an interrupt's thread")).hint =
-                Some(format!("write {}, as `ps -e` has it", GroupThread::INTERRUPT_FORM));
+            self.add(path, &[], format!("`{name}` is not the name of an interrupt thread")).hint =
+                Some(format!("write {}, as `ps -e` shows it", GroupThread::INTERRUPT_FORM));
         }
         if group.kernel_threads[..index].contains(thread) {
-            self.add(path, &[], format!("kernel thread `{name}` stands twice in group `{}`", group.name));
+            self.add(path, &[], format!("kernel thread `{name}` is listed twice in group `{}`", group.name));
             return;
         }
         let mut before = self.system.groups.iter().take_while(|other| !std::ptr::eq(*other, group));
         let other = before.find(|other| other.kernel_threads.contains(thread) && thread.is_shared(group, other));
         if let Some(other) = other {
-            let text = format!("kernel thread `{name}` is in group `{}` already", other.name);
+            let text = format!("kernel thread `{name}` is already in group `{}`", other.name);
             let unpinned = [group, other].iter().any(|group| group.cpus.is_empty());
             self.add(path, &[CPUS], text).hint =
-                unpinned.then(|| "every CPU has one of its own: give groups with windows their `cpus`".into());
+                unpinned.then(|| "every CPU has its own thread: set `cpus` for groups with windows".into());
         }
     }
 
-    /// The least budget is found from what is declared.
+    /// Reports a missing budget that cannot be derived from declared tasks.
     fn no_budget(&mut self, path: &str, group: &Group) {
         let (at, tasks, name) = (format!("{path}.budget"), format!("{path}.tasks"), &group.name);
         if group.tasks.is_empty() {
-            let hint = "give it, or declare `tasks`, for which the least budget is found";
+            let hint = "set it, or declare `tasks` to get the least budget for them";
             self.add(at, &[&tasks], format!("group `{name}` has no `budget`")).hint = Some(hint.into());
             return;
         }
         let idle = group.cpus.iter().find(|&&cpu| group.tasks.iter().all(|task| task.cpu != cpu));
         if let Some(cpu) = idle {
-            let text = format!("group `{name}` has no `budget`, and no task on CPU {cpu} that one could be found for");
+            let text = format!("group `{name}` has no `budget`, and no task on CPU {cpu} to derive one from");
             self.add(at, &[&tasks, &format!("{path}.cpus"), CPUS], text).hint =
-                Some("give `budget`, or only those CPUs in `cpus` that have tasks".into());
+                Some("set `budget`, or list in `cpus` only CPUs that have tasks".into());
         }
     }
 
@@ -201,23 +209,24 @@ impl Rules<'_> {
         }
     }
 
-    /// What is said of it beside its group.
+    /// Checks a task against its group.
     fn group_task(&mut self, path: &str, group: &Group, task: &GroupTask) {
         if !group.cpus.contains(&task.cpu) {
-            let text = format!("CPU {} is not among those of group `{}`", task.cpu, group.name);
+            let text = format!("CPU {} is not one of the CPUs of group `{}`", task.cpu, group.name);
             self.add(format!("{path}.cpu"), &[CPUS], text);
         }
         let period = self.system.server_period;
         if task.at_refills && period > Duration::ZERO && !task.period.is_multiple_of(period) {
-            let text = format!("its jobs arrive at refills: {} is no multiple of {period}", task.period);
+            let text =
+                format!("its jobs arrive at refills, but the period {} is not a multiple of {period}", task.period);
             self.add(format!("{path}.period"), &[SERVER_PERIOD], text);
         }
     }
 }
 
 impl GroupThread {
-    /// Whether it may be the same thread in both groups: every CPU has its own, an interrupt one, and the solver may choose any
-    /// CPU for windows.
+    /// Whether the name can stand for the same thread in both groups. Every CPU has its own thread, and an interrupt
+    /// has one. If a group with windows lists no CPU, the solver may choose any.
     fn is_shared(&self, one: &Group, other: &Group) -> bool {
         match self {
             GroupThread::EachCpu(_) => {
@@ -228,7 +237,7 @@ impl GroupThread {
     }
 }
 
-/// Whether a name has the form that the kernel gives to threads of interrupts (`kernel/irq/manage.c`, `setup_irq_thread`).
+/// Whether a name has the form of interrupt threads in the kernel (`kernel/irq/manage.c`, `setup_irq_thread`).
 fn is_interrupt(name: &str) -> bool {
     let Some((number, action)) = name.strip_prefix(GroupThread::INTERRUPT_PREFIX).and_then(|rest| rest.split_once('-'))
     else {

@@ -1,4 +1,4 @@
-//! Rules of network namespaces, and of what is in them.
+//! Rules of network namespaces and their contents.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ impl Rules<'_> {
             self.interface_address(&format!("{path}.address"), namespace);
             let twice = |other: &Namespace| other.decode().is_some_and(|(at, _)| Some(at) == address(namespace));
             if system.namespaces[..index].iter().any(twice) {
-                let text = format!("another namespace has the address {} already", namespace.address);
+                let text = format!("another namespace already has the address {}", namespace.address);
                 self.add(format!("{path}.address"), &[], text);
             }
         }
@@ -22,12 +22,12 @@ impl Rules<'_> {
 
     fn interface_address(&mut self, path: &str, namespace: &Namespace) {
         if namespace.decode().is_none() {
-            let text = format!("`{}` is not an IPv4 address with the length of its prefix", namespace.address);
+            let text = format!("`{}` is not an IPv4 address with a prefix length", namespace.address);
             self.add(path, &[], text).hint = Some("write \"10.0.0.1/24\"".into());
         }
     }
 
-    /// The namespace of a task or a process.
+    /// Checks the namespace of a task or process.
     pub(super) fn known_namespace(&mut self, path: &str, name: Option<&str>) {
         let Some(name) = name.filter(|name| self.system.namespace(name).is_none()) else { return };
         let near = nearest_name(name, self.system.namespaces.iter().map(|namespace| namespace.name.as_str()));
@@ -36,7 +36,7 @@ impl Rules<'_> {
         self.add(format!("{path}.namespace"), &[NAMESPACE_NAMES], text).hint = hint;
     }
 
-    /// Whom a flood is for.
+    /// Checks the destination of a flood.
     pub(super) fn ping(&mut self, path: &str, to: &str) {
         if to.parse::<Ipv4Addr>().is_err() {
             self.add(format!("{path}.to"), &[], format!("`{to}` is not an IPv4 address")).hint =

@@ -1,4 +1,4 @@
-//! Rules of processes: those of groups, and test load.
+//! Rules of processes: in groups, and as test load.
 
 use super::{Rules, CPUS};
 use crate::system::{Group, Load, Periodic, PingFlood, Policy, Process};
@@ -18,14 +18,14 @@ impl Rules<'_> {
         }
     }
 
-    /// What is said of one beside its group.
+    /// Checks a process against its group.
     pub(super) fn process_in(&mut self, path: &str, group: &Group, process: &Process) {
         let (name, whose) = (&process.name, &group.name);
         if !group.has_budget() {
             let given = [("cpu", process.cpu.is_some()), ("policy", process.policy != Policy::Other(0))];
             for (key, _) in given.into_iter().filter(|(_, given)| *given) {
                 let text = format!(
-                    "the windows of group `{whose}` say where and when `{name}` runs: it has no {key} of its own"
+                    "the windows of group `{whose}` determine where and when `{name}` runs: it cannot have its own {key}"
                 );
                 let at = match (key, process.policy) {
                     ("cpu", _) => "cpu",
@@ -40,17 +40,16 @@ impl Rules<'_> {
         }
     }
 
-    /// The kernel's rule of control groups: one has processes, or children with controllers (cgroup-v2.rst, "No Internal
-    /// Process Constraint").
+    /// Checks the kernel's rule of control groups: a group has either processes or children with controllers
+    /// (cgroup-v2.rst, "No Internal Process Constraint").
     pub(super) fn containers_or_processes(&mut self, path: &str, group: &Group) {
         let is_container = |process: &&Process| matches!(process.run, Load::Container(_));
         let (container, process) =
             (group.run.iter().find(is_container), group.run.iter().find(|one| !is_container(one)));
         if let (Some(container), Some(process)) = (container, process) {
             let (container, process) = (&container.name, &process.name);
-            let text =
-                format!("`{container}` is a container and `{process}` is none: a control group has one or the other");
-            self.add(format!("{path}.run"), &[], text).hint = Some("give one of them a group of its own".into());
+            let text = format!("`{container}` is a container and `{process}` is not: a control group cannot have both");
+            self.add(format!("{path}.run"), &[], text).hint = Some("move one of them to another group".into());
         }
     }
 }

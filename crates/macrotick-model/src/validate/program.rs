@@ -1,9 +1,9 @@
-//! Rules of programs that are started.
+//! Rules of programs that a run starts.
 
 use super::Rules;
 use crate::system::Program;
 
-/// What the variables begin with by which a process finds its run.
+/// The prefix of the variables by which a process finds its run.
 const OURS: &str = "MACROTICK_";
 
 impl Rules<'_> {
@@ -13,7 +13,7 @@ impl Rules<'_> {
             self.add(&at, &[], "a program needs a command");
         }
         if program.command.iter().any(|word| word.contains('\0')) {
-            self.add(&at, &[], "a command cannot hold a NUL character");
+            self.add(&at, &[], "a command cannot contain a NUL character");
         }
         if let Some(directory) = program.directory.as_ref().filter(|path| !path.starts_with('/') || path.contains('\0'))
         {
@@ -21,8 +21,8 @@ impl Rules<'_> {
             self.add(format!("{path}.directory"), &[], text);
         }
         if program.user.as_ref().is_some_and(|user| user.is_empty() || user.contains([':', '\0'])) {
-            self.add(format!("{path}.user"), &[], "a user is a name or a number").hint =
-                Some("leave out a group".into());
+            self.add(format!("{path}.user"), &[], "a user must be a name or a number").hint =
+                Some("leave out the group".into());
         }
         for (index, variable) in program.env.iter().enumerate() {
             self.variable(&format!("{path}.env[{index}]"), variable);
@@ -32,9 +32,9 @@ impl Rules<'_> {
     fn variable(&mut self, path: &str, variable: &str) {
         let name = variable.split_once('=').map(|(name, _)| name);
         if name.is_none_or(str::is_empty) || variable.contains('\0') {
-            self.add(path, &[], format!("`{variable}` is no variable")).hint = Some("write `NAME=VALUE`".into());
+            self.add(path, &[], format!("`{variable}` is not a variable")).hint = Some("write `NAME=VALUE`".into());
         } else if variable.starts_with(OURS) {
-            self.add(path, &[], format!("variables that begin with {OURS} are the runner's"));
+            self.add(path, &[], format!("variables that start with {OURS} are reserved for the runner"));
         }
     }
 }

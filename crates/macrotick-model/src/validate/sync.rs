@@ -4,7 +4,7 @@ use super::Rules;
 use crate::system::SyncWindow;
 use crate::time::Duration;
 
-/// The shortest window (`MACROTICK_MIN_WINDOW_NS`), also where a sync window is at its shortest.
+/// The shortest window (`MACROTICK_MIN_WINDOW_NS`). A sync window must not become shorter.
 const MIN_WINDOW: Duration = Duration::from_micros(1);
 
 impl Rules<'_> {

@@ -1,4 +1,4 @@
-//! Rules of what refers to tasks: chains, and tables given by hand.
+//! Rules of chains and of tables by hand, which refer to tasks.
 
 use super::{Rules, MAX_CYCLE, PERIODS};
 use crate::system::{Chain, GivenWindow};
@@ -8,14 +8,14 @@ impl Rules<'_> {
     pub(super) fn chain(&mut self, path: &str, chain: &Chain) {
         let at = |key: &str| format!("{path}.{key}");
         if chain.path.len() < 2 {
-            self.add(at("path"), &[], format!("a chain joins at least two tasks, this has {}", chain.path.len()));
+            self.add(at("path"), &[], format!("a chain needs at least two tasks, this one has {}", chain.path.len()));
         }
         for (index, name) in chain.path.iter().enumerate() {
             let place = format!("{path}.path[{index}]");
             self.known_task(&place, name);
             self.windowed_task(&place, name);
             if chain.path[..index].contains(name) {
-                self.add(place, &[], format!("task `{name}` stands twice in the chain"));
+                self.add(place, &[], format!("task `{name}` is twice in the chain"));
             }
         }
         if chain.reaction.is_none() && chain.age.is_none() {
@@ -79,7 +79,7 @@ impl Rules<'_> {
     }
 }
 
-/// The window's end; a description may hold lengths whose sum exceeds the range.
+/// Returns the end of a window. The sum of the two lengths in a description can exceed the range.
 fn end(window: &GivenWindow) -> Duration {
     window.offset.checked_add(window.length).unwrap_or(Duration::from_nanos(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! Rules of groups with windows, and of what windows serve.
+//! Rules of groups with windows, and of the entities that windows serve.
 
 use super::{Rules, GROUP_NAMES, TASK_NAMES};
 use crate::parse::nearest_name;
@@ -20,45 +20,44 @@ impl Rules<'_> {
         }
     }
 
-    /// The windows serve the group as its budget does: by priority, on its one CPU.
+    /// Checks that the windows serve the group as its budget does: by priority, on its only CPU.
     fn windows_beside_a_budget(&mut self, path: &str, group: &Group, windows: &Windows) {
         let at = |key: &str| format!("{path}.{key}");
         let name = &group.name;
         if !matches!(windows.order, PoolOrder::Priority(_)) {
-            let text = format!("a budget serves group `{name}` by priority, and its windows do not");
+            let text = format!("the budget of group `{name}` serves it by priority, but its windows do not");
             self.add(at("windows.order"), &[&at("windows")], text).hint =
-                Some("give the windows `order: priority`".into());
+                Some("set `order: priority` for the windows".into());
         }
         if windows.slack {
-            let text = format!("outside its windows group `{name}` has its budget, and no slack");
-            self.add(at("windows.slack"), &[], text).hint = Some("leave `slack` out".into());
+            let text = format!("outside its windows the budget serves group `{name}`, so it cannot have slack");
+            self.add(at("windows.slack"), &[], text).hint = Some("leave out `slack`".into());
         }
         if group.cpus.len() != 1 {
-            let text =
-                format!("group `{name}` has windows, which are on one CPU, and a budget on {}", group.cpus.len());
-            self.add(at("cpus"), &[super::CPUS], text).hint = Some("give it `cpus` with just one".into());
+            let text = format!("group `{name}` has windows on one CPU, but a budget on {} CPUs", group.cpus.len());
+            self.add(at("cpus"), &[super::CPUS], text).hint = Some("list exactly one CPU in `cpus`".into());
         }
         if !group.kernel_threads.is_empty() {
-            let text = format!("the kernel threads of group `{name}` would have its budget, and not its windows");
-            self.add(at("kernel-threads"), &[], text).hint = Some("put them in a group without `windows`".into());
+            let text = format!("the budget of group `{name}` can serve kernel threads, but its windows cannot");
+            self.add(at("kernel-threads"), &[], text).hint = Some("move them to a group without `windows`".into());
         }
         let most = MAX_NAME - Pool::BESIDE_A_BUDGET.len();
         if name.len() > most {
             let text = format!(
-                "the name of a group with windows and a budget has at most {most} bytes, this one {}",
+                "the name of a group with windows and a budget has at most {most} bytes, this one has {}",
                 name.len()
             );
             self.add(at("name"), &[], text);
         }
     }
 
-    /// What is about budgets only.
+    /// Reports keys that apply only to budgets.
     fn windows_alone(&mut self, path: &str, group: &Group) {
         let at = |key: &str| format!("{path}.{key}");
         let name = &group.name;
         if group.cpus.len() > 1 {
-            let text = format!("group `{name}` has windows, which are on one CPU");
-            self.add(at("cpus"), &[], text).hint = Some("give `cpus` with just one, or leave it to the solver".into());
+            let text = format!("the windows of group `{name}` are on one CPU, but `cpus` lists {}", group.cpus.len());
+            self.add(at("cpus"), &[], text).hint = Some("list exactly one CPU in `cpus`, or leave out `cpus`".into());
         }
         let given = [
             ("may-grow", group.may_grow),
@@ -67,20 +66,20 @@ impl Rules<'_> {
             ("tasks", !group.tasks.is_empty()),
         ];
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-            let text = format!("group `{name}` has windows only, and `{key}` is about a budget");
+            let text = format!("group `{name}` has windows only, but `{key}` applies to a budget");
             self.add(at(key), &[&at("budget"), &at("priority"), &at("criticality")], text).hint =
-                Some(format!("give it a `budget` as well, or leave out `{key}`"));
+                Some(format!("set `budget`, or leave out `{key}`"));
         }
         for (index, thread) in group.kernel_threads.iter().enumerate() {
             if matches!(thread, GroupThread::Interrupt(_)) {
-                let text = format!("`{}` is no thread of a CPU: windows alone do not serve it", thread.name());
+                let text = format!("`{}` is not a thread of a CPU: windows alone cannot serve it", thread.name());
                 self.add(format!("{path}.kernel-threads[{index}]"), &[], text).hint =
-                    Some("put it in a group with a `budget`".into());
+                    Some("move it to a group with a `budget`".into());
             }
         }
     }
 
-    /// What a window of a table by hand serves.
+    /// Checks that the window of a table by hand serves an existing task or group.
     pub(super) fn known_entity(&mut self, path: &str, name: &str) {
         let system = self.system;
         self.windowed_task(path, name);
@@ -90,18 +89,18 @@ impl Rules<'_> {
         let pools: Vec<String> = system.pools().map(|pool| pool.name).collect();
         let names = system.tasks.iter().map(|task| &task.name).chain(&pools);
         let hint = nearest_name(name, names.map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
-        let what = if pools.is_empty() { "task" } else { "task, and no group with windows," };
+        let what = if pools.is_empty() { "task" } else { "task and no group with windows" };
         self.add(path, &[TASK_NAMES, GROUP_NAMES], format!("no {what} is named `{name}`")).hint = hint;
     }
 
-    /// Windows of a group have no jobs.
+    /// Reports flags in windows of a group, which has no jobs.
     pub(super) fn flags_of_pool(&mut self, path: &str, window: &GivenWindow) {
         if self.system.pool(&window.task).is_none() {
             return;
         }
         for (key, set) in [("activate", window.activate), ("deadline", window.deadline)] {
             if set {
-                let text = format!("`{}` is a group, which has no jobs: its windows have no `{key}`", window.task);
+                let text = format!("`{}` is a group without jobs: its windows cannot have `{key}`", window.task);
                 self.add(format!("{path}.{key}"), &[&format!("{path}.task"), GROUP_NAMES], text);
             }
         }
