@@ -1,4 +1,4 @@
-//! Which CPU serves which task and which pool.
+//! The assignment of tasks and pools to CPUs.
 
 use std::cmp::Reverse;
 
@@ -13,20 +13,20 @@ use crate::CAP_PERMILLE;
 #[derive(Clone, Debug)]
 pub(crate) struct Assignment {
     cycle: Duration,
-    /// What windows and leads may take of each CPU in one cycle.
+    /// The time that windows and leads can take on each CPU in one cycle.
     capacity: Duration,
     cpus: Vec<u32>,
     load: Vec<Duration>,
-    /// For each task the index of its CPU; zero for one that is split.
+    /// The index of the CPU of each task; zero for a task that is split.
     pub of: Vec<usize>,
-    /// For each task that is split and placed, what each CPU gives to each of its jobs.
+    /// The time that each CPU gives to each job, for tasks that are split and placed.
     pub shares: Vec<Vec<Duration>>,
 }
 
 impl Assignment {
-    /// Spreads tasks and pools (worst fit: each on the emptiest CPU), or, where that leaves no room for a big one, packs
-    /// them (best fit). Pinned ones come first, tasks before pools, then the demanding ones. Tasks that are split have no
-    /// CPU.
+    /// Assigns tasks and pools to CPUs. It first spreads them (worst fit: each goes to the emptiest CPU). If this
+    /// leaves no room for a big one, it packs them (best fit). Pinned ones come first, then tasks before pools, then
+    /// those with a larger demand. A split task has no CPU.
     pub fn new(
         demands: &[Demand],
         system: &System,
@@ -58,8 +58,8 @@ impl Assignment {
         spread.or_else(|error| empty.fill(demands, &order, true).map_err(|_| error))
     }
 
-    /// Shares the jobs of a task out over as few CPUs as have room for them, at least two, in proportion to that room.
-    /// Tells whether there are such. A lead is kept on each, as a job may begin anywhere.
+    /// Divides the jobs of a task among as few CPUs as possible, at least two, in proportion to their free time.
+    /// Returns false if the CPUs have too little. A lead is kept free on each of them, because a job may start on any.
     pub fn share(&mut self, task: usize, demand: &Demand, macrotick: Duration, shortest: Duration) -> bool {
         let jobs = self.cycle / demand.period;
         let on_grid = |length: Duration| length - length % macrotick;
@@ -80,7 +80,7 @@ impl Assignment {
             shares[cpu] = on_grid(Duration::from_nanos(share as i64));
             rest -= shares[cpu];
         }
-        // What was rounded down is less than a macrotick on each.
+        // The rounding left less than one macrotick on each CPU.
         for &(free, cpu) in &room {
             let more = rest.min(free - shares[cpu]);
             shares[cpu] += more;
@@ -93,7 +93,7 @@ impl Assignment {
         true
     }
 
-    /// Whether a task is on a CPU, which is told by its index, or has a share there.
+    /// Whether a task is on a CPU, given by its index, or has a share there.
     pub fn has(&self, task: usize, cpu: usize, splitting: &Splitting) -> bool {
         match splitting.has(task) {
             true => self.shares[task].get(cpu).is_some_and(|&share| share > Duration::ZERO),
@@ -101,7 +101,7 @@ impl Assignment {
         }
     }
 
-    /// What windows and leads may still take of each CPU in one cycle.
+    /// Returns the free time for windows and leads on each CPU in one cycle.
     pub fn free(&self) -> Vec<Duration> {
         self.load.iter().map(|&load| self.capacity - load).collect()
     }
@@ -145,7 +145,7 @@ impl Assignment {
         (0..self.cpus.len()).filter(|&cpu| demand.cpu.is_none_or(|pinned| pinned == self.cpus[cpu]))
     }
 
-    /// Moves a task to the emptiest other CPU that has room and was not `tried`; tells whether there was one.
+    /// Moves a task to the emptiest other CPU that has room and was not `tried`. Returns false if there is none.
     pub fn relocate(&mut self, task: usize, demand: &Demand, tried: &[usize]) -> bool {
         let needed = demand.per_cycle(self.cycle);
         let room = |&cpu: &usize| self.load[cpu] + needed <= self.capacity;
@@ -161,7 +161,8 @@ impl Assignment {
     }
 }
 
-/// The kernel's share of the cycle where all its sync windows are at their shortest, and no part of these.
+/// Returns the time of a cycle that the kernel gives to windows, with all sync windows at their shortest. The sync
+/// windows themselves are not part of it.
 pub(crate) fn capacity(sync: Option<SyncWindow>, cycle: Duration) -> Duration {
     let all = |of: fn(&SyncWindow) -> Duration| {
         sync.map_or(Duration::ZERO, |sync| of(&sync) * sync.starts(cycle).count() as i64)

@@ -1,14 +1,14 @@
 //! End-to-end times of cause-effect chains in a draft of a table.
 //!
 //! A job reads its input when it starts and writes its output when its last window ends; a reader takes the newest
-//! output (`docs/system-yaml.md`, "Chains").
+//! output (`docs/reference/description.md`, "Chains").
 
 use macrotick_model::{Chain, Duration};
 
 use crate::error::Bound;
 use crate::table::Piece;
 
-/// Read and write instants of one task's jobs in one cycle, in order.
+/// The instants at which the jobs of one task read and write, in one cycle and in order.
 struct Jobs {
     cycle: Duration,
     times: Vec<(Duration, Duration)>,
@@ -28,7 +28,7 @@ impl Jobs {
         Jobs { cycle, times: reads.iter().map(|&read| (read, write(read))).collect() }
     }
 
-    /// Job `index`, counted on over the cycles in both directions.
+    /// Returns job `index`. The index continues over the cycles in both directions.
     fn job(&self, index: i64) -> (Duration, Duration) {
         let count = self.times.len() as i64;
         let (read, write) = self.times[index.rem_euclid(count) as usize];
@@ -36,7 +36,7 @@ impl Jobs {
         (read + shift, write + shift)
     }
 
-    /// The first job that reads at or after the instant.
+    /// Returns the first job that reads at or after the instant.
     fn reading_from(&self, instant: Duration) -> (Duration, Duration) {
         let turn = instant.as_nanos().div_euclid(self.cycle.as_nanos());
         let within = instant - self.cycle * turn;
@@ -44,13 +44,13 @@ impl Jobs {
         self.job(index as i64 + turn * self.times.len() as i64)
     }
 
-    /// The last job that has written by the instant.
+    /// Returns the last job that has written by the instant.
     fn written_by(&self, instant: Duration) -> (Duration, Duration) {
         let turn = instant.as_nanos().div_euclid(self.cycle.as_nanos());
         let within = instant - self.cycle * turn;
         let count = self.times.partition_point(|&(_, write)| write <= within) as i64;
         let mut index = count - 1 + turn * self.times.len() as i64;
-        // The last jobs of the cycle before may write only in this one.
+        // The last jobs of the previous cycle may write in this cycle.
         while self.job(index).1 > instant {
             index -= 1;
         }
@@ -58,7 +58,7 @@ impl Jobs {
     }
 }
 
-/// A chain's bound and what a draft reaches.
+/// A bound of a chain, and the time that a draft reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
     pub chain: usize,
@@ -72,13 +72,13 @@ impl Reached {
         self.reached <= self.bound
     }
 
-    /// By how much the bound is exceeded, in thousandths of the bound.
+    /// Returns the excess over the bound, in thousandths of the bound.
     pub fn excess(&self) -> i128 {
         i128::from((self.reached - self.bound).as_nanos()) * 1000 / i128::from(self.bound.as_nanos())
     }
 }
 
-/// All bounds of all chains; `paths` are the chains' tasks by index.
+/// Measures all bounds of all chains. `paths` has the indices of the chains' tasks.
 pub(crate) fn measure(chains: &[Chain], paths: &[Vec<usize>], pieces: &[Vec<Piece>], cycle: Duration) -> Vec<Reached> {
     let mut reached = Vec::new();
     for (index, (chain, path)) in chains.iter().zip(paths).enumerate() {
@@ -93,7 +93,8 @@ pub(crate) fn measure(chains: &[Chain], paths: &[Vec<usize>], pieces: &[Vec<Piec
     reached
 }
 
-/// From just after a reading of the first task to the end of the first job of the last that reflects the next one.
+/// Returns the longest reaction time. It starts just after the first task has read, and ends with the first job of the
+/// last task that uses the next input.
 fn reaction(path: &[Jobs]) -> Duration {
     let count = path[0].times.len() as i64;
     let follow = |index: i64| {
@@ -103,7 +104,8 @@ fn reaction(path: &[Jobs]) -> Duration {
     (0..count).map(follow).max().unwrap_or(Duration::ZERO)
 }
 
-/// From a reading of the first task to the end of the last job of the last that still uses it.
+/// Returns the longest data age. It starts when the first task reads, and ends with the last job of the last task that
+/// uses this input.
 fn age(path: &[Jobs]) -> Duration {
     let (last, before) = path.split_last().expect("a chain has tasks");
     let trace = |&(read, write): &(Duration, Duration)| {

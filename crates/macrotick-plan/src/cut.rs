@@ -1,20 +1,21 @@
-//! What it costs that a job is cut into pieces, and how short a piece may be.
+//! The cost of cutting a job into pieces, and the length of the shortest piece.
 //!
-//! From the beginning of a window until its thread runs the kernel takes 2.5 to 3 us of the lab's instructions, and some more
-//! from its end until another one does. The first piece's part in that is in the job's wcet, as in that of a job in one piece.
+//! In the lab, the kernel takes 2.5 to 3 us from the start of a window until its thread runs. It takes some more from
+//! the end of a window until another thread runs. For the first piece, the job's wcet contains this time, as for a job
+//! in one piece.
 
 use macrotick_model::Duration;
 
 use crate::demand::{quantum, round_up, Demand};
 use crate::LEAST_WINDOW;
 
-/// What a job gets in addition for each piece but the first.
+/// The time that a job gets in addition for each piece except the first.
 pub const RESUMING: Duration = Duration::from_micros(5);
-/// The shortest piece of a job that is cut: the first of these with which there is a table. The judge takes none that is
-/// shorter than the last.
+/// The lengths of the shortest piece of a cut job. The solver tries them in this order until it finds a table. The
+/// judge accepts no piece that is shorter than the last one.
 const SHORTEST: [Duration; 3] = [Duration::from_micros(50), Duration::from_micros(20), Duration::from_micros(10)];
 
-/// How jobs are cut on a grid.
+/// The way to cut jobs on a grid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     /// The macrotick.
@@ -23,24 +24,24 @@ pub(crate) struct Cut {
     shortest: Duration,
 }
 
-/// What is missing of a job.
+/// The missing time of a job or of a pool's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// So much of its wcet, or of a pool's budget.
+    /// The missing part of the wcet or budget.
     pub time: Duration,
-    /// What another piece costs: nothing where it is the first, or a pool's, whose budget is window time.
+    /// The cost of another piece. It is zero for the first piece, and for a pool, because its budget is window time.
     pub cost: Duration,
 }
 
 impl Missing {
-    /// Of a job that has had a piece or has not.
+    /// Makes the missing time of a job. `started` tells whether it has had a piece.
     pub fn of(demand: &Demand, time: Duration, started: bool) -> Missing {
         Missing { time, cost: if started && !demand.is_pool() { RESUMING } else { Duration::ZERO } }
     }
 }
 
 impl Cut {
-    /// The ways to cut them, from the one that costs least.
+    /// Returns the ways to cut jobs, the cheapest first.
     pub fn all(grid: Duration) -> impl Iterator<Item = Cut> {
         let mut all: Vec<Duration> =
             SHORTEST.iter().map(|shortest| round_up(*shortest, grid).max(quantum(grid))).collect();
@@ -48,20 +49,20 @@ impl Cut {
         all.into_iter().map(move |shortest| Cut { grid, shortest })
     }
 
-    /// How long a piece has to be that completes a job or a pool's budget.
+    /// Returns the length of a piece that completes a job or a pool's budget.
     pub fn completing(self, missing: Missing) -> Duration {
         let least = if missing.cost > Duration::ZERO { SHORTEST[SHORTEST.len() - 1] } else { LEAST_WINDOW };
         round_up((missing.time + missing.cost).max(least), self.grid).max(quantum(self.grid))
     }
 
-    /// How long a piece has to be at least.
+    /// Returns the least length of a piece.
     pub fn least(self, missing: Missing) -> Duration {
         self.completing(missing).min(self.shortest)
     }
 }
 
 impl Missing {
-    /// What is missing behind a piece of this length, which does not complete the job.
+    /// Returns the missing time after a piece of this length, which does not complete the job.
     pub fn behind(self, length: Duration) -> Duration {
         self.time + self.cost - length
     }
@@ -89,7 +90,7 @@ mod tests {
     fn on_a_coarse_grid_pieces_are_cells() {
         let all: Vec<Cut> = Cut::all(Duration::from_micros(500)).collect();
         assert_eq!(all.len(), 1);
-        // The cost is in what the grid adds.
+        // The rounding to the grid covers the cost.
         assert_eq!(
             all[0].completing(Missing { time: Duration::from_micros(700), cost: RESUMING }),
             Duration::from_millis(1)

@@ -1,37 +1,36 @@
-//! What each task and each pool asks of its CPU, on the grid.
+//! The demand of each task and each pool on the grid.
 
 use macrotick_model::{Duration, Pool, System, Task};
 
 use crate::error::{Kind, PlanError};
 use crate::{LEAST_WINDOW, MIN_WINDOW};
 
-/// Of the kernel: 1000 Hz, or a divisor of it.
+/// The period of the kernel's tick: 1000 Hz, or a divisor of it.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A task as the solver sees it; all lengths are multiples of the macrotick.
+/// A task as the solver sees it. All lengths are multiples of the macrotick.
 ///
-/// A pool asks for its budget as a task would for its jobs' wcet, from the start of each period to its end, but without
-/// a lead.
+/// A pool has the demand of a task: its budget stands for the wcet, and each period is a job's time from release to
+/// deadline. It has no lead.
 #[derive(Clone, Debug)]
 pub(crate) struct Demand {
     pub kind: Kind,
     pub name: String,
     pub period: Duration,
-    /// Rounded up to the macrotick, at least the shortest window. Of a pool its budget.
+    /// The wcet, or the budget of a pool, rounded up to the macrotick. It is at least the shortest window.
     pub wcet: Duration,
-    /// As described.
+    /// The wcet or budget of the description.
     pub needed: Duration,
-    /// Rounded down to the macrotick.
+    /// The deadline, rounded down to the macrotick.
     pub deadline: Duration,
     pub offset: Option<Duration>,
     pub jitter: Option<Duration>,
-    /// How long the CPU must be free of windows before each start: the system's lead, rounded up to the macrotick; zero
-    /// for a pool.
+    /// The time without windows before each start: the system's lead, rounded up to the macrotick. Zero for a pool.
     pub lead: Duration,
-    /// Other timers expire on multiples of this, see [`common_grid`].
+    /// The grid of other timers: they expire at multiples of it, see [`common_grid`].
     pub common_grid: Duration,
     pub cpu: Option<u32>,
-    /// Where it fits on no CPU, it may be split over several.
+    /// Whether the task may be split over several CPUs if it fits on none.
     pub migrate: bool,
 }
 
@@ -40,17 +39,17 @@ impl Demand {
         self.kind == Kind::Pool
     }
 
-    /// Whether starts must keep to a phase, so that the task cannot be left to EDF.
+    /// Whether starts must keep to a phase, so the task cannot be left to EDF.
     pub fn needs_phase(&self) -> bool {
         self.jitter.is_some()
     }
 
-    /// Length from the cycle's start to the first release, where the description or the default (0) fixes it.
+    /// Returns the time from the start of the cycle to the first release. The description or the default (0) fixes it.
     pub fn release(&self) -> Duration {
         self.offset.unwrap_or(Duration::ZERO)
     }
 
-    /// The earliest and the latest start of job 0 of a task with the same windows in every period.
+    /// Returns the earliest and the latest start of job 0, for a task with the same windows in every period.
     pub fn starts(&self) -> (Duration, Duration) {
         let slack = self.deadline - self.wcet;
         match (self.offset, self.jitter) {
@@ -61,23 +60,24 @@ impl Demand {
         }
     }
 
-    /// The instant by which a job 0 that starts at `start` must be done: by its deadline, and before the next one's lead.
+    /// Returns the instant by which job 0 must be complete if it starts at `start`. It is the earlier of the deadline
+    /// and the start of the next job's lead.
     pub fn limit(&self, start: Duration) -> Duration {
         let deadline = match (self.offset, self.jitter) {
-            // The solver chooses the release, and keeps every job within its period.
+            // The solver chooses the release and keeps every job within its period.
             (None, Some(_)) => (start + self.deadline).min(self.period),
             _ => self.release() + self.deadline,
         };
         deadline.min(start + self.period - self.lead)
     }
 
-    /// Time needed in one cycle, leads included.
+    /// Returns the needed time in one cycle, leads included.
     pub fn per_cycle(&self, cycle: Duration) -> Duration {
         (self.wcet + self.lead) * (cycle / self.period)
     }
 }
 
-/// The shortest window on the grid that the kernel takes.
+/// Returns the shortest window on the grid that the kernel accepts.
 pub(crate) fn quantum(macrotick: Duration) -> Duration {
     round_up(MIN_WINDOW, macrotick)
 }
@@ -91,15 +91,16 @@ pub(crate) fn round_up(length: Duration, grid: Duration) -> Duration {
     }
 }
 
-/// What is kept free before each job, on the grid.
+/// Returns the time to keep free before each job, on the grid.
 pub(crate) fn lead(system: &System) -> Duration {
     system.lead.map_or(Duration::ZERO, |lead| round_up(lead.reserved(), system.macrotick))
 }
 
-/// What the kernel's tick and most applications' timers expire on multiples of, in a table's time.
+/// Returns the grid of the kernel's tick and of most timers of applications, in the time of a table.
 ///
-/// With groups, a table begins with a refill of their budgets unless it follows a common clock, and refills lie halfway
-/// between the ticks (`mt_ds_phase` in ds_group.c): both are on multiples of half of what their periods have in common.
+/// With groups, a table starts at a refill of their budgets, unless it follows a common clock. Refills lie halfway
+/// between the ticks (`mt_ds_phase` in ds_group.c). So refills and ticks are at multiples of half the common divisor of
+/// their periods.
 fn common_grid(system: &System) -> Duration {
     if system.servers().next().is_none() || system.sync().is_some() {
         return TICK;
@@ -107,7 +108,7 @@ fn common_grid(system: &System) -> Duration {
     Duration::from_nanos(system.server_period.gcd(TICK).as_nanos() / 2)
 }
 
-/// The tasks with windows in the order of the system, then the pools.
+/// Returns the demands of the tasks with windows in the order of the system, then those of the pools.
 pub(crate) fn demands(system: &System) -> Result<Vec<Demand>, PlanError> {
     let tasks = system.windowed().map(|task| of_task(task, system));
     tasks.chain(system.pools().map(|pool| of_pool(&pool, system))).collect()

@@ -1,4 +1,4 @@
-//! Mending a draft that does not hold.
+//! Changes to a draft that fails.
 
 use std::cmp::Reverse;
 
@@ -8,49 +8,51 @@ use crate::error::PlanError;
 use crate::folded::Problem;
 use crate::table::Piece;
 
-/// How often a task that could not be placed comes to the front of the order before anything else is tried.
+/// How often a task without a place moves to the front of the order, before the solver tries anything else.
 const MAX_PUSHES: usize = 3;
-/// Rounds in which only the tasks that miss are placed. Later all tasks of their CPUs are, so that mending ends soon.
+/// The rounds in which only tasks that miss are placed. Later, all tasks of their CPUs are placed, so the changes end
+/// soon.
 const GENTLE_ROUNDS: usize = 4;
 
-/// What is decided before windows are laid out.
+/// The decisions before the layout of the windows.
 pub(crate) struct Draft {
     pub assignment: Assignment,
-    /// Tasks that are placed on a phase.
+    /// Whether each task is placed on a phase.
     pub placed: Vec<bool>,
-    /// Tasks that could not be placed and need not be.
+    /// Whether each task could not be placed and can be left to EDF.
     pub unplaceable: Vec<bool>,
-    /// Tasks that could not be placed at their turn come before all others, the last one first.
+    /// The rank of tasks that could not be placed at their turn. They come before all others, and the last one comes
+    /// first.
     pub urgency: Vec<usize>,
     /// How often each task was made urgent.
     pub pushes: Vec<usize>,
-    /// CPUs that a task has left.
+    /// The CPUs that each task has left.
     pub left: Vec<Vec<usize>>,
     /// How often tasks have missed deadlines.
     pub rounds: usize,
-    /// The last layout of each CPU, which holds as long as what is placed and what is filled in there is the same.
+    /// The last layout of each CPU. It stays valid while the placed pieces and the tasks to fill in are the same.
     pub done: Vec<Option<Layout>>,
 }
 
-/// What was laid out on a CPU, and the pieces or the tasks that missed.
+/// The layout of a CPU: the input, and the pieces or the tasks that missed.
 pub(crate) struct Layout {
     pub taken: Vec<Piece>,
     pub tasks: Vec<usize>,
     pub result: Result<Vec<Piece>, Vec<usize>>,
 }
 
-/// Why a draft does not hold.
+/// The reason why a draft fails.
 pub(crate) enum Failure {
-    /// No phase for these tasks.
+    /// These tasks have no phase.
     Place(Vec<usize>),
     /// These tasks miss deadlines under EDF.
     Miss(Vec<usize>),
-    /// This task is split, and its jobs have too little in the gaps.
+    /// This split task has jobs with too little time in the gaps.
     Split(usize),
 }
 
 impl Problem<'_> {
-    /// Changes decisions of the draft. Each change is made a few times per task and CPU at most, so this ends.
+    /// Changes decisions of the draft. Each change happens only a few times per task and CPU, so the search ends.
     pub(crate) fn mend(&self, draft: &mut Draft, failure: Failure) -> Result<(), PlanError> {
         match failure {
             Failure::Split(task) => Err(self.no_pieces(task)),
@@ -70,7 +72,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The tasks to place on a phase because of those that missed.
+    /// Returns the tasks to place on a phase because of the tasks that missed.
     fn promoted(&self, draft: &Draft, missed: &[usize]) -> Vec<usize> {
         let open = |task: &usize| !draft.placed[*task] && !draft.unplaceable[*task] && !self.splitting.has(*task);
         let mut promoted: Vec<usize> = missed.iter().copied().filter(open).collect();

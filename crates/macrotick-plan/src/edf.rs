@@ -1,4 +1,4 @@
-//! Filling preemptible jobs into the gaps of one CPU by simulating earliest deadline first.
+//! Simulation of earliest deadline first (EDF), which fills preemptible jobs into the gaps of one CPU.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,24 +10,24 @@ use crate::demand::Demand;
 use crate::place::behind_guard;
 use crate::table::Piece;
 
-/// Jobs that reach over the cycle's end make the second cycle differ from the first. With a feasible load the state
-/// at the cycle's end repeats after one cycle more (Leung and Merrill 1980); the margin is for the idling of guards
-/// and leads.
+/// The limit of simulated cycles. Jobs that reach over the end of the cycle make the second cycle differ from the
+/// first. With a feasible load, the state at the end of the cycle repeats after one more cycle (Leung and Merrill
+/// 1980). The rest is a margin for the idle time of guards and leads.
 const MAX_CYCLES: i64 = 4;
 
-/// A free stretch `[start, end)` within the cycle. It begins at the end of a window or at the cycle's start, and ends
-/// at a window, at the lead before one or at the cycle's end.
+/// A free interval `[start, end)` within the cycle. It starts at the end of a window or at the start of the cycle. It
+/// ends at a window, at the lead before one, or at the end of the cycle.
 pub(crate) type Gap = (Duration, Duration);
 
-/// What to fill in, and how.
+/// The tasks and gaps of one simulation.
 pub(crate) struct Filling<'a> {
     pub demands: &'a [Demand],
-    /// Indices of the tasks to fill in.
+    /// The indices of the tasks to fill in.
     pub tasks: &'a [usize],
-    /// Among equal deadlines the lower rank goes first, so that a chain runs in its order.
+    /// The order among equal deadlines: the lower rank goes first, so a chain runs in its order.
     pub ranks: &'a [usize],
     pub gaps: &'a [Gap],
-    /// The longest time for which no window may lie before the start of a job.
+    /// The longest time without windows that a job needs before its start.
     pub lead: Duration,
     pub cycle: Duration,
     pub macrotick: Duration,
@@ -38,7 +38,7 @@ pub(crate) struct Filling<'a> {
 /// Deadline, rank and task: the order of the ready queue.
 type Key = Reverse<(Duration, usize, usize)>;
 
-/// The job of a task that is not yet complete. Deadlines are at most periods, so there is at most one.
+/// The incomplete job of a task. Deadlines are at most periods, so there is at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
     deadline: Duration,
@@ -46,12 +46,12 @@ struct Open {
     started: bool,
 }
 
-/// What the next cycle depends on, relative to its start.
+/// The state that the next cycle depends on, relative to its start.
 #[derive(PartialEq, Eq)]
 struct State {
-    /// How long nothing has run, at most the lead.
+    /// The idle time so far, at most the lead.
     idle: Duration,
-    /// Task, deadline, missing time, and whether it has started.
+    /// Task, deadline, missing time, and whether the job has started.
     open: Vec<(usize, Duration, Duration, bool)>,
 }
 
@@ -64,16 +64,16 @@ struct Simulation<'a> {
     releases: BinaryHeap<Reverse<(Duration, usize)>>,
     ready: BinaryHeap<Key>,
     open: Vec<Option<Open>>,
-    /// The start of the cycle that is laid out.
+    /// The start of the simulated cycle.
     origin: Duration,
     pieces: Vec<Piece>,
     missed: Vec<usize>,
 }
 
 impl Filling<'_> {
-    /// The pieces of one cycle, or the tasks that miss a deadline.
+    /// Returns the pieces of one cycle, or the tasks that miss a deadline.
     ///
-    /// First with starts kept off the common grid; only where that costs a deadline, anywhere.
+    /// It first keeps starts off the common grid. Only if this costs a deadline, starts may be anywhere.
     pub fn run(&self) -> Result<Vec<Piece>, Vec<usize>> {
         self.simulate(true).or_else(|_| self.simulate(false))
     }
@@ -106,12 +106,13 @@ impl Filling<'_> {
             }
             before = after;
         }
-        // The jobs that keep the cycles from repeating, or all, where only the idle time before the cycle does.
+        // The jobs that keep the cycles from repeating. If there are none, the idle time before the cycle does, and all
+        // tasks count.
         let open: Vec<usize> = before.open.into_iter().map(|(task, ..)| task).collect();
         Err(if open.is_empty() { self.tasks.to_vec() } else { open })
     }
 
-    /// Whether idle time may go on over the cycle's end.
+    /// Whether idle time may continue over the end of the cycle.
     fn idle_at_end(&self) -> bool {
         self.gaps.last().is_some_and(|&(_, end)| end == self.cycle)
     }
@@ -139,7 +140,7 @@ impl Simulation<'_> {
                 return;
             }
         }
-        // Jobs released after the last gap are open at the cycle's end.
+        // Jobs that are released after the last gap are open at the end of the cycle.
         self.now = origin + self.filling.cycle;
         if !self.filling.idle_at_end() {
             self.busy_until = self.now;
@@ -164,7 +165,7 @@ impl Simulation<'_> {
             self.releases.pop();
             let demand = &self.filling.demands[task];
             if self.open[task].is_some() {
-                // Still in the ready queue: the fresh job takes the place of the one that missed.
+                // The task is still in the ready queue: the new job replaces the one that missed.
                 self.missed.push(task);
             } else {
                 self.ready.push(Reverse((release + demand.deadline, self.filling.ranks[task], task)));
@@ -175,8 +176,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// The ready job with the earliest deadline that may run now: one that has started, or one whose lead is over and
-    /// that no guard keeps from starting.
+    /// Returns the ready job with the earliest deadline that may run now. Such a job has started, or its lead is over
+    /// and no guard keeps it from starting.
     fn choose(&mut self, gap_end: Duration) -> Choice {
         let mut passed = Vec::new();
         let mut waiting = Waiting::default();
@@ -193,7 +194,7 @@ impl Simulation<'_> {
         choice.unwrap_or(waiting.start.map_or(Choice::Idle, Choice::WaitUntil))
     }
 
-    /// Whether to run the job, to keep its lead free, or (`None`) to let less urgent ones run.
+    /// Decides whether to run the job, or to keep its lead free. `None` lets less urgent jobs run.
     fn consider(&self, task: usize, gap_end: Duration, waiting: &mut Waiting) -> Option<Choice> {
         let lead = self.filling.demands[task].lead;
         let start = self.start(task);
@@ -201,17 +202,18 @@ impl Simulation<'_> {
             let until = waiting.lead.map_or(gap_end, |urgent| urgent.min(gap_end));
             return self.is_worth_it(task, start, until).then_some(Choice::Run(task, waiting.lead));
         }
-        // A lead with no room for a window behind it is in vain, and so is one that a more urgent job's lead cuts off.
+        // A lead is useless if no window fits after it, or if the lead of a more urgent job cuts it off.
         let in_vain = lead > Duration::ZERO && !self.is_worth_it(task, start, gap_end);
         if in_vain || waiting.lead.is_some_and(|urgent| start >= urgent) {
             return None;
         }
         waiting.add(start, start - lead);
-        // If anything ran now, the job could never start.
+        // If another job ran now, this job could never start.
         (start - lead <= self.now).then_some(Choice::WaitUntil(start))
     }
 
-    /// When the job may run: at once where it has started, else behind its lead and the guard.
+    /// Returns the instant at which the job may run. A job that has started may run at once, another one after its lead
+    /// and the guard.
     fn start(&self, task: usize) -> Duration {
         if self.open[task].is_some_and(|open| open.started) {
             return self.now;
@@ -222,26 +224,26 @@ impl Simulation<'_> {
         self.guarded.then(guarded).flatten().unwrap_or(start)
     }
 
-    /// Whether the piece before this instant is the job's, which then has no new one.
+    /// Whether the piece that ends at this instant belongs to the job. The job then continues it.
     fn goes_on(&self, task: usize) -> bool {
         self.pieces.last().is_some_and(|last| {
             last.task == task && !last.deadline && self.origin + last.end() == self.now && self.now > self.origin
         })
     }
 
-    /// Whether a piece of the job can be so long there that it is worth its cost.
+    /// Whether a piece of the job fits there that is long enough for its cost.
     fn is_worth_it(&self, task: usize, from: Duration, until: Duration) -> bool {
         let open = self.open[task].expect("a ready task has an open job");
         let missing = Missing::of(&self.filling.demands[task], open.missing, open.started);
         until - from >= self.filling.cut.least(missing) || from == self.now && self.goes_on(task)
     }
 
-    /// Runs a job until it is complete, the next release, or the gap's end.
+    /// Runs a job until it is complete, until the next release, or until the end of the gap.
     fn dispatch(&mut self, task: usize, next: Duration, end: Duration) {
         let cut = self.filling.cut;
         let mut open = self.open[task].expect("a ready task has an open job");
         let fresh = !self.goes_on(task);
-        // A piece that goes on has paid already.
+        // A piece that continues has no new cost.
         let missing = Missing::of(&self.filling.demands[task], open.missing, fresh && open.started);
         let needed = cut.completing(missing);
         let until = if fresh { next.max(self.now + cut.least(missing)).min(end) } else { next };
@@ -275,17 +277,17 @@ impl Simulation<'_> {
 }
 
 enum Choice {
-    /// Runs this task, at most until the lead of a more urgent job begins.
+    /// Run this task, at most until the lead of a more urgent job starts.
     Run(usize, Option<Duration>),
     WaitUntil(Duration),
     Idle,
 }
 
-/// The earliest of the jobs that wait for their lead or for the end of a guard.
+/// The earliest instants among the jobs that wait for their lead or for the end of a guard.
 #[derive(Default)]
 struct Waiting {
     start: Option<Duration>,
-    /// Where a lead begins that nothing may run in.
+    /// The start of the earliest lead, in which no job may run.
     lead: Option<Duration>,
 }
 

@@ -1,10 +1,10 @@
-//! Why a system could not be planned.
+//! The reasons why a system cannot be planned.
 
 use std::fmt;
 
 use macrotick_model::{Duration, Finding, System};
 
-/// What could not be planned.
+/// The kind of an entity that cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A task.
@@ -14,7 +14,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What is to be given within a length of time.
+    /// Returns the name of the time that the entity needs.
     fn length(self) -> &'static str {
         match self {
             Kind::Task => "wcet",
@@ -22,7 +22,7 @@ impl Kind {
         }
     }
 
-    /// What that is for.
+    /// Returns the name of the threads or the job in its windows.
     fn served(self) -> &'static str {
         match self {
             Kind::Task => "job",
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// What that length of time is.
+    /// Returns the name of the time within which it needs that time.
     fn limit(self) -> &'static str {
         match self {
             Kind::Task => "deadline",
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// The path of its name.
+    /// Returns the path of its name.
     fn place(self, system: &System, name: &str) -> String {
         match self {
             Kind::Task => named("tasks", system.tasks.iter().map(|task| &task.name), name, "name"),
@@ -59,7 +59,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Which bound of a chain.
+/// A bound of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The reaction time.
@@ -77,50 +77,51 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Why a system could not be planned: what conflicts, and by how much.
+/// The reason why a system cannot be planned: the conflict and its size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Periods whose common multiple exceeds the range.
+    /// The common multiple of the periods exceeds the range.
     #[error("the system has no hyperperiod")]
     NoHyperperiod,
-    /// `null` needs a table in the description.
-    #[error("the null solver takes the table given in the description, and there is none")]
+    /// The solver `null` needs a table in the description.
+    #[error("the solver `null` needs a `table`, and the description has none")]
     NoTable,
-    /// The wcet or budget rounded up to the grid exceeds the deadline rounded down to it.
+    /// The wcet or budget, rounded up to the grid, exceeds the deadline, rounded down to it.
     #[error(
-        "{kind} `{task}`: its {} needs {wcet} on the grid, its {} leaves {deadline}",
+        "{kind} `{task}`: its {} takes {wcet} on the grid, but its {} allows only {deadline}",
         .kind.length(),
         .kind.limit()
     )]
     Grid {
-        /// What it is.
+        /// The kind of the entity.
         kind: Kind,
         /// The task or pool.
         task: String,
-        /// The wcet or budget as planned: a multiple of the macrotick, at least the shortest window.
+        /// The planned wcet or budget: a multiple of the macrotick, at least the shortest window.
         wcet: Duration,
-        /// The deadline as planned, a pool's period.
+        /// The planned deadline, or the period of a pool.
         deadline: Duration,
     },
-    /// A window that is over before what it is for begins.
+    /// A window ends before its job or threads run.
     #[error(
-        "{kind} `{task}`: its {} of {wcet} would be over before the kernel has come to its {}: {least} are the least",
+        "{kind} `{task}`: its {} of {wcet} is too short: a window of less than {least} ends before the kernel runs \
+         its {}",
         .kind.length(),
         .kind.served()
     )]
     NoStart {
-        /// What it is.
+        /// The kind of the entity.
         kind: Kind,
         /// The task or pool.
         task: String,
         /// Its wcet or budget.
         wcet: Duration,
-        /// The least that makes sense.
+        /// The least useful length.
         least: Duration,
     },
-    /// All tasks and pools together need more than all CPUs may give.
+    /// All tasks and pools together need more time than all CPUs can give.
     #[error(
-        "the tasks{} need {demand} of every {cycle}{}, {cpus} CPU(s) may give {capacity} ({} % of each)",
+        "the tasks{} need {demand} of every {cycle}{}, but {cpus} CPU(s) can give at most {capacity} ({} % of each)",
         if *.pools { " and pools" } else { "" },
         with_lead(.lead),
         crate::CAP_PERMILLE / 10
@@ -128,42 +129,42 @@ pub enum PlanError {
     Overload {
         /// Whether there are pools.
         pools: bool,
-        /// Time needed in one cycle, leads included.
+        /// The needed time in one cycle, leads included.
         demand: Duration,
-        /// The lead of each job on the grid; zero where the system has none.
+        /// The lead of each job on the grid; zero if the system has none.
         lead: Duration,
-        /// Time that may be planned in one cycle.
+        /// The time that can be planned in one cycle.
         capacity: Duration,
         /// The cycle.
         cycle: Duration,
-        /// How many CPUs.
+        /// The number of CPUs.
         cpus: usize,
     },
-    /// A task or pool fits on none of its CPUs beside what is there already.
+    /// A task or pool fits on none of its CPUs, beside the others there.
     #[error(
         "{kind} `{task}` needs {demand} of every {cycle}{}: CPU {cpu}, the emptiest it may use, has {free} left of \
          {capacity}",
         with_lead(.lead)
     )]
     NoRoom {
-        /// What it is.
+        /// The kind of the entity.
         kind: Kind,
         /// The task or pool.
         task: String,
-        /// Time it needs in one cycle, leads included.
+        /// The time that it needs in one cycle, leads included.
         demand: Duration,
-        /// The lead of each job on the grid; zero where the system has none.
+        /// The lead of each job on the grid; zero if the system has none.
         lead: Duration,
         /// The cycle.
         cycle: Duration,
-        /// The CPU with the most room among those it may use.
+        /// The CPU with the most room among the allowed ones.
         cpu: u32,
-        /// What is left there.
+        /// The free time there.
         free: Duration,
-        /// What windows and leads may take there.
+        /// The time that windows and leads can take there.
         capacity: Duration,
     },
-    /// No phase gives all jobs of a task their start within the jitter bound and their time before the deadline.
+    /// No phase gives all jobs of a task a start within the jitter bound and their time before the deadline.
     #[error(
         "task `{task}`: no phase on CPU {cpu} gives each job a start within its jitter bound and {wcet} of every \
          {period} before its deadline{}, beside {}",
@@ -173,18 +174,18 @@ pub enum PlanError {
     NoPhase {
         /// The task.
         task: String,
-        /// The CPU tried last.
+        /// The last CPU that was tried.
         cpu: u32,
-        /// Time per job.
+        /// The time per job.
         wcet: Duration,
         /// The period.
         period: Duration,
-        /// The lead of each job on the grid; zero where the system has none.
+        /// The lead of each job on the grid; zero if the system has none.
         lead: Duration,
-        /// The tasks placed there before.
+        /// The tasks that were placed there before.
         others: Vec<String>,
     },
-    /// A job of the task misses its deadline even under EDF, or a period of the pool has too little left.
+    /// A job of the task misses its deadline even under EDF, or a period of the pool has too little free time.
     #[error(
         "{kind} `{task}`: a {} on CPU {cpu} does not get {wcet} within {deadline}{}, beside {}",
         if *.kind == Kind::Pool { "period" } else { "job" },
@@ -192,22 +193,22 @@ pub enum PlanError {
         list(.others)
     )]
     Deadline {
-        /// What it is.
+        /// The kind of the entity.
         kind: Kind,
         /// The task or pool.
         task: String,
-        /// The CPU tried last.
+        /// The last CPU that was tried.
         cpu: u32,
-        /// Time per job or period.
+        /// The time per job or period.
         wcet: Duration,
-        /// From release to deadline, a pool's period.
+        /// The time from release to deadline, or the period of a pool.
         deadline: Duration,
-        /// The lead of each job on the grid; zero where the system has none.
+        /// The lead of each job on the grid; zero if the system has none.
         lead: Duration,
-        /// What else is on that CPU.
+        /// The other tasks and pools on that CPU.
         others: Vec<String>,
     },
-    /// The jobs of a task that may migrate are not done in time on several CPUs either.
+    /// The jobs of a task that may migrate are not complete in time on several CPUs either.
     #[error(
         "task `{task}`: no pieces on several CPUs give each job {wcet} within {deadline}{}",
         with_lead(.lead)
@@ -215,47 +216,48 @@ pub enum PlanError {
     Pieces {
         /// The task.
         task: String,
-        /// Time per job.
+        /// The time per job.
         wcet: Duration,
-        /// From release to deadline.
+        /// The time from release to deadline.
         deadline: Duration,
-        /// The lead of each job on the grid; zero where the system has none.
+        /// The lead of each job on the grid; zero if the system has none.
         lead: Duration,
     },
-    /// There is no table with every task on one CPU, and none with those that may migrate on several.
+    /// No table has every task on one CPU, and no table was found with tasks on several CPUs.
     #[error("{whole}; with tasks on several CPUs: {split}")]
     Split {
-        /// Why not with every task on one CPU.
+        /// The reason without tasks on several CPUs.
         whole: Box<PlanError>,
-        /// Why not with tasks on several, as last tried.
+        /// The reason with tasks on several CPUs, from the last try.
         split: Box<PlanError>,
     },
-    /// Every table that was found exceeds a chain's bound.
-    #[error("chain `{chain}`: the best {kind} found is {reached}, the bound is {bound}")]
+    /// Every table that was found exceeds a bound of a chain.
+    #[error("chain `{chain}`: the best {kind} found is {reached}, but the bound is {bound}")]
     Chain {
         /// The chain.
         chain: String,
-        /// Which bound.
+        /// The kind of the bound.
         kind: Bound,
         /// The bound.
         bound: Duration,
-        /// The best value reached.
+        /// The best time that was reached.
         reached: Duration,
     },
     /// No CPU has room for a reservation of SCHED_DEADLINE.
-    #[error("task `{task}` needs {need} % of a CPU for SCHED_DEADLINE, and {}", room(*.free))]
+    #[error("task `{task}` needs {need} % of a CPU for SCHED_DEADLINE, but {}", room(*.free))]
     NoBandwidth {
         /// The task.
         task: String,
-        /// Its bandwidth in per cent of a CPU, rounded up.
+        /// Its bandwidth in percent of a CPU, rounded up.
         need: i64,
-        /// What is left on the emptiest CPU that it may have alone, rounded down and at least 0; `None`: there is none.
+        /// The free bandwidth on the emptiest CPU that the task can have alone, in percent. It is rounded down and at
+        /// least 0; `None` if there is no such CPU.
         free: Option<i64>,
     },
-    /// More windows than a table can hold.
-    #[error("the tables need {windows} windows, at most {limit} are possible")]
+    /// The tables need more windows than a table can hold.
+    #[error("the tables need {windows} windows, but at most {limit} are possible")]
     TooManyWindows {
-        /// How many.
+        /// The number of windows.
         windows: usize,
         /// `MACROTICK_MAX_WINDOWS`.
         limit: usize,
@@ -263,12 +265,12 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether there is no plan for what was described. Else something else is wrong: no plan was looked for.
+    /// Whether the system has no plan. Otherwise the error has another cause, and no plan was searched for.
     pub fn is_infeasible(&self) -> bool {
         !matches!(self, PlanError::NoHyperperiod | PlanError::NoTable)
     }
 
-    /// The same, at its place in the system's description.
+    /// Returns the error with its place in the description of the system.
     pub fn finding(&self, system: &System) -> Finding {
         let (at, hint) = match self {
             PlanError::Split { whole, .. } => (whole.finding(system).at, None),
@@ -289,7 +291,7 @@ impl PlanError {
                     Kind::Task => "wcet",
                     Kind::Pool => "windows.length",
                 };
-                (name.replace(".name", &format!(".{key}")), Some(format!("a longer `{key}`")))
+                (name.replace(".name", &format!(".{key}")), Some(format!("set a longer `{key}`")))
             }
             PlanError::NoPhase { task, .. } | PlanError::Pieces { task, .. } | PlanError::NoBandwidth { task, .. } => {
                 (Kind::Task.place(system, task), None)
@@ -299,7 +301,7 @@ impl PlanError {
         Finding { at, message: self.to_string(), hint }
     }
 
-    /// The task or pool that there is no place or time for.
+    /// Returns the task or pool without a place or time.
     pub(crate) fn unplaced(&self) -> Option<&str> {
         use PlanError::*;
         match self {
@@ -317,12 +319,12 @@ impl PlanError {
     }
 }
 
-/// The path of a key of what has a name.
+/// Returns the path of a key of the item with this name.
 fn named<'a>(list: &str, mut names: impl Iterator<Item = &'a String>, name: &str, key: &str) -> String {
     names.position(|other| other == name).map_or(list.into(), |index| format!("{list}[{index}].{key}"))
 }
 
-/// Who needs most.
+/// Returns a hint with the tasks and pools that need most.
 fn greatest(system: &System) -> String {
     const SHOWN: usize = 3;
     let share = |length: Duration, period: Duration| 100.0 * length.as_nanos() as f64 / period.as_nanos() as f64;
@@ -332,10 +334,10 @@ fn greatest(system: &System) -> String {
     let mut all: Vec<(f64, String)> = tasks.chain(pools).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let most: Vec<String> = all.iter().take(SHOWN).map(|(share, name)| format!("`{name}` {share:.1} %")).collect();
-    format!("most of a CPU is needed by {}", most.join(", "))
+    format!("the largest shares of a CPU: {}", most.join(", "))
 }
 
-/// What the lead adds to what jobs need.
+/// Returns the words about the lead that the needed time includes.
 fn with_lead(lead: &Duration) -> String {
     match *lead {
         Duration::ZERO => String::new(),
@@ -345,12 +347,12 @@ fn with_lead(lead: &Duration) -> String {
 
 fn room(free: Option<i64>) -> String {
     match free {
-        Some(free) => format!("the emptiest has {free} % left beside windows, leads, budgets and other tasks of it"),
-        None => "there is none that it could have alone".into(),
+        Some(free) => format!("the emptiest CPU has {free} % left beside windows, leads, budgets and other such tasks"),
+        None => "there is no CPU that it can have alone".into(),
     }
 }
 
-/// The first few names, and how many more there are.
+/// Returns the first few names and the number of the others.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 5;
     match names {

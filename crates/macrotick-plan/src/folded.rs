@@ -1,25 +1,28 @@
-//! The real solver.
+//! The solver `folded`.
 //!
-//! Tasks are assigned to CPUs ([`crate::assign`]); those that must keep a phase are placed one after the other, with
-//! the same windows in every period ([`crate::place`]), the others are filled into what remains ([`crate::edf`]).
-//! Where that fails, the draft is mended: a task that misses its deadline beside placed ones is placed itself, before
-//! the slower ones; a task that cannot be placed is placed earlier, then moves to another CPU. The tasks of a chain
-//! are placed too, each behind its predecessor; when a bound is still exceeded, other orders and phases are tried
-//! ([`Strategy`]).
+//! It assigns tasks to CPUs ([`crate::assign`]). Tasks that must keep a phase are placed one after the other, with the
+//! same windows in every period ([`crate::place`]). The others are filled into the free time ([`crate::edf`]).
 //!
-//! Pools get what is left of their CPU, in as many windows as it takes. Where tasks that are filled in leave a period too
-//! little, both are filled in together, and a pool that still has too little is placed like a task. Their windows have no
-//! flags.
+//! If this fails, the solver changes the draft:
 //!
-//! A jitter bound is always planned as none at all: starts of a placed task do not vary.
+//! * A task that misses its deadline beside placed tasks is placed itself, before the slower ones.
+//! * A task that cannot be placed is placed earlier, then moved to another CPU.
 //!
-//! A task that may migrate is split over several CPUs where there is no table without ([`crate::split`]).
+//! Tasks of a chain are placed too, each after its predecessor. If a bound is exceeded, the solver tries other orders
+//! and phases ([`Strategy`]).
+//!
+//! Pools get the free time of their CPU, in as many windows as necessary. If tasks that are filled in leave a period
+//! too little, both are filled in together. A pool that still has too little is placed like a task. Windows of pools
+//! have no flags.
+//!
+//! A jitter bound is always planned as zero: the starts of a placed task do not vary.
+//!
+//! If there is no table otherwise, a task that may migrate is split over several CPUs ([`crate::split`]).
 //!
 //! Sync windows are taken before anything else, on every CPU.
 //!
-//! Before each start the CPU is left free for the lead. For placed tasks the lead is taken together with the first
-//! window, for the others the simulation idles; all instants remain those of windows. Pools
-//! have none.
+//! Before each start, the CPU is free for the lead. For placed tasks, the lead is taken together with the first window;
+//! for the others, the simulation idles. All instants remain those of windows. Pools have no lead.
 
 use std::cmp::Reverse;
 
@@ -38,18 +41,18 @@ use crate::place::{Part, Search};
 use crate::split::Splitting;
 use crate::table::{self, Piece};
 
-/// Eighths of its period by which the first task of a chain is shifted, to try other phases.
+/// The number of phases to try for the first task of a chain: it moves by eighths of its period.
 const TURNS: i64 = 8;
 
-/// How the tasks of chains are treated.
+/// The treatment of tasks in chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// A chain is placed as a unit, at the turn of its slowest task: what is faster is there already, as a long
-    /// window of a slow task may leave a fast one no phase at all.
+    /// A chain is placed as a unit, at the turn of its slowest task. Faster tasks are placed before, because a long
+    /// window of a slow task may leave no phase for them.
     Units,
     /// A chain is placed as a unit, at the turn of its fastest task.
     EarlyUnits,
-    /// Chains are placed before all else.
+    /// Chains are placed before all other tasks.
     ChainsFirst,
     /// Every task is placed at its own turn.
     ByPeriod,
@@ -67,12 +70,12 @@ struct Strategy {
 pub(crate) struct Problem<'a> {
     pub system: &'a System,
     pub cycle: Duration,
-    /// What is kept free before each job; the demand of each task has it, too.
+    /// The time to keep free before each job. The demand of each task also has it.
     pub lead: Duration,
     pub demands: Vec<Demand>,
-    /// The chains' tasks by index.
+    /// The tasks of each chain, by index.
     paths: Vec<Vec<usize>>,
-    /// Position in a chain, for ties under EDF.
+    /// The position in a chain, which decides between equal deadlines under EDF.
     ranks: Vec<usize>,
     pub splitting: Splitting,
 }
@@ -83,12 +86,12 @@ pub(crate) fn tables(system: &System, cycle: Duration) -> Result<Vec<CpuTable>, 
 }
 
 impl<'a> Problem<'a> {
-    /// The tables, with tasks split as the problem says.
+    /// Returns the tables, with the tasks split that `splitting` names.
     pub(crate) fn tables(&self) -> Result<Vec<CpuTable>, PlanError> {
         let chains = &self.system.chains;
         let (mut best, mut failure): (Option<Reached>, Option<PlanError>) = (None, None);
         for strategy in self.strategies() {
-            // Other phases of a chain mend its times, not a load that has no table at all.
+            // Another phase of a chain changes its times. It does not help if there is no table at all.
             if strategy.turn > 0 && best.is_none() {
                 break;
             }
@@ -136,7 +139,7 @@ impl<'a> Problem<'a> {
         Ok(Problem { system, cycle, lead: lead(system), demands, paths, ranks, splitting })
     }
 
-    /// The shortest piece of a job that is split, on the grid.
+    /// Returns the length of the shortest piece of a split job, on the grid.
     pub(crate) fn shortest_piece(&self) -> Duration {
         round_up(SHORTEST_PIECE, self.system.macrotick).max(quantum(self.system.macrotick))
     }
@@ -150,7 +153,7 @@ impl<'a> Problem<'a> {
         orders.into_iter().map(|order| Strategy { order, turn: 0 }).chain(turned).collect()
     }
 
-    /// Drafts a table and mends it until it holds or nothing is left to try.
+    /// Drafts a table and changes it until it works or no change is left to try.
     fn solve(&self, strategy: Strategy) -> Result<Vec<Vec<Piece>>, PlanError> {
         let count = self.demands.len();
         let in_chain = |task: usize| strategy.order != Order::Unplaced && self.ranks[task] != usize::MAX;
@@ -186,7 +189,7 @@ impl<'a> Problem<'a> {
         Ok(assignment)
     }
 
-    /// The pieces of each CPU.
+    /// Returns the pieces of each CPU.
     fn lay_out(&self, draft: &mut Draft, strategy: Strategy) -> Result<Vec<Vec<Piece>>, Failure> {
         let parts = self.place_all(draft, strategy)?;
         let mut taken = vec![Vec::new(); draft.assignment.len()];
@@ -220,7 +223,7 @@ impl<'a> Problem<'a> {
         Ok(pieces.into_iter().map(table::joined).collect())
     }
 
-    /// The windows of job 0 of each placed task; none for the others.
+    /// Returns the windows of job 0 of each placed task. Other tasks have none.
     fn place_all(&self, draft: &Draft, strategy: Strategy) -> Result<Vec<Vec<Place>>, Failure> {
         let order = self.order(draft, strategy.order);
         let mut parts: Vec<Vec<Place>> = vec![Vec::new(); self.demands.len()];
@@ -246,7 +249,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// A CPU with nothing on it but the sync windows, for those of the tasks that may come to it.
+    /// Makes an empty CPU with the sync windows only, for the tasks that may be placed on it.
     fn occupancy(&self, draft: &Draft, tasks: &[usize], cpu: usize) -> Occupancy {
         let here = tasks.iter().filter(|&&task| self.splitting.has(task) || draft.assignment.of[task] == cpu);
         let mut occupancy = Occupancy::new(here.map(|&task| self.demands[task].period));
@@ -256,7 +259,7 @@ impl<'a> Problem<'a> {
         occupancy
     }
 
-    /// The windows of job 0 of a task on its CPU.
+    /// Returns the windows of job 0 of a task on its CPU.
     fn place(
         &self,
         draft: &Draft,
@@ -278,8 +281,8 @@ impl<'a> Problem<'a> {
         parts.map(|parts| parts.into_iter().map(place).collect())
     }
 
-    /// Placed tasks in the order of placing: urgent ones and exact phases first, then those that are split, fast before
-    /// slow, tight before loose, long before short.
+    /// Returns the placed tasks in the order of placing: urgent ones and exact phases first, then split ones. Among the
+    /// others, fast comes before slow, tight before loose, and long before short.
     fn order(&self, draft: &Draft, order: Order) -> Vec<usize> {
         let mut tasks: Vec<usize> = (0..self.demands.len()).filter(|&task| draft.placed[task]).collect();
         tasks.sort_by_key(|&task| {
@@ -301,7 +304,7 @@ impl<'a> Problem<'a> {
         tasks
     }
 
-    /// Where a task of a chain should start: behind its predecessor, or on the strategy's turn.
+    /// Returns the desired start of a task in a chain: after its predecessor, or on the phase of the strategy.
     fn hint(&self, task: usize, strategy: Strategy, parts: &[Vec<Place>]) -> Option<Duration> {
         if strategy.order == Order::Unplaced {
             return None;
@@ -317,7 +320,8 @@ impl<'a> Problem<'a> {
         end(&parts[path[position - 1]]).or(Some(Duration::ZERO))
     }
 
-    /// Repeats the windows of job 0 over the cycle. No place crosses a multiple of the period, hence none the cycle.
+    /// Repeats the windows of job 0 over the cycle. No place crosses a multiple of the period, so none crosses the end
+    /// of the cycle.
     fn unroll(&self, task: usize, places: &[Place], pieces: &mut [Vec<Piece>]) {
         let period = self.demands[task].period;
         for job in 0..self.cycle / period {
@@ -325,7 +329,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The windows of a job that is later by `shift` than its places.
+    /// Adds the windows of a job that is `shift` later than its places.
     pub(crate) fn add_job(&self, task: usize, places: &[Place], shift: Duration, pieces: &mut [Vec<Piece>]) {
         let last = places.len().saturating_sub(1);
         for (index, &Place { cpu, start, length }) in places.iter().enumerate() {
@@ -335,13 +339,13 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// A pool has no jobs, so its windows have no flags.
+    /// Removes the flags from windows of pools, which have no jobs.
     fn flagged(&self, piece: Piece) -> Piece {
         let job = !self.demands[piece.task].is_pool();
         Piece { activate: piece.activate && job, deadline: piece.deadline && job, ..piece }
     }
 
-    /// Tasks go first: pools get what they leave. Only where that is too little, they compete.
+    /// Fills in tasks first, and gives pools the rest. Only if that is too little, pools compete with tasks.
     fn fill(&self, tasks: &[usize], taken: &[Piece]) -> Result<Vec<Piece>, Vec<usize>> {
         let (pools, jobs): (Vec<usize>, Vec<usize>) = tasks.iter().partition(|&&task| self.demands[task].is_pool());
         if pools.is_empty() {
@@ -383,18 +387,19 @@ impl<'a> Problem<'a> {
         Ok(found?.into_iter().map(|piece| self.flagged(piece)).collect())
     }
 
-    /// What windows and leads may take of a CPU in a cycle.
+    /// Returns the time that windows and leads can take on a CPU in a cycle.
     pub(crate) fn capacity(&self) -> Duration {
         capacity(self.system.sync(), self.cycle)
     }
 
-    /// What pieces and their leads take.
+    /// Returns the time of pieces and their leads.
     pub(crate) fn time_of<'p>(&self, pieces: impl Iterator<Item = &'p Piece>) -> Duration {
         let lead = |piece: &Piece| if piece.activate { self.demands[piece.task].lead } else { Duration::ZERO };
         pieces.map(|piece| piece.length + lead(piece)).sum()
     }
 
-    /// The pieces, or the tasks that are cut, where what that costs is more than is left of the CPU.
+    /// Returns the pieces if they fit on the CPU together with the cost of cutting. Otherwise returns the tasks that
+    /// are cut.
     fn within_capacity(&self, taken: &[Piece], pieces: Vec<Piece>) -> Result<Vec<Piece>, Vec<usize>> {
         if self.time_of(taken.iter().chain(&pieces)) <= self.capacity() {
             return Ok(pieces);
@@ -406,7 +411,7 @@ impl<'a> Problem<'a> {
         Err(cut)
     }
 
-    /// What lies between the gaps, from begin to end: the pieces, with the leads of those that activate, and the sync
+    /// Returns the busy intervals as start and end: the pieces, with the leads of the activating ones, and the sync
     /// windows.
     fn busy(&self, taken: &[Piece]) -> Vec<(Duration, Duration)> {
         let lead = |piece: &Piece| if piece.activate { self.lead } else { Duration::ZERO };
@@ -419,7 +424,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The free stretches between busy ones, which are sorted.
+/// Returns the free intervals between busy ones, which are sorted.
 fn gaps(busy: &[(Duration, Duration)], cycle: Duration) -> Vec<Gap> {
     let mut gaps = Vec::with_capacity(busy.len() + 1);
     let mut from = Duration::ZERO;
@@ -429,7 +434,7 @@ fn gaps(busy: &[(Duration, Duration)], cycle: Duration) -> Vec<Gap> {
         }
         from = end;
     }
-    // The lead of the first piece may reach back over the cycle's start.
+    // The lead of the first piece may start before the start of the cycle.
     let until = cycle + busy.first().map_or(Duration::ZERO, |&(begin, _)| begin).min(Duration::ZERO);
     if until > from {
         gaps.push((from, until));

@@ -1,4 +1,4 @@
-//! Filling the jobs of split tasks into the gaps that everything else leaves of all CPUs.
+//! Filling the jobs of split tasks into the gaps that everything else leaves on all CPUs.
 
 use macrotick_model::{Duration, SyncWindow};
 
@@ -14,17 +14,17 @@ struct Job {
     task: usize,
     release: Duration,
     deadline: Duration,
-    /// The last one of its task in the cycle.
+    /// Whether it is the last job of its task in the cycle.
     is_last: bool,
 }
 
-/// What is left of the CPUs while job after job is laid out.
+/// The free time of the CPUs while jobs are laid out one after the other.
 struct Filling<'a> {
     problem: &'a Problem<'a>,
-    /// One per CPU, over the whole cycle.
+    /// The occupancy of each CPU over the whole cycle.
     occupancies: Vec<Occupancy>,
     budget: Budget,
-    /// Where the first job of each task starts, and where the latest one ends.
+    /// The start of the first job and the end of the latest job of each task.
     spans: Vec<Option<(Duration, Duration)>>,
 }
 
@@ -48,7 +48,7 @@ impl Problem<'_> {
         Ok(pieces)
     }
 
-    /// All jobs of split tasks in a cycle.
+    /// Returns all jobs of split tasks in a cycle.
     fn split_jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for task in self.splitting.tasks() {
@@ -63,7 +63,7 @@ impl Problem<'_> {
         jobs
     }
 
-    /// A CPU with its pieces, their leads and the sync windows.
+    /// Returns the occupancy of a CPU by its pieces, their leads and the sync windows.
     fn occupied(&self, pieces: &[Piece]) -> Occupancy {
         let mut occupancy = Occupancy::new([self.cycle].into_iter());
         if let Some(SyncWindow { period, offset, length, .. }) = self.system.sync() {
@@ -93,8 +93,8 @@ impl Filling<'_> {
         Some(places)
     }
 
-    /// Its earliest start, and when it must be done: behind the job before, with its lead, and before that of the next
-    /// one, which for the last job is the first of the next cycle.
+    /// Returns the earliest start of a job and the instant by which it must be complete. It starts after the previous
+    /// job and its own lead. The last job must be complete before the lead of the first job in the next cycle.
     fn bounds(&self, job: &Job) -> (Duration, Duration) {
         let demand = &self.problem.demands[job.task];
         let span = self.spans[job.task];
@@ -105,8 +105,8 @@ impl Filling<'_> {
     }
 }
 
-/// What split tasks may still take of each CPU in one cycle. They use it up evenly over time, so that no CPU is full
-/// before the last job is laid out.
+/// The time that split tasks can take on each CPU in one cycle. They use it evenly over time, so no CPU is full before
+/// the last job is laid out.
 struct Budget {
     all: Vec<Duration>,
     taken: Vec<Duration>,
@@ -117,7 +117,7 @@ struct Budget {
 
 impl Budget {
     fn new(problem: &Problem, draft: &Draft, pieces: &[Vec<Piece>]) -> Budget {
-        // What jobs that are cut cost is no part of the assignment.
+        // The assignment does not contain the cost of cutting jobs.
         let left = |pieces: &Vec<Piece>| problem.capacity() - problem.time_of(pieces.iter());
         let all = draft.assignment.free().into_iter().zip(pieces.iter().map(left));
         let all: Vec<Duration> = all.map(|(free, left)| free.min(left)).collect();
@@ -126,7 +126,7 @@ impl Budget {
         Budget { all, taken, demand, passed: Duration::ZERO, macrotick }
     }
 
-    /// What the next job may take of each CPU, wherever it has its lead.
+    /// Returns the time that the next job can take on each CPU, also if its lead is there.
     fn quotas(&mut self, job: &Demand) -> Vec<Duration> {
         self.passed += job.wcet + job.lead;
         let (passed, demand) = (i128::from(self.passed.as_nanos()), i128::from(self.demand.as_nanos()));

@@ -1,7 +1,7 @@
 //! Solvers: from a system to the tables of a plan.
 //!
-//! [`Solver::FoldedOccupancy`] is the real one (`folded.rs` says how it works), [`Solver::Null`] takes a table that
-//! was given by hand. Neither judges its own work: `macrotick-check` does, and shares no code with this crate.
+//! [`Solver::FoldedOccupancy`] computes tables (`folded.rs` explains how), [`Solver::Null`] uses a table by hand.
+//! Neither checks its own result: `macrotick-check` does, and shares no code with this crate.
 
 mod assign;
 mod chains;
@@ -30,20 +30,22 @@ pub use cut::RESUMING;
 pub use error::{Bound, Kind, PlanError};
 pub use network::{network_advice, NetworkAdvice};
 
-/// Most of a CPU that windows may take, in thousandths: the kernel keeps the rest (`MACROTICK_CAP_PERMILLE`).
+/// The largest share of a CPU that windows can take, in thousandths. The kernel keeps the rest
+/// (`MACROTICK_CAP_PERMILLE`).
 pub const CAP_PERMILLE: i64 = 950;
-/// What runs in a window begins some microseconds behind the window's beginning: in a shorter window it never does. In the lab
-/// that takes up to 5 us, of which a lead saves a part; on a host the runner measures it. Nor is a group's window shorter.
+/// The shortest useful window: in a shorter one, the job or the threads never run. They start some microseconds after
+/// the start of the window. In the lab, this takes up to 5 us, and a lead saves a part. On a host, the runner measures
+/// it. The limit also applies to windows of groups.
 pub const LEAST_WINDOW: Duration = Duration::from_micros(6);
-/// Shortest window that the kernel takes (`MACROTICK_MIN_WINDOW_NS`).
+/// The shortest window that the kernel accepts (`MACROTICK_MIN_WINDOW_NS`).
 pub const MIN_WINDOW: Duration = Duration::from_micros(1);
 
 /// A way to make a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Solver {
-    /// Folded occupancy for what must start on a fixed phase, EDF simulation for the rest.
+    /// Folded occupancy for tasks that must start on a fixed phase, and EDF simulation for the others.
     FoldedOccupancy,
-    /// The table given by hand, as it is.
+    /// The table by hand, without a change.
     Null,
 }
 
@@ -51,7 +53,7 @@ impl Solver {
     /// All solvers.
     pub const ALL: [Solver; 2] = [Solver::FoldedOccupancy, Solver::Null];
 
-    /// The name used on the command line and in plans.
+    /// Returns the name on the command line and in plans.
     pub fn name(self) -> &'static str {
         match self {
             Solver::FoldedOccupancy => "folded",
@@ -59,7 +61,7 @@ impl Solver {
         }
     }
 
-    /// The solver for a system when none is asked for: `null` where a table is given, else `folded`.
+    /// Returns the default solver for a system: `null` with a table by hand, else `folded`.
     pub fn default_for(system: &System) -> Solver {
         match system.table {
             Some(_) => Solver::Null,
@@ -89,7 +91,7 @@ impl FromStr for Solver {
 
 /// Makes a plan. The same system and solver always give the same plan.
 ///
-/// The system must keep the rules of a description, as every one that was parsed or loaded does.
+/// The system must keep the rules of a description. A system that was parsed or loaded does.
 pub fn plan(system: &System, solver: Solver) -> Result<Plan, PlanError> {
     let cycle = system.cycle_of_plan().ok_or(PlanError::NoHyperperiod)?;
     let tables = match solver {

@@ -1,8 +1,8 @@
 //! Advice for tasks that use the network: windows for the kernel threads that do a part of its work.
 //!
-//! Most of the work is done in the name of whoever sends or receives. What that does not get done, and what timers and
-//! RCU have to do, is left to threads of the kernel under SCHED_OTHER or a low SCHED_FIFO priority. Beside load that
-//! leaves these no time a datagram waits for a long time, 10 to 63 ms in the SCHED_TT paper (section 4.3).
+//! The sending or receiving thread does most of the work. Kernel threads under SCHED_OTHER or a low SCHED_FIFO priority
+//! do the rest, and the work of timers and RCU. If other load leaves them no time, a datagram waits for a long time: 10
+//! to 63 ms in the SCHED_TT paper (section 4.3).
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ use macrotick_model::{
 
 use crate::{plan, Solver, MIN_WINDOW};
 
-/// What part of each period the threads are given, as a divisor. In the lab's flood of pings they take less than a
-/// thousandth of the processor, in single packets' work of at most some 10 us.
+/// The divisor of the period that gives the window time of the threads. During a flood of pings in the lab, they take
+/// less than a thousandth of the processor. The work for a single packet takes at most about 10 us.
 const SHARE: i64 = 100;
 
-/// A group with windows that the plan lacks, for the kernel threads of one CPU.
+/// A missing group with windows, for the kernel threads of one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkAdvice {
     /// The CPU.
     pub cpu: u32,
-    /// The tasks that use the network there.
+    /// The tasks on it that use the network.
     pub tasks: Vec<String>,
-    /// The lines for the description's `groups`, and for its `table`, if it has one.
+    /// The lines for `groups` of the description, and for `table` if it has one.
     pub sections: Vec<(&'static str, Vec<String>)>,
-    /// Whether the plan has room for it as it is.
+    /// Whether the plan has room for the group without other changes.
     pub fits: bool,
 }
 
-/// For every CPU with tasks that use the network, and no pool with `ksoftirqd`.
+/// Returns the advice for every CPU with tasks that use the network and without a pool with `ksoftirqd`.
 pub fn network_advice(plan: &Plan) -> Vec<NetworkAdvice> {
     let each = plan.tables.iter().map(|table| table.cpu);
     each.filter(|cpu| !has_pool(plan, *cpu)).filter_map(|cpu| advice(plan, cpu)).collect()
@@ -64,13 +64,13 @@ fn advice(plan: &Plan, cpu: u32) -> Option<NetworkAdvice> {
     Some(NetworkAdvice { cpu, tasks: tasks.iter().map(|task| task.name.clone()).collect(), sections, fits })
 }
 
-/// With slack, because these threads also work for everybody else.
+/// Makes the group, with slack because these threads also work for other threads.
 fn group(system: &System, cpu: u32, period: Duration) -> Group {
     let wished = (period.as_nanos() / SHARE).max(MIN_WINDOW.as_nanos());
     let grid = system.macrotick.as_nanos();
     let length = Duration::from_nanos((wished + grid - 1) / grid * grid).min(period);
     let order = PoolOrder::Priority(PoolOrder::DEFAULT_SLICE);
-    // Not every kernel has `ktimers`, and the network does without.
+    // `ktimers` is left out: not every kernel has it, and the network does not need it.
     let threads = KernelThread::ALL.iter().copied().filter(|thread| *thread != KernelThread::Ktimers);
     Group {
         windows: Some(Windows { order, slack: true, ..Windows::new(period, length) }),
@@ -89,7 +89,8 @@ fn free_name(system: &System, cpu: u32) -> String {
     names.into_iter().find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// Whether a plan with the group can be made. `windows`: a table by hand, with those for the group if there is room.
+/// Whether a plan with the group is possible. For a table by hand, `windows` has the windows of the group, or `None`
+/// inside if there is no room.
 fn fits(system: &System, group: &Group, windows: Option<Option<&[GivenWindow]>>) -> bool {
     let mut system = system.clone();
     system.groups.push(group.clone());
@@ -103,7 +104,7 @@ fn fits(system: &System, group: &Group, windows: Option<Option<&[GivenWindow]>>)
     }
 }
 
-/// One window in each of the pool's periods, in the longest gap of the table; `None`: somewhere there is no room.
+/// Returns one window in each period of the pool, in the longest gap of the table. `None` if a period has no room.
 fn windows(plan: &Plan, pool: &Pool) -> Option<Vec<GivenWindow>> {
     let cpu = pool.cpu?;
     let table = plan.tables.iter().find(|table| table.cpu == cpu)?;
@@ -111,7 +112,7 @@ fn windows(plan: &Plan, pool: &Pool) -> Option<Vec<GivenWindow>> {
     let mut all = Vec::new();
     for number in 0..plan.cycle / pool.period {
         let (from, to) = (pool.period * number, pool.period * (number + 1));
-        // What is free lies before a window, or before the end.
+        // Free time lies before a window, or before the end.
         let mut free = from;
         let mut longest = (Duration::ZERO, from);
         for window in table.windows.iter().filter(|window| window.end() > from && window.offset < to) {
@@ -148,20 +149,20 @@ fn window_line(window: &GivenWindow) -> String {
     format!("{{task: {task}, cpu: {cpu}, offset: {offset}, length: {length}}}")
 }
 
-/// A sentence, and the lines to add.
+/// Writes a hint and the lines to add.
 impl fmt::Display for NetworkAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tasks: Vec<String> = self.tasks.iter().map(|name| format!("`{name}`")).collect();
         let (verb, cpu) = (if tasks.len() == 1 { "uses" } else { "use" }, self.cpu);
         writeln!(
             f,
-            "hint: {} {verb} the network, and kernel threads of CPU {cpu} do a part of its work when nothing else wants \
-             the CPU.",
+            "hint: {} {verb} the network. Kernel threads of CPU {cpu} do part of its work, but only when no other \
+             thread needs the CPU.",
             tasks.join(", ")
         )?;
         match self.fits {
-            true => writeln!(f, "      You may give them windows:")?,
-            false => writeln!(f, "      You may give them windows; the plan has no room for these as it is:")?,
+            true => writeln!(f, "      To give them windows, add:")?,
+            false => writeln!(f, "      To give them windows, add (the plan has no room for them as it is):")?,
         }
         for (section, lines) in &self.sections {
             writeln!(f, "  {section}:")?;
@@ -191,8 +192,8 @@ mod tests {
     fn a_pool_is_proposed_and_then_no_more() {
         let advice = of(TASKS);
         let text = format!(
-            "hint: `s`, `r` use the network, and kernel threads of CPU 0 do a part of its work when nothing else wants \
-             the CPU.\n      You may give them windows:\n  groups:\n    - {POOL}\n"
+            "hint: `s`, `r` use the network. Kernel threads of CPU 0 do part of its work, but only when no other \
+             thread needs the CPU.\n      To give them windows, add:\n  groups:\n    - {POOL}\n"
         );
         assert_eq!(advice.iter().map(ToString::to_string).collect::<Vec<_>>(), [text]);
         assert_eq!(of(&format!("{TASKS}groups:\n  - {POOL}\n")), []);
@@ -222,7 +223,7 @@ mod tests {
         assert!(advice[0].fits);
         let whole = format!("{}  - {}\n  - {}\ngroups:\n  - {POOL}\n", table("1ms"), windows[0], windows[1]);
         assert_eq!(of(&whole), []);
-        // From 12 ms to the end of the cycle nothing is free; before, from 10 ms to 11 ms, there is.
+        // No time is free from 12 ms to the end of the cycle, but the time from 10 ms to 11 ms is.
         assert_eq!(of(&table("8ms"))[0].sections[1].1[1], "{task: network-0, cpu: 0, offset: 10ms, length: 100us}");
     }
 

@@ -1,4 +1,4 @@
-//! The null solver: the table given by hand.
+//! The solver `null`: the table by hand.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use macrotick_model::{CpuTable, System, Window};
 
 use crate::error::PlanError;
 
-/// The given windows, sorted. They are not judged.
+/// Returns the windows of the description, sorted and without a check.
 pub(crate) fn tables(system: &System) -> Result<Vec<CpuTable>, PlanError> {
     let given = system.table.as_ref().ok_or(PlanError::NoTable)?;
     let mut tables: BTreeMap<u32, Vec<Window>> = BTreeMap::new();

@@ -1,19 +1,19 @@
-//! Folded occupancy: what is taken on one CPU, seen modulo each period.
+//! Folded occupancy: the busy time of one CPU, folded modulo each period.
 //!
-//! A periodic task of period T meets another window exactly where that window, folded modulo T, overlaps with it. So
-//! for each distinct period one map of busy stretches in `[0, T)` holds everything placed so far, and to place a task
-//! is one walk over the free stretches of its period's map.
+//! A task of period T overlaps with another window exactly where that window overlaps with it modulo T. So each
+//! distinct period has one map of busy intervals in `[0, T)`, with all placed windows. Placing a task is one walk over
+//! the free intervals of its map.
 
 use std::collections::BTreeMap;
 
 use macrotick_model::Duration;
 
-/// The busy stretches of one CPU, folded modulo each period.
+/// The busy intervals of one CPU, folded modulo each period.
 pub(crate) struct Occupancy {
     folds: BTreeMap<Duration, Stretches>,
 }
 
-/// Disjoint stretches, start to end, never abutting.
+/// Disjoint intervals from start to end, which never touch.
 #[derive(Default)]
 struct Stretches(BTreeMap<Duration, Duration>);
 
@@ -22,7 +22,7 @@ impl Occupancy {
         Occupancy { folds: periods.map(|period| (period, Stretches::default())).collect() }
     }
 
-    /// Takes `[start, start + length)` of every `every`.
+    /// Takes `[start, start + length)` in every `every`.
     pub fn take(&mut self, start: Duration, length: Duration, every: Duration) {
         for (&period, stretches) in &mut self.folds {
             // The images of the window in [0, period) are `step` apart.
@@ -42,14 +42,14 @@ impl Occupancy {
         }
     }
 
-    /// How long it is free directly before `instant` in `period`'s fold, at most `most`. It looks back over multiples
-    /// of the period.
+    /// Returns the length of the free time directly before `instant` in the fold of `period`, at most `most`. It
+    /// continues over multiples of the period.
     pub fn free_before(&self, period: Duration, instant: Duration, most: Duration) -> Duration {
         self.folds[&period].free_before(instant % period, period).map_or(most, |free| free.min(most))
     }
 
-    /// The free stretch of `period`'s fold that contains `from` or is the next one after it, cut at `from`.
-    /// Instants count on beyond the period; no stretch crosses a multiple of it. `None`: all is taken.
+    /// Returns the free interval in the fold of `period` that contains `from` or is the next one after it, cut at
+    /// `from`. Instants continue beyond the period; no interval crosses a multiple of it. `None` if no time is free.
     pub fn next_free(&self, period: Duration, from: Duration) -> Option<(Duration, Duration)> {
         let stretches = &self.folds[&period];
         let turn = period * (from / period);
@@ -62,7 +62,7 @@ impl Occupancy {
 }
 
 impl Stretches {
-    /// Adds `[start, end)`, merging it with what it overlaps or abuts.
+    /// Adds `[start, end)` and merges it with the intervals that it overlaps or touches.
     fn add(&mut self, mut start: Duration, mut end: Duration) {
         if let Some((&before, &before_end)) = self.0.range(..=start).next_back() {
             if before_end >= end {
@@ -79,8 +79,8 @@ impl Stretches {
         self.0.insert(start, end);
     }
 
-    /// From the end of the stretch before `phase`, if need be that of the turn before, to `phase`; `None`: there is no
-    /// stretch.
+    /// Returns the time from the end of the interval before `phase` to `phase`. That interval may be in the period
+    /// before. `None` if there is no interval.
     fn free_before(&self, phase: Duration, limit: Duration) -> Option<Duration> {
         match self.0.range(..phase).next_back() {
             Some((_, &end)) => Some((phase - end).max(Duration::ZERO)),
@@ -96,7 +96,7 @@ impl Stretches {
         if start >= limit {
             return None;
         }
-        // Stretches never abut, so the next one begins after at least one free macrotick.
+        // Intervals never touch, so at least one free macrotick is before the next one.
         let end = self.0.range(start..).next().map_or(limit, |(&next, _)| next);
         Some((start, end))
     }

@@ -1,4 +1,4 @@
-//! Finding the pieces of one job on several CPUs: one after the other in order of time, never two at once.
+//! Search for the pieces of one job on several CPUs: one after the other in order of time, never two at once.
 
 use std::cmp::Reverse;
 
@@ -8,10 +8,10 @@ use crate::demand::Demand;
 use crate::occupancy::Occupancy;
 use crate::place::behind_guard;
 
-/// No piece of a job that is split over CPUs is shorter, unless the job is: each costs a move of its threads.
+/// The shortest piece of a job that is split over CPUs, unless the job itself is shorter. Each piece costs a migration.
 pub(crate) const SHORTEST_PIECE: Duration = Duration::from_micros(50);
 
-/// A stretch of a CPU, which is told by its index, given to a job. It may lie beyond the first fold.
+/// An interval of a CPU, given by its index, that a job gets. It may lie beyond the first fold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub cpu: usize,
@@ -28,37 +28,37 @@ impl Place {
 /// Takes the places of a job in every `every`, and the lead before the first.
 pub(crate) fn take(occupancies: &mut [Occupancy], places: &[Place], lead: Duration, every: Duration) {
     for (index, place) in places.iter().enumerate() {
-        // A lead before offset 0 lies at the end of the period before.
+        // A lead before offset 0 lies at the end of the previous period.
         let lead = if index == 0 { lead } else { Duration::ZERO };
         occupancies[place.cpu].take(place.start + every - lead, place.length + lead, every);
     }
 }
 
-/// The rules of one search for pieces.
+/// The parameters of one search for pieces.
 pub(crate) struct Search<'a> {
-    /// One per CPU.
+    /// The occupancy of each CPU.
     pub occupancies: &'a [Occupancy],
-    /// Which fold of them: the task's period, or the cycle.
+    /// The fold to search: the period of the task, or the cycle.
     pub fold: Duration,
     pub demand: &'a Demand,
     pub macrotick: Duration,
-    /// Shortest piece.
+    /// The shortest piece.
     pub shortest: Duration,
 }
 
-/// The stretch of time in which some pieces are to lie.
+/// The time range for some pieces.
 #[derive(Clone, Copy)]
 struct Span {
     from: Duration,
-    /// No later than this the first piece of a job starts.
+    /// The latest start of the first piece of a job.
     latest: Duration,
     until: Duration,
-    /// The first piece starts off the common grid.
+    /// Whether the first piece starts off the common grid.
     guarded: bool,
 }
 
 impl Search<'_> {
-    /// The pieces of one job within `[earliest, until)`, on each CPU at most its quota.
+    /// Returns the pieces of one job within `[earliest, until)`, with at most the quota of each CPU.
     pub fn job(&self, earliest: Duration, until: Duration, quotas: &[Duration]) -> Option<Vec<Place>> {
         self.either(|guarded| {
             let (mut places, mut quotas) = (Vec::new(), quotas.to_vec());
@@ -67,7 +67,8 @@ impl Search<'_> {
         })
     }
 
-    /// The pieces of job 0, on each CPU exactly its share, evenly over slots from its earliest start to its deadline.
+    /// Returns the pieces of job 0, with exactly the share of each CPU. They are distributed evenly over slots from its
+    /// earliest start to its deadline.
     pub fn slots(&self, slot: Duration, shares: &[Duration]) -> Option<Vec<Place>> {
         let slots = (self.demand.deadline / slot).max(1);
         self.either(|guarded| {
@@ -87,12 +88,12 @@ impl Search<'_> {
         })
     }
 
-    /// With the first start off the common grid; only where that fails, anywhere.
+    /// Searches with the first start off the common grid. Only if this fails, the start may be anywhere.
     fn either(&self, mut search: impl FnMut(bool) -> Option<Vec<Place>>) -> Option<Vec<Place>> {
         search(true).or_else(|| search(false))
     }
 
-    /// What of a share is for one of so many slots: a multiple of the macrotick.
+    /// Returns the part of a share for one of several slots, a multiple of the macrotick.
     fn part(&self, share: Duration, number: i64, slots: i64) -> Duration {
         let until = |number: i64| {
             let part = i128::from(share.as_nanos()) * i128::from(number) / i128::from(slots);
@@ -102,7 +103,7 @@ impl Search<'_> {
         until(number + 1) - until(number)
     }
 
-    /// Adds pieces of `wanted` in all.
+    /// Adds pieces with `wanted` as their sum.
     fn extend(&self, places: &mut Vec<Place>, span: Span, wanted: Duration, quotas: &mut [Duration]) -> Option<()> {
         let (mut missing, mut from) = (wanted, span.from);
         while missing > Duration::ZERO {
@@ -115,10 +116,11 @@ impl Search<'_> {
         Some(())
     }
 
-    /// The piece that starts first: among equals on the CPU that the job is on, then the longest.
+    /// Returns the piece that starts first. Among equals, a piece on the current CPU of the job wins, then the longest
+    /// one.
     fn earliest(&self, places: &[Place], span: Span, missing: Duration, quotas: &[Duration]) -> Option<Place> {
         let current = places.last().map(|last| last.cpu);
-        // What could not be cut once more is taken as a whole.
+        // A rest that cannot be cut again is taken as a whole.
         let least = if missing < self.shortest * 2 { missing.max(self.shortest) } else { self.shortest };
         let each = (0..quotas.len()).filter_map(|cpu| {
             let most = missing.min(quotas[cpu]);
@@ -131,7 +133,7 @@ impl Search<'_> {
         each.min_by_key(|place| (place.start, Some(place.cpu) != current, Reverse(place.length), place.cpu))
     }
 
-    /// The first free stretch of a CPU that is long enough, as `[start, end)`.
+    /// Returns the first free interval of a CPU that is long enough, as `[start, end)`.
     fn stretch(&self, cpu: usize, span: Span, first: bool, least: Duration) -> Option<(Duration, Duration)> {
         let mut from = span.from;
         loop {
@@ -148,7 +150,7 @@ impl Search<'_> {
         }
     }
 
-    /// The first start from `free` on that has its lead, and behind the guard if that is wanted.
+    /// Returns the first start from `free` on with its lead free, and after the guard if the span asks for it.
     fn start(&self, cpu: usize, free: Duration, span: Span) -> Option<Duration> {
         let lead = self.demand.lead;
         let start = free + lead - self.occupancies[cpu].free_before(self.fold, free, lead);
@@ -185,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Two CPUs, of which these stretches are taken in every period: `(cpu, start, end)`.
+    /// Makes two CPUs on which these intervals are taken in every period: `(cpu, start, end)`.
     fn occupied(taken: &[(usize, i64, i64)]) -> Vec<Occupancy> {
         let mut occupancies = vec![Occupancy::new([us(2500)].into_iter()), Occupancy::new([us(2500)].into_iter())];
         for &(cpu, start, end) in taken {
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn no_piece_is_a_sliver() {
-        // 60 us before something else are enough for a piece, 40 us are not; what is left is not less than 50 us.
+        // 60 us are enough for a piece, 40 us are not, and the rest must have 50 us or more.
         let occupancies = occupied(&[(0, 60, 500), (1, 0, 460), (1, 500, 560)]);
         let demand = demand(400, 0);
         let job = |from| search(&occupancies, &demand).job(us(from), us(2500), &[us(400), us(400)]);

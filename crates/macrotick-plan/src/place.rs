@@ -1,4 +1,4 @@
-//! Placing one task on a phase: the same windows in every period.
+//! Placement of one task on a phase: the same windows in every period.
 
 use macrotick_model::Duration;
 
@@ -6,27 +6,29 @@ use crate::cut::{Cut, Missing};
 use crate::demand::{round_up, Demand};
 use crate::occupancy::Occupancy;
 
-/// How far behind the common grid a job starts if it can: longer than the interrupts that expire on it take.
+/// The distance after the common grid at which jobs start if possible. It is longer than the interrupts of timers that
+/// expire there.
 const GUARD: Duration = Duration::from_micros(20);
 
-/// A window of a placed task in job 0; it may lie beyond the first period.
+/// A window of a placed task in job 0. It may lie beyond the first period.
 pub(crate) type Part = (Duration, Duration);
 
-/// The rules of one search for a phase.
+/// The parameters of one search for a phase.
 pub(crate) struct Search<'a> {
     pub occupancy: &'a Occupancy,
     pub demand: &'a Demand,
     pub macrotick: Duration,
     pub cut: Cut,
-    /// Start looking here, modulo the period; earlier phases are the second choice.
+    /// The phase at which the search starts, modulo the period. Earlier phases are the second choice.
     pub hint: Duration,
-    /// Rather one window later than several now. A task of a chain wants to be done soon instead.
+    /// Whether one window later is better than several now. A task of a chain prefers an early end.
     pub rather_whole: bool,
 }
 
-/// The start itself, or the first one that has its whole lead behind the guard after the common grid. `None`: the
-/// macrotick is too coarse or the lead too long to start there before the next guard begins, or the period drifts over
-/// the common grid anyway.
+/// Returns the start itself, or the first one with its whole lead after the guard that follows the common grid.
+///
+/// Returns `None` if that start is not before the next guard, because the macrotick is too coarse or the lead too long.
+/// Also returns `None` if the period drifts over the common grid anyway.
 pub(crate) fn behind_guard(start: Duration, demand: &Demand, macrotick: Duration) -> Option<Duration> {
     let guard = GUARD + demand.lead;
     let grid = demand.common_grid;
@@ -42,10 +44,10 @@ pub(crate) fn behind_guard(start: Duration, demand: &Demand, macrotick: Duration
 }
 
 impl Search<'_> {
-    /// The windows of job 0 on the best phase, or `None` where no phase will do.
+    /// Returns the windows of job 0 on the best phase, or `None` if no phase works.
     ///
-    /// In order of preference: behind the hint before elsewhere; in one window, unless done soon is better; off the
-    /// common grid. Within that the earliest phase.
+    /// A phase after the hint is better than another one. Next in preference are one window (unless an early end is
+    /// better), a start off the common grid, and the earliest phase.
     pub fn run(&self) -> Option<Vec<Part>> {
         let (earliest, latest) = self.demand.starts();
         let hint = self.hint_within(earliest);
@@ -73,7 +75,7 @@ impl Search<'_> {
         }
     }
 
-    /// The earliest start in `[from, to]` that leaves room, as a whole window or in several.
+    /// Returns the earliest start in `[from, to]` with room for one window or for several.
     fn scan(&self, from: Duration, to: Duration, whole: bool, guarded: bool) -> Option<Vec<Part>> {
         let mut from = from;
         loop {
@@ -95,7 +97,7 @@ impl Search<'_> {
         }
     }
 
-    /// The first start from `free` on that has its lead, unless the free stretch ends before.
+    /// Returns the first start from `free` on that has its lead, unless the free interval ends before.
     fn behind_lead(&self, free: Duration) -> Duration {
         let Demand { period, lead, .. } = *self.demand;
         free + lead - self.occupancy.free_before(period, free, lead)
@@ -106,7 +108,7 @@ impl Search<'_> {
         (end <= free_until.min(self.demand.limit(start))).then(|| vec![(start, self.demand.wcet)])
     }
 
-    /// Takes free time from `start` on until the wcet is together, in parts that are worth their cost.
+    /// Takes free time from `start` on until the sum is the wcet, in parts that are long enough for their cost.
     fn several(&self, start: Duration) -> Option<Vec<Part>> {
         let limit = self.demand.limit(start);
         let (mut parts, mut time, mut from) = (Vec::new(), self.demand.needed, start);

@@ -1,8 +1,8 @@
-//! CPUs for the tasks of `SCHED_DEADLINE` that are left to the solver: each on one, beside windows and budgets.
+//! The choice of CPUs for tasks of `SCHED_DEADLINE`: each task gets one, beside windows and budgets.
 //!
-//! Bin packing by bandwidth in decreasing order, as for partitioned EDF (Lopez, Diaz and Garcia: Utilization bounds for
-//! EDF scheduling on real-time multiprocessor systems, Real-Time Systems 28, 2004): worst fit, which leaves the most room
-//! on each CPU, and where that fails first fit. Whether deadlines are kept is the judge's business.
+//! It is bin packing by bandwidth in decreasing order, as for partitioned EDF. (Lopez, Diaz and Garcia: Utilization
+//! bounds for EDF scheduling on real-time multiprocessor systems. Real-Time Systems 28, 2004.) Worst fit leaves the
+//! most room on each CPU; if it fails, first fit is tried. The judge checks the deadlines.
 
 use std::cmp::Reverse;
 
@@ -10,18 +10,18 @@ use macrotick_model::{CpuSet, CpuTable, Duration, Supply, System};
 
 use crate::error::PlanError;
 
-/// Parts of a CPU in which bandwidths are counted: 2 to the power of the kernel's `BW_SHIFT`.
+/// The parts of a CPU in which bandwidths count: 2 to the power of the kernel's `BW_SHIFT`.
 const WHOLE: i128 = 1 << 20;
-/// Parts of a CPU in which windows and budgets are counted: the kernel's `SCHED_CAPACITY_SCALE`.
+/// The parts of a CPU in which windows and budgets count: the kernel's `SCHED_CAPACITY_SCALE`.
 const PARTS: i128 = 1 << 10;
-/// What deadline tasks may have of what windows and budgets leave: `sched_rt_runtime_us` of `sched_rt_period_us` as they are at
-/// first.
+/// The share of the rest beside windows and budgets that deadline tasks can have: the defaults of `sched_rt_runtime_us`
+/// and `sched_rt_period_us`.
 const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
-/// What the kernel keeps on each CPU for the server of its fair class, of what deadline tasks may have: 50 ms of every second
-/// (`dl_server_start()` in `kernel/sched/deadline.c`).
+/// The share that the kernel keeps on each CPU for the server of its fair class, out of the time of deadline tasks. It
+/// is 50 ms of every second (`dl_server_start()` in `kernel/sched/deadline.c`).
 const FAIR_SERVER: i128 = WHOLE / 20;
 
-/// The system with a CPU for each of its reservations.
+/// Returns the system with a CPU for each of its reservations.
 pub(crate) fn reserve(system: &System, tables: &[CpuTable], cycle: Duration) -> Result<System, PlanError> {
     let open = |task: &usize| system.tasks[*task].reservation().is_some_and(|reservation| reservation.cpus.is_empty());
     let mut order: Vec<usize> = (0..system.tasks.len()).filter(open).collect();
@@ -38,7 +38,7 @@ pub(crate) fn reserve(system: &System, tables: &[CpuTable], cycle: Duration) -> 
     Ok(system)
 }
 
-/// A CPU that a task may be put on alone, and what deadline tasks may still have of it.
+/// A CPU that a task can have alone, with its free bandwidth for deadline tasks.
 #[derive(Clone)]
 struct Bin {
     cpu: u32,
@@ -51,7 +51,7 @@ enum Fit {
     First,
 }
 
-/// A task and its CPU, for each task.
+/// Returns a CPU for each task, as pairs.
 fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Result<Vec<(usize, u32)>, PlanError> {
     let mut found = Vec::new();
     for &task in order {
@@ -76,7 +76,7 @@ fn fill(system: &System, order: &[usize], mut bins: Vec<Bin>, fit: Fit) -> Resul
     Ok(found)
 }
 
-/// The CPUs that no global set has, and no group has together with others.
+/// Returns the CPUs outside global sets, and outside groups with several CPUs.
 fn bins(system: &System, tables: &[CpuTable], cycle: Duration) -> Vec<Bin> {
     let domains = system.domains();
     let alone = |cpu: &&u32| {
@@ -87,9 +87,10 @@ fn bins(system: &System, tables: &[CpuTable], cycle: Duration) -> Vec<Bin> {
     system.cpus.iter().filter(alone).map(|&cpu| Bin { cpu, free: free(system, tables, cycle, cpu) }).collect()
 }
 
-/// What windows with their leads, budgets and given reservations leave to deadline tasks, as the kernel counts: windows and budgets
-/// are rounded up to parts of 1024, and of what they leave 95 % are there (`macrotick_dl_capacity()`, `__dl_overflow()`). A budget
-/// that is still to be found counts nothing.
+/// Returns the bandwidth that windows with their leads, budgets and given reservations leave to deadline tasks.
+///
+/// It counts as the kernel does: windows and budgets are rounded up to parts of 1024, and 95 % of the rest is available
+/// (`macrotick_dl_capacity()`, `__dl_overflow()`). An open budget counts as zero.
 fn free(system: &System, tables: &[CpuTable], cycle: Duration, cpu: u32) -> i128 {
     let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let windows = tables.iter().filter(|table| table.cpu == cpu).flat_map(|table| &table.windows);
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn where_the_emptiest_leaves_no_room_they_are_packed() {
-        // CPU 0 has room for 80.5 %, CPU 1 for 90 %: worst fit puts 50 and 29 on CPU 1, and the last 29 fits nowhere.
+        // CPU 0 has room for 80.5 %, CPU 1 for 90 %. Worst fit puts 50 and 29 on CPU 1, and the last 29 does not fit.
         let others: String = ["b", "c", "d", "e"].map(|name| task(name, 29, "")).concat();
         let tasks = task("a", 50, "") + &others;
         assert_eq!(cpus_of(&tasks, "").unwrap(), ["a 0", "b 0", "c 1", "d 1", "e 1"]);
@@ -154,13 +155,14 @@ mod tests {
 
     #[test]
     fn leads_count_as_windows_do() {
-        // Windows and budget leave CPU 1 more than CPU 0's window of 10 % does, but for the lead that this has: 10 % more.
+        // The window of CPU 0 takes 10 %, and its lead another 10 %. So windows and budget leave more on CPU 1.
         let groups = "groups:\n  - {name: g, priority: 1, budget: 375us, cpus: [1]}\n";
         assert_eq!(cpus_of(&task("one", 72, ""), &format!("lead: 1ms\n{groups}")).unwrap(), ["one 1"]);
         assert_eq!(cpus_of(&task("one", 72, ""), groups).unwrap(), ["one 0"]);
     }
 
-    /// 103 of 1024 parts are the window's. Of 996147 * 921 / 1024 parts of 2^20, rounded down, the fair class has 52428.
+    /// The window takes 103 of 1024 parts. The fair class has 52428 parts of 996147 * 921 / 1024, rounded down; the
+    /// whole is 2^20.
     #[test]
     fn what_is_left_is_counted_as_the_kernel_does() {
         let of = |runtime: &str| {
@@ -171,12 +173,12 @@ mod tests {
         assert_eq!(of("80444336ns").unwrap(), ["given 1", "one 0"]);
         let told = of("80444432ns").unwrap_err().to_string();
         assert!(
-            told.starts_with("task `one` needs 81 % of a CPU for SCHED_DEADLINE, and the emptiest has 80 % left"),
+            told.starts_with("task `one` needs 81 % of a CPU for SCHED_DEADLINE, but the emptiest CPU has 80 % left"),
             "{told}"
         );
         let full = task("given", 85, ", cpus: [0]") + &task("other", 90, ", cpus: [1]") + &task("one", 1, "");
         let told = cpus_of(&full, "").unwrap_err().to_string();
-        assert!(told.contains("the emptiest has 0 % left"), "{told}");
+        assert!(told.contains("the emptiest CPU has 0 % left"), "{told}");
     }
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
         let error = cpus_of(&(global + &task("one", 10, "")), "").unwrap_err().to_string();
         assert_eq!(
             error,
-            "task `one` needs 10 % of a CPU for SCHED_DEADLINE, and there is none that it could have alone"
+            "task `one` needs 10 % of a CPU for SCHED_DEADLINE, but there is no CPU that it can have alone"
         );
         let group = "groups:\n  - {name: g, priority: 1, budget: 1ms, cpus: [1]}\n";
         assert_eq!(cpus_of(&task("one", 10, ""), group).unwrap(), ["one 0"]);

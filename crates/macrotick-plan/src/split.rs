@@ -1,11 +1,12 @@
-//! Tasks that fit on no CPU and may migrate: which of them are split over several CPUs, and how.
+//! Tasks that fit on no CPU and may migrate: the choice of tasks to split over several CPUs, and of the way.
 //!
-//! Only where no table is found without: then the task that did not fit, or else the most demanding one that may migrate,
-//! is split, and another one where that is not enough. Everything else is assigned, placed and filled in as ever. A split
-//! task is laid out in one of two ways, tried in turn ([`Way`]); [`crate::pieces`] finds the pieces of a job.
+//! The solver splits tasks only if it finds no table otherwise. It splits the task that did not fit, or else the one
+//! with the largest demand that may migrate. If that is not enough, it splits another one. Everything else is assigned,
+//! placed and filled in as usual. There are two ways to lay out a split task, tried in turn ([`Way`]).
+//! [`crate::pieces`] finds the pieces of a job.
 //!
-//! Within slots that divide all periods, every CPU gives the same time to the split tasks in each slot: there EDF has all
-//! the rest. So finer slots help where coarser ones do not, at the price of more pieces.
+//! If slots divide all periods, every CPU gives the same time to the split tasks in each slot, and EDF has all the
+//! rest. So finer slots help where coarser ones fail, but need more pieces.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,17 +19,17 @@ use crate::folded::Problem;
 use crate::occupancy::Occupancy;
 use crate::pieces::{Place, Search};
 
-/// How the jobs of split tasks are laid out.
+/// The way to lay out the jobs of split tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Behind everything else, each job on its own, into the gaps of all CPUs in order of time ([`crate::gaps`]).
+    /// After everything else, each job on its own, into the gaps of all CPUs in order of time ([`crate::gaps`]).
     Gaps,
-    /// Before everything else that leaves the solver a choice, the same in every period. Each job is shared out evenly
-    /// over slots of this length, and within each over CPUs in proportion to what they have left.
+    /// Before everything else that the solver can choose, the same in every period. Each job is distributed evenly over
+    /// slots of this length. Within a slot, each CPU gets a part in proportion to its free time.
     Slots(Duration),
 }
 
-/// What is split, and how.
+/// The split tasks, and the way to lay them out.
 #[derive(Clone, Debug)]
 pub(crate) struct Splitting {
     tasks: Vec<bool>,
@@ -36,7 +37,7 @@ pub(crate) struct Splitting {
 }
 
 impl Splitting {
-    /// Nothing of so many tasks and pools.
+    /// Makes a splitting without split tasks, for `count` tasks and pools.
     pub fn none(count: usize) -> Splitting {
         Splitting { tasks: vec![false; count], way: Way::Gaps }
     }
@@ -46,12 +47,12 @@ impl Splitting {
         self.tasks[task]
     }
 
-    /// All split tasks.
+    /// Returns all split tasks.
     pub fn tasks(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.tasks.len()).filter(|&task| self.tasks[task])
     }
 
-    /// The length of the slots that a task is shared out over, if it is.
+    /// Returns the length of the slots of a task, if it has slots.
     pub fn slot(&self, task: usize) -> Option<Duration> {
         match self.way {
             Way::Slots(slot) if self.has(task) => Some(slot),
@@ -66,7 +67,7 @@ impl Splitting {
 }
 
 impl Problem<'_> {
-    /// Tables with tasks on several CPUs, as there are none without, for the reason that is given.
+    /// Returns tables with tasks on several CPUs. `whole` is the reason why there are none otherwise.
     pub(crate) fn split(mut self, whole: PlanError) -> Result<Vec<CpuTable>, PlanError> {
         let mut latest: Option<PlanError> = None;
         while let Some(task) = self.next_to_split(latest.as_ref().unwrap_or(&whole)) {
@@ -85,7 +86,8 @@ impl Problem<'_> {
         })
     }
 
-    /// The one that did not fit, or the most demanding one. More than one less than there are CPUs need not be split.
+    /// Returns the task that did not fit, or the one with the largest demand. The number of split tasks is at most the
+    /// number of CPUs minus one; more are never necessary.
     fn next_to_split(&self, error: &PlanError) -> Option<usize> {
         let name = error.unplaced()?;
         if self.splitting.tasks().count() + 1 >= self.system.cpus.len() {
@@ -98,7 +100,8 @@ impl Problem<'_> {
         })
     }
 
-    /// The gaps first, for what may start anywhere; then slots from whole periods down to what divides all of them.
+    /// Returns the ways to try: the gaps first, for tasks that may start anywhere. Slots follow, from whole periods
+    /// down to the common divisor of all periods.
     fn ways(&self) -> Vec<Way> {
         let phased = self.splitting.tasks().any(|task| self.demands[task].needs_phase());
         let mut slots = BTreeSet::new();
@@ -111,7 +114,7 @@ impl Problem<'_> {
         (!phased).then_some(Way::Gaps).into_iter().chain(slots).collect()
     }
 
-    /// The places of job 0 of a split task, the same in every period.
+    /// Returns the places of job 0 of a split task, the same in every period.
     pub(crate) fn place_split(
         &self,
         draft: &Draft,
@@ -123,7 +126,7 @@ impl Problem<'_> {
         search.slots(slot, &draft.assignment.shares[task])
     }
 
-    /// A search for pieces of a split task's jobs, in a fold of what is taken of each CPU.
+    /// Makes a search for the pieces of a split task's jobs in this fold.
     pub(crate) fn search<'b>(&'b self, task: usize, occupancies: &'b [Occupancy], fold: Duration) -> Search<'b> {
         Search {
             occupancies,

@@ -1,4 +1,4 @@
-//! From the pieces that a solver hands out to the windows of a table.
+//! From the pieces of a solver to the windows of a table.
 
 use macrotick_model::validate::MAX_WINDOWS;
 use macrotick_model::{CpuTable, Duration, Window};
@@ -6,16 +6,16 @@ use macrotick_model::{CpuTable, Duration, Window};
 use crate::demand::Demand;
 use crate::error::PlanError;
 
-/// A stretch of one CPU given to one job, within `[0, cycle)`.
+/// An interval of one CPU that one job gets, within `[0, cycle)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub start: Duration,
     pub length: Duration,
-    /// Index of the task.
+    /// The index of the task.
     pub task: usize,
-    /// First piece of its job.
+    /// Whether it is the first piece of its job.
     pub activate: bool,
-    /// Last piece of its job.
+    /// Whether it is the last piece of its job.
     pub deadline: bool,
 }
 
@@ -25,7 +25,7 @@ impl Piece {
     }
 }
 
-/// Sorts the pieces of one CPU and joins abutting ones of the same job.
+/// Sorts the pieces of one CPU and joins adjacent ones of the same job.
 pub(crate) fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.sort_by_key(|piece| piece.start);
     let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
@@ -41,7 +41,7 @@ pub(crate) fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
     joined
 }
 
-/// The tables of all CPUs that have pieces; `cpus` are their numbers in the order of `pieces`.
+/// Makes the tables of all CPUs that have pieces. `cpus` has their numbers in the order of `pieces`.
 pub(crate) fn tables(cpus: &[u32], pieces: &[Vec<Piece>], demands: &[Demand]) -> Result<Vec<CpuTable>, PlanError> {
     let windows: usize = pieces.iter().map(Vec::len).sum();
     let limit = MAX_WINDOWS as usize;

@@ -1,6 +1,7 @@
-//! Golden schedules: `golden/NAME.yaml` is planned as exactly `golden/NAME.txt`, a timeline or an error.
+//! Golden schedules: `golden/NAME.yaml` gives exactly `golden/NAME.txt`, a timeline or an error.
 //!
-//! `MACROTICK_BLESS=1 cargo test -p macrotick-plan --test golden` writes the texts anew; read the difference then.
+//! `MACROTICK_BLESS=1 cargo test -p macrotick-plan --test golden` writes the texts again. Read the difference
+//! afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -57,5 +58,5 @@ fn the_null_solver_needs_a_table() {
     let source = "system: s\ntasks:\n  - {name: a, period: 1ms, wcet: 1us}\n";
     let system = System::parse(source, "s.yaml").expect("valid");
     let error = plan(&system, Solver::Null).expect_err("no table").to_string();
-    assert!(error.contains("there is none"), "{error}");
+    assert!(error.contains("the description has none"), "{error}");
 }
