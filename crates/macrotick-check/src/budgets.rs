@@ -1,4 +1,4 @@
-//! Groups beside the windows of a plan: whether their tasks meet their deadlines, and whether there is room.
+//! Groups beside the windows of a plan: whether their tasks meet their deadlines, and whether the CPUs have room.
 
 use macrotick_analysis::servers::{self, Host};
 use macrotick_model::Plan;
@@ -6,7 +6,7 @@ use macrotick_model::Plan;
 use crate::violation::Violation;
 use crate::Verdict;
 
-/// Analyses the groups, if there are any.
+/// Analyses the groups, if the system has any.
 pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
     if plan.system.servers().next().is_none() {
         return;

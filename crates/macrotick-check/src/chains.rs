@@ -1,8 +1,8 @@
-//! End-to-end times of chains, by following values through a replay of several cycles.
+//! End-to-end times of chains, from a replay of several cycles that follows the values.
 //!
-//! A job reads when it starts and writes when its DEADLINE window ends; a value written at an instant is there for
-//! who reads at that instant, and stays until the next one. Reaction time and data age as in Feiertag et al. 2008 and
-//! Becker et al. 2017 (`docs/system-yaml.md`, "Chains").
+//! A job reads when it starts and writes when its DEADLINE window ends. A job that reads at the same instant gets the
+//! new value, which stays until the next one. Reaction time and data age are defined as in Feiertag et al. 2008 and
+//! Becker et al. 2017 (`docs/reference/description.md`, "Chains").
 
 use macrotick_model::{Chain, Duration, Plan};
 
@@ -30,15 +30,15 @@ pub(crate) fn check(plan: &Plan, jobs: &[Vec<Job>], verdict: &mut Verdict) {
     }
 }
 
-/// The replay of a chain's tasks: for each task (read, write) of all jobs over enough cycles.
+/// The replay of the tasks of a chain. Each task has (read, write) of all jobs, over enough cycles.
 struct Times {
     tasks: Vec<Vec<(Duration, Duration)>>,
-    /// Jobs that start in `[from, from + cycle)` are looked at: values have come through by then, and there are
-    /// cycles left for them to get through.
+    /// The judge looks at jobs that start in `[from, from + cycle)`. Earlier values have passed the chain by then, and
+    /// later cycles remain for these values to pass.
     from: Duration,
 }
 
-/// A value passes a task within two cycles: it waits for at most one period and one response.
+/// Replays the tasks. A value passes a task within two cycles: it waits for at most one period and one response time.
 fn unroll(plan: &Plan, chain: &Chain, jobs: &[Vec<Job>], violations: &mut Vec<Violation>) -> Option<Times> {
     let warm_up = 2 * chain.path.len() as i64;
     let mut tasks = Vec::new();
@@ -58,8 +58,9 @@ fn unroll(plan: &Plan, chain: &Chain, jobs: &[Vec<Job>], violations: &mut Vec<Vi
     Some(Times { tasks, from: plan.cycle * warm_up })
 }
 
-/// Reaction time: an input appears just after the first task has read. The next job reads it; each further task takes
-/// it up with its first job that starts when the value, or a newer one, is there. Until the last task has written.
+/// Returns the longest reaction time. An input appears just after the first task has read, and its next job reads it.
+/// Each further task uses its first job that starts when the value, or a newer one, is present. The time ends when the
+/// last task has written.
 fn reaction(cycle: Duration, times: &Times) -> Duration {
     let mut longest = Duration::ZERO;
     for pair in times.tasks[0].windows(2) {
@@ -77,8 +78,8 @@ fn reaction(cycle: Duration, times: &Times) -> Duration {
     longest
 }
 
-/// Data age: from the reading behind an output of the last task to that output, followed backwards: each job used the
-/// newest value that was there when it started.
+/// Returns the greatest data age: from the instant at which the first task read, to the output of the last task that
+/// depends on it. The search goes backwards: each job used the newest value at its start.
 fn age(cycle: Duration, times: &Times) -> Duration {
     let mut oldest = Duration::ZERO;
     let last = times.tasks.len() - 1;

@@ -1,8 +1,8 @@
-//! Tasks of SCHED_DEADLINE beside the windows of a plan and the budgets of groups: whether the kernel admits them, and whether
-//! they meet their deadlines.
+//! Tasks of SCHED_DEADLINE beside windows and budgets: whether the kernel admits them, and whether they meet their
+//! deadlines.
 //!
-//! What is promised to each is its runtime, and each is taken to use all of it: whether one task misses does not depend on
-//! what another declares. They come after windows and groups.
+//! The kernel promises each task its runtime, and the analysis assumes that each task uses all of it. So a miss of one
+//! task does not depend on the wcet of another. These tasks come after windows and groups.
 
 use macrotick_analysis::deadline::{demand, density_test, tardiness_bounds, DeadlineError, Left, Task};
 use macrotick_analysis::kernel::{self, WHOLE};
@@ -12,36 +12,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Verdict, Violation};
 
-/// A set of CPUs, and the tasks of SCHED_DEADLINE on it.
+/// A set of CPUs with its tasks of SCHED_DEADLINE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DomainVerdict {
-    /// The CPUs: one, or those that the tasks migrate between.
+    /// The CPUs: one, or several among which the tasks migrate.
     pub cpus: CpuSet,
     /// The tasks, in the order of the system.
     pub tasks: Vec<String>,
-    /// What they are promised, as a share of one CPU.
+    /// The bandwidth that the kernel promises them, as a share of one CPU.
     pub promised: f64,
-    /// What the kernel lets them have beside windows and budgets, as a share of one CPU.
+    /// The bandwidth that the kernel admits beside windows and budgets, as a share of one CPU.
     pub capacity: f64,
-    /// Their deadlines.
+    /// The result for their deadlines.
     pub deadlines: Deadlines,
 }
 
-/// What is known of the deadlines of a set of tasks.
+/// The result for the deadlines of a set of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deadlines {
-    /// All are met.
+    /// All deadlines are met.
     Met,
-    /// One may be missed.
+    /// A deadline may be missed.
     Missed,
-    /// Jobs may be late, those of each task by no more than this.
+    /// Jobs may be late. The list has the longest lateness of each task.
     Late(Vec<Duration>),
-    /// Nothing: why.
+    /// No result, for the reason in the string.
     Unknown(String),
 }
 
-/// Judges the sets, if there are any.
+/// Checks the sets, if there are any.
 pub(crate) fn check(plan: &Plan, verdict: &mut Verdict) {
     let open = plan.system.reserved().filter(|(_, reservation)| reservation.cpus.is_empty());
     verdict.violations.extend(open.map(|(task, _)| Violation::NoCpu { task: task.name.clone() }));
@@ -75,7 +75,7 @@ fn judge(plan: &Plan, cpus: &CpuSet, violations: &mut Vec<Violation>) -> DomainV
     DomainVerdict { cpus: cpus.clone(), tasks: names, promised, capacity, deadlines }
 }
 
-/// On one CPU: processor demand against what windows and groups leave.
+/// Checks one CPU: the processor demand against the time that windows and groups leave.
 fn alone(plan: &Plan, cpu: u32, names: &[String], tasks: &[Task], violations: &mut Vec<Violation>) -> Deadlines {
     let system = &plan.system;
     let lead = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
@@ -91,11 +91,12 @@ fn alone(plan: &Plan, cpu: u32, names: &[String], tasks: &[Task], violations: &m
     }
 }
 
-/// On several: no more than a sufficient test, or else a bound, and neither for CPUs that are taken away at times.
+/// Checks several CPUs with a sufficient test, or else with a bound on lateness. If windows or groups use one of the
+/// CPUs, there is no result.
 fn together(plan: &Plan, cpus: &CpuSet, tasks: &[Task]) -> Deadlines {
     let shared = |cpu: &&u32| budgets(plan, **cpu) > Duration::ZERO || busy(plan, **cpu) > Duration::ZERO;
     if let Some(cpu) = cpus.as_slice().iter().find(shared) {
-        return Deadlines::Unknown(format!("CPU {cpu} has windows or budgets, which global EDF has no test for"));
+        return Deadlines::Unknown(format!("CPU {cpu} has windows or budgets, and global EDF has no test for this"));
     }
     let count = cpus.as_slice().len() as u32;
     if density_test(tasks, count) == Ok(true) {
@@ -103,27 +104,27 @@ fn together(plan: &Plan, cpus: &CpuSet, tasks: &[Task]) -> Deadlines {
     }
     match tardiness_bounds(tasks, count) {
         Ok(Some(bounds)) => Deadlines::Late(bounds),
-        Ok(None) => Deadlines::Unknown("they need more than there is in the long run".into()),
+        Ok(None) => Deadlines::Unknown("they need more time than their CPUs have".into()),
         Err(DeadlineError::NotImplicit { .. }) => Deadlines::Unknown(
-            "their densities are too high, and deadlines before the end of periods have no bound".into(),
+            "their densities are too high, and there is no bound for deadlines shorter than periods".into(),
         ),
         Err(error) => Deadlines::Unknown(error.to_string()),
     }
 }
 
-/// The budgets on a CPU in a server period; nothing for one that is left open.
+/// Returns the budgets on a CPU in a server period. An open budget counts as zero.
 fn budgets(plan: &Plan, cpu: u32) -> Duration {
     let here = plan.system.servers().filter(|group| group.cpus.contains(&cpu));
     here.filter_map(|group| group.budget).sum()
 }
 
-/// What windows and leads take of a cycle.
+/// Returns the time of windows and leads in a cycle.
 fn busy(plan: &Plan, cpu: u32) -> Duration {
     let lead = plan.system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     Taken::new(plan.cycle, lead, plan.tables.iter().find(|table| table.cpu == cpu)).per_cycle()
 }
 
-/// What the kernel's admission compares (`__dl_overflow()`, `macrotick_dl_capacity()`).
+/// The two values that the kernel's admission compares (`__dl_overflow()`, `macrotick_dl_capacity()`).
 struct Room {
     promised: i128,
     capacity: i128,

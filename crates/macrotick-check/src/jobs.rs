@@ -1,4 +1,4 @@
-//! Replaying the windows of one task: which jobs they make, and whether these are what was asked for.
+//! Replay of the windows of one task: finds its jobs and compares them with the description.
 
 use std::collections::BTreeMap;
 
@@ -6,36 +6,36 @@ use macrotick_model::{Duration, Plan, Task, Window};
 
 use crate::{TaskVerdict, Violation};
 
-/// A job as the windows make it. Instants count from the cycle's start; a job that reaches over the cycle's end has
-/// its end beyond the cycle.
+/// A job according to the windows. Instants count from the start of the cycle. A job that continues over the end of the
+/// cycle has its end beyond the cycle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
-    /// Start of the ACTIVATE window.
+    /// The start of the ACTIVATE window.
     pub start: Duration,
-    /// End of the DEADLINE window.
+    /// The end of the DEADLINE window.
     pub end: Duration,
-    /// Sum of all its windows.
+    /// The sum of all its windows.
     pub given: Duration,
-    /// Pieces of it: windows that abut are one.
+    /// The number of its pieces. Adjacent windows are one piece.
     pub pieces: u32,
-    /// The shortest of them.
+    /// The length of the shortest piece.
     pub shortest: Duration,
 }
 
-/// What a job loses with each piece but the first, whose part is in its wcet: from the beginning of a window until its thread
-/// runs, and from its end until another one does. In the lab it is 3 us. A job that moves between CPUs loses more, which is
-/// its wcet's, too.
+/// The time that each piece of a job costs. It is the time from the start of a window until the thread runs, and from its
+/// end until another thread runs. In the lab it is 3 us. The cost of the first piece is in the wcet. A job that moves
+/// between CPUs loses more, which is also part of its wcet.
 const RESUMING: Duration = Duration::from_micros(5);
-/// So long the kernel takes at most, in the lab, from the beginning of a window until what it is for runs: in a shorter one
-/// it never does. A lead saves some of that, and not all.
+/// The longest time in the lab from the start of a window until its job or threads run. In a shorter window they never
+/// run. A lead saves some of this time, but not all.
 pub(crate) const LEAST_WINDOW: Duration = Duration::from_micros(6);
-/// No piece of a job that is cut is shorter.
+/// The shortest piece of a job that is cut.
 const SHORTEST_PIECE: Duration = Duration::from_micros(10);
 
 /// The windows of one task with their CPUs, table by table.
 pub(crate) type Served<'a> = Vec<(u32, &'a Window)>;
 
-/// All windows by the name of the task or pool they serve.
+/// Returns all windows by the name of their task or pool.
 pub(crate) fn by_task(plan: &Plan) -> BTreeMap<&str, Served<'_>> {
     let mut served: BTreeMap<&str, Served> = BTreeMap::new();
     for table in &plan.tables {
@@ -46,9 +46,9 @@ pub(crate) fn by_task(plan: &Plan) -> BTreeMap<&str, Served<'_>> {
     served
 }
 
-/// The jobs of a task in one cycle, in order of their starts.
+/// Returns the jobs of a task in one cycle, in the order of their starts.
 ///
-/// The table runs for ever, so the walk goes once around the cycle from the first ACTIVATE.
+/// The table repeats, so the walk goes once around the cycle from the first ACTIVATE.
 pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violations: &mut Vec<Violation>) -> Vec<Job> {
     let name = || task.name.clone();
     let windows = windows_of(task, served, violations);
@@ -61,7 +61,7 @@ pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violat
         return Vec::new();
     };
     let (mut jobs, mut open): (Vec<Job>, Option<Job>) = (Vec::new(), None);
-    // Of the piece that the last window is in.
+    // The length of the piece that contains the last window.
     let mut piece = Duration::ZERO;
     for step in 0..windows.len() {
         let index = first + step;
@@ -98,7 +98,7 @@ pub(crate) fn replay(plan: &Plan, task: &Task, served: &[(u32, &Window)], violat
     jobs
 }
 
-/// The task's windows in order of time, with what is wrong about their CPUs.
+/// Returns the windows of the task in order of time, and reports errors of their CPUs.
 fn windows_of<'a>(task: &Task, served: &[(u32, &'a Window)], violations: &mut Vec<Violation>) -> Vec<&'a Window> {
     let mut cpus: Vec<u32> = served.iter().map(|(cpu, _)| *cpu).collect();
     cpus.dedup();
@@ -115,7 +115,7 @@ fn windows_of<'a>(task: &Task, served: &[(u32, &'a Window)], violations: &mut Ve
     windows
 }
 
-/// Holds the jobs of a task against its period, wcet, deadline, offset and jitter bound.
+/// Compares the jobs of a task with its period, wcet, deadline, offset and jitter bound.
 pub(crate) fn judge(plan: &Plan, task: &Task, jobs: &[Job], violations: &mut Vec<Violation>) -> Option<TaskVerdict> {
     if jobs.is_empty() {
         return None;
@@ -133,7 +133,7 @@ pub(crate) fn judge(plan: &Plan, task: &Task, jobs: &[Job], violations: &mut Vec
     let phases = || jobs.iter().zip(&numbers).map(|(job, &number)| job.start - task.period * number);
     let (least, most) = (phases().min()?, phases().max()?);
     if let Some(bound) = task.jitter {
-        // Against a given offset a start may also be late, not only vary.
+        // With an offset, a start may also be late, not only vary.
         let from = if task.offset.is_some() { release } else { least };
         if most - from > bound {
             violations.push(Violation::Jitter { task: task.name.clone(), jitter: most - from, bound });
@@ -143,14 +143,16 @@ pub(crate) fn judge(plan: &Plan, task: &Task, jobs: &[Job], violations: &mut Vec
     Some(TaskVerdict { name: task.name.clone(), jobs: jobs.len(), response, jitter: most - least, slack })
 }
 
-/// A task with a jitter bound and no offset is released on the phase the solver chose: that of its earliest start.
+/// Returns the release of a task with a jitter bound and no offset. It is the phase that the solver chose: the phase of
+/// the earliest start.
 fn chosen_phase(task: &Task, jobs: &[Job]) -> (Duration, Vec<i64>) {
     let numbers: Vec<i64> = (0..jobs.len() as i64).collect();
     let phases = jobs.iter().zip(&numbers).map(|(job, &number)| job.start - task.period * number);
     (phases.min().unwrap_or(Duration::ZERO), numbers)
 }
 
-/// Any other task is released at its offset (zero where none is given): one job starts in each period from there.
+/// Returns the release of any other task: its offset, or zero without one. Exactly one job starts in each period from
+/// there.
 fn given_phase(
     plan: &Plan,
     task: &Task,
@@ -171,7 +173,7 @@ fn given_phase(
     (offset, numbers)
 }
 
-/// Each job gets its wcet before its deadline; the least slack.
+/// Checks that each job gets its wcet before its deadline. Returns the least slack.
 fn deadlines(
     task: &Task,
     release: Duration,

@@ -1,10 +1,9 @@
-//! The judge: replays a plan on its own and says whether it keeps what its system asks for.
+//! The judge: it replays a plan and reports whether the plan meets the requirements of its system.
 //!
-//! It shares no code with the solvers, and reads a table as the kernel does: window by window. What it checks is
-//! written down in `docs/system-yaml.md`; each broken rule is one [`Violation`].
+//! It shares no code with the solvers, and reads a table window by window, as the kernel does.
+//! `docs/explanation/planning.md` lists the checks. Each broken rule is one [`Violation`].
 //!
-//! What is not time-triggered has no plan to replay: for groups and for tasks of SCHED_DEADLINE the judge asks
-//! [`macrotick_analysis`].
+//! Groups and tasks of SCHED_DEADLINE have no windows to replay. For them, the judge uses [`macrotick_analysis`].
 
 mod budgets;
 mod chains;
@@ -24,10 +23,10 @@ use serde::{Deserialize, Serialize};
 pub use domains::{Deadlines, DomainVerdict};
 pub use violation::Violation;
 
-/// The judgement on a plan.
+/// The verdict on a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Everything that is wrong; empty for a feasible plan.
+    /// All broken rules; empty for a feasible plan.
     pub violations: Vec<Violation>,
     /// One entry per task that has jobs, in the order of the system.
     pub tasks: Vec<TaskVerdict>,
@@ -38,7 +37,7 @@ pub struct Verdict {
     pub chains: Vec<ChainVerdict>,
     /// One entry per table, in the order of the plan.
     pub cpus: Vec<CpuVerdict>,
-    /// What was found out about groups, where the system has any.
+    /// The analysis of the groups, if the system has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<servers::Analysis>,
     /// One entry per set of CPUs that tasks of SCHED_DEADLINE are scheduled on.
@@ -46,67 +45,67 @@ pub struct Verdict {
     pub domains: Vec<DomainVerdict>,
 }
 
-/// What the table gives to a task.
+/// The properties of a task in the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskVerdict {
     /// The task.
     pub name: String,
-    /// Jobs in one cycle.
+    /// The number of jobs in one cycle.
     pub jobs: usize,
-    /// Longest time from a job's nominal instant to the end of its DEADLINE window.
+    /// The longest time from the nominal instant of a job to the end of its DEADLINE window.
     pub response: Duration,
-    /// Variation of the nominal instants against the period.
+    /// The variation of the nominal instants against the period.
     pub jitter: Duration,
-    /// Shortest time from the end of a DEADLINE window to the job's deadline; negative for a late one.
+    /// The shortest time from the end of a DEADLINE window to the deadline of the job. It is negative for a late job.
     pub slack: Duration,
 }
 
-/// What the table gives to a pool.
+/// The properties of a pool in the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PoolVerdict {
     /// The pool.
     pub name: String,
     /// The CPU of its first window.
     pub cpu: u32,
-    /// Its windows in one cycle.
+    /// The number of its windows in one cycle.
     pub windows: usize,
     /// The least window time in one of its periods.
     pub given: Duration,
-    /// What it asks for in each.
+    /// The window time that it needs in each period.
     pub budget: Duration,
     /// The period.
     pub period: Duration,
-    /// The longest time without a window of it, also around the end of the cycle.
+    /// The longest time without one of its windows, also around the end of the cycle.
     pub gap: Duration,
 }
 
-/// What the table gives to a chain. A time is missing where a task of the chain has no proper jobs.
+/// The times of a chain. A time is `None` if a task of the chain has no valid jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainVerdict {
     /// The chain.
     pub name: String,
     /// The longest reaction time.
     pub reaction: Option<Duration>,
-    /// Its bound.
+    /// The bound on the reaction time.
     pub reaction_bound: Option<Duration>,
     /// The greatest data age.
     pub age: Option<Duration>,
-    /// Its bound.
+    /// The bound on the data age.
     pub age_bound: Option<Duration>,
 }
 
-/// How full a CPU's table is.
+/// The load of a CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuVerdict {
     /// The CPU.
     pub cpu: u32,
-    /// Sum of all windows in one cycle.
+    /// The sum of all windows in one cycle.
     pub busy: Duration,
-    /// The same as a share of the cycle, 0 to 1.
+    /// That sum as a share of the cycle, 0 to 1.
     pub utilisation: f64,
-    /// Sum of the leads of all jobs in one cycle; zero without a lead.
+    /// The sum of the leads of all jobs in one cycle; zero without a lead.
     pub leads: Duration,
-    /// The same as a share of the cycle, 0 to 1.
+    /// That sum as a share of the cycle, 0 to 1.
     pub lead_share: f64,
 }
 
@@ -121,7 +120,7 @@ impl Verdict {
 pub fn check(plan: &Plan) -> Verdict {
     let mut verdict = Verdict::default();
     if !windows::time_base(plan, &mut verdict.violations) {
-        // Without a sound cycle nothing can be replayed.
+        // A wrong cycle makes a replay impossible.
         return verdict;
     }
     windows::check(plan, &mut verdict);

@@ -1,4 +1,4 @@
-//! A task that may migrate is never served by two CPUs at the same time.
+//! The rule that two CPUs never serve a task at the same time.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,9 @@ use macrotick_model::{Duration, Plan, Task, Window};
 
 use crate::Violation;
 
-/// Each window of a task, with the lead before an ACTIVATE, against those on other CPUs that began before it. The table
-/// runs for ever: before the first ones are those of the cycle before. Whoever may not migrate has been told as such.
+/// Compares each window of a task, with the lead before an ACTIVATE, with windows on other CPUs that started before it.
+/// The table repeats, so the windows of the previous cycle come before the first ones. Only tasks that may migrate are
+/// checked here: for other tasks, several CPUs are an error of their own.
 pub(crate) fn check(plan: &Plan, task: &Task, served: &[(u32, &Window)], violations: &mut Vec<Violation>) {
     if !task.migrate {
         return;
@@ -15,7 +16,7 @@ pub(crate) fn check(plan: &Plan, task: &Task, served: &[(u32, &Window)], violati
     let lead = plan.system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let mut windows = served.to_vec();
     windows.sort_by_key(|(_, window)| window.offset);
-    // By CPU, until when it has served the task so far.
+    // For each CPU, the end of the task's windows there so far.
     let mut reach: BTreeMap<u32, i128> = BTreeMap::new();
     for (cpu, window) in served {
         extend(&mut reach, *cpu, end(window) - nanos(plan.cycle));
@@ -37,7 +38,7 @@ fn extend(reach: &mut BTreeMap<u32, i128>, cpu: u32, end: i128) {
     *farthest = end.max(*farthest);
 }
 
-/// In 128 bits, as offsets and lengths may be anything.
+/// Returns the end in 128 bits, because offsets and lengths can have any value.
 fn end(window: &Window) -> i128 {
     nanos(window.offset) + nanos(window.length)
 }

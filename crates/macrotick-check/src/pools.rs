@@ -1,11 +1,11 @@
-//! Replaying the windows of one pool: whether each of its periods has its budget.
+//! Replay of the windows of one pool: checks that each of its periods has its budget.
 
 use macrotick_model::{Duration, Plan, Pool, Window};
 
 use crate::jobs::LEAST_WINDOW;
 use crate::{PoolVerdict, Violation};
 
-/// Holds a pool's windows against its CPU, its budget and the lack of jobs.
+/// Checks the windows of a pool: CPU, budget, and no flags of jobs.
 pub(crate) fn judge(
     plan: &Plan,
     pool: &Pool,
@@ -53,12 +53,12 @@ fn places(pool: &Pool, served: &[(u32, &Window)], violations: &mut Vec<Violation
     }
 }
 
-/// The window time within each period of one cycle. A window may reach over several of them.
+/// Returns the window time within each period of one cycle. A window may continue over several periods.
 fn given(plan: &Plan, pool: &Pool, served: &[(u32, &Window)]) -> Vec<Duration> {
     let period = pool.period.as_nanos();
     let mut given = vec![0; (plan.cycle / pool.period) as usize];
     for (_, window) in served {
-        // What lies outside the cycle has been told, and gives nothing.
+        // Another rule reports time outside the cycle. Such time does not count.
         let mut from = window.offset.as_nanos().max(0);
         let end = window.offset.as_nanos().saturating_add(window.length.as_nanos()).min(plan.cycle.as_nanos());
         while from < end {
@@ -71,7 +71,8 @@ fn given(plan: &Plan, pool: &Pool, served: &[(u32, &Window)]) -> Vec<Duration> {
     given.into_iter().map(Duration::from_nanos).collect()
 }
 
-/// Where the pool is served without a break, and how long: windows that abut are one, also around the end of the cycle.
+/// Returns the start and the length of each interval with windows of the pool. Adjacent windows are one interval, also
+/// around the end of the cycle.
 fn stretches(plan: &Plan, served: &[(u32, &Window)]) -> Vec<(Duration, Duration)> {
     let mut windows: Vec<(u32, Duration, Duration)> =
         served.iter().map(|(cpu, window)| (*cpu, window.offset, window.length)).collect();
@@ -92,7 +93,8 @@ fn stretches(plan: &Plan, served: &[(u32, &Window)]) -> Vec<(Duration, Duration)
     all.into_iter().map(|(_, offset, length)| (offset, length)).collect()
 }
 
-/// From the end of one window to the start of the next, which after the last one is the first of the next cycle.
+/// Returns the longest time from the end of one window to the start of the next. After the last window, the first one
+/// of the next cycle follows.
 fn longest_gap(plan: &Plan, served: &[(u32, &Window)]) -> Option<Duration> {
     let mut spans: Vec<(i64, i64)> = served
         .iter()

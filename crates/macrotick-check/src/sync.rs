@@ -1,11 +1,11 @@
-//! Sync windows: on every CPU no window and no lead lies in them, however long they become.
+//! Sync windows: no CPU may have a window or a lead in them, whatever length they have.
 
 use macrotick_model::{Duration, Plan, SyncWindow, Window};
 
 use crate::windows::MIN_WINDOW;
 use crate::Violation;
 
-/// Whether the sync windows, if there are any, make sense with the cycle.
+/// Checks the sync windows against the cycle, if the system has any.
 pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) {
     let Some(SyncWindow { period, offset, length, bound }) = plan.system.sync() else { return };
     if period <= Duration::ZERO || plan.cycle <= Duration::ZERO || plan.cycle % period != Duration::ZERO {
@@ -20,7 +20,7 @@ pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) {
     }
 }
 
-/// How many there are in a cycle, and by how much they shorten it at most, in nanoseconds.
+/// Returns the number of sync windows in a cycle, and the longest time by which they shorten it, in nanoseconds.
 pub(crate) fn shortening(plan: &Plan) -> (usize, i128) {
     let count = |sync: &SyncWindow| plan.cycle.as_nanos() / sync.period.as_nanos();
     plan.system.sync().map_or((0, 0), |sync| {
@@ -29,7 +29,8 @@ pub(crate) fn shortening(plan: &Plan) -> (usize, i128) {
     })
 }
 
-/// A window of a CPU against them. A lead may begin in the cycle before, where they are the same.
+/// Checks a window of a CPU against the sync windows. A lead may start in the previous cycle, which has the same sync
+/// windows.
 pub(crate) fn window(
     plan: &Plan,
     cpu: u32,
@@ -39,11 +40,11 @@ pub(crate) fn window(
     violations: &mut Vec<Violation>,
 ) {
     let Some(sync) = plan.system.sync() else { return };
-    // In 128 bits, as offsets and lengths may be anything.
+    // In 128 bits, because offsets and lengths can have any value.
     let nanos = |length: Duration| i128::from(length.as_nanos());
     let lead = if window.activate { nanos(lead) } else { 0 };
     let (begin, end) = (nanos(window.offset) - lead, nanos(window.offset) + nanos(window.length));
-    // The first one that ends after the beginning.
+    // The first sync window that ends after the start.
     let (period, offset) = (nanos(sync.period), nanos(sync.offset));
     let number = (begin - offset - nanos(sync.length)).div_euclid(period) + 1;
     let start = offset + number * period;

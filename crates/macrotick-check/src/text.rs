@@ -7,7 +7,7 @@ use macrotick_model::Duration;
 
 use crate::{ChainVerdict, Deadlines, DomainVerdict, PoolVerdict, Verdict};
 
-/// More violations than this are only counted.
+/// The number of violations in the text. More are only counted.
 const SHOWN: usize = 50;
 
 impl fmt::Display for Verdict {
@@ -45,8 +45,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A share of 0 to 1 in tenths of a percent, rounded down as in the timeline of a plan. A tenth that a float has a little less
-/// of stays one.
+/// Formats a share of 0 to 1 in tenths of a percent, rounded down as in the timeline of a plan. The small addend keeps
+/// a tenth that a float represents slightly too small.
 fn percent(share: f64) -> String {
     format!("{:.1} %", (share * 1000.0 + 1e-6).floor() / 10.0)
 }
@@ -61,7 +61,7 @@ fn domain(f: &mut fmt::Formatter<'_>, verdict: &DomainVerdict) -> fmt::Result {
             let each = tasks.iter().zip(bounds).map(|(task, bound)| format!("{task} by {bound}"));
             format!("jobs may be late, at most {}", each.collect::<Vec<_>>().join(", "))
         }
-        Deadlines::Unknown(why) => format!("nothing is known of their deadlines: {why}"),
+        Deadlines::Unknown(why) => format!("no result for their deadlines: {why}"),
     };
     writeln!(
         f,
@@ -73,7 +73,7 @@ fn domain(f: &mut fmt::Formatter<'_>, verdict: &DomainVerdict) -> fmt::Result {
 fn pool_line(f: &mut fmt::Formatter<'_>, pool: &PoolVerdict) -> fmt::Result {
     let PoolVerdict { name, cpu, windows, given, budget, period, gap } = pool;
     let noun = if *windows == 1 { "window" } else { "windows" };
-    let asked = if given == budget { String::new() } else { format!(" ({budget} asked for)") };
+    let asked = if given == budget { String::new() } else { format!(" ({budget} required)") };
     writeln!(
         f,
         "pool {name}: {windows} {noun} on CPU {cpu}, {given} of every {period}{asked}, at most {gap} without a window"
@@ -94,7 +94,7 @@ fn line(f: &mut fmt::Formatter<'_>, chain: &ChainVerdict) -> fmt::Result {
     )
 }
 
-/// What each group is sure to get, and the worst case of its tasks.
+/// Writes the guaranteed time of each group, and the worst case of its tasks.
 fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
     for group in &analysis.groups {
         for server in &group.servers {
@@ -102,22 +102,22 @@ fn groups(f: &mut fmt::Formatter<'_>, analysis: &Analysis) -> fmt::Result {
             let name = &group.name;
             let priority = group.priority;
             let promised = promise(server);
-            writeln!(f, "group {name}: priority {priority}, budget {budget} on CPU {cpu}, sure of {promised}")?;
+            writeln!(f, "group {name}: priority {priority}, budget {budget} on CPU {cpu}, guaranteed {promised}")?;
             tasks.iter().try_for_each(|task| task_line(f, name, task))?;
         }
     }
     Ok(())
 }
 
-/// What a server is sure of, and why less may be enough.
+/// Returns the guaranteed time of a server, and the reason if it is less than the budget.
 fn promise(server: &ServerAnalysis) -> String {
     let ServerAnalysis { budget, sure, tasks, .. } = server;
     let mut text = format!("{sure} in each server period");
     if *sure == Duration::ZERO {
-        text += ": windows and groups above may take all of one";
+        text += ": windows and groups of higher priority may take a whole period";
     }
     if sure < budget && tasks.is_empty() {
-        text += ", and no task of it has a deadline";
+        text += ", without a task that has a deadline";
     }
     text
 }

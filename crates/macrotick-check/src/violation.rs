@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a plan.
+//! The rules that a plan can break.
 
 use std::fmt;
 
@@ -6,101 +6,103 @@ use macrotick_analysis::servers::Refusal;
 use macrotick_model::{CpuSet, Duration};
 use serde::{Deserialize, Serialize};
 
-/// One broken rule. Window indices count within a CPU's table, jobs within the cycle, both from 0.
+/// One broken rule. Indices of windows count within the table of a CPU, those of jobs within the cycle, both from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "kebab-case")]
-#[allow(missing_docs)] // Each field is what the message says.
+#[allow(missing_docs)] // The message of each rule explains its fields.
 pub enum Violation {
-    /// The cycle is no positive multiple of every period.
+    /// The cycle is not a positive multiple of every period.
     Cycle { cycle: Duration, task: String, period: Duration },
     /// The macrotick is not positive.
     Macrotick { macrotick: Duration },
-    /// More windows than a table can hold.
+    /// The tables have more windows than is possible.
     TooManyWindows { windows: usize, limit: usize },
-    /// A table for a CPU that the system does not have.
+    /// A table belongs to a CPU that the system does not have.
     UnknownCpu { cpu: u32 },
-    /// Two tables for one CPU, or tables not in ascending order.
+    /// A CPU has two tables, or the tables are not in ascending order.
     TableOrder { cpu: u32 },
-    /// A window for a task or pool that the system does not have.
+    /// A window serves a task or pool that the system does not have.
     UnknownTask { cpu: u32, window: usize, task: String },
-    /// An offset or length that is no multiple of the macrotick.
+    /// An offset or a length is not a multiple of the macrotick.
     OffGrid { cpu: u32, window: usize, offset: Duration, length: Duration },
-    /// A window shorter than the kernel takes.
+    /// A window is shorter than the kernel accepts.
     TooShort { cpu: u32, window: usize, length: Duration, limit: Duration },
-    /// A window not within `[0, cycle)`.
+    /// A window is not within `[0, cycle)`.
     OutsideCycle { cpu: u32, window: usize, offset: Duration, end: Duration },
-    /// A window that begins before the one in front of it.
+    /// A window starts before the previous one in the table.
     NotSorted { cpu: u32, window: usize },
-    /// A window that overlaps with another.
+    /// A window overlaps with another.
     Overlap { cpu: u32, window: usize, other: usize },
-    /// A CPU whose windows and leads leave too little to the rest of the system; `leads` is zero without a lead.
+    /// The windows and leads of a CPU leave too little time for other threads. `leads` is zero without a lead.
     Capacity { cpu: u32, busy: Duration, leads: Duration, capacity: Duration },
-    /// An ACTIVATE window too soon behind the end of the one before it, `other`, which for the first window is the last
-    /// of the cycle before.
+    /// An ACTIVATE window starts too early after the end of the window before it, `other`. For the first window, that
+    /// is the last one of the previous cycle.
     Lead { cpu: u32, window: usize, other: usize, gap: Duration, lead: Duration },
-    /// The cycle is no positive multiple of the sync windows' period.
+    /// The cycle is not a positive multiple of the period of the sync windows.
     SyncCycle { cycle: Duration, period: Duration },
-    /// A sync window that does not lie within its period.
+    /// A sync window is not within its period.
     SyncRange { offset: Duration, length: Duration, period: Duration },
-    /// A sync window whose bound is not positive, or leaves less than the shortest window.
+    /// The bound of a sync window is not positive, or leaves less than the shortest window.
     SyncBound { length: Duration, bound: Duration, limit: Duration },
-    /// A window, or the lead before it, that overlaps with a sync window.
+    /// A window, or the lead before it, overlaps with a sync window.
     Sync { cpu: u32, window: usize, begin: Duration, end: Duration, sync: Duration },
-    /// A task without a window.
+    /// A task has no window.
     NoWindow { task: String },
-    /// A task with windows on two CPUs that may not migrate.
+    /// A task that may not migrate has windows on two CPUs.
     Migrates { task: String, cpu: u32, other: u32 },
-    /// A window of a task that begins, with the lead before an ACTIVATE, while one on another CPU is open.
+    /// A window of a task, with the lead before an ACTIVATE, starts before a window on another CPU ends.
     Parallel { task: String, cpu: u32, offset: Duration, begin: Duration, other: u32, end: Duration },
-    /// A task not on the CPU it is pinned to.
+    /// A task has windows outside the CPU to which it is pinned.
     WrongCpu { task: String, cpu: u32, pinned: u32 },
-    /// A window of a task between a DEADLINE and the next ACTIVATE, or of a task that is never activated.
+    /// A window of a task lies between a DEADLINE and the next ACTIVATE, or the task has no ACTIVATE.
     NoJob { task: String, offset: Duration },
-    /// A job without a DEADLINE before the next ACTIVATE.
+    /// A job has no DEADLINE before the next ACTIVATE.
     NoDeadline { task: String, start: Duration },
-    /// Not one job per period.
+    /// The number of jobs is not one per period.
     JobCount { task: String, jobs: usize, expected: i64 },
-    /// A period in which no job, or more than one, starts.
+    /// In a period no job starts, or more than one.
     Slot { task: String, job: i64, starts: usize },
-    /// A job that gets less than its wcet, and what is lost with each of its pieces but the first.
+    /// A job gets less than its wcet. `lost` is the cost of all its pieces except the first.
     Starved { task: String, job: i64, given: Duration, wcet: Duration, pieces: u32, lost: Duration },
-    /// A job whose window is over before it begins.
+    /// The window of a job ends before the job runs.
     NoStart { task: String, job: i64, given: Duration, limit: Duration },
-    /// A job cut into pieces of which one is hardly longer than what it costs.
+    /// A job is cut, and one of its pieces is hardly longer than its cost.
     ShortPiece { task: String, job: i64, length: Duration, limit: Duration },
-    /// A job whose last window ends after its deadline.
+    /// The last window of a job ends after the deadline.
     Late { task: String, job: i64, end: Duration, deadline: Duration },
-    /// Starts that vary more than the jitter bound allows.
+    /// The starts vary more than the jitter bound allows.
     Jitter { task: String, jitter: Duration, bound: Duration },
-    /// A pool without a window.
+    /// A pool has no window.
     PoolNoWindow { pool: String },
-    /// A pool with windows on two CPUs.
+    /// A pool has windows on two CPUs.
     PoolMigrates { pool: String, cpu: u32, other: u32 },
-    /// A pool not on the CPU it is pinned to.
+    /// A pool has windows outside the CPU to which it is pinned.
     PoolWrongCpu { pool: String, cpu: u32, pinned: u32 },
-    /// A window of a pool that activates a job or has a deadline.
+    /// A window of a pool activates a job or has a deadline.
     PoolFlags { pool: String, cpu: u32, offset: Duration },
-    /// A window of a pool that is over before its threads run.
+    /// A window of a pool ends before its threads run.
     PoolShort { pool: String, offset: Duration, length: Duration, limit: Duration },
-    /// A period in which a pool's windows sum up to less than its budget; periods count within the cycle, from 0.
+    /// The windows of a pool in one period are shorter together than its budget. Periods count within the cycle, from
+    /// 0.
     PoolBudget { pool: String, number: i64, given: Duration, budget: Duration },
-    /// A chain that reacts too slowly.
+    /// The reaction time of a chain exceeds its bound.
     Reaction { chain: String, reaction: Duration, bound: Duration },
-    /// A chain whose data grow too old.
+    /// The data age of a chain exceeds its bound.
     Age { chain: String, age: Duration, bound: Duration },
-    /// A chain that names a task without proper jobs.
+    /// A chain names a task without valid jobs.
     ChainBroken { chain: String, task: String },
-    /// A task in a group that would miss, or a CPU without room for all budgets.
+    /// A task in a group would miss, or a CPU has no room for all budgets.
     Groups { refusal: Refusal },
-    /// Groups that cannot be analysed.
+    /// The groups cannot be analysed.
     GroupsUnknown { error: String },
-    /// A task of SCHED_DEADLINE without a CPU.
+    /// A task of SCHED_DEADLINE has no CPU.
     NoCpu { task: String },
-    /// More is promised by SCHED_DEADLINE than the kernel lets it have beside windows and budgets; per mille of one CPU.
+    /// SCHED_DEADLINE would promise more than the kernel admits beside windows and budgets. The values are per mille of
+    /// one CPU.
     Promised { cpus: CpuSet, promised: i64, capacity: i64 },
-    /// Tasks of SCHED_DEADLINE of which one may miss its deadline.
+    /// A task of SCHED_DEADLINE may miss its deadline.
     Demand { cpu: u32, tasks: Vec<String>, error: String },
-    /// A task with windows on both sides of what tasks of SCHED_DEADLINE have to themselves.
+    /// A task has windows on a CPU that is reserved for tasks of SCHED_DEADLINE, and on other CPUs.
     Straddles { task: String, cpus: CpuSet, domain: CpuSet },
 }
 
@@ -109,11 +111,13 @@ impl fmt::Display for Violation {
         use Violation::*;
         match self {
             Cycle { cycle, task, period } => {
-                write!(f, "cycle {cycle} is no positive multiple of the period {period} of `{task}`")
+                write!(f, "cycle {cycle} is not a positive multiple of the period {period} of `{task}`")
             }
             Macrotick { macrotick } => write!(f, "macrotick {macrotick} is not positive"),
-            TooManyWindows { windows, limit } => write!(f, "{windows} windows, at most {limit} are possible"),
-            UnknownCpu { cpu } => write!(f, "CPU {cpu} has a table but is not among the system's CPUs"),
+            TooManyWindows { windows, limit } => {
+                write!(f, "the tables have {windows} windows, but at most {limit} are possible")
+            }
+            UnknownCpu { cpu } => write!(f, "CPU {cpu} has a table, but is not one of the CPUs of the system"),
             TableOrder { cpu } => write!(f, "the table of CPU {cpu} is not in ascending order of CPUs"),
             UnknownTask { cpu, window, task } => {
                 write!(f, "CPU {cpu}, window {window}: no task or pool is named `{task}`")
@@ -127,43 +131,49 @@ impl fmt::Display for Violation {
             OutsideCycle { cpu, window, offset, end } => {
                 write!(f, "CPU {cpu}, window {window}: [{offset}, {end}) is not within the cycle")
             }
-            NotSorted { cpu, window } => write!(f, "CPU {cpu}, window {window} begins before the one in front of it"),
+            NotSorted { cpu, window } => write!(f, "CPU {cpu}, window {window} starts before the previous one"),
             Overlap { cpu, window, other } => write!(f, "CPU {cpu}: windows {other} and {window} overlap"),
             Capacity { cpu, busy, leads: Duration::ZERO, capacity } => {
-                write!(f, "CPU {cpu}: windows take {busy} of a cycle, at most {capacity} are allowed")
+                write!(f, "CPU {cpu}: windows take {busy} of a cycle, but at most {capacity} are allowed")
             }
             Capacity { cpu, busy, leads, capacity } => {
                 write!(
                     f,
-                    "CPU {cpu}: windows take {busy} of a cycle and leads {leads}, at most {capacity} are allowed together"
+                    "CPU {cpu}: windows take {busy} of a cycle and leads {leads}, but at most {capacity} are allowed \
+                     together"
                 )
             }
             Lead { cpu, window, other, gap, lead } => write!(
                 f,
-                "CPU {cpu}, window {window}: activates a job {gap} after the end of window {other}, the lead is {lead}"
+                "CPU {cpu}, window {window}: activates a job {gap} after the end of window {other}, but the lead is \
+                 {lead}"
             ),
             SyncCycle { cycle, period } => {
-                write!(f, "the cycle {cycle} is no multiple of the sync windows' period {period}")
+                write!(f, "the cycle {cycle} is not a multiple of the period {period} of the sync windows")
             }
             SyncRange { offset, length, period } => {
-                write!(f, "the sync windows at {offset} of {length} do not lie within their period of {period}")
+                write!(
+                    f,
+                    "the sync windows at {offset} with a length of {length} are not within their period of {period}"
+                )
             }
             SyncBound { length, bound, limit } => {
-                write!(f, "sync windows of {length} with a bound of {bound} may become shorter than {limit}")
+                write!(f, "sync windows of {length} with a bound of {bound} can become shorter than {limit}")
             }
             Sync { cpu, window, begin, end, sync } => write!(
                 f,
-                "CPU {cpu}, window {window}: [{begin}, {end}), with its lead, overlaps with the sync window at {sync}"
+                "CPU {cpu}, window {window}: [{begin}, {end}) including its lead overlaps with the sync window at \
+                 {sync}"
             ),
             NoWindow { task } => write!(f, "task `{task}` has no window"),
             Migrates { task, cpu, other } => write!(f, "task `{task}` has windows on CPU {cpu} and on CPU {other}"),
             Parallel { task, cpu, offset, begin, other, end } => write!(
                 f,
-                "task `{task}`: the window at {offset} on CPU {cpu} begins, with its lead, at {begin}, before one on CPU \
-                 {other} ends at {end}"
+                "task `{task}`: the window at {offset} on CPU {cpu} starts, including its lead, at {begin}. A window \
+                 on CPU {other} ends later, at {end}"
             ),
             WrongCpu { task, cpu, pinned } => {
-                write!(f, "task `{task}` is pinned to CPU {pinned} and has windows on CPU {cpu}")
+                write!(f, "task `{task}` is pinned to CPU {pinned}, but has windows on CPU {cpu}")
             }
             NoJob { task, offset } => write!(f, "task `{task}`: the window at {offset} belongs to no job"),
             NoDeadline { task, start } => write!(f, "task `{task}`: the job from {start} has no DEADLINE"),
@@ -178,48 +188,56 @@ impl fmt::Display for Violation {
             }
             Starved { task, job, given, wcet, pieces, lost } => write!(
                 f,
-                "task `{task}`, job {job}: windows of {given} in {pieces} pieces, which cost {lost}, for a wcet of {wcet}"
+                "task `{task}`, job {job}: windows of {given} in {pieces} pieces, which cost {lost}, for a wcet of \
+                 {wcet}"
             ),
             ShortPiece { task, job, length, limit } => write!(
                 f,
-                "task `{task}`, job {job}: a piece of {length} is not worth what it costs, {limit} are the least where a job is cut"
+                "task `{task}`, job {job}: a piece of {length} is too short: each piece of a job that is cut needs at \
+                 least {limit}"
             ),
             NoStart { task, job, given, limit } => write!(
                 f,
-                "task `{task}`, job {job}: its window of {given} is over before the kernel has come to it: {limit} are the least"
+                "task `{task}`, job {job}: its window of {given} ends before the kernel runs it: at least {limit} are \
+                 necessary"
             ),
             Late { task, job, end, deadline } => {
-                write!(f, "task `{task}`, job {job}: ends at {end}, its deadline is {deadline}")
+                write!(f, "task `{task}`, job {job}: ends at {end}, but its deadline is {deadline}")
             }
-            Jitter { task, jitter, bound } => write!(f, "task `{task}`: starts vary by {jitter}, the bound is {bound}"),
+            Jitter { task, jitter, bound } => {
+                write!(f, "task `{task}`: starts vary by {jitter}, but the bound is {bound}")
+            }
             PoolNoWindow { pool } => write!(f, "pool `{pool}` has no window"),
             PoolMigrates { pool, cpu, other } => write!(f, "pool `{pool}` has windows on CPU {cpu} and on CPU {other}"),
             PoolWrongCpu { pool, cpu, pinned } => {
-                write!(f, "pool `{pool}` is pinned to CPU {pinned} and has windows on CPU {cpu}")
+                write!(f, "pool `{pool}` is pinned to CPU {pinned}, but has windows on CPU {cpu}")
             }
             PoolFlags { pool, cpu, offset } => {
-                write!(f, "pool `{pool}`: the window at {offset} on CPU {cpu} is of a job, which pools do not have")
+                write!(
+                    f,
+                    "pool `{pool}`: the window at {offset} on CPU {cpu} has a flag of a job, but pools have no jobs"
+                )
             }
             PoolShort { pool, offset, length, limit } => write!(
                 f,
-                "pool `{pool}`: the window of {length} at {offset} is over before the kernel has come to its threads: {limit} are \
-                 the least"
+                "pool `{pool}`: the window of {length} at {offset} ends before the kernel runs its threads: at least \
+                 {limit} are necessary"
             ),
             PoolBudget { pool, number, given, budget } => {
                 write!(f, "pool `{pool}`, period {number}: windows of {given} for a budget of {budget}")
             }
             Reaction { chain, reaction, bound } => {
-                write!(f, "chain `{chain}`: reaction time {reaction}, the bound is {bound}")
+                write!(f, "chain `{chain}`: reaction time {reaction}, but the bound is {bound}")
             }
-            Age { chain, age, bound } => write!(f, "chain `{chain}`: data age {age}, the bound is {bound}"),
-            ChainBroken { chain, task } => write!(f, "chain `{chain}`: task `{task}` has no proper jobs"),
+            Age { chain, age, bound } => write!(f, "chain `{chain}`: data age {age}, but the bound is {bound}"),
+            ChainBroken { chain, task } => write!(f, "chain `{chain}`: task `{task}` has no valid jobs"),
             Groups { refusal } => write!(f, "{refusal}"),
             GroupsUnknown { error } => write!(f, "groups: {error}"),
-            NoCpu { task } => write!(f, "task `{task}` has `supply: deadline`, and no CPU"),
+            NoCpu { task } => write!(f, "task `{task}` has `supply: deadline`, but no CPU"),
             Promised { cpus, promised, capacity } => write!(
                 f,
-                "CPU {cpus}: SCHED_DEADLINE would promise {} of one CPU, the kernel lets it have {} beside windows, budgets \
-                 and its own reserve",
+                "CPU {cpus}: SCHED_DEADLINE would promise {} of one CPU, but the kernel allows {} beside windows, \
+                 budgets and its own reserve",
                 percent(*promised),
                 percent(*capacity)
             ),
@@ -228,8 +246,8 @@ impl fmt::Display for Violation {
             }
             Straddles { task, cpus, domain } => write!(
                 f,
-                "task `{task}` has windows on the CPUs {cpus}, and tasks of SCHED_DEADLINE have CPU {domain} to themselves: \
-                 threads do not move between them"
+                "task `{task}` has windows on the CPUs {cpus}, but CPU {domain} is reserved for tasks of \
+                 SCHED_DEADLINE: threads do not migrate between them"
             ),
         }
     }

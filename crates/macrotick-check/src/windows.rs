@@ -1,16 +1,16 @@
-//! What can be said of windows without knowing jobs: grid, order, overlap, leads, capacity, CPUs.
+//! The rules of windows that do not depend on jobs: grid, order, overlap, leads, capacity, CPUs.
 
 use macrotick_model::{CpuTable, Duration, Plan};
 
 use crate::{sync, CpuVerdict, Verdict, Violation};
 
-/// `MACROTICK_MIN_WINDOW_NS`, `MACROTICK_CAP_PERMILLE` and `MACROTICK_MAX_WINDOWS` of `linux/macrotick.h`, stated here
-/// again because the judge leans on nobody.
+/// `MACROTICK_MIN_WINDOW_NS`, `MACROTICK_CAP_PERMILLE` and `MACROTICK_MAX_WINDOWS` of `linux/macrotick.h`. They are
+/// repeated here because the judge is independent of the solvers.
 pub(crate) const MIN_WINDOW: Duration = Duration::from_micros(1);
 const CAP_PERMILLE: i128 = 950;
 const MAX_WINDOWS: usize = 1 << 20;
 
-/// Whether cycle, periods and macrotick make sense together.
+/// Checks that cycle, periods and macrotick fit together. Returns false if they do not.
 pub(crate) fn time_base(plan: &Plan, violations: &mut Vec<Violation>) -> bool {
     let before = violations.len();
     if plan.system.macrotick <= Duration::ZERO {
@@ -75,10 +75,10 @@ fn shapes(plan: &Plan, table: &CpuTable, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Half-open windows: `[0, 10) [10, 20)` abut and do not overlap.
+/// Checks order and overlap. Windows are half-open: `[0, 10) [10, 20)` touch and do not overlap.
 fn order(table: &CpuTable, violations: &mut Vec<Violation>) {
     let cpu = table.cpu;
-    // The window that reaches farthest so far, which is the one to overlap with.
+    // The end of the window that reaches farthest so far: the next window must not overlap with it.
     let mut farthest: Option<(usize, Duration)> = None;
     for (index, window) in table.windows.iter().enumerate() {
         if index > 0 && window.offset < table.windows[index - 1].offset {
@@ -96,17 +96,17 @@ fn order(table: &CpuTable, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Before each ACTIVATE window no window of any task lies for the length of the lead. The table runs for ever: before the
-/// first window is the last one of the cycle before.
+/// Checks that each ACTIVATE window has no window directly before it, for the length of the lead. The table repeats, so
+/// the window before the first one is the last one of the previous cycle.
 fn leads(cycle: Duration, lead: Duration, table: &CpuTable, violations: &mut Vec<Violation>) {
     let count = table.windows.len();
     for (index, window) in table.windows.iter().enumerate().filter(|(_, window)| window.activate) {
         let (other, shift) = if index == 0 { (count - 1, cycle) } else { (index - 1, Duration::ZERO) };
         let before = &table.windows[other];
-        // In 128 bits, as offsets and lengths may be anything.
+        // In 128 bits, because offsets and lengths can have any value.
         let end = i128::from(before.offset.as_nanos()) + i128::from(before.length.as_nanos());
         let gap = i128::from(window.offset.as_nanos()) + i128::from(shift.as_nanos()) - end;
-        // Windows that meet have been told as such.
+        // Another rule reports windows that overlap.
         if (0..i128::from(lead.as_nanos())).contains(&gap) {
             let gap = Duration::from_nanos(gap as i64);
             violations.push(Violation::Lead { cpu: table.cpu, window: index, other, gap, lead });
@@ -114,7 +114,7 @@ fn leads(cycle: Duration, lead: Duration, table: &CpuTable, violations: &mut Vec
     }
 }
 
-/// In the shortest cycle: `shortening` is what its sync windows may take from it, in nanoseconds.
+/// Checks the windows against the shortest cycle: sync windows can take `shortening` from it, in nanoseconds.
 fn capacity(cycle: Duration, shortening: i128, lead: Duration, table: &CpuTable, verdict: &mut Verdict) {
     let length = |nanos: i128| Duration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
     let busy: i128 = table.windows.iter().map(|window| i128::from(window.length.as_nanos())).sum();

@@ -1,4 +1,4 @@
-//! Tasks of SCHED_DEADLINE beside windows and groups, as the judge sees them.
+//! The judge on tasks of SCHED_DEADLINE beside windows and groups.
 
 use macrotick_analysis::servers::{Bandwidth, Domain, Host};
 use macrotick_check::{check, Deadlines, Verdict};
@@ -6,7 +6,7 @@ use macrotick_fixtures::{described, ms, table, window};
 use macrotick_model::{Duration, Plan};
 use macrotick_plan::Solver;
 
-/// The plan with windows of 3 ms in each 10 ms of CPU 0, and `rest`.
+/// Makes a plan with windows of 3 ms in each 10 ms on CPU 0, and `rest`.
 fn planned(tasks: &str, rest: &str) -> Plan {
     let source = format!(
         "system: s\ncpus: [0, 1, 2]\ntasks:\n  - {{name: w, period: 10ms, wcet: 3ms, deadline: 3ms, cpu: 0}}\n{tasks}{rest}"
@@ -46,7 +46,7 @@ fn demand_is_held_against_what_windows_leave() {
         .contains("deadline tasks on CPU 0: d: 10.0 % of one CPU, at most 61.4 %; a deadline may"));
 }
 
-/// What they have at the end of one server period and at the start of the next comes first.
+/// Budgets at the end of one server period and at the start of the next come first, one directly after the other.
 #[test]
 fn groups_come_first_twice_in_a_row() {
     let group = "groups:\n  - {name: g, priority: 1, budget: 500us, cpus: [1]}\n";
@@ -58,7 +58,7 @@ fn groups_come_first_twice_in_a_row() {
     assert_eq!(of("1999us"), ["CPU 1: SCHED_DEADLINE, d: in 1999us the tasks may need 1ms, and are sure to get 999us"]);
 }
 
-/// Of the 70 % beside the windows 95 % are 66.5 %, of which the servers of the fair class have 5 %.
+/// Beside the windows, 70 % remain. 95 % of this is 66.5 %, from which the servers of the fair class take 5 % of a CPU.
 #[test]
 fn more_than_the_kernel_admits_is_told() {
     let of = |runtime: &str| {
@@ -67,12 +67,12 @@ fn more_than_the_kernel_admits_is_told() {
     assert_eq!(of("613ms"), Vec::<String>::new());
     assert_eq!(
         of("615ms"),
-        ["CPU 0: SCHED_DEADLINE would promise 61.5 % of one CPU, the kernel lets it have 61.4 % beside windows, budgets and \
+        ["CPU 0: SCHED_DEADLINE would promise 61.5 % of one CPU, but the kernel allows 61.4 % beside windows, budgets and \
           its own reserve"]
     );
 }
 
-/// As the kernel counts, rounded down, and for the groups on these CPUs, too.
+/// The judge counts like the kernel, rounded down, also for the groups on these CPUs.
 #[test]
 fn a_third_is_349525_parts() {
     let third = |name: &str, cpus: &str| task(name, "period: 3ms, wcet: 100us", &format!("runtime: 1ms, cpus: {cpus}"));
@@ -109,7 +109,7 @@ fn what_no_solver_would_do_is_told() {
     if let macrotick_model::Supply::Deadline(reservation) = &mut unassigned.system.tasks[1].supply {
         reservation.cpus = Default::default();
     }
-    assert_eq!(faults(&check(&unassigned)), ["task `d` has `supply: deadline`, and no CPU"]);
+    assert_eq!(faults(&check(&unassigned)), ["task `d` has `supply: deadline`, but no CPU"]);
 
     let mover = "  - {name: m, period: 10ms, wcet: 2ms, migrate: true}\n".to_string();
     let mut plan = planned(&(mover + &task("d", "period: 10ms, wcet: 1ms", "cpus: [0]")), "");
@@ -122,7 +122,7 @@ fn what_no_solver_would_do_is_told() {
     }
     assert_eq!(
         faults(&check(&plan)),
-        ["task `m` has windows on the CPUs 0, 1, and tasks of SCHED_DEADLINE have CPU 0 to themselves: threads do not move \
+        ["task `m` has windows on the CPUs 0, 1, but CPU 0 is reserved for tasks of SCHED_DEADLINE: threads do not migrate \
           between them"]
     );
 }

@@ -1,4 +1,4 @@
-//! The examples and benches are planned as they promise.
+//! The examples and benchmarks give plans as their texts promise.
 
 use macrotick_analysis::assign;
 use macrotick_check::{check, Deadlines};
@@ -59,7 +59,7 @@ fn no_window_lies_in_the_sync_window_of_the_shared_clock() {
 fn a_task_that_fits_on_neither_cpu_has_half_of_each_job_on_both() {
     let plan = planned("examples/two-cpus.yaml");
     assert_eq!(plan.cpus("fusion").as_slice(), [0, 1]);
-    // And what it costs that other tasks are cut.
+    // The cost of cutting other tasks is added.
     let busy = Duration::from_millis(18)..=Duration::from_micros(18_010);
     assert!(check(&plan).cpus.iter().all(|cpu| busy.contains(&cpu.busy)));
     let half = |cpu: usize| plan.tables[cpu].windows.iter().find(|window| window.task == "fusion").unwrap();

@@ -1,4 +1,4 @@
-//! Groups in a description, judged beside the windows of its plan.
+//! Groups of a description, judged beside the windows of its plan.
 
 use macrotick_analysis::servers::{self, Container, Host};
 use macrotick_analysis::{assign, AssignError};
@@ -32,11 +32,14 @@ fn tasks_of_groups_are_analysed_beside_windows() {
     );
     assert!(verdict.is_feasible(), "{verdict}");
     let text = verdict.to_string();
-    // The window leaves 20 us of one server period in five.
-    assert!(text.contains("group g: priority 9, budget 500us on CPU 0, sure of 20us in each server period"), "{text}");
+    // In one of five server periods, the window leaves 20 us.
+    assert!(
+        text.contains("group g: priority 9, budget 500us on CPU 0, guaranteed 20us in each server period"),
+        "{text}"
+    );
     assert!(text.contains("group g: task t: priority 5, response ") && text.contains(", deadline 20ms"), "{text}");
     let none = judged("  - {name: g, priority: 9, budget: 500us}\n");
-    assert!(none.to_string().contains("each server period, and no task of it has a deadline\n"), "{none}");
+    assert!(none.to_string().contains("each server period, without a task that has a deadline\n"), "{none}");
     assert!(none.groups.is_some_and(|analysis| analysis.groups[0].servers[0].tasks.is_empty()));
 }
 
@@ -47,12 +50,12 @@ fn a_task_that_would_miss_and_a_cpu_that_is_full_are_violations() {
          - {name: t, period: 20ms, wcet: 400us, deadline: 3ms, priority: 5}\n",
     );
     assert!(late.to_string().contains("CPU 0: task `t` of group `g` is late by"), "{late}");
-    // Windows of 20 % and budgets of 80 %.
+    // Windows take 20 %, budgets 80 %.
     let full = judged("  - {name: g, priority: 9, budget: 1600us}\n");
     assert!(!full.is_feasible() && full.to_string().contains("are too much: budgets must sum up to"), "{full}");
 }
 
-/// Each job needs the lead more, and those below it wait for it.
+/// Each job takes longer by the lead, and tasks below wait for it.
 #[test]
 fn a_lead_counts_to_what_tasks_need() {
     let group = |lead: &str, tasks: &str| {
@@ -70,13 +73,13 @@ fn a_lead_counts_to_what_tasks_need() {
     let both = format!("{alone}      - {{name: u, period: 20ms, wcet: 100us, deadline: 9ms, priority: 4}}\n");
     let (without, with) = (group("", &both), group("    lead: 50us\n", &both));
     assert_eq!(response(&with, "u"), response(&without, "u") + us(100));
-    // What is longer than a budget has to wait for the next ones.
+    // A job that is longer than a budget waits for the next refills.
     let long = group("    lead: 1ms\n", &both);
     assert!(without.is_feasible() && !long.is_feasible(), "{long}");
     assert!(long.to_string().contains("CPU 0: task `u` of group `g` is late by"), "{long}");
 }
 
-/// The least budget is one with room for it.
+/// The least budget includes the lead.
 #[test]
 fn a_budget_that_is_found_has_room_for_the_lead() {
     let budget = |lead: &str| {
@@ -110,16 +113,16 @@ fn what_is_left_open_is_found_and_judged() {
     assert_eq!(high.budget, planned(OPEN).system.groups[1].budget, "what is given stays");
     let verdict = check(&plan);
     assert!(verdict.is_feasible(), "{verdict}");
-    // A microsecond less is too little, whoever asks.
+    // With one microsecond less, the judge finds a miss.
     let mut less = plan.clone();
     let budget = less.system.groups[0].budget.as_mut().unwrap();
     *budget -= macrotick_model::Duration::from_micros(1);
     assert!(check(&less).to_string().contains("of group `low` is late by"), "{}", check(&less));
-    // Nothing is open any longer, so that nothing changes.
+    // The plan has no open values, so nothing changes.
     assert_eq!(assign(less.clone()).unwrap(), less);
 }
 
-/// One budget for both CPUs: what the one that needs more needs.
+/// A group has one budget for both CPUs: the larger need decides.
 #[test]
 fn a_group_has_the_same_budget_on_all_its_cpus() {
     let source = |tasks: &str| {
@@ -153,7 +156,7 @@ fn what_cannot_be_found_is_told_at_its_place() {
         message.starts_with("no budget is enough for group `low`: CPU 0: task `fast` of group `low` is late by"),
         "{message}"
     );
-    // Two that are both late below the other one.
+    // Each of the two tasks is late below the other.
     let both = late.replace("period: 40ms", "deadline: 2ms, period: 40ms");
     let (at, message) = told(&both);
     assert_eq!(at, "groups[0].name");
@@ -166,6 +169,6 @@ fn what_cannot_be_found_is_told_at_its_place() {
 #[test]
 fn what_is_still_open_is_not_judged() {
     let verdict = judged(OPEN);
-    let expected = "groups: `groups[0].priority` is left open: nobody has assigned it";
+    let expected = "groups: `groups[0].priority` is left open: it needs a value";
     assert!(!verdict.is_feasible() && verdict.to_string().contains(expected), "{verdict}");
 }

@@ -1,8 +1,9 @@
-//! The judge and the solvers share no code: neither depends on the other, and the solvers know no analysis.
+//! The judge and the solvers share no code: neither depends on the other, and the solvers do not depend on the
+//! analysis.
 
 use std::path::Path;
 
-/// The dependencies of a crate of ours, without those of its tests.
+/// Returns the dependencies of one of our crates, without those of its tests.
 fn dependencies(name: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("Cargo.toml");
     let text = std::fs::read_to_string(path).unwrap();

@@ -1,10 +1,11 @@
-//! Tasks with windows on several CPUs before the judge.
+//! The judge on tasks with windows on several CPUs.
 
 use macrotick_check::{check, Violation};
 use macrotick_fixtures::{by_hand, described, ms, table, us, window};
 use macrotick_model::{Lead, Plan};
 
-/// `a` of 2 ms in every 10 ms on two CPUs, with windows `(cpu, offset, length, flags)` in microseconds.
+/// Makes a plan of task `a` with 2 ms in every 10 ms on two CPUs. Windows are `(cpu, offset, length, flags)` in
+/// microseconds.
 fn plan(keys: &str, lead: i64, windows: &[(u32, i64, i64, &str)]) -> Plan {
     let text = format!("system: tiny\ncpus: [0, 1]\ntasks:\n  - {{name: a, wcet: 2ms, period: 10ms{keys}}}\n");
     let mut system = described(&text);
@@ -23,8 +24,8 @@ const MIGRATE: &str = ", migrate: true";
 fn parallel(offset: &str, cpu: u32, begin: &str, end: &str) -> String {
     let other = 1 - cpu;
     format!(
-        "task `a`: the window at {offset} on CPU {cpu} begins, with its lead, at {begin}, before one on CPU {other} ends \
-         at {end}\n"
+        "task `a`: the window at {offset} on CPU {cpu} starts, including its lead, at {begin}. A window on CPU {other} \
+         ends later, at {end}\n"
     )
 }
 
@@ -42,7 +43,7 @@ fn windows_on_two_cpus_never_overlap() {
     let windows = |second| [(0, 1000, 1000, "A"), (1, second, 1000, "D")];
     assert_eq!(violations(&plan(MIGRATE, 0, &windows(2000))), "");
     assert_eq!(violations(&plan(MIGRATE, 0, &windows(1999))), parallel("1999us", 1, "1999us", "2ms"));
-    // One that is open all the time in which the other is.
+    // The window on one CPU contains the window on the other.
     let within = [(0, 1000, 1000, "A"), (1, 1100, 100, ""), (1, 5000, 1000, "D")];
     assert_eq!(violations(&plan(MIGRATE, 0, &within)), parallel("1100us", 1, "1100us", "2ms"));
 }
@@ -56,17 +57,17 @@ fn a_window_between_hides_no_overlap() {
 
 #[test]
 fn a_lead_begins_after_the_window_on_the_other_cpu() {
-    // Of two jobs in a cycle, each on a CPU.
+    // A cycle has two jobs, each on its own CPU.
     let keys = ", migrate: true, offset: 1ms";
     let windows = |second| [(0, 1000, 2000, "AD"), (1, second, 2000, "AD")];
     let mut two = plan(keys, 20, &windows(11_000));
     two.cycle = ms(20);
     assert_eq!(violations(&two), "");
     let job = |first: i64, lead| plan(MIGRATE, lead, &[(0, 0, 1000, "D"), (1, first, 1000, "A")]);
-    let late = "task `a`, job 0: ends at 11ms, its deadline is 10ms\n";
+    let late = "task `a`, job 0: ends at 11ms, but its deadline is 10ms\n";
     assert_eq!(violations(&job(1020, 20)), late);
     assert_eq!(violations(&job(1019, 20)), parallel("1019us", 1, "999us", "1ms") + late);
-    // A window that goes on with a job has no lead.
+    // A window that continues a job needs no lead.
     assert_eq!(violations(&plan(MIGRATE, 20, &[(0, 1000, 1000, "A"), (1, 2000, 1000, "D")])), "");
 }
 

@@ -1,4 +1,4 @@
-//! The judge is judged: every mutation that breaks a good plan is caught, and by the rule it breaks.
+//! Tests of the judge: it must find every mutation that breaks a good plan, and report the broken rule.
 
 mod common;
 
@@ -8,7 +8,7 @@ use macrotick_fixtures::{self as fixtures, by_hand, described, ms, tables, us};
 use macrotick_model::{Chain, Clock, CpuTable, Duration, Group, Lead, Plan, Window};
 use macrotick_plan::{plan, Solver};
 
-/// A good plan of two CPUs with chains, phases and jobs of several windows, with a lead for every other seed.
+/// Makes a good plan of two CPUs with chains, phases and jobs of several windows. Every other seed has a lead.
 fn good(seed: u64) -> Plan {
     let macrotick = Duration::from_micros(1);
     let lead = (seed % 2 == 1).then_some(Lead::Fixed(LEAD));
@@ -18,8 +18,8 @@ fn good(seed: u64) -> Plan {
     plan
 }
 
-/// Applies `mutate` to random windows of several good plans; it tells whether it changed anything that matters.
-/// Each time the judge must find a violation that `expected` accepts.
+/// Applies `mutate` to random windows of several good plans. `mutate` returns whether the change matters. After each
+/// such change, the judge must report a violation that `expected` accepts.
 fn each(mutate: fn(&mut Plan, usize, usize) -> bool, expected: fn(&Violation) -> bool) {
     let mut applied = 0;
     for seed in 0..8 {
@@ -41,14 +41,15 @@ fn each(mutate: fn(&mut Plan, usize, usize) -> bool, expected: fn(&Violation) ->
     assert!(applied >= 20, "applied only {applied} times");
 }
 
-/// The lead of the good plans that have one: no multiple of the macrotick.
+/// The lead of the good plans that have one. It is not a multiple of the macrotick.
 const LEAD: Duration = Duration::from_nanos(6_500);
 
 fn at(plan: &mut Plan, table: usize, window: usize) -> &mut Window {
     &mut plan.tables[table].windows[window]
 }
 
-/// The kernel keeps 50 of 1000 parts of a whole number of nanoseconds: of a cycle of 1000999 ns windows may have 950000.
+/// The kernel keeps 50 of 1000 parts of a cycle, in whole nanoseconds. Of a cycle of 1000999 ns, windows can take
+/// 950000 ns.
 #[test]
 fn windows_have_what_the_kernel_lets_them_have() {
     let planned = |wcet: &str| {
@@ -67,7 +68,7 @@ fn windows_have_what_the_kernel_lets_them_have() {
 
 #[test]
 fn a_shorter_window_starves_its_job() {
-    // Every window of these plans is needed: the solver gives no more than the wcet.
+    // Every window of these plans is necessary: the solver gives exactly the wcet.
     each(
         |plan, table, window| {
             let window = at(plan, table, window);
@@ -195,7 +196,7 @@ fn windows_off_the_grid_or_outside_the_cycle_are_caught() {
 
 #[test]
 fn a_job_moved_out_of_its_period_is_caught() {
-    // Windows of one job that stands alone, moved behind its deadline; what else lies there does not matter.
+    // The windows of a job that stands alone move behind its deadline. Other windows there do not matter.
     each(
         |plan, table, window| {
             let moved = at(plan, table, window).clone();
@@ -307,7 +308,7 @@ fn a_demand_beyond_what_was_planned_is_caught() {
     );
 }
 
-/// The window before, around the cycle's start.
+/// Returns the index of the previous window, around the start of the cycle.
 fn before(plan: &Plan, table: usize, window: usize) -> usize {
     let count = plan.tables[table].windows.len();
     (window + count - 1) % count
@@ -315,7 +316,7 @@ fn before(plan: &Plan, table: usize, window: usize) -> usize {
 
 #[test]
 fn a_lead_that_is_not_free_is_caught() {
-    // The window before reaches into the lead.
+    // The previous window reaches into the lead.
     each(
         |plan, table, window| {
             let other = before(plan, table, window);
@@ -330,7 +331,7 @@ fn a_lead_that_is_not_free_is_caught() {
         },
         |violation| matches!(violation, Violation::Lead { .. }),
     );
-    // A window that went on with a job releases another one.
+    // A window that continued a job releases another one.
     each(
         |plan, table, window| {
             let windows = &mut plan.tables[table].windows;
@@ -343,7 +344,7 @@ fn a_lead_that_is_not_free_is_caught() {
         },
         |violation| matches!(violation, Violation::Lead { gap: Duration::ZERO, .. }),
     );
-    // The system asks for a longer one than the plan was made for.
+    // The system asks for a longer lead than the one in the plan.
     each(
         |plan, _, _| {
             plan.system.lead = Some(Lead::Auto(Duration::from_millis(1)));
@@ -353,7 +354,7 @@ fn a_lead_that_is_not_free_is_caught() {
     );
 }
 
-/// [`tiny`] with a lead.
+/// Makes a plan as [`tiny`] does, with a lead.
 fn led(lead: i64, tasks: &[&str], windows: &[(&str, i64, i64, &str)]) -> Plan {
     let mut plan = tiny(tasks, windows);
     plan.system.lead = Some(Lead::Fixed(Duration::from_micros(lead)));
@@ -365,15 +366,15 @@ fn a_lead_is_kept_before_each_activation_and_only_there() {
     let tasks = ["a 1ms", "b 1ms"];
     let windows = |gap: i64| [("a", 20, 500, "A"), ("b", 520 + gap, 1000, "AD"), ("a", 1520 + gap, 505, "D")];
     assert_eq!(violations(&led(20, &tasks, &windows(20))), "");
-    let expected = "CPU 0, window 1: activates a job 19us after the end of window 0, the lead is 20us\n";
+    let expected = "CPU 0, window 1: activates a job 19us after the end of window 0, but the lead is 20us\n";
     assert_eq!(violations(&led(20, &tasks, &windows(19))), expected);
-    let expected = "CPU 0, window 1: activates a job 0ns after the end of window 0, the lead is 20us\n";
+    let expected = "CPU 0, window 1: activates a job 0ns after the end of window 0, but the lead is 20us\n";
     assert_eq!(violations(&led(20, &tasks, &windows(0))), expected);
-    // Windows that overlap are told as such, not by their negative distance.
+    // Windows that overlap are reported as such, not as a negative distance.
     assert_eq!(violations(&led(20, &tasks, &windows(-1))), "CPU 0: windows 0 and 1 overlap\n");
 }
 
-/// [`tiny`] with sync windows; times in microseconds.
+/// Makes a plan as [`tiny`] does, with sync windows. Times are in microseconds.
 fn synced(period: i64, offset: i64, length: i64, bound: i64, windows: &[(&str, i64, i64, &str)]) -> Plan {
     let mut plan = tiny(&["a 1ms", "b 1ms"], windows);
     plan.system.clock = Clock::Tai(fixtures::sync(us(period), us(offset), us(length), us(bound)));
@@ -387,13 +388,13 @@ fn no_window_and_no_lead_lies_in_a_sync_window() {
     assert_eq!(violations(&good), "");
     assert_eq!(violations(&synced(5000, 2000, 500, 100, &windows(2500))), "");
     let expected = |begin: &str, end: &str, sync: &str| {
-        format!("CPU 0, window 0: [{begin}, {end}), with its lead, overlaps with the sync window at {sync}\n")
+        format!("CPU 0, window 0: [{begin}, {end}) including its lead overlaps with the sync window at {sync}\n")
     };
     let early = violations(&synced(5000, 2000, 500, 100, &windows(1001)));
     assert_eq!(early, expected("1001us", "2001us", "2ms"));
     let late = violations(&synced(5000, 2000, 500, 100, &windows(2499)));
     assert_eq!(late, expected("2499us", "3499us", "2ms"));
-    // The last one of the cycle before is in the way of the lead.
+    // The last sync window of the previous cycle overlaps with the lead.
     let mut led = synced(5000, 4500, 500, 100, &windows(20));
     led.system.lead = Some(Lead::Fixed(Duration::from_micros(20)));
     assert_eq!(violations(&led), "");
@@ -405,14 +406,14 @@ fn no_window_and_no_lead_lies_in_a_sync_window() {
 fn sync_windows_have_a_period_of_the_cycle_and_a_bound() {
     let windows = [("a", 1000, 1000, "AD"), ("b", 6000, 1000, "AD")];
     let said = |period, offset, length, bound| violations(&synced(period, offset, length, bound, &windows));
-    assert_eq!(said(3000, 0, 500, 100), "the cycle 10ms is no multiple of the sync windows' period 3ms\n");
+    assert_eq!(said(3000, 0, 500, 100), "the cycle 10ms is not a multiple of the period 3ms of the sync windows\n");
     assert_eq!(
         said(5000, 4501, 500, 100),
-        "the sync windows at 4501us of 500us do not lie within their period of 5ms\n"
+        "the sync windows at 4501us with a length of 500us are not within their period of 5ms\n"
     );
     assert_eq!(said(5000, 4500, 500, 499), "");
-    assert_eq!(said(5000, 4500, 500, 500), "sync windows of 500us with a bound of 500us may become shorter than 1us\n");
-    assert_eq!(said(5000, 4500, 500, 0), "sync windows of 500us with a bound of 0ns may become shorter than 1us\n");
+    assert_eq!(said(5000, 4500, 500, 500), "sync windows of 500us with a bound of 500us can become shorter than 1us\n");
+    assert_eq!(said(5000, 4500, 500, 0), "sync windows of 500us with a bound of 0ns can become shorter than 1us\n");
 }
 
 #[test]
@@ -423,7 +424,7 @@ fn sync_windows_at_their_shortest_shorten_the_cycle() {
         task.wcet = Duration::from_micros(4600);
     }
     // 95 % of 9.4 ms.
-    let expected = "CPU 0: windows take 9200us of a cycle, at most 8930us are allowed\n";
+    let expected = "CPU 0: windows take 9200us of a cycle, but at most 8930us are allowed\n";
     assert_eq!(violations(&plan), expected);
 }
 
@@ -432,13 +433,14 @@ fn the_lead_of_the_first_window_reaches_back_over_the_cycle() {
     let tasks = ["a 1ms offset 0us", "b 1ms"];
     let windows = |end: i64| [("a", 0, 1000, "AD"), ("b", end - 1000, 1000, "AD")];
     assert_eq!(violations(&led(20, &tasks, &windows(9980))), "");
-    let expected = "CPU 0, window 0: activates a job 19us after the end of window 1, the lead is 20us\n";
+    let expected = "CPU 0, window 0: activates a job 19us after the end of window 1, but the lead is 20us\n";
     assert_eq!(violations(&led(20, &tasks, &windows(9981))), expected);
-    // The one window of a CPU has itself before it; the lead may be shared out around the cycle's start.
+    // With one window on a CPU, the same window of the previous cycle comes before it. The lead may lie around the
+    // start of the cycle.
     let alone = |offset| [("a", offset, 9000, "AD")];
     assert_eq!(violations(&led(500, &["a 9ms offset 20us jitter 0us"], &alone(20))), "");
-    let expected = "CPU 0, window 0: activates a job 1ms after the end of window 0, the lead is 1001us\n\
-                    CPU 0: windows take 9ms of a cycle and leads 1001us, at most 9500us are allowed together\n";
+    let expected = "CPU 0, window 0: activates a job 1ms after the end of window 0, but the lead is 1001us\n\
+                    CPU 0: windows take 9ms of a cycle and leads 1001us, but at most 9500us are allowed together\n";
     assert_eq!(violations(&led(1001, &["a 9ms"], &alone(0))), expected);
 }
 
@@ -448,11 +450,11 @@ fn leads_count_as_load() {
     let plan = led(750, &["a 4ms", "b 4ms"], &windows);
     assert_eq!(violations(&plan), "");
     assert!(check(&plan).to_string().contains("cpu 0: windows take 80.0 %, leads 15.0 %\n"), "{}", check(&plan));
-    let expected = "CPU 0: windows take 8ms of a cycle and leads 1502us, at most 9500us are allowed together\n";
+    let expected = "CPU 0: windows take 8ms of a cycle and leads 1502us, but at most 9500us are allowed together\n";
     assert_eq!(violations(&led(751, &["a 4ms", "b 4ms"], &windows)), expected);
 }
 
-/// A system of one CPU and 10 ms, in a few words: `name wcet [key value]...`.
+/// Makes a system of one CPU and 10 ms from short texts: `name wcet [key value]...`.
 fn tiny(tasks: &[&str], windows: &[(&str, i64, i64, &str)]) -> Plan {
     let task = |text: &&str| {
         let mut words = text.split(' ');
@@ -486,14 +488,14 @@ fn abutting_windows_do_not_overlap() {
 fn a_job_may_wrap_around_the_cycle_if_its_offset_says_so() {
     let windows = [("a", 0, 500, "D"), ("a", 9500, 500, "A")];
     assert_eq!(violations(&tiny(&["a 1ms offset 9500us"], &windows)), "");
-    assert_eq!(violations(&tiny(&["a 1ms"], &windows)), "task `a`, job 0: ends at 10500us, its deadline is 10ms\n");
+    assert_eq!(violations(&tiny(&["a 1ms"], &windows)), "task `a`, job 0: ends at 10500us, but its deadline is 10ms\n");
 }
 
 #[test]
 fn a_chosen_phase_moves_the_deadline_with_it() {
     let windows = [("a", 9000, 1000, "AD")];
     assert_eq!(violations(&tiny(&["a 1ms jitter 0us deadline 2ms"], &windows)), "");
-    let late = "task `a`, job 0: ends at 10ms, its deadline is 2ms\n";
+    let late = "task `a`, job 0: ends at 10ms, but its deadline is 2ms\n";
     assert_eq!(violations(&tiny(&["a 1ms deadline 2ms"], &windows)), late);
 }
 
@@ -501,9 +503,9 @@ fn a_chosen_phase_moves_the_deadline_with_it() {
 fn an_offset_bounds_the_start_from_below_and_with_jitter_from_above() {
     let task = "a 1ms offset 2ms jitter 500us";
     assert_eq!(violations(&tiny(&[task], &[("a", 2500, 1000, "AD")])), "");
-    let late = "task `a`: starts vary by 501us, the bound is 500us\n";
+    let late = "task `a`: starts vary by 501us, but the bound is 500us\n";
     assert_eq!(violations(&tiny(&[task], &[("a", 2501, 1000, "AD")])), late);
-    // One microsecond early is the last of the period before.
+    // One microsecond earlier, the job belongs to the previous period.
     let early = violations(&tiny(&[task], &[("a", 1999, 1000, "AD")]));
     assert!(early.contains("starts vary by 9999us"), "{early}");
 }
@@ -513,7 +515,7 @@ fn windows_that_take_too_much_of_a_cpu_are_refused() {
     let plan = tiny(&["a 9500us"], &[("a", 0, 9500, "AD")]);
     assert_eq!(violations(&plan), "");
     let plan = tiny(&["a 9500us"], &[("a", 0, 9501, "AD")]);
-    assert_eq!(violations(&plan), "CPU 0: windows take 9501us of a cycle, at most 9500us are allowed\n");
+    assert_eq!(violations(&plan), "CPU 0: windows take 9501us of a cycle, but at most 9500us are allowed\n");
 }
 
 #[test]
@@ -535,9 +537,9 @@ fn chain_times_follow_the_definitions() {
     plan.system.chains = vec![Chain { reaction: bound, age: bound, ..Chain::named("c", path) }];
     let verdict = check(&plan);
     assert!(verdict.is_feasible(), "{verdict}");
-    // An input just after 0 is read by a at 5 and by b at 14: out at 15.
+    // An input just after 0 is read by a at 5 and by b at 14. The output is at 15.
     assert_eq!(verdict.chains[0].reaction, Some(Duration::from_millis(15)));
-    // b's output at 5 rests on what a read at 0.
+    // The output of b at 5 depends on the value that a read at 0.
     assert_eq!(verdict.chains[0].age, Some(Duration::from_millis(5)));
 }
 
@@ -545,7 +547,7 @@ fn chain_times_follow_the_definitions() {
 fn nonsense_is_refused_without_a_panic() {
     let mut plan = tiny(&["a 1ms"], &[("a", 0, 1000, "AD")]);
     plan.cycle = Duration::from_millis(15);
-    assert_eq!(violations(&plan), "cycle 15ms is no positive multiple of the period 10ms of `a`\n");
+    assert_eq!(violations(&plan), "cycle 15ms is not a positive multiple of the period 10ms of `a`\n");
     plan.cycle = Duration::ZERO;
     assert!(!check(&plan).is_feasible());
     plan = tiny(&["a 1ms"], &[("a", 0, 1000, "AD")]);
@@ -573,7 +575,7 @@ fn the_verdict_reads_well_and_serialises() {
     assert_eq!(read, verdict);
 }
 
-/// A plan of two CPUs whose pool has windows in the gaps of a task with many.
+/// Makes a plan of two CPUs with a pool in the gaps of a task with many windows.
 fn good_with_pool() -> Plan {
     let mut plan = good(0);
     plan.system.groups = vec![Group { cpus: vec![1], ..fixtures::pool("pool", ms(5), us(700)) }];
@@ -589,7 +591,7 @@ fn good_with_pool() -> Plan {
     plan
 }
 
-/// What the judge says after a change of one of the pool's windows.
+/// Returns the violations after a change of one window of the pool.
 fn pool_changed(change: impl Fn(&mut Plan, usize, usize)) -> Vec<Violation> {
     let mut plan = good_with_pool();
     let places = |(table, found): (usize, &CpuTable)| {
@@ -610,7 +612,8 @@ fn a_shorter_window_leaves_a_period_of_its_pool_too_little() {
 
 #[test]
 fn a_window_gives_each_period_of_a_pool_what_lies_in_it() {
-    // One window around the end of period 0, as long as the budgets of both; the rest of period 1 has none.
+    // One window lies around the end of period 0 and is as long as both budgets together. The rest of period 1 has
+    // none.
     let around = |plan: &mut Plan, before: i64| {
         let cpu = plan.tables.iter().position(|table| table.cpu == 1).expect("a table");
         plan.tables[cpu].windows.retain(|window| window.task == "pool" && window.offset >= Duration::from_millis(10));
@@ -670,7 +673,7 @@ fn a_pools_period_divides_the_cycle() {
     assert!(matches!(&violations[..], [Violation::Cycle { task, .. }] if task == "pool"), "{violations:?}");
 }
 
-/// What the kernel does between a window's begin and its job's first instruction is lost to the job in every piece.
+/// Each piece of a job loses the time from the start of a window to the first instruction.
 #[test]
 fn a_job_is_only_cut_where_its_pieces_are_worth_what_they_cost() {
     let tasks = ["a 1ms", "b 1ms"];
@@ -679,18 +682,18 @@ fn a_job_is_only_cut_where_its_pieces_are_worth_what_they_cost() {
     let expected = "task `a`, job 0: windows of 1004us in 2 pieces, which cost 5us, for a wcet of 1ms\n";
     assert_eq!(violations(&tiny(&tasks, &cut(500, 504))), expected);
     let expected =
-        "task `a`, job 0: a piece of 9us is not worth what it costs, 10us are the least where a job is cut\n";
+        "task `a`, job 0: a piece of 9us is too short: each piece of a job that is cut needs at least 10us\n";
     assert_eq!(violations(&tiny(&tasks, &cut(1000, 9))), expected);
     assert_eq!(violations(&tiny(&tasks, &cut(9, 1000))), expected);
     assert_eq!(violations(&tiny(&tasks, &cut(995, 10))), "");
-    // Abutting windows are one piece.
+    // Adjacent windows are one piece.
     assert_eq!(violations(&tiny(&["a 1ms"], &[("a", 20, 500, "A"), ("a", 520, 500, "D")])), "");
 }
 
 #[test]
 fn a_window_is_not_over_before_its_job_begins() {
     assert_eq!(violations(&tiny(&["a 6us"], &[("a", 20, 6, "AD")])), "");
-    let expected = "task `a`, job 0: its window of 5us is over before the kernel has come to it: 6us are the least\n";
+    let expected = "task `a`, job 0: its window of 5us ends before the kernel runs it: at least 6us are necessary\n";
     assert_eq!(violations(&tiny(&["a 5us"], &[("a", 20, 5, "AD")])), expected);
     assert_eq!(violations(&led(20, &["a 6us"], &[("a", 20, 6, "AD")])), "");
     assert_eq!(violations(&led(20, &["a 5us"], &[("a", 20, 5, "AD")])), expected);
@@ -711,5 +714,5 @@ fn a_window_of_a_pool_is_not_over_before_its_threads_run() {
     assert_eq!(short(6), [""; 0]);
     let told = short(5);
     assert!(told.len() == 1 && told[0].starts_with("pool `pool`: the window of 5us at "), "{told:?}");
-    assert!(told[0].ends_with(" is over before the kernel has come to its threads: 6us are the least"), "{told:?}");
+    assert!(told[0].ends_with(" ends before the kernel runs its threads: at least 6us are necessary"), "{told:?}");
 }

@@ -23,7 +23,7 @@ fn shape(seed: u64) -> Shape {
     }
 }
 
-/// The plan, where the system has one; whatever is planned must be feasible.
+/// Returns the plan, if the system has one. Every plan must be feasible.
 fn solved(seed: u64, system: &System) -> Result<Plan, PlanError> {
     let plan = plan(system, Solver::FoldedOccupancy)?;
     let verdict = check(&plan);
@@ -45,11 +45,11 @@ fn plans_of_random_systems_are_feasible() {
         }
     }
     println!("{} of {COUNT} solved\n{}", COUNT - failures.len() as u64, failures.join("\n"));
-    // A few have starts fixed by offset and jitter bound that contradict each other.
+    // In a few systems, the starts that offset and jitter bound fix contradict each other.
     assert!(failures.len() as u64 * 50 <= COUNT, "{} unsolved:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// One to three pools that together ask for at most `percent` of the CPUs.
+/// Makes one to three pools that together need at most `percent` of the CPUs.
 fn pools(random: &mut Random, cpus: u32, percent: i64) -> Vec<Group> {
     let count = random.between(1, 3);
     let pool = |index| {
@@ -90,7 +90,7 @@ fn plans_with_pools_keep_tasks_and_budgets() {
     assert!(windows > 5000, "only {windows} windows of pools");
 }
 
-/// Lengths on the macrotick and off it, from next to nothing up to a good part of the shortest period.
+/// Makes a lead on the macrotick or off it, from very short to a large part of the shortest period.
 fn lead(random: &mut Random) -> Lead {
     let length = Duration::from_nanos([1, 777, 6_000, 20_000, 33_333, 100_000][random.below(6) as usize]);
     match random.below(3) {
@@ -99,8 +99,8 @@ fn lead(random: &mut Random) -> Lead {
     }
 }
 
-/// On each CPU one task starts exactly with the cycle, so that its lead lies in the cycle before, and one exactly at
-/// the end of the first one's windows plus the lead, or a little later.
+/// Fixes the starts of two tasks on each CPU. One starts exactly with the cycle, so its lead lies in the previous
+/// cycle. The other starts at the end of the first one's windows plus the lead, or a little later.
 fn fix_starts(random: &mut Random, system: &mut System) {
     let reserved = system.lead.map_or(Duration::ZERO, |lead| lead.reserved());
     let grid = system.macrotick;
@@ -119,7 +119,8 @@ fn fix_starts(random: &mut Random, system: &mut System) {
     }
 }
 
-/// Three quarters of all times: most periods are no multiple of a millisecond, so that jobs may start with the cycle.
+/// Shortens all times to three quarters. Most periods then are not multiples of a millisecond, so jobs may start with
+/// the cycle.
 fn shrink(system: &mut System) {
     let grid = system.macrotick;
     let shorter = |time: Duration| Duration::from_nanos(time.as_nanos() * 3 / 4);
@@ -159,7 +160,7 @@ fn plans_with_a_lead_keep_it_free_before_each_job() {
                     wrapping += usize::from(table.windows[0].activate && table.windows[0].offset < lead.reserved());
                 }
             }
-            // The load was drawn without the leads.
+            // The load was chosen without the leads.
             Err(PlanError::Overload { .. }) => overloaded += 1,
             Err(error) => {
                 let (cpus, utilisation, phased) = (shape.cpus, shape.utilisation, shape.phased);
@@ -169,14 +170,14 @@ fn plans_with_a_lead_keep_it_free_before_each_job() {
         }
     }
     println!("{overloaded} of {COUNT} overloaded, unsolved:\n{}", failures.join("\n"));
-    // Starts that are fixed contradict each other more often than elsewhere.
+    // Fixed starts contradict each other more often here.
     assert!(failures.len() as u64 * 20 <= COUNT, "{} unsolved:\n{}", failures.len(), failures.join("\n"));
     assert!(overloaded * 20 <= COUNT, "{overloaded} overloaded");
-    // Leads are as short as they may be, and some reach back over the cycle's start.
+    // Leads are as short as allowed, and some start before the start of the cycle.
     assert!(tight > 1000 && wrapping > 20, "{tight} tight leads, {wrapping} in the cycle before");
 }
 
-/// Of a tenth of the period at most, so that it takes little of what the tasks need.
+/// Makes a sync window of at most a tenth of the period, so it takes little of the tasks' time.
 fn sync(random: &mut Random, grid: Duration) -> SyncWindow {
     let period = Duration::from_millis([1, 2, 5, 10][random.below(4) as usize]);
     let on_grid = |nanos: i64| Duration::from_nanos(nanos / grid.as_nanos() * grid.as_nanos());
@@ -194,7 +195,7 @@ fn plans_with_sync_windows_keep_them_free() {
         let base = shape(seed);
         let lead = random.chance(30).then(|| lead(random));
         let sync = sync(random, base.macrotick);
-        // Long jobs and odd deadlines beside many short reservations leave less to choose.
+        // Long jobs and odd deadlines beside many short sync windows leave less choice.
         let utilisation = base.utilisation * 7 / 10;
         let shape = Shape { lead, sync: Some(sync), utilisation, ..base };
         let mut system = system(seed, &shape);
@@ -218,15 +219,15 @@ fn plans_with_sync_windows_keep_them_free() {
     assert!(abutting > 100, "{abutting} windows end where a sync window begins");
 }
 
-/// From the end of the window before to the start of each job on a CPU.
+/// Returns the times from the end of the previous window to the start of each job on a CPU.
 fn gaps<'a>(plan: &'a Plan, table: &'a CpuTable) -> impl Iterator<Item = Duration> + 'a {
     let last = table.windows.last().map_or(Duration::ZERO, |window| window.end() - plan.cycle);
     let ends = std::iter::once(last).chain(table.windows.iter().map(|window| window.end()));
     table.windows.iter().zip(ends).filter(|(window, _)| window.activate).map(|(window, end)| window.offset - end)
 }
 
-/// What the judge measures is what the solver measures: bounds set to exactly the times of a plan are kept again, and
-/// bounds that no table can keep are refused.
+/// The judge and the solver measure the same. Bounds equal to the times of a plan are kept again, and bounds that no
+/// table can keep are refused.
 #[test]
 fn chain_bounds_are_met_to_the_nanosecond() {
     let mut chains = 0;
@@ -261,7 +262,7 @@ fn the_same_system_has_the_same_plan() {
     }
 }
 
-/// Starts kept off the millisecond cost nothing here, so none may stand within 20 us after one, nor may its lead.
+/// Starts off the millisecond cost nothing here. So no start, and no lead, may be within 20 us after one.
 #[test]
 fn starts_stay_off_the_common_grid_where_there_is_room() {
     let mut jobs = 0;

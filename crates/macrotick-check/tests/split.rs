@@ -1,4 +1,4 @@
-//! Solver and judge against each other on seeded random systems that have no table with every task on one CPU.
+//! Solver and judge against each other on seeded random systems without a table that has every task on one CPU.
 
 mod common;
 
@@ -8,8 +8,8 @@ use macrotick_fixtures::{ms, pool, us};
 use macrotick_model::{Chain, Duration, Plan, System, Window};
 use macrotick_plan::{plan, Solver};
 
-/// One task more than there are CPUs, any two of which need more than one CPU gives, and some small ones; `percent` of
-/// all CPUs together.
+/// Makes one task more than there are CPUs, and some small ones, with `percent` of all CPUs together. Any two of the
+/// large tasks need more than one CPU.
 fn system(seed: u64, percent: i64) -> System {
     let random = &mut Random::new(seed ^ 0x5b117);
     let cpus = [2, 2, 3, 4][random.below(4) as usize];
@@ -23,7 +23,7 @@ fn system(seed: u64, percent: i64) -> System {
     let mut left = cpus * percent;
     let migrates = random.below(cpus as u64 + 1) as i64;
     for index in 0..=cpus {
-        // Each at least 48 %, so that two of them exceed 95 % of a CPU; the last ones as much as is left.
+        // Each task needs at least 48 %, so two of them exceed 95 % of a CPU. The last ones take the rest.
         let most = (left - 48 * (cpus - index)).min(90);
         let share = if index == cpus { left.min(85) } else { random.between(48, most.min(70)) };
         left -= share;
@@ -57,13 +57,13 @@ fn task(random: &mut Random, name: &str, share: i64, migrate: bool) -> String {
     format!("  - {{name: {name}, period: {period}us, wcet: {wcet}us, deadline: {deadline}us{jitter}{offset}, migrate: {migrate}}}\n")
 }
 
-/// The names of the tasks with windows on several CPUs.
+/// Returns the names of the tasks with windows on several CPUs.
 fn split_tasks(plan: &Plan) -> Vec<String> {
     let names = plan.system.tasks.iter().map(|task| task.name.clone());
     names.filter(|name| plan.cpus(name).is_several()).collect()
 }
 
-/// The plan, where one is found; whatever is planned must be feasible.
+/// Returns the plan, if one is found. Every plan must be feasible.
 fn solved(seed: u64, system: &System) -> Option<Plan> {
     let plan = plan(system, Solver::FoldedOccupancy).ok()?;
     let verdict = check(&plan);
@@ -130,8 +130,8 @@ fn chains_and_pools_go_with_split_tasks() {
     assert!(count > 85 && kept > 50, "{count} planned, {kept} with a split task in the chain");
 }
 
-/// Changes a window of a split task, told by table and place, in many plans; `change` tells whether it changed anything.
-/// The judge must find a violation that `expected` accepts.
+/// Changes a window of a split task in many plans. `change` gets its table and its index, and returns whether it
+/// changed anything. The judge must report a violation that `expected` accepts.
 fn each(change: fn(&mut Plan, usize, usize) -> bool, expected: fn(&Violation) -> bool) {
     let mut applied = 0;
     for seed in 0..40 {
@@ -158,7 +158,7 @@ fn places(plan: &Plan, tasks: &[String]) -> Vec<(usize, usize)> {
     each.collect()
 }
 
-/// The start of the task's next window, if that is on another CPU.
+/// Returns the start of the task's next window, if that is on another CPU.
 fn next_elsewhere(plan: &Plan, table: usize, window: usize) -> Option<Duration> {
     let Window { offset, task, .. } = &plan.tables[table].windows[window];
     let each = plan.tables.iter().enumerate().flat_map(|(place, table)| table.windows.iter().map(move |w| (place, w)));

@@ -24,18 +24,18 @@ impl Random {
     }
 }
 
-/// Periods in milliseconds with the share of runnables in per cent. The nine periods sum to 85 %, the rest of the
-/// benchmark is angle-synchronous: shares are renormalised here by drawing among the nine.
+/// Periods in milliseconds with the share of runnables in percent. The nine periods sum to 85 %; the rest of the
+/// benchmark is angle-synchronous. Drawing among the nine makes their sum 100 %.
 const PERIODS: [(i64, u64); 9] = [(1, 3), (2, 2), (5, 2), (10, 25), (20, 25), (50, 3), (100, 20), (200, 1), (1000, 4)];
 
-/// What a random system looks like.
+/// The properties of a random system.
 pub struct Shape {
     pub tasks: usize,
     pub cpus: u32,
-    /// Demand in per cent of all CPUs.
+    /// The demand in percent of all CPUs.
     pub utilisation: i64,
     pub macrotick: Duration,
-    /// Per cent of tasks with a jitter bound.
+    /// The percentage of tasks with a jitter bound.
     pub phased: u64,
     pub chains: usize,
     pub lead: Option<Lead>,
@@ -54,7 +54,7 @@ fn period(random: &mut Random) -> Duration {
     unreachable!("the shares sum to the total")
 }
 
-/// Tasks whose demands are random shares of the wanted utilisation.
+/// Makes tasks with random shares of the given utilisation as their demands.
 pub fn system(seed: u64, shape: &Shape) -> System {
     let random = &mut Random::new(seed);
     let shares: Vec<i64> = (0..shape.tasks).map(|_| random.between(10, 100)).collect();
@@ -78,7 +78,7 @@ fn task(random: &mut Random, index: usize, share: i64, sum: i64, shape: &Shape) 
     let grid = shape.macrotick.as_nanos();
     let demand = i128::from(period.as_nanos()) * i128::from(share) / i128::from(sum);
     let demand = demand * i128::from(shape.utilisation) * i128::from(shape.cpus) / 100;
-    // No single task takes more than half of its period.
+    // No task takes more than half of its period.
     let wcet = (demand as i64).min(period.as_nanos() / 2) / grid * grid;
     let wcet = Duration::from_nanos(wcet.max(grid).max(1_000));
     let tight = random.chance(20);
@@ -88,7 +88,8 @@ fn task(random: &mut Random, index: usize, share: i64, sum: i64, shape: &Shape) 
         random.chance(15).then(|| Duration::from_nanos(random.between(0, period.as_nanos() / grid - 1) * grid));
     Task {
         deadline,
-        // An offset and a tight jitter bound together fix the start: more than a few of them contradict each other.
+        // An offset and a small jitter bound together fix the start. If many tasks have both, their starts contradict
+        // each other.
         offset: offset.filter(|_| !phased || index % 4 == 0),
         jitter: phased.then(|| Duration::from_nanos(random.between(0, 50) * grid).min(deadline)),
         cpu: random.chance(10).then(|| random.below(u64::from(shape.cpus)) as u32),
@@ -96,7 +97,7 @@ fn task(random: &mut Random, index: usize, share: i64, sum: i64, shape: &Shape) 
     }
 }
 
-/// Three different tasks with bounds that any table keeps as long as deadlines are kept.
+/// Makes a chain of three different tasks, with bounds that any table keeps that keeps all deadlines.
 fn chain(random: &mut Random, index: usize, tasks: &[Task]) -> Chain {
     let mut path: Vec<&Task> = Vec::new();
     while path.len() < 3.min(tasks.len()) {
