@@ -1,31 +1,31 @@
-//! What a description leaves open of its groups is found for the windows that a solver has made.
+//! Finds the values that a description leaves open in its groups, for the windows of a solver.
 //!
-//! It stands between the solver and the judge: the least budget is the least with which the analysis finds no miss. The
-//! judge sees values only, whoever has found them.
+//! This step is between the solver and the judge. The least budget is the least with which the analysis finds no miss.
+//! The judge sees only values, and does not consider their origin.
 
 use macrotick_model::{Finding, Plan, System};
 
 use crate::description::order_of;
 use crate::servers::{self, Host, Open, Refusal, ServersError, Unassigned};
 
-/// Why something could not be found.
+/// The reason why a value was not found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssignError {
-    /// Priorities do not follow from criticality.
+    /// The criticalities of groups give no priorities.
     #[error(transparent)]
     Priorities(#[from] ServersError),
-    /// A group has no budget or no order of tasks with which none misses.
+    /// A group misses deadlines with every budget, or with every order of its tasks.
     #[error(transparent)]
     Group(#[from] Unassigned),
 }
 
-/// The plan with what its description leaves open: group priorities by criticality
-/// ([`by_criticality`](servers::by_criticality)), then the least budgets, and the orders of tasks
-/// ([`complete`](servers::complete)). A plan that leaves nothing open stays as it is, feasible or not.
+/// Returns the plan with its open values filled in: first group priorities by criticality
+/// ([`by_criticality`](servers::by_criticality)), then the least budgets and the orders of tasks
+/// ([`complete`](servers::complete)). A plan without open values stays as it is, feasible or not.
 ///
 /// # Errors
 ///
-/// What could not be found, and why.
+/// The value that was not found, with the reason.
 pub fn assign(mut plan: Plan) -> Result<Plan, AssignError> {
     if plan.system.left_open().is_empty() {
         return Ok(plan);
@@ -44,7 +44,7 @@ fn open(group: &macrotick_model::Group) -> Open {
     Open { budget: group.budget.is_none(), order: order_of(&group.tasks) }
 }
 
-/// What was found, where something is left open.
+/// Fills in the found values where the description leaves them open.
 fn fill(group: &mut macrotick_model::Group, found: &servers::Group) {
     group.priority.get_or_insert(found.priority);
     group.budget = group.budget.or(found.servers.first().map(|server| server.budget));
@@ -56,7 +56,7 @@ fn fill(group: &mut macrotick_model::Group, found: &servers::Group) {
 }
 
 impl AssignError {
-    /// The reasons with their places in the description.
+    /// Returns the reasons with their places in the description.
     pub fn findings(&self, system: &System) -> Vec<Finding> {
         match self {
             AssignError::Group(Unassigned::Group { group, reasons }) => {
@@ -67,7 +67,7 @@ impl AssignError {
     }
 }
 
-/// At the task that misses, or else at the group.
+/// Returns a finding at the task that misses, or at the group.
 fn finding(system: &System, group: &str, reason: &Refusal) -> Finding {
     let index = system.groups.iter().position(|other| other.name == group).unwrap_or(0);
     let task = match reason {

@@ -1,4 +1,4 @@
-//! What descriptions and plans say of a host, its groups and containers, as the analysis takes it.
+//! Converts descriptions and plans to the hosts, groups and containers of the analysis.
 
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{CpuSet, Duration, Plan, System};
@@ -10,14 +10,14 @@ use crate::servers::{
 };
 
 impl Host {
-    /// What a plan and its system say of a host; beyond its own tasks SCHED_DEADLINE has nothing there.
+    /// Returns the host of a plan and its system. SCHED_DEADLINE has no other tasks there than those of the plan.
     ///
-    /// The runner starts a table at a refill. With a cycle of whole server periods every cycle begins with one; else, and
-    /// where the table follows another clock, it is not relied on.
+    /// The runner starts a table at a refill. If the cycle is a whole number of server periods, every cycle begins with
+    /// a refill. Otherwise, or if the table follows another clock, the phase counts as unknown.
     ///
     /// # Errors
     ///
-    /// Something of a group is left open: see [`assign`](crate::assign).
+    /// A value of a group is left open: see [`assign`](crate::assign).
     pub fn of(plan: &Plan) -> Result<Host, HostError> {
         match plan.system.left_open().into_iter().next() {
             Some(path) => Err(HostError::LeftOpen { path }),
@@ -25,7 +25,7 @@ impl Host {
         }
     }
 
-    /// The same with something that makes sense for whatever is left open.
+    /// Does the same, with a valid placeholder for each open value.
     pub(crate) fn with_placeholders(plan: &Plan) -> Host {
         let system = &plan.system;
         let meets = system.sync().is_none() && plan.cycle.is_multiple_of(system.server_period);
@@ -44,7 +44,7 @@ impl Host {
 }
 
 impl Domain {
-    /// What the tasks of a description that have these CPUs are promised.
+    /// Returns the domain of these CPUs, with the bandwidth of a description's tasks there.
     fn of(system: &System, cpus: CpuSet) -> Domain {
         let here = system.reserved().filter(|(_, reservation)| reservation.cpus == cpus);
         let parts = here.map(|(task, reservation)| kernel::bandwidth(reservation.runtime, task.period)).sum();
@@ -53,8 +53,8 @@ impl Domain {
 }
 
 impl Group {
-    /// A group of a description. Without a criticality it is among the least critical. What is left open stands at its
-    /// least.
+    /// Returns a group of a description. A group without a criticality is among the least critical. Open values have
+    /// their least value.
     pub fn of(group: &macrotick_model::Group) -> Group {
         let of = |task| GroupTask::of(task, group.lead);
         let server = |&cpu: &u32| Server {
@@ -74,14 +74,16 @@ impl Group {
 }
 
 impl GroupTask {
-    /// A task of a description, in a group or container with this lead. A priority that is left open stands at its least.
+    /// Returns a task of a description, in a group or container with this lead. An open priority has its least value.
     ///
-    /// A job that wakes up a lead earlier and is held until its instant is one that arrives the lead earlier and needs up to
-    /// the lead more. What is computed counts from where it arrives, so that it is a bound on the time from its instant, which
-    /// is the lead less. What a bound task is held for before a refill comes from the budget of the period before; here it is
-    /// counted behind the refill.
+    /// The kernel wakes a job up earlier by the lead, and holds it until its instant. The analysis treats this as a job
+    /// that arrives earlier by the lead and needs up to the lead more. The computed response time counts from that
+    /// arrival. It is a bound on the time from the instant, which is shorter by the lead.
+    ///
+    /// If a bound task is held before a refill, the budget of the period before pays for the hold. The analysis counts
+    /// this hold after the refill.
     pub fn of(task: &macrotick_model::GroupTask, lead: Option<Duration>) -> GroupTask {
-        // A sum beyond the range is of a time that is refused anyway.
+        // If the sum is beyond the range, the WCET is so long that validation refuses it.
         let held = lead.and_then(|lead| task.wcet.checked_add(lead));
         GroupTask {
             name: task.name.clone(),
@@ -95,7 +97,7 @@ impl GroupTask {
     }
 }
 
-/// Who orders the tasks that are declared together.
+/// Returns the source of the order of tasks that are declared together.
 pub(crate) fn order_of(tasks: &[macrotick_model::GroupTask]) -> TaskOrder {
     match tasks.iter().any(|task| task.priority.is_none()) {
         true => TaskOrder::Best,
@@ -104,7 +106,7 @@ pub(crate) fn order_of(tasks: &[macrotick_model::GroupTask]) -> TaskOrder {
 }
 
 impl Admission {
-    /// The group that an admitted container becomes.
+    /// Returns the group that an admitted container becomes.
     pub fn group_of(&self, container: &macrotick_model::Container, fifo: bool) -> macrotick_model::Group {
         let priority = |name: &str| self.tasks.iter().find(|task| task.name == name).map(|task| task.priority);
         let mut tasks = container.tasks.clone();
@@ -126,7 +128,7 @@ impl Admission {
 }
 
 impl Container {
-    /// A container of a description.
+    /// Returns a container of a description.
     pub fn of(container: &macrotick_model::Container) -> Container {
         Container {
             name: container.name.clone(),

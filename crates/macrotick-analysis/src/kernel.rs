@@ -1,49 +1,51 @@
-//! How the kernel counts what it promises of a CPU: `kernel/sched/macrotick/admit.c`, and `__dl_overflow()` and `to_ratio()` of
+//! The kernel's own accounts of a CPU: `kernel/sched/macrotick/admit.c`, and `__dl_overflow()` and `to_ratio()` of
 //! Linux.
 
 use macrotick_model::Duration;
 
 use crate::servers::Bandwidth;
 
-/// What windows and budgets are counted in (`SCHED_CAPACITY_SCALE`).
+/// One whole CPU in the unit of windows and budgets (`SCHED_CAPACITY_SCALE`).
 pub const PARTS: i128 = 1 << 10;
-/// Windows and budgets of a CPU together are no more (`MACROTICK_CAP_PERMILLE`).
+/// The limit for the windows and budgets of a CPU together (`MACROTICK_CAP_PERMILLE`).
 const MOST: i128 = PARTS * 950 / 1000;
-/// All of one CPU in what SCHED_DEADLINE counts in.
+/// One whole CPU in the unit of SCHED_DEADLINE.
 pub const WHOLE: i128 = Bandwidth::WHOLE.0 as i128;
-/// Of what windows and budgets leave, deadline tasks and the servers of the fair class may have this much:
-/// `sched_rt_runtime_us` of `sched_rt_period_us`, as they are at first.
+/// The limit for deadline tasks and the servers of the fair class, of the time that windows and budgets leave. It is
+/// `sched_rt_runtime_us` of `sched_rt_period_us`, with their default values.
 const LIMIT: i128 = 950_000 * WHOLE / 1_000_000;
 /// The server of the fair class on each CPU: 50 ms of every second (`dl_server_start()`).
 const FAIR_SERVER: i128 = WHOLE / 20;
 
-/// A share in parts of a scale, rounded up.
+/// Returns a share in parts of a scale, rounded up.
 pub fn round_up(part: Duration, whole: Duration, scale: i128) -> i128 {
     let (part, whole) = (i128::from(part.as_nanos()), i128::from(whole.as_nanos()).max(1));
     (part * scale + whole - 1) / whole
 }
 
-/// A bandwidth of SCHED_DEADLINE, which is rounded down.
+/// Returns a bandwidth of SCHED_DEADLINE, which is rounded down.
 pub fn bandwidth(runtime: Duration, period: Duration) -> i128 {
     i128::from(runtime.as_nanos()) * WHOLE / i128::from(period.as_nanos()).max(1)
 }
 
-/// What deadline tasks may be promised of so many CPUs of which windows and budgets leave so many [`PARTS`].
+/// Returns the bandwidth for deadline tasks on this number of CPUs, if windows and budgets leave `left` [`PARTS`] of
+/// them.
 pub fn for_deadline(cpus: usize, left: i128) -> i128 {
     LIMIT * left / PARTS - cpus as i128 * FAIR_SERVER
 }
 
-/// What deadline tasks were promised of a domain (`promised()` in `admit.c`), and what else is taken of it.
+/// The bandwidth promised to deadline tasks of a domain (`promised()` in `admit.c`), and the other load there.
 pub(crate) struct Promised {
-    /// How many CPUs it has.
+    /// The number of its CPUs.
     pub cpus: usize,
-    /// To all tasks, in parts of [`WHOLE`].
+    /// The bandwidth of all tasks, in parts of [`WHOLE`].
     pub tasks: i128,
-    /// What windows and budgets of the other CPUs take, in [`PARTS`].
+    /// The share of windows and budgets on the other CPUs, in [`PARTS`].
     pub elsewhere: i128,
 }
 
-/// How many [`PARTS`] of a CPU are there for budgets, where windows take so many: negative where the rest has too much already.
+/// Returns the [`PARTS`] of a CPU for budgets, beside windows with this number of parts. It is negative if the other
+/// load is already too much.
 pub(crate) fn for_budgets(windows: i128, promised: &Promised) -> i128 {
     let cpus = promised.cpus as i128;
     let kept = ((promised.tasks + cpus * FAIR_SERVER) * PARTS + LIMIT - 1) / LIMIT;

@@ -1,8 +1,9 @@
-//! What theory says of whatever has no instants of its own: response times, demand, least budgets, admission.
+//! Theory for work without instants of its own: response times, demand, least budgets, admission.
 //!
-//! [`servers`] answers for groups under deferrable servers beside windows, [`deadline`] for tasks under EDF, and [`kernel`]
-//! counts what the kernel promises of a CPU. What a description leaves open of its groups, [`assign`] finds with that. The
-//! judge relies on it where there is no plan to replay; none of it knows how a timetable is made.
+//! [`servers`] covers groups under deferrable servers beside windows, [`deadline`] covers tasks under EDF, and
+//! [`kernel`] has the kernel's own accounts of a CPU. With these, [`assign`] finds the values that a description leaves
+//! open in its groups. The judge uses this crate where there is no plan to replay. The crate does not know how a
+//! timetable is made.
 
 mod assign;
 pub mod deadline;

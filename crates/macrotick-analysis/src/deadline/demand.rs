@@ -5,17 +5,17 @@ use macrotick_model::Duration;
 use super::share::{ceil, Shares};
 use super::{validate, DeadlineError, Supply, Task, LONGEST};
 
-/// Whether the tasks meet all their deadlines under EDF with what they are given, whenever their jobs arrive.
+/// Checks that the tasks meet all their deadlines under EDF with this supply, whenever their jobs arrive.
 ///
-/// No interval may hold more work with arrival and deadline inside than the supply is sure to give in it (Baruah, Mok,
-/// Rosier: Preemptively scheduling hard-real-time sporadic tasks on one processor, RTSS 1990; with a supply: Shin and
-/// Lee 2003). Intervals are tried from a bound on the length of a faulty one downwards, leaving out those that the last
-/// one answers for (Zhang, Burns: Schedulability analysis for real-time systems with EDF scheduling, IEEE Transactions on
-/// Computers 58(9), 2009).
+/// The work with arrival and deadline inside an interval must not exceed the least supply in it. This is the test of
+/// Baruah, Mok, Rosier: Preemptively scheduling hard-real-time sporadic tasks on one processor, RTSS 1990. With a
+/// supply it is that of Shin and Lee 2003. The test starts from a bound on the length of a faulty interval, and goes
+/// downwards. It skips the intervals that the last one also covers. (Zhang, Burns: Schedulability analysis for
+/// real-time systems with EDF scheduling, IEEE Transactions on Computers 58(9), 2009.)
 ///
 /// # Errors
 ///
-/// Why they do not, or why there is no answer.
+/// The reason why a task may miss, or why there is no answer.
 pub fn demand(tasks: &[Task], supply: &dyn Supply) -> Result<(), DeadlineError> {
     validate(tasks)?;
     let mut next = last_deadline(tasks, horizon(tasks, supply)?);
@@ -25,29 +25,30 @@ pub fn demand(tasks: &[Task], supply: &dyn Supply) -> Result<(), DeadlineError> 
         if enough > interval {
             return Err(DeadlineError::Exceeded { interval, demand, given: supply.least(interval) });
         }
-        // In no interval between the two is there more demand, or less given than there.
+        // Intervals between `enough` and `interval` have no more demand than `interval`, and no less supply than
+        // `enough`.
         next = last_deadline(tasks, enough.min(interval - Duration::from_nanos(1)));
     }
     Ok(())
 }
 
-/// The most work with arrival and deadline in an interval (the demand bound function).
+/// Returns the most work with arrival and deadline in an interval (the demand bound function).
 fn demand_of(tasks: &[Task], interval: Duration) -> Duration {
     let inside = tasks.iter().filter(|task| task.deadline <= interval);
     inside.map(|task| task.wcet * ((interval - task.deadline) / task.period + 1)).sum()
 }
 
-/// The last deadline up to an instant, counted from where all tasks arrive.
+/// Returns the last deadline up to an instant, counted from the common arrival of all tasks.
 fn last_deadline(tasks: &[Task], until: Duration) -> Option<Duration> {
     let reached = tasks.iter().filter(|task| task.deadline <= until);
     reached.map(|task| task.deadline + task.period * ((until - task.deadline) / task.period)).max()
 }
 
-/// If any interval is faulty, one that is no longer than this is.
+/// Returns a length that the test must try: if any interval is faulty, one of at most this length is.
 ///
-/// With the tasks' share `U` of a CPU, and the supply's `r`: the demand in `t` is at most `U t + sum of U_i (T_i - D_i)`, over
-/// the tasks with `D_i < T_i`, and the supply at least `r (t - lag)`. With `U < r` they meet. With `U = r` both grow alike
-/// in each hyperperiod, from the point on from which both repeat.
+/// Let `U` be the tasks' share of a CPU, and `r` the supply's share. The demand in `t` is at most
+/// `U t + sum of U_i (T_i - D_i)`, over the tasks with `D_i < T_i`. The supply is at least `r (t - lag)`. With `U < r`
+/// the two lines meet. With `U = r` both grow alike in each hyperperiod, from the point on from which both repeat.
 fn horizon(tasks: &[Task], supply: &dyn Supply) -> Result<Duration, DeadlineError> {
     let rate = supply.rate();
     let mut of: Vec<(Duration, Duration)> = tasks.iter().map(|task| (task.wcet, task.period)).collect();
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(demand(&nearly, &Processor), Ok(()));
     }
 
-    /// EDF played unit by unit on the worst supply, from where all tasks arrive and the supply is at its worst.
+    /// Plays EDF unit by unit on the worst supply. All tasks arrive at the start, where the supply is at its worst.
     fn misses(tasks: &[Task], supply: &dyn Supply, until: i64) -> bool {
         let mut left: Vec<(i64, i64)> = Vec::new();
         for now in 0..until {
@@ -158,7 +159,7 @@ mod tests {
             let deadline = 1 + below(period as u64);
             let reservation = Reservation::new(ns(1 + below(deadline as u64)), ns(deadline), ns(period)).unwrap();
             let supply: &dyn Supply = if below(2) == 0 { &Processor } else { &reservation };
-            // What exceeds the supply does so by 1/24 of a CPU or more, and no deadline is longer than 30.
+            // Tasks that exceed the supply do so by at least 1/24 of a CPU, and no deadline is longer than 30.
             let late = misses(&tasks, supply, 1500);
             assert_eq!(demand(&tasks, supply).is_err(), late, "{tasks:?} with {reservation:?} {:?}", supply.rate());
             seen[usize::from(late)] += 1;

@@ -1,38 +1,39 @@
-//! Global EDF: the jobs with the earliest deadlines run, on whichever CPUs.
+//! Global EDF: the jobs with the earliest deadlines run, on any of the CPUs.
 
 use macrotick_model::Duration;
 
 use super::share::{ceil, Shares};
 use super::{validate, DeadlineError, Task};
 
-/// Whether the densities of the tasks, `C / min(D, T)`, are low enough that no deadline is missed under global EDF: their
-/// sum is at most `m - (m - 1)` times the greatest (Goossens, Funk, Baruah: Priority-driven scheduling of periodic task
-/// systems on multiprocessors, Real-Time Systems 25, 2003, theorem 5; with densities: Bertogna, Cirinei, Lipari, ECRTS
-/// 2005). Sufficient, not necessary: `false` says nothing of them.
+/// Whether the densities of the tasks, `C / min(D, T)`, are low enough that no task misses a deadline under global EDF.
+/// Their sum must be at most `m - (m - 1)` times the greatest. This is theorem 5 of Goossens, Funk, Baruah:
+/// Priority-driven scheduling of periodic task systems on multiprocessors, Real-Time Systems 25, 2003. With densities
+/// it is by Bertogna, Cirinei, Lipari, ECRTS 2005. The test is sufficient, not necessary: tasks that do not pass may
+/// meet all deadlines.
 ///
 /// # Errors
 ///
-/// [`DeadlineError::Length`] for a time that makes no sense.
+/// [`DeadlineError::Length`] for an invalid time.
 pub fn density_test(tasks: &[Task], cpus: u32) -> Result<bool, DeadlineError> {
     validate(tasks)?;
     let of: Vec<_> = tasks.iter().map(|task| (task.wcet, task.deadline.min(task.period))).collect();
     let shares = Shares::new(&of);
     let (cpus, most) = (i128::from(cpus), shares.parts.iter().max().copied().unwrap_or(0));
-    // With more than one CPU's worth of density the right-hand side would not say that the task is late on its own.
+    // A task with a density of more than one CPU is late on its own. The right-hand side does not show that.
     Ok(most <= shares.whole && shares.sum() <= cpus * shares.whole - (cpus - 1).max(0) * most)
 }
 
-/// By how much jobs of each task can be later than their deadlines under global EDF, in the order of the tasks; rounded up.
-/// `None`: the CPUs are not enough in the long run, so that there is no bound.
+/// Returns the longest lateness of each task's jobs under global EDF, in the order of the tasks, rounded up. `None`:
+/// the CPUs are not enough in the long run, and there is no bound.
 ///
-/// `x + C_i`, where `x` is the sum of the `n` greatest execution times without the least of all, divided by `m` without the
-/// sum of the `n - 1` greatest utilisations, and `n` the sum of all utilisations, rounded up, less one (Devi, Anderson:
-/// Tardiness bounds under global EDF scheduling on a multiprocessor, Real-Time Systems 38, 2008, theorem 2). Zero where
-/// [`density_test`] says that nothing is late.
+/// The bound is `x + C_i` (Devi, Anderson: Tardiness bounds under global EDF scheduling on a multiprocessor, Real-Time
+/// Systems 38, 2008, theorem 2). The dividend of `x` is the sum of the `n` greatest execution times without the least
+/// of all. The divisor is `m` without the sum of the `n - 1` greatest utilisations. `n` is the sum of all utilisations,
+/// rounded up, less one. All bounds are zero if [`density_test`] passes.
 ///
 /// # Errors
 ///
-/// A time that makes no sense, or a deadline that is not at the end of the period: the theorem is for those that are.
+/// An invalid time, or a deadline that is not at the end of the period, as the theorem requires.
 pub fn tardiness_bounds(tasks: &[Task], cpus: u32) -> Result<Option<Vec<Duration>>, DeadlineError> {
     validate(tasks)?;
     if let Some(index) = tasks.iter().position(|task| task.deadline != task.period) {
@@ -94,14 +95,14 @@ mod tests {
         assert_eq!(tardiness_bounds(&early, 2), Err(DeadlineError::NotImplicit { index: 0 }));
     }
 
-    /// Global EDF, unit by unit, from where all tasks arrive.
+    /// Plays global EDF unit by unit, from the common arrival of all tasks.
     fn latest(tasks: &[Task], cpus: usize, until: i64) -> i64 {
         let (mut left, mut latest): (Vec<(i64, usize, i64)>, i64) = (Vec::new(), 0);
         for now in 0..until {
             let arrivals = tasks.iter().enumerate().filter(|(_, task)| now % task.period.as_nanos() == 0);
             left.extend(arrivals.map(|(index, task)| (now + task.deadline.as_nanos(), index, task.wcet.as_nanos())));
             left.sort_unstable();
-            // One job of a task at a time, the earliest.
+            // Of each task, only the earliest job runs.
             let mut run = HashSet::new();
             left.iter_mut().filter(|job| run.insert(job.1)).take(cpus).for_each(|job| job.2 -= 1);
             let done = left.iter().filter(|job| job.2 == 0).map(|&(due, ..)| now + 1 - due);

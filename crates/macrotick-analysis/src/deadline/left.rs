@@ -1,4 +1,4 @@
-//! What windows and groups leave of a CPU to tasks of SCHED_DEADLINE, which come after them.
+//! The time that windows and groups leave on a CPU for tasks of SCHED_DEADLINE, which come after them.
 
 use macrotick_model::{CpuTable, Duration};
 
@@ -7,11 +7,13 @@ use crate::servers::Taken;
 
 /// A CPU behind the windows of its table and the budgets of its groups.
 ///
-/// Windows take most where an interval begins with one, whatever they serve. Of groups nothing is believed but their
-/// budgets, which are refilled at the same instants: deferrable servers use them up at the end of one server period and at once
-/// at the start of the next (Strosnider, Lehoczky, Sha: The deferrable server algorithm, IEEE Transactions on Computers
-/// 44(1), 1995). Exact without groups, or without windows; an upper bound of what both take together, as the worst interval
-/// of one need not be that of the other.
+/// Windows take the most of an interval that begins with a window, whatever they serve. Groups are trusted only to keep
+/// their budgets, which are refilled at the same instants. A deferrable server may use its budget at the end of one
+/// server period and again at the start of the next. (Strosnider, Lehoczky, Sha: The deferrable server algorithm, IEEE
+/// Transactions on Computers 44(1), 1995.)
+///
+/// The result is exact without groups, or without windows. With both, the time that they take together is an upper
+/// bound: the worst interval of one need not be that of the other.
 #[derive(Clone, Debug)]
 pub struct Left {
     cycle: Duration,
@@ -21,12 +23,12 @@ pub struct Left {
 }
 
 impl Left {
-    /// Of a CPU with a table that makes sense, `lead` before its ACTIVATE windows, and budgets that sum up to `budgets` in each
-    /// server period.
+    /// Makes the supply of a CPU with a valid table and `lead` before its ACTIVATE windows. `budgets` is the sum of the
+    /// budgets in each server period.
     ///
     /// # Errors
     ///
-    /// [`DeadlineError::Overload`]: nothing is left in the long run.
+    /// [`DeadlineError::Overload`]: no time is left in the long run.
     pub fn new(
         cycle: Duration,
         lead: Duration,
@@ -42,7 +44,7 @@ impl Left {
         }
     }
 
-    /// The most that groups take of an interval.
+    /// Returns the most time of an interval that groups take.
     fn taken_by_groups(&self, interval: Duration) -> Duration {
         let again = (interval - self.budgets).max(Duration::ZERO);
         let late = interval.min(self.budgets);
@@ -50,14 +52,15 @@ impl Left {
         late + early
     }
 
-    /// The end of the stretch around `interval` in which groups take all that an interval is longer; else itself.
+    /// Returns the end of the stretch around `interval` in which groups take all additional time. Outside of such a
+    /// stretch it is `interval` itself.
     fn stretch_end(&self, interval: Duration) -> Duration {
         let again = interval - self.budgets;
         let turn = self.server_period * (again.max(Duration::ZERO) / self.server_period);
         interval.max(self.budgets * 2 + turn)
     }
 
-    /// The window time of the shortest time after which both repeat, and that time; without windows a server period.
+    /// Returns the shortest time after which windows and refills both repeat; without windows it is a server period.
     fn repetition(&self) -> Duration {
         match (self.windows.is_nothing(), self.budgets) {
             (true, _) => self.server_period,
@@ -68,7 +71,7 @@ impl Left {
 }
 
 impl Supply for Left {
-    /// What was sure of a shorter interval is sure of a longer one, too.
+    /// Searches by bisection: the time that is sure in a shorter interval is also sure in a longer one.
     fn least(&self, interval: Duration) -> Duration {
         let (mut sure, mut not) = (Duration::ZERO, interval + Duration::from_nanos(1));
         while not - sure > Duration::from_nanos(1) {
@@ -81,7 +84,7 @@ impl Supply for Left {
         sure
     }
 
-    /// The least `t` in which so much is left beside all that is taken of `t`.
+    /// Returns the least `t` in which this much is left beside all the time taken of `t`.
     fn wait(&self, amount: Duration) -> Duration {
         if amount <= Duration::ZERO {
             return Duration::ZERO;
@@ -94,7 +97,8 @@ impl Supply for Left {
             if longer <= wait {
                 return wait;
             }
-            // No more is left of what is longer within the stretch: nanoseconds that are missing would be looked for one by one.
+            // A longer interval within the stretch leaves no more time. Without this step, the loop could need a step
+            // for each missing nanosecond.
             wait = longer.max(self.stretch_end(wait));
         }
     }
@@ -106,7 +110,8 @@ impl Supply for Left {
             false => self.windows.per_cycle() * (period / self.cycle),
         };
         let given = period - windows - self.budgets * (period / self.server_period);
-        // In `t` windows take at most one cycle's share more than their part of it, groups two budgets more.
+        // In `t`, windows take at most one cycle's window time more than their share of it, groups at most two budgets
+        // more.
         let ahead = self.windows.per_cycle() + self.budgets * 2;
         let lag =
             i128::from(ahead.as_nanos()) * i128::from(period.as_nanos()) / i128::from(given.as_nanos().max(1)) + 1;
@@ -146,7 +151,7 @@ mod tests {
         assert!(Left::new(ns(12), ns(0), Some(&table(&[(0, 8)])), ns(6), ns(2)).is_err());
     }
 
-    /// What is missing by a nanosecond is not looked for by the nanosecond through seconds of windows or budgets.
+    /// The search for a missing nanosecond does not step through seconds of windows or budgets by the nanosecond.
     #[test]
     fn the_end_of_a_long_window_is_found_at_once() {
         let s = Duration::from_secs;
@@ -157,8 +162,8 @@ mod tests {
         assert_eq!((left.least(s(700) + ns(1)), left.least(s(800))), (ns(1), s(100)));
     }
 
-    /// Each instant of the cycle, and each way to spend budgets that begins with an interval: late in one server period, at
-    /// once in those that follow.
+    /// Tries each instant of the cycle as the begin of the interval. Groups use their budgets late in the first server
+    /// period, and at once in the following ones.
     fn played(windows: &[(i64, i64)], budgets: i64, interval: i64) -> i64 {
         let is_window = |at: i64| windows.iter().any(|&(from, length)| (from..from + length).contains(&(at % 12)));
         let least = |from: i64| {

@@ -1,14 +1,14 @@
-//! What theory says of tasks under earliest deadline first (EDF), as SCHED_DEADLINE schedules them.
+//! Theory of tasks under earliest deadline first (EDF), the policy of SCHED_DEADLINE.
 //!
-//! * [`demand`]: whether sporadic tasks that stay on one CPU, or in one reservation, meet all their deadlines. Exact for a
-//!   CPU of their own; for a [`Reservation`] exact for the least that it may give. Behind windows and groups they have what these
-//!   have [`Left`].
+//! * [`demand`]: whether sporadic tasks on one CPU, or in one reservation, meet all their deadlines. It is exact for a
+//!   CPU of their own, and in a [`Reservation`] for the least supply of the reservation. Behind windows and groups the
+//!   supply is [`Left`].
 //! * [`density_test`]: a sufficient test for tasks that migrate between the CPUs (global EDF).
-//! * [`tardiness_bounds`]: how late jobs can be under global EDF where no CPU time is lacking in the long run.
+//! * [`tardiness_bounds`]: the longest lateness of jobs under global EDF, if the CPU time is enough in the long run.
 //!
-//! Nothing is charged for preemptions, migrations, timers and interrupts: leave room in WCETs. Nor does anything say how
-//! finely the kernel cuts budgets off: without the scheduler's feature `HRTICK_DL` that is at its tick (`task_tick_dl` in
-//! `kernel/sched/deadline.c`).
+//! The tests do not include the time of preemptions, migrations, timers and interrupts: leave room in WCETs. They also
+//! assume that the kernel ends budgets in time. Without the scheduler's feature `HRTICK_DL` it ends them at its tick
+//! (`task_tick_dl` in `kernel/sched/deadline.c`).
 
 mod demand;
 mod global;
@@ -25,54 +25,55 @@ pub use global::{density_test, tardiness_bounds};
 pub use left::Left;
 pub use supply::{Processor, Rate, Reservation, Supply};
 
-/// A sporadic task: its jobs arrive at least a period apart, take up to the WCET, and have the deadline from their arrival.
+/// A sporadic task. Its jobs arrive at least a period apart and take up to the WCET. Their deadline counts from the
+/// arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The most that a job takes.
+    /// The longest execution time of a job.
     pub wcet: Duration,
     /// The least time between two arrivals.
     pub period: Duration,
-    /// From the arrival; may be shorter or longer than the period.
+    /// The time from a job's arrival to its deadline. It may be shorter or longer than the period.
     pub deadline: Duration,
 }
 
 impl Task {
-    /// Whose deadline is its period.
+    /// Makes a task with its period as the deadline.
     pub fn implicit(wcet: Duration, period: Duration) -> Task {
         Task { wcet, period, deadline: period }
     }
 
-    /// What a task of SCHED_DEADLINE is promised: it is taken to use all of its runtime.
+    /// Makes the task of a reservation of SCHED_DEADLINE. The analysis assumes that it uses its whole runtime.
     pub fn promised(task: &macrotick_model::Task, reservation: &macrotick_model::Reservation) -> Task {
         Task { wcet: reservation.runtime, period: task.period, deadline: task.deadline }
     }
 }
 
-/// Why the tasks are not known to meet their deadlines.
+/// The reason why tasks may miss deadlines, or why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // Each field is what the message says.
+#[allow(missing_docs)] // The message explains each field.
 pub enum DeadlineError {
     /// A time that must be positive and at most [`LONGEST`].
     #[error("{what} of task {index} is {length}: it must be positive and at most {LONGEST}")]
     Length { index: usize, what: &'static str, length: Duration },
-    /// A reservation that gives nothing, or more than there is.
+    /// A reservation without time, or of more than its deadline or period.
     #[error("a reservation of {budget} by {deadline} in each {period}: it needs 0 < budget <= deadline <= period <= {LONGEST}")]
     Reservation { budget: Duration, deadline: Duration, period: Duration },
-    /// The tasks ask for more than they are given, however long one waits.
-    #[error("the tasks need more in the long run than the {given} of each {period} that they are given")]
+    /// The tasks need more than the supply in the long run.
+    #[error("the tasks need more in the long run than the available {given} per {period}")]
     Overload { given: Duration, period: Duration },
-    /// In an interval of some length the tasks may ask for more than they are sure to get.
+    /// In an interval of this length the tasks may need more than the supply is sure to give.
     #[error("in {interval} the tasks may need {demand}, and are sure to get {given}")]
     Exceeded { interval: Duration, demand: Duration, given: Duration },
-    /// A deadline where only those at the ends of periods are answered for.
+    /// A deadline that is not the period, in a test that requires this.
     #[error("the deadline of task {index} is not its period")]
     NotImplicit { index: usize },
-    /// Tasks ask for what is given, to the last part, and it takes too long until all of it repeats.
-    #[error("the tasks need all of what they are given, and do not repeat for longer than {LONGEST}: no answer")]
+    /// The tasks need the whole supply, and it takes too long until the pattern repeats.
+    #[error("the tasks need all available time, and do not repeat within {LONGEST}: the test has no answer")]
     Undecided,
 }
 
-/// Refuses times that make no sense.
+/// Refuses invalid times.
 fn validate(tasks: &[Task]) -> Result<(), DeadlineError> {
     for (index, task) in tasks.iter().enumerate() {
         for (what, length) in [("the WCET", task.wcet), ("the period", task.period), ("the deadline", task.deadline)] {

@@ -1,23 +1,23 @@
-//! Shares of a CPU, as parts of one whole: exact where the periods have a common multiple that is not too long.
+//! Shares of a CPU, as parts of one whole. They are exact if the periods have a common multiple that is not too long.
 
 use macrotick_model::Duration;
 
-/// Sums of a million shares, times [`LONGEST`](super::LONGEST), stay within 128 bits.
+/// The greatest whole. With it, sums of a million shares, times [`LONGEST`](super::LONGEST), stay within 128 bits.
 const FINEST: i128 = 1 << 60;
 
-/// Some shares with one denominator.
+/// Shares with a common denominator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shares {
-    /// Each rounded up where they are not exact.
+    /// The parts, each rounded up if they are not exact.
     pub parts: Vec<i128>,
-    /// What they are parts of.
+    /// The denominator.
     pub whole: i128,
     /// Whether no part is rounded.
     pub exact: bool,
 }
 
 impl Shares {
-    /// Of pairs: so much in each time, which is not zero.
+    /// Makes shares of pairs: a length in each time, which is not zero.
     pub fn new(of: &[(Duration, Duration)]) -> Shares {
         let common = of.iter().try_fold(Duration::from_nanos(1), |all, (_, time)| all.lcm(*time));
         let common = common.map(|time| i128::from(time.as_nanos())).filter(|&time| time <= FINEST);
@@ -29,13 +29,13 @@ impl Shares {
         Shares { parts: of.iter().map(part).collect(), whole, exact }
     }
 
-    /// All together.
+    /// Returns the sum of all parts.
     pub fn sum(&self) -> i128 {
         self.parts.iter().sum()
     }
 }
 
-/// The quotient, rounded up; the divisor is positive, the dividend not negative.
+/// Returns the quotient, rounded up. The divisor must be positive, and the dividend not negative.
 pub(super) fn ceil(dividend: i128, divisor: i128) -> i128 {
     (dividend + divisor - 1) / divisor
 }

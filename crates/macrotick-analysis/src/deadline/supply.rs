@@ -1,34 +1,36 @@
-//! What a CPU, or a reservation on it, is sure to give.
+//! The time that a CPU, or a reservation on it, is sure to give.
 
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{DeadlineError, LONGEST};
 
-/// What tasks are sure to get in any interval throughout which they have work.
+/// The time that tasks are sure to get in any interval in which they always have work.
 pub trait Supply {
-    /// The least in an interval of this length; never less in a longer one (the supply bound function).
+    /// Returns the least time in an interval of this length (the supply bound function). It never decreases with the
+    /// length.
     fn least(&self, interval: Duration) -> Duration;
 
-    /// The shortest interval in which this much, which is not negative, is sure: the inverse of [`least`](Supply::least).
+    /// Returns the shortest interval in which this amount is sure: the inverse of [`least`](Supply::least). The amount
+    /// is not negative.
     fn wait(&self, amount: Duration) -> Duration;
 
-    /// What it gives in the long run.
+    /// Returns the supply in the long run.
     fn rate(&self) -> Rate;
 }
 
-/// In the long run.
+/// The supply in the long run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// From an interval as long as the lag on, one that is longer by a period gives this much more.
+    /// The amount per period. An interval at least as long as the lag gives this much more if it is a period longer.
     pub given: Duration,
-    /// See there.
+    /// The period of `given`.
     pub period: Duration,
-    /// An interval of `t` gives no less than `(t - lag) given / period`.
+    /// An interval of `t` gives at least `(t - lag) given / period`.
     pub lag: Duration,
 }
 
-/// A CPU that nobody else uses.
+/// A CPU without other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processor;
 
@@ -47,11 +49,14 @@ impl Supply for Processor {
     }
 }
 
-/// A budget in each period, had by a deadline: the explicit deadline periodic resource (Easwaran, Anand, Lee: Compositional
-/// analysis framework using EDP resource models, RTSS 2007, section 3); with the deadline at the end of the period the
-/// periodic resource (Shin, Lee: Periodic resource model for compositional real-time guarantees, RTSS 2003).
+/// A budget in each period, available by a deadline.
 ///
-/// The worst case is that the budget is used up at the start of one period, and comes as late as it may in all that follow:
+/// This is the explicit deadline periodic resource (Easwaran, Anand, Lee: Compositional analysis framework using EDP
+/// resource models, RTSS 2007, section 3). With the deadline at the end of the period it is the periodic resource
+/// (Shin, Lee: Periodic resource model for compositional real-time guarantees, RTSS 2003).
+///
+/// In the worst case the budget is used up at the start of one period, and comes as late as possible in all following
+/// ones:
 ///
 /// ```text
 ///    |<----- period ----->|<----- period ----->|<-----
@@ -59,9 +64,10 @@ impl Supply for Processor {
 ///          |<---- lag ------------>|    deadline
 /// ```
 ///
-/// SCHED_DEADLINE with the deadline at the end of the period (a hard constant bandwidth server) gives no less, also to
-/// who sleeps in between: what is left at a wake-up stays valid only while it is no more than its share of the time to
-/// the deadline (`update_dl_entity` in `kernel/sched/deadline.c`), so that the wait that follows is no longer than the lag.
+/// SCHED_DEADLINE with the deadline at the end of the period is a hard constant bandwidth server. It gives at least
+/// this, also to a task that sleeps in between. At a wake-up, the remaining budget stays valid only if it is at most
+/// its share of the time to the deadline (`update_dl_entity` in `kernel/sched/deadline.c`). Therefore the following
+/// wait is no longer than the lag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     budget: Duration,
@@ -70,11 +76,11 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// A reservation, if `0 < budget <= deadline <= period`.
+    /// Makes a reservation, if `0 < budget <= deadline <= period`.
     ///
     /// # Errors
     ///
-    /// [`DeadlineError::Reservation`] else.
+    /// [`DeadlineError::Reservation`] otherwise.
     pub fn new(budget: Duration, deadline: Duration, period: Duration) -> Result<Reservation, DeadlineError> {
         match Duration::ZERO < budget && budget <= deadline && deadline <= period && period <= LONGEST {
             true => Ok(Reservation { budget, deadline, period }),
@@ -82,7 +88,7 @@ impl Reservation {
         }
     }
 
-    /// The longest time without anything.
+    /// Returns the longest time without supply.
     fn lag(&self) -> Duration {
         (self.period - self.budget) + (self.deadline - self.budget)
     }
@@ -117,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// The least over all places of an interval, and all that a reservation may do: unit by unit.
+    /// Returns the least supply over all places of an interval and all behaviours of a reservation, unit by unit.
     fn played(budget: i64, deadline: i64, period: i64, interval: i64) -> i64 {
         let early = |at: i64| at % period < budget && at < period;
         let late = |at: i64| at >= period && (deadline - budget..deadline).contains(&(at % period));

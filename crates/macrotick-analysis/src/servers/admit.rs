@@ -1,7 +1,7 @@
-//! One more container on a host whose groups run.
+//! Admits one more container to a host with running groups.
 //!
-//! Only what can change is computed: the container's own group and those below it, on one CPU after the other. Groups
-//! above it are not touched by it, whatever it does; that is what their priority and its budget are for.
+//! The computation covers only the parts that can change: the container's own group and those below it, on one CPU
+//! after the other. The container cannot affect groups above it: their priority and its budget ensure that.
 
 use std::fmt;
 
@@ -16,16 +16,16 @@ use super::{
     TaskOrder,
 };
 
-/// A container that asks to be admitted.
+/// A container that asks for admission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
-    /// Its name, and that of its group.
+    /// The name of the container and of its group.
     pub name: String,
     /// How bad its failure would be.
     pub criticality: u32,
     /// Its group priority; `None`: by criticality.
     pub priority: Option<u32>,
-    /// The CPUs of which it gets the one on which the least budget has to be given; empty: of all.
+    /// The CPUs that it may use; empty: all. It gets the one that needs the least additional budget.
     pub cpus: Vec<u32>,
     /// Its budget; `None`: the least with which its tasks meet their deadlines.
     pub budget: Option<Duration>,
@@ -33,11 +33,11 @@ pub struct Container {
     pub may_grow: bool,
     /// Its tasks.
     pub tasks: Vec<GroupTask>,
-    /// Who orders its tasks.
+    /// The source of the order of its tasks.
     pub order: TaskOrder,
 }
 
-/// That a container is admitted, and how.
+/// The admission of a container, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     /// Its CPU.
@@ -48,20 +48,20 @@ pub struct Admission {
     pub budget: Duration,
     /// The worst case of each of its tasks.
     pub tasks: Vec<TaskAnalysis>,
-    /// What has to change for it, before it starts; mostly nothing.
+    /// The changes of other groups that must come before it starts; usually there are none.
     pub changes: Vec<Change>,
-    /// The host with it, to admit the next one to.
+    /// The host with the container, as input of the next admission.
     pub host: Host,
 }
 
-/// What has to change for a container to be admitted.
+/// A change of another group that an admission needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
-#[allow(missing_docs)] // The fields are what there was and what there is to be.
+#[allow(missing_docs)] // The fields are the old and the new values.
 pub enum Change {
     /// A group below it gets more budget.
     Budget { group: String, cpu: u32, from: Duration, to: Duration },
-    /// A group gets another priority, as there is none left between two neighbours. Their order stays.
+    /// A group gets another priority, because no number is free between two neighbours. The order of groups stays.
     Priority { group: String, from: u32, to: u32 },
 }
 
@@ -76,16 +76,17 @@ impl fmt::Display for Change {
     }
 }
 
-/// Whether one more container fits on a host, and with which parameters.
+/// Checks whether one more container fits on a host, and returns its parameters.
 ///
-/// The groups of the host keep what they have, but for the budgets of those below the container that may grow and would
-/// miss otherwise. Nothing of the host is analysed that the container cannot touch: that the host is feasible without
-/// it, [`analyse`](super::analyse) says.
+/// The groups of the host keep their parameters, with one exception. Groups below the container that may grow get more
+/// budget if they would miss otherwise. The parts that the container cannot affect are not analysed:
+/// [`analyse`](super::analyse) tells whether the host is feasible without it.
 ///
 /// # Errors
 ///
-/// A host or container that makes no sense; or why it is refused: for each CPU that was tried the tasks that would miss
-/// (its own, those of groups below or those of SCHED_DEADLINE) or the sum that would be exceeded.
+/// An invalid host or container, or the reasons of the refusal. For each CPU that was tried, these are the tasks that
+/// would miss, or the sum that would be exceeded. The tasks are its own, those of groups below, or those of
+/// SCHED_DEADLINE.
 pub fn admit(host: &Host, container: &Container) -> Result<Admission, ServersError> {
     validate::host(host)?;
     validate_container(host, container)?;
@@ -136,7 +137,7 @@ fn may_use(container: &Container, cpu: u32) -> bool {
     container.cpus.is_empty() || container.cpus.contains(&cpu)
 }
 
-/// Adds the container's group, without a server yet, and says which priorities had to change for it.
+/// Adds the container's group, without a server, and returns the changes of priorities for it.
 fn insert(host: &mut Host, container: &Container) -> Result<Vec<Change>, ServersError> {
     let priority = container.priority.or_else(|| order::between(&host.groups, container.criticality));
     let (name, criticality) = (container.name.clone(), container.criticality);
@@ -151,7 +152,7 @@ fn insert(host: &mut Host, container: &Container) -> Result<Vec<Change>, Servers
     Ok(changed.map(|(group, from)| Change::Priority { group: group.name.clone(), from, to: group.priority }).collect())
 }
 
-/// The present order, with the last group just above the highest that is less critical.
+/// Returns the present order, with the last group just above the highest one that is less critical.
 fn order_with(groups: &[Group], criticality: u32) -> Vec<String> {
     let (new, present) = groups.split_last().expect("the new group is there");
     let mut present: Vec<&Group> = present.iter().collect();
@@ -180,7 +181,7 @@ fn on_cpu(mut host: Host, container: &Container, cpu: u32) -> Result<Admission, 
     Ok(Admission { cpu, priority, budget, tasks, changes, host })
 }
 
-/// What the container itself needs on a CPU.
+/// Returns the container's own server on a CPU.
 fn own_server(
     host: &Host,
     container: &Container,
@@ -220,12 +221,12 @@ fn with(mut budgets: Vec<(String, Duration)>, name: &str, budget: Duration) -> V
     budgets
 }
 
-/// What is left for budgets on a CPU.
+/// Returns the time that is left for budgets on a CPU.
 fn left(host: &Host, time: &CpuTime) -> Duration {
     sums::most_budgets(host, time) - sums::budgets(host, time.cpu).into_iter().map(|(_, budget)| budget).sum()
 }
 
-/// Gives groups below `priority` the budget that they need now, the highest first.
+/// Gives groups below `priority` the budget that they need then, the highest group first.
 fn make_room_below(host: &mut Host, time: &CpuTime, priority: u32) -> Result<Vec<Change>, Vec<Refusal>> {
     let mut below: Vec<usize> = (0..host.groups.len()).filter(|&at| host.groups[at].priority < priority).collect();
     below.sort_by_key(|&at| std::cmp::Reverse(host.groups[at].priority));
@@ -236,7 +237,7 @@ fn make_room_below(host: &mut Host, time: &CpuTime, priority: u32) -> Result<Vec
     Ok(changes)
 }
 
-/// What a group needs more on a CPU; nothing, if it does not miss.
+/// Gives a group the additional budget that it needs on a CPU. Returns `None` if it does not miss.
 fn grow(host: &mut Host, time: &CpuTime, at: usize) -> Result<Option<Change>, Vec<Refusal>> {
     let group = &host.groups[at];
     let Some(index) = group.servers.iter().position(|server| server.cpu == time.cpu) else {
@@ -259,7 +260,7 @@ fn grow(host: &mut Host, time: &CpuTime, at: usize) -> Result<Option<Change>, Ve
     Ok(Some(Change::Budget { group: name, cpu: time.cpu, from, to }))
 }
 
-/// How much budget an admission gives away.
+/// Returns the sum of the budgets that an admission adds.
 fn cost(admission: &Admission) -> Duration {
     let grown = admission.changes.iter().map(|change| match change {
         Change::Budget { from, to, .. } => *to - *from,

@@ -10,37 +10,37 @@ use super::response::{Effort, Level, Worst};
 use super::supply::{CpuTime, Supply};
 use super::{sums, validate, CpuSum, Group, GroupTask, Host, HostError, Refusal, Server};
 
-/// What was found out about a host.
+/// The result of the analysis of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// One entry per group, from the highest to the lowest priority.
     pub groups: Vec<GroupAnalysis>,
     /// One entry per CPU, in the order of the host.
     pub cpus: Vec<CpuSum>,
-    /// All that is wrong; empty for a feasible host.
+    /// All faults; empty for a feasible host.
     pub refusals: Vec<Refusal>,
 }
 
-/// What a group gets.
+/// The result for a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupAnalysis {
     /// The group.
     pub name: String,
     /// The group priority.
     pub priority: u32,
-    /// One entry per CPU of it, in the order of the group.
+    /// One entry per CPU of the group, in its order.
     pub servers: Vec<ServerAnalysis>,
 }
 
-/// What a group gets on one CPU.
+/// The result for a group on one CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerAnalysis {
     /// The CPU.
     pub cpu: u32,
     /// The budget.
     pub budget: Duration,
-    /// The least that it is sure to get in each server period in which it always has work. Less than the budget where
-    /// windows and higher groups leave no more of some period.
+    /// The least time that it is sure to get in each server period in which it always has work. It is less than the
+    /// budget if windows and higher groups leave less of some period.
     pub sure: Duration,
     /// One entry per task, in the order of the server.
     pub tasks: Vec<TaskAnalysis>,
@@ -53,14 +53,14 @@ pub struct TaskAnalysis {
     pub name: String,
     /// Its priority inside the group.
     pub priority: u32,
-    /// The worst response time, from a job's arrival; of a task that misses, that of a job that misses. `None`: jobs
-    /// wait for ever longer, or no end was found.
+    /// The worst response time, from a job's arrival. For a task that misses, it is that of one job that misses.
+    /// `None`: response times grow without a bound, or no end was found.
     pub response: Option<Duration>,
     /// The deadline.
     pub deadline: Duration,
-    /// Whether the response time can occur.
+    /// The accuracy of the response time.
     pub accuracy: Accuracy,
-    /// The refill that the worst job waits for, in the cycle of the table; `None` where none is worse than others.
+    /// The refill that the worst job waits for, in the cycle of the table. `None`: no refill is worse than others.
     pub refill: Option<Duration>,
 }
 
@@ -76,33 +76,33 @@ impl fmt::Display for TaskAnalysis {
     }
 }
 
-/// What is known of a response time.
+/// The accuracy of a response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accuracy {
-    /// It occurs, if everything comes together that the model allows.
+    /// The model allows a behaviour in which it occurs.
     Exact,
-    /// It is not exceeded, but may be too long.
+    /// No response time exceeds it, but it may be too long.
     UpperBound(Why),
 }
 
-/// Why a response time is only an upper bound.
+/// The reason why a response time is only an upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// Where refills lie in the table is not known.
+    /// The position of refills in the table is not known.
     AnyPhase,
-    /// Higher groups with refills of their own are counted with their budget twice in a row in more than one period.
+    /// Higher groups with refills of their own count with their budget twice in a row in more than one period.
     OwnRefills,
-    /// Table and refills meet in too many ways to replay them.
+    /// Table and refills meet in too many ways to replay all of them.
     ManyAlignments,
     /// Windows, higher budgets and the budget do not fit into one of the server periods.
     ShortPeriod,
     /// A bound task is released between refills.
     BoundJitter,
-    /// What the group's own windows give it before a refill is left out.
+    /// The time that the group's own windows give it before a refill does not count.
     OwnWindows,
-    /// A task of the same priority may have come later and is counted as if it went first.
+    /// A task of the same priority may have come later, but counts as if it came first.
     EqualPriority,
 }
 
@@ -112,7 +112,7 @@ impl Analysis {
         self.refusals.is_empty()
     }
 
-    /// The worst case of a task.
+    /// Returns the worst case of a task.
     pub fn task(&self, group: &str, task: &str) -> Option<&TaskAnalysis> {
         let group = self.groups.iter().find(|other| other.name == group)?;
         group.servers.iter().flat_map(|server| &server.tasks).find(|other| other.name == task)
@@ -128,11 +128,11 @@ impl TaskAnalysis {
 
 /// Analyses a host: response times by equations 1 and 2 (2 in the form of 3 for refills in lockstep), and the sums.
 ///
-/// A host that is not feasible is no error: what is wrong stands in [`Analysis::refusals`].
+/// A host that is not feasible is not an error: its faults are in [`Analysis::refusals`].
 ///
 /// # Errors
 ///
-/// The first thing that makes no sense, such as a window outside the cycle.
+/// The first invalid value, such as a window outside the cycle.
 pub fn analyse(host: &Host) -> Result<Analysis, HostError> {
     validate::host(host)?;
     let times = CpuTime::of_all(host);
@@ -175,10 +175,10 @@ pub(super) fn analyse_server(host: &Host, time: &CpuTime, server: &Server, above
     ServerAnalysis { cpu: server.cpu, budget: server.budget, sure: supply.least(), tasks: tasks.collect() }
 }
 
-/// The tasks of a server with the priorities that they have: beside each are those that may go before it.
+/// The tasks of a server with their priorities. Beside each task are those that may run before it.
 pub(super) struct Levels<'a> {
     tasks: &'a [GroupTask],
-    /// For each priority the tasks of no lower one, by their indices in ascending order.
+    /// For each priority, the tasks with at least this priority, by their indices in ascending order.
     of: BTreeMap<u32, (Vec<usize>, Level<'a>)>,
 }
 
@@ -192,14 +192,14 @@ impl<'a> Levels<'a> {
         Levels { tasks, of: priorities.into_iter().map(level).collect() }
     }
 
-    /// The worst case of task `index`.
+    /// Returns the worst case of task `index`.
     pub fn worst(&self, index: usize, effort: Effort) -> Worst {
         let (of, level) = &self.of[&self.tasks[index].priority];
         level.worst(of.binary_search(&index).expect("a task is among those of its priority"), effort)
     }
 }
 
-/// The other tasks that may go before task `index`: those of equal priority do, where they came earlier.
+/// Returns the other tasks that may run before task `index`. Those of equal priority do so if they came earlier.
 fn beside(tasks: &[GroupTask], index: usize) -> impl Iterator<Item = &GroupTask> {
     let others = tasks.iter().enumerate().filter(move |&(other, _)| other != index);
     others.map(|(_, task)| task).filter(move |task| task.priority >= tasks[index].priority)
@@ -215,13 +215,13 @@ fn accuracy(supply: &Supply, tasks: &[GroupTask], index: usize) -> Accuracy {
     why.map_or(Accuracy::Exact, Accuracy::UpperBound)
 }
 
-/// The budgets of the groups above this priority on a CPU.
+/// Returns the budgets of the groups above this priority on a CPU.
 pub(super) fn budgets_above(host: &Host, priority: u32, cpu: u32) -> Vec<Duration> {
     let above = host.groups.iter().filter(|group| group.priority > priority);
     above.filter_map(|group| group.on(cpu)).map(|server| server.budget).collect()
 }
 
-/// Their names, the highest first.
+/// Returns the names of these groups, the highest first.
 pub(super) fn names_above(host: &Host, priority: u32, cpu: u32) -> Vec<String> {
     let groups = host.by_priority();
     let above = groups.iter().filter(|group| group.priority > priority && group.on(cpu).is_some());

@@ -1,10 +1,13 @@
 //! The smallest budgets: optimal server capacity allocation (Davis and Burns 2008).
 //!
-//! For given group priorities and one server period. A group's response times depend on its own budget and on the sum
-//! of the higher ones. More budget of its own never makes them longer: in each case of `supply` the server then gets at
-//! least as much in every interval, and the gap is not longer. So the smallest budget is found by bisection. More
-//! budget above never makes them shorter. So giving each group its smallest budget, the highest first, gives every
-//! group the smallest that any feasible assignment gives it: if the sum does not fit then, it never does.
+//! Group priorities and the server period are given. A group's response times depend on its own budget and on the sum
+//! of the higher ones.
+//!
+//! More budget of its own never makes them longer. In each case of `supply` the server then gets at least as much in
+//! every interval, and the gap is not longer. Therefore bisection finds the smallest budget.
+//!
+//! More budget above never makes them shorter. Therefore each group gets its smallest budget, the highest group first.
+//! This is the smallest that any feasible assignment gives it. If the sum does not fit then, it never does.
 
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
@@ -15,29 +18,29 @@ use super::response::Effort;
 use super::supply::CpuTime;
 use super::{sums, unless_refused, validate, GroupTask, Host, Refusal, Server, ServersError};
 
-/// Who orders the tasks inside a group.
+/// The source of the order of tasks inside a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskOrder {
     /// The description: priorities stay as they are.
     Given,
-    /// We do: by an order with which no task misses, if there is one.
+    /// The analysis: it finds an order with which no task misses, if there is one.
     Best,
 }
 
-/// One place for a server: a CPU, and who goes before it there.
+/// One place for a server: a CPU, and the groups above it there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     /// The CPU.
     pub time: &'a CpuTime,
     /// The budgets of the groups above.
     pub above: &'a [Duration],
-    /// Who orders the tasks.
+    /// The source of the order of tasks.
     pub order: TaskOrder,
 }
 
 impl Place<'_> {
-    /// The priorities with which no task misses with this budget, in the order of `tasks`; `None` if there are none.
+    /// Returns priorities with which no task misses with this budget, in the order of `tasks`. `None`: there are none.
     pub fn feasible(&self, tasks: &[GroupTask], budget: Duration) -> Option<Vec<u32>> {
         let supply = self.time.supply(budget, self.above);
         if self.order == TaskOrder::Best {
@@ -48,9 +51,10 @@ impl Place<'_> {
         (0..tasks.len()).all(meets).then(|| tasks.iter().map(|task| task.priority).collect())
     }
 
-    /// The smallest multiple of `granule` from `from` to `most` with which no task misses; `None` if there is none.
+    /// Returns the smallest multiple of `granule` from `from` to `most` with which no task misses. `None`: there is
+    /// none.
     pub fn least(&self, tasks: &[GroupTask], granule: Duration, from: Duration, most: Duration) -> Option<Duration> {
-        // Budgets in granules: `not` is too little, `enough` is known to do.
+        // Budgets in granules: `not` is too little, `enough` suffices.
         let mut not = ceil(from, granule) - 1;
         let mut enough = most / granule;
         if enough <= not || self.feasible(tasks, granule * enough).is_none() {
@@ -66,7 +70,7 @@ impl Place<'_> {
         Some(granule * enough)
     }
 
-    /// Why `server` of `group` is not feasible with its budget, below the groups named.
+    /// Returns the reasons why `server` of `group` is not feasible with its budget, below the named groups.
     pub fn reasons(&self, group: &str, server: &Server, above: &[String]) -> Vec<Refusal> {
         let supply = self.time.supply(server.budget, self.above);
         if self.order == TaskOrder::Best {
@@ -85,19 +89,21 @@ impl Place<'_> {
     }
 }
 
-/// How many granules it takes, at least one.
+/// Returns the number of granules for a length, rounded up, and at least one.
 pub(super) fn ceil(length: Duration, granule: Duration) -> i64 {
     super::supply::ceil_div(length, granule).max(1)
 }
 
-/// The host with the smallest budgets, in granules, with which no task misses its deadline. Group priorities stay.
+/// Returns the host with the smallest budgets, in granules, with which no task misses its deadline. Group priorities
+/// stay.
 ///
-/// Servers without tasks keep their budgets. With [`TaskOrder::Best`] the priorities of tasks are assigned, too.
+/// Servers without tasks keep their budgets. With [`TaskOrder::Best`] the function also assigns the priorities of
+/// tasks.
 ///
 /// # Errors
 ///
-/// A host that makes no sense; or why the first group that cannot have a budget, in order of priority, cannot: the task
-/// that misses with all that is left of its CPU, or the sum that is exceeded.
+/// An invalid host, or the reasons for the first group, in order of priority, that cannot have a budget. A reason is a
+/// task that misses with all the time left on its CPU, or the sum that is exceeded.
 pub fn least_budgets(host: &Host, order: TaskOrder) -> Result<Host, ServersError> {
     validate::host(host)?;
     let mut host = host.clone();
@@ -145,7 +151,7 @@ fn set_least(
     }
 }
 
-/// A budget that is still to be found takes nothing of the CPUs between which deadline tasks migrate.
+/// Clears a budget that must be found. Until then it takes nothing of the CPUs between which deadline tasks migrate.
 pub(super) fn not_found(server: &mut Server) {
     server.budget = Duration::ZERO;
 }
@@ -158,7 +164,7 @@ pub(super) fn set(server: &mut Server, budget: Duration, priorities: &[u32]) {
     }
 }
 
-/// Why there is no budget up to `most` for a server.
+/// Returns the reasons why there is no budget up to `most` for a server.
 pub(super) fn no_budget(
     host: &Host,
     place: &Place,
@@ -172,7 +178,7 @@ pub(super) fn no_budget(
         let tried = Server { budget: host.granule * (most / host.granule), ..server.clone() };
         return place.reasons(group, &tried, &above);
     }
-    // Not even the least is left.
+    // The time left is less than the least budget.
     let budgets = above.into_iter().zip(place.above.iter().copied());
     let budgets = budgets.chain([(group.into(), host.least)]).collect();
     vec![sums::full(host, place.time, budgets)]

@@ -1,8 +1,8 @@
-//! What a description leaves open: budgets of some groups, orders of tasks in some.
+//! Finds the values that a description leaves open: budgets of some groups, and orders of tasks.
 //!
-//! A group has the same budget on each of its CPUs: the least of [`least_budgets`](super::least_budgets) where it needs
-//! most. The argument there holds for such budgets, too: what is given does not change, and giving every other group its
-//! smallest one, the highest first, gives each the smallest that any feasible assignment gives it.
+//! A group has the same budget on each of its CPUs: that of [`least_budgets`](super::least_budgets) on the CPU where it
+//! needs most. The argument there also holds for such budgets. Given budgets do not change. Every other group gets its
+//! smallest one, the highest group first. This is the smallest that any feasible assignment gives it.
 
 use super::analysis::{budgets_above, names_above};
 use super::budget::{no_budget, not_found, set, Place};
@@ -10,38 +10,38 @@ use super::supply::CpuTime;
 use super::{sums, validate, Host, HostError, Refusal, TaskOrder};
 use macrotick_model::Duration;
 
-/// What is left open of a group.
+/// The open values of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// Its budget; what stands there is not looked at.
+    /// Whether its budget is open. The function then ignores the present value.
     pub budget: bool,
-    /// Who orders its tasks.
+    /// The source of the order of its tasks.
     pub order: TaskOrder,
 }
 
-/// Why something could not be found.
+/// The reason why a value was not found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unassigned {
-    /// The host makes no sense.
+    /// The host is invalid.
     #[error(transparent)]
     Invalid(#[from] HostError),
-    /// The first group, in order of priority, without a budget or order with which no task of it misses.
+    /// The first group, in order of priority, that misses deadlines with every budget or order.
     #[error("group `{group}`: {}", super::lines(.reasons))]
     Group {
         /// The group.
         group: String,
-        /// What is wrong with all that is left for it, or with its budget; at least one reason.
+        /// The faults with all the time left for it, or with its budget; at least one.
         reasons: Vec<Refusal>,
     },
 }
 
-/// The host with what is left open, by group in the order of the host: the least budgets with which no task misses,
-/// and such orders of tasks. Nothing else is changed, or looked at: whether the rest is feasible, and whether all sums
-/// fit, [`analyse`](super::analyse) says.
+/// Returns the host with its open values filled in. `open` has the groups in the order of the host. Budgets are the
+/// least with which no task misses, and orders of tasks are such orders. The function neither changes nor checks
+/// anything else: [`analyse`](super::analyse) checks whether the rest is feasible, and whether all sums fit.
 ///
 /// # Errors
 ///
-/// A host that makes no sense; or the first group for which nothing was found.
+/// An invalid host, or the first group without a solution.
 pub fn complete(host: &Host, open: &[Open]) -> Result<Host, Unassigned> {
     validate::host(host)?;
     let mut host = host.clone();
@@ -71,7 +71,7 @@ fn complete_group(host: &mut Host, times: &[CpuTime], group: usize, open: Open) 
     }
 }
 
-/// The least budget of one server.
+/// Returns the least budget of one server.
 fn least(host: &Host, times: &[CpuTime], group: usize, at: usize, order: TaskOrder) -> Result<Duration, Vec<Refusal>> {
     let (group, server) = (&host.groups[group], &host.groups[group].servers[at]);
     let time = CpuTime::find_for(times, group, server.cpu);
@@ -82,7 +82,7 @@ fn least(host: &Host, times: &[CpuTime], group: usize, at: usize, order: TaskOrd
     least.ok_or_else(|| no_budget(host, &place, &group.name, group.priority, server, most))
 }
 
-/// Orders the tasks of one server, whose budget stands.
+/// Orders the tasks of one server, with its present budget.
 fn order(host: &mut Host, times: &[CpuTime], group: usize, at: usize) -> Result<(), Vec<Refusal>> {
     let (name, priority) = (host.groups[group].name.clone(), host.groups[group].priority);
     let server = &host.groups[group].servers[at];

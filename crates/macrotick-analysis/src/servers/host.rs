@@ -1,6 +1,6 @@
-//! What is analysed: CPUs with their windows, and groups with their tasks.
+//! The input of the analysis: CPUs with their windows, and groups with their tasks.
 //!
-//! The names are those of the glossary; `docs/feasibility.md` has the model.
+//! The names are those of the glossary; `docs/explanation/feasibility.md` has the model.
 
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{CpuSet, CpuTable, Duration};
@@ -9,60 +9,60 @@ use serde::{Deserialize, Serialize};
 use super::{validate, HostError};
 use crate::deadline;
 
-/// One host: everything that competes for its CPUs.
+/// One host, with all load that competes for its CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// The one server period of all groups (`T_S` of the papers).
     pub server_period: Duration,
-    /// When budgets are refilled.
+    /// The instants of refills.
     pub refill: Refill,
-    /// Budgets that are computed are multiples of this; one nanosecond is allowed.
+    /// The unit of computed budgets. One nanosecond is possible.
     pub granule: Duration,
-    /// The smallest budget there can be.
+    /// The smallest possible budget.
     pub least: Duration,
-    /// What of each CPU windows, budgets and SCHED_DEADLINE may have together.
+    /// The share of each CPU for windows, budgets and SCHED_DEADLINE together.
     pub capacity: Capacity,
     /// The CPUs, each once.
     pub cpus: Vec<u32>,
-    /// What SCHED_DEADLINE has admitted. No CPU is in two of them; one that is in none has nothing of it.
+    /// The admitted reservations of SCHED_DEADLINE. No CPU is in two domains. A CPU in no domain has no reservation.
     pub domains: Vec<Domain>,
-    /// The cycle of all tables; of no meaning without windows.
+    /// The cycle of all tables. It has no meaning without windows.
     pub cycle: Duration,
-    /// The lead before each ACTIVATE window, in which the CPU is as taken as in the window; zero without.
+    /// The lead before each ACTIVATE window, which takes the CPU like the window; zero if there is none.
     pub lead: Duration,
-    /// The tables: windows come before all groups.
+    /// The tables. Windows come before all groups.
     pub tables: Vec<CpuTable>,
-    /// The groups, in any order; their priorities order them.
+    /// The groups, in any order. Their priorities order them.
     pub groups: Vec<Group>,
-    /// The tasks of SCHED_DEADLINE that are known, and stay on one CPU: windows and budgets come before them.
+    /// The known tasks of SCHED_DEADLINE that stay on one CPU. Windows and budgets come before them.
     pub reserved: Vec<Reserved>,
 }
 
-/// CPUs for which SCHED_DEADLINE has one account (a root domain of the kernel): its tasks there migrate between them.
+/// CPUs with one account of SCHED_DEADLINE (a root domain of the kernel). Its tasks there migrate between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Domain {
     /// The CPUs, at least one.
     pub cpus: CpuSet,
-    /// What it has admitted on all of them together.
+    /// The admitted bandwidth on all of them together.
     pub promised: Bandwidth,
 }
 
 impl Domain {
-    /// With so many parts of 2^20 of one CPU, or all there is: more may be promised where nothing is refused
-    /// (`sched_rt_runtime_us` of -1).
+    /// Makes a domain with a bandwidth in parts of 2^20 of one CPU, and at most the whole. More may be promised where
+    /// the kernel refuses nothing (`sched_rt_runtime_us` of -1).
     pub fn new(cpus: CpuSet, parts: i128) -> Domain {
         let none = Domain { cpus, promised: Bandwidth(0) };
         let promised = u32::try_from(parts.max(0)).map_or(none.whole(), |parts| Bandwidth(parts).min(none.whole()));
         Domain { promised, ..none }
     }
 
-    /// The whole of its CPUs.
+    /// Returns the bandwidth of all its CPUs.
     pub fn whole(&self) -> Bandwidth {
         let cpus = u32::try_from(self.cpus.as_slice().len()).unwrap_or(u32::MAX);
         Bandwidth(Bandwidth::WHOLE.0.saturating_mul(cpus))
     }
 
-    /// The part that each of its CPUs has in what was promised, rounded up.
+    /// Returns the part of the promised bandwidth for each of its CPUs, rounded up.
     pub fn each(&self) -> Bandwidth {
         Bandwidth(self.promised.0.div_ceil(self.cpus.as_slice().len().max(1) as u32))
     }
@@ -75,12 +75,13 @@ pub struct Reserved {
     pub name: String,
     /// Its CPU.
     pub cpu: u32,
-    /// What it is promised, its runtime as the WCET: it is taken to use all of it.
+    /// Its reservation, with the runtime as the WCET. The analysis assumes that it uses all of it.
     pub task: deadline::Task,
 }
 
 impl Reserved {
-    /// Those of a description; not those that migrate, which no test is for beside windows or budgets.
+    /// Returns the tasks of a description that stay on one CPU. For those that migrate, no test is known beside windows
+    /// or budgets.
     pub fn of(tasks: &[macrotick_model::Task]) -> Vec<Reserved> {
         let of = |task: &macrotick_model::Task| {
             let reservation = task.reservation()?;
@@ -91,19 +92,21 @@ impl Reserved {
     }
 }
 
-/// What may be promised of a CPU.
+/// The share of a CPU that may be promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capacity {
-    /// What the kernel admits, as it counts (`kernel/sched/macrotick/admit.c`): windows and budgets are rounded up to parts of
-    /// 1024 and leave 5 %; deadline tasks with the servers of the fair class have 95 % of what they leave of a domain.
+    /// The kernel's own account (`kernel/sched/macrotick/admit.c`). It rounds windows and budgets up to parts of 1024,
+    /// and they leave 5 %. Deadline tasks and the servers of the fair class have 95 % of the time that these leave of a
+    /// domain.
     Kernel,
-    /// All but this, in exact fractions; of a domain of several CPUs each has its equal part in what was promised.
+    /// All but this share, in exact fractions. In a domain of several CPUs each has an equal part of the promised
+    /// bandwidth.
     AllBut(Permille),
 }
 
 impl Capacity {
-    /// What windows and budgets leave at least.
+    /// Returns the share that windows and budgets must leave.
     pub fn reserve(self) -> Permille {
         match self {
             Capacity::Kernel => Permille(50),
@@ -117,33 +120,34 @@ impl Capacity {
 #[serde(transparent)]
 pub struct Permille(pub u16);
 
-/// A bandwidth as SCHED_DEADLINE counts it: in parts of 2^20 of one CPU.
+/// A bandwidth in the unit of SCHED_DEADLINE: parts of 2^20 of one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bandwidth(pub u32);
 
 impl Bandwidth {
-    /// All of one CPU.
+    /// The whole of one CPU.
     pub const WHOLE: Bandwidth = Bandwidth(1 << 20);
 }
 
-/// When budgets are refilled.
+/// The instants of refills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refill {
-    /// All of a CPU at the same instants, as the kernel does it: the special form, equation 3 of the paper.
+    /// All budgets of a CPU are refilled at the same instants, as in the kernel: the special form, equation 3 of the
+    /// paper.
     Lockstep(Phase),
-    /// Each server at instants of its own, which nobody knows: the general form, equation 2.
+    /// Each server has refills at its own, unknown instants: the general form, equation 2.
     Independent,
 }
 
-/// Where refills lie on the clock of the table.
+/// The position of refills on the clock of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// One is this long after the start of cycle 0 of the table.
+    /// A refill is this long after the start of cycle 0 of the table.
     At(Duration),
-    /// Anywhere.
+    /// The position is unknown.
     Any,
 }
 
@@ -152,17 +156,18 @@ pub enum Phase {
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// How bad its failure would be; more is worse.
+    /// How bad its failure would be; a greater number is worse.
     pub criticality: u32,
-    /// The group priority, 1 to [`PRIORITIES`]; a higher number goes first, no two groups have the same.
+    /// The group priority, 1 to [`PRIORITIES`]. The higher number goes first, and no two groups have the same.
     pub priority: u32,
-    /// What it has on each CPU, one entry per CPU.
+    /// Its servers, one entry per CPU.
     pub servers: Vec<Server>,
-    /// Whose windows in the tables serve it, too, by its tasks' priorities and nobody else; they are no part of its budget.
+    /// The name of its windows in the tables. They serve only this group, by its tasks' priorities, in addition to its
+    /// budget.
     pub windows: Option<String>,
 }
 
-/// Group priorities are 1 to this, and so are those of tasks inside a group, as those of SCHED_FIFO.
+/// The highest priority of groups, and of tasks inside a group, as for SCHED_FIFO. The lowest one is 1.
 pub const PRIORITIES: u32 = *macrotick_model::validate::PRIORITIES.end();
 
 /// The deferrable server of a group on one CPU. Its tasks stay on this CPU.
@@ -172,16 +177,16 @@ pub struct Server {
     pub cpu: u32,
     /// The budget per server period (`C_S`).
     pub budget: Duration,
-    /// Whether [`admit`](super::admit) may give it more budget, to make room above it.
+    /// Whether [`admit`](super::admit) may give it more budget when it admits a container above it.
     pub may_grow: bool,
-    /// Its tasks; without any it is a share of the CPU and nothing is promised about response times.
+    /// Its tasks. Without tasks it is a share of the CPU, and no response time is promised.
     pub tasks: Vec<GroupTask>,
 }
 
 /// A sporadic task inside a group, scheduled there by fixed priority and FIFO among equals.
 ///
-/// A job arrives, is released at most `jitter` later, and its response time counts from the arrival. Deadlines are
-/// arbitrary: shorter than the period, equal, or longer; jobs of one task are served in their order.
+/// A job arrives, and is released at most `jitter` later. Its response time counts from the arrival. Deadlines are
+/// arbitrary: shorter than the period, equal, or longer. Jobs of one task are served in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTask {
     /// Its name.
@@ -190,31 +195,32 @@ pub struct GroupTask {
     pub wcet: Duration,
     /// The least time from one arrival to the next (`T`).
     pub period: Duration,
-    /// From a job's arrival to when it must be complete (`D`).
+    /// The time from a job's arrival to its deadline (`D`).
     pub deadline: Duration,
-    /// Longest time from a job's arrival to its release (`J`); what unbound tasks wait for a refill is no part of it.
+    /// The longest time from a job's arrival to its release (`J`). The wait of an unbound task for a refill is no part
+    /// of it.
     pub jitter: Duration,
-    /// The priority inside the group, 1 to [`PRIORITIES`]; a higher number goes first.
+    /// The priority inside the group, 1 to [`PRIORITIES`]; the higher number goes first.
     pub priority: u32,
-    /// Where its jobs arrive.
+    /// The place of its arrivals in the server period.
     pub arrival: Arrival,
 }
 
-/// Where the jobs of a task arrive in the server period (Davis and Burns 2005).
+/// The place of a task's arrivals in the server period (Davis and Burns 2005).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrival {
     /// A bound task: exactly at refills of its server. Its period is a multiple of the server period.
     Bound,
-    /// An unbound task: anywhere.
+    /// An unbound task: at any instant.
     Unbound,
 }
 
 impl Host {
-    /// The kernel's files count in microseconds.
+    /// The unit of the kernel's files, a microsecond.
     pub const GRANULE: Duration = Duration::from_micros(1);
 
-    /// CPU 0 of a kernel of ours, with nothing on it; where refills would lie in a table is not known.
+    /// Returns CPU 0 of a Macrotick kernel without any load. The position of refills in a table is unknown.
     pub fn idle(server_period: Duration) -> Host {
         Host {
             server_period,
@@ -232,16 +238,16 @@ impl Host {
         }
     }
 
-    /// Whether it makes sense.
+    /// Checks that the host is valid.
     ///
     /// # Errors
     ///
-    /// The first thing that makes none, such as a window outside the cycle.
+    /// The first invalid value, such as a window outside the cycle.
     pub fn validate(&self) -> Result<(), HostError> {
         validate::host(self)
     }
 
-    /// The groups from the highest to the lowest priority.
+    /// Returns the groups from the highest to the lowest priority.
     pub fn by_priority(&self) -> Vec<&Group> {
         let mut groups: Vec<&Group> = self.groups.iter().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.priority));
@@ -250,7 +256,7 @@ impl Host {
 }
 
 impl GroupTask {
-    /// A task that arrives anywhere and is released there, with its period as the deadline.
+    /// Makes a task that arrives at any instant and is released at once, with its period as the deadline.
     pub fn unbound(name: impl Into<String>, wcet: Duration, period: Duration, priority: u32) -> GroupTask {
         let (deadline, jitter, arrival) = (period, Duration::ZERO, Arrival::Unbound);
         GroupTask { name: name.into(), wcet, period, deadline, jitter, priority, arrival }
@@ -258,19 +264,19 @@ impl GroupTask {
 }
 
 impl Server {
-    /// A server whose budget stays as it is.
+    /// Makes a server with a budget that may not grow.
     pub fn fixed(cpu: u32, budget: Duration, tasks: Vec<GroupTask>) -> Server {
         Server { cpu, budget, may_grow: false, tasks }
     }
 }
 
 impl Group {
-    /// A group among the least critical, which no windows serve.
+    /// Makes a group among the least critical, without windows.
     pub fn served(name: impl Into<String>, priority: u32, servers: Vec<Server>) -> Group {
         Group { name: name.into(), criticality: 0, priority, servers, windows: None }
     }
 
-    /// What the group has on `cpu`.
+    /// Returns the group's server on `cpu`.
     pub fn on(&self, cpu: u32) -> Option<&Server> {
         self.servers.iter().find(|server| server.cpu == cpu)
     }

@@ -1,19 +1,18 @@
 //! Feasibility of groups: response times under deferrable servers, budgets, priorities, and one more container.
 //!
-//! After M. Barletta, M. Cinque, L. De Simone, R. Della Corte: Achieving Isolation in Mixed-Criticality Industrial Edge
-//! Systems with Real-Time Containers (ECRTS 2022), section 3.2, "the paper" here, and what it rests on:
-//! R. I. Davis, A. Burns: Hierarchical fixed priority pre-emptive scheduling (RTSS 2005), and An investigation into
-//! server parameter selection for hierarchical fixed priority pre-emptive systems (RTNS 2008). Windows are added.
-//! `docs/feasibility.md` has the model, and says what is exact and what an upper bound.
+//! The model is that of M. Barletta, M. Cinque, L. De Simone, R. Della Corte: Achieving Isolation in Mixed-Criticality
+//! Industrial Edge Systems with Real-Time Containers (ECRTS 2022), section 3.2. Here it is "the paper". It rests on
+//! Davis and Burns (RTSS 2005, RTNS 2008); `docs/explanation/papers.md` has the titles. This crate adds windows.
+//! `docs/explanation/feasibility.md` has the model, and lists the exact times and the upper bounds.
 //!
 //! * [`analyse`]: the worst response time of every task, and every sum;
 //! * [`least_budgets`]: the smallest budgets with which no task misses;
 //! * [`assign_tasks`], [`assign_groups`], [`by_criticality`]: priorities;
-//! * [`complete`]: what a description leaves open, budgets and orders of tasks beside given ones;
+//! * [`complete`]: budgets and orders of tasks that a description leaves open, beside given ones;
 //! * [`period_advice`]: a server period with which groups need less;
 //! * [`admit`]: whether one more container fits, and with which parameters.
 //!
-//! All of this is arithmetic on its arguments, which stay as they are.
+//! These functions only compute. They do not change their arguments.
 
 mod admit;
 mod analysis;
@@ -44,18 +43,18 @@ pub use sums::CpuSum;
 pub use taken::Taken;
 pub use validate::{HostError, LONGEST};
 
-/// Why there is no answer of the kind that was asked for.
+/// The reason why there is no answer of the requested kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServersError {
-    /// What was given makes no sense.
+    /// The input is invalid.
     #[error(transparent)]
     Invalid(#[from] HostError),
-    /// It makes sense and is not feasible; at least one reason.
+    /// The input is valid but not feasible; at least one reason.
     #[error("{}", lines(.0))]
     Refused(Vec<Refusal>),
 }
 
-/// What was found, if nothing speaks against it.
+/// Returns the result if there are no refusals.
 fn unless_refused<T>(found: T, refusals: Vec<Refusal>) -> Result<T, ServersError> {
     if refusals.is_empty() {
         Ok(found)

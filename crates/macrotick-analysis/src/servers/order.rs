@@ -1,11 +1,13 @@
 //! Priorities: of tasks inside a group, and of groups.
 //!
-//! Whether a task meets its deadline depends on which tasks are above it, not on their order, and a task that meets it
-//! below a set of tasks meets it below any part of them. So Audsley's assignment is optimal (N. C. Audsley: On priority
-//! assignment in fixed priority scheduling, 2001): fill the levels from the lowest up with any task that is feasible
-//! there; if none is, there is no order. The same holds for groups *with given budgets* (Davis and Burns 2008), as a
-//! group depends on the sum of the budgets above it. It does not hold for groups whose budgets are still to be found:
-//! how much a low one needs depends on how much those above it got. There criticality decides, as in the paper.
+//! Whether a task meets its deadline depends on the set of tasks above it, not on their order. A task that meets it
+//! below a set of tasks also meets it below any subset. Therefore Audsley's assignment is optimal (N. C. Audsley: On
+//! priority assignment in fixed priority scheduling, 2001). It fills the levels from the lowest up with any task that
+//! is feasible there. If no task is, there is no order.
+//!
+//! The same holds for groups *with given budgets* (Davis and Burns 2008), because a group depends on the sum of the
+//! budgets above it. It does not hold for groups with budgets that must be found: the need of a low one depends on the
+//! budgets above it. There criticality decides, as in the paper.
 
 use macrotick_model::Duration;
 
@@ -15,15 +17,17 @@ use super::response::{Effort, Level};
 use super::supply::{CpuTime, Supply};
 use super::{unless_refused, validate, Group, GroupTask, Host, Refusal, Server, ServersError, TaskOrder, PRIORITIES};
 
-/// Priorities with which no task misses, in the order of `tasks`: from 1 up, and each has its own where there are enough.
+/// Returns priorities with which no task misses, in the order of `tasks`. They begin at 1, and each task has its own if
+/// there are enough.
 ///
-/// Among those that can be lowest, that with the longest deadline is, and of equals the last: without jitter and with
-/// deadlines up to the periods this is the order by deadlines. Where there are more tasks than priorities, several
-/// share the lowest ones: a task that meets its deadline below others meets it as their equal, too.
+/// Of the tasks that can be lowest, the one with the longest deadline becomes the lowest; of equals, the last one.
+/// Without jitter and with deadlines up to the periods, this is the order by deadlines. With more tasks than
+/// priorities, several tasks share the lowest ones: a task that meets its deadline below others also meets it as their
+/// equal.
 ///
 /// # Errors
 ///
-/// The tasks that remain when none of them can be lowest, or when there is no priority left.
+/// The remaining tasks, if none of them can be lowest, or if no priority is left.
 pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32>, Vec<usize>> {
     let mut priorities = vec![0; tasks.len()];
     let mut left: Vec<usize> = (0..tasks.len()).collect();
@@ -49,8 +53,8 @@ pub(super) fn task_order(supply: &Supply, tasks: &[GroupTask]) -> Result<Vec<u32
     }
 }
 
-/// Why the tasks of a server, with its budget and below the groups named, have no order: each of those that are left
-/// when none can be lowest, and by how much it is late there. A single one misses whatever the order.
+/// Returns the reason why the tasks of a server, with its budget and below the named groups, have no order. It has the
+/// tasks that remain when none can be lowest, and their lateness there. A single task misses in any order.
 pub(super) fn no_order(supply: &Supply, group: &str, server: &Server, left: &[usize], above: &[String]) -> Refusal {
     let tasks = &server.tasks;
     let level = Level::new(supply, tasks, left.to_vec());
@@ -68,11 +72,12 @@ pub(super) fn no_order(supply: &Supply, group: &str, server: &Server, left: &[us
     Refusal::NoTaskOrder { cpu: server.cpu, group: group.into(), budget: server.budget, tasks: tasks.collect() }
 }
 
-/// The host with priorities of tasks, inside each group, with which none misses. Budgets and groups' priorities stay.
+/// Returns the host with task priorities inside each group with which no task misses. Budgets and group priorities
+/// stay.
 ///
 /// # Errors
 ///
-/// A host that makes no sense; or each server whose tasks have no such order, and which tasks are the matter.
+/// An invalid host, or the servers without such an order, with the tasks that cause it.
 pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
     validate::host(host)?;
     let times = CpuTime::of_all(host);
@@ -95,15 +100,15 @@ pub fn assign_tasks(host: &Host) -> Result<Host, ServersError> {
     unless_refused(assigned, refusals)
 }
 
-/// The host with priorities of groups with which no task misses, for the budgets and the priorities of tasks that
-/// it has. The priorities that groups have do not matter.
+/// Returns the host with group priorities with which no task misses, for the present budgets and priorities of tasks.
+/// The present group priorities do not matter.
 ///
-/// Among the groups that can be lowest, the least critical is, and of equals the last: a group is above one of higher
-/// criticality only where nothing else is feasible.
+/// Of the groups that can be lowest, the least critical one becomes the lowest; of equals, the last one. A group is
+/// above one of higher criticality only if nothing else is feasible.
 ///
 /// # Errors
 ///
-/// A host that makes no sense; or the groups of which none can be lowest.
+/// An invalid host, or the groups of which none can be lowest.
 pub fn assign_groups(host: &Host) -> Result<Host, ServersError> {
     validate::host(host)?;
     let times = CpuTime::of_all(host);
@@ -133,12 +138,12 @@ fn group_can_be_lowest(times: &[CpuTime], left: &[&Group], place: usize) -> bool
     })
 }
 
-/// The groups with priorities by criticality: higher criticality goes first, and of equals the one listed first. The
-/// priorities are unique and spread over the range, so that others find room between them.
+/// Returns the groups with priorities by criticality. Higher criticality goes first, and of equals the first one in the
+/// list. The priorities are unique and spread over the range, which leaves room between them.
 ///
 /// # Errors
 ///
-/// More groups than priorities.
+/// There are more groups than priorities.
 pub fn by_criticality(groups: &[Group]) -> Result<Vec<Group>, ServersError> {
     let mut order: Vec<&Group> = groups.iter().collect();
     order.sort_by_key(|group| std::cmp::Reverse(group.criticality));
@@ -162,15 +167,15 @@ pub(super) fn spread(groups: &mut [Group], order: &[String]) -> Result<(), Serve
     Ok(())
 }
 
-/// The priority for one more group: above all that are less critical, and below all others as far as those are not
-/// themselves below less critical ones. `None` if there is none left between its neighbours.
+/// Returns the priority for one more group, above all less critical groups. It is below all other groups, except those
+/// that are themselves below a less critical one. `None`: no number is left between its neighbours.
 pub(super) fn between(groups: &[Group], criticality: u32) -> Option<u32> {
     let below = groups.iter().filter(|group| group.criticality < criticality).map(|group| group.priority).max();
     let below = below.unwrap_or(0);
     let next = groups.iter().filter(|group| group.priority > below).min_by_key(|group| group.priority);
     let above = next.map_or(PRIORITIES + 1, |group| group.priority);
     let is_equal = next.is_some_and(|group| group.criticality == criticality);
-    // Below an equal one the next of their kind finds room again and again, which halves would soon use up.
+    // Just below an equal one, the next of the same kind finds room again and again. Halves would soon use it up.
     let between = if is_equal { above - 1 } else { below + (above - below) / 2 };
     (above - below > 1).then_some(between)
 }

@@ -1,8 +1,8 @@
-//! Whether a shorter server period would leave the CPU more.
+//! Proposes a shorter server period, if it leaves more of the CPU.
 //!
-//! A group may wait for its budget as long as a server period, and longer. Where its tasks have short deadlines it needs a
-//! budget far beyond what it computes: all of that goes to its worst case. With a shorter server period, which all groups of a
-//! host have in common, it needs less; each period costs a refill.
+//! A group may wait for its budget as long as a server period, and longer. If its tasks have short deadlines, it needs
+//! a budget far beyond the time that it computes. The whole difference is for its worst case. With a shorter server
+//! period, which all groups of a host share, it needs less. However, each period costs a refill.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{least_budgets, Arrival, Host, Phase, Refill, Server, TaskOrder};
 
-/// Periods that are tried, from the longest: what budgets of some hundred microseconds are written for.
+/// The periods to try, from the longest. They suit budgets of some hundred microseconds.
 const PERIODS: [Duration; 6] = [
     Duration::from_micros(5000),
     Duration::from_micros(2500),
@@ -20,9 +20,9 @@ const PERIODS: [Duration; 6] = [
     Duration::from_micros(500),
     Duration::from_micros(250),
 ];
-/// A group is looked at that needs so much more of a CPU than it computes.
+/// The advice considers groups that need this much more of a CPU than they compute.
 const EXCESS: f64 = 0.1;
-/// A longer period is as good as a shorter one that leaves at most so much more of a CPU.
+/// A longer period is as good as a shorter one that leaves at most this much more of a CPU.
 const EQUAL: f64 = 0.02;
 
 /// A server period with which a group needs clearly less.
@@ -32,15 +32,15 @@ pub struct PeriodAdvice {
     pub group: String,
     /// The CPU.
     pub cpu: u32,
-    /// What its tasks compute there, as a share of the CPU.
+    /// The share of the CPU that its tasks compute there.
     pub load: f64,
-    /// The share that it needs.
+    /// The share that it needs with the present server period.
     pub needed: f64,
-    /// The server period that there is.
+    /// The present server period.
     pub period: Duration,
-    /// The share that would be enough.
+    /// The share that it needs with the proposed server period.
     pub enough: f64,
-    /// With this one.
+    /// The proposed server period.
     pub proposed: Duration,
 }
 
@@ -59,9 +59,9 @@ impl fmt::Display for PeriodAdvice {
     }
 }
 
-/// For the group that would need least in comparison with now. Groups without tasks keep their share.
+/// Returns the advice for the group that would save most. Groups without tasks keep their share.
 ///
-/// All of it is found anew, so that it takes as long as finding the budgets does, several times.
+/// The function computes all budgets for each period. It takes several times as long as the search for budgets.
 pub fn period_advice(host: &Host) -> Option<PeriodAdvice> {
     let excess = |server: &Server| share(server, host.server_period) - load(server);
     let mut servers = host.groups.iter().flat_map(|group| &group.servers).filter(|server| !server.tasks.is_empty());
@@ -96,7 +96,7 @@ pub fn period_advice(host: &Host) -> Option<PeriodAdvice> {
     best
 }
 
-/// The shares that all servers need with a server period, by group; `None`: there are no budgets with it.
+/// Returns the shares that all servers need with a server period, by group. `None`: there are no budgets with it.
 fn needs(host: &Host, period: Duration) -> Option<Vec<Vec<f64>>> {
     let mut host = host.clone();
     let bound = |server: &Server| {
@@ -112,7 +112,7 @@ fn needs(host: &Host, period: Duration) -> Option<Vec<Vec<f64>>> {
         server.budget = budget.max(host.least);
     }
     if let Refill::Lockstep(phase) = &mut host.refill {
-        // Where every cycle began with a refill, it does so still with a part of the period that is whole.
+        // If every cycle began with a refill, it still does so with a server period that divides the cycle.
         let still = *phase == Phase::At(Duration::ZERO) && host.cycle.is_multiple_of(period);
         *phase = if still { *phase } else { Phase::Any };
     }

@@ -1,4 +1,4 @@
-//! Why a host is not feasible, or one more container is refused.
+//! The reasons why a host is not feasible, or why one more container is refused.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::kernel::PARTS;
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
-#[allow(missing_docs)] // Each field is what the message says.
+#[allow(missing_docs)] // The message explains each field.
 pub enum Refusal {
-    /// A task that would miss its deadline. `over` is by how much, `None` if jobs wait for ever longer; `above` are the
-    /// groups that go before it on this CPU.
+    /// A task that would miss its deadline. `over` is its lateness, `None` if that has no bound. `above` has the groups
+    /// that come before it on this CPU.
     #[error(
         "CPU {cpu}: task `{task}` of group `{group}` {} with a budget of {budget}, its deadline is {deadline}{}",
         late(.over), list(", above it is ", .above)
@@ -28,8 +28,8 @@ pub enum Refusal {
         over: Option<Duration>,
         above: Vec<String>,
     },
-    /// Tasks of a group of which none meets its deadline below the others: no order of priorities will do. By how much each
-    /// is late there, `None` if its jobs wait for ever longer.
+    /// Tasks of a group of which none meets its deadline below the others: no order of priorities is feasible. Each has
+    /// its lateness there, `None` if that has no bound.
     #[error(
         "CPU {cpu}: with a budget of {budget} group `{group}` has no order of tasks: none of {} can be lowest",
         each_late(.tasks)
@@ -38,7 +38,7 @@ pub enum Refusal {
     /// Groups of which none is feasible below the others.
     #[error("there is no order of groups: none of {} can be lowest", list("", .groups))]
     NoGroupOrder { groups: Vec<String> },
-    /// More is promised of a CPU than there is.
+    /// The promises exceed a CPU.
     #[error(
         "CPU {cpu}: {}{}budgets of {} per {server_period} and a reserve of {} are \
          too much: budgets must sum up to {over} less",
@@ -55,30 +55,30 @@ pub enum Refusal {
         capacity: Capacity,
         over: Duration,
     },
-    /// Tasks of SCHED_DEADLINE, which come after windows and budgets, of which one may miss its deadline.
+    /// Tasks of SCHED_DEADLINE behind windows and budgets, of which one may miss its deadline.
     #[error(
-        "CPU {cpu}: behind windows and budgets of {budgets} per {server_period}, of SCHED_DEADLINE's {}: {error}",
+        "CPU {cpu}: SCHED_DEADLINE tasks {} behind windows and budgets of {budgets} per {server_period}: {error}",
         list("", .tasks)
     )]
     Demand { cpu: u32, tasks: Vec<String>, budgets: Duration, server_period: Duration, error: String },
     /// More groups or tasks than there are priorities.
-    #[error("{count} {what} need more than the {priorities} priorities that there are")]
+    #[error("{count} {what} are too many for {priorities} priorities")]
     NoPriority { what: String, count: usize, priorities: u32 },
 }
 
-/// An account of SCHED_DEADLINE for several CPUs, as one of them sees it.
+/// An account of SCHED_DEADLINE for several CPUs, from the view of one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     /// The CPUs.
     pub cpus: CpuSet,
-    /// What was promised on all of them together.
+    /// The bandwidth promised on all of them together.
     pub promised: Bandwidth,
-    /// What windows, leads and budgets have of the other CPUs, in parts of 1024 of one.
+    /// The share of windows, leads and budgets on the other CPUs, in parts of 1024 of one CPU.
     pub elsewhere: i64,
 }
 
 impl Refusal {
-    /// A task of `server` of `group` that takes `response`, below the groups `above`.
+    /// Makes the refusal for a task of `server` of `group` with this response time, below the groups `above`.
     pub(super) fn misses(
         group: &str,
         server: &Server,
@@ -106,7 +106,7 @@ impl fmt::Display for Permille {
 }
 
 fn late(over: &Option<Duration>) -> String {
-    over.map_or("waits for ever longer".into(), |over| format!("is late by {over}"))
+    over.map_or("has no bound on its response time".into(), |over| format!("is late by {over}"))
 }
 
 fn each_late(tasks: &[(String, Option<Duration>)]) -> String {
@@ -132,7 +132,7 @@ fn amounts(each: &[(String, Duration)]) -> String {
     }
 }
 
-/// Nothing of a CPU without windows, or a host without a table.
+/// Returns no text for a CPU without windows, or a host without a table.
 fn taken(windows: &Duration, cycle: &Duration) -> String {
     match *windows {
         Duration::ZERO => String::new(),
@@ -145,13 +145,15 @@ fn bandwidth(deadline: &Bandwidth, shared: &Option<Shared>, capacity: &Capacity)
     match (deadline, shared, capacity) {
         (Bandwidth(0), ..) => String::new(),
         (_, Some(Shared { cpus, promised, elsewhere }), _) => format!(
-            "SCHED_DEADLINE's {}/{whole} on CPUs {cpus} (which with the 5 % of the fair class on each may take 95 % of what the rest \
-             leaves of all), windows and budgets of {elsewhere}/{PARTS} on the others of these, ",
+            "a SCHED_DEADLINE bandwidth of {}/{whole} on CPUs {cpus} (with the 5 % of the fair class on each at most \
+             95 % of the time that windows and budgets leave), windows and budgets of {elsewhere}/{PARTS} on the other \
+             CPUs, ",
             promised.0
         ),
         (Bandwidth(parts), None, Capacity::Kernel) => format!(
-            "SCHED_DEADLINE's {parts}/{whole} (which with the 5 % of the fair class may take 95 % of what the rest leaves), "
+            "a SCHED_DEADLINE bandwidth of {parts}/{whole} (with the 5 % of the fair class at most 95 % of the time \
+             that windows and budgets leave), "
         ),
-        (Bandwidth(parts), None, Capacity::AllBut(_)) => format!("SCHED_DEADLINE's {parts}/{whole}, "),
+        (Bandwidth(parts), None, Capacity::AllBut(_)) => format!("a SCHED_DEADLINE bandwidth of {parts}/{whole}, "),
     }
 }

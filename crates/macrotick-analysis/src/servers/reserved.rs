@@ -5,7 +5,7 @@ use macrotick_model::Duration;
 use super::{sums, Host, Refusal, Reserved};
 use crate::deadline::{demand, Left, Task};
 
-/// Whether they meet their deadlines, whatever groups do with their budgets; a miss is refused.
+/// Checks that they meet their deadlines, whatever groups do with their budgets. Adds a refusal for a miss.
 pub(super) fn check(host: &Host, cpu: u32, refusals: &mut Vec<Refusal>) {
     let here: Vec<&Reserved> = host.reserved.iter().filter(|one| one.cpu == cpu).collect();
     if here.is_empty() {

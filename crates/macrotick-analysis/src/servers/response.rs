@@ -1,16 +1,19 @@
 //! Response times inside one server: equations 1 and 2 of the paper (Davis and Burns 2005), solved in their order.
 //!
-//! A job that has to wait for `D` of work, its own and that of higher priority, is done when its server has had `D`:
+//! A job that has to wait for `D` of work, its own and that of higher priority, is complete when its server has had
+//! `D`:
 //!
 //! ```text
 //! v = finish(q C_i + sum over higher tasks j of ceil((v + ahead_j) / T_j) C_j)        (1) inside finish() of (2), (3)
 //! R_i = max over q of  v + ahead_i - (q - 1) T_i
 //! ```
 //!
-//! `v` counts from the refill that ends the gap. `ahead` of a task is how long before this refill a job can have
-//! arrived that is still to be served: for an unbound task its jitter and the gap (the `J = T_S - C_S` of the paper,
-//! and the release jitter which the paper does not have), for a bound task without jitter nothing. Job `q` is looked at
-//! as long as job `q - 1` was not done when it arrives; the paper needs `q = 1` alone, as its deadlines are periods.
+//! `v` counts from the refill that ends the gap. `ahead` of a task is the longest time before this refill at which a
+//! pending job can have arrived. For an unbound task it is its jitter and the gap. The gap is the `J = T_S - C_S` of
+//! the paper, which does not have the release jitter. For a bound task without jitter it is zero.
+//!
+//! The analysis considers job `q` as long as job `q - 1` is not complete when it arrives. The paper needs only `q = 1`,
+//! because its deadlines are periods.
 
 use std::cell::{Cell, OnceCell};
 
@@ -19,16 +22,17 @@ use macrotick_model::Duration;
 use super::supply::{ceil_div, Supply};
 use super::{Arrival, GroupTask};
 
-/// After so many steps the end of a busy time is not looked for any longer; the task then has no response time. It may
-/// have one: where as much is asked for as is supplied, there are busy times without end in which nobody is late.
+/// The limit of steps in the search for the end of a busy time. Beyond it the task has no response time, although it
+/// may have one. If the demand equals the supply, there are busy times without end in which no job is late.
 const MOST_STEPS: usize = 50_000;
-/// Nor are longer busy times looked at, which keeps all sums far from the range of 64 bits.
+/// The limit of busy times. It keeps all sums far from the range of 64 bits.
 const LONGEST_BUSY: Duration = Duration::from_secs(1_000_000);
 
 /// The worst response time of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Worst {
-    /// `None`: jobs wait for ever longer, or no end was found. Of a task that misses, that of a job that misses.
+    /// `None`: response times grow without a bound, or no end was found. For a task that misses, it is that of one job
+    /// that misses.
     pub response: Option<Duration>,
     /// The refill that the worst job waits for.
     pub refill: usize,
@@ -41,7 +45,7 @@ impl Worst {
     }
 }
 
-/// How much is asked for.
+/// The extent of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
     /// The worst response time.
@@ -50,7 +54,7 @@ pub(super) enum Effort {
     FirstMiss,
 }
 
-/// The worst response time of `task` beside `higher`: all others of the server whose priority is not lower.
+/// Returns the worst response time of `task` beside `higher`: all other tasks of the server with at least its priority.
 pub(super) fn worst(supply: &Supply, task: &GroupTask, higher: &[&GroupTask], effort: Effort) -> Worst {
     if overloaded(supply, task, higher) {
         return Worst { response: None, refill: 0 };
@@ -74,16 +78,18 @@ pub(super) fn worst(supply: &Supply, task: &GroupTask, higher: &[&GroupTask], ef
     Worst { response: Some(longest), refill: at }
 }
 
-/// Whether more is asked for than is supplied in the long run. A short cut only, so it may err towards `false`.
+/// Whether the tasks need more than the supply in the long run. This is only a short cut, so it may err towards
+/// `false`.
 fn overloaded(supply: &Supply, task: &GroupTask, higher: &[&GroupTask]) -> bool {
     let share = |task: &GroupTask| task.wcet.as_secs_f64() / task.period.as_secs_f64();
     share(task) + higher.iter().map(|task| share(task)).sum::<f64>() > supply.rate() + 1e-6
 }
 
-/// Tasks of one server, each of which is looked at below all others of them.
+/// Tasks of one server, each of which is analysed below all others.
 ///
-/// From the second question on it is known how long all of them together are busy from each refill on. Where no second job of a task
-/// comes until then, that is when its job is done, whichever task it is: so not each of many tasks is held against each other.
+/// From the second question on, the busy time of all tasks together is known from each refill on. If no second job of a
+/// task arrives until its end, the job is complete then, whichever task it is. Therefore many tasks need no comparison
+/// of each task with each other one.
 pub(super) struct Level<'a> {
     supply: &'a Supply<'a>,
     tasks: &'a [GroupTask],
@@ -93,12 +99,12 @@ pub(super) struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    /// Those of the tasks with these indices.
+    /// Makes the level of the tasks with these indices.
     pub fn new(supply: &'a Supply<'a>, tasks: &'a [GroupTask], of: Vec<usize>) -> Level<'a> {
         Level { supply, tasks, of, asked: Cell::new(false), busy: OnceCell::new() }
     }
 
-    /// The worst response time of the one at this place, below all others.
+    /// Returns the worst response time of the task at this place, below all others.
     pub fn worst(&self, place: usize, effort: Effort) -> Worst {
         let task = &self.tasks[self.of[place]];
         let at_once = || self.busy.get_or_init(|| self.busy()).as_ref().and_then(|busy| self.at_once(task, busy));
@@ -109,7 +115,7 @@ impl<'a> Level<'a> {
         })
     }
 
-    /// The worst response time, unless a second job comes within a busy time.
+    /// Returns the worst response time, unless a second job arrives within a busy time.
     fn at_once(&self, task: &GroupTask, busy: &[Duration]) -> Option<Worst> {
         let mut worst = (Duration::ZERO, 0);
         for (refill, &end) in busy.iter().enumerate() {
@@ -124,7 +130,7 @@ impl<'a> Level<'a> {
         Some(Worst { response: Some(worst.0), refill: worst.1 })
     }
 
-    /// How long all are busy from each refill on; `None` where no end is found.
+    /// Returns the busy time of all tasks from each refill on. `None`: no end was found.
     fn busy(&self) -> Option<Vec<Duration>> {
         let all: Vec<&GroupTask> = self.of.iter().map(|&index| &self.tasks[index]).collect();
         let (task, others) = all.split_last()?;
@@ -140,7 +146,8 @@ impl<'a> Level<'a> {
     }
 }
 
-/// When the work that is there by then is done, which is not before `from`; `None` where no end is found in so many steps.
+/// Returns the end of the work that is present by then, and at least `from`. `None`: no end was found in this number of
+/// steps.
 fn settled(
     supply: &Supply,
     refill: usize,
@@ -163,7 +170,7 @@ fn settled(
     None
 }
 
-/// The work of all jobs that are released before `end`, which counts from the refill.
+/// Returns the work of all jobs that are released before `end`, which counts from the refill.
 fn released(supply: &Supply, refill: usize, tasks: &[&GroupTask], end: Duration) -> Option<Duration> {
     tasks.iter().try_fold(Duration::ZERO, |sum, task| {
         let count = ceil_div(end + ahead(supply, refill, task), task.period);
@@ -171,14 +178,14 @@ fn released(supply: &Supply, refill: usize, tasks: &[&GroupTask], end: Duration)
     })
 }
 
-/// How long before the refill the first job of a task that is not served yet may have arrived.
+/// Returns the longest time before the refill at which the first pending job of a task may have arrived.
 fn ahead(supply: &Supply, refill: usize, task: &GroupTask) -> Duration {
     let gap = supply.gap(refill);
     match task.arrival {
         Arrival::Unbound => task.jitter + gap,
         Arrival::Bound => {
-            // It arrived at a refill. One that is released between two refills is like an unbound one, but has not
-            // arrived before the refill in front of its release.
+            // It arrived at a refill. A job that is released between two refills is like an unbound one. But it did not
+            // arrive before the refill in front of its release.
             let period = supply.period();
             let rest = task.jitter % period;
             let partly = if rest > Duration::ZERO { period.min(rest + gap) } else { Duration::ZERO };
@@ -187,7 +194,7 @@ fn ahead(supply: &Supply, refill: usize, task: &GroupTask) -> Duration {
     }
 }
 
-/// The jobs from one refill on, until none is left.
+/// The jobs from one refill on, until no job is left.
 struct Busy<'a> {
     supply: &'a Supply<'a>,
     refill: usize,
@@ -196,7 +203,7 @@ struct Busy<'a> {
 }
 
 impl Busy<'_> {
-    /// The longest response time, or the first that is late.
+    /// Returns the longest response time, or the first one that is late.
     fn response(&self) -> Option<Duration> {
         let ahead = self.ahead(self.task);
         let (mut longest, mut end, mut steps) = (Duration::ZERO, Duration::ZERO, MOST_STEPS);
@@ -211,15 +218,15 @@ impl Busy<'_> {
         unreachable!("jobs are looked at until one is done or late")
     }
 
-    /// When job number `job` is done, which is not before `from`.
+    /// Returns the end of job number `job`, and at least `from`.
     fn end_of(&self, job: i64, from: Duration, steps: &mut usize) -> Option<Duration> {
         settled(self.supply, self.refill, from, steps, |end| self.demand(job, end))
     }
 
-    /// Whether the response time is not longer than this; `false` where one step does not tell.
+    /// Whether the response time is at most this; `false` if one step does not decide it.
     ///
-    /// The least fixed point of what only grows is not above a point which the step does not raise. Where the first job
-    /// is done within the period there is no second one to look at.
+    /// The step is a function that only grows. Its least fixed point is not above a point which the step does not
+    /// raise. If the first job is complete within the period, there is no second one to consider.
     fn is_no_longer_than(&self, response: Duration) -> bool {
         let end = response - self.ahead(self.task);
         if end <= Duration::ZERO || response > self.task.period.min(self.task.deadline) {
@@ -229,7 +236,7 @@ impl Busy<'_> {
         next.is_some_and(|next| next <= end)
     }
 
-    /// The work of the first `jobs` jobs of the task, and of all higher ones released before `end`.
+    /// Returns the work of the first `jobs` jobs of the task, and of all higher ones released before `end`.
     fn demand(&self, jobs: i64, end: Duration) -> Option<Duration> {
         let own = self.task.wcet.checked_mul(jobs)?;
         own.checked_add(released(self.supply, self.refill, self.higher, end)?)
@@ -249,7 +256,7 @@ mod tests {
     use super::super::{Host, Phase, Refill};
     use super::*;
 
-    /// Whichever way the worst response time is found.
+    /// Both ways to the worst response time have the same result.
     #[test]
     fn many_tasks_are_answered_as_each_of_them() {
         let mut random = SplitMix64::new(7);

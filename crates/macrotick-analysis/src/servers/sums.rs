@@ -1,7 +1,7 @@
-//! Sums: what is promised of a CPU.
+//! Sums: the promises of a CPU.
 //!
-//! Every share is an exact fraction, or counted as the kernel does ([`Capacity::Kernel`]). That a sum fits says that nobody
-//! is promised more than there is in the long run; whether it comes in time is the business of response times.
+//! Every share is an exact fraction, or counted like in the kernel ([`Capacity::Kernel`]). If a sum fits, the promises
+//! do not exceed the CPU in the long run. Response times show whether the time comes early enough.
 
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
@@ -11,26 +11,26 @@ use super::supply::CpuTime;
 use super::{Bandwidth, Capacity, Domain, Host, Refusal, Shared, Taken};
 use crate::kernel;
 
-/// How full a CPU is.
+/// The load of a CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuSum {
     /// The CPU.
     pub cpu: u32,
-    /// What windows and leads take of each cycle.
+    /// The time that windows and leads take of each cycle.
     pub windows: Duration,
-    /// The budgets of all groups together, of each server period.
+    /// The budgets of all groups together, per server period.
     pub budgets: Duration,
-    /// What SCHED_DEADLINE has admitted: of a domain of several CPUs an equal part, rounded up.
+    /// The bandwidth that SCHED_DEADLINE has admitted. In a domain of several CPUs it is an equal part, rounded up.
     pub deadline: Bandwidth,
-    /// Windows, leads and budgets as a share of the CPU, 0 to 1; rounded, for the eye.
+    /// Windows, leads and budgets as a share of the CPU, 0 to 1. It is rounded, for display only.
     pub promised: f64,
-    /// What these may be beside SCHED_DEADLINE, where windows and the other CPUs of its domain stay as they are; rounded, too, and
-    /// less than the windows where these are too long already. Nobody is held to it where there are no budgets and the kernel
-    /// counts.
+    /// The limit of `promised` beside SCHED_DEADLINE, if windows and the other CPUs of the domain stay as they are. It
+    /// is also rounded, and less than the windows if these are already too long. With the kernel's own account, it does
+    /// not apply to a CPU without budgets.
     pub capacity: f64,
 }
 
-/// An exact share of a CPU. Times are at most [`LONGEST`](super::LONGEST), so that three of them, the parts of a
+/// An exact share of a CPU. Times are at most [`LONGEST`](super::LONGEST). Therefore three of them, the parts of a
 /// bandwidth and thousandths together stay within 128 bits.
 #[derive(Clone, Copy, Debug)]
 struct Share {
@@ -63,7 +63,7 @@ fn windows(host: &Host, time: &CpuTime) -> Share {
     }
 }
 
-/// The domain that a CPU is in, if something was promised there.
+/// Returns the domain of a CPU, if bandwidth was promised there.
 fn domain(host: &Host, cpu: u32) -> Option<&Domain> {
     host.domains.iter().find(|domain| domain.cpus.contains(cpu) && domain.promised > Bandwidth(0))
 }
@@ -72,7 +72,7 @@ fn deadline(host: &Host, cpu: u32) -> Bandwidth {
     domain(host, cpu).map_or(Bandwidth(0), Domain::each)
 }
 
-/// What is there for budgets, beside windows and SCHED_DEADLINE.
+/// Returns the share for budgets, beside windows and SCHED_DEADLINE.
 fn for_groups(host: &Host, time: &CpuTime) -> Share {
     match host.capacity {
         Capacity::Kernel => {
@@ -91,7 +91,8 @@ fn parts_of_windows(host: &Host, per_cycle: Duration) -> i128 {
     kernel::round_up(per_cycle, host.cycle, kernel::PARTS)
 }
 
-/// What the kernel has promised to deadline tasks of a CPU's domain, and what else the others of its CPUs have.
+/// Returns the bandwidth that the kernel has promised to deadline tasks of a CPU's domain, and the load of the domain's
+/// other CPUs.
 fn promised(host: &Host, cpu: u32) -> kernel::Promised {
     let Some(domain) = domain(host, cpu) else { return kernel::Promised { cpus: 1, tasks: 0, elsewhere: 0 } };
     let taken = |&other: &u32| {
@@ -105,31 +106,31 @@ fn promised(host: &Host, cpu: u32) -> kernel::Promised {
     kernel::Promised { cpus: cpus.len(), tasks: domain.promised.0.into(), elsewhere }
 }
 
-/// With whom a CPU has what was promised in common, where the kernel counts.
+/// Returns the account that a CPU shares with others, with the kernel's own account.
 fn shared(host: &Host, cpu: u32) -> Option<Shared> {
     let domain = domain(host, cpu).filter(|domain| domain.cpus.is_several() && host.capacity == Capacity::Kernel)?;
     let elsewhere = i64::try_from(promised(host, cpu).elsewhere).unwrap_or(i64::MAX);
     Some(Shared { cpus: domain.cpus.clone(), promised: domain.promised, elsewhere })
 }
 
-/// The most that the budgets on a CPU may sum up to, negative where the rest is already too much.
+/// Returns the most that the budgets on a CPU may sum up to. It is negative if the rest is already too much.
 pub(super) fn most_budgets(host: &Host, time: &CpuTime) -> Duration {
     let share = for_groups(host, time);
     let most = (i128::from(host.server_period.as_nanos()) * share.part).div_euclid(share.whole);
     Duration::from_nanos(i64::try_from(most).unwrap_or(i64::MIN))
 }
 
-/// The budgets on a CPU, the highest group first.
+/// Returns the budgets on a CPU, the highest group first.
 pub(super) fn budgets(host: &Host, cpu: u32) -> Vec<(String, Duration)> {
     let groups = host.by_priority();
     groups.iter().filter_map(|group| group.on(cpu).map(|server| (group.name.clone(), server.budget))).collect()
 }
 
-/// The sum on one CPU; what is too much is refused.
+/// Returns the sum on one CPU. Adds a refusal if it is too much.
 pub(super) fn cpu(host: &Host, time: &CpuTime, refusals: &mut Vec<Refusal>) -> CpuSum {
     let each = budgets(host, time.cpu);
     let budgets: Duration = each.iter().map(|&(_, budget)| budget).sum();
-    // Where there are none the kernel has admitted the rest.
+    // Without budgets, the kernel has admitted the rest.
     let counts = !each.is_empty() || host.capacity != Capacity::Kernel;
     if counts && budgets > most_budgets(host, time) {
         refusals.push(full(host, time, each));
@@ -140,7 +141,7 @@ pub(super) fn cpu(host: &Host, time: &CpuTime, refusals: &mut Vec<Refusal>) -> C
     CpuSum { cpu: time.cpu, windows: time.taken_per_cycle(), budgets, deadline, promised, capacity }
 }
 
-/// That these budgets are too much for a CPU.
+/// Makes the refusal for budgets that are too much for a CPU.
 pub(super) fn full(host: &Host, time: &CpuTime, budgets: Vec<(String, Duration)>) -> Refusal {
     let sum: Duration = budgets.iter().map(|&(_, budget)| budget).sum();
     let over = sum - most_budgets(host, time);

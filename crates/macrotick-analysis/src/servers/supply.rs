@@ -1,38 +1,38 @@
 //! The time that a server is sure to get while it has work, in the worst case.
 //!
-//! # What is assumed
+//! # Assumptions
 //!
-//! Nothing of other groups but that their budgets hold: a group of higher priority runs whenever it hurts, up to its
-//! budget in each server period. Threads of lower priority in the same group do the same with the group's own budget
-//! until the work under analysis arrives. Windows take their time or leave any part of it to whoever is ready.
+//! Other groups are trusted only to keep their budgets. A group of higher priority runs at the worst instants, up to
+//! its budget in each server period. Threads of lower priority in the same group do the same with the group's own
+//! budget, until the analysed work arrives. Windows use their time, or leave any part of it to ready threads.
 //!
 //! # The worst case (lockstep refills)
 //!
 //! Work arrives at `t0` in the server period before the refill `r`. Let `H` be the sum of the higher budgets, `W` the
-//! window time of a server period, `T` its length, `C` the budget, and `s = min(C, T - W - H)`, at least 0: the least
-//! that the server gets in a period in which it always has work.
+//! window time of a server period, `T` its length, and `C` the budget. Let `s = min(C, T - W - H)`, at least 0. This is
+//! the least that the server gets in a period in which it always has work.
 //!
 //! * If `t0` is `a` after the last refill, at most `a` of the budget is gone. So between `t0` and `r` the server gets
-//!   at least `x = min(C - a, (T - a) - W - H)`, and `(T - a) - x <= T - s`. Since nobody is served faster than time
-//!   passes, a server that gets `x` in `T - a` and then what it gets from `r` on is never behind one that gets nothing
-//!   for the *gap* `T - s` before `r`, and then the same.
+//!   at least `x = min(C - a, (T - a) - W - H)`, and `(T - a) - x <= T - s`. No server is served faster than time
+//!   passes. Take a server that gets `x` in `T - a`, and another one that gets nothing for the *gap* `T - s` before
+//!   `r`. If both get the same from `r` on, the first one is never behind the second one.
 //! * If `s = C`, that case exists: the group's own threads of lower priority used the budget up in the first `C` of the
-//!   period (windows there may have stood empty: their time falls to the groups; what follows from them is in
-//!   `docs/feasibility.md`). Otherwise the gap is an upper bound.
-//! * In each period after `r`, the higher budgets come first, so that the server has had `y` once `H + y` was left of
-//!   the period by its windows. This is exact for a known position of the refills in the table.
+//!   period. Windows there may have been empty, and their time falls to the groups; `docs/explanation/feasibility.md`
+//!   has the consequences. Otherwise the gap is an upper bound.
+//! * In each period after `r`, the higher budgets come first. Therefore the server has had `y` when its windows have
+//!   left `H + y` of the period. This is exact for a known position of the refills in the table.
 //!
 //! # A group with windows of its own
 //!
-//! Its threads have these besides, and nothing is charged for them: in `y` after `r` it has had what its server gets in
-//! `y`, beside all windows, and its own windows of `y`. What those give it in the gap is left out, so that response
-//! times are upper bounds.
+//! Its threads have these in addition, and are not charged for them. In `y` after `r` the group has had the time of its
+//! server in `y`, beside all windows, and its own windows of `y`. The time that these give it in the gap does not
+//! count. Therefore response times are upper bounds.
 //!
-//! # Where windows are met at an unknown position, and in the general form
+//! # Windows at an unknown position, and the general form
 //!
-//! The same with the most window time that an interval of each length can hold. In the general form, where each server
-//! has refills of its own, a higher server may have its budget twice in a row: `ceil((y + T - C_X) / T) C_X` in an
-//! interval of length `y` (equation 2; Davis and Burns 2005), and `s` is the most that is done within `T`.
+//! The same holds with the most window time in an interval of each length. In the general form each server has refills
+//! of its own, and a higher server may have its budget twice in a row. This is `ceil((y + T - C_X) / T) C_X` in an
+//! interval of length `y` (equation 2; Davis and Burns 2005). Then `s` is the most that is complete within `T`.
 
 use std::borrow::Cow;
 
@@ -41,49 +41,50 @@ use macrotick_model::Duration;
 use super::taken::Taken;
 use super::{Group, Host, Phase, Refill, Why};
 
-/// With more server periods than this until table and refills meet again in the same way, they are not replayed.
+/// The limit of server periods until table and refills meet again in the same way. Beyond it, the analysis does not
+/// replay them.
 const MOST_ALIGNMENTS: i64 = 1024;
 
-/// A CPU as its groups find it: its table, and how refills lie in it.
+/// A CPU from the view of its groups: its table, and the position of refills in it.
 #[derive(Clone, Debug)]
 pub(super) struct CpuTime {
     pub cpu: u32,
     period: Duration,
     taken: Taken,
     alignment: Alignment,
-    /// The windows of groups that have some, by their names in the table.
+    /// The windows of the groups that have some, by their names in the table.
     windows: Vec<(String, Taken)>,
-    /// Those of the group that this is the time of.
+    /// The windows of the group that this time is for.
     own: Option<Taken>,
 }
 
 #[derive(Clone, Debug)]
 enum Alignment {
-    /// The window time of each server period, from the one that begins at `phase`, until all repeats.
+    /// The window time of each server period, from the one that begins at `phase`, until the pattern repeats.
     Known { phase: Duration, taken: Vec<Duration> },
     /// The most window time of a server period.
     Unknown { taken: Duration, why: Option<Why> },
-    /// Each server for itself.
+    /// Each server has refills of its own.
     Independent,
 }
 
 impl CpuTime {
-    /// The time of each CPU of a valid host.
+    /// Returns the time of each CPU of a valid host.
     pub fn of_all(host: &Host) -> Vec<CpuTime> {
         host.cpus.iter().map(|&cpu| CpuTime::new(host, cpu)).collect()
     }
 
-    /// That of the CPU of a server, which the host has.
+    /// Returns the time of a server's CPU, which the host has.
     fn find(times: &[CpuTime], cpu: u32) -> &CpuTime {
         times.iter().find(|time| time.cpu == cpu).expect("servers are on CPUs of the host")
     }
 
-    /// The same as one group finds it, with its windows.
+    /// Returns the time of a CPU from the view of one group, with its windows.
     pub fn find_for<'a>(times: &'a [CpuTime], group: &Group, cpu: u32) -> Cow<'a, CpuTime> {
         CpuTime::find(times, cpu).for_group(group)
     }
 
-    /// The time as one group finds it, with its windows.
+    /// Returns the time from the view of one group, with its windows.
     pub fn for_group(&self, group: &Group) -> Cow<'_, CpuTime> {
         let own = group.windows.as_ref().and_then(|name| self.windows.iter().find(|(other, _)| other == name));
         match own {
@@ -92,7 +93,7 @@ impl CpuTime {
         }
     }
 
-    /// The time of `cpu`, of a valid host.
+    /// Returns the time of `cpu`, of a valid host.
     pub fn new(host: &Host, cpu: u32) -> CpuTime {
         let table = host.tables.iter().find(|table| table.cpu == cpu);
         let taken = Taken::new(host.cycle, host.lead, table);
@@ -103,12 +104,12 @@ impl CpuTime {
         CpuTime { cpu, period: host.server_period, taken, alignment, windows, own: None }
     }
 
-    /// What windows and leads take of one cycle.
+    /// Returns the time that windows and leads take of one cycle.
     pub fn taken_per_cycle(&self) -> Duration {
         self.taken.per_cycle()
     }
 
-    /// Where in the table's cycle the refill `index` lies; `None` where that is not known or of no meaning.
+    /// Returns the position of the refill `index` in the table's cycle. `None`: it is unknown or has no meaning.
     pub fn refill(&self, index: usize, cycle: Duration) -> Option<Duration> {
         match &self.alignment {
             Alignment::Known { phase, .. } if cycle > Duration::ZERO => {
@@ -118,7 +119,7 @@ impl CpuTime {
         }
     }
 
-    /// What a server with this budget is sure to get below servers with the budgets `above`.
+    /// Returns the time that a server with this budget is sure to get below servers with the budgets `above`.
     pub fn supply<'a>(&'a self, budget: Duration, above: &'a [Duration]) -> Supply<'a> {
         let higher: Duration = above.iter().copied().sum();
         let least = |taken: Duration| budget.min(self.period - taken - higher).max(Duration::ZERO);
@@ -135,7 +136,7 @@ impl CpuTime {
         Supply { time: self, budget, above, higher, full, sums }
     }
 
-    /// The most of the budget that is done within a server period, whatever higher servers and windows do.
+    /// Returns the most of the budget that is complete within a server period, whatever higher servers and windows do.
     fn most_within_period(&self, budget: Duration, above: &[Duration]) -> Duration {
         let (mut done, mut not) = (Duration::ZERO, budget + Duration::from_nanos(1));
         while not - done > Duration::from_nanos(1) {
@@ -148,8 +149,8 @@ impl CpuTime {
         done
     }
 
-    /// How long after its refill a server has had `amount`, beside higher servers with refills of their own; `None` if
-    /// it may take longer than the server period.
+    /// Returns the time after its refill until a server has had `amount`, beside higher servers with refills of their
+    /// own. `None`: it may take longer than the server period.
     fn beside_independent(&self, amount: Duration, above: &[Duration]) -> Option<Duration> {
         let period = self.period;
         let mut length = amount;
@@ -188,48 +189,48 @@ fn alignment(host: &Host, taken: &Taken) -> Alignment {
     Alignment::Known { phase, taken }
 }
 
-/// What a server is sure to get from a refill on, and the gap before it.
+/// The time that a server is sure to get from a refill on, and the gap before it.
 #[derive(Clone, Debug)]
 pub(super) struct Supply<'a> {
     time: &'a CpuTime,
     budget: Duration,
     above: &'a [Duration],
     higher: Duration,
-    /// The least in each server period, until all repeats.
+    /// The least time in each server period, until the pattern repeats.
     full: Vec<Duration>,
-    /// Sums of the least, one more than there are periods.
+    /// Sums of the least times, one more than there are periods.
     sums: Vec<Duration>,
 }
 
 impl Supply<'_> {
-    /// How many refills there are that work may have to wait for; by index below.
+    /// Returns the number of refills that work may have to wait for. Their indices are below it.
     pub fn refills(&self) -> usize {
         self.full.len()
     }
 
-    /// The server period.
+    /// Returns the server period.
     pub fn period(&self) -> Duration {
         self.time.period
     }
 
-    /// The time before the refill `index` in which nothing is sure to be had: `T_S - C_S` of the papers, or more.
+    /// Returns the time before the refill `index` in which no time is sure: `T_S - C_S` of the papers, or more.
     pub fn gap(&self, index: usize) -> Duration {
         let before = index.checked_sub(1).unwrap_or(self.full.len() - 1);
         self.time.period - self.full[before]
     }
 
-    /// The least that the server gets in a server period while it has work.
+    /// Returns the least time that the server gets in a server period while it has work.
     pub fn least(&self) -> Duration {
         self.full.iter().copied().min().unwrap_or(Duration::ZERO)
     }
 
-    /// The share of the CPU in the long run, for a first guess only.
+    /// Returns the share of the CPU in the long run, for a first guess only.
     pub fn rate(&self) -> f64 {
         let own = self.time.own.as_ref().map_or(0.0, Taken::share);
         own + self.per_round().as_secs_f64() / (self.time.period.as_secs_f64() * self.full.len() as f64)
     }
 
-    /// Why response times are upper bounds, as far as it is known here; `None` if they are exact.
+    /// Returns the reason why response times are upper bounds, as far as it is known here. `None`: they are exact.
     pub fn why(&self) -> Option<Why> {
         let why = match self.time.alignment {
             Alignment::Known { .. } => None,
@@ -241,7 +242,8 @@ impl Supply<'_> {
         why.or(self.time.own.as_ref().map(|_| Why::OwnWindows))
     }
 
-    /// The longest time from the refill `index` until the group has had `amount`, which is positive; `None`: never.
+    /// Returns the longest time from the refill `index` until the group has had `amount`, which is positive. `None`: it
+    /// never has it.
     pub fn finish(&self, index: usize, amount: Duration) -> Option<Duration> {
         let Some(own) = &self.time.own else { return self.finish_on_budget(index, amount) };
         let whole = self.finish_on_budget(index, amount).or_else(|| self.long_enough(own, index, amount))?;
@@ -260,7 +262,7 @@ impl Supply<'_> {
         Some(done)
     }
 
-    /// The least that windows take of so much time from the refill `index` on.
+    /// Returns the least time that windows take in this length from the refill `index` on.
     fn least_of(&self, windows: &Taken, index: usize, length: Duration) -> Duration {
         match &self.time.alignment {
             Alignment::Known { phase, .. } => windows.within(*phase + self.time.period * index as i64, length),
@@ -268,7 +270,7 @@ impl Supply<'_> {
         }
     }
 
-    /// A time from the refill `index` in which windows alone give `amount`.
+    /// Returns a time from the refill `index` in which windows alone give `amount`.
     fn long_enough(&self, windows: &Taken, index: usize, amount: Duration) -> Option<Duration> {
         let mut length = self.time.period;
         while self.least_of(windows, index, length) < amount {
@@ -277,7 +279,7 @@ impl Supply<'_> {
         Some(length)
     }
 
-    /// The longest from the budget alone.
+    /// Returns the longest time with the budget alone.
     fn finish_on_budget(&self, index: usize, amount: Duration) -> Option<Duration> {
         let round = self.per_round();
         if round == Duration::ZERO {
@@ -286,7 +288,7 @@ impl Supply<'_> {
         let rounds = (amount - Duration::from_nanos(1)) / round;
         let target = self.sums[index] + (amount - round * rounds);
         let (target, wraps) = if target > round { (target - round, 1) } else { (target, 0) };
-        // The period in which it is reached.
+        // The period in which the target is reached.
         let last = self.sums.partition_point(|&sum| sum < target) - 1;
         let periods = (rounds + wraps).checked_mul(self.full.len() as i64)? + last as i64 - index as i64;
         let whole = self.time.period.checked_mul(periods)?;
@@ -309,7 +311,7 @@ impl Supply<'_> {
     }
 }
 
-/// How many `unit`s hold `length`; none hold a negative one.
+/// Returns the number of `unit`s that hold `length`; zero for a negative length.
 pub(super) fn ceil_div(length: Duration, unit: Duration) -> i64 {
     (length + unit - Duration::from_nanos(1)).max(Duration::ZERO) / unit
 }

@@ -2,20 +2,20 @@
 
 use macrotick_model::{CpuTable, Duration, Window};
 
-/// What windows and their leads take of a cycle: the intervals `[start, end)` that repeat for ever.
+/// The time that windows and their leads take of a cycle: the intervals `[start, end)`, which repeat for ever.
 #[derive(Clone, Debug)]
 pub struct Taken {
     cycle: Duration,
     /// Ascending, not overlapping and not abutting, within the cycle.
     spans: Vec<(Duration, Duration)>,
-    /// For each span, what those before it take.
+    /// For each span, the time that the spans before it take.
     before: Vec<Duration>,
-    /// What all of them take.
+    /// The time that all of them take.
     all: Duration,
 }
 
 impl Taken {
-    /// Of a table whose windows lie within the cycle; `None`: nothing is taken.
+    /// Makes it for a table with windows within the cycle. `None`: nothing is taken.
     pub fn new(cycle: Duration, lead: Duration, table: Option<&CpuTable>) -> Taken {
         let windows = table.map_or(&[][..], |table| &table.windows);
         Taken::of_spans(cycle, windows.iter().flat_map(|window| pieces(cycle, lead, window)).collect())
@@ -37,7 +37,7 @@ impl Taken {
         self.spans.is_empty()
     }
 
-    /// What one entity has of its windows: all but the leads before others'.
+    /// Returns the windows of one entity, without the leads before windows of others.
     pub(crate) fn of_entity(cycle: Duration, lead: Duration, table: &CpuTable, name: &str) -> Taken {
         let (own, others): (Vec<&Window>, Vec<&Window>) = table.windows.iter().partition(|window| window.task == name);
         let others = merged(others.into_iter().flat_map(|window| pieces(cycle, lead, window)).collect());
@@ -45,7 +45,7 @@ impl Taken {
         Taken::of_spans(cycle, own.flat_map(|span| without(span, &others)).collect())
     }
 
-    /// The share of all time that is taken, for a first guess only.
+    /// Returns the share of all time that is taken, for a first guess only.
     pub(crate) fn share(&self) -> f64 {
         match self.cycle {
             Duration::ZERO => 0.0,
@@ -53,29 +53,29 @@ impl Taken {
         }
     }
 
-    /// What is taken of one cycle.
+    /// Returns the time taken of one cycle.
     pub fn per_cycle(&self) -> Duration {
         self.all
     }
 
-    /// What is taken of `[from, from + length)`, where `from` counts from the start of a cycle and is not negative.
+    /// Returns the time taken of `[from, from + length)`. `from` counts from the start of a cycle and is not negative.
     pub(crate) fn within(&self, from: Duration, length: Duration) -> Duration {
         self.up_to(from + length) - self.up_to(from)
     }
 
-    /// The most that is taken of any interval of this length.
+    /// Returns the most time taken of any interval of this length.
     ///
-    /// An interval that takes the most begins with a span: it can be moved there and lose nothing.
+    /// An interval with the most can be moved to the start of a span without loss.
     pub(crate) fn at_most(&self, length: Duration) -> Duration {
         self.spans.iter().map(|&(start, _)| self.within(start, length)).max().unwrap_or(Duration::ZERO)
     }
 
-    /// The least that is taken of any interval of this length: of one that begins with the end of a span.
+    /// Returns the least time taken of any interval of this length. Such an interval begins with the end of a span.
     pub(crate) fn at_least(&self, length: Duration) -> Duration {
         self.spans.iter().map(|&(_, end)| self.within(end, length)).min().unwrap_or(Duration::ZERO)
     }
 
-    /// The least time after `from` in which `amount` is left; `None` where nothing ever is. `amount` is positive.
+    /// Returns the least time after `from` in which `amount` is left, which is positive. `None`: no time is ever left.
     pub(crate) fn until_left(&self, from: Duration, amount: Duration) -> Option<Duration> {
         if self.is_nothing() {
             return Some(amount);
@@ -87,13 +87,13 @@ impl Taken {
         }
         let cycles = (target - Duration::from_nanos(1)) / left;
         let rest = target - left * cycles;
-        // The first span that begins only after so much was left, or the end of the cycle.
+        // The first span that begins only after this much was left, or the end of the cycle.
         let next = first(&self.spans, |index, &(start, _)| start - self.before[index] >= rest);
         let taken = self.before.get(next).copied().unwrap_or(self.all);
         Some(self.cycle.checked_mul(cycles)? + rest + taken - from)
     }
 
-    /// The same from the worst instant to begin at.
+    /// Returns the same time from the worst instant.
     pub(crate) fn until_left_at_worst(&self, amount: Duration) -> Option<Duration> {
         if self.is_nothing() {
             return Some(amount);
@@ -105,7 +105,7 @@ impl Taken {
         Some(worst)
     }
 
-    /// What is taken of `[0, time)`.
+    /// Returns the time taken of `[0, time)`.
     fn up_to(&self, time: Duration) -> Duration {
         if self.is_nothing() {
             return Duration::ZERO;
@@ -120,7 +120,7 @@ impl Taken {
     }
 }
 
-/// The index of the first item that is `true` for `test`, which stays `true` from there on.
+/// Returns the index of the first item with `true` for `test`, which stays `true` from there on.
 fn first<T>(items: &[T], test: impl Fn(usize, &T) -> bool) -> usize {
     let (mut low, mut high) = (0, items.len());
     while low < high {
@@ -134,7 +134,7 @@ fn first<T>(items: &[T], test: impl Fn(usize, &T) -> bool) -> usize {
     low
 }
 
-/// A window with its lead, which for the first window may lie at the end of the cycle before.
+/// Returns a window with its lead. The lead of the first window may lie at the end of the cycle before.
 fn pieces(cycle: Duration, lead: Duration, window: &Window) -> Vec<(Duration, Duration)> {
     let start = if window.activate { window.offset - lead } else { window.offset };
     if start >= Duration::ZERO {
@@ -143,7 +143,7 @@ fn pieces(cycle: Duration, lead: Duration, window: &Window) -> Vec<(Duration, Du
     vec![(Duration::ZERO.max(start + cycle), cycle), (Duration::ZERO, window.end())]
 }
 
-/// What of a span lies in none of others, which ascend and do not overlap.
+/// Returns the parts of a span that lie in no other one. The others ascend and do not overlap.
 fn without((start, end): (Duration, Duration), others: &[(Duration, Duration)]) -> Vec<(Duration, Duration)> {
     let (mut from, mut left) = (start, Vec::new());
     for &(other, until) in others.iter().filter(|&&(other, until)| until > start && other < end) {

@@ -1,15 +1,15 @@
-//! What makes no sense is refused before anything is computed.
+//! Refuses invalid input before any computation.
 
 use macrotick_model::{CpuSet, CpuTable, Duration, Window};
 
 use super::{Arrival, Bandwidth, Domain, Group, GroupTask, Host, Phase, Refill, Server, PRIORITIES};
 
-/// The longest time that is taken: with it no sum leaves the range of its type.
+/// The longest possible time. With it no sum leaves the range of its type.
 pub const LONGEST: Duration = Duration::from_secs(1000);
 
-/// A host or container that makes no sense.
+/// The fault of an invalid host or container.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // Each field is what the message says.
+#[allow(missing_docs)] // The message explains each field.
 pub enum HostError {
     /// A length that must be positive and at most [`LONGEST`].
     #[error("{what} is {length}: it must be positive and at most {LONGEST}")]
@@ -20,44 +20,44 @@ pub enum HostError {
     /// A granule or budget that exceeds the server period.
     #[error("{what} is {length}, longer than the server period of {server_period}")]
     BeyondPeriod { what: String, length: Duration, server_period: Duration },
-    /// A reserve of more than everything.
-    #[error("a reserve of {permille} thousandths is more than all")]
+    /// A reserve of more than a whole CPU.
+    #[error("a reserve of {permille} thousandths is more than a whole CPU")]
     Reserve { permille: u16 },
-    /// A bandwidth of more than its CPUs.
+    /// A bandwidth of more than the whole CPUs.
     #[error("SCHED_DEADLINE has {parts}/{} of CPU {cpus}, more than there is", Bandwidth::WHOLE.0)]
     Bandwidth { cpus: CpuSet, parts: u32 },
-    /// A set of CPUs without any.
+    /// A set without CPUs.
     #[error("{what} has no CPU")]
     NoCpus { what: String },
-    /// Two of what must be unique.
+    /// Two of a kind that must be unique.
     #[error("there are two {what}")]
     Twice { what: String },
-    /// Something for a CPU that the host does not have.
+    /// A reference to a CPU that the host does not have.
     #[error("{what}: there is no CPU {cpu}")]
     UnknownCpu { what: String, cpu: u32 },
-    /// A window not within the cycle.
+    /// A window outside the cycle.
     #[error("CPU {cpu}, window {window}: [{offset}, {end}) is not within the cycle of {cycle}")]
     OutsideCycle { cpu: u32, window: usize, offset: Duration, end: Duration, cycle: Duration },
-    /// Two groups with one priority: nothing says who goes first.
+    /// Two groups with the same priority, and thus without an order.
     #[error("groups `{group}` and `{other}` both have priority {priority}")]
     SamePriority { group: String, other: String, priority: u32 },
     /// A priority out of range.
     #[error("{what} is {priority}: priorities are 1 to {PRIORITIES}")]
     Priority { what: String, priority: u32 },
-    /// A bound task whose jobs cannot all arrive at refills.
+    /// A bound task with jobs that cannot all arrive at refills.
     #[error(
         "task `{task}` of `{group}` arrives at refills: period {period} is no multiple of the server period of {server_period}"
     )]
     BoundPeriod { group: String, task: String, period: Duration, server_period: Duration },
-    /// A description that leaves something to be found.
-    #[error("`{path}` is left open: nobody has assigned it")]
+    /// A description with an open value.
+    #[error("`{path}` is left open: it needs a value")]
     LeftOpen { path: String },
-    /// A container without tasks and without a budget: nothing says how much it needs.
+    /// A container without tasks and without a budget: its need is unknown.
     #[error("container `{container}` has neither tasks nor a budget")]
     NothingAsked { container: String },
 }
 
-/// Whether a host makes sense.
+/// Checks that a host is valid.
 pub(super) fn host(host: &Host) -> Result<(), HostError> {
     positive("the server period", host.server_period)?;
     positive("the granule", host.granule)?;
@@ -151,14 +151,14 @@ fn server(host: &Host, group: &str, server: &Server) -> Result<(), HostError> {
     tasks(host, group, &server.tasks)
 }
 
-/// Whether a budget makes sense.
+/// Checks that a budget is valid.
 pub(super) fn budget(host: &Host, group: &str, budget: Duration) -> Result<(), HostError> {
     let what = format!("the budget of `{group}`");
     positive(&what, budget)?;
     within_period(&what, budget, host)
 }
 
-/// Whether the tasks of one server make sense.
+/// Checks that the tasks of one server are valid.
 pub(super) fn tasks(host: &Host, group: &str, tasks: &[GroupTask]) -> Result<(), HostError> {
     for (index, task) in tasks.iter().enumerate() {
         if tasks[..index].iter().any(|other| other.name == task.name) {
@@ -184,7 +184,7 @@ fn task(host: &Host, group: &str, task: &GroupTask) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Whether the host has this CPU.
+/// Checks that the host has this CPU.
 pub(super) fn known(host: &Host, what: &str, cpu: u32) -> Result<(), HostError> {
     match host.cpus.contains(&cpu) {
         true => Ok(()),
@@ -192,7 +192,7 @@ pub(super) fn known(host: &Host, what: &str, cpu: u32) -> Result<(), HostError> 
     }
 }
 
-/// Whether a priority is in range.
+/// Checks that a priority is in range.
 pub(super) fn priority(what: &str, priority: u32) -> Result<(), HostError> {
     match (1..=PRIORITIES).contains(&priority) {
         true => Ok(()),

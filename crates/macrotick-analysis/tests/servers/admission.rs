@@ -1,4 +1,4 @@
-//! One more container.
+//! Tests of the admission of one more container.
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ fn who_leaves_nothing_is_named() {
 
 #[test]
 fn a_container_gets_the_least_budget_and_a_priority_between() {
-    // Criticalities 20 and 40 are there. 3 units within 9 of any arrival: (10 - C) + 2 + 3 = 9 for C = 6.
+    // The host has criticalities 20 and 40. 3 units within 9 of any arrival: (10 - C) + 2 + 3 = 9 for C = 6.
     let present = vec![group("low", 20, 1, vec![]), group("high", 40, 2, vec![])];
     let tasks = vec![GroupTask { deadline: ns(9), ..task("t", 3, 100, 1) }];
     let admission = admit(&host(present, 0, &[]), &container("new", 30, tasks)).unwrap();
@@ -52,7 +52,7 @@ fn a_container_gets_the_least_budget_and_a_priority_between() {
 
 #[test]
 fn a_task_below_that_would_miss_is_named() {
-    // 3 + 4 + H <= 10 allows 3 above.
+    // 3 + 4 + H <= 10 allows a budget of 3 above.
     let present = vec![group("low", 10, 3, vec![bound("pump", 3, 10, 1), bound("log", 3, 10_000, 1)])];
     let present = host(present, 0, &[]);
     let with = |budget| Container { budget: Some(ns(budget)), ..container("new", 20, vec![]) };
@@ -76,16 +76,16 @@ fn a_container_that_cannot_meet_its_own_deadlines_is_refused() {
     let [Refusal::Misses { group, task, over: Some(over), above, budget, .. }] = &refused[..] else {
         panic!("{refused:?}");
     };
-    // With all that is left of the CPU.
+    // The refusal is for all the time left on the CPU.
     assert_eq!((group.as_str(), task.as_str(), *over, *budget), ("new", "t", ns(1), ns(6)));
     assert_eq!(above, &["high"]);
-    // Above, it fits.
+    // With a higher priority it fits.
     assert!(admit(&present, &container("new", 50, tasks)).is_ok());
 }
 
 #[test]
 fn a_group_below_grows_if_it_may() {
-    // The low one has 6 + 3 <= 9 with a budget of 4. Below a budget of 2 it needs 6.
+    // With a budget of 4 the low group has 6 + 3 <= 9. Below a budget of 2 it needs 6.
     let mut low = group("low", 10, 4, vec![GroupTask { deadline: ns(9), ..task("t", 3, 100, 1) }]);
     let new = container("new", 20, vec![bound("t", 2, 10, 1)]);
     assert!(matches!(&refusals(admit(&host(vec![low.clone()], 0, &[]), &new))[..], [Refusal::Misses { .. }]));
@@ -93,7 +93,7 @@ fn a_group_below_grows_if_it_may() {
     let admission = admit(&host(vec![low.clone()], 0, &[]), &new).unwrap();
     let grown = Change::Budget { group: "low".into(), cpu: 0, from: ns(4), to: ns(6) };
     assert_eq!((admission.budget, &admission.changes[..]), (ns(2), &[grown][..]));
-    // Where the CPU has no room for that, it does not.
+    // It does not grow if the CPU has no room for that.
     let full = Host { capacity: Capacity::AllBut(Permille(300)), ..host(vec![low], 0, &[]) };
     assert!(matches!(&refusals(admit(&full, &new))[..], [Refusal::Misses { .. }]));
 }
@@ -106,7 +106,7 @@ fn no_budget_is_below_the_least_and_no_cpu_beside_those_asked_for() {
     let wanted = Container { cpus: vec![2, 1], ..container("a", 1, tasks) };
     let admission = admit(&present, &wanted).unwrap();
     assert_eq!((admission.cpu, admission.budget), (1, ns(4)));
-    // 7 of 10 are taken: 4 do not fit, though 1 would do.
+    // 7 of 10 are taken: 4 do not fit, although 1 would be enough.
     let full = Host { groups: vec![group("full", 9, 7, vec![])], ..host(vec![], 0, &[]) };
     assert!(admit(&full, &Container { cpus: Vec::new(), ..wanted.clone() }).is_ok());
     let refused = refusals(admit(&Host { least: ns(4), ..full }, &Container { cpus: Vec::new(), ..wanted }));
@@ -139,7 +139,7 @@ fn the_cpu_is_the_one_that_costs_least() {
     assert_eq!((first.cpu, first.budget), (0, ns(3)));
     let wanted = Container { cpus: vec![3], ..container("a", 1, tasks.clone()) };
     assert_eq!(admit(&present, &wanted).unwrap().cpu, 3);
-    // One more fits on CPU 0 no longer; both CPUs are tried.
+    // One more does not fit on CPU 0, so the admission tries the other CPU.
     let second = admit(&first.host, &container("b", 1, tasks.clone())).unwrap();
     assert_eq!(second.cpu, 3);
     let many = (0..).try_fold(present, |host, index| {
@@ -150,7 +150,7 @@ fn the_cpu_is_the_one_that_costs_least() {
     assert_eq!(refused.len(), 2, "one reason for each CPU: {refused:?}");
 }
 
-/// Groups come before SCHED_DEADLINE: of 5 units a budget of 2 in each 10 takes 4, of 6 no more.
+/// Groups come before SCHED_DEADLINE. A budget of 2 in each 10 takes 4 of 5 units, and also 4 of 6 units.
 #[test]
 fn a_task_of_sched_deadline_that_would_miss_is_named() {
     use macrotick_analysis::deadline;
@@ -163,7 +163,7 @@ fn a_task_of_sched_deadline_that_would_miss_is_named() {
     assert_eq!(with(6).map(|admission| admission.budget), Ok(ns(2)));
     assert_eq!(
         refusals(with(5))[0].to_string(),
-        "CPU 0: behind windows and budgets of 2ns per 10ns, of SCHED_DEADLINE's `camera`: in 5ns the tasks may need 2ns, \
+        "CPU 0: SCHED_DEADLINE tasks `camera` behind windows and budgets of 2ns per 10ns: in 5ns the tasks may need 2ns, \
          and are sure to get 1ns"
     );
 }
@@ -185,7 +185,7 @@ fn many_that_are_as_critical_find_room_below_each_other() {
     host.groups[0].criticality = 0;
     for index in 0..40 {
         let new = Container { budget: Some(ns(1)), ..container(&format!("c{index}"), 1, vec![]) };
-        // Sums are not what this is about.
+        // This test is not about sums.
         host.groups.iter_mut().for_each(|group| group.servers.clear());
         let admission = admit(&host, &new).unwrap();
         assert_eq!((admission.priority, &admission.changes[..]), (50 - index, &[][..]));
@@ -196,7 +196,8 @@ fn many_that_are_as_critical_find_room_below_each_other() {
 #[test]
 fn priorities_are_renumbered_only_where_none_is_left() {
     let present = host(vec![group("a", 30, 1, vec![]), group("c", 31, 1, vec![])], 0, &[]);
-    // Between 30 and 31, by criticality: as critical as `a`, and later; so just below it.
+    // The priority would be between 30 and 31 by criticality. An equally critical one that comes later gets the number
+    // just below `a`.
     let new = |criticality| Container { budget: Some(ns(1)), ..container("b", criticality, vec![]) };
     assert_eq!(admit(&present, &new(30)).unwrap().priority, 29);
     let mut squeezed = present.clone();
@@ -224,7 +225,7 @@ fn containers_that_make_no_sense_are_no_refusals() {
     assert!(text(&Container { budget: Some(ns(11)), ..good }).contains("longer than the server period"));
 }
 
-/// On random hosts, the last group of which becomes the container.
+/// Uses random hosts. The last group of each becomes the container.
 #[test]
 fn what_is_admitted_is_feasible_and_what_is_refused_has_no_budget() {
     let (mut admitted, mut refused) = (0, 0);
@@ -267,8 +268,8 @@ fn what_is_admitted_is_feasible_and_what_is_refused_has_no_budget() {
     assert!(admitted > 100 && refused > 100, "{admitted} admitted, {refused} refused");
 }
 
-/// A host as in the paper: 2.5 ms, five groups of six tasks of 1 ms to 2 s, on each of four CPUs, and a table of 40
-/// windows.
+/// A host as in the paper, with a server period of 2.5 ms and a table of 40 windows. On each of four CPUs it has five
+/// groups of six tasks of 1 ms to 2 s.
 fn large(cycle: Duration, phase: Phase) -> Host {
     let tasks = |share: i64| {
         let periods = [10, 25, 100, 400, 1000, 2000];

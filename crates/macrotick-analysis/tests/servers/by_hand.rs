@@ -1,15 +1,16 @@
-//! Examples small enough to be computed by hand, at least one for each term. The server period is 10 unless said.
+//! Examples small enough to be computed by hand, at least one for each term. The server period is 10 if nothing else is
+//! given.
 
 use macrotick_analysis::servers::*;
 use macrotick_fixtures::{ns, tables, window};
 use macrotick_model::{CpuSet, Duration};
 
-/// A task that arrives anywhere, with its period as the deadline.
+/// An unbound task with its period as the deadline.
 pub fn task(name: &str, wcet: i64, period: i64, priority: u32) -> GroupTask {
     GroupTask::unbound(name, ns(wcet), ns(period), priority)
 }
 
-/// The same at refills.
+/// The same as a bound task.
 pub fn bound(name: &str, wcet: i64, period: i64, priority: u32) -> GroupTask {
     GroupTask { arrival: Arrival::Bound, ..task(name, wcet, period, priority) }
 }
@@ -23,7 +24,7 @@ pub fn of_cpus(cpus: &[u32], promised: u32) -> Domain {
     Domain { cpus: CpuSet::from_iter(cpus.iter().copied()), promised: Bandwidth(promised) }
 }
 
-/// Windows as `(offset, length)`.
+/// A host with windows `(offset, length)`.
 pub fn host(groups: Vec<Group>, cycle: i64, windows: &[(i64, i64)]) -> Host {
     let window = |&(offset, length): &(i64, i64)| window("tt", ns(offset), ns(length), "AD");
     Host {
@@ -44,7 +45,7 @@ fn found(host: &Host, group: &str, task: &str) -> (i64, Accuracy) {
     (task.response.unwrap().as_nanos(), task.accuracy)
 }
 
-/// The response time of `t` of group `g`, which must be exact.
+/// Returns the response time of `t` of group `g`, which must be exact.
 fn exact(host: &Host) -> i64 {
     let (response, accuracy) = found(host, "g", "t");
     assert_eq!(accuracy, Accuracy::Exact);
@@ -53,7 +54,7 @@ fn exact(host: &Host) -> i64 {
 
 #[test]
 fn the_wcet_and_the_gap() {
-    // Bound: 3 from the refill on. Unbound: 10 - 4 before the refill, too.
+    // Bound: 3 from the refill on. Unbound: in addition 10 - 4 before the refill.
     assert_eq!(exact(&host(vec![group("g", 1, 4, vec![bound("t", 3, 100, 1)])], 0, &[])), 3);
     assert_eq!(exact(&host(vec![group("g", 1, 4, vec![task("t", 3, 100, 1)])], 0, &[])), 6 + 3);
 }
@@ -69,7 +70,7 @@ fn further_server_periods() {
 #[test]
 fn budgets_of_higher_groups_count_once_in_lockstep() {
     let groups = |task| vec![group("a", 3, 2, vec![]), group("b", 2, 3, vec![]), group("g", 1, 4, vec![task])];
-    // Equation 3: only in the last period, as it is part of the whole ones.
+    // Equation 3: they count only in the last period. In whole periods they are part of the period.
     assert_eq!(exact(&host(groups(bound("t", 3, 100, 1)), 0, &[])), 5 + 3);
     assert_eq!(exact(&host(groups(bound("t", 9, 100, 1)), 0, &[])), 20 + 5 + 1);
     assert_eq!(exact(&host(groups(task("t", 9, 100, 1)), 0, &[])), 6 + 20 + 5 + 1);
@@ -87,14 +88,15 @@ fn budgets_of_higher_groups_count_twice_with_refills_of_their_own() {
 
 #[test]
 fn higher_tasks_and_the_jitter_of_unbound_ones() {
-    // 2 + 3 = 4 + 1, done at 11, before the second job at 15 ...
+    // The first case: 2 + 3 = 4 + 1, complete at 11, before the second job at 15 of a task that arrives at refills.
     let with = |higher| host(vec![group("g", 1, 4, vec![higher, bound("t", 3, 60, 1)])], 0, &[]);
     assert_eq!(exact(&with(bound("h", 2, 20, 2))), 11);
-    // ... of a task that arrives at refills, or from 6 before: then the second comes at 9, 2 + 2 + 3 = 4 + 3.
+    // An unbound task may arrive 6 earlier. Then its second job comes at 9, and 2 + 2 + 3 = 4 + 3.
     assert_eq!(exact(&with(task("h", 2, 15, 2))), 13);
-    // With a release jitter of 3 its third comes at 2 * 12 - 6 - 3 = 15, its second at 3: 13 as before.
+    // With a release jitter of 3 its third job comes at 2 * 12 - 6 - 3 = 15, and its second at 3: 13 as before.
     assert_eq!(exact(&with(GroupTask { jitter: ns(3), ..task("h", 2, 12, 2) })), 13);
-    // At a period of 11 the third comes at 22 - 9 = 13, just when all is done; at 10.5 it would not.
+    // At a period of 11 the third job comes at 22 - 9 = 13, just when all jobs are complete. At 10.5 it would come
+    // earlier.
     assert_eq!(exact(&with(GroupTask { jitter: ns(3), ..task("h", 2, 11, 2) })), 13);
     assert_eq!(exact(&with(GroupTask { jitter: ns(4), ..task("h", 2, 11, 2) })), 21);
 }
@@ -104,9 +106,9 @@ fn release_jitter_of_the_task_itself() {
     let late = |arrival, jitter| GroupTask { jitter: ns(jitter), arrival, ..task("t", 3, 100, 1) };
     let host = |task| host(vec![group("g", 1, 4, vec![task])], 0, &[]);
     assert_eq!(exact(&host(late(Arrival::Unbound, 5))), 5 + 6 + 3);
-    // A bound one that is released two periods later.
+    // A bound task with a release two periods later.
     assert_eq!(exact(&host(late(Arrival::Bound, 20))), 20 + 3);
-    // Between refills the budget may be gone, and it waits for the next one: 10 from its arrival.
+    // Between refills the budget may be gone, and the task waits for the next refill: 10 from its arrival.
     let (response, accuracy) = found(&host(late(Arrival::Bound, 5)), "g", "t");
     assert_eq!((response, accuracy), (10 + 3, Accuracy::UpperBound(Why::BoundJitter)));
 }
@@ -114,16 +116,16 @@ fn release_jitter_of_the_task_itself() {
 #[test]
 fn windows_where_they_are() {
     let with = |task| host(vec![group("g", 1, 4, vec![task])], 20, &[(12, 3)]);
-    // From the refill at 10 two units are left before the window, the third after it.
+    // From the refill at 10, two units are before the window, and the third is after it.
     assert_eq!(exact(&with(bound("t", 2, 100, 1))), 2);
     assert_eq!(exact(&with(bound("t", 3, 100, 1))), 2 + 3 + 1);
     assert_eq!(exact(&with(task("t", 3, 100, 1))), 6 + 2 + 3 + 1);
     let analysis = analyse(&with(bound("t", 3, 100, 1))).unwrap();
     assert_eq!(analysis.task("g", "t").unwrap().refill, Some(ns(10)));
-    // At any phase the window may be right at the refill.
+    // At any phase, the window may begin at the refill.
     let any = Host { refill: Refill::Lockstep(Phase::Any), ..with(bound("t", 2, 100, 1)) };
     assert_eq!(found(&any, "g", "t"), (5, Accuracy::UpperBound(Why::AnyPhase)));
-    // A lead of 1 is as taken as the window.
+    // A lead of 1 takes the CPU like the window.
     assert_eq!(exact(&Host { lead: ns(1), ..with(bound("t", 2, 100, 1)) }), 1 + 4 + 1);
 }
 
@@ -135,28 +137,29 @@ fn windows_of_its_own() {
         (host.tables[0].windows[0].task, host.tables[0].windows[0].activate) = ("own".into(), false);
         host
     };
-    // 2 of the budget at once, 2 in the window, which is no part of it; else those in the next period.
+    // 2 of the budget at once, and 2 in the window, which is no part of the budget. Without own windows, the latter
+    // come in the next period.
     let upper = Accuracy::UpperBound(Why::OwnWindows);
     assert_eq!(found(&with(bound("t", 4, 100, 1), Some("own")), "g", "t"), (5 + 2, upper));
     assert_eq!(found(&with(task("t", 4, 100, 1), Some("own")), "g", "t"), (8 + 5 + 2, upper));
     assert_eq!(found(&with(bound("t", 4, 100, 1), None), "g", "t"), (10 + 2, Accuracy::Exact));
-    // 5 in each period, of 10.
+    // 5 in each period of 10.
     assert_eq!(found(&with(bound("t", 24, 100, 1), Some("own")), "g", "t"), (40 + 5 + 2, upper));
-    // At any phase the window is as late as it can be, behind what it takes of the budget's time.
+    // At any phase the window comes as late as possible, behind the time that it takes from the budget.
     let any = Host { refill: Refill::Lockstep(Phase::Any), ..with(bound("t", 4, 100, 1), Some("own")) };
     assert_eq!(found(&any, "g", "t"), (9, Accuracy::UpperBound(Why::AnyPhase)));
-    // They serve where the budget never does, below another one.
+    // The windows also serve the group if the budget never does, because of a group above.
     let mut below = with(bound("t", 4, 100, 1), Some("own"));
     below.groups.push(group("h", 2, 7, vec![]));
     assert_eq!(found(&below, "g", "t"), (10 + 6, Accuracy::UpperBound(Why::ShortPeriod)));
-    // Of those that it has none of it is not told.
+    // A window entity that the table does not have gives no own windows.
     below = with(bound("t", 4, 100, 1), Some("other"));
     assert_eq!(found(&below, "g", "t"), (10 + 2, Accuracy::Exact));
 }
 
 #[test]
 fn windows_that_leave_too_little_of_a_period() {
-    // Of the period at 0 the window leaves 2 of a budget of 4, which are in time for 2 but not for 3.
+    // In the period at 0 the window leaves 2 of a budget of 4. This is in time for 2, but not for 3.
     let with = |wcet| host(vec![group("g", 1, 4, vec![bound("t", wcet, 100, 1)])], 20, &[(0, 8)]);
     assert_eq!(found(&with(2), "g", "t"), (10, Accuracy::UpperBound(Why::ShortPeriod)));
     assert_eq!(found(&with(3), "g", "t"), (11, Accuracy::UpperBound(Why::ShortPeriod)));
@@ -176,10 +179,10 @@ fn equal_priorities_count_as_higher() {
     assert_eq!(found(&host, "g", "t"), (5, Accuracy::UpperBound(Why::EqualPriority)));
 }
 
-/// Not in the paper, which has no windows: an average is not enough.
+/// The paper has no windows, so it lacks this case: an average is not enough.
 #[test]
 fn a_sum_that_fits_does_not_mean_that_the_budget_comes_in_time() {
-    // Windows take half of the CPU, the group asks for the other half; but for 50 units nothing is left.
+    // Windows take half of the CPU, and the group needs the other half. But for 50 units no time is left.
     let host = host(vec![group("g", 1, 5, vec![bound("t", 5, 50, 1)])], 100, &[(0, 50)]);
     let analysis = analyse(&host).unwrap();
     assert_eq!(analysis.cpus[0].promised, 1.0);
@@ -189,33 +192,34 @@ fn a_sum_that_fits_does_not_mean_that_the_budget_comes_in_time() {
     assert_eq!((group.as_str(), task.as_str(), *over), ("g", "t", ns(5)));
 }
 
-/// Not in the paper either: windows that stand empty are worse than full ones before the job arrives.
+/// The paper lacks this case, too: before the job arrives, empty windows are worse than full ones.
 #[test]
 fn the_gap_is_not_shortened_by_windows() {
-    // If the window [0, 3) of every period were always used, a budget of 3 could be gone at 6 at the earliest: a gap of
-    // 4. But it may be gone at 3.
+    // If the window [0, 3) of every period were always used, a budget of 3 could be gone at 6 at the earliest. This
+    // would be a gap of 4. But it may be gone at 3.
     let host = host(vec![group("g", 1, 3, vec![task("t", 1, 100, 1)])], 10, &[(0, 3)]);
     assert_eq!(exact(&host), 7 + 3 + 1);
 }
 
-/// Where equation 2 is not exact: it has a higher group use its budget twice in a row in more than one period.
+/// A case in which equation 2 is not exact: a higher group uses its budget twice in a row in more than one period.
 #[test]
 fn the_general_form_counts_back_to_back_hits_that_exclude_each_other() {
     let groups = vec![group("x", 2, 3, vec![]), group("g", 1, 2, vec![task("h", 3, 33, 2), bound("t", 2, 100, 1)])];
     let host = Host { refill: Refill::Independent, ..host(groups, 0, &[]) };
-    // 5 = 2 + 2 + 1 would be done at 20 + 1 + 2 * 3 = 27, and the second job of h comes at 33 - 8 = 25: 8 is done at
-    // 30 + 2 + 2 * 3. But a group that has its budget at 20 and again at 23 does not have it at 30 and again at 33.
+    // 5 = 2 + 2 + 1 would be complete at 20 + 1 + 2 * 3 = 27. The second job of h comes at 33 - 8 = 25, so 8 is
+    // complete at 30 + 2 + 2 * 3. But a group that has its budget at 20 and again at 23 does not have it at 30 and
+    // again at 33.
     assert_eq!(found(&host, "g", "t").0, 38);
     let worst = (0..10).map(|refill| Adversary { refill }.latest(State { now: 0, x: 3, g: 2, h: 3, t: 2 })).max();
     assert_eq!(worst, Some(33));
 }
 
-/// A group above that may run or not in each unit of time, and has its refills when it likes best.
+/// A group above. In each unit of time it may run or not, and it chooses the worst refills.
 struct Adversary {
     refill: i64,
 }
 
-/// Budgets of both groups, and what is left to do of tasks h and t.
+/// The budgets of both groups, and the remaining work of tasks h and t.
 #[derive(Clone, Copy)]
 struct State {
     now: i64,
@@ -226,7 +230,7 @@ struct State {
 }
 
 impl Adversary {
-    /// When t is done at the latest.
+    /// Returns the latest end of t.
     fn latest(&self, mut state: State) -> i64 {
         if state.t == 0 {
             return state.now;
@@ -286,7 +290,8 @@ fn what_makes_no_sense_is_refused_by_name() {
 
 #[test]
 fn sums_are_exact_to_the_last_nanosecond() {
-    // A third of the CPU in windows, and SCHED_DEADLINE's quarter: of 12 five are left, less a reserve of a tenth 3.8.
+    // Windows have a third of the CPU, and SCHED_DEADLINE a quarter. Of 12, five are left, and 3.8 after a reserve of a
+    // tenth.
     let base = host(vec![group("g", 1, 3, vec![])], 30, &[(0, 10)]);
     let mut full = Host {
         server_period: ns(12),
@@ -301,12 +306,13 @@ fn sums_are_exact_to_the_last_nanosecond() {
         panic!("{refusals:?}");
     };
     assert_eq!((*windows, budgets.as_slice(), *over), (ns(10), &[("g".to_string(), ns(4))][..], ns(1)));
-    // Exactly full is not too much: 5 of 15, 2 of 10 twice, and a reserve of 26.6 %.
+    // An exactly full CPU is not too much: 5 of 15, 2 of 10 twice, and a reserve of 26.6 %.
     let mut thirds = host(vec![group("g", 1, 2, vec![]), group("h", 2, 2, vec![])], 15, &[(0, 5)]);
     thirds.cpus.push(1);
     assert!(analyse(&Host { capacity: Capacity::AllBut(Permille(266)), ..thirds.clone() }).unwrap().is_feasible());
     assert!(!analyse(&Host { capacity: Capacity::AllBut(Permille(267)), ..thirds.clone() }).unwrap().is_feasible());
-    // Of what migrates each CPU has its half, rounded up: of a sixteenth a 32nd, of a part more than that one more.
+    // Of the bandwidth of migrating tasks each CPU has half, rounded up: of a sixteenth a 32nd, of one part more one
+    // more.
     let beside = |promised| Host {
         capacity: Capacity::AllBut(Permille(235)),
         domains: vec![of_cpus(&[0, 1], promised)],
@@ -333,19 +339,20 @@ fn sums_are_the_kernels_where_it_admits() {
             other => panic!("{other:?}"),
         }
     };
-    // 95 % are 972.8 of 1024 parts: 2373.05 us.
+    // 95 % are 972.8 of 1024 parts, which are 2373.05 us.
     assert_eq!((over(2373, 0), over(2374, 0).unwrap().0), (None, 954));
-    // 40 % and the fair class's 5 % are 95 % of 486 parts in 1024: 538 are left, 1313.5 us.
+    // 40 % and the 5 % of the fair class are 95 % of 486 parts in 1024. 538 parts are left, which are 1313.5 us.
     let (ns, told) = over(1350, (1 << 20) * 2 / 5).unwrap();
     assert_eq!((over(1313, (1 << 20) * 2 / 5), ns), (None, 36_524));
     assert_eq!(
         told,
-        "CPU 0: SCHED_DEADLINE's 419430/1048576 (which with the 5 % of the fair class may take 95 % of what the rest leaves), \
-         budgets of 1350us (`g`) per 2500us and a reserve of 5.0 % are too much: budgets must sum up to 36524ns less"
+        "CPU 0: a SCHED_DEADLINE bandwidth of 419430/1048576 (with the 5 % of the fair class at most 95 % of the time that \
+         windows and budgets leave), budgets of 1350us (`g`) per 2500us and a reserve of 5.0 % are too much: budgets must sum up \
+         to 36524ns less"
     );
 }
 
-/// Two CPUs with a server period of 2.5 ms, the first with 60 % of windows, each with a group's budget in microseconds.
+/// Two CPUs with a server period of 2.5 ms. The first has 60 % of windows. Each has a group's budget in microseconds.
 fn two_cpus(domains: Vec<Domain>, budgets: [i64; 2]) -> Host {
     let named = |cpu: usize, name| {
         let mut group = group(name, cpu as u32 + 1, 1, vec![]);
@@ -364,14 +371,14 @@ fn two_cpus(domains: Vec<Domain>, budgets: [i64; 2]) -> Host {
 
 #[test]
 fn a_domain_of_sched_deadline_has_one_account() {
-    // Two roaming tasks of 40 % each: 971 parts are to be kept, and both CPUs together leave 2048 - 615 - 41 - 971 = 421 beside
-    // a budget of 100 us on CPU 0: 1027.8 us.
+    // Two roaming tasks of 40 % each must keep 971 parts. A budget of 100 us is on CPU 0. Both CPUs together leave 2048
+    // - 615 - 41 - 971 = 421 parts, which are 1027.8 us.
     let fits = |domains: &[Domain], budget| analyse(&two_cpus(domains.to_vec(), [100, budget])).unwrap().is_feasible();
     let both = [of_cpus(&[0, 1], 838_860)];
     assert_eq!([1027, 1028].map(|budget| fits(&both, budget)), [true, false]);
     let sum = analyse(&two_cpus(both.to_vec(), [100, 1027])).unwrap().cpus.remove(1);
     assert_eq!((sum.deadline, sum.promised, sum.capacity), (Bandwidth(419_430), 1027.0 / 2500.0, 421.0 / 1024.0));
-    // If each has its half for itself, CPU 0 has no room for it, but 538 parts are left of CPU 1, 1313.5 us.
+    // If each task has its own CPU, CPU 0 has no room for it. But 538 parts are left of CPU 1, which are 1313.5 us.
     let mut apart = two_cpus(vec![of_cpus(&[0], 419_430), of_cpus(&[1], 419_430)], [100, 1313]);
     let cpus_of = |host: &Host| {
         let refusals = analyse(host).unwrap().refusals;
@@ -381,15 +388,16 @@ fn a_domain_of_sched_deadline_has_one_account() {
     apart.groups[1].servers[0].budget = Duration::from_micros(1314);
     assert_eq!(cpus_of(&apart), [false, true]);
     let refusals = analyse(&two_cpus(both.to_vec(), [100, 1028])).unwrap().refusals;
-    let told = "CPU 1: SCHED_DEADLINE's 838860/1048576 on CPUs 0, 1 (which with the 5 % of the fair class on each may take 95 % of what \
-                the rest leaves of all), windows and budgets of 656/1024 on the others of these, budgets of 1028us (`h`) per 2500us \
-                and a reserve of 5.0 % are too much: budgets must sum up to 168ns less";
+    let told = "CPU 1: a SCHED_DEADLINE bandwidth of 838860/1048576 on CPUs 0, 1 (with the 5 % of the fair class on each at \
+                most 95 % of the time that windows and budgets leave), windows and budgets of 656/1024 on the other CPUs, \
+                budgets of 1028us (`h`) per 2500us and a reserve of 5.0 % are too much: budgets must sum up to 168ns less";
     assert_eq!(refusals[1].to_string(), told);
 }
 
 #[test]
 fn an_account_counts_what_was_promised_to_the_last_part() {
-    // Kept are ceil((tasks + 2 * 52428) * 1024 / 996147) parts of 2048 - 615: with an odd number of parts, too.
+    // The account keeps ceil((tasks + 2 * 52428) * 1024 / 996147) parts of 2048 - 615, also if the number of parts is
+    // odd.
     let most = |tasks| {
         let host = two_cpus(vec![of_cpus(&[0, 1], tasks)], [0, 0]);
         let fits = |budget| {
@@ -400,7 +408,7 @@ fn an_account_counts_what_was_promised_to_the_last_part() {
         };
         (1..2500).rev().find(|&budget| fits(budget)).unwrap()
     };
-    // 975 parts, then 976: 458 and 457 of 1024 are left of 2.5 ms.
+    // It keeps 975 parts, then 976. Then 458 and 457 of 1024 parts of 2.5 ms are left.
     assert_eq!([843_623, 843_624].map(most), [1118, 1115]);
 }
 
@@ -423,7 +431,7 @@ fn criticality_becomes_priority() {
     let critical = |name: &str, criticality| Group { criticality, ..group(name, 1, 1, vec![]) };
     let groups = [critical("a", 1), critical("b", 5), critical("c", 1), critical("d", 3)];
     let priorities: Vec<u32> = by_criticality(&groups).unwrap().iter().map(|group| group.priority).collect();
-    // b, d, a, c: of a and c the one listed first.
+    // The order is b, d, a, c: of a and c, the first in the list comes first.
     assert_eq!(priorities, [40, 80, 20, 60]);
     let many: Vec<Group> = (0..99).map(|index| critical(&index.to_string(), 99 - index)).collect();
     let priorities: Vec<u32> = by_criticality(&many).unwrap().iter().map(|group| group.priority).collect();
@@ -433,7 +441,7 @@ fn criticality_becomes_priority() {
 
 #[test]
 fn windows_of_one_cpu_are_nothing_to_another() {
-    // Beside windows of 4 it takes 7, which would be late on CPU 1.
+    // Beside windows of 4, t takes 7. On CPU 1 this would be late.
     let mut g = group("g", 1, 4, vec![bound("t", 3, 100, 1)]);
     let soon = GroupTask { deadline: ns(5), ..bound("u", 3, 100, 1) };
     g.servers.push(Server::fixed(1, ns(4), vec![soon]));
@@ -456,13 +464,14 @@ fn more_tasks_than_priorities_share_the_lowest() {
     );
     assert!(priorities.windows(2).all(|pair| pair[0] == pair[1] && pair[0] == 1 || pair[0] == pair[1] + 1));
     assert!(analyse(&assigned).unwrap().is_feasible());
-    // Each of 100 can come after those before it only: there is no way to do with 99.
+    // Each of the 100 tasks can only come after those before it, so 99 priorities cannot be enough.
     let tight = (0..100).map(|index| GroupTask { deadline: ns(index + 1), ..task(&format!("t{index}"), 1, 10_000, 1) });
     let refused = assign_tasks(&host(vec![group("g", 1, 10, tight.collect())], 0, &[])).unwrap_err();
-    assert_eq!(refused.to_string(), "100 tasks of group `g` need more than the 99 priorities that there are");
+    assert_eq!(refused.to_string(), "100 tasks of group `g` are too many for 99 priorities");
 }
 
-/// A loop of 1 kHz waits for its budget for up to a server period: what it computes has to fit into each millisecond of one.
+/// A loop of 1 kHz waits for its budget for up to a server period. The time that it computes must fit into each
+/// millisecond of one.
 #[test]
 fn a_shorter_server_period_is_advised_where_it_leaves_more() {
     let us = |us: i64| us * 1000;

@@ -1,4 +1,4 @@
-//! Seeded random hosts with one CPU, small enough to be simulated unit by unit, and what can happen on them.
+//! Seeded random hosts with one CPU, and random behaviours of them. They are small enough to be simulated unit by unit.
 
 use macrotick_analysis::servers::*;
 use macrotick_fixtures::{ns, tables, window};
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// Which of the forms of refill is drawn.
+/// The form of refills to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     Known,
@@ -28,7 +28,7 @@ pub enum Form {
     Independent,
 }
 
-/// A host in units of one nanosecond.
+/// Draws a host in units of one nanosecond.
 pub fn host(seed: u64, form: Form) -> Host {
     let random = &mut Random::new(seed);
     let period = random.between(4, 16);
@@ -72,7 +72,7 @@ fn windows(random: &mut Random, cycle: i64) -> Vec<Window> {
     windows
 }
 
-/// Some of the windows may be a group's.
+/// Gives some of the windows to a group, or none.
 fn own_windows(random: &mut Random, mut windows: Vec<Window>, groups: &mut [Group]) -> Vec<Window> {
     let group = random.between(0, 3 * groups.len() as i64) as usize;
     let Some(group) = groups.get_mut(group) else { return windows };
@@ -118,7 +118,7 @@ fn task(random: &mut Random, number: i64, budget: i64, period: i64) -> GroupTask
     }
 }
 
-/// The refills of the lockstep forms, or any.
+/// Returns the phase of known refills, or draws one.
 pub fn phase(random: &mut Random, host: &Host) -> i64 {
     match host.refill {
         Refill::Lockstep(Phase::At(phase)) => phase.as_nanos(),
@@ -126,7 +126,7 @@ pub fn phase(random: &mut Random, host: &Host) -> i64 {
     }
 }
 
-/// For each unit of time the window that it lies in, or in the lead before.
+/// Returns for each unit of time the window that it lies in. A lead counts as its window.
 pub fn windows_until(host: &Host, end: i64) -> Vec<sim::Window> {
     let cycle = host.cycle.as_nanos();
     let mut one = vec![sim::Window::Free; cycle as usize];
@@ -145,12 +145,12 @@ pub fn windows_until(host: &Host, end: i64) -> Vec<sim::Window> {
     (0..end).map(|time| one[(time % cycle) as usize]).collect()
 }
 
-/// Some behaviour that the host allows.
+/// Draws a behaviour that the host allows.
 pub fn behaviour(random: &mut Random, host: &Host, end: i64) -> sim::Cpu {
     let lockstep = phase(random, host);
     let mut windows = windows_until(host, end);
     if random.chance(50) {
-        // Windows give time away.
+        // Some windows give their time away.
         let percent = random.between(1, 60);
         for window in windows.iter_mut().filter(|window| **window == sim::Window::Used) {
             *window = if random.chance(percent) { sim::Window::Free } else { sim::Window::Used };
@@ -206,7 +206,7 @@ fn jobs(
     let (first, mut release) = (arrival, 0);
     let mut jobs = Vec::new();
     while arrival < end {
-        // All releases as late as that of the first job, which is as late as it can be; or at random.
+        // All releases are as late as that of the first job, which is as late as possible. Otherwise they are random.
         let late = if lazy { (first + jitter - arrival).max(0) } else { random.between(0, jitter) };
         release = (arrival + late).max(release);
         let work = if random.chance(80) { wcet } else { random.between(1, wcet) };

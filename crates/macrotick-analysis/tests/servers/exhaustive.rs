@@ -1,5 +1,5 @@
-//! Tiny hosts, of which everything that can happen is visited: every arrival and release, every unit in which a window, a
-//! higher group or a thread of lower priority runs or does not.
+//! Visits all behaviours of tiny hosts: every arrival, every release, and every choice of a unit. In each unit of time, a
+//! window, a higher group or a thread of lower priority runs or does not run.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::draw::{windows_until, Random};
 use crate::sim;
 
 const HOSTS: u64 = 2000;
-/// More states than this are too many for a test.
+/// The limit of states for one host.
 const MOST_STATES: usize = 400_000;
 
-/// A task, its job, and how long ago that arrived; no longer than the period, when the next may come.
+/// A task and its job. `since` is the time since the arrival, and at most the period, when the next job may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Job {
     since: u8,
@@ -24,11 +24,11 @@ struct Job {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct State {
-    /// In the hyperperiod of table and server period.
+    /// The time in the hyperperiod of table and server period.
     now: u8,
     above: u8,
     own: u8,
-    /// From the highest priority down; a task that is not there has no job and never gets one.
+    /// The jobs from the highest priority down. A task that does not exist never gets a job.
     jobs: [Job; 2],
 }
 
@@ -37,7 +37,7 @@ struct World<'a> {
     phase: i64,
     hyperperiod: i64,
     windows: Vec<bool>,
-    /// The longest response times so far.
+    /// The longest response times until then.
     longest: [i64; 2],
 }
 
@@ -46,7 +46,7 @@ impl World<'_> {
         &self.host.groups[1].servers[0].tasks
     }
 
-    /// Visits all that can happen; `None` if that is too much, or a job comes before the last one is done.
+    /// Visits all behaviours. `None`: there are too many, or a job arrives before the last one is complete.
     fn explore(&mut self) -> Option<[i64; 2]> {
         let idle = |task: Option<&GroupTask>| Job {
             since: task.map_or(0, |task| task.period.as_nanos() as u8),
@@ -73,13 +73,13 @@ impl World<'_> {
         Some(self.longest)
     }
 
-    /// Whether a job is not done when the next may come.
+    /// Whether a job is not complete when the next one may arrive.
     fn is_overrun(&self, state: &State) -> bool {
         let late = |job: &Job, task: &GroupTask| job.left > 0 && i64::from(job.since) == task.period.as_nanos();
         state.jobs.iter().zip(self.tasks()).any(|(job, task)| late(job, task))
     }
 
-    /// One unit of time; `None` where the choice cannot be made or makes no difference.
+    /// Plays one unit of time. `None`: the choice is impossible or makes no difference.
     fn step(&mut self, mut state: State, choice: u8) -> Option<State> {
         let wants = |bit: u8| choice & (1 << bit) != 0;
         let server_period = self.host.server_period.as_nanos();
@@ -128,7 +128,7 @@ impl World<'_> {
     }
 }
 
-/// A job that arrives or is released now, if it may; it is released when its jitter is over.
+/// Advances a job that arrives or is released now, if it may. It is released at the latest at the end of its jitter.
 fn advance(mut job: Job, task: &GroupTask, refill: bool, arrives: bool, is_released: bool) -> Option<Job> {
     if arrives {
         let at_will = task.arrival == Arrival::Unbound || refill;
@@ -145,7 +145,7 @@ fn advance(mut job: Job, task: &GroupTask, refill: bool, arrives: bool, is_relea
     Some(job)
 }
 
-/// A group above, and one with one or two tasks.
+/// Draws a host with a group above, and a group with one or two tasks.
 fn tiny(random: &mut Random) -> Host {
     let period = random.between(3, 5);
     let own = random.between(1, period - 1);

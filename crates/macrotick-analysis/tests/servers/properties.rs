@@ -1,4 +1,4 @@
-//! What must hold whatever the numbers are, and what brute force finds.
+//! Properties that hold for all numbers, and comparisons with brute force.
 
 use macrotick_analysis::servers::*;
 use macrotick_fixtures::ns;
@@ -8,12 +8,12 @@ use crate::draw::{host, Form, Random};
 
 const FORMS: [Form; 3] = [Form::Known, Form::AnyPhase, Form::Independent];
 
-/// No answer is longer than any.
+/// Returns the response time. A missing one, or a late one, counts as the longest.
 fn nanos(task: &TaskAnalysis) -> i64 {
     task.response.filter(|_| task.meets()).map_or(i64::MAX, Duration::as_nanos)
 }
 
-/// The response times of group `at`, those that are late as the longest.
+/// Returns the response times of group `at`. Late ones count as the longest.
 fn responses(host: &Host, at: usize) -> Vec<i64> {
     let analysis = analyse(host).unwrap();
     let name = &host.groups[at].name;
@@ -35,7 +35,7 @@ fn meets(host: &Host, at: usize) -> bool {
     responses(host, at).iter().all(|&response| response < i64::MAX)
 }
 
-/// What bisection rests on: for every budget from 1 to the period.
+/// Bisection relies on this property, for every budget from 1 to the period.
 #[test]
 fn more_budget_of_its_own_makes_no_response_longer() {
     for form in FORMS {
@@ -92,7 +92,7 @@ fn more_windows_and_less_knowledge_make_no_response_shorter() {
         more.tables[0].windows.extend(one_more_window(&known));
         for at in 0..known.groups.len() {
             let chain = [&empty, &known, &any, &own].map(|host| responses(host, at));
-            // Without the windows that serve it a group may have less.
+            // Without its own windows a group may have less.
             let from = usize::from(known.groups[at].windows.is_some());
             let rising = chain[from..].windows(2).all(|pair| is_no_longer(&pair[0], &pair[1]));
             assert!(rising, "seed {seed}, group {at}: {chain:?}");
@@ -101,7 +101,8 @@ fn more_windows_and_less_knowledge_make_no_response_shorter() {
     }
 }
 
-/// A window of nobody here at the end of the cycle, where nothing was; it may abut with others.
+/// Returns a further window at the end of the cycle, if there is free time. It serves no group, and may abut other
+/// windows.
 fn one_more_window(host: &Host) -> Option<Window> {
     let last = host.tables[0].windows.last()?;
     let length = host.cycle - last.end();
@@ -130,7 +131,7 @@ fn the_least_budgets_are_feasible_and_no_granule_less_is() {
     assert!(found > 1000, "{found}");
 }
 
-/// On one CPU nothing is left of the difference between the two; and what is given is not touched.
+/// On one CPU both functions give the same result, and given values do not change.
 #[test]
 fn completing_all_is_giving_the_least() {
     let (mut found, mut beside) = (0, 0);
@@ -160,7 +161,7 @@ fn completing_all_is_giving_the_least() {
     assert!(found > 100 && beside > 100, "{found}, {beside}");
 }
 
-/// Against all budgets of two groups.
+/// Compares with all budgets of two groups.
 #[test]
 fn the_least_budgets_are_the_least_of_all_feasible_ones() {
     let (mut some, mut none) = (0, 0);
@@ -199,13 +200,13 @@ fn budgets_are_multiples_of_the_granule() {
             (least_budgets(&fine, TaskOrder::Given), least_budgets(&coarse, TaskOrder::Given))
         {
             let budget = |host: &Host| host.groups[0].servers[0].budget.as_nanos();
-            // Of the highest group, as those below depend on it.
+            // Only for the highest group, because the groups below depend on it.
             assert_eq!(budget(&coarse), (budget(&fine) + 2) / 3 * 3, "seed {seed}");
         }
     }
 }
 
-/// All orders of `0..count`.
+/// Returns all orders of `0..count`.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     if count == 0 {
         return vec![Vec::new()];

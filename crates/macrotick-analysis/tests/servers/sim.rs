@@ -1,6 +1,6 @@
-//! A simulator of one CPU with windows, deferrable servers and fixed priorities, one unit of time after the other.
+//! A simulator of one CPU with windows, deferrable servers and fixed priorities. It advances by one unit of time.
 //!
-//! It knows nothing of the analysis: its state is what the kernel has, who is ready and how much budget is left.
+//! It does not know the analysis. Like the kernel, it only has the ready tasks and the remaining budgets as its state.
 
 /// One job: when it arrives, when it becomes ready, and how long it runs.
 #[derive(Clone, Copy, Debug)]
@@ -10,11 +10,11 @@ pub struct Job {
     pub work: i64,
 }
 
-/// A task of a group; a higher priority goes first.
+/// A task of a group; the higher priority goes first.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
     pub priority: u32,
-    /// In the order of their releases.
+    /// The jobs in the order of their releases.
     pub jobs: Vec<Job>,
 }
 
@@ -23,35 +23,35 @@ pub struct Task {
 pub struct Group {
     pub priority: u32,
     pub budget: i64,
-    /// A refill is at this time, and every period before and after.
+    /// The time of one refill. The other refills are whole periods before and after it.
     pub refill: i64,
     pub tasks: Vec<Task>,
-    /// Intervals in which a thread below all tasks is ready, without end of its work.
+    /// Intervals in which a thread below all tasks is ready, with work without end.
     pub noise: Vec<(i64, i64)>,
 }
 
-/// Everything on the CPU.
+/// All load on the CPU.
 #[derive(Clone, Debug)]
 pub struct Cpu {
     pub period: i64,
     pub groups: Vec<Group>,
-    /// What each unit of time belongs to. Their number is the length of the simulation.
+    /// The window of each unit of time. Their number is the length of the simulation.
     pub windows: Vec<Window>,
 }
 
-/// What a unit of time belongs to.
+/// The window of a unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Window {
-    /// No window, or one that gives it away.
+    /// No window, or a window that gives the unit away.
     Free,
-    /// One that uses it.
+    /// A window that uses the unit.
     Used,
-    /// One of the group with this priority, which uses it if it has something to do.
+    /// A window of the group with this priority, which uses the unit if it has work.
     Of(u32),
 }
 
-/// For each group and task the longest response time. A job that is not done at the end counts with the time that it
-/// has waited.
+/// Returns the longest response time for each group and task. A job that is not complete at the end counts with its
+/// waiting time until then.
 pub fn run(cpu: &Cpu) -> Vec<Vec<i64>> {
     let mut groups: Vec<State> = cpu.groups.iter().map(|group| State::new(group, cpu.period)).collect();
     groups.sort_by_key(|state| std::cmp::Reverse(state.group.priority));
@@ -71,7 +71,7 @@ pub fn run(cpu: &Cpu) -> Vec<Vec<i64>> {
         }
     }
     let end = cpu.windows.len() as i64;
-    // Back in the order in which they were given.
+    // The result is in the order of the input.
     cpu.groups
         .iter()
         .map(|group| groups.iter().find(|state| std::ptr::eq(state.group, group)).unwrap().longest(end))
@@ -88,9 +88,9 @@ struct State<'a> {
     group: &'a Group,
     period: i64,
     budget: i64,
-    /// For each task the next job to be released.
+    /// For each task, the next job to be released.
     next: Vec<usize>,
-    /// In the order of release.
+    /// The ready jobs in the order of release.
     ready: Vec<Ready>,
     longest: Vec<i64>,
 }

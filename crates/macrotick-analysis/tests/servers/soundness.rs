@@ -1,4 +1,4 @@
-//! The analysis against the simulator.
+//! Compares the analysis with the simulator.
 
 use macrotick_analysis::servers::*;
 use macrotick_model::Duration;
@@ -6,7 +6,7 @@ use macrotick_model::Duration;
 use crate::draw::{behaviour, host, phase, windows_until, Form, Random};
 use crate::sim;
 
-/// How close the worst that was seen comes to what was computed.
+/// The distance between the longest times seen and the computed ones.
 #[derive(Default)]
 struct Tightness {
     tasks: usize,
@@ -36,7 +36,7 @@ impl Tightness {
     }
 }
 
-/// Every task of the host with its response time, by group and index.
+/// Returns every task of the host with its response time, by group and index.
 fn tasks<'a>(host: &'a Host, analysis: &'a Analysis) -> Vec<(usize, usize, &'a GroupTask, &'a TaskAnalysis)> {
     let mut tasks = Vec::new();
     for (at, group) in host.groups.iter().enumerate() {
@@ -68,7 +68,7 @@ fn compare(form: Form, seeds: std::ops::Range<u64>) {
                 continue;
             };
             if !found.meets() {
-                // That an exact analysis calls it late is no false alarm.
+                // If an exact analysis calls the task late, that is no false alarm.
                 assert!(!is_exact || directed > task.deadline.as_nanos(), "not late: {}", what());
                 continue;
             }
@@ -90,11 +90,11 @@ fn longer(a: Vec<Vec<i64>>, b: Vec<Vec<i64>>) -> Vec<Vec<i64>> {
     a.into_iter().zip(b).map(pair).collect()
 }
 
-/// The worst case that `docs/feasibility.md` describes, played: what a job of `task` sees of it.
+/// Plays the worst case of `docs/explanation/feasibility.md`, and returns the response time of a job of `task` in it.
 ///
-/// In the period before the worst refill windows stand empty and the group's noise takes the budget up; then everything
-/// of the task's priority and above is released, as late as its jitter allows, and from the refill on higher groups
-/// take all that they can. `None` where the task's worst refill is not known.
+/// In the period before the worst refill, windows are empty and the group's noise uses up the budget. Then all tasks of
+/// at least the task's priority are released, as late as their jitter allows. From the refill on, higher groups take
+/// all they can. Returns `None` if the task's worst refill is not known.
 fn directed(host: &Host, at: usize, task: &GroupTask, found: &TaskAnalysis) -> Option<i64> {
     let period = host.server_period.as_nanos();
     let start = host.groups[at].servers[0].budget.as_nanos() - period;
@@ -108,7 +108,7 @@ fn directed(host: &Host, at: usize, task: &GroupTask, found: &TaskAnalysis) -> O
     played.max()
 }
 
-/// What resembles the worst case, at some other refill and with some other instant of release.
+/// Plays a case similar to the worst one, with another refill and another instant of release.
 fn nearby(random: &mut Random, host: &Host, at: usize, task: &GroupTask) -> Option<i64> {
     let period = host.server_period.as_nanos();
     let first = refill_at(host, at, None)?;
@@ -121,7 +121,7 @@ fn nearby(random: &mut Random, host: &Host, at: usize, task: &GroupTask) -> Opti
     (0..8).map(|_| play(host, at, task, &script(random))).max()
 }
 
-/// A refill late enough for all that comes before it, at this place in the table's cycle.
+/// Returns a refill at this place in the table's cycle. It is late enough for all events that must come before it.
 fn refill_at(host: &Host, at: usize, place: Option<Duration>) -> Option<i64> {
     let period = host.server_period.as_nanos();
     let phase = phase(&mut Random::new(0), host).rem_euclid(period);
@@ -134,19 +134,19 @@ fn refill_at(host: &Host, at: usize, place: Option<Duration>) -> Option<i64> {
     (earliest..).take(100_000).find(is_there)
 }
 
-/// What is played.
+/// The script of a played case.
 struct Script {
     /// The refill that the job waits for.
     refill: i64,
-    /// Until when the group's noise runs, from one period before that refill; then jobs are released.
+    /// The end of the group's noise, which begins one period before that refill. Then jobs are released.
     start: i64,
-    /// From when on higher groups want to run.
+    /// The instant from which higher groups want to run.
     storm: i64,
-    /// Whether windows stand empty while there is noise.
+    /// Whether windows are empty during the noise.
     empty: bool,
 }
 
-/// The longest response time of `task`.
+/// Returns the longest response time of `task`.
 fn play(host: &Host, at: usize, task: &GroupTask, script: &Script) -> i64 {
     let &Script { refill, start, storm, empty } = script;
     let (period, group) = (host.server_period.as_nanos(), &host.groups[at]);
@@ -174,7 +174,7 @@ fn play(host: &Host, at: usize, task: &GroupTask, script: &Script) -> i64 {
     sim::run(&sim::Cpu { period, groups, windows }).last().unwrap()[index]
 }
 
-/// Higher groups that run from `storm` on; with refills of their own each has its budget twice in a row then.
+/// Returns higher groups that run from `storm` on. With refills of their own, each then has its budget twice in a row.
 fn higher_groups(host: &Host, at: usize, refill: i64, storm: i64, end: i64) -> Vec<sim::Group> {
     let mut higher: Vec<&Group> = host.groups.iter().filter(|g| g.priority > host.groups[at].priority).collect();
     higher.sort_by_key(|group| std::cmp::Reverse(group.priority));
@@ -189,7 +189,8 @@ fn higher_groups(host: &Host, at: usize, refill: i64, storm: i64, end: i64) -> V
     higher.into_iter().map(group).collect()
 }
 
-/// The first job as early as it can arrive to be released at the start, or later, and the others as dense as can be.
+/// Returns the jobs of a task. The first one arrives as early as possible for a release at the start or later. The
+/// others follow as densely as possible.
 fn jobs(task: &GroupTask, server_period: i64, start: i64, refill: i64, end: i64) -> sim::Task {
     let jitter = task.jitter.as_nanos();
     let first = match task.arrival {
