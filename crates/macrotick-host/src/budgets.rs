@@ -1,4 +1,4 @@
-//! The server period of this host, and which control groups have budgets, whoever gave them.
+//! The server period of this host, and all control groups with budgets, whichever program set them.
 
 use std::fs;
 use std::io;
@@ -15,29 +15,29 @@ use crate::sys;
 
 /// The file of the server period, in microseconds.
 const PERIOD: &str = "/proc/sys/kernel/sched_ds_period_us";
-/// The file of how far refills are behind the multiples of the server period, in nanoseconds.
+/// The file of the delay of refills after the multiples of the server period, in nanoseconds.
 const PHASE: &str = "/proc/sys/kernel/sched_ds_phase_ns";
 /// A group's file of its budget.
 pub const BUDGET: &str = "cpu.ds.budget";
-/// Of the group's priority.
+/// A group's file of its priority.
 pub const PRIORITY: &str = "cpu.ds.priority";
-/// Whether its threads under SCHED_FIFO are served by the budget, too.
+/// A group's file of the switch for SCHED_FIFO threads: 1 if the budget also serves them.
 pub const FIFO: &str = "cpu.ds.fifo";
-/// Of the lead of its tasks, in microseconds.
+/// A group's file of its lead, in microseconds.
 pub const LEAD: &str = "cpu.ds.lead";
-/// Of what it has had.
+/// A group's file of its counters.
 pub const STAT: &str = "cpu.ds.stat";
-/// Of a control group's directory, with what runs in it, as JSON: it goes with the group.
+/// The attribute of a control group's directory with its declared tasks, as JSON. It ends with the group.
 const DECLARATION: &std::ffi::CStr = c"user.macrotick";
-/// Of the same directory: that it was bound to the CPUs of its budget.
+/// The attribute of the same directory for a binding to the CPUs of the budget.
 const BOUND: &std::ffi::CStr = c"user.macrotick-bound";
 
-/// The server period of this host.
+/// Returns the server period of this host.
 pub fn server_period() -> Result<Duration, HostFailure> {
     number_of(PERIOD).map(Duration::from_micros)
 }
 
-/// How far the refills of this host are behind the multiples of the server period on `CLOCK_MONOTONIC`.
+/// Returns the delay of this host's refills after the multiples of the server period on `CLOCK_MONOTONIC`.
 pub(crate) fn refill_phase() -> Result<Duration, HostFailure> {
     number_of(PHASE).map(Duration::from_nanos)
 }
@@ -49,8 +49,8 @@ fn number_of(path: &'static str) -> Result<i64, HostFailure> {
     })
 }
 
-/// Changes the server period of this host; writing what it is already is no change. It has no undo: it is that of all groups
-/// there are, and stays for those that come, until whoever finds none of them wants another one.
+/// Changes the server period of this host if it differs. It has no undo, because all groups share the period, and later
+/// groups keep it. The kernel allows another change only while no group has a budget.
 pub fn set_server_period(wanted: Duration) -> Result<(), HostFailure> {
     let now = server_period()?;
     if now == wanted {
@@ -62,25 +62,25 @@ pub fn set_server_period(wanted: Duration) -> Result<(), HostFailure> {
     }
 }
 
-/// What the files of groups count in.
+/// Returns a length in the unit of the groups' files.
 pub fn microseconds(length: Duration) -> String {
     (length.as_nanos() / 1000).to_string()
 }
 
-/// The first refill of this host at or after an instant of `CLOCK_MONOTONIC`.
+/// Returns the first refill of this host at or after an instant of `CLOCK_MONOTONIC`.
 pub fn next_refill(at: Instant) -> Result<Instant, HostFailure> {
     let wait = until_refill(Duration::from_nanos(at.as_nanos()), server_period()?, refill_phase()?);
     Ok(Instant::from_nanos(at.as_nanos() + wait.as_nanos()))
 }
 
-/// From an instant, as time since zero, to the first refill.
+/// Returns the time from an instant, as time since zero, to the first refill at or after it.
 pub(crate) fn until_refill(at: Duration, period: Duration, phase: Duration) -> Duration {
     let since = (at.as_nanos() - phase.as_nanos()).rem_euclid(period.as_nanos());
     Duration::from_nanos((period.as_nanos() - since) % period.as_nanos())
 }
 
-/// The control groups with a budget, parents before children, with what their files say: `BUDGET`, or `CPULIST=BUDGET ...`, in
-/// microseconds.
+/// Returns the control groups with a budget, parents before children, with the contents of their files. These are
+/// `BUDGET`, or `CPULIST=BUDGET ...`, in microseconds.
 pub fn budgets() -> Result<Vec<(PathBuf, String)>, HostFailure> {
     let mut budgets = Vec::new();
     let mut read = |path: &Path| {
@@ -96,8 +96,8 @@ pub fn budgets() -> Result<Vec<(PathBuf, String)>, HostFailure> {
     Ok(budgets)
 }
 
-/// What a group named so has had, as its file [`STAT`] says: lines
-/// `cpuN usage_usec=A refills=B exhaustions=C throttled_usec=D`; the sums over all CPUs.
+/// Decodes the file [`STAT`] of a group with this name, and sums over all CPUs. Its lines are `cpuN usage_usec=A
+/// refills=B exhaustions=C throttled_usec=D`.
 pub fn parse_stat(name: &str, text: &str) -> Option<GroupObservation> {
     let mut sum = GroupObservation { name: name.into(), ..Default::default() };
     for line in text.lines() {
@@ -113,25 +113,25 @@ pub fn parse_stat(name: &str, text: &str) -> Option<GroupObservation> {
     Some(sum)
 }
 
-/// Notes at a control group what runs in it, for whoever asks later whether something else fits beside it. It needs no
-/// undo: it goes with the group.
+/// Stores the declaration of a control group, for the admission of later groups. It needs no undo, because it ends with
+/// the group.
 pub fn declare(path: &Path, group: &Group) -> Result<(), HostFailure> {
     let text = serde_json::to_vec(group).expect("a group is always JSON");
     sys::set_attribute(path, DECLARATION, &text).map_err(HostFailure::file("note the tasks at", path))
 }
 
-/// What was noted at a control group; `None`: nothing that is understood, or maybe by somebody else: who owns a directory can
-/// write its attributes.
+/// Returns the declaration of a control group. `None`: it has no valid one, or root does not own the directory. The
+/// owner of a directory can write its attributes.
 pub(crate) fn declaration(path: &Path) -> Option<Group> {
     serde_json::from_slice(&noted(path, DECLARATION)?).ok()
 }
 
-/// Notes at a control group that its processes were bound to the CPUs of its budget. It needs no undo, either.
+/// Stores that a control group's processes were bound to the CPUs of its budget. It needs no undo either.
 pub fn note_bound(path: &Path) -> Result<(), HostFailure> {
     sys::set_attribute(path, BOUND, b"").map_err(HostFailure::file("note the binding at", path))
 }
 
-/// Whether that was noted.
+/// Whether the control group was bound.
 pub(crate) fn is_bound(path: &Path) -> bool {
     noted(path, BOUND).is_some()
 }

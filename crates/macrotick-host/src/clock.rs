@@ -3,19 +3,19 @@
 use macrotick_model::{ClockInForce, Duration, Instant};
 use macrotick_uapi as uapi;
 
-/// What the kernel says of whoever synchronises its clock.
+/// The synchronisation of a clock, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
-    /// Whether somebody does.
+    /// Whether a program synchronises the clock.
     synchronised: bool,
-    /// By how much it estimates the clock to be off.
+    /// The kernel's estimate of the clock's error.
     estimated_error: Duration,
 }
 
 impl Discipline {
-    /// As it is now.
+    /// Reads the present state.
     pub fn read() -> std::io::Result<Discipline> {
-        // SAFETY: plain numbers; without a mode nothing is changed.
+        // SAFETY: plain numbers; a call without a mode changes nothing.
         let mut state: libc::timex = unsafe { std::mem::zeroed() };
         // SAFETY: writes one structure.
         if unsafe { libc::adjtimex(&mut state) } < 0 {
@@ -24,7 +24,8 @@ impl Discipline {
         Ok(Discipline::of(&state))
     }
 
-    /// `adjtimex(2)` says `TIME_ERROR` for more reasons than this flag; an error is in microseconds.
+    /// Decodes the structure. `adjtimex(2)` returns `TIME_ERROR` for more reasons than this flag, so it is not used.
+    /// Errors are in microseconds.
     fn of(state: &libc::timex) -> Discipline {
         let synchronised = state.status & libc::STA_UNSYNC == 0;
         // The field's type differs between targets.
@@ -32,7 +33,8 @@ impl Discipline {
         Discipline { synchronised, estimated_error: Duration::from_micros(state.esterror as i64) }
     }
 
-    /// What a run says of its clock: this is its beginning, `end` its end, and `table` the table at that time.
+    /// Returns the facts about the clock of a run. `self` is the state at its begin, `end` at its end, and `table` is
+    /// the table at its end.
     pub fn in_force(self, end: Discipline, table: &uapi::Get) -> ClockInForce {
         let synchronised = self.synchronised && end.synchronised;
         let length = |ns: u64| Duration::from_nanos(ns as i64);
@@ -47,7 +49,7 @@ impl Discipline {
     }
 }
 
-/// The instant now on `CLOCK_TAI`.
+/// Returns the present instant on `CLOCK_TAI`.
 fn now() -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec; the clock always exists.
@@ -57,8 +59,8 @@ fn now() -> Instant {
     Instant::from_nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
-/// The first whole multiple of the cycle on `CLOCK_TAI` that is at least `delay` away: the same phase on every host
-/// whose clock is right, whenever it starts.
+/// Returns the first whole multiple of the cycle on `CLOCK_TAI` that is at least `delay` away. This gives the same
+/// phase on every host with a correct clock, whenever the table starts.
 pub fn choose_epoch(cycle: Duration, delay: Duration) -> Instant {
     whole_cycles(now() + delay, cycle)
 }

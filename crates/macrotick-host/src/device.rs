@@ -1,6 +1,6 @@
-//! The device of the scheduling class, `/dev/macrotick`: opened, and its table read.
+//! Opens the device of the scheduling class, `/dev/macrotick`, and reads its table.
 //!
-//! Whoever installs a table has its undo: to remove it.
+//! The module that installs a table is also its undo: it removes the table.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use macrotick_uapi::{self as uapi, Device};
 
 use crate::error::HostFailure;
 
-/// So often the table is read anew when it changes meanwhile.
+/// The number of reads, if the table changes during each of them.
 const ATTEMPTS: u32 = 5;
 
-/// The device, or why there is none.
+/// Opens the device.
 pub fn open() -> Result<Device, HostFailure> {
     Device::open().map_err(|error| match error.errno {
         libc::ENOENT => HostFailure::NoKernelClass,
@@ -19,7 +19,7 @@ pub fn open() -> Result<Device, HostFailure> {
     })
 }
 
-/// A call of the device that failed.
+/// Makes the error of a failed call of the device.
 pub fn failed(what: &str, errno: i32) -> HostFailure {
     HostFailure::Call { what: what.into(), source: io::Error::from_raw_os_error(errno) }
 }
@@ -27,26 +27,26 @@ pub fn failed(what: &str, errno: i32) -> HostFailure {
 /// A table with its entities and windows.
 pub type Table = (uapi::Get, Vec<uapi::Entity>, Vec<uapi::Window>);
 
-/// The installed table as it stands: `None`: there is none.
+/// Returns the installed table, or `None` if there is no table.
 pub fn installed() -> Result<Option<Table>, HostFailure> {
     let device = open()?;
     unchanged(|| read_table(&device))
 }
 
-/// One table, though it may change while it is read: then `read` returns `EAGAIN`, or what the device says of a place that is no
-/// longer there.
+/// Reads one consistent table. If the table changes during a read, `read` returns `EAGAIN`, or the device's error for a
+/// place that no longer exists.
 pub fn unchanged<T>(read: impl Fn() -> Result<T, i32>) -> Result<T, HostFailure> {
     let mut last = libc::EAGAIN;
     for _ in 0..ATTEMPTS {
         match read() {
             Err(errno @ (libc::ENOENT | libc::ENOSPC | libc::EAGAIN)) => last = errno,
-            result => return result.map_err(|errno| failed("tell the table", errno)),
+            result => return result.map_err(|errno| failed("return the table", errno)),
         }
     }
-    Err(failed("tell the table", last))
+    Err(failed("return the table", last))
 }
 
-/// The table that is there. `EAGAIN`: it changed meanwhile.
+/// Reads the installed table. Fails with `EAGAIN` if it changed during the read.
 pub fn read_table(device: &Device) -> Result<Option<Table>, i32> {
     let counts = device.get()?;
     if counts.state == uapi::state::EMPTY {
@@ -61,7 +61,7 @@ pub fn read_table(device: &Device) -> Result<Option<Table>, i32> {
     Ok(Some((get, entities, windows)))
 }
 
-/// An entity's name, which ends at its first zero, as text.
+/// Returns an entity's name, which ends at its first zero, as text.
 pub fn text(name: &[u8]) -> String {
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()

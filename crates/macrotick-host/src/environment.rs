@@ -1,14 +1,14 @@
-//! The facts about a host that a report tells.
+//! The facts about a host in a report.
 
 use macrotick_model::observation::Lab;
 use macrotick_model::Environment;
 
 use crate::sys;
 
-/// Set by the lab: `SHIFT,CPUS`, where an instruction takes `2^SHIFT` ns of virtual time.
+/// The lab sets this variable to `SHIFT,CPUS`. An instruction takes `2^SHIFT` ns of virtual time.
 const ENV_LAB: &str = "MACROTICK_LAB";
 
-/// The facts of this host. In the lab nothing in them differs between two runs.
+/// Returns the facts of this host. In the lab they are the same in each run.
 pub fn environment() -> Environment {
     let (kernel, kernel_version) = uname();
     let preemption = preemption(&kernel_version, read("/sys/kernel/realtime").as_deref() == Some("1"));
@@ -37,7 +37,8 @@ fn uname() -> (String, String) {
     }
 }
 
-/// `/sys/kernel/realtime` came with the out-of-tree patch and is not in every kernel; the version string always tells.
+/// Returns the preemption model. `/sys/kernel/realtime` belongs to the out-of-tree patch, and not every kernel has it.
+/// The version string always has the word.
 fn preemption(version: &str, realtime: bool) -> &'static str {
     let known = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"];
     if realtime {

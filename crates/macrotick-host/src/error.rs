@@ -1,4 +1,4 @@
-//! Why something of this host could not be read or changed.
+//! The reasons why this host cannot be read or changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,134 +9,134 @@ use crate::cgroup::{GroupFault, Owner};
 use crate::network::NetworkFault;
 use crate::sys::Standing;
 
-/// Why something of this host could not be read or changed. What was changed before is as it was.
+/// The reason why this host cannot be read or changed. Earlier changes of the same operation are reverted.
 #[derive(Debug, thiserror::Error)]
 pub enum HostFailure {
-    /// A file could not be read or changed.
+    /// A file cannot be read or changed.
     #[error("cannot {action} {}: {source}", .path.display())]
     File {
-        /// `read`, `write`, `make`, ...
+        /// The failed action: `read`, `write`, `make`, ...
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A system call that is about no file.
+    /// A system call failed that concerns no file.
     #[error("{what} failed")]
     System {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Another run or deployment is going on.
-    #[error("another run or deployment is going on (process {pid}; lock file {path})")]
+    /// Another run or deployment is active.
+    #[error("another run or deployment is active (process {pid}; lock file {path})")]
     Busy {
-        /// What the lock file says.
+        /// The process id in the lock file.
         pid: String,
         /// The lock file.
         path: PathBuf,
     },
-    /// The kernel has no class.
+    /// The kernel does not have the class.
     #[error(
         "no {device} on this host: it needs a kernel with SCHED_TT (`make kernel` builds one for the lab, which \
          `macrotick run --lab` runs); `macrotick run --backend user` dispatches the same plan on any kernel",
         device = macrotick_uapi::DEVICE
     )]
     NoKernelClass,
-    /// The kernel knows no groups with a budget.
+    /// The kernel does not support groups with a budget.
     #[error(
-        "this kernel has no groups with a budget as this release knows them (no {0}): boot one with SCHED_DS (`make kernel` builds \
-         one), or ask against a description, on any kernel: `macrotick admit --system FILE`"
+        "this kernel has no groups with a budget that this release supports (no {0}): boot one with SCHED_DS \
+         (`make kernel` builds one), or check against a description, on any kernel: `macrotick admit --system FILE`"
     )]
     NoBudgets(&'static str),
-    /// The device is there, but cannot be opened.
+    /// The device exists, but cannot be opened.
     #[error("cannot open {device}", device = macrotick_uapi::DEVICE)]
     Device(#[source] io::Error),
     /// A call of the device failed.
     #[error("the kernel refused to {what}")]
     Call {
-        /// In words.
+        /// The failed action, in words.
         what: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The network namespaces could not be made.
+    /// The runner cannot make the network namespaces.
     #[error("cannot make the network namespaces: {0}")]
     Network(NetworkFault),
     /// A pool or group has no control group.
     #[error("{owner}: {fault}")]
     Group {
-        /// Whose.
+        /// The owner.
         owner: Owner,
-        /// Why.
+        /// The reason.
         fault: GroupFault,
     },
-    /// A file of a control group was refused.
+    /// An access to a file of a control group failed.
     #[error("{owner}: cannot {action} {}{}", .path.display(), group_hint(.source))]
     GroupFile {
-        /// Whose.
+        /// The owner.
         owner: Owner,
-        /// `read`, `make`, ...
+        /// The failed action: `read`, `make`, ...
         action: &'static str,
         /// The group or its file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// No budget for a group.
+    /// The budget of a group does not fit.
     #[error(
-        "{owner}: no room for a budget of {budget}: windows and budgets may take 95 % of a CPU, and must leave what SCHED_DEADLINE \
-         was promised"
+        "{owner}: no room for a budget of {budget}: windows and budgets may take 95 % of a CPU, and must leave the \
+         share of SCHED_DEADLINE"
     )]
     NoRoom {
         /// The group.
         owner: Owner,
-        /// What it was to have.
+        /// The requested budget.
         budget: Duration,
     },
-    /// Groups of somebody else have another server period.
+    /// Groups of other programs need the present server period.
     #[error(
         "the server period cannot become {wanted}: other groups have budgets (kernel.sched_ds_period_us is {now})"
     )]
     ServerPeriod {
-        /// What was asked for.
+        /// The requested period.
         wanted: Duration,
-        /// What it is.
+        /// The present period.
         now: Duration,
     },
-    /// A scheduling policy was refused.
+    /// The kernel refuses a scheduling policy.
     #[error("`{name}` cannot run under {standing}{hint}", hint = policy_hint(standing, source))]
     Policy {
         /// The task, process or thread.
         name: String,
-        /// What was asked for.
+        /// The requested policy.
         standing: Standing,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl HostFailure {
-    /// For `map_err` on an operation on a file.
+    /// Wraps the error of an operation on a file, for `map_err`.
     pub fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> HostFailure {
         let path = path.into();
         move |source| HostFailure::File { action, path, source }
     }
 
-    /// For `map_err` on a system call: names what was tried.
+    /// Wraps the error of a system call with the failed action, for `map_err`.
     pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> HostFailure {
         move |source| HostFailure::System { what, source }
     }
 
-    /// For `map_err` on a file of a control group: names the owner, too.
+    /// Wraps the error of a control group's file with its owner, for `map_err`.
     pub(crate) fn group_file(owner: &Owner, action: &'static str, path: &Path) -> impl Fn(io::Error) -> HostFailure {
         let (owner, path) = (owner.clone(), path.to_path_buf());
         move |source| HostFailure::GroupFile { owner: owner.clone(), action, path: path.clone(), source }
     }
 
-    /// The errno of what the kernel refused; `None`: it was something else.
+    /// Returns the errno of the kernel's refusal; `None`: the failure has another reason.
     pub fn errno(&self) -> Option<i32> {
         use std::error::Error;
         self.source()?.downcast_ref::<io::Error>()?.raw_os_error()
@@ -151,7 +151,7 @@ fn policy_hint(standing: &Standing, source: &io::Error) -> &'static str {
         (Standing::Deadline { .. }, Some(libc::EPERM)) => {
             ": it needs root and the affinity of all CPUs of its root domain"
         }
-        (Standing::Deadline { .. }, Some(libc::EINVAL)) => ": runtime, deadline or period are out of its range",
+        (Standing::Deadline { .. }, Some(libc::EINVAL)) => ": runtime, deadline or period is out of range",
         (_, Some(libc::EPERM)) => ": it needs CAP_SYS_NICE",
         _ => "",
     }

@@ -1,4 +1,4 @@
-//! The files of this host: read, written, and written back.
+//! Reads, writes and restores the files of this host.
 
 use std::fs;
 use std::io;
@@ -7,23 +7,23 @@ use std::path::Path;
 use crate::error::HostFailure;
 use crate::undo::Undo;
 
-/// All of a file.
+/// Reads a whole file.
 pub fn read(path: &Path) -> Result<String, HostFailure> {
     fs::read_to_string(path).map_err(HostFailure::file("read", path))
 }
 
-/// A file that says one number.
+/// Reads a file with a single number.
 pub(crate) fn read_number(path: &Path) -> io::Result<i64> {
     fs::read_to_string(path)?.trim().parse().map_err(io::Error::other)
 }
 
-/// Writes exactly this text. It has no undo: for what is gone with its control group or with the machine, such as a lab's guest;
-/// everything else takes [`change`].
+/// Writes exactly this text. It has no undo: use it only for files that end with their control group or with the
+/// machine, such as a lab's guest. For all other files use [`change`].
 pub fn write(path: &Path, text: &str) -> Result<(), HostFailure> {
     fs::write(path, text).map_err(HostFailure::file("write", path))
 }
 
-/// Writes exactly this text; to be undone by what the file said before.
+/// Writes exactly this text. The undo writes the former contents.
 pub fn change(path: &Path, text: &str, undo: &mut Undo) -> Result<(), HostFailure> {
     let before = read(path)?;
     fs::write(path, text).map_err(HostFailure::file("write to", path))?;

@@ -1,4 +1,4 @@
-//! Threads of the kernel, by name.
+//! Threads of the kernel, found by name.
 
 use std::fs;
 use std::io;
@@ -10,12 +10,14 @@ use crate::cgroup::{Group, Owner};
 use crate::error::HostFailure;
 use crate::sys::{self, SchedAttr, Standing, Tid};
 
-/// The list of a group.
+/// A group's file of its kernel threads.
 const LIST: &str = "cpu.ds.kthreads";
-/// Of a thread that has no real-time priority: that of interrupts' threads (`sched_set_fifo` in `kernel/sched/syscalls.c`).
+/// The priority for a thread without a real-time priority. It is that of the threads of interrupts (`sched_set_fifo` in
+/// `kernel/sched/syscalls.c`).
 const PRIORITY: u8 = 50;
 
-/// The threads of these names. Which there are depends on the kernel and its devices: one that is not there is remarked.
+/// Returns the threads of these names. The kernel and its devices decide which threads exist. For a missing thread it
+/// adds a remark.
 pub fn find(
     owner: &Owner,
     names: impl Iterator<Item = String>,
@@ -41,12 +43,12 @@ fn find_one(name: &str) -> io::Result<Option<Tid>> {
     Ok(None)
 }
 
-/// What the kernel calls that of a CPU.
+/// Returns the kernel's name for the thread of a CPU.
 pub fn full_name(thread: KernelThread, cpu: u32) -> String {
     format!("{}/{cpu}", thread.name())
 }
 
-/// What the kernel calls those that a group with these CPUs serves.
+/// Returns the kernel's names for the threads that a group with these CPUs serves.
 pub fn full_names<'a>(threads: &'a [GroupThread], cpus: &'a [u32]) -> impl Iterator<Item = String> + 'a {
     threads.iter().flat_map(|thread| match thread {
         GroupThread::EachCpu(thread) => cpus.iter().map(|cpu| full_name(*thread, *cpu)).collect(),
@@ -58,13 +60,13 @@ fn has_name(tid: Tid, name: &str) -> bool {
     fs::read_to_string(format!("/proc/{tid}/comm")).is_ok_and(|comm| comm.trim_end() == name)
 }
 
-/// A process can call itself what it likes, but it has a command line; one that is ending has none, either, and is
-/// gone before it could be bound.
+/// Whether a thread has no command line. A process can choose its name, but it has a command line. An exiting process
+/// has no command line either, but it is gone before the runner could bind it.
 fn is_kernel_thread(tid: Tid) -> bool {
     fs::read(format!("/proc/{tid}/cmdline")).is_ok_and(|line| line.is_empty())
 }
 
-/// A kernel thread that a group serves. Dropping it takes it off the group's list, and gives it the policy that it had.
+/// A kernel thread that a group serves. Dropping it removes it from the group's list, and restores its policy.
 pub struct ServedThread {
     tid: Tid,
     name: String,
@@ -73,8 +75,8 @@ pub struct ServedThread {
 }
 
 impl ServedThread {
-    /// Puts a thread on the list of a group that has its budget. With `fifo` who has SCHED_FIFO is served as it is: so it
-    /// stays what it was whatever becomes of the runner.
+    /// Adds a thread to the list of a group with a budget. With `fifo`, the budget serves a SCHED_FIFO thread as it is.
+    /// Such a thread keeps its policy, even if the runner is killed. Other threads get SCHED_DS.
     pub fn new(group: &Group, (tid, name): (Tid, String), fifo: bool) -> Result<ServedThread, HostFailure> {
         let before = sys::sched_attr(tid).map_err(HostFailure::system("reading the policy of a kernel thread"))?;
         group.write(LIST, &tid.to_string())?;
@@ -88,21 +90,21 @@ impl ServedThread {
         Ok(served)
     }
 
-    /// Whether it is on the list of a group of that path.
+    /// Whether the thread is on the list of a group with that path.
     pub fn is_of(&self, group: &Group) -> bool {
         self.list.parent() == Some(group.path())
     }
 
-    /// Puts it on the list again, which is another group's by now. Returns why not.
+    /// Adds the thread to the list again, after the group was created again. Returns a remark if this fails.
     pub fn serve_again(&self) -> Option<String> {
         let refused = fs::write(&self.list, format!("{}\n", self.tid)).err()?;
-        Some(format!("kernel thread {}: not served any more: {}: {refused}", self.name, self.list.display()))
+        Some(format!("kernel thread {}: no longer served: {}: {refused}", self.name, self.list.display()))
     }
 }
 
 impl Drop for ServedThread {
     fn drop(&mut self) {
-        // The thread of an interrupt ends with its device, and its number may be another's by now.
+        // The thread of an interrupt ends with its device, and another thread may have its number by then.
         if is_kernel_thread(self.tid) && has_name(self.tid, &self.name) {
             let _ = sys::set_sched_attr(self.tid, &self.before);
             let _ = fs::write(&self.list, format!("-{}\n", self.tid));

@@ -1,19 +1,20 @@
-//! This host: everything that touches its files, its device and its clocks, in one place.
+//! The door to this host: all code that touches its files, its device and its clocks.
 //!
-//! Each operation that changes the host gives back its undo: a guard whose drop takes it back, or a step of an [`Undo`]. Where
-//! there is none, its documentation says why. What is refused is a [`HostFailure`], which names the file and the reason.
+//! Each operation that changes the host returns its undo: a guard that reverts the change when it is dropped, or a step
+//! of an [`Undo`]. The documentation of an operation without an undo says why. A refusal is a [`HostFailure`] with the
+//! file and the reason.
 //!
 //! | module | part |
 //! |---|---|
-//! | [`mod@file`], `undo` | any file: read, written, written back |
-//! | [`cgroup`] | control groups: made, taken over, told what serves them, given back |
+//! | [`mod@file`], `undo` | reads, writes and restores any file |
+//! | [`cgroup`] | control groups: making them, taking them over, their supply, giving them back |
 //! | [`budgets`] | the server period, and the groups that have budgets |
 //! | [`kernel_threads`] | threads of the kernel, by name, and as members of groups |
 //! | [`network`] | network namespaces |
-//! | [`settings`] | settings of the whole host, and what needs them |
-//! | [`lock`], [`state`] | who runs on this host, and what it told last |
+//! | [`settings`] | settings of the whole host, and their holders |
+//! | [`lock`], [`state`] | the run or deployment on this host, and its last published state |
 //! | [`device`] | `/dev/macrotick` |
-//! | [`present`] | what has been promised on this host, read and as the analysis has it |
+//! | [`present`] | the promises on this host, as read and as input of the analysis |
 //! | [`clock`], [`environment`], [`proc`] | `CLOCK_TAI`; the facts of a host; processes |
 //! | [`trace`] | an instance of tracefs |
 //! | [`limits`], [`sys`] | limits of processes; system calls |

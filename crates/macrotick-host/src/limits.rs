@@ -1,24 +1,24 @@
-//! Limits of processes: how many files the runner may have open, as each process that it starts takes some; and what another
-//! process may do without a privilege.
+//! Limits of processes. The runner needs many open files, because each process that it starts takes some. Other
+//! processes may need limits for actions without a privilege.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use crate::undo::Undo;
 
-/// What was before, for the processes that are started meanwhile: select(2) knows 1024 files.
+/// The limit before, for processes that start in the meantime: select(2) supports only 1024 files.
 static BEFORE: Mutex<Option<libc::rlimit>> = Mutex::new(None);
 
-/// What is asked for: more than any system of the description's limits needs.
+/// The requested limit. No description within its own limits needs more.
 const WANTED: libc::rlim_t = 65536;
 
-/// While it lives, this process may have many files open.
+/// Allows this process to have many files open, as long as the value lives.
 pub struct OpenFiles {
     before: libc::rlimit,
 }
 
 impl OpenFiles {
-    /// As many as it may, and more where it may have more.
+    /// Raises the hard limit to at least `WANTED`, if this process may do so, and the soft limit to the hard limit.
     pub fn raise() -> OpenFiles {
         let before = limit();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
@@ -37,18 +37,18 @@ impl Drop for OpenFiles {
     }
 }
 
-/// What a new process is to have, if this one has another.
+/// Returns the limit of a new process, if it differs from that of this process.
 pub fn of_a_new_process() -> Option<libc::rlimit> {
     *BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives it to the calling process. Async-signal-safe.
+/// Sets the limit of the calling process. Async-signal-safe.
 pub fn set(limit: &libc::rlimit) -> bool {
     // SAFETY: reads one rlimit.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) == 0 }
 }
 
-/// How many this process may have open now.
+/// Returns the number of files that this process may have open.
 pub fn most() -> u64 {
     limit().rlim_cur
 }
@@ -60,10 +60,10 @@ fn limit() -> libc::rlimit {
     limit
 }
 
-/// A limit of a process, which what it executes and forks has, too.
+/// A limit of a process, which its children and programs inherit.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// As setrlimit(2) has it.
+    /// The name in setrlimit(2).
     pub name: &'static str,
     number: libc::__rlimit_resource_t,
 }
@@ -71,19 +71,19 @@ pub struct Limit {
 impl Limit {
     /// The highest real-time priority.
     pub const PRIORITY: Limit = Limit { name: "RLIMIT_RTPRIO", number: libc::RLIMIT_RTPRIO };
-    /// Bytes of memory that may be locked.
+    /// Bytes of memory that the process may lock.
     pub const MEMORY: Limit = Limit { name: "RLIMIT_MEMLOCK", number: libc::RLIMIT_MEMLOCK };
 
-    /// Sets it for a process, soft and hard; `None`: any amount.
+    /// Sets the soft and the hard limit of a process; `None`: no limit.
     pub fn set(self, pid: i32, to: Option<u64>, undo: &mut Undo) -> io::Result<()> {
         let to = to.unwrap_or(libc::RLIM_INFINITY);
         let before = self.exchange(pid, Some(&libc::rlimit { rlim_cur: to, rlim_max: to }))?;
-        // The process may be gone when it comes to that.
+        // The process may be gone when the undo runs.
         undo.later(move || drop(self.exchange(pid, Some(&before))));
         Ok(())
     }
 
-    /// Sets it, if it is to be set, and returns what it was.
+    /// Sets the limit if `to` has a value, and returns the limit before.
     fn exchange(self, pid: i32, to: Option<&libc::rlimit>) -> io::Result<libc::rlimit> {
         let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         let to = to.map_or(std::ptr::null(), std::ptr::from_ref);
@@ -99,7 +99,8 @@ impl Limit {
 mod tests {
     use super::*;
 
-    /// Lowering one's own limit takes no privilege; the hard limit cannot be raised again by everybody.
+    /// A process can lower its own limit without a privilege. Without one it cannot raise the hard limit again, so the
+    /// test does not lower that.
     #[test]
     fn a_limit_is_exchanged_and_given_back() {
         let pid = std::process::id() as i32;

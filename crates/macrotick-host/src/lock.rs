@@ -1,4 +1,4 @@
-//! Locks of files: the one that keeps two runs on one host apart, and those for which everybody waits.
+//! Locks of files: one that keeps two runs on one host apart, and those that all programs wait for.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use crate::error::HostFailure;
 use crate::sys;
 
-/// Held for as long as it lives; the kernel gives it back when the process dies.
+/// A lock that is held as long as the value lives. The kernel releases it when the process dies.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// Where a user keeps what is there while something runs: in `/run` where that exists (not in every minimal image) and
-/// is the user's, else in the directory for temporary files. `suffix` tells such files apart.
+/// Returns the path of a user's file that exists while something runs. It is in `/run` if that exists (not in every
+/// minimal image) and the user is root. Otherwise it is in the directory for temporary files. `suffix` distinguishes
+/// such files.
 pub(crate) fn runtime_path(user: u32, suffix: &str) -> PathBuf {
     let run = Path::new("/run");
     match user == ROOT && run.is_dir() {
@@ -25,17 +26,17 @@ pub(crate) fn runtime_path(user: u32, suffix: &str) -> PathBuf {
     }
 }
 
-/// The user that runs what is on the kernel's table.
+/// The user that runs plans on the kernel's table.
 pub const ROOT: u32 = 0;
-/// Of the lock's file.
+/// The suffix of the lock's file.
 const SUFFIX: &str = ".lock";
 
 impl Lock {
-    /// Takes the lock, or tells who has it.
+    /// Takes the lock, or fails with the process that holds it.
     pub fn take(path: Option<&Path>) -> Result<Lock, HostFailure> {
         let path = path.map_or_else(|| runtime_path(sys::user(), SUFFIX), Path::to_path_buf);
         let failed = |source| HostFailure::file("use the lock file", &path)(source);
-        // Others may read who has it.
+        // Other users may read which process has it.
         let mut file = open(&path, 0o644).map_err(failed)?;
         if let Err(error) = flock(&file, libc::LOCK_EX | libc::LOCK_NB) {
             if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
@@ -50,20 +51,20 @@ impl Lock {
         Ok(Lock { _file: file })
     }
 
-    /// The process that holds the lock of a user, if one does. It is not touched by that.
+    /// Returns the process that holds the lock of a user, if there is one. This does not touch the lock.
     pub fn holder(user: u32) -> Option<u32> {
         holder(&runtime_path(user, SUFFIX), user)
     }
 }
 
-/// A lock that is waited for, and held for as long as it lives.
+/// A lock that programs wait for. It is held as long as the value lives.
 #[derive(Debug)]
 pub struct Turn {
     _file: File,
 }
 
 impl Turn {
-    /// Waits for the others that have the lock of this file, which is made where it is not.
+    /// Waits for other programs that hold the lock of this file. Creates the file if it is missing.
     pub fn take(path: &Path) -> Result<Turn, HostFailure> {
         let file = open(path, 0o600).map_err(HostFailure::file("use the lock file", path))?;
         flock(&file, libc::LOCK_EX).map_err(HostFailure::file("lock", path))?;
@@ -71,8 +72,9 @@ impl Turn {
     }
 }
 
-/// Opens the file of a lock, which is made where it is not. Among temporary files it could be anybody's doing: whoever lays a link
-/// there has another file written to, and who opens somebody else's pipe waits for ever.
+/// Opens the file of a lock, and creates it if it is missing. In a directory for temporary files, another user may have
+/// placed something there. A link would redirect the writes to another file. The open of a foreign pipe would block for
+/// ever.
 fn open(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(mode);
@@ -81,7 +83,7 @@ fn open(path: &Path, mode: u32) -> io::Result<File> {
     match (meta.is_file() && meta.nlink() <= 1, [ROOT, sys::user()].contains(&meta.uid())) {
         (true, true) => Ok(file),
         (true, false) => Err(io::Error::other(format!("it belongs to user {}", meta.uid()))),
-        (false, _) => Err(io::Error::other("it is no file of its own")),
+        (false, _) => Err(io::Error::other("it is not a regular file with a single name")),
     }
 }
 
@@ -93,8 +95,8 @@ fn flock(file: &File, operation: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// The kernel's list says of a lock its process and its file, which says its process, too. What somebody else tells in a user's name
-/// is not believed.
+/// Returns the process in the lock file, if `/proc/locks` has a lock of this process on this file. Ignores a file that
+/// another user owns.
 fn holder(path: &Path, user: u32) -> Option<u32> {
     let meta = fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == user)?;
     let told: u32 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
@@ -103,7 +105,7 @@ fn holder(path: &Path, user: u32) -> Option<u32> {
     locks.lines().any(|line| is_lock_of(line, told, inode)).then_some(told)
 }
 
-/// `1: FLOCK  ADVISORY  WRITE 1234 00:1b:5678 0 EOF`
+/// Whether the line describes this lock: `1: FLOCK  ADVISORY  WRITE 1234 00:1b:5678 0 EOF`
 fn is_lock_of(line: &str, process: u32, inode: u64) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, "FLOCK", _, "WRITE", holder, file, ..] = words[..] else { return false };
@@ -142,7 +144,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
     }
 
-    /// Where the file of a lock is to be, anybody may have laid something before.
+    /// In the place of a lock's file, any user may have put something before.
     #[test]
     fn what_lies_in_the_place_of_a_lock_is_not_written_to() {
         let [own, place] = ["victim", "place"].map(path);
@@ -159,7 +161,7 @@ mod tests {
             },
         ];
         for (lay, said) in
-            lays.iter().zip(["Too many levels of symbolic links", "no file of its own", "no file of its own"])
+            lays.iter().zip(["Too many levels of symbolic links", "not a regular file", "not a regular file"])
         {
             let _ = fs::remove_file(&place);
             lay(&own, &place).unwrap();
@@ -172,7 +174,7 @@ mod tests {
         [own, place].iter().for_each(|path| fs::remove_file(path).unwrap());
     }
 
-    /// Only root can make a file somebody else's.
+    /// Only root can change the owner of a file.
     #[test]
     fn the_lock_of_somebody_else_is_not_used() {
         let path = path("foreign");
@@ -180,7 +182,7 @@ mod tests {
         if sys::user() == ROOT {
             std::os::unix::fs::chown(&path, Some(7), None).unwrap();
             let refused = Lock::take(Some(&path)).unwrap_err().to_string();
-            // Linux itself may refuse it in a folder for temporary files (fs.protected_regular).
+            // Linux itself may refuse it in a directory for temporary files (fs.protected_regular).
             assert!(refused.contains("it belongs to user 7") || refused.contains("Permission denied"), "{refused}");
         }
         fs::remove_file(&path).unwrap();

@@ -5,8 +5,8 @@
 //! eth0 10.0.0.1 ═════ veth ═════ mtick-0 ─ macrotick ─ mtick-1 ═════ veth ═════ eth0 10.0.0.2
 //! ```
 //!
-//! Hardware addresses are fixed and known to everybody, so that no datagram of a task waits for an answer about them,
-//! and none is sent by the kernel itself.
+//! Hardware addresses are fixed, and every namespace knows all of them. Therefore no datagram of a task waits for
+//! address resolution, and the kernel itself sends none.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,35 +18,35 @@ use macrotick_model::{Namespace, System};
 
 use crate::error::HostFailure;
 
-/// Where iproute2 keeps the names of namespaces.
+/// The directory in which iproute2 keeps the names of namespaces.
 const NAMES: &str = "/run/netns";
-/// Of the namespaces that the runner makes; the namespace's own name follows.
+/// The prefix of the namespaces that the runner makes; the namespace's own name follows.
 const PREFIX: &str = "macrotick-";
 const BRIDGE: &str = "macrotick";
-/// Of the bridge's ends of the interfaces; a number follows.
+/// The prefix of the bridge's ends of the interfaces; a number follows.
 const PORT: &str = "mtick-";
 const INTERFACE: &str = "eth0";
 
-/// Why there is no network.
+/// The reason why there is no network.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkFault {
-    /// iproute2 is not there.
+    /// iproute2 is not installed.
     #[error("cannot execute `ip` (Debian package iproute2): {0}")]
     NoIproute(io::Error),
-    /// What it was told did not succeed.
+    /// A command of iproute2 failed.
     #[error("`{command}` failed: {output}")]
     Command {
         /// The command, or the batch of commands.
         command: String,
-        /// What it wrote.
+        /// The output.
         output: String,
     },
-    /// The namespace cannot be opened.
+    /// A namespace cannot be opened.
     #[error("cannot open the namespace {path}: {source}")]
     Open {
-        /// Its name in the file system.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -56,23 +56,23 @@ pub struct Network {
     namespaces: Vec<(String, File)>,
 }
 
-/// What iproute2 calls a namespace of that name.
+/// Returns the name of a namespace for iproute2.
 fn full_name(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-/// The file of the namespace of that name.
+/// Returns the file of the namespace of that name.
 pub fn path_of(name: &str) -> PathBuf {
     Path::new(NAMES).join(full_name(name))
 }
 
 impl Network {
-    /// Makes the namespaces. Needs root. `None`: the system has none.
+    /// Makes the namespaces. Needs root. Returns `None` if the system has no namespaces.
     pub fn prepare(system: &System) -> Result<Option<Network>, HostFailure> {
         if system.namespaces.is_empty() {
             return Ok(None);
         }
-        // Some may be left over from a run that was killed; the lock says that nobody uses them.
+        // A killed run may have left some. The lock ensures that no other run uses them.
         remove_left();
         let mut network = Network { namespaces: Vec::new() };
         network.make(&system.namespaces).map_err(HostFailure::Network)?;
@@ -91,7 +91,7 @@ impl Network {
         Ok(())
     }
 
-    /// For a process that is to be in a namespace: what it enters before it executes its program.
+    /// Returns the file of a namespace. A process enters it before it executes its program.
     pub fn entrance(&self, name: &str) -> Option<&File> {
         self.namespaces.iter().find(|(other, _)| other == name).map(|(_, file)| file)
     }
@@ -103,7 +103,7 @@ impl Drop for Network {
     }
 }
 
-/// Removes the bridge and all namespaces that a run made. Nothing can be done about a failure.
+/// Removes the bridge and all namespaces that a run made. Ignores failures.
 pub fn remove_left() {
     for entry in std::fs::read_dir(NAMES).into_iter().flatten().flatten() {
         if let Some(name) = entry.file_name().to_str().filter(|name| name.starts_with(PREFIX)) {
@@ -117,18 +117,18 @@ pub fn remove_left() {
 
 /// One namespace with its interface.
 struct End {
-    /// As the description calls it.
+    /// The name in the description.
     name: String,
-    /// As iproute2 calls it.
+    /// The name for iproute2.
     namespace: String,
     index: usize,
-    /// As the description has it, with the prefix.
+    /// The address with the prefix length, as in the description.
     network: String,
     address: Ipv4Addr,
 }
 
 impl End {
-    /// The address was validated with the system.
+    /// Makes the end of a namespace. The address was validated with the system.
     fn new(index: usize, namespace: &Namespace) -> End {
         End {
             name: namespace.name.clone(),
@@ -139,7 +139,7 @@ impl End {
         }
     }
 
-    /// Locally administered.
+    /// Returns a locally administered address.
     fn hardware_address(&self) -> String {
         format!("02:00:00:00:{:02x}:{:02x}", self.index >> 8 & 0xff, self.index & 0xff)
     }
@@ -169,7 +169,7 @@ fn open(namespace: &str) -> Result<File, NetworkFault> {
     File::open(&path).map_err(|source| NetworkFault::Open { path, source })
 }
 
-/// Has iproute2 execute a batch of commands in a namespace of its naming, or in the host's.
+/// Makes iproute2 execute a batch of commands, in a namespace with iproute2's name or on the host.
 fn ip(namespace: Option<&str>, batch: &str) -> Result<(), NetworkFault> {
     let mut command = Command::new("ip");
     if let Some(namespace) = namespace {

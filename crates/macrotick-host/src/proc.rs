@@ -1,4 +1,4 @@
-//! What `/proc` says of processes.
+//! Facts about processes from `/proc`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,27 +6,28 @@ use std::str::Split;
 
 use crate::sys::Tid;
 
-/// All processes.
+/// Returns all processes.
 pub fn processes() -> impl Iterator<Item = Tid> {
     numbers_in("/proc")
 }
 
-/// The threads of a process.
+/// Returns the threads of a process.
 pub fn threads(process: Tid) -> impl Iterator<Item = Tid> {
     numbers_in(&format!("/proc/{process}/task"))
 }
 
-/// The text of `/proc/PID/stat`. `None`: there is no such process.
+/// Reads `/proc/PID/stat`. `None`: there is no such process.
 pub fn stat(process: Tid) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/stat")).ok()
 }
 
-/// The state of a thread, as `/proc` has it: `R` for one that runs, or would if it could. `None`: there is no such thread.
+/// Returns the state letter of a thread in `/proc`. It is `R` for a thread that runs or is ready. `None`: there is no
+/// such thread.
 pub fn state(thread: Tid) -> Option<char> {
     split_stat(&stat(thread)?)?.1.next()?.chars().next()
 }
 
-/// Whether a thread is one of a process, or of one below that.
+/// Whether a thread belongs to a process, or to one of its descendants.
 pub fn is_of(thread: Tid, process: Tid) -> bool {
     const DEEPEST: usize = 64;
     let number = |status: &str, key: &str| -> Option<Tid> {
@@ -44,12 +45,13 @@ pub fn is_of(thread: Tid, process: Tid) -> bool {
     false
 }
 
-/// The program that a process executes. `None`: it is gone, or another user's.
+/// Returns the program that a process executes. `None`: the process is gone, or belongs to another user.
 pub fn program(process: Tid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
-/// The name in such a text, which may have any character in it, and its fields from the third one, the state, on.
+/// Splits the text of `/proc/PID/stat`. Returns the name, which may contain any character, and the fields from the
+/// third one on. The third one is the state.
 pub fn split_stat(stat: &str) -> Option<(&str, Split<'_, char>)> {
     let (begin, fields) = stat.rsplit_once(") ")?;
     Some((begin.split_once('(')?.1, fields.split(' ')))

@@ -1,6 +1,7 @@
-//! The supervisor's own place: a directory with the socket that it listens on and the file that tells its state.
+//! The supervisor's own directory, with the socket that it listens on and the file of its state.
 //!
-//! Both are removed when a deployment ends. Where they are though nobody holds the lock, a supervisor was killed.
+//! The supervisor removes both when a deployment ends. If they exist while no process holds the lock, a supervisor was
+//! killed.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -17,7 +18,7 @@ use crate::error::HostFailure;
 use crate::lock::runtime_path;
 use crate::sys;
 
-/// A deployment as its supervisor tells it to whoever reads the file.
+/// A deployment, as its supervisor describes it in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Deployed {
@@ -27,24 +28,24 @@ pub struct Deployed {
     pub system: String,
     /// The tasks and pools of the running table.
     pub entities: Vec<String>,
-    /// The groups, with all that its description says of them.
+    /// The groups, with all parameters of the description.
     #[serde(default)]
     pub groups: Vec<Group>,
     /// The tasks of SCHED_DEADLINE, with their CPUs.
     #[serde(default)]
     pub reserved: Vec<Task>,
-    /// How often the deployment was changed.
+    /// The number of changes of the deployment.
     pub changes: u32,
-    /// The change that is under way.
+    /// The change that is in progress.
     pub coming: Option<Coming>,
-    /// What control groups were promised.
+    /// The supply that control groups were promised.
     #[serde(default)]
     pub promised: Vec<Promised>,
-    /// What is odd about it, in words.
+    /// Unusual facts about the deployment, in words.
     pub remarks: Vec<String>,
 }
 
-/// A change whose table was handed to the kernel.
+/// A change, after the kernel has received its table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Coming {
@@ -62,7 +63,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes it, or takes over what a killed supervisor left.
+    /// Makes the directory, or takes over the one that a killed supervisor left.
     pub fn make() -> Result<Directory, HostFailure> {
         Directory::make_at(path(sys::user()))
     }
@@ -74,9 +75,9 @@ impl Directory {
         };
         match DirBuilder::new().mode(0o755).create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Among temporary files it could be anybody's.
+                // In a directory for temporary files, another user could have made it.
                 let owned = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir() && meta.uid() == sys::user());
-                let foreign = || io::Error::other("it is somebody else's");
+                let foreign = || io::Error::other("it is not a directory of this user");
                 owned.then_some(()).ok_or_else(foreign).map_err(failed("use"))?;
             }
             result => result.map_err(failed("make"))?,
@@ -84,17 +85,17 @@ impl Directory {
         Ok(Directory { path })
     }
 
-    /// Where the socket is.
+    /// Returns the path of the socket.
     pub fn socket(&self) -> PathBuf {
         self.path.join(SOCKET)
     }
 
-    /// Listens at the socket, in place of whatever was there: the lock says that nobody else does. Nobody but the user may connect,
-    /// from the first instant on. What is accepted is not waited for.
+    /// Listens at the socket, in place of any older one: the lock ensures that no other supervisor listens. Only the
+    /// user may connect, from the first instant on. The listener does not block.
     pub fn listen(&self) -> io::Result<UnixListener> {
         let path = self.socket();
         let _ = fs::remove_file(&path);
-        // SAFETY: no memory is passed. The supervisor has one thread, so that nobody else makes files meanwhile.
+        // SAFETY: no memory is passed. The supervisor has one thread, so no other thread makes files in the meantime.
         let before = unsafe { libc::umask(0o177) };
         let listener = UnixListener::bind(&path);
         // SAFETY: as above.
@@ -105,7 +106,7 @@ impl Directory {
         Ok(listener)
     }
 
-    /// Tells the state, in place of the one before. It is for people and for the recovery from a kill: a failure stops
+    /// Publishes the state, in place of the former one. People read it, and the recovery after a kill. A failure stops
     /// nothing.
     pub fn tell(&self, state: &Deployed) {
         let partial = self.path.join(".partial");
@@ -127,12 +128,13 @@ fn path(user: u32) -> PathBuf {
     runtime_path(user, "")
 }
 
-/// Where a user's supervisor listens.
+/// Returns the path on which a user's supervisor listens.
 pub fn socket(user: u32) -> PathBuf {
     path(user).join(SOCKET)
 }
 
-/// What a user's supervisor told last, alive or not. Among temporary files the directory could be anybody's.
+/// Returns the last published state of a user's supervisor, alive or not. In a directory for temporary files, another
+/// user could have made the directory; it is ignored.
 pub fn read(user: u32) -> Option<Deployed> {
     let path = path(user);
     let is_own = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir() && meta.uid() == user);
@@ -143,7 +145,7 @@ fn read_from(path: &Path) -> Option<Deployed> {
     serde_json::from_str(&fs::read_to_string(path.join(STATE)).ok()?).ok()
 }
 
-/// Removes what a killed supervisor left. The lock says that nobody uses it.
+/// Removes the files that a killed supervisor left. The lock ensures that no other supervisor uses them.
 pub fn remove_left() {
     let path = path(sys::user());
     if path.join(STATE).exists() || path.join(SOCKET).exists() {
@@ -151,7 +153,7 @@ pub fn remove_left() {
     }
 }
 
-/// Nothing can be done about a failure.
+/// Ignores failures.
 fn remove(path: &Path) {
     for file in [SOCKET, STATE, ".partial"] {
         let _ = fs::remove_file(path.join(file));
@@ -184,7 +186,7 @@ mod tests {
         state.coming = Some(Coming { system: "t".into(), entities: vec!["b".into()], instant_ns: 1 });
         directory.tell(&state);
         assert_eq!(read_from(&path), Some(state));
-        // Another one takes over what is there.
+        // Another supervisor takes over the directory.
         drop(Directory::make_at(path.clone()).unwrap());
         drop(directory);
         assert!(!path.exists());
@@ -195,7 +197,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("macrotick-directory-file-{}", std::process::id()));
         fs::write(&path, "").unwrap();
         let refused = Directory::make_at(path.clone()).map(drop).unwrap_err().to_string();
-        assert_eq!(refused, format!("cannot use {}: it is somebody else's", path.display()));
+        assert_eq!(refused, format!("cannot use {}: it is not a directory of this user", path.display()));
         fs::remove_file(&path).unwrap();
     }
 }

@@ -1,6 +1,6 @@
-//! An instance of tracefs of our own, in which the scheduler's events are recorded.
+//! A separate instance of tracefs, which records the events of the scheduler.
 //!
-//! The ring buffer does not overwrite: what is lost, is lost at the end.
+//! The ring buffer does not overwrite: if it is full, it loses the latest events.
 
 use std::ffi::CStr;
 use std::fs;
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 use crate::error::HostFailure;
 use crate::file;
 
-/// Where tracefs is mounted.
+/// The mount point of tracefs.
 pub const ROOT: &str = "/sys/kernel/tracing";
 const INSTANCE: &str = "instances/macrotick";
-/// Per CPU; a switch takes about 80 bytes, so this is some 100 000 switches.
+/// The size per CPU. A switch takes about 80 bytes, so this is enough for some 100 000 switches.
 const BUFFER_KB: &str = "8192";
 
-/// An instance, ready to trace. Dropping it removes it, and tracefs where we mounted it.
+/// An instance of tracefs. Dropping it removes the instance, and unmounts tracefs if this program mounted it.
 pub struct Instance {
     directory: PathBuf,
     _mount: Option<Mount<'static>>,
 }
 
 impl Instance {
-    /// Makes the instance and sets it up to record switches and forks; nothing is traced yet.
+    /// Makes the instance and configures it for switches and forks. Tracing is still off.
     pub fn prepare() -> Result<Instance, HostFailure> {
         let mount = Mount::if_missing().map_err(HostFailure::file("mount", ROOT))?;
         let directory = Path::new(ROOT).join(INSTANCE);
-        // One may be left over from a run that was killed; the lock says that nobody uses it.
+        // A killed run may have left one. The lock ensures that no other run uses it.
         let _ = fs::remove_dir(&directory);
         fs::create_dir(&directory).map_err(HostFailure::file("make", directory.as_path()))?;
         let instance = Instance { directory, _mount: mount };
@@ -54,12 +54,12 @@ impl Instance {
         self.write("tracing_on", "0")
     }
 
-    /// The events in the text form.
+    /// Returns the events in text form.
     pub fn text(&self) -> Result<String, HostFailure> {
         file::read(&self.directory.join("trace"))
     }
 
-    /// How many events there was no room for.
+    /// Returns the number of events for which there was no room.
     pub fn dropped(&self) -> Result<u64, HostFailure> {
         let folder = self.directory.join("per_cpu");
         let mut dropped = 0;
@@ -84,10 +84,10 @@ impl Drop for Instance {
     }
 }
 
-/// Of [`ROOT`].
+/// The path of [`ROOT`].
 const PLACE: &CStr = c"/sys/kernel/tracing";
 
-/// What was mounted by us. Dropping it unmounts it, unless somebody uses it.
+/// A mount by this program. Dropping it unmounts it, unless another program uses it.
 struct Mount<'a>(&'a CStr);
 
 impl Mount<'_> {
@@ -109,7 +109,7 @@ impl Mount<'_> {
 
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
-        // SAFETY: a terminated string. Where somebody uses it meanwhile, Linux refuses: then it stays.
+        // SAFETY: a terminated string. If another program uses the mount, Linux refuses, and it stays.
         unsafe { libc::umount2(self.0.as_ptr(), 0) };
     }
 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_somebody_uses_stays_mounted() {
-        // SAFETY: no memory is passed. It is about this thread alone: what it mounts is seen by nobody else.
+        // SAFETY: no memory is passed. The call concerns this thread only: no other thread sees its mounts.
         if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
             return eprintln!("skipped: it needs root");
         }

@@ -1,16 +1,16 @@
-//! What was done to this host is undone in reverse order, unless all of it succeeded.
+//! Reverts changes of this host in reverse order, unless all of them succeed.
 
-/// What is to be done when something fails: dropping it does it.
+/// The steps that revert changes. They run when the value is dropped.
 #[derive(Default)]
 pub struct Undo(Vec<Box<dyn FnOnce()>>);
 
 impl Undo {
-    /// Something was done; `step` takes it back.
+    /// Adds a step that reverts a change.
     pub fn later(&mut self, step: impl FnOnce() + 'static) {
         self.0.push(Box::new(step));
     }
 
-    /// All succeeded.
+    /// Drops all steps, because all changes succeeded.
     pub fn forget(mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! What runs on a host, as the analysis has it.
+//! The promises on a host as input of the analysis.
 
 use macrotick_analysis::servers::{Domain, Host};
 use macrotick_fixtures::{described, ms, present, present_group, us};
@@ -40,8 +40,8 @@ fn groups_of_one_priority_are_as_one_unless_something_is_promised_there() {
     let refused = here(&present).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "what runs on this host cannot be analysed: groups `/web + /db` and `vision` both have priority 7, so nothing \
-         says which goes first: write another one to cpu.ds.priority of one"
+        "cannot analyse the groups of this host: groups `/web + /db` and `vision` both have priority 7, so their \
+         order is undefined: write another priority to cpu.ds.priority of one"
     );
 }
 

@@ -1,10 +1,10 @@
-//! The files of this host are written here: other crates write only what is theirs.
+//! Only this crate writes the files of this host. Other crates write only files of their own.
 
 use std::collections::BTreeMap;
 
 use macrotick_fixtures::{repository, source, sources, Source};
 
-/// What writes a file, makes or removes one, or changes whose it is.
+/// The calls that write, make or remove a file, or change its owner.
 const WRITES: [&str; 48] = [
     "std::fs::*",
     "std::fs::DirBuilder",
@@ -55,10 +55,10 @@ const WRITES: [&str; 48] = [
     "libc::umount2",
     "libc::unlink",
 ];
-/// The same as a method of what is open.
+/// Methods of an open file that do the same.
 const METHODS: [&str; 1] = ["set_permissions"];
 
-/// The sources that write files all the same, and which: none is the host's.
+/// The exceptions: sources that write files of their own, and which files these are.
 const OTHERS: [(&str, &str); 11] = [
     ("macrotick/src/verbs/man.rs", "the manual pages, where the user wants them"),
     ("macrotick/src/verbs/mod.rs", "the folder that the user names for what a verb writes"),
@@ -73,7 +73,7 @@ const OTHERS: [(&str, &str); 11] = [
     ("macrotick-bench/src/kit/loads.rs", "in a guest: what a load writes"),
 ];
 
-/// How a source writes files.
+/// Returns the ways in which a source writes files.
 fn writes(source: &Source) -> Vec<&str> {
     let methods = METHODS.into_iter().filter(|method| source.methods.contains(*method));
     source.named(&WRITES).map(String::as_str).chain(methods).collect()

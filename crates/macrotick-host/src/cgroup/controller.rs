@@ -13,16 +13,18 @@ pub struct Controller {
     name: &'static str,
 }
 
-/// Of the file that lists what was enabled, one name a line: whoever needs it last disables it, or who removes what a killed one left.
+/// The suffix of the file that lists the enabled controllers, one name per line. The last user disables them, or the
+/// program that removes the groups of a killed one.
 const RECORD: &str = ".controllers";
 
 impl Controller {
-    /// What budgets and windows of control groups come with.
+    /// The controller of budgets and windows.
     pub const CPU: &'static str = "cpu";
-    /// What partitions come with.
+    /// The controller of partitions.
     pub const CPUSET: &'static str = "cpuset";
 
-    /// Enables it where it is not. Whoever is given something at the moment, and may yet take back that it enabled it, is waited for.
+    /// Enables the controller if it is not enabled. Waits for the turn, because another program may be about to revert
+    /// its own enabling.
     pub fn enable(owner: &Owner, name: &'static str) -> Result<Controller, HostFailure> {
         let root = Path::new(ROOT);
         let fault = |fault| HostFailure::Group { owner: owner.clone(), fault };
@@ -50,12 +52,13 @@ impl Drop for Controller {
     }
 }
 
-/// Disables what a killed runner or supervisor had enabled, and that nobody needs.
+/// Disables controllers that a killed runner or supervisor had enabled, if no group needs them.
 pub(super) fn disable_left() {
     disable_noted(&[Controller::CPU, Controller::CPUSET]);
 }
 
-/// It stays where it cannot be told whether somebody is about to use it.
+/// Disables the recorded controllers. They stay enabled if the turn is not available, because another program may be
+/// about to use them.
 fn disable_noted(names: &[&str]) {
     if let Ok(_turn) = turn() {
         names.iter().for_each(|name| disable_if_noted(Path::new(ROOT), &record(), name));
@@ -67,7 +70,7 @@ fn disable_if_noted(root: &Path, record: &Path, name: &str) {
         disable_unless_used(root, name);
         let left: Vec<String> =
             noted(record).split_whitespace().filter(|other| *other != name).map(String::from).collect();
-        // Without a file nothing was enabled.
+        // No file means that no controller was enabled.
         let _ = if left.is_empty() { fs::remove_file(record) } else { fs::write(record, left.join("\n") + "\n") };
     }
 }
@@ -76,7 +79,7 @@ fn record() -> PathBuf {
     runtime_path(ROOT_USER, RECORD)
 }
 
-/// Where it cannot be noted, it stays enabled.
+/// Records a controller. If this fails, the controller stays enabled.
 fn note(record: &Path, name: &str) {
     let names = noted(record);
     let _ = fs::write(record, format!("{names}{name}\n"));
@@ -86,8 +89,8 @@ fn noted(record: &Path) -> String {
     fs::read_to_string(record).unwrap_or_default()
 }
 
-/// What a group has of its own through a controller: the controller, a file, and the first word of that in a group of which
-/// nothing was said.
+/// The values that a group would lose with a controller: the controller, a file, and the file's first word in an
+/// unconfigured group.
 const OWN: [(&str, &str, &str); 9] = [
     (Controller::CPU, BUDGET, "0"),
     (Controller::CPU, ENTITY, ""),
@@ -100,9 +103,9 @@ const OWN: [(&str, &str, &str); 9] = [
     (Controller::CPUSET, PARTITION, "member"),
 ];
 
-/// Disables a controller for the groups directly below one, unless one of them has something of its own that it would lose; the
-/// caller has the [`turn`](super::turn). That of one further below is kept by the kernel: it does not disable a controller which a group
-/// below has enabled in turn. All others lose it without a word.
+/// Disables a controller for the groups directly below one, unless one of them would lose a value of its own. The
+/// caller holds the [`turn`](super::turn). The kernel protects groups further below: it does not disable a controller
+/// that a group below has enabled for its own children. It gives no warning about the other values.
 pub(super) fn disable_unless_used(parent: &Path, name: &str) {
     if !is_used(parent, name) {
         let _ = fs::write(parent.join(CONTROL), format!("-{name}"));
@@ -132,7 +135,8 @@ mod tests {
         assert!(!has_word("cpuset io\n", "cpu"));
     }
 
-    /// As where a deployment has groups and pools, or the one that had enabled it was killed.
+    /// The same as with a deployment that has groups and pools, or after the program that enabled the controller was
+    /// killed.
     #[test]
     fn whoever_needs_it_last_disables_what_was_enabled() {
         let root = std::env::temp_dir().join(format!("macrotick-controllers-{}", std::process::id()));

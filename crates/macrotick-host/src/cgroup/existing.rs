@@ -1,4 +1,4 @@
-//! A control group that somebody else has made: systemd's driver, or a runtime's own.
+//! A control group that another program has made: systemd's driver, or a runtime's own driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use crate::error::HostFailure;
 use crate::file;
 use crate::undo::Undo;
 
-/// A control group that somebody else has made. Whatever is changed of it has an undo.
+/// A control group that another program has made. Each change of it has an undo.
 pub struct Existing {
     root: PathBuf,
     path: PathBuf,
 }
 
 impl Existing {
-    /// The one of that path below the root of the hierarchy. Nothing is looked at yet.
+    /// Returns the group of that path below the root of the hierarchy. This reads nothing.
     pub fn new(below_root: &str) -> Existing {
         Existing::below(Path::new(ROOT), below_root)
     }
@@ -25,20 +25,20 @@ impl Existing {
         Existing { root: root.to_owned(), path: root.join(path) }
     }
 
-    /// Its directory.
+    /// Returns its directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The CPUs that its processes may run on, as a list; `None` where this kernel does not say so.
+    /// Returns the CPUs of its processes, as a list. `None`: this kernel does not provide the list.
     pub fn cpus(&self) -> Option<String> {
         let groups = self.path.ancestors().take_while(|path| path.starts_with(&self.root));
         let list = groups.filter_map(|group| fs::read_to_string(group.join(EFFECTIVE_CPUS)).ok()).next();
         list.map(|list| list.trim().to_owned())
     }
 
-    /// Enables a controller on the whole way down. Runtimes and systemd mostly have done so with that of cpu. The caller has the
-    /// [`turn`](super::turn) until the undo is done or forgotten.
+    /// Enables a controller for each group on the way down. Runtimes and systemd have usually enabled the cpu
+    /// controller. The caller holds the [`turn`](super::turn) until the undo has run or is forgotten.
     pub fn enable(&self, controller: &'static str, undo: &mut Undo) -> Result<(), HostFailure> {
         let ancestors: Vec<&Path> =
             self.path.ancestors().skip(1).take_while(|path| path.starts_with(&self.root)).collect();
@@ -50,7 +50,7 @@ impl Existing {
             }
             fs::write(&file, format!("+{controller}"))
                 .map_err(HostFailure::file("enable a controller in", file.as_path()))?;
-            // Whoever has come to use it meanwhile keeps it.
+            // The undo keeps the controller if another group uses it by then.
             let group = group.to_owned();
             undo.later(move || disable_unless_used(&group, controller));
         }
@@ -90,7 +90,7 @@ mod tests {
         fs::remove_dir_all(root).unwrap();
     }
 
-    /// A sibling, or whoever is beside a group above it.
+    /// The other group is a sibling, or a sibling of a group above.
     #[test]
     fn what_others_have_come_to_use_meanwhile_stays_enabled() {
         for (other, file, controller, stays) in [

@@ -1,4 +1,4 @@
-//! The control group of a pool or a group: made or taken over, told what serves it, given back.
+//! The control group of a pool or a group: making it or taking it over, its supply, and giving it back.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,39 +13,39 @@ use super::{
 use crate::error::HostFailure;
 use crate::sys;
 
-/// In every group with the cpu controller.
+/// A file of every group with the cpu controller.
 const WEIGHT: &str = "cpu.weight";
-/// In a partition, of the processes that are in no group of their own.
+/// The group in a partition for processes without a group of their own.
 const PLACE: &str = "tasks";
 
-/// The control group of a pool or a group. Dropping it removes one that was made, with all that runs in it, and gives back
-/// one that was taken over.
+/// The control group of a pool or a group. Dropping it removes a group that was made, with all processes in it, and
+/// restores a group that was taken over.
 pub struct Group {
     pub(super) owner: Owner,
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// What the kernel is told of who serves it, file by file, in this order.
+    /// The writes that select its supply, file by file, in this order.
     pub(super) writes: Vec<(&'static str, String)>,
     pub(super) promised: Option<Promised>,
 }
 
 pub(super) enum Kind {
     Made,
-    /// With what its files had said before.
+    /// An existing group, with the former contents of its files.
     Given(Vec<String>),
 }
 
 impl Group {
-    /// Makes the group of a pool, or takes over the one that it is to be, and tells the kernel its entity, whose table
-    /// is installed. [`Controller`](super::Controller) must have been enabled.
+    /// Makes the group of a pool, or takes over the given one, and tells the kernel its entity. The table of the entity
+    /// must be installed, and the [`Controller`](super::Controller) enabled.
     pub fn of(pool: &Pool, partition: Option<&Group>) -> Result<Group, HostFailure> {
         let mut group = Group::open(Owner::Pool(pool.name.clone()), pool.cgroup.as_deref(), partition)?;
         group.promise(vec![(ENTITY, pool.name.clone())])?;
         Ok(group)
     }
 
-    /// Makes a control group, or takes over the one that is given, which cannot be in a partition. Nothing is told to the
-    /// kernel yet.
+    /// Makes a control group, or takes over the given one, which cannot be in a partition. The kernel does not know its
+    /// supply yet.
     pub fn open(owner: Owner, given: Option<&str>, partition: Option<&Group>) -> Result<Group, HostFailure> {
         match (given, partition) {
             (None, None) => Group::make(owner),
@@ -65,7 +65,7 @@ impl Group {
 
     fn make_in(parent: &Path, owner: Owner) -> Result<Group, HostFailure> {
         let path = path_in(parent, owner.name());
-        // One may be left over from a run that was killed; the lock says that nobody uses it.
+        // A killed run may have left one. The lock ensures that no other run uses it.
         if path.is_dir() {
             remove(&path);
         }
@@ -89,7 +89,7 @@ impl Group {
         if own.is_some_and(|own| own.starts_with(&path)) {
             return Err(fault(GroupFault::Own(path)));
         }
-        // Until it is known what the files say, nothing is to be given back.
+        // An error before all files are read must restore nothing. Therefore the group is constructed last.
         let mut before = Vec::new();
         for file in owner.files().iter().map(|file| path.join(file)) {
             match fs::read_to_string(&file) {
@@ -104,38 +104,39 @@ impl Group {
         Ok(Group { owner, path, kind: Kind::Given(before), writes: Vec::new(), promised: None })
     }
 
-    /// Bounds the control groups below one that was made, which has room for so many containers. Returns what could not be: who
-    /// has made one that was taken over may need as many as it has.
+    /// Limits the control groups below a group that was made, with room for this many containers. Returns a remark if
+    /// there is no limit. A group that was taken over keeps its own limit, because its owner may need any number of
+    /// groups.
     pub fn bound(&self, containers: u32) -> Option<String> {
         let [(descendants, most), (depth, deepest)] = BOUNDS;
         let write = |file: &str, most: u32| fs::write(self.path.join(file), most.to_string());
         match &self.kind {
             Kind::Made => {
                 write(descendants, most * (1 + containers)).and_then(|()| write(depth, deepest)).err().map(|error| {
-                    format!("{}: it cannot be bounded how many control groups are below it: {error}", self.owner)
+                    format!("{}: cannot set a limit for the number of control groups below it: {error}", self.owner)
                 })
             }
             Kind::Given(_) => self.read(descendants).is_ok_and(|text| text.trim() == "max").then(|| {
                 let (owner, path) = (&self.owner, self.path.display());
                 format!(
-                    "{owner}: nothing bounds how many control groups there are below {path}, which was there before \
-                     ({descendants}): the more, the longer `cpu.max` of one of them takes in an interrupt"
+                    "{owner}: no limit for control groups below {path}, which existed before ({descendants}): \
+                     with more groups, `cpu.max` of one of them takes longer in an interrupt"
                 )
             }),
         }
     }
 
-    /// The name of its pool or group.
+    /// Returns the name of its pool or group.
     pub fn name(&self) -> &str {
         self.owner.name()
     }
 
-    /// Whose it is.
+    /// Returns its owner.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// Its directory.
+    /// Returns its directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -150,8 +151,8 @@ impl Group {
         fs::read_to_string(self.path.join(file)).map_err(self.failed("read", file))
     }
 
-    /// Has the kernel make a partition of CPUs of it, and makes a place for processes there beside the groups to come, which
-    /// have a cpu controller.
+    /// Makes it a partition of these CPUs. The groups below get the cpu controller, and processes of the partition get
+    /// a place beside them.
     pub fn divide(&self, cpus: &CpuSet) -> Result<(), HostFailure> {
         self.write(CPUS, &sys::cpu_list(cpus.as_slice()))?;
         self.write(PARTITION, "root")?;
@@ -164,12 +165,12 @@ impl Group {
         fs::create_dir(&place).map_err(HostFailure::group_file(&self.owner, "make", &place))
     }
 
-    /// The file of processes of the place that [`divide`](Group::divide) made.
+    /// Opens the file of processes of the place that [`divide`](Group::divide) made.
     pub fn place(&self) -> Result<File, HostFailure> {
         self.open_file(&format!("{PLACE}/{PROCESSES}"))
     }
 
-    /// Its file of processes, for one that is to enter it.
+    /// Opens its file of processes, for a process that enters the group.
     pub fn entrance(&self) -> Result<File, HostFailure> {
         self.open_file(PROCESSES)
     }
@@ -179,18 +180,18 @@ impl Group {
         OpenOptions::new().write(true).open(&path).map_err(HostFailure::group_file(&self.owner, "open", &path))
     }
 
-    /// The processor time that its processes have had since it was made, those that are gone included.
+    /// Returns the processor time of its processes since it was made. Processes that have ended also count.
     pub fn usage(&self) -> Result<Duration, HostFailure> {
         let text = self.read("cpu.stat")?;
         parse_usage(&text).ok_or_else(|| self.not_understood("cpu.stat"))
     }
 
-    /// Why something of a file of it that was read is missing.
+    /// Makes the error for a file that lacks the expected content.
     pub fn not_understood(&self, file: &str) -> HostFailure {
-        self.failed("understand", file)(io::ErrorKind::InvalidData.into())
+        self.failed("parse", file)(io::ErrorKind::InvalidData.into())
     }
 
-    /// The threads in it now, and in the groups below.
+    /// Returns the threads in it and in the groups below.
     pub fn threads(&self) -> Vec<sys::Tid> {
         threads_below(&self.path)
     }
@@ -212,7 +213,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         match &self.kind {
             Kind::Made => remove(&self.path),
-            // It may be gone meanwhile, with its container.
+            // The group may be gone, together with its container.
             Kind::Given(before) => {
                 for (file, text) in self.owner.files().iter().zip(before) {
                     let _ = self.write(file, text);
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(parse_usage("user_usec 1000\n"), None);
     }
 
-    /// Whatever this host is like, it has no such group.
+    /// No host has such a group.
     #[test]
     fn a_group_that_is_not_there_is_named() {
         let owner = || Owner::Pool("web".into());

@@ -1,4 +1,4 @@
-//! Control groups (cgroup v2): those of pools and groups, and those that somebody else has made.
+//! Control groups (cgroup v2): those of pools and groups, and those of other programs.
 
 mod controller;
 mod existing;
@@ -23,37 +23,37 @@ pub use group::Group;
 pub use owner::{GroupFault, Owner};
 pub use promise::Promised;
 
-/// Where the hierarchy is mounted.
+/// The mount point of the hierarchy.
 pub const ROOT: &str = "/sys/fs/cgroup";
-/// Of the control groups that the runner makes; the pool's or group's name follows.
+/// The prefix of the control groups that the runner makes; the pool's or group's name follows.
 const PREFIX: &str = "macrotick-";
-/// Names the entity whose windows serve a group.
+/// The file that names the entity with windows for a group.
 pub const ENTITY: &str = "cpu.tt.entity";
-/// Whether a group's CPUs are a scheduling domain of their own.
+/// The file that makes a group's CPUs a scheduling domain of their own.
 pub const PARTITION: &str = "cpuset.cpus.partition";
-/// The CPUs that a group is bound to.
+/// The file of the CPUs that a group is bound to.
 pub const CPUS: &str = "cpuset.cpus";
-/// The CPUs that its processes may run on.
+/// The file of the CPUs that its processes may run on.
 pub(crate) const EFFECTIVE_CPUS: &str = "cpuset.cpus.effective";
-/// The controllers of the groups below one.
+/// The file of the controllers for the groups below.
 pub const CONTROL: &str = "cgroup.subtree_control";
-/// The processes of a group; who writes there enters it.
+/// The file of a group's processes. A process that writes there enters the group.
 pub const PROCESSES: &str = "cgroup.procs";
-/// Of the names of partitions, which no pool and no group can have.
+/// The prefix of the names of partitions, which no pool and no group can have.
 pub const DOMAIN: &str = ".cpus-";
-/// How many control groups there may be below one: each takes part in the interrupt in which `cpu.max` of one above it begins or
-/// ceases to hold it back.
+/// The file of the limit for control groups below a group. Each of them takes part in the interrupt in which `cpu.max`
+/// of a group above starts or stops to throttle it.
 const DESCENDANTS: &str = "cgroup.max.descendants";
-/// And how deep: whoever nests groups with `cpu.max` may have all of them in one interrupt.
+/// The file of the limit for their depth. One interrupt may handle all nested groups with `cpu.max`.
 const DEPTH: &str = "cgroup.max.depth";
-/// What bounds a control group, for itself and for each container in it.
+/// The limits of a control group, for itself and for each container in it.
 pub const BOUNDS: [(&str, u32); 2] = [(DESCENDANTS, 16), (DEPTH, 4)];
-/// Of the lock that whoever gives control groups something takes.
+/// The suffix of the lock for changes of controllers, budgets and windows.
 const LOCK: &str = "-admission.lock";
-/// How long the last process of a group may take to be gone.
+/// The time that the last process of a group may take to exit.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Whether the runner makes the control group of a pool or a group of that name there: below the root, or in a partition.
+/// Whether the runner uses this path for a pool or a group of that name. It is below the root or in a partition.
 pub(crate) fn is_default_path(path: &Path, name: &str) -> bool {
     let is_partition = |parent: &&Path| {
         let own = parent.file_name().is_some_and(|own| own.to_string_lossy().starts_with(&format!("{PREFIX}{DOMAIN}")));
@@ -63,7 +63,7 @@ pub(crate) fn is_default_path(path: &Path, name: &str) -> bool {
     path == path_in(parent, name)
 }
 
-/// Where the runner makes the control group of that name: below the root, or in a partition.
+/// Returns the path that the runner uses for the control group of that name, below the root or in a partition.
 pub fn path_of(partition: Option<&Group>, name: &str) -> PathBuf {
     path_in(partition.map_or(Path::new(ROOT), Group::path), name)
 }
@@ -72,23 +72,24 @@ fn path_in(parent: &Path, name: &str) -> PathBuf {
     parent.join(format!("{PREFIX}{name}"))
 }
 
-/// Waits for the others that enable controllers, or give control groups budgets or windows; while it lives, nobody else does. Of two
-/// the second is to know of the first; and what the first takes back when it is refused, the second is not to rely on.
+/// Waits for other programs that enable controllers, or give control groups budgets or windows. Only one program at a
+/// time holds the turn. The second program must see the changes of the first one. It must not rely on changes that the
+/// first one reverts after a refusal.
 pub fn turn() -> Result<Turn, HostFailure> {
     Turn::take(&runtime_path(ROOT_USER, LOCK))
 }
 
-/// Makes a control group, about which nothing is said yet. It has no undo of its own: [`remove`] is it.
+/// Makes an unconfigured control group. Its undo is [`remove`].
 pub fn create(path: &Path) -> Result<(), HostFailure> {
     fs::create_dir(path).map_err(HostFailure::file("make", path))
 }
 
-/// Removes a control group that is to be empty: nothing ends for it.
+/// Removes a control group that must be empty. This ends no process.
 pub fn remove_empty(path: &Path) -> Result<(), HostFailure> {
     fs::remove_dir(path).map_err(HostFailure::file("remove", path))
 }
 
-/// Removes the groups that a killed runner left behind, and disables what it had enabled for them.
+/// Removes the groups that a killed runner left behind, and disables the controllers that it had enabled.
 pub fn remove_left() {
     for entry in fs::read_dir(ROOT).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -99,7 +100,7 @@ pub fn remove_left() {
     controller::disable_left();
 }
 
-/// Ends all processes of a group and of those below, and removes these groups. Nothing can be done about a failure.
+/// Ends all processes of a group and of the groups below, and removes these groups. Ignores failures.
 pub fn remove(path: &Path) {
     let _ = fs::write(path.join("cgroup.kill"), "1");
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -107,14 +108,14 @@ pub fn remove(path: &Path) {
             remove(&entry.path());
         }
     }
-    // A process leaves its group only when its last thread is gone.
+    // A process leaves its group only after its last thread has exited.
     let give_up = sys::now() + GRACE;
     while fs::remove_dir(path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) && sys::now() < give_up {
         sys::sleep(Duration::from_millis(1));
     }
 }
 
-/// The threads in a group and in those below; one may vanish meanwhile.
+/// Returns the threads in a group and in the groups below. Ignores a group that vanishes during the read.
 pub fn threads_below(path: &Path) -> Vec<sys::Tid> {
     let text = fs::read_to_string(path.join("cgroup.threads")).unwrap_or_default();
     let mut threads: Vec<sys::Tid> = text.lines().filter_map(|line| line.parse().ok()).collect();
@@ -126,7 +127,8 @@ pub fn threads_below(path: &Path) -> Vec<sys::Tid> {
     threads
 }
 
-/// All control groups but the root, parents before children. One may vanish meanwhile.
+/// Calls `each` for all control groups below a path, parents before children. Ignores a group that vanishes during the
+/// walk.
 pub(crate) fn walk(path: &Path, each: &mut dyn FnMut(&Path) -> Result<(), HostFailure>) -> Result<(), HostFailure> {
     let below = match folders(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && path != Path::new(ROOT) => return Ok(()),
@@ -140,8 +142,8 @@ fn folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect())
 }
 
-/// A file of a control group. `None`: it is not there: without the controller a group has none of its files, and a group that
-/// was just removed has no device.
+/// Reads a file of a control group. `None`: there is no such file. Without the controller a group has none of its
+/// files, and a group that was just removed returns ENODEV.
 pub fn read_file(group: &Path, file: &str) -> Result<Option<String>, HostFailure> {
     let path = group.join(file);
     match fs::read_to_string(&path) {
@@ -150,14 +152,14 @@ pub fn read_file(group: &Path, file: &str) -> Result<Option<String>, HostFailure
     }
 }
 
-/// The group of a process, `self` or its number, in the hierarchy of version 2, as a path below its root; empty in that. `None`:
-/// it is in none.
+/// Returns the group of a process, `self` or its number, in the hierarchy of version 2. The result is a path below its
+/// root, empty for the root itself. `None`: the process is in no such group.
 pub fn below_root_of(process: &str) -> Result<Option<String>, HostFailure> {
     let text = file::read(&PathBuf::from(format!("/proc/{process}/cgroup")))?;
     Ok(below_root(&text).map(str::to_owned))
 }
 
-/// The path of `/proc/PID/cgroup` in the hierarchy of version 2; empty in its root.
+/// Returns the path in the hierarchy of version 2 from the text of `/proc/PID/cgroup`; empty for its root.
 fn below_root(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::/"))
 }

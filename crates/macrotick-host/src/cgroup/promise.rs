@@ -1,5 +1,5 @@
-//! What the kernel was told of who serves a control group, and whether it still stands: who made a group may make it anew, as
-//! a service manager does at every restart of a service, and root may write its files.
+//! The supply that a control group was promised, and the check that it is still in place. The owner of a group may
+//! create it again, as a service manager does at every restart of a service. And root may write its files.
 
 use std::fmt;
 use std::fs;
@@ -14,34 +14,34 @@ use super::group::{Group, Kind};
 use crate::budgets::BUDGET;
 use crate::error::HostFailure;
 
-/// What a control group was promised.
+/// The supply that a control group was promised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Promised {
-    /// Whose group it is, such as "group `web`".
+    /// The owner of the group, such as "group `web`".
     pub owner: String,
     /// Its directory.
     pub path: PathBuf,
-    /// Which one of that path it was: the number of its inode.
+    /// The inode number of its directory. A later directory of the same path has another one.
     directory: u64,
-    /// Its files that tell the kernel what serves it, with what they said when it was promised.
+    /// The files that select its supply, with their contents at the promise.
     pub files: Vec<(String, String)>,
 }
 
-/// How a promise does not stand.
+/// The way in which a promise is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// The control group is gone.
     Gone(PathBuf),
-    /// Another one has taken its place.
+    /// Another group has taken its place.
     MadeAnew(PathBuf),
-    /// A file of it says something else.
+    /// A file has other contents.
     Says {
         /// The file.
         file: PathBuf,
-        /// What it says.
+        /// The present contents.
         now: String,
-        /// What it said.
+        /// The promised contents.
         promised: String,
     },
 }
@@ -50,16 +50,16 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Broken::Gone(path) => write!(f, "the control group {} is gone", path.display()),
-            Broken::MadeAnew(path) => write!(f, "the control group {} was made anew", path.display()),
+            Broken::MadeAnew(path) => write!(f, "the control group {} was created again", path.display()),
             Broken::Says { file, now, promised } => {
-                write!(f, "{} says `{now}` where `{promised}` was promised", file.display())
+                write!(f, "{} contains `{now}` instead of `{promised}`", file.display())
             }
         }
     }
 }
 
 impl Promised {
-    /// How it does not stand; `None`: it does.
+    /// Returns the way in which the promise is broken; `None`: it is in place.
     pub fn broken(&self) -> Option<Broken> {
         let Ok(directory) = fs::metadata(&self.path) else { return Some(Broken::Gone(self.path.clone())) };
         let differs = |(name, promised): &(String, String)| {
@@ -74,14 +74,14 @@ impl Promised {
     }
 }
 
-/// The budget in `CPULIST=BUDGET`, in microseconds.
+/// Returns the budget in `CPULIST=BUDGET`, in microseconds.
 fn budget_of(text: &str) -> Duration {
     let budget = text.rsplit('=').next().and_then(|budget| budget.parse().ok());
     Duration::from_micros(budget.unwrap_or_default())
 }
 
 impl Group {
-    /// Tells the kernel what serves it, and notes what its files say then.
+    /// Writes the files that select the supply, and stores their contents.
     pub fn promise(&mut self, writes: Vec<(&'static str, String)>) -> Result<(), HostFailure> {
         self.writes = writes;
         self.tell()?;
@@ -89,12 +89,13 @@ impl Group {
         Ok(())
     }
 
-    /// What it was promised; `None`: nothing yet.
+    /// Returns the promise; `None`: there is none yet.
     pub fn promised(&self) -> Option<&Promised> {
         self.promised.as_ref()
     }
 
-    /// Tells the kernel again what serves it. One that was made anew is given back as it is found now.
+    /// Writes the files again. For a group that was created again, the later restoration uses the contents that it has
+    /// at this time.
     pub fn keep_promise(&mut self) -> Result<(), HostFailure> {
         let now = self.read_promise()?;
         let anew = self.promised.as_ref().is_some_and(|promised| promised.directory != now.directory);

@@ -1,4 +1,4 @@
-//! What runs on this host, as the analysis has it.
+//! Converts the promises on this host to the input of the analysis.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use macrotick_model::Duration;
 
 use super::{Present, PresentGroup};
 
-/// What runs on this host cannot be analysed.
+/// The error of a host that cannot be analysed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what runs on this host cannot be analysed: {0}{hint}", hint = priority_hint(.0))]
+#[error("cannot analyse the groups of this host: {0}{hint}", hint = priority_hint(.0))]
 pub struct Unanalysable(pub HostError);
 
 fn priority_hint(error: &HostError) -> &'static str {
     match error {
         HostError::SamePriority { .. } => {
-            ", so nothing says which goes first: write another one to cpu.ds.priority of one"
+            ", so their order is undefined: write another priority to cpu.ds.priority of one"
         }
         _ => "",
     }
 }
 
-/// The groups, with those together of which only budgets are known and that have the same priority, as all have at first:
-/// they take turns, which makes no difference to anybody above or below them.
+/// Returns the groups. Those of equal priority are together if only their budgets are known, because all groups have
+/// the same default priority. They take turns, which makes no difference to groups above or below them.
 pub fn together(groups: &[PresentGroup]) -> Vec<Vec<&PresentGroup>> {
     let mut all: Vec<Vec<&PresentGroup>> = Vec::new();
     for group in groups {
@@ -37,12 +37,12 @@ pub fn together(groups: &[PresentGroup]) -> Vec<Vec<&PresentGroup>> {
     all
 }
 
-/// What they are called together.
+/// Returns their common name.
 pub fn name(groups: &[&PresentGroup]) -> String {
     groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join(" + ")
 }
 
-/// The host with these groups.
+/// Returns the host with these groups.
 pub fn analysed(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host, Unanalysable> {
     let table = present.table.as_ref();
     let phase = match table {
@@ -65,7 +65,7 @@ pub fn analysed(present: &Present, groups: &[Vec<&PresentGroup>]) -> Result<Host
     Ok(host)
 }
 
-/// Budgets are those that groups have; all else is what the deployment's description says.
+/// Returns the group of the analysis. Its budgets are the present ones; all other parameters come from the declaration.
 fn group(groups: &[&PresentGroup]) -> Group {
     let declared = groups[0].declared.as_ref();
     let lead = declared.and_then(|group| group.lead);

@@ -1,8 +1,8 @@
-//! What has been promised on this host: the budgets of control groups, the windows of the installed table, and what
-//! SCHED_DEADLINE has admitted. It is read, nobody is disturbed, and no privilege is needed.
+//! The promises on this host: the budgets of control groups, the windows of the installed table, and the reservations
+//! of SCHED_DEADLINE. Reading them disturbs no program and needs no privilege.
 //!
-//! Groups of a deployment that runs come with what its description says of them, those of containers with what was declared when
-//! they were admitted. Of others only their budgets are known.
+//! Groups of a running deployment come with the parameters of its description, and those of containers with their
+//! declaration. Of other groups only the budgets are known.
 
 mod analysis;
 
@@ -25,38 +25,38 @@ use crate::sys;
 
 pub use analysis::{analysed, name, together, Unanalysable};
 
-/// What has been promised on this host.
+/// The promises on this host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Present {
     /// The one server period of all groups.
     pub server_period: Duration,
     /// The CPUs that are online.
     pub cpus: Vec<u32>,
-    /// What SCHED_DEADLINE has admitted; no CPU is in two of them.
+    /// The reservations of SCHED_DEADLINE. No CPU is in two of them.
     pub domains: Vec<PresentDomain>,
-    /// The deployment's tasks of SCHED_DEADLINE, as its plan has them.
+    /// The deployment's tasks of SCHED_DEADLINE, from its plan.
     pub reserved: Vec<Task>,
     /// The installed table.
     pub table: Option<PresentTable>,
     /// The control groups with a budget, parents before children.
     pub groups: Vec<PresentGroup>,
-    /// The system that is deployed, if one is.
+    /// The name of the deployed system, if there is a deployment.
     pub system: Option<String>,
-    /// Whether the deployment is about to change to another one.
+    /// Whether a change of the deployment is in progress.
     pub changes: bool,
 }
 
 /// CPUs between which tasks of SCHED_DEADLINE migrate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PresentDomain {
-    /// Those that are online.
+    /// The online CPUs of the domain.
     cpus: CpuSet,
-    /// What all of these tasks are promised, in parts of 2^20 of one CPU.
+    /// The sum of these tasks' bandwidths, in units of 2^-20 of one CPU.
     promised: u64,
 }
 
 impl PresentDomain {
-    /// The one of these CPUs, with what its tasks are promised in parts of 2^20 of one CPU.
+    /// Makes a domain of these CPUs, with the bandwidth of its tasks in units of 2^-20 of one CPU.
     pub fn new(cpus: CpuSet, promised: u64) -> PresentDomain {
         PresentDomain { cpus, promised }
     }
@@ -67,10 +67,10 @@ impl PresentDomain {
 pub struct PresentTable {
     /// Its cycle.
     cycle: Duration,
-    /// Its lead; zero without.
+    /// Its lead; zero if there is none.
     lead: Duration,
-    /// The first refill of budgets after the start of cycle 0. `None`: it has none, or none that stays: it does not run, or
-    /// follows another clock.
+    /// The first refill of budgets after the start of cycle 0. `None`: the table does not run, or follows another
+    /// clock, and has no constant first refill.
     refill: Option<Duration>,
     /// The windows of tasks and pools, by CPU.
     tables: Vec<CpuTable>,
@@ -79,33 +79,33 @@ pub struct PresentTable {
 /// A control group with a budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PresentGroup {
-    /// Its name in the deployment, or else its path in the hierarchy, such as `/machine.slice/web.scope`.
+    /// Its name in the deployment, or its path in the hierarchy, such as `/machine.slice/web.scope`.
     pub name: String,
     /// Its directory.
     pub path: PathBuf,
     /// The group priority.
     pub priority: u32,
-    /// The budget per server period, on each CPU that is online and has one.
+    /// The budget per server period, on each online CPU that has one.
     pub budgets: Vec<(u32, Duration)>,
-    /// The CPUs that its processes may run on, of those that are online.
+    /// The online CPUs that its processes may run on.
     pub cpus: CpuSet,
-    /// It is a container's, which was bound to the CPUs of its budget when it was admitted.
+    /// Whether admission bound its container to the CPUs of its budget.
     pub bound: bool,
-    /// What the deployment's description says of it, or its container.
+    /// The declaration, from the deployment's description or the container.
     pub declared: Option<Group>,
 }
 
 impl PresentGroup {
-    /// What is wrong where its processes may not be where its budget is; an engine may change the former, and a container is not
-    /// asked again.
+    /// Returns a warning if its processes may run on CPUs without its budget. An engine may change the CPUs of a
+    /// container, and admission does not run again.
     pub fn astray(&self) -> Option<String> {
         let budgets: CpuSet = self.budgets.iter().map(|(cpu, _)| *cpu).collect();
         let without: Vec<u32> = self.cpus.as_slice().iter().copied().filter(|cpu| !budgets.contains(*cpu)).collect();
         let nowhere = without.len() == self.cpus.as_slice().len();
         (!without.is_empty() && (nowhere || self.bound)).then(|| {
             format!(
-                "group `{}`: its processes may run on CPU {}, where it has no budget and is served like SCHED_OTHER: that is on \
-                 CPU {budgets}",
+                "group `{}`: its processes may run on CPU {}, where it has no budget and they run as \
+                 SCHED_OTHER: its budget is on CPU {budgets}",
                 self.name,
                 sys::cpu_list(&without)
             )
@@ -113,7 +113,7 @@ impl PresentGroup {
     }
 }
 
-/// Reads what has been promised on this host.
+/// Reads the promises on this host.
 pub fn present() -> Result<Present, HostFailure> {
     let (server_period, phase) = (budgets::server_period()?, budgets::refill_phase()?);
     let until_refill = |epoch| budgets::until_refill(epoch, server_period, phase);
@@ -132,19 +132,19 @@ pub fn present() -> Result<Present, HostFailure> {
     })
 }
 
-/// The control groups with a budget on a CPU that is online, parents before children.
+/// Returns the control groups with a budget on an online CPU, parents before children.
 pub fn groups(online: &[u32], declared: &[Group]) -> Result<Vec<PresentGroup>, HostFailure> {
     let groups = budgets::budgets()?.into_iter();
     let groups = groups.filter_map(|(path, budget)| read_group(&path, &budget, online, declared).transpose());
     groups.collect()
 }
 
-/// The groups of the deployment that runs, as its plan has them, and its tasks of SCHED_DEADLINE.
+/// Returns the groups and the tasks of SCHED_DEADLINE of the running deployment, from its plan.
 pub fn deployed_parts() -> (Vec<Group>, Vec<Task>) {
     deployed().map_or_else(Default::default, |deployed| (deployed.groups, deployed.reserved))
 }
 
-/// A deployment whose supervisor is alive.
+/// Returns the deployment if its supervisor is alive.
 fn deployed() -> Option<Deployed> {
     let owner = lock::Lock::holder(lock::ROOT)?;
     state::read(lock::ROOT).filter(|deployed| deployed.supervisor == owner)
@@ -179,7 +179,7 @@ fn table(
     }
 }
 
-/// `None`: it has no budget on a CPU that is online, or is gone.
+/// Reads a group. `None`: it has no budget on an online CPU, or is gone.
 fn read_group(
     path: &Path,
     budget: &str,
@@ -187,7 +187,7 @@ fn read_group(
     declared: &[Group],
 ) -> Result<Option<PresentGroup>, HostFailure> {
     let odd = |file: &str, text: &str| {
-        HostFailure::file("understand", path.join(file))(io::Error::other(format!("it says `{}`", text.trim())))
+        HostFailure::file("parse", path.join(file))(io::Error::other(format!("its value is `{}`", text.trim())))
     };
     let budgets = parse_budgets(budget, online).ok_or_else(|| odd(BUDGET, budget))?;
     if budgets.is_empty() {
@@ -203,7 +203,7 @@ fn read_group(
     Ok(Some(PresentGroup { name, path: path.into(), priority, budgets, cpus, bound, declared }))
 }
 
-/// The CPUs that processes of a control group may run on: as the first one says that has the controller, from there upwards.
+/// Returns the CPUs of a control group's processes. The first group upwards with the cpuset controller has the list.
 fn cpus_below(path: &Path) -> Result<Vec<u32>, HostFailure> {
     for group in path.ancestors().take_while(|group| group.starts_with(ROOT)) {
         if let Some(text) = read_file(group, EFFECTIVE_CPUS)? {
@@ -213,7 +213,7 @@ fn cpus_below(path: &Path) -> Result<Vec<u32>, HostFailure> {
     sys::online_cpus()
 }
 
-/// `BUDGET`, or `CPULIST=BUDGET ...`, in microseconds.
+/// Decodes `BUDGET`, or `CPULIST=BUDGET ...`, in microseconds.
 fn parse_budgets(text: &str, online: &[u32]) -> Option<Vec<(u32, Duration)>> {
     let mut budgets = Vec::new();
     for word in text.split_whitespace() {
@@ -229,7 +229,7 @@ fn parse_budgets(text: &str, online: &[u32]) -> Option<Vec<(u32, Duration)>> {
     Some(budgets)
 }
 
-/// Whether a deployment has a group there.
+/// Whether the path is the directory of this group of a deployment.
 fn is_directory_of(path: &Path, group: &Group) -> bool {
     match &group.cgroup {
         Some(given) => Path::new(given).canonicalize().unwrap_or_else(|_| given.into()) == path,
@@ -237,12 +237,13 @@ fn is_directory_of(path: &Path, group: &Group) -> bool {
     }
 }
 
-/// As `/proc/PID/cgroup` has it, fit for a terminal: who owns a group names those below as he likes.
+/// Returns the path as in `/proc/PID/cgroup`, safe for a terminal. The owner of a group can choose any names for the
+/// groups below.
 fn name_of(path: &Path) -> String {
     visible(&format!("/{}", path.strip_prefix(ROOT).unwrap_or(path).display()))
 }
 
-/// The reservations of all threads. One that ends meanwhile counts no more.
+/// Returns the reservations of all threads. Ignores a thread that ends during the read.
 fn reservations() -> impl Iterator<Item = (u64, CpuSet)> {
     proc::processes().flat_map(proc::threads).filter_map(|thread| {
         let bandwidth = sys::sched_attr(thread).ok()?.bandwidth()?;
@@ -250,8 +251,8 @@ fn reservations() -> impl Iterator<Item = (u64, CpuSet)> {
     })
 }
 
-/// A thread moves between the CPUs of its root domain, for which the kernel has one account. It is taken to be those that it may
-/// run on: without all of the domain the kernel does not let it have SCHED_DEADLINE.
+/// Sums reservations by root domain, because the kernel has one account per root domain. The affinity of a thread gives
+/// its domain: SCHED_DEADLINE requires an affinity with all CPUs of the domain.
 fn domains(reservations: impl Iterator<Item = (u64, CpuSet)>, online: &[u32]) -> Vec<PresentDomain> {
     let mut domains = Vec::new();
     for (promised, cpus) in reservations {
@@ -263,7 +264,7 @@ fn domains(reservations: impl Iterator<Item = (u64, CpuSet)>, online: &[u32]) ->
     domains
 }
 
-/// Adds one, as one with those that it has a CPU in common with.
+/// Adds a domain, and joins it with those that have a CPU in common.
 fn join(domains: &mut Vec<PresentDomain>, mut more: PresentDomain) {
     let mut others = Vec::new();
     for domain in domains.drain(..) {
@@ -349,11 +350,11 @@ mod tests {
             bound,
             declared: None,
         };
-        let text = "group `web`: its processes may run on CPU 0, where it has no budget and is served like SCHED_OTHER: that is \
-                    on CPU 1";
+        let text = "group `web`: its processes may run on CPU 0, where it has no budget and they run as \
+                    SCHED_OTHER: its budget is on CPU 1";
         assert_eq!(group(&[1], &[0], false).astray().as_deref(), Some(text));
         assert_eq!(group(&[1], &[0, 1], true).astray().as_deref(), Some(text));
-        // Its threads may be bound.
+        // Single threads may be bound.
         assert_eq!(group(&[1], &[0, 1], false).astray(), None);
         assert_eq!(group(&[0, 1], &[0], true).astray(), None);
     }

@@ -1,4 +1,4 @@
-//! What needs settings, and for how long.
+//! The holders of settings, and the time for which they hold them.
 
 use std::fmt;
 use std::fs;
@@ -11,38 +11,38 @@ use crate::error::HostFailure;
 use crate::proc;
 use crate::sys::Tid;
 
-/// What needs settings, and for how long.
+/// A holder of settings, with the time for which it holds them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
-    /// For as long as a process lives.
+    /// It holds them as long as a process lives.
     Process {
-        /// What it is for.
+        /// The purpose of the process.
         name: String,
-        /// Its number.
+        /// Its id.
         id: u32,
-        /// When it began: no later process of that number began then.
+        /// Its start time. A later process with the same id has a later one.
         start: u64,
     },
-    /// For as long as a control group is there.
+    /// It holds them as long as a control group exists.
     Group {
         /// The container's name.
         name: String,
         /// Its directory.
         path: PathBuf,
-        /// The directory's number: no later one of that path has it.
+        /// The directory's inode number. A later directory of the same path has another one.
         inode: u64,
     },
 }
 
 impl Holder {
-    /// This process.
+    /// Returns the holder for this process.
     pub fn this_process(name: &str) -> Holder {
         let id = std::process::id();
         Holder::Process { name: name.into(), id, start: start_of(id).unwrap_or(0) }
     }
 
-    /// A container, by its control group.
+    /// Returns the holder for a container, by its control group.
     pub fn group(name: &str, path: &Path) -> Result<Holder, HostFailure> {
         let inode = fs::metadata(path).map_err(HostFailure::file("look at", path))?.ino();
         Ok(Holder::Group { name: name.into(), path: path.into(), inode })
@@ -66,7 +66,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// When a process began, in ticks since the boot. `None`: it is dead.
+/// Returns the start time of a process, in ticks since the boot. `None`: it is dead.
 pub(super) fn start_of(process: u32) -> Option<u64> {
     start_in(&proc::stat(process as Tid)?)
 }

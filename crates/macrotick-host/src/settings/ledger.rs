@@ -1,4 +1,4 @@
-//! Which settings are held, noted in a file that goes with the boot.
+//! The record of the held settings, in a file that is valid until the next boot.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::sys;
 
 const LEDGER: &str = "-settings.json";
 const LOCK: &str = "-settings.lock";
-/// Says something else after each boot.
+/// The file with a different id for each boot.
 pub(super) const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A setting that is held.
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether it still has the value that it was set to.
+    /// Whether the setting has the value that it was set to.
     fn is_ours(&self) -> bool {
         read_number(&self.path).is_ok_and(|now| now == self.set)
     }
@@ -41,7 +41,7 @@ impl Entry {
     }
 }
 
-/// What the ledger says.
+/// The contents of the ledger.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Entries {
     boot: String,
@@ -49,7 +49,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Leaves out the holders that are gone, and gives back what has none.
+    /// Removes the holders that are gone, and restores settings without a holder.
     pub(super) fn settle(&mut self) {
         for entry in &mut self.settings {
             entry.holders.retain(Holder::is_there);
@@ -63,7 +63,8 @@ impl Entries {
         });
     }
 
-    /// The entry of a setting that has the value `now`, for one more holder; made where there is none, or none that counts.
+    /// Returns the entry of a setting with the present value `now`, and creates it if it is missing. If another program
+    /// has changed the value, `now` becomes the value to restore.
     fn entry(&mut self, setting: &Setting, now: i64) -> &mut Entry {
         let place = self.settings.iter().position(|entry| entry.path == setting.path);
         let place = place.unwrap_or_else(|| {
@@ -80,7 +81,7 @@ impl Entries {
     }
 }
 
-/// Where it is noted who holds what.
+/// The place of the record.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) file: PathBuf,
@@ -92,7 +93,7 @@ impl Ledger {
         Ledger { file: runtime_path(ROOT, LEDGER), lock: runtime_path(ROOT, LOCK) }
     }
 
-    /// Changes it, while nobody else does.
+    /// Changes the ledger. The lock keeps other programs from it.
     pub(super) fn change(&self, change: impl FnOnce(&mut Entries)) -> Result<(), HostFailure> {
         let _turn = Turn::take(&self.lock)?;
         let mut entries = self.read();
@@ -101,7 +102,8 @@ impl Ledger {
         self.write(&entries).map_err(HostFailure::file("write", self.file.as_path()))
     }
 
-    /// Nothing is believed of another boot, nor of other users: among temporary files it could be anybody's.
+    /// Reads the ledger. Ignores that of another boot, and a file of another user, which can be in a directory for
+    /// temporary files.
     pub(super) fn read(&self) -> Entries {
         let boot = fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned();
         let read = || {
@@ -113,7 +115,7 @@ impl Ledger {
         read().unwrap_or_else(|| Entries { boot: boot.clone(), settings: Vec::new() })
     }
 
-    /// All of it, or what was there stays.
+    /// Writes the whole ledger. If this fails, the old one stays.
     fn write(&self, entries: &Entries) -> io::Result<()> {
         if entries.settings.is_empty() {
             return match fs::remove_file(&self.file) {
@@ -128,7 +130,8 @@ impl Ledger {
         fs::rename(&partial, &self.file)
     }
 
-    /// Has a holder hold a setting. Returns whether it is to be given back one day: not if the value is others' word and suits.
+    /// Adds a holder to a setting. Returns `None` if another program has set a suitable value, which needs no
+    /// restoration.
     pub(super) fn hold(
         &self,
         entries: &mut Entries,
@@ -155,7 +158,7 @@ impl Ledger {
         written.map(|()| Some(Was::Set { before, set }))
     }
 
-    /// The reverse.
+    /// Removes a holder from settings; the reverse of `hold`.
     pub(super) fn give_back(&self, paths: &[PathBuf], holder: &Holder) -> Result<(), HostFailure> {
         self.change(|entries| {
             for entry in entries.settings.iter_mut().filter(|entry| paths.contains(&entry.path)) {
@@ -166,7 +169,7 @@ impl Ledger {
     }
 }
 
-/// What had to be done for a holder.
+/// The work that a new holder needed.
 pub(super) enum Was {
     Held,
     Set { before: i64, set: i64 },

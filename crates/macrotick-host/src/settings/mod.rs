@@ -1,11 +1,13 @@
-//! Settings of the whole host that deployments and containers hold: set for the first that needs one, given back after the last.
+//! Settings of the whole host that deployments and containers hold. The first holder sets a setting, and the last one
+//! restores it.
 //!
-//! A ledger, a file that goes with the boot, has for each such setting its value before, the one that it was set to, and its
-//! holders. It is written before the setting is, so that a tool that is killed leaves nothing that the next one cannot give back.
-//! A holder is a process or a control group. One that is gone holds nothing: whoever opens the ledger next leaves it out.
+//! A ledger, which is a file that is valid until the next boot, lists these settings. For each one it has the value
+//! before, the value that was set, and the holders. The ledger is written before the setting. Therefore the next
+//! program can restore every setting of a killed one. A holder is a process or a control group. A holder that is gone
+//! holds nothing: the next program that opens the ledger removes it.
 //!
-//! The administrator has the last word. A setting that suits already is left alone, and so is one that meanwhile has another
-//! value than it was set to. A failure here is none of the deployment's: it is told, and everything else goes on.
+//! The administrator decides. This module does not touch a setting that already suits, nor one that another program has
+//! changed. A failure here does not stop a deployment: it is reported, and the deployment continues.
 
 mod holder;
 mod ledger;
@@ -26,7 +28,7 @@ use ledger::{Entries, Entry, Ledger, Was};
 pub use setting::TIMERSHIELD;
 use setting::{name_of, Setting};
 
-/// Settings that are held. Dropping it gives them back, unless others hold them, too.
+/// Settings that are held. Dropping it restores those without another holder.
 #[derive(Debug)]
 pub struct Held {
     ledger: Ledger,
@@ -37,7 +39,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Has a holder hold all there are. Needs root.
+    /// Makes a holder hold all known settings. Needs root.
     pub fn take(holder: Holder) -> Held {
         let mut held = Held::take_from(Ledger::of_host(), holder, &Setting::all());
         held.lacking.extend(sys::may_sample_unprivileged().then(|| OPEN_CLOCKS.to_owned()));
@@ -48,7 +50,7 @@ impl Held {
         let mut held = Held { ledger: ledger.clone(), holder, paths: Vec::new(), set: Vec::new(), lacking: Vec::new() };
         let changed = ledger.change(|entries| settings.iter().for_each(|setting| held.take_one(entries, setting)));
         if let Err(error) = changed {
-            held.lacking.push(format!("it cannot be noted who needs settings of this host: {error}"));
+            held.lacking.push(format!("cannot record the holders of host settings: {error}"));
         }
         held
     }
@@ -59,7 +61,7 @@ impl Held {
             Ok(None) => return,
             Ok(Some(Was::Held)) => {}
             Ok(Some(Was::Set { before, set })) => {
-                self.set.push(format!("{name} is {set} for as long as anything needs that (it was {before})"));
+                self.set.push(format!("{name} is {set} while a deployment or container needs it (before: {before})"));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return self.lacking.extend(setting.lacking.map(str::to_owned));
@@ -69,17 +71,17 @@ impl Held {
         self.paths.push(setting.path.clone());
     }
 
-    /// What was set.
+    /// Returns remarks about the settings that were set.
     pub fn set(&self) -> &[String] {
         &self.set
     }
 
-    /// What could not be had.
+    /// Returns remarks about missing protection.
     pub fn lacking(&self) -> &[String] {
         &self.lacking
     }
 
-    /// They are held for as long as the holder is there, whatever becomes of this process.
+    /// Holds the settings as long as the holder exists, even after the end of this process.
     pub fn keep(mut self) {
         self.paths.clear();
     }
@@ -88,17 +90,18 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if !self.paths.is_empty() {
-            // Whoever opens the ledger next makes good what fails here.
+            // The next program that opens the ledger repairs a failure.
             let _ = self.ledger.give_back(&self.paths, &self.holder);
         }
     }
 }
 
-/// Linux itself knows no level of `kernel.perf_event_paranoid` above 2; Debian's kernels do.
-const OPEN_CLOCKS: &str = "this kernel gives ordinary programs clocks by perf_event_open(2), whatever \
-                           kernel.perf_event_paranoid says: each may interrupt its CPU every 10us; a seccomp profile can refuse it";
+/// The levels of `kernel.perf_event_paranoid` in Linux itself end at 2. Debian's kernels have more.
+const OPEN_CLOCKS: &str = "this kernel gives unprivileged programs clocks by perf_event_open(2), whatever \
+                           kernel.perf_event_paranoid is: each may interrupt its CPU every 10us; a seccomp \
+                           profile can forbid it";
 
-/// Gives back what those held that are gone: killed processes, removed control groups.
+/// Restores the settings of holders that are gone: killed processes and removed control groups.
 pub fn settle() {
     let ledger = Ledger::of_host();
     if ledger.file.exists() {
@@ -106,7 +109,7 @@ pub fn settle() {
     }
 }
 
-/// Gives back what a container held, whose program has ended.
+/// Restores the settings of a container that has ended.
 pub fn give_back_of_container(name: &str) {
     let ledger = Ledger::of_host();
     let is_its =
@@ -119,28 +122,28 @@ pub fn give_back_of_container(name: &str) {
     }
 }
 
-/// Another runtime may have another container of that name.
+/// Whether the group has no process. Another runtime may have a running container of the same name.
 fn is_idle(group: &Path) -> bool {
     fs::read_to_string(group.join("cgroup.events")).is_ok_and(|events| events.lines().any(|line| line == "populated 0"))
 }
 
-/// A setting that is held, for whoever asks.
+/// A setting that is held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SettingStatus {
-    /// As sysctl(8) has it.
+    /// Its name in sysctl(8).
     pub name: String,
-    /// What it was set to.
+    /// The value that it was set to.
     pub set: i64,
-    /// Its value now; another one is somebody else's word.
+    /// Its present value. If it differs, another program has set it.
     pub value: Option<i64>,
-    /// Its value before, which it is to have again.
+    /// Its value before, which the last holder restores.
     pub before: i64,
-    /// What needs it.
+    /// The holders that need it.
     pub holders: Vec<String>,
 }
 
-/// What is held on this host. Needs no privilege.
+/// Returns the held settings of this host. Needs no privilege.
 pub fn held() -> Vec<SettingStatus> {
     let status = |entry: Entry| SettingStatus {
         name: name_of(&entry.path),
@@ -152,7 +155,7 @@ pub fn held() -> Vec<SettingStatus> {
     Ledger::of_host().read().settings.into_iter().map(status).collect()
 }
 
-/// Settings that are held by nothing but what is gone, in words. Needs no privilege.
+/// Returns remarks about settings without a living holder. Needs no privilege.
 pub fn left() -> Vec<String> {
     Ledger::of_host().read().settings.iter().filter_map(describe_left).collect()
 }
@@ -160,7 +163,7 @@ pub fn left() -> Vec<String> {
 fn describe_left(entry: &Entry) -> Option<String> {
     let last = entry.holders.last().filter(|_| !entry.holders.iter().any(Holder::is_there))?;
     let name = name_of(&entry.path);
-    Some(format!("{name} was not given back by {last}: `macrotick stop` does that"))
+    Some(format!("{name} was not restored by {last}: run `macrotick stop`"))
 }
 
 #[cfg(test)]
@@ -170,7 +173,7 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// A ledger and a setting in a directory of its own.
+    /// A ledger and a setting, in a directory of their own.
     struct Bench(PathBuf);
 
     impl Bench {
@@ -195,7 +198,7 @@ mod tests {
             Held::take_from(self.ledger(), holder, &[self.setting()])
         }
 
-        /// A control group is a directory here.
+        /// In this test a directory stands for a control group.
         fn container(&self, name: &str) -> Holder {
             let path = self.0.join(name);
             fs::create_dir(&path).unwrap();
@@ -238,7 +241,7 @@ mod tests {
         let first = bench.hold(own("first"));
         assert_eq!(first.set().len(), 1);
         let second = bench.hold(own("second"));
-        // It is no news to the second.
+        // The second holder reports no change.
         assert_eq!((second.set().len(), bench.value()), (0, 1));
         drop(first);
         assert_eq!((bench.value(), bench.is_blank()), (1, false));
@@ -257,7 +260,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         let [told] = &left()[..] else { panic!("{:?}", left()) };
-        let end = format!(" was not given back by sleeper (process {id}), which is gone: `macrotick stop` does that");
+        let end = format!(" was not restored by sleeper (process {id}), which is gone: run `macrotick stop`");
         assert!(told.ends_with(&end), "{told}");
         let held = bench.hold(own("another"));
         assert_eq!(left(), [""; 0]);
@@ -272,7 +275,7 @@ mod tests {
         drop(held);
         assert_eq!(bench.value(), 1);
 
-        // Meanwhile another value, which suits as well.
+        // Then another program sets a different value, which also suits.
         bench.write(0);
         let held = bench.hold(own("first"));
         bench.write(2);
@@ -308,7 +311,7 @@ mod tests {
         bench.ledger().change(|_| ()).unwrap();
         assert_eq!(bench.value(), 1);
         child.kill().unwrap();
-        // It is dead before it is reaped, too.
+        // The process is dead even before it is reaped.
         while holder.is_there() {
             std::thread::yield_now();
         }
@@ -322,7 +325,7 @@ mod tests {
         let Holder::Group { path, .. } = &container else { panic!("{container:?}") };
         fs::remove_dir(path).unwrap();
         assert_eq!(container.to_string(), "container c, which is gone");
-        // The next one finds it so, and sets it anew.
+        // The next holder finds the setting on, takes over that state, and sets it again.
         let next = bench.hold(own("next"));
         assert_eq!((next.set().len(), bench.value()), (1, 1));
         drop(next);
@@ -338,7 +341,7 @@ mod tests {
         let boot = fs::read_to_string(BOOT).unwrap();
         fs::write(&file, text.replace(boot.trim(), "another")).unwrap();
         fs::remove_dir(bench.0.join("c")).unwrap();
-        // Somebody has switched it on in this one.
+        // In this boot another program has switched it on.
         bench.ledger().change(|_| ()).unwrap();
         assert_eq!((bench.value(), bench.is_blank()), (1, true));
     }
@@ -362,7 +365,7 @@ mod tests {
         bench.write(0);
         let nowhere = Ledger { file: bench.0.join("no/ledger"), lock: bench.0.join("no/lock") };
         let held = Held::take_from(nowhere, own("first"), &[bench.setting()]);
-        assert!(held.lacking()[0].starts_with("it cannot be noted who needs settings of this host: "));
+        assert!(held.lacking()[0].starts_with("cannot record the holders of host settings: "));
         assert_eq!(bench.value(), 0);
     }
 }

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use super::check;
 
-/// An extended attribute of a file; `None`: it has none.
+/// Returns an extended attribute of a file; `None`: it has none.
 pub fn attribute(path: &Path, name: &CStr) -> Option<Vec<u8>> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let mut value = vec![0u8; MOST_OF_ATTRIBUTE];
-    // SAFETY: terminated names, and so many bytes to write to.
+    // SAFETY: terminated names, and a buffer of this length to write to.
     let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
     value.truncate(usize::try_from(length).ok()?);
     Some(value)
@@ -20,10 +20,10 @@ pub fn attribute(path: &Path, name: &CStr) -> Option<Vec<u8>> {
 /// Sets an extended attribute of a file.
 pub fn set_attribute(path: &Path, name: &CStr, value: &[u8]) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: terminated names, and so many bytes to read.
+    // SAFETY: terminated names, and a buffer of this length to read.
     let result = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
     check(result.into()).map(drop)
 }
 
-/// The kernel's own bound (`XATTR_SIZE_MAX`).
+/// The kernel's limit (`XATTR_SIZE_MAX`).
 const MOST_OF_ATTRIBUTE: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! Clocks of perf_event_open(2), each of which interrupts the CPU of its thread.
+//! Clocks of perf_event_open(2). Each one interrupts the CPU of its thread.
 
 use std::io;
 use std::mem::size_of;
@@ -27,7 +27,7 @@ const DISABLED: u64 = 1;
 const WITHOUT_KERNEL: u64 = (1 << 5) | (1 << 6);
 
 impl Attr {
-    /// Of the time outside of the kernel, with the flags of the kernel's structure beside.
+    /// Describes a clock of the time outside of the kernel, with additional flags of the kernel's structure.
     fn clock(period: Duration, flags: u64) -> Attr {
         Attr {
             kind: SOFTWARE,
@@ -42,21 +42,21 @@ impl Attr {
     }
 
     fn open(&self) -> io::Result<OwnedFd> {
-        // SAFETY: reads one structure of the size that it tells; a descriptor is ours.
+        // SAFETY: reads one structure with the size in its field; the returned descriptor is ours.
         unsafe {
-            // Of the caller, on whatever CPU, in no group.
+            // The clock is for the caller, on any CPU, in no group.
             let opened = check(libc::syscall(libc::SYS_perf_event_open, self as *const Attr, 0, -1, -1, 0))?;
             Ok(OwnedFd::from_raw_fd(opened as i32))
         }
     }
 }
 
-/// A clock that interrupts the caller's CPU so often while the caller has it, until it is closed.
+/// Opens a clock with this period, until it is closed. It interrupts the caller's CPU while the caller runs.
 pub fn open_clock(period: Duration) -> io::Result<OwnedFd> {
     Attr::clock(period, 0).open()
 }
 
-/// Whether a process without any privilege is given such a clock. A child tries.
+/// Whether the kernel gives such a clock to a process without privileges. A child process tries it.
 pub fn may_sample_unprivileged() -> bool {
     const NOBODY: libc::c_long = 65_534;
     let attr = Attr::clock(Duration::from_secs(1), DISABLED);

@@ -1,11 +1,11 @@
-//! The CPUs of this host, and lists of them as the kernel writes and reads them.
+//! The CPUs of this host, and CPU lists in the kernel's format.
 
 use std::path::Path;
 
 use crate::error::HostFailure;
 use crate::file;
 
-/// The CPUs of a list like `0-2,5`.
+/// Returns the CPUs of a list such as `0-2,5`.
 pub fn parse_cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -17,12 +17,12 @@ pub fn parse_cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
-/// These CPUs, as the kernel reads a list.
+/// Returns these CPUs as a list in the kernel's format.
 pub fn cpu_list(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The CPUs that are online.
+/// Returns the online CPUs.
 pub fn online_cpus() -> Result<Vec<u32>, HostFailure> {
     file::read(Path::new("/sys/devices/system/cpu/online")).map(|text| parse_cpu_list(&text))
 }

@@ -1,4 +1,4 @@
-//! Memory that processes share, and that is not to be waited for.
+//! Memory that processes share, and memory that never causes a page fault.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use super::check;
 use super::process::is_root;
 
-/// An anonymous file in memory.
+/// Makes an anonymous file in memory.
 pub fn memory_file(name: &CStr) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: a terminated name; the returned descriptor is ours.
@@ -25,8 +25,8 @@ pub fn seal_size(file: &File) -> io::Result<()> {
         .map(drop)
 }
 
-/// Locks all present and future memory of the process; the future only for root, because for others a mapping that
-/// cannot be locked any more would fail. A refusal costs determinism, not function.
+/// Locks all present memory of the process. For root it also locks future memory; for other users a mapping beyond the
+/// limit would fail. If the kernel refuses, the process works, but is less deterministic.
 pub fn lock_memory() {
     let what = if is_root() { libc::MCL_CURRENT | libc::MCL_FUTURE } else { libc::MCL_CURRENT };
     // SAFETY: no memory is passed.

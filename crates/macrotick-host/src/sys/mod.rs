@@ -1,7 +1,7 @@
 //! System calls, as safe functions.
 //!
-//! They have no undo of their own. What they change is this process, a process that this one has started and that ends with what
-//! it was started for, or a thread whose standing the caller has read before with [`sched_attr`] and writes back.
+//! They have no undo of their own. They change only this process, a child process that ends with its purpose, or the
+//! standing of a thread. For a thread, the caller reads the standing before with [`sched_attr`], and restores it.
 
 mod attributes;
 mod clock_events;
@@ -25,7 +25,7 @@ pub use process::{
 pub use scheduling::{affinity, pin, policy_name, sched_attr, set_sched_attr, set_standing, SchedAttr, Standing};
 pub use time::{cpu_clock, futex_wake, now, sleep, sleep_until, time_of, timespec};
 
-/// A thread or process id of the kernel.
+/// The id of a thread or process in the kernel.
 pub type Tid = i32;
 
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {

@@ -8,30 +8,30 @@ use std::process::ExitStatus;
 
 use super::{check, Tid};
 
-/// The calling thread.
+/// Returns the calling thread.
 pub fn own_tid() -> Tid {
     // SAFETY: no arguments.
     unsafe { libc::gettid() }
 }
 
-/// Whose this process is.
+/// Returns the effective user of this process.
 pub fn user() -> u32 {
     // SAFETY: no arguments.
     unsafe { libc::geteuid() }
 }
 
-/// Whether this process is root's.
+/// Whether the effective user is root.
 pub fn is_root() -> bool {
     user() == 0
 }
 
-/// Lets the process live on when the kernel class signals a miss.
+/// Keeps the process alive when the kernel class signals a miss.
 pub fn ignore_miss_signal() {
     // SAFETY: sets a disposition; there is no handler.
     unsafe { libc::signal(libc::SIGXCPU, libc::SIG_IGN) };
 }
 
-/// Has this process signalled when the one that started it ends.
+/// Makes the kernel send this process a signal when its parent ends.
 pub fn signal_on_parent_death(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) }.into()).map(drop)
@@ -45,7 +45,7 @@ pub fn set_thread_name(name: &str) {
     }
 }
 
-/// A descriptor of a thread, for which it need not be the first of its process.
+/// Returns a descriptor of a thread, which need not be the first one of its process.
 pub fn pidfd_open(pid: Tid, tid: Tid) -> io::Result<OwnedFd> {
     const PIDFD_THREAD: libc::c_int = libc::O_EXCL;
     let flags = if tid == pid { 0 } else { PIDFD_THREAD };
@@ -56,12 +56,12 @@ pub fn pidfd_open(pid: Tid, tid: Tid) -> io::Result<OwnedFd> {
     }
 }
 
-/// How a child of ours ended, if it did. It is not reaped, so that its number stays taken.
+/// Returns the exit status of a child, if it has ended. Does not reap it, so its id stays in use.
 pub fn exited(pid: Tid) -> Option<ExitStatus> {
     ended(libc::P_PID, pid as libc::id_t)
 }
 
-/// Whether a child of this process has ended and is not reaped yet.
+/// Whether a child of this process has ended and is not reaped.
 pub fn has_ended_child() -> bool {
     ended(libc::P_ALL, 0).is_some()
 }
@@ -78,7 +78,7 @@ fn ended(kind: libc::idtype_t, id: libc::id_t) -> Option<ExitStatus> {
     }
 }
 
-/// Reaps a child of ours, if it has ended.
+/// Reaps a child, if it has ended.
 pub fn reap(pid: Tid) {
     // SAFETY: writes nothing.
     unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
@@ -89,7 +89,7 @@ pub fn kill(pid: Tid) {
     signal(pid, libc::SIGKILL);
 }
 
-/// Sends a process a signal.
+/// Sends a signal to a process.
 pub fn signal(pid: Tid, signal: libc::c_int) {
     // SAFETY: no memory is passed.
     unsafe { libc::kill(pid, signal) };
@@ -102,13 +102,13 @@ pub fn is_subreaper() -> bool {
     unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &mut is) == 0 && is != 0 }
 }
 
-/// Has them become its children, or not.
+/// Sets whether orphans below this process become its children.
 pub fn set_subreaper(on: bool) {
     // SAFETY: takes a number.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(on)) };
 }
 
-/// The status as wait(2) gives it, from what waitid(2) gives.
+/// Converts the result of waitid(2) to a status of wait(2).
 fn wait_status(code: i32, status: i32) -> i32 {
     match code {
         libc::CLD_EXITED => status << 8,

@@ -7,7 +7,7 @@ use macrotick_model::{CpuSet, Duration};
 
 use super::{check, Tid};
 
-/// Under which policy, and how, a thread is to run.
+/// The scheduling policy of a thread, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// `SCHED_OTHER` with a nice value.
@@ -48,7 +48,7 @@ impl std::fmt::Display for Standing {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SchedAttr {
     size: u32,
-    /// A number as `sched_setattr(2)` has it.
+    /// The number of the policy in `sched_setattr(2)`.
     pub policy: u32,
     flags: u64,
     nice: i32,
@@ -66,7 +66,7 @@ const SCHED_IDLE: u32 = 5;
 const SCHED_DEADLINE: u32 = 6;
 const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
 
-/// What a policy is called.
+/// Returns the name of a policy.
 pub fn policy_name(policy: u32) -> &'static str {
     match policy {
         SCHED_OTHER => "SCHED_OTHER",
@@ -82,7 +82,7 @@ pub fn policy_name(policy: u32) -> &'static str {
 }
 
 impl SchedAttr {
-    /// The attributes of a standing. With `reset_on_fork` children start under `SCHED_OTHER`.
+    /// Makes the attributes of a standing. With `reset_on_fork`, children start under `SCHED_OTHER`.
     pub fn new(standing: Standing, reset_on_fork: bool) -> Self {
         let flags = if reset_on_fork { SCHED_FLAG_RESET_ON_FORK } else { 0 };
         let base = SchedAttr { size: size_of::<SchedAttr>() as u32, flags, ..Default::default() };
@@ -95,7 +95,7 @@ impl SchedAttr {
             }
             Standing::Deadline { runtime, deadline, period } => SchedAttr {
                 policy: SCHED_DEADLINE,
-                // A deadline task may only fork when its children leave the class.
+                // A deadline task may fork only if its children leave the class.
                 flags: SCHED_FLAG_RESET_ON_FORK,
                 runtime: runtime.as_nanos() as u64,
                 deadline: deadline.as_nanos() as u64,
@@ -106,28 +106,30 @@ impl SchedAttr {
     }
 }
 
-/// Threads of the kernel with a reservation that is none: they do not count in admission (`SCHED_FLAG_SUGOV`).
+/// The flag of kernel threads with a formal reservation, which admission does not count (`SCHED_FLAG_SUGOV`).
 const UNCOUNTED: u64 = 0x1000_0000;
-/// Bandwidths are in parts of a CPU of two to this power, as the kernel's `BW_SHIFT`.
+/// The unit of bandwidths is a CPU divided by two to this power, as in the kernel (`BW_SHIFT`).
 const BANDWIDTH_SHIFT: u32 = 20;
 
 impl SchedAttr {
-    /// Under SCHED_FIFO, SCHED_RR and SCHED_DS.
+    /// Returns the priority under SCHED_FIFO, SCHED_RR or SCHED_DS.
     pub(crate) fn real_time_priority(&self) -> Option<u8> {
         u8::try_from(self.priority).ok().filter(|priority| *priority > 0)
     }
 
-    /// Whether threads of SCHED_FIFO with this priority do not come before it.
+    /// Whether the policy is SCHED_FIFO or SCHED_RR with at least this priority. SCHED_FIFO threads with this priority
+    /// do not preempt such a thread.
     pub fn is_beside(&self, priority: u8) -> bool {
         [SCHED_FIFO, SCHED_RR].contains(&self.policy) && self.priority >= priority.into()
     }
 
-    /// Whether it comes before all of SCHED_OTHER without a window or a budget, or after all of it.
+    /// Whether its policy puts it before all SCHED_OTHER threads without a window or a budget, or behind all of them.
     pub fn is_no_ordinary_thread(&self) -> bool {
         [SCHED_FIFO, SCHED_RR, SCHED_DEADLINE, SCHED_IDLE].contains(&self.policy)
     }
 
-    /// What SCHED_DEADLINE has promised, rounded down as by the kernel (`to_ratio()`); `None` under another policy.
+    /// Returns the bandwidth that SCHED_DEADLINE has promised, rounded down like in the kernel (`to_ratio()`). `None`:
+    /// the thread has another policy.
     pub fn bandwidth(&self) -> Option<u64> {
         let counts = self.policy == SCHED_DEADLINE && self.flags & UNCOUNTED == 0;
         let period = if self.period > 0 { self.period } else { self.deadline };
@@ -137,11 +139,11 @@ impl SchedAttr {
 
 /// Sets the attributes of a thread; 0 is the caller.
 pub fn set_sched_attr(tid: Tid, attr: &SchedAttr) -> io::Result<()> {
-    // SAFETY: reads one sched_attr of the size it tells.
+    // SAFETY: reads one sched_attr with the size in its field.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, attr as *const SchedAttr, 0) }).map(drop)
 }
 
-/// The attributes of a thread; 0 is the caller.
+/// Returns the attributes of a thread; 0 is the caller.
 pub fn sched_attr(tid: Tid) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: writes at most the size that is passed.
@@ -156,9 +158,9 @@ pub fn set_standing(tid: Tid, standing: Standing) -> io::Result<()> {
     set_sched_attr(tid, &SchedAttr::new(standing, false))
 }
 
-/// Pins a thread to a CPU, or to several.
+/// Pins a thread to one CPU, or to several.
 pub fn pin(tid: Tid, cpus: &[u32]) -> io::Result<()> {
-    // SAFETY: the set is plain bits; CPU_SET ignores what lies beyond.
+    // SAFETY: the set is plain bits; CPU_SET ignores CPUs beyond its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu as usize, &mut set));
@@ -166,9 +168,9 @@ pub fn pin(tid: Tid, cpus: &[u32]) -> io::Result<()> {
     }
 }
 
-/// The CPUs that a thread may run on; 0 is the caller.
+/// Returns the CPUs that a thread may run on; 0 is the caller.
 pub fn affinity(tid: Tid) -> io::Result<CpuSet> {
-    // SAFETY: the set is plain bits, and written within its size.
+    // SAFETY: the set is plain bits; the kernel writes within its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         check(libc::sched_getaffinity(tid, size_of::<libc::cpu_set_t>(), &mut set).into())?;
@@ -194,7 +196,7 @@ mod tests {
         let deadline = Standing::Deadline { runtime: ms(1), deadline: ms(2), period: ms(3) };
         let attr = SchedAttr::new(deadline, false);
         assert_eq!(attr.bandwidth(), Some((1 << 20) / 3));
-        // Without a period it is the deadline.
+        // Without a period, the deadline is the period.
         assert_eq!(SchedAttr { period: 0, ..attr }.bandwidth(), Some(1 << 19));
         assert_eq!(SchedAttr { flags: UNCOUNTED, ..attr }.bandwidth(), None);
         assert_eq!(SchedAttr::new(Standing::Fifo(1), false).bandwidth(), None);

@@ -1,16 +1,16 @@
-//! Clocks, sleeps, and the wake-ups of those who sleep on a word of memory.
+//! Clocks, sleeps, and wake-ups of threads that sleep on a word of memory.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
 
 use macrotick_model::{Duration, Instant};
 
-/// The instant now on `CLOCK_MONOTONIC`.
+/// Returns the present instant on `CLOCK_MONOTONIC`.
 pub fn now() -> Instant {
     Instant::from_nanos(time_of(libc::CLOCK_MONOTONIC).as_nanos())
 }
 
-/// The clock of the processor time that the calling thread has had. Others may read it while that lives.
+/// Returns the clock of the calling thread's processor time. Other threads may read it while the thread lives.
 pub fn cpu_clock() -> io::Result<libc::clockid_t> {
     let mut clock = 0;
     // SAFETY: writes one number for the calling thread.
@@ -20,7 +20,7 @@ pub fn cpu_clock() -> io::Result<libc::clockid_t> {
     }
 }
 
-/// What a clock shows: zero where it is not there any more.
+/// Returns the time of a clock, or zero if the clock no longer exists.
 pub fn time_of(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec.
@@ -30,12 +30,12 @@ pub fn time_of(clock: libc::clockid_t) -> Duration {
     Duration::from_nanos(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64)
 }
 
-/// An instant or length as the kernel wants it.
+/// Converts an instant or length to the kernel's format.
 pub fn timespec(ns: i64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
-/// Sleeps until an instant of `CLOCK_MONOTONIC`, whatever signals come.
+/// Sleeps until an instant of `CLOCK_MONOTONIC`. Signals do not end the sleep.
 pub fn sleep_until(at: Instant) {
     let until = timespec(at.as_nanos().max(0));
     // SAFETY: reads one timespec.
@@ -49,7 +49,7 @@ pub fn sleep(length: Duration) {
     sleep_until(now() + length);
 }
 
-/// Wakes all waiters of a futex word that is shared between processes.
+/// Wakes up all waiters of a futex word that processes share.
 pub fn futex_wake(word: &AtomicU32) {
     // SAFETY: the word lives as long as the reference.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
