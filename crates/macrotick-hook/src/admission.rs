@@ -1,5 +1,5 @@
-//! Which budget a container's tasks need beside all that runs on this host, so that they meet their deadlines, and nobody else
-//! misses one.
+//! Computes the budget with which a container's tasks meet their deadlines beside the load of this host, and no other
+//! task misses one.
 
 use macrotick_analysis::servers::{self, Admission, ServersError};
 use macrotick_host::present::{self, together};
@@ -8,14 +8,14 @@ use macrotick_model::{Container, Group};
 use crate::error::HookError;
 use crate::request::{Budget, Declared};
 
-/// The budget of a container's group, and what is to be known of it by whoever is admitted later.
+/// Returns the budget of the container's group, and the declaration that later admissions use.
 pub fn admit(id: &str, declared: &Declared) -> Result<(Budget, Group), HookError> {
     let present = present::present().map_err(HookError::host)?;
     let host = present::analysed(&present, &together(&present.groups))?;
     let container = container(id, declared);
     match servers::admit(&host, &servers::Container::of(&container)) {
         Ok(admission) if admission.changes.is_empty() => Ok(given(&container, declared, &admission)),
-        // Others' parameters are theirs.
+        // The hook does not change the parameters of other groups.
         Ok(admission) => Err(HookError::NeedsChanges(lines(&admission.changes))),
         Err(ServersError::Refused(refusals)) => Err(HookError::Misses(lines(&refusals))),
         Err(ServersError::Invalid(error)) => Err(HookError::Misfit(error)),

@@ -1,7 +1,7 @@
-//! Where a container may run, and that it stays where it has a budget.
+//! The CPUs of a container, and the binding that keeps it on the CPUs of its budget.
 //!
-//! Its threads are otherwise served like SCHED_OTHER on the other CPUs, and stay there for as long as they do not sleep. The set
-//! is that of the control group (`cpuset.cpus`), which no affinity that a thread asks for goes beyond.
+//! On other CPUs its threads would run as SCHED_OTHER, and stay there until they sleep. The binding is the
+//! `cpuset.cpus` of the control group. A thread cannot set an affinity beyond it.
 
 use macrotick_host::budgets::note_bound;
 use macrotick_host::cgroup::{Existing, CPUS as BOUND};
@@ -15,12 +15,12 @@ use crate::request::{Budget, Declared, CPUS};
 /// The CPUs that a container's engine gives it.
 pub struct Allowed {
     list: String,
-    /// Whether others are online.
+    /// Whether other CPUs are online.
     few: bool,
 }
 
 impl Allowed {
-    /// Those of its control group; all of them where nobody has bound it.
+    /// Returns the CPUs of its control group, or all online CPUs if the kernel does not limit them.
     pub fn of(group: &Existing) -> Result<Allowed, HookError> {
         let online = online_cpus()?;
         let list = group.cpus().unwrap_or_else(|| cpu_list(&online));
@@ -28,7 +28,7 @@ impl Allowed {
         Ok(Allowed { list, few })
     }
 
-    /// A budget on other CPUs would be had by nobody.
+    /// Checks that the budget is on CPUs of the container. On other CPUs no thread could use it.
     pub fn budget(&self, budget: &Budget) -> Result<Budget, HookError> {
         match &budget.cpus {
             Some(cpus) => self.check(&parse_cpu_list(cpus), cpus).map(|()| budget.clone()),
@@ -36,7 +36,7 @@ impl Allowed {
         }
     }
 
-    /// The same for the CPUs of which one is chosen.
+    /// Does the same check for the CPUs from which the admission chooses one.
     pub fn declared(&self, declared: &Declared) -> Result<Declared, HookError> {
         self.check(&declared.cpus, &cpu_list(&declared.cpus))?;
         let of_all = declared.cpus.is_empty() && self.few;
@@ -53,7 +53,8 @@ impl Allowed {
     }
 }
 
-/// A container stays on the CPUs that its budget is on, if it is to; who changes that later is found by what is noted here.
+/// Binds a container to the CPUs of its budget, if the request says so. The note makes it possible to detect a later
+/// change of the CPUs by another program.
 pub fn bind(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
     let Some(cpus) = budget.cpus.as_deref().filter(|_| budget.bind) else { return Ok(()) };
     group.enable("cpuset", undo)?;
@@ -84,7 +85,7 @@ mod tests {
         assert_eq!(cpus(allowed("0-3", false), Some("1,3")), Some(Some("1,3".into())));
         assert_eq!(cpus(allowed("2-3", true), Some("1,3")), None);
         let said = allowed("2-3", true).budget(&budget(Some("1,3"))).unwrap_err().to_string();
-        assert_eq!(said, "annotation macrotick.cpus: 1,3: the container may run on CPU 2-3, and no other");
+        assert_eq!(said, "annotation macrotick.cpus: 1,3: the container may run only on CPU 2-3");
     }
 
     #[test]

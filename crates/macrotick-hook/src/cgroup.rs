@@ -1,4 +1,5 @@
-//! A container's control group in the hierarchy of version 2, whoever made it: systemd's driver or a runtime's own.
+//! A container's control group in the hierarchy of version 2. Either systemd's driver or the runtime's own driver made
+//! it.
 
 use std::io;
 use std::path::Path;
@@ -8,14 +9,14 @@ use macrotick_host::{HostFailure, Undo};
 
 use crate::error::HookError;
 
-/// The group of a container, by a process of it.
+/// Returns the group of a container, given one of its processes.
 pub fn of(pid: i32) -> Result<Existing, HookError> {
     let below = below_root_of(&pid.to_string())?.ok_or(HookError::NoHierarchy(pid))?;
     if below.is_empty() {
         return Err(HookError::Root);
     }
     let group = Existing::new(&below);
-    // This very process is where the runtime is.
+    // This process runs in the group of the runtime.
     let ours = below_root_of("self")?.unwrap_or_default();
     match Path::new(ROOT).join(ours).starts_with(group.path()) {
         true => Err(HookError::Shared(group.path().to_owned())),
@@ -23,7 +24,7 @@ pub fn of(pid: i32) -> Result<Existing, HookError> {
     }
 }
 
-/// Writes a file of the group. An error of the kernel's is named by its file.
+/// Writes a file of the group. If the group has no such file, the error is that the kernel lacks the class.
 pub fn write(group: &Existing, file: &str, text: &str, undo: &mut Undo) -> Result<(), HookError> {
     group.write(file, text, undo).map_err(|failure| match failure {
         HostFailure::File { action: "read", path, source } if source.kind() == io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! A container's OCI configuration, as far as it is changed here: whatever else is in it stays.
+//! A container's OCI configuration. Only the parts that the hook needs change; all others stay as they are.
 
 use serde_json::{Map, Value};
 
@@ -9,12 +9,12 @@ pub(crate) fn read(config: &str) -> Result<Map<String, Value>, HookError> {
     serde_json::from_str(config).map_err(HookError::Config)
 }
 
-/// The reverse of [`read`].
+/// Encodes a configuration; the reverse of [`read`].
 pub(crate) fn text(config: Map<String, Value>) -> String {
     format!("{:#}\n", Value::Object(config))
 }
 
-/// The object of that name, made where it is not or is null.
+/// Returns the object of that name, and creates it if it is missing or null.
 pub(crate) fn object<'a>(
     parent: &'a mut Map<String, Value>,
     name: &str,
@@ -26,7 +26,7 @@ pub(crate) fn object<'a>(
     value.as_object_mut().ok_or_else(|| wrong_type(name, "object"))
 }
 
-/// The array of that name, made likewise.
+/// Returns the array of that name, and creates it likewise.
 pub(crate) fn array<'a>(parent: &'a mut Map<String, Value>, name: &str) -> Result<&'a mut Vec<Value>, HookError> {
     let value = parent.entry(name).or_insert(Value::Null);
     if value.is_null() {
@@ -36,5 +36,5 @@ pub(crate) fn array<'a>(parent: &'a mut Map<String, Value>, name: &str) -> Resul
 }
 
 fn wrong_type(name: &str, expected: &str) -> HookError {
-    HookError::Config(serde::de::Error::custom(format!("`{name}` is no {expected}")))
+    HookError::Config(serde::de::Error::custom(format!("`{name}` is not an {expected}")))
 }

@@ -1,4 +1,4 @@
-//! Why a container is refused.
+//! The reasons to refuse a container.
 
 use std::fmt;
 use std::io;
@@ -10,97 +10,98 @@ use macrotick_host::HostFailure;
 use macrotick_model::validate::MIN_BUDGET;
 use macrotick_model::{Duration, Group};
 
-/// Why a container is refused, or the hook cannot do its work.
+/// The reason to refuse a container, or the reason why the hook failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
-    /// A container, by the name that the engine has for it.
+    /// A refused container.
     #[error("container `{container}` is refused: {source}")]
     Refused {
-        /// The container.
+        /// The name that the engine has for it.
         container: String,
-        /// Why.
+        /// The reason.
         source: Box<HookError>,
     },
-    /// The runtime's state is no JSON, or lacks what every state has.
-    #[error("the container's state, on standard input, is not understood: {0}")]
+    /// The runtime's state is not JSON, or lacks a required key.
+    #[error("cannot decode the container's state on standard input: {0}")]
     State(serde_json::Error),
-    /// The hook was called at a moment when the container has no process.
-    #[error("the container's state names no process: this is a hook for `createRuntime`")]
+    /// The runtime called the hook in a stage in which the container has no process.
+    #[error("the container's state has no process: use this hook in the stage `createRuntime`")]
     NoProcess,
-    /// An annotation says something that cannot be.
+    /// An annotation has an invalid value.
     #[error("annotation {key}: {value}: {fault}")]
     Annotation {
         /// Its name.
         key: String,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What is wrong.
+        /// The fault.
         fault: AnnotationFault,
     },
     /// The process is in no group of a hierarchy of version 2.
     #[error("process {0} is in no control group of version 2: boot with systemd.unified_cgroup_hierarchy=1")]
     NoHierarchy(i32),
-    /// The container was given no group of its own.
+    /// The container has no group of its own.
     #[error(
-        "the container is in the root of the control groups, whose budget is everybody's: give it a cgroup of its own"
+        "the container is in the root of the control groups, as are processes of the host: give it a cgroup of its own"
     )]
     Root,
-    /// The engine was told to make no group.
-    #[error("the container is in {}, as its engine is, which would have its budget: give it a cgroup of its own", .0.display())]
+    /// The engine made no group for the container. The budget would also serve the engine.
+    #[error("the container is in {} together with its engine: give it a cgroup of its own", .0.display())]
     Shared(PathBuf),
-    /// The kernel lacks the class.
-    #[error("this kernel has no groups with a budget and no pools: there is no {}", .0.display())]
+    /// The kernel lacks the class SCHED_DS or SCHED_TT.
+    #[error("this kernel has neither group budgets nor pools: {} does not exist", .0.display())]
     NoClass(PathBuf),
-    /// A file of the host could not be read or written.
+    /// A file of the host cannot be read or written.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     File {
-        /// What was tried, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// The kernel's own admission.
+    /// The kernel's admission refuses the budget.
     #[error(
-        "macrotick.budget: {budget} of every {period} does not fit beside what others have: windows and groups \
-         together may take 95 % of a CPU, and must leave what SCHED_DEADLINE was promised. {taken}"
+        "macrotick.budget: {budget} of every {period} does not fit beside the present windows, budgets and \
+         reservations: windows and groups together may take 95 % of a CPU, and must leave the share of \
+         SCHED_DEADLINE. {taken}"
     )]
     NoRoom {
-        /// What was asked for.
+        /// The requested budget.
         budget: Duration,
         /// The server period.
         period: Duration,
-        /// What there is already, in words.
+        /// The budgets of other groups, in words.
         taken: String,
     },
-    /// The process's limits could not be changed.
+    /// A limit of the process cannot be changed.
     #[error("cannot set {limit} of process {pid}: {source}")]
     Limit {
-        /// Which.
+        /// The name of the limit.
         limit: &'static str,
-        /// Whose.
+        /// The process.
         pid: i32,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// What runs on this host could not be found out.
-    #[error("cannot find out what runs on this host: {0}")]
+    /// The hook cannot read the state of this host.
+    #[error("cannot read the state of this host: {0}")]
     Host(Box<HostFailure>),
-    /// It could, but makes no sense together.
+    /// The parameters of groups and table on this host contradict each other.
     #[error(transparent)]
     Unanalysed(#[from] Unanalysable),
-    /// The container's tasks, or those of others, would miss their deadlines.
+    /// Tasks of the container, or of other groups, would miss their deadlines.
     #[error("macrotick.tasks: not all deadlines would be met: {0}")]
     Misses(String),
-    /// It fits only if others get other parameters.
-    #[error("macrotick.tasks: it would fit only if others were changed before: {0} (`macrotick admit` tells how)")]
+    /// The container fits only with other parameters of other groups.
+    #[error("macrotick.tasks: the container fits only after changes of other groups: {0} (see `macrotick admit`)")]
     NeedsChanges(String),
-    /// What is asked for does not suit this host.
+    /// The request does not suit this host.
     #[error("macrotick.tasks: {0}")]
     Misfit(HostError),
-    /// An OCI configuration is no JSON object.
-    #[error("the configuration is not understood: {0}")]
+    /// An OCI configuration is not a JSON object.
+    #[error("cannot decode the configuration: {0}")]
     Config(serde_json::Error),
 }
 
@@ -114,85 +115,85 @@ impl From<HostFailure> for HookError {
 }
 
 impl HookError {
-    /// For `map_err` where it is asked what runs on this host.
+    /// Wraps a failure to read the state of the host, for `map_err`.
     pub(crate) fn host(failure: HostFailure) -> HookError {
         HookError::Host(Box::new(failure))
     }
 
-    /// An annotation and what is wrong with it.
+    /// Makes the error of an annotation.
     pub(crate) fn annotation(key: &str, value: impl fmt::Display, fault: AnnotationFault) -> HookError {
         HookError::Annotation { key: key.to_owned(), value: value.to_string(), fault }
     }
 
-    /// For `map_err` on an operation on a file.
+    /// Makes the error of an operation on a file, for `map_err`.
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> HookError {
         let path = path.into();
         move |source| HookError::File { action, path, source }
     }
 }
 
-/// What is wrong with an annotation.
+/// The fault of an annotation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnnotationFault {
-    /// None of ours has that name.
-    #[error("there is no such annotation; there are {0}")]
+    /// The name is not one of the known annotations.
+    #[error("unknown annotation; the known annotations are {0}")]
     Unknown(String),
-    /// No length of time.
+    /// The value is not a length of time.
     #[error("{0}")]
     Length(String),
-    /// Not what the kernel counts in, or less than it takes.
+    /// The budget is not a multiple of the kernel's unit, or is too small.
     #[error("a budget is a whole number of microseconds, and at least {MIN_BUDGET}")]
     Granule,
-    /// Not what the kernel counts in, or not what it takes.
+    /// The lead is not a multiple of the kernel's unit, or out of range.
     #[error("a lead is a whole number of microseconds, {} to {}", Group::MIN_LEAD, Group::MAX_LEAD)]
     Lead,
-    /// More than there is.
-    #[error("a budget is of every server period, which is {0} (kernel.sched_ds_period_us)")]
+    /// The budget exceeds the server period.
+    #[error("a budget cannot exceed the server period, {0} (kernel.sched_ds_period_us)")]
     BeyondPeriod(Duration),
-    /// Out of range.
+    /// The number is out of range.
     #[error("it must be a whole number from {0} to {1}")]
     Range(u32, u32),
-    /// Neither yes nor no.
+    /// The value is not a boolean.
     #[error("it must be `true` or `false`")]
     Truth,
-    /// No list of CPUs.
+    /// The value is not a list of CPUs.
     #[error("it must be a list of CPUs such as `0` or `0,2-3`")]
     Cpus,
-    /// CPUs that there are not, or that the engine does not give it.
-    #[error("the container may run on CPU {0}, and no other")]
+    /// Some CPUs do not exist, or the engine does not give them to the container.
+    #[error("the container may run only on CPU {0}")]
     OtherCpus(String),
-    /// No amount of memory.
+    /// The value is not an amount of memory.
     #[error("it must be a number of bytes, or `unlimited`")]
     Bytes,
     /// Pools and budgets exclude each other.
     #[error("a container has a pool or a budget, not both")]
     PoolAndBudget,
-    /// It says something about a budget that is not there.
+    /// The annotation applies to a budget, but there is no budget.
     #[error("it needs macrotick.budget or macrotick.tasks")]
     NeedsBudget,
-    /// It says something about tasks that are not there.
+    /// The annotation applies to tasks, but there are no tasks.
     #[error("it needs macrotick.tasks")]
     NeedsTasks,
-    /// It says something about CPUs that are not chosen.
+    /// The annotation applies to chosen CPUs, but no CPUs are chosen.
     #[error("it needs macrotick.cpus")]
     NeedsCpus,
-    /// Not the form without commas.
+    /// The task is not in the form without commas.
     #[error("`{0}` is not NAME KEY=VALUE ..., as in `control wcet=200us period=5ms priority=50`")]
     Pairs(String),
-    /// Not tasks.
-    #[error("they are not understood:\n{0}")]
+    /// The tasks are invalid.
+    #[error("cannot decode the tasks:\n{0}")]
     Tasks(String),
-    /// Several tasks, and not all with a priority.
-    #[error("say the `priority` of each task: its thread has to have it")]
+    /// There are several tasks, and not all have a priority.
+    #[error("give each task a `priority`: its thread must use it")]
     Order,
-    /// It names nothing that is served.
+    /// The table has no pool of that name.
     #[error("the installed table has no such pool{}", listing(.0))]
     NoPool(Vec<String>),
 }
 
 fn listing(pools: &[String]) -> String {
     match pools {
-        [] => ", and no other (`macrotick apply` installs one)".into(),
+        [] => ", and no other pool (`macrotick apply` installs a table with pools)".into(),
         pools => format!("; it has {}", pools.join(", ")),
     }
 }

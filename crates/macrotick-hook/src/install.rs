@@ -1,4 +1,4 @@
-//! Telling engines of the hook: podman by a file, others in a container's OCI configuration.
+//! Adds the hook to engines: for podman in a file, for others in a container's OCI configuration.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use serde_json::{json, Value};
 use crate::config::{array, object, read, text};
 use crate::error::HookError;
 
-/// Where podman looks for hooks without being told.
+/// The directory in which podman looks for hooks by default.
 pub const DIRECTORY: &str = "/usr/share/containers/oci/hooks.d";
-/// The moment at which the group exists, and the program is not yet executed; and the one when all of it is over.
+/// The stage in which the group exists but the program does not run, and the stage after the container's end.
 const STAGES: [&str; 2] = ["createRuntime", "poststop"];
-/// The words that follow the program's name.
+/// The arguments after the program's name.
 const VERB: [&str; 2] = ["hook", "run"];
-/// A runtime ends a hook that takes longer, in seconds.
+/// The time after which a runtime ends the hook, in seconds.
 const TIMEOUT_S: u32 = 10;
 
-/// The hook as OCI configurations and podman's files have it.
+/// Returns the hook in the form of OCI configurations and podman's files.
 fn hook(program: &Path) -> Value {
     let args: Vec<&str> = std::iter::once("macrotick").chain(VERB).collect();
     json!({ "path": program, "args": args, "timeout": TIMEOUT_S })
 }
 
-/// Podman's file: the hook is for containers with an annotation of ours, and no others.
+/// Returns podman's file. It limits the hook to containers with an annotation of Macrotick.
 fn podman_file(program: &Path) -> String {
     let file = json!({
         "version": "1.0.0",
@@ -34,7 +34,7 @@ fn podman_file(program: &Path) -> String {
     format!("{file:#}\n")
 }
 
-/// Writes podman's file into a directory, which is made if need be.
+/// Writes podman's file into a directory. Creates the directory if it is missing.
 pub fn install(program: &Path, directory: &Path) -> Result<PathBuf, HookError> {
     fs::create_dir_all(directory).map_err(HookError::file("make", directory))?;
     let path = directory.join("macrotick.json");
@@ -42,7 +42,7 @@ pub fn install(program: &Path, directory: &Path) -> Result<PathBuf, HookError> {
     Ok(path)
 }
 
-/// An OCI configuration with the hook, once, and with annotations.
+/// Returns an OCI configuration with the annotations and exactly one copy of the hook.
 pub fn add(config: &str, program: &Path, annotations: &[(String, String)]) -> Result<String, HookError> {
     let mut config = read(config)?;
     for stage in STAGES {

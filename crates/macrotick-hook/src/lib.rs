@@ -1,24 +1,27 @@
 //! The OCI hook: a container's annotations become a group with a budget, or a pool, before its program starts.
 //!
-//! A runtime (runc, crun) calls [`admit`] as a `createRuntime` hook, with the container's state on standard input: its
-//! control group and its first process exist, and the program is not yet executed. What the hook refuses does not start.
-//! The kernel frees a group's budget with the group. Settings of the host, which the container holds for as long as its group
-//! is there, are given back by [`admit`] as a `poststop` hook, or by whoever looks next.
+//! A runtime (runc, crun) calls [`admit`] as a `createRuntime` hook, with the container's state on standard input. At
+//! that time its control group and its first process exist, but the program does not run. If the hook refuses a
+//! container, it does not start.
+//!
+//! The kernel frees a group's budget with the group. The container holds settings of the host for as long as its group
+//! exists. [`admit`] gives them back as a `poststop` hook; otherwise the next program that looks for unused settings
+//! does.
 //!
 //! | module | part |
 //! |---|---|
-//! | `state` | what the runtime tells |
-//! | `request` | the annotations, decoded: all that can be refused before the host is looked at |
+//! | `state` | the container's state, from the runtime |
+//! | `request` | decodes the annotations, and refuses all faults that do not depend on the host |
 //! | `tasks` | the tasks that a container declares |
-//! | `admission` | the budget with which they meet their deadlines beside what runs on this host |
+//! | `admission` | the budget with which they meet their deadlines beside the load of this host |
 //! | `cgroup` | the container's control group, and its files |
-//! | `binding` | the CPUs that it may run on, and stays on |
-//! | `room` | why a budget does not fit |
+//! | `binding` | the CPUs of the container, and the binding to them |
+//! | `room` | gives the budget, or explains why it does not fit |
 //! | `limits` | resource limits of the container's first process, and of its group |
-//! | [`install`] | telling engines of the hook |
-//! | [`preload`] | having a container preload a library |
+//! | [`install`] | adds the hook to engines |
+//! | [`preload`] | makes a container preload a library |
 //! | `config` | an OCI configuration |
-//! | [`report`] | telling the user why a container is refused |
+//! | [`report`] | reports to the user why a container is refused |
 
 mod admission;
 mod binding;
@@ -50,8 +53,8 @@ use limits::Limits;
 use request::{Budget, Request, Supply};
 use state::State;
 
-/// Admits the container whose state comes from the runtime, or gives back what it held if it is over. One without annotations of
-/// ours is left alone.
+/// Admits the container with this state, or gives back its settings if it has ended. Ignores a container without
+/// annotations of Macrotick.
 pub fn admit(state: impl Read) -> Result<(), HookError> {
     let state = State::decode(state)?;
     if state.is_over() {
@@ -67,7 +70,8 @@ pub fn admit(state: impl Read) -> Result<(), HookError> {
 fn serve(state: &State, request: &Request) -> Result<(), HookError> {
     let pid = state.pid()?;
     let group = cgroup::of(pid)?;
-    // Whoever is refused disables the controllers that it had enabled: nobody is to begin to use them before that.
+    // A hook that refuses a container disables the controllers that it has enabled. The turn keeps other programs from
+    // using these controllers before that.
     let _turn = turn()?;
     let container = Container { name: &state.id, pid, limits: request.limits, group: &group };
     match &request.supply {
@@ -92,7 +96,7 @@ fn serve(state: &State, request: &Request) -> Result<(), HookError> {
     }
 }
 
-/// A container that is to be served.
+/// A container that gets a budget or a pool.
 struct Container<'a> {
     name: &'a str,
     pid: i32,
@@ -101,7 +105,7 @@ struct Container<'a> {
 }
 
 impl Container<'_> {
-    /// What `serve` writes is the last that is done of what can fail.
+    /// Prepares the container, and runs `serve` as the last step that can fail.
     fn commit(&self, serve: impl FnOnce(&mut Undo) -> Result<(), HookError>) -> Result<(), HookError> {
         let mut undo = Undo::default();
         self.group.enable("cpu", &mut undo)?;
@@ -117,8 +121,8 @@ impl Container<'_> {
     }
 }
 
-/// Whether a budget fits is the kernel's to say, so that it comes last but for the CPUs: a group in which processes are cannot be
-/// told to have those of the group above again.
+/// Writes the parameters. The budget is last, because only the kernel decides whether it fits. The CPUs follow it,
+/// because their undo is impossible: a group with processes cannot return to the CPUs of its parent.
 fn give(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
     cgroup::write(group, PRIORITY, &budget.priority.to_string(), undo)?;
     cgroup::write(group, FIFO, if budget.fifo { "1" } else { "0" }, undo)?;
@@ -128,7 +132,7 @@ fn give(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookEr
     binding::bind(group, budget, undo)
 }
 
-/// A budget is of every server period.
+/// Checks that a budget is at most the server period.
 fn check_period(budget: Duration) -> Result<(), HookError> {
     let period = server_period().map_err(HookError::host)?;
     match budget <= period {
@@ -137,7 +141,7 @@ fn check_period(budget: Duration) -> Result<(), HookError> {
     }
 }
 
-/// A name that the table does not have would be served by nobody.
+/// Checks that the table has a pool of that name. Otherwise no window would serve the container.
 fn check_pool(name: &str) -> Result<(), HookError> {
     let table = device::installed().map_err(HookError::host)?;
     let entities = table.map_or(Vec::new(), |(_, entities, _)| entities).into_iter();

@@ -1,4 +1,4 @@
-//! Having a container preload the library that turns SCHED_FIFO into SCHED_DS.
+//! Makes a container preload the library that turns SCHED_FIFO into SCHED_DS.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use serde_json::{json, Value};
 use crate::config::{array, object, read, text};
 use crate::error::HookError;
 
-/// What the dynamic linker reads.
+/// The variable that the dynamic linker reads.
 const VARIABLE: &str = "LD_PRELOAD=";
 
-/// An OCI configuration whose container has the library under the path that it has on the host, read-only, and whose program
-/// preloads it, before what it preloads already.
+/// Returns an OCI configuration with the library mounted read-only, under the same path as on the host. The program of
+/// the container preloads it before its other preloaded libraries.
 pub fn add(config: &str, library: &Path) -> Result<String, HookError> {
     let mut config = read(config)?;
     let mount = json!({

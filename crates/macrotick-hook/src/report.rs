@@ -1,8 +1,9 @@
-//! Telling the user why a container is refused, and what the host lacks for one that is not.
+//! Reports to the user why a container is refused, and which settings the host lacks for a container that starts.
 //!
-//! runc hands on what a hook writes to its standard error; crun gives its hooks `/dev/null` there. Then crun's own standard
-//! error is where its user, or podman's conmon, reads. Podman looks into crun's log instead, shows the one record that it
-//! finds there, crun's own, and what conmon has read if there are more: so that the reason goes into the log, too.
+//! runc passes on the standard error of a hook. crun gives its hooks `/dev/null` there, so the hook writes to crun's
+//! own standard error, which the user or podman's conmon reads. Podman reads crun's log instead. If the log has one
+//! record, podman shows only that one, which is crun's own. If it has more, podman shows the output that conmon has
+//! read. Therefore the hook also writes the reason to the log.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,12 +20,12 @@ use crate::error::HookError;
 /// The device number of `/dev/null`.
 const NULL: (u32, u32) = (1, 3);
 
-/// Writes what its user should know of a container that starts to where somebody may read it.
+/// Writes a remark about a container that starts to standard error.
 pub fn remark(text: &str) {
     let _ = writeln!(io::stderr(), "{}", line(text));
 }
 
-/// Writes the reason to where somebody reads it. Nobody is left to be told of a failure.
+/// Writes the reason to every place that the user may read. Ignores failures, because no place is left to report them.
 pub fn refusal(error: &HookError) {
     let text = line(&error.to_string());
     let _ = writeln!(io::stderr(), "{text}");
@@ -35,7 +36,7 @@ pub fn refusal(error: &HookError) {
     }
 }
 
-/// As terminals may have it: annotations, control groups and what else is named in it are others' choice.
+/// Makes the text safe for terminals: other users choose annotations, names of control groups and other parts of it.
 fn line(text: &str) -> String {
     visible(&format!("macrotick: {text}"))
 }
@@ -49,8 +50,8 @@ fn stderr_is_null() -> bool {
     })
 }
 
-/// The very file that a process has as its standard error: a socket could not be opened a second time, and in an ordinary
-/// file each of two would write over what the other one wrote.
+/// Returns the same open file that a process has as its standard error. A second open would fail for a socket. For an
+/// ordinary file, each of the two would overwrite the output of the other.
 fn stderr_of(pid: u32) -> io::Result<File> {
     // SAFETY: both calls take numbers and return a new descriptor, or a negative number.
     unsafe {
@@ -62,7 +63,7 @@ fn stderr_of(pid: u32) -> io::Result<File> {
 
 /// # Safety
 ///
-/// A number that is not negative is a descriptor that nobody owns.
+/// A number that is not negative must be a descriptor without an owner.
 unsafe fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     match result {
         0.. => Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) }),
@@ -70,7 +71,7 @@ unsafe fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     }
 }
 
-/// The log that the runtime was told to write.
+/// Returns the log that the runtime writes, according to its arguments.
 fn log_of(pid: u32) -> Option<PathBuf> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let words: Vec<String> =
@@ -78,7 +79,7 @@ fn log_of(pid: u32) -> Option<PathBuf> {
     log_in(&words)
 }
 
-/// Only one of JSON records.
+/// Returns the path only of a log of JSON records.
 fn log_in(words: &[String]) -> Option<PathBuf> {
     let option = |name: &str| {
         let at = words.iter().position(|word| word == name || word.starts_with(&format!("{name}=")))?;

@@ -1,4 +1,4 @@
-//! Annotations, decoded.
+//! Decodes the annotations.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::error::{AnnotationFault, HookError};
 use crate::limits::Limits;
 use crate::tasks;
 
-/// What all our annotations begin with.
+/// The prefix of all annotations of Macrotick.
 const PREFIX: &str = "macrotick.";
 /// Processor time in each server period.
 pub const BUDGET: &str = "macrotick.budget";
-/// The pool that the container is to be.
+/// The pool that serves the container.
 pub const POOL: &str = "macrotick.pool";
-/// The CPUs on which the budget is.
+/// The CPUs with the budget.
 pub const CPUS: &str = "macrotick.cpus";
-/// What runs in the container, and is to meet its deadlines.
+/// The tasks of the container that must meet their deadlines.
 pub const TASKS: &str = "macrotick.tasks";
 const CRITICALITY: &str = "macrotick.criticality";
 const PRIORITY: &str = "macrotick.priority";
@@ -30,77 +30,79 @@ const MEMLOCK: &str = "macrotick.memlock";
 const DESCENDANTS: &str = "macrotick.descendants";
 const KNOWN: [&str; 12] =
     [BUDGET, TASKS, CPUS, BIND, PRIORITY, CRITICALITY, FIFO, LEAD, POOL, RTPRIO, MEMLOCK, DESCENDANTS];
-/// Those that say something about a budget, which tasks get as well.
+/// The annotations that apply to a budget, also to the budget of tasks.
 const OF_BUDGETS: [&str; 5] = [CPUS, BIND, PRIORITY, FIFO, LEAD];
 
-/// What containerd says of the container that only holds a pod's namespaces. It has the pod's annotations as well.
+/// The annotation with which containerd marks the container that only holds the namespaces of a pod. That container
+/// also has the annotations of the pod.
 const SANDBOX: (&str, &str) = ("io.kubernetes.cri.container-type", "sandbox");
 
-/// The kernel's files count in them.
+/// The unit of the kernel's files.
 const MICROSECOND: Duration = Duration::from_micros(1);
-/// More critical than those of which nothing is known.
+/// The default criticality. Groups without a declaration have 0.
 const CRITICAL: u32 = 1;
 
-/// What a container asks for.
+/// The request of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is to serve it.
+    /// The supply that serves it.
     pub supply: Supply,
-    /// What its threads may ask for.
+    /// The limits of its threads.
     pub limits: Limits,
 }
 
-/// What serves a container.
+/// The way to serve a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Supply {
-    /// A deferrable server: it is a group.
+    /// A deferrable server: the container is a group.
     Budget(Budget),
     /// The same, with the parameters that tasks need.
     Tasks(Declared),
-    /// Windows of the table: it is the pool of this name.
+    /// Windows of the table: the container is the pool of this name.
     Pool(String),
 }
 
 /// A group's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Of every server period.
+    /// Processor time in every server period.
     pub length: Duration,
-    /// On which CPUs, in the kernel's notation; `None`: on all.
+    /// The CPUs with the budget, in the kernel's notation; `None`: all.
     pub cpus: Option<String>,
-    /// Whether the container is to stay on these.
+    /// Whether the container stays on these CPUs.
     pub bind: bool,
-    /// Of the group.
+    /// The priority of the group.
     pub priority: u32,
-    /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
+    /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in the group.
     pub fifo: bool,
-    /// How much earlier its threads wake up from sleep, to be held; `None`: not at all.
+    /// The time by which its threads wake up early from a sleep; the kernel then holds them. `None`: no lead.
     pub lead: Option<Duration>,
 }
 
-/// Tasks that are to meet their deadlines, and what is said of their group.
+/// Tasks that must meet their deadlines, and the parameters of their group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     /// The tasks.
     pub tasks: Vec<GroupTask>,
-    /// How bad it would be if the container failed.
+    /// How bad a failure of the container would be.
     pub criticality: u32,
-    /// Of the group; `None`: by criticality.
+    /// The priority of the group; `None`: by criticality.
     pub priority: Option<u32>,
-    /// Of every server period; `None`: the least with which no task misses.
+    /// Processor time in every server period; `None`: the least with which no task misses.
     pub budget: Option<Duration>,
-    /// The CPUs of which it gets one; empty: of all.
+    /// The CPUs from which the admission chooses one; empty: all.
     pub cpus: Vec<u32>,
-    /// Whether the container is to stay on the one that it gets.
+    /// Whether the container stays on the chosen CPU.
     pub bind: bool,
-    /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in it.
+    /// Whether SCHED_FIFO and SCHED_RR mean SCHED_DS in the group.
     pub fifo: bool,
-    /// How much earlier its threads wake up from sleep, to be held, which tasks need more; `None`: not at all.
+    /// The time by which its threads wake up early from a sleep; the kernel then holds them. Tasks need it in addition
+    /// to their WCET. `None`: no lead.
     pub lead: Option<Duration>,
 }
 
 impl Request {
-    /// `None`: the container has no annotation of ours, or runs nothing.
+    /// Returns `None` for a container without annotations of Macrotick, and for one that runs nothing.
     pub fn decode(annotations: &BTreeMap<String, String>) -> Result<Option<Request>, HookError> {
         if annotations.get(SANDBOX.0).is_some_and(|kind| kind == SANDBOX.1) {
             return Ok(None);
@@ -118,7 +120,7 @@ impl Request {
                 ours.refuse_any(&OF_BUDGETS, AnnotationFault::NeedsBudget)?;
                 match pool {
                     Some(pool) => Supply::Pool(pool.to_owned()),
-                    // Only limits: those of a container are the engine's affair.
+                    // Limits alone are no request: the engine sets the limits of a container without a supply.
                     None => return Err(ours.first_fault(AnnotationFault::NeedsBudget)),
                 }
             }
@@ -130,7 +132,7 @@ impl Request {
     }
 }
 
-/// Those annotations that are ours.
+/// The annotations of Macrotick.
 struct Annotations<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Annotations<'a> {
@@ -147,7 +149,7 @@ impl<'a> Annotations<'a> {
         self.0.get(key).copied()
     }
 
-    /// A value, `missing` where there is none.
+    /// Returns the value of an annotation, or `missing` if there is none.
     fn value<T>(
         &self,
         key: &str,
@@ -170,7 +172,7 @@ impl<'a> Annotations<'a> {
             cpus: self.value(CPUS, None, |text| cpus(text).map(Some))?,
             bind: self.value(BIND, chooses, truth)?,
             priority: self.value(PRIORITY, *PRIORITIES.start(), priority)?,
-            // A thread under SCHED_FIFO would else be bounded by nothing.
+            // Otherwise nothing would bound a thread under SCHED_FIFO.
             fifo: self.value(FIFO, true, truth)?,
             lead: self.lead()?,
         })
@@ -201,7 +203,7 @@ impl<'a> Annotations<'a> {
         Ok(Limits { rtprio: rtprio.into(), memlock, descendants })
     }
 
-    /// The first of these that there is.
+    /// Fails with the first of these annotations that exists.
     fn refuse_any(&self, keys: &[&str], fault: AnnotationFault) -> Result<(), HookError> {
         match keys.iter().find_map(|key| self.text(key).map(|text| (key, text))) {
             Some((key, text)) => Err(HookError::annotation(key, text, fault)),
@@ -248,7 +250,7 @@ fn truth(text: &str) -> Result<bool, AnnotationFault> {
     text.parse().map_err(|_| AnnotationFault::Truth)
 }
 
-/// `None`: without limit.
+/// Returns `None` for no limit.
 fn bytes(text: &str) -> Result<Option<u64>, AnnotationFault> {
     match text {
         "unlimited" => Ok(None),
@@ -256,7 +258,7 @@ fn bytes(text: &str) -> Result<Option<u64>, AnnotationFault> {
     }
 }
 
-/// The kernel's notation; which of them exist it knows itself.
+/// Returns a list in the kernel's notation. The kernel itself checks that the CPUs exist.
 fn cpus(text: &str) -> Result<String, AnnotationFault> {
     let cpu = |text: &str| text.parse::<u16>().ok();
     let is_range = |range: &str| match range.split_once('-') {
@@ -373,13 +375,13 @@ mod tests {
             (&[(POOL, "web"), (PRIORITY, "3")], "annotation macrotick.priority: 3: it needs macrotick.budget"),
             (&[(POOL, "web"), (LEAD, "20us")], "annotation macrotick.lead: 20us: it needs macrotick.budget"),
             (&[(TASKS, "a"), (POOL, "web")], "a container has a pool or a budget, not both"),
-            (&[(TASKS, "a wcet=1ms")], "annotation macrotick.tasks: a wcet=1ms: they are not understood:\nerror: "),
+            (&[(TASKS, "a wcet=1ms")], "annotation macrotick.tasks: a wcet=1ms: cannot decode the tasks:\nerror: "),
             (&[(BUDGET, "1ms"), (CRITICALITY, "3")], "annotation macrotick.criticality: 3: it needs macrotick.tasks"),
             (&[(TASKS, "a wcet=1ms period=9ms"), (BUDGET, "1")], "annotation macrotick.budget: 1: "),
             (&[(RTPRIO, "3")], "annotation macrotick.rtprio: 3: it needs macrotick.budget"),
             (
                 &[("macrotick.bugdet", "1ms")],
-                "annotation macrotick.bugdet: 1ms: there is no such annotation; there are",
+                "annotation macrotick.bugdet: 1ms: unknown annotation; the known annotations are",
             ),
         ] {
             let error = decode(pairs).unwrap_err().to_string();

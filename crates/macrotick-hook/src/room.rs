@@ -1,7 +1,8 @@
-//! Whether there is room for a budget. The kernel decides, when the budget is written, for all that write at once; it says no
-//! more than EBUSY, and what it counted is read back to say why.
+//! Gives a group its budget. When programs write budgets at the same time, the kernel decides for all of them. It
+//! reports only EBUSY, so this module reads the budgets back to explain the refusal.
 //!
-//! This is about sums. Whether tasks meet their deadlines within budgets is answered before, in `admission`.
+//! This check covers sums only. The module `admission` has already checked whether tasks meet their deadlines within
+//! budgets.
 
 use macrotick_host::budgets::{budgets, microseconds, server_period, BUDGET};
 use macrotick_host::cgroup::{Existing, ROOT};
@@ -12,11 +13,12 @@ use crate::cgroup;
 use crate::error::HookError;
 use crate::request::Budget;
 
-/// The kernel has a removed group's budget back a little later, when nothing refers to it any longer.
+/// The pause between tries. The kernel frees the budget of a removed group a little later, after the last reference to
+/// the group is gone.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const TRIES: u32 = 20;
 
-/// Gives a group its budget, or says what is in the way.
+/// Gives a group its budget, or returns the reason why it does not fit.
 pub fn give(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), HookError> {
     let mut tries = TRIES;
     let mut write = || cgroup::write(group, BUDGET, &text_of(budget), undo);
@@ -37,7 +39,7 @@ pub fn give(group: &Existing, budget: &Budget, undo: &mut Undo) -> Result<(), Ho
     }
 }
 
-/// As the kernel reads it: microseconds, with the CPUs where it is not all of them.
+/// Returns the budget in the kernel's format: microseconds, with the CPUs if it is not on all of them.
 fn text_of(budget: &Budget) -> String {
     let microseconds = microseconds(budget.length);
     match &budget.cpus {
@@ -46,29 +48,29 @@ fn text_of(budget: &Budget) -> String {
     }
 }
 
-/// What windows and budgets may take of a CPU together, in the parts of 1024 in which the kernel counts.
+/// The limit for the sum of windows and budgets on a CPU, in the kernel's unit of 1/1024.
 const MOST: i64 = 1024 * 95 / 100;
 
-/// Whether no CPU can have room for a budget.
+/// Whether the budget alone exceeds the limit of a CPU.
 fn is_too_much(budget: Duration, period: Duration) -> bool {
     budget * 1024 > period * MOST
 }
 
-/// All groups with a budget, in words.
+/// Returns all groups with a budget, in words.
 fn taken(budget: Duration, period: Duration) -> String {
     if is_too_much(budget, period) {
-        return "It is more than that by itself.".into();
+        return "This budget alone exceeds the limit.".into();
     }
     let mut budgets = budgets().unwrap_or_default();
     budgets.sort();
     match budgets.is_empty() {
-        true => "No other group has a budget: see the table's windows (`macrotick status`) and SCHED_DEADLINE.".into(),
+        true => "No other group has a budget: check the windows (`macrotick status`) and SCHED_DEADLINE.".into(),
         false => {
             let each = budgets.iter().map(|(group, budget)| {
                 let name = group.strip_prefix(ROOT).unwrap_or(group).display();
                 format!("{name} has {budget}")
             });
-            format!("In microseconds of a period: {}.", each.collect::<Vec<_>>().join("; "))
+            format!("In microseconds per period: {}.", each.collect::<Vec<_>>().join("; "))
         }
     }
 }

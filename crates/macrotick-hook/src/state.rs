@@ -1,4 +1,4 @@
-//! The container's state, as the runtime tells it (OCI runtime specification, "State").
+//! The container's state, which the runtime passes to the hook (OCI runtime specification, "State").
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,32 +7,32 @@ use serde::Deserialize;
 
 use crate::error::HookError;
 
-/// What matters here of a container's state.
+/// The keys of a container's state that the hook uses.
 #[derive(Debug, Deserialize)]
 pub struct State {
-    /// The engine's name for it.
+    /// The engine's name for the container.
     pub id: String,
     #[serde(default)]
     status: String,
     #[serde(default)]
     pid: i32,
-    /// Its annotations; runtimes may leave them out where there are none.
+    /// The annotations. Runtimes may leave out the key if there are none.
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
 }
 
 impl State {
-    /// Reads it to its end.
+    /// Decodes the whole input.
     pub fn decode(state: impl Read) -> Result<State, HookError> {
         serde_json::from_reader(state).map_err(HookError::State)
     }
 
-    /// Whether its program has ended: this is the hook for `poststop`.
+    /// Whether the container's program has ended, as in the stage `poststop`.
     pub fn is_over(&self) -> bool {
         self.status == "stopped"
     }
 
-    /// The container's first process, as seen from here.
+    /// Returns the container's first process, as its number on the host.
     pub fn pid(&self) -> Result<i32, HookError> {
         match self.pid {
             1.. => Ok(self.pid),

@@ -1,28 +1,28 @@
-//! The tasks that a container declares: as in a description, or, as some engines split annotations at commas, in a form without
-//! any.
+//! The tasks that a container declares. They have the form of a description, or a form without commas, because some
+//! engines split annotations at commas.
 
 use macrotick_model::GroupTask;
 
 use crate::error::AnnotationFault;
 
-/// What the places of errors are in.
+/// The name of the source in the places of errors.
 const PLACE: &str = "macrotick.tasks";
 
-/// Reads `NAME KEY=VALUE ...; ...`, or the list that stands under `tasks:` in a container's description.
+/// Reads `NAME KEY=VALUE ...; ...`, or the list under `tasks:` in a container's description.
 pub fn decode(text: &str) -> Result<Vec<GroupTask>, AnnotationFault> {
     let source = match text.trim_start().starts_with(['[', '-']) {
         true => text.to_owned(),
         false => list(text)?,
     };
     let tasks = GroupTask::parse_list(&source, PLACE).map_err(|errors| AnnotationFault::Tasks(errors.to_string()))?;
-    // Nobody tells a program which order was found.
+    // The analysis could find an order, but no part would report it to the program.
     match tasks.len() > 1 && tasks.iter().any(|task| task.priority.is_none()) {
         true => Err(AnnotationFault::Order),
         false => Ok(tasks),
     }
 }
 
-/// The same as a list of YAML, a task by line.
+/// Converts the form without commas to a list of YAML, with one task per line.
 fn list(text: &str) -> Result<String, AnnotationFault> {
     let tasks = text.split(';').map(str::trim).filter(|task| !task.is_empty());
     let lines = tasks.map(|task| {
@@ -41,7 +41,7 @@ fn pair(key: &str, value: &str) -> Option<String> {
     (is_plain(key) && is_plain(value)).then(|| format!("{key}: {value}"))
 }
 
-/// Nothing that means something to YAML.
+/// Whether the word has no character with a meaning in YAML.
 fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
@@ -73,7 +73,7 @@ mod tests {
             ("a wcet=1ms period=5ms; b wcet", "`b wcet` is not NAME KEY=VALUE ..."),
             ("a wcet={} period=5ms", "is not NAME KEY=VALUE ..."),
             ("a wcet=1ms period=5ms; a wcet=1ms period=5ms", "duplicate name `a`"),
-            ("a wcet=1ms period=5ms; b wcet=1ms period=5ms", "say the `priority` of each"),
+            ("a wcet=1ms period=5ms; b wcet=1ms period=5ms", "give each task a `priority`"),
             (" ; ", "there is no task"),
             ("[]", "there is no task"),
         ] {
