@@ -6,10 +6,10 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (include, uapi) = (root.join("include"), root.join("kernel/overlay/include/uapi"));
     let mut build = cc::Build::new();
-    // Always optimised: the length of the path from the release to the job must not depend on the profile.
+    // Always optimised: the time from the release to the job must not depend on the profile.
     build.file("c/node.c").include(&include).include(&uapi).opt_level(2).warnings(true).std("gnu11");
     if std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "musl") {
-        // musl-gcc leaves out the kernel's headers.
+        // musl-gcc does not search the kernel's headers.
         build.flag("-idirafter/usr/include").flag("-idirafter/usr/include/x86_64-linux-gnu");
     }
     build.compile("macrotick_node");

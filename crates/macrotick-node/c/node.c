@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The calls of include/macrotick.h as symbols, so that the built-in workloads run exactly what applications run;
- * the work of a job; and the layouts that src/abi.rs repeats, for its test.
+ * The calls of include/macrotick.h as symbols: the built-in workloads run the same code as applications.
+ * Also the work of a job, and the layouts that the test in src/block/abi.rs compares with its own.
  */
 #include <macrotick.h>
 
@@ -27,20 +27,20 @@ int macrotick_node_leave(void)
 	return macrotick_leave();
 }
 
-/* The epoch that macrotick_ready() waited for; zero without a runner. */
+/* Returns the epoch that macrotick_ready() waited for, or zero without a runner. */
 uint64_t macrotick_node_epoch(void)
 {
 	return macrotick_context_.block ? macrotick_context_.block->epoch_ns : 0;
 }
 
-/* A fixed amount of work: the same few instructions, `rounds` times. */
+/* Does a fixed amount of work: the same few instructions, `rounds` times. */
 void macrotick_node_spin(uint64_t rounds)
 {
 	for (; rounds; rounds--)
 		__asm__ volatile("" ::: "memory");
 }
 
-/* Sizes and offsets in the order in which src/abi.rs lists its own. */
+/* Sizes and offsets in the order in which src/block/abi.rs lists its own. */
 const uint32_t macrotick_node_layout[] = {
 	sizeof(struct macrotick_job), offsetof(struct macrotick_job, start_ns), offsetof(struct macrotick_job, lost),
 	sizeof(struct macrotick_record), offsetof(struct macrotick_record, end_ns),

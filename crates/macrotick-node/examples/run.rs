@@ -54,7 +54,7 @@ fn observe() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Two tasks on CPU 0, a hog beside them.
+/// Returns a plan with two tasks on CPU 0, and a hog beside them.
 fn tiny_plan() -> Plan {
     let us = Duration::from_micros;
     let task = |name: &str, period: i64, work: i64| Task {

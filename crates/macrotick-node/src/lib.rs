@@ -1,23 +1,24 @@
-//! One host: deploys a plan, dispatches it for a while, and returns the raw records; or keeps it running.
+//! Runs a plan on one host: deploys it, dispatches it for a fixed time, and returns the raw records. Or keeps it
+//! running without a fixed end.
 //!
-//! [`run`] does the former, [`supervise`] with [`change`](change()), [`status`](status()) and [`stop`] the latter. Every task and every
-//! process of the description is a process of its own. Built-in ones execute this very binary again with a hidden verb, so a program that
-//! calls [`run`] or [`supervise`] must hand over to [`task::main`] and [`processes::main`] when its first argument is
-//! [`task::VERB`] or [`processes::VERB`].
+//! [`run`] has a fixed end. [`supervise`], with [`change`](change()), [`status`](status()) and [`stop`], has none. Each
+//! task and each process of the description is a process of its own. The built-in workloads execute this binary again
+//! with a hidden verb. Therefore a program that calls [`run`] or [`supervise`] must call [`task::main`] or
+//! [`processes::main`] when its first argument is [`task::VERB`] or [`processes::VERB`].
 //!
-//! The folders, each of which uses those above it and none below (`tests/modules.rs` holds that); what touches the host's files
-//! is in `macrotick-host`:
+//! A folder of this table uses only the folders above it (`tests/modules.rs` checks this). Code that touches the host's
+//! files is in `macrotick-host`.
 //!
 //! | folder | part |
 //! |---|---|
-//! | `error` | why a run failed, a table was refused, a deployment does not become another one |
+//! | `error` | errors: of a run, of a table that the kernel refused, of a change of a deployment |
 //! | `block` | the memory that a task's process shares with the runner |
-//! | `deployment` | decodes a plan: everything that can be refused before anything is touched |
-//! | `process` | processes: started, watched, asked why they do no jobs, ended with all that they left behind |
-//! | `workload` | what the built-in ones do: [`task`], [`processes`] with its floods, and the keeper of a container |
-//! | `backend` | who dispatches: the kernel class with its pools, groups and domains, or the `user` dispatcher |
-//! | `run` | one run: the start protocol, the sleep, tasks begun anew, what is collected |
-//! | `live` | a run without an end, which can be changed and asked how it is: a deployment |
+//! | `deployment` | decodes a plan, and reports its errors before anything on the host changes |
+//! | `process` | processes: starts them, watches them, finds out why they do no jobs, ends them and their descendants |
+//! | `workload` | the built-in workloads: [`task`], [`processes`] with the floods, and the keeper of a container |
+//! | `backend` | dispatch: the kernel class with its pools, groups and domains, or the `user` dispatcher |
+//! | `run` | one run: the start protocol, the runner's sleep, the restart of tasks, the collection of records |
+//! | `live` | a deployment: a run without a fixed end, with changes and a status |
 
 mod backend;
 mod block;

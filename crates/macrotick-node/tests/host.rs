@@ -1,7 +1,7 @@
-//! Runs on this host. Function only: nothing here asserts how fast or how punctual anything is.
+//! Runs on this host. These tests check functions only: none of them checks speed or punctuality.
 //!
-//! It has its own main, because a run executes the binary again with the verbs `task` and `process`. What needs
-//! root or a kernel feature is reported as skipped where that is missing.
+//! The test has its own main, because a run executes the binary again with the verbs `task` and `process`. A test that
+//! needs root or a kernel feature is reported as skipped where this is missing.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use macrotick_model::{
 };
 use macrotick_node::{processes, run, task, NodeError, Progress, RunOptions};
 
-/// Whether a test ran, or why it could not.
+/// The result of a test: it ran, or the reason why it could not.
 enum Verdict {
     Passed,
     Skipped(&'static str),
@@ -92,12 +92,12 @@ fn main() -> ExitCode {
             }
         }
     }
-    // What the system does not remove now, it removes later.
+    // The system removes the remaining files later.
     let _ = std::fs::remove_dir_all(scratch());
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Which tests to run, by parts of their names, as libtest's command line says it.
+/// The selection of tests by parts of their names, as on libtest's command line.
 #[derive(Default)]
 struct Choice {
     wanted: Vec<String>,
@@ -125,7 +125,7 @@ impl Choice {
     }
 }
 
-/// After every run, failed or not, nothing is left of it.
+/// Checks that no process is left after a run, whether the run failed or not.
 fn assert_no_children() {
     // SAFETY: only asks; writes nothing.
     let result = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
@@ -137,7 +137,7 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Tells the victim's processes from all others, and the victim where the test's files are.
+/// Marks the victim's processes in their environment, and names the directory of the test's files.
 const MARK: &str = "MACROTICK_HOST_TEST";
 
 fn scratch() -> PathBuf {
@@ -155,7 +155,7 @@ fn options(backend: Backend) -> RunOptions {
     options
 }
 
-/// For those that need every task to run: on a busy machine SCHED_OTHER has its turn when it has.
+/// Options for tests that need every task to run. On a busy machine SCHED_OTHER may get the CPU late.
 fn unhurried_options() -> RunOptions {
     RunOptions { duration: Some(ms(1000)), ..options(Backend::Other) }
 }
@@ -163,7 +163,7 @@ fn unhurried_options() -> RunOptions {
 /// A task every 10 ms with one window.
 struct Row(&'static str, Workload, i64, i64);
 
-/// A plan with a cycle of 10 ms on the first CPU; rows: name, workload, offset and length in us.
+/// Returns a plan with a cycle of 10 ms on the first CPU. A row has name, workload, offset and length in us.
 fn plan(rows: Vec<Row>, load: Vec<Process>) -> Plan {
     let mut windows = Vec::new();
     let mut tasks = Vec::new();
@@ -185,7 +185,7 @@ fn observe(plan: &Plan, options: &RunOptions) -> Result<Observation, NodeError> 
     run(plan, options, &mut |_| {})
 }
 
-/// What holds for every observation, whatever the timing: the list is complete, and time goes forward.
+/// Checks that the list is complete and time goes forward. This holds for every observation, whatever the timing.
 fn assert_sound(observation: &Observation) {
     for (task, windows) in observation.tasks.iter().zip(&observation.plan.tables[0].windows) {
         let cycles = observation.duration / observation.plan.cycle;
@@ -238,8 +238,8 @@ fn the_dispatcher_runs_the_plan() -> Verdict {
     Verdict::Passed
 }
 
-/// Two jobs' worth of work in each job: the task falls behind and is demoted at every window's end, the other does
-/// not notice; and every job that is run keeps its number.
+/// Each job has the work of two jobs. The task falls behind and is demoted at the end of every window, without effect
+/// on the other task. Every job that runs keeps its number.
 fn the_dispatcher_survives_an_overrun() -> Verdict {
     if !is_root() {
         return Verdict::Skipped("needs root");
@@ -252,7 +252,7 @@ fn the_dispatcher_survives_an_overrun() -> Verdict {
     Verdict::Passed
 }
 
-/// It has no handler of the runner's that would keep it alive, and the runner awake.
+/// The dispatcher has no handler of the runner, which would keep it alive and the runner awake.
 fn a_dispatcher_that_is_ended_is_remarked() -> Verdict {
     if !is_root() {
         return Verdict::Skipped("needs root");
@@ -262,7 +262,7 @@ fn a_dispatcher_that_is_ended_is_remarked() -> Verdict {
     let observation = run(&two_tasks(), &options, &mut |progress| {
         if matches!(progress, Progress::Running { .. }) && dispatcher.is_none() {
             dispatcher = child_named("mt-dispatcher");
-            // SAFETY: sends a signal to a process of our own.
+            // SAFETY: sends a signal to a child of this process.
             dispatcher.iter().for_each(|pid| assert_eq!(unsafe { libc::kill(*pid, libc::SIGTERM) }, 0));
         }
     })
@@ -272,7 +272,7 @@ fn a_dispatcher_that_is_ended_is_remarked() -> Verdict {
     Verdict::Passed
 }
 
-/// A process that this one started, by its name.
+/// Returns a process that this one started, by its name.
 fn child_named(name: &str) -> Option<i32> {
     let children = format!("/proc/self/task/{}/children", std::process::id());
     let children = std::fs::read_to_string(children).unwrap();
@@ -344,7 +344,7 @@ fn without_the_class_nothing_is_begun_anew() -> Verdict {
 }
 
 fn a_program_that_fails_at_the_end_is_remarked() -> Verdict {
-    // It ends while the others, which are ended before it, are waited for.
+    // The program ends while the runner waits for the others, which end before it.
     let rows = vec![Row("a", spin(us(100)), 2000, 1000), Row("bad", program(&[&compile_hostile()]), 500, 1000)];
     let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
     assert_sound(&observation);
@@ -354,7 +354,8 @@ fn a_program_that_fails_at_the_end_is_remarked() -> Verdict {
     Verdict::Passed
 }
 
-/// On the CPU of a task that cannot end before, under every policy: with its child, which left its process group.
+/// The program spins on the CPU of a task that cannot end before, under every policy. Its child, which left its process
+/// group, does the same.
 fn whoever_spins_is_ended_with_the_run() -> Verdict {
     let hostile = compile_hostile();
     let policies = [Backend::Other, Backend::Fifo, Backend::User, Backend::Deadline];
@@ -374,11 +375,10 @@ fn whoever_spins_is_ended_with_the_run() -> Verdict {
         })
         .unwrap();
         let took = end.unwrap().elapsed();
-        // Half a second; the machine may be busy.
+        // The end takes half a second, but the machine may be busy.
         assert!(took < std::time::Duration::from_secs(5), "{backend:?}: the end takes {took:?}");
         let child: i32 = std::fs::read_to_string(&file).unwrap().parse().unwrap();
-        let told =
-            format!("process {child} (`hostile`), which a task or a load had left behind, was killed at the end");
+        let told = format!("process {child} (`hostile`), left behind by a task or a load, was killed at the end");
         assert!(observation.remarks.contains(&told), "{backend:?}: {:?}", observation.remarks);
         // SAFETY: only asks.
         assert_eq!(unsafe { libc::kill(child, 0) }, -1, "{backend:?}: the child is there");
@@ -386,7 +386,8 @@ fn whoever_spins_is_ended_with_the_run() -> Verdict {
     Verdict::Passed
 }
 
-/// On the only CPU of the runner, which nothing under SCHED_FIFO would give back to its equals.
+/// The program spins on the runner's only CPU. A thread under SCHED_FIFO does not give way to threads with the same
+/// priority.
 fn whoever_spins_with_the_runners_priority_is_ended_with_the_run() -> Verdict {
     if !is_root() {
         return Verdict::Skipped("needs root");
@@ -401,9 +402,9 @@ fn whoever_spins_with_the_runners_priority_is_ended_with_the_run() -> Verdict {
     let took = begin.elapsed();
     sys::pin(0, before.as_slice()).unwrap();
     let remarks = observation.unwrap().remarks;
-    // Two seconds; the machine may be busy.
+    // The run takes two seconds, but the machine may be busy.
     assert!(took < std::time::Duration::from_secs(10), "{took:?}");
-    let told = "(`hostile`) had priority 99 and kept the runner from running: it was put under SCHED_OTHER";
+    let told = "(`hostile`) had priority 99 and kept the runner from running: it has SCHED_OTHER now";
     assert!(remarks.iter().any(|remark| remark.ends_with(told)), "{remarks:?}");
     Verdict::Passed
 }
@@ -411,8 +412,7 @@ fn whoever_spins_with_the_runners_priority_is_ended_with_the_run() -> Verdict {
 fn a_program_that_leaves_and_goes_on_is_remarked() -> Verdict {
     let rows = vec![Row("t", program(&[&compile_hostile(), "leave"]), 500, 1000)];
     let observation = observe(&plan(rows, Vec::new()), &options(Backend::Other)).unwrap();
-    let told =
-        "task `t`: its thread has left by macrotick_leave(), with which its jobs were over, and its process goes on";
+    let told = "task `t`: its thread has left by macrotick_leave(), which ended its jobs, but its process continues";
     assert_eq!(observation.remarks, [told]);
     assert_eq!(completed(&observation.tasks[0].jobs), 3);
     Verdict::Passed
@@ -478,7 +478,7 @@ fn records_beyond_the_buffer_are_remarked() -> Verdict {
     let mut options = options(Backend::Other);
     options.record_limit = Some(3);
     let observation = observe(&two_tasks(), &options).unwrap();
-    // A job that never began has no record, and takes no room.
+    // A job that never started has no record, and takes no room.
     for task in &observation.tasks {
         assert_eq!(task.jobs.iter().filter(|job| job.start.is_some()).count(), 3, "{task:?}");
         let until = task.recorded_until.unwrap();
@@ -505,7 +505,7 @@ fn datagrams_reach_the_receiver() -> Verdict {
     Verdict::Passed
 }
 
-/// The flood is answered by the receiver's namespace, or it would end.
+/// The receiver's namespace answers the flood. Otherwise the flood would end.
 fn datagrams_pass_between_namespaces() -> Verdict {
     if !is_root() {
         return Verdict::Skipped("needs root");
@@ -556,7 +556,7 @@ fn every_load_runs() -> Verdict {
     Verdict::Passed
 }
 
-/// Each process takes files of the runner's. The processes have the limit that was there before.
+/// Each process takes files of the runner. The processes have the limit from before.
 fn more_processes_than_open_files_are_run() -> Verdict {
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes one rlimit, and reads another one.
@@ -621,7 +621,7 @@ fn a_signal_ends_the_run_early() -> Verdict {
 }
 
 fn ends_the_run_early(signal: i32, name: &str) {
-    // Under nohup(1), or in a script's background, it is ignored, and the run leaves it so.
+    // The run leaves the signal ignored under nohup(1), or in a script's background.
     // SAFETY: a disposition without a handler.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     let mut options = options(Backend::Other);
@@ -647,7 +647,7 @@ fn ends_the_run_early(signal: i32, name: &str) {
 /// The verb of the process that `nothing_outlives_a_killed_runner` kills.
 const VICTIM: &str = "victim";
 
-/// A long run, which says when it is under way.
+/// Makes a long run, and prints a line when it has started.
 fn victim() -> ExitCode {
     let backend = if is_root() { Backend::User } else { Backend::Other };
     let mut options = options(backend);
@@ -664,7 +664,7 @@ fn victim() -> ExitCode {
     ExitCode::from(u8::from(result.is_err()))
 }
 
-/// The living processes whose environment has `mark`.
+/// Returns the number of living processes with `mark` in their environment.
 fn marked(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
@@ -799,7 +799,7 @@ fn execute(name: &str, text: &str) -> Option<i32> {
     Command::new(&program).status().unwrap().code()
 }
 
-/// A device that knows the thread no more stands for a table that was removed while the thread ran a job.
+/// The device does not know the thread any more. This stands for a table that was removed while the thread ran a job.
 fn a_table_removed_in_a_job_ends_the_next_wait() -> Verdict {
     let text = "#define _GNU_SOURCE\n#include <errno.h>\n#include <unistd.h>\nstatic int reason;\n\
                 static long refuse(long number, ...) { (void)number; errno = reason; return -1; }\n\
@@ -812,8 +812,8 @@ fn a_table_removed_in_a_job_ends_the_next_wait() -> Verdict {
     Verdict::Passed
 }
 
-/// A job that the dispatcher released while the one before it still ran begins when its wait returns, and not when that one
-/// ended, which was before its nominal instant.
+/// The dispatcher releases a job while the one before it runs. The new job starts when its wait returns. It must not
+/// start at the end of the job before, which is earlier than its nominal instant.
 fn a_job_released_in_a_job_begins_after_it() -> Verdict {
     let text = "#define _GNU_SOURCE\n#include <macrotick.h>\n\
                 int main(void) { struct macrotick_block block; struct macrotick_context context; struct macrotick_job job;\n\
@@ -825,7 +825,7 @@ fn a_job_released_in_a_job_begins_after_it() -> Verdict {
     Verdict::Passed
 }
 
-/// In a table of two entities, before and after another one took its place in which they stand the other way round.
+/// The table has two entities. Another table with the entities in the other order replaces it.
 fn a_task_finds_its_counters_by_its_name() -> Verdict {
     let text = "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdarg.h>\n#include <string.h>\n\
                 #include <unistd.h>\n#include <linux/macrotick.h>\nstatic const char *table[2];\n\

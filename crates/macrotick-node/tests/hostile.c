@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A task that does not let go of its CPU.
+ * A hostile task.
  *
- *	hostile FILE		its third job never ends; a child of a session of its own, whose number it
- *				writes to the file, never sleeps either
- *	hostile FILE equal	the same with the runner's priority, until it has used up some seconds
- *	hostile leave		leaves in its third job, and goes on
- *	hostile overwrite	its third job writes over what it shares with the runner
- *	hostile			fails when it is told that the run is over
+ *	hostile FILE		Its third job never ends. Its child has its own session and never sleeps. It
+ *				writes its process id to FILE.
+ *	hostile FILE equal	The same with the runner's priority, for at most 20 s of CPU time.
+ *	hostile leave		Leaves in its third job, but its process continues.
+ *	hostile overwrite	Its third job overwrites the memory that it shares with the runner.
+ *	hostile			Fails at the end of the run.
  */
 #define _GNU_SOURCE
 #include <macrotick.h>

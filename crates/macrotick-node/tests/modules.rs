@@ -1,21 +1,23 @@
-//! The modules use each other in one direction: a folder uses those before it, and no module uses one that uses it.
+//! The modules use each other in one direction: a folder uses only the folders before it, and there is no cycle of
+//! modules.
 //!
-//! A module uses another if it names it. A method is called without its module's name, but stands where its type is
-//! defined, and who has a value of that type names the type, or another that has it: no cycle of modules is without a name.
+//! A module uses another if it names it. A method call does not name a module. But a method is in the module that
+//! defines its type. Code with a value of this type names the type, or a type that contains it. Therefore every cycle
+//! of modules shows in names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The folders in their order: each uses those before it.
+/// The folders in their order. Each uses only those before it.
 const ROOMS: [&str; 8] = ["error", "block", "deployment", "process", "workload", "backend", "run", "live"];
-/// Two that may use each other: a run has its supervisor, which begins tasks of the run anew.
+/// The modules that may use each other: a run has its supervisor, which restarts tasks of the run.
 const ALLOWED: [(&str, &str); 1] = [("run::resources", "run::supervisor")];
 
-/// What each module uses, by their paths below the crate.
+/// The modules that each module uses, by their paths below the crate.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// The sources below a folder by the path of their module, without their tests.
+/// Collects the sources below a folder by the path of their module, without their tests.
 fn sources(folder: &Path, module: &str, all: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -32,7 +34,7 @@ fn sources(folder: &Path, module: &str, all: &mut BTreeMap<String, String>) {
     }
 }
 
-/// A source without comments and tests.
+/// Returns a source without comments and tests.
 fn product(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let text = lines.join("\n");
@@ -41,8 +43,8 @@ fn product(text: &str) -> String {
     text[..tests.unwrap_or(text.len())].to_owned()
 }
 
-/// The paths of our own that a source names: `crate::a::b`, `super::c`, `super::super::d`, `self::e`, and each of
-/// `crate::a::{b, c::d}`.
+/// Returns the paths of this crate that a source names: `crate::a::b`, `super::c`, `super::super::d`, `self::e`, and
+/// each path of `crate::a::{b, c::d}`.
 fn named(text: &str, module: &str) -> Vec<String> {
     let above = |module: &str| module.rsplit_once("::").map_or("", |(above, _)| above).to_owned();
     let mut all = Vec::new();
@@ -62,7 +64,7 @@ fn named(text: &str, module: &str) -> Vec<String> {
     all
 }
 
-/// The types whose own methods stand in a source.
+/// Returns the types with methods of their own in a source.
 fn types_with_methods(text: &str) -> Vec<&str> {
     fn of(line: &str) -> Option<&str> {
         let rest = line.strip_prefix("impl")?.strip_suffix('{').filter(|rest| !rest.contains(" for "))?;
@@ -80,7 +82,7 @@ fn defines(text: &str, name: &str) -> bool {
     })
 }
 
-/// The modules right below one that its source names without the way to them.
+/// Returns the modules directly below a module that its source names without a longer path.
 fn named_below(text: &str, module: &str, modules: &BTreeMap<String, String>) -> Vec<String> {
     let below = modules.keys().filter(|other| other.rsplit_once("::").is_some_and(|(above, _)| above == module));
     let is_named = |other: &&String| {
@@ -91,7 +93,7 @@ fn named_below(text: &str, module: &str, modules: &BTreeMap<String, String>) -> 
     below.filter(is_named).cloned().collect()
 }
 
-/// The paths at the beginning of a text, after a prefix; those in braces each for itself. Returns what comes behind.
+/// Collects the paths at the start of a text, after a prefix, and each path in braces. Returns the rest of the text.
 fn paths<'a>(text: &'a str, prefix: &str, all: &mut Vec<String>) -> &'a str {
     let join = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}::{name}") };
     if let Some(mut rest) = text.strip_prefix('{') {
@@ -112,11 +114,11 @@ fn paths<'a>(text: &'a str, prefix: &str, all: &mut Vec<String>) -> &'a str {
         None => rest,
     };
     all.push(path);
-    // Another name for it.
+    // Skip another name for the path.
     rest.strip_prefix(" as ").map_or(rest, |other| other.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// The module that a path leads into: the longest part of it that is one.
+/// Returns the module that a path leads into: the longest part of the path that is a module.
 fn module_of<'a>(path: &'a str, modules: &BTreeMap<String, String>) -> &'a str {
     let mut part = path;
     while !part.is_empty() && !modules.contains_key(part) {
@@ -125,7 +127,7 @@ fn module_of<'a>(path: &'a str, modules: &BTreeMap<String, String>) -> &'a str {
     part
 }
 
-/// All sources of the crate, by their modules.
+/// Returns all sources of the crate, by module.
 fn all_sources() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut all);
@@ -143,7 +145,7 @@ fn uses() -> Uses {
     all.iter().map(of).collect()
 }
 
-/// A way from a module back to it.
+/// Returns a way from a module back to it.
 fn cycle(uses: &Uses) -> Option<Vec<String>> {
     fn visit(uses: &Uses, way: &mut Vec<String>, done: &mut BTreeSet<String>) -> bool {
         let here = way.last().expect("a way has a beginning").clone();
@@ -178,7 +180,7 @@ fn no_module_uses_one_that_uses_it() {
     for (one, other) in ALLOWED {
         for (from, to) in [(one, other), (other, one)] {
             let is_there = uses.get_mut(from).is_some_and(|used| used.remove(to));
-            assert!(is_there, "{from} does not use {to}: nothing is to be allowed");
+            assert!(is_there, "{from} does not use {to}: the exception is not needed");
         }
     }
     assert_eq!(cycle(&uses), None);

@@ -1,5 +1,5 @@
-//! The groups of a run under the backend `kernel`: their control groups, budgets, priorities and kernel threads, and what
-//! they have had.
+//! The groups of a run under the backend `kernel`: their control groups, budgets, priorities and kernel threads, and
+//! the CPU time that they received.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,17 +16,18 @@ use crate::error::NodeError;
 
 /// The control groups of all groups, in the order of the system. Dropping them takes the budgets back.
 pub struct BudgetGroups {
-    /// First of all: they leave groups that are still there.
+    /// Drops first: the threads leave groups that must still exist.
     threads: Vec<ServedThread>,
     groups: Vec<Group>,
     before: Vec<GroupObservation>,
-    /// What a reader of the observation should know.
+    /// Remarks for the observation.
     remarks: Vec<String>,
     _controller: Controller,
 }
 
 impl BudgetGroups {
-    /// Gives all groups their budgets; a table that there is, is installed. `None`: the system has no group.
+    /// Gives all groups their budgets. If the system has windows, their table is installed already. Returns `None` if
+    /// the system has no group.
     pub fn prepare(system: &System, domains: Option<&Domains>) -> Result<Option<BudgetGroups>, NodeError> {
         let Some(first) = system.servers().next() else { return Ok(None) };
         let controller = Controller::enable(&Owner::Group(first.name.clone()), Controller::CPU)?;
@@ -48,17 +49,18 @@ impl BudgetGroups {
         Ok(Some(BudgetGroups { threads, groups, before: Vec::new(), remarks, _controller: controller }))
     }
 
-    /// What a reader of the observation should know.
+    /// Returns remarks for the observation.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// Their control groups.
+    /// Returns the control groups.
     pub fn control_groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// Lets somebody look after the promises of all. The kernel threads of one that was promised again come to it again.
+    /// Calls `keep` for each control group. Where it returns true, the group's budget was set again, and its kernel
+    /// threads are served again.
     pub fn look_after(&mut self, keep: &mut dyn FnMut(&mut Group) -> bool) {
         for group in &mut self.groups {
             if keep(group) {
@@ -68,29 +70,29 @@ impl BudgetGroups {
         }
     }
 
-    /// For a process that is to be in a group: what to write to before it executes its program.
+    /// Returns the file that a process writes to before it executes its program, to enter a group.
     pub fn entrance(&self, group: &str) -> Result<Option<File>, NodeError> {
         Ok(self.groups.iter().find(|one| one.name() == group).map(Group::entrance).transpose()?)
     }
 
-    /// The directory of one.
+    /// Returns the directory of a group.
     pub fn path(&self, group: &str) -> Option<&Path> {
         self.groups.iter().find(|one| one.name() == group).map(Group::path)
     }
 
-    /// The control groups of those that name a pool.
+    /// Returns the control groups of the groups that name a pool.
     pub fn in_pool<'a>(&'a self, system: &'a System, pool: &'a Pool) -> impl Iterator<Item = &'a Group> {
         let all = system.servers().zip(&self.groups);
         all.filter(|(wanted, _)| wanted.pool_name().as_ref() == Some(&pool.name)).map(|(_, group)| group)
     }
 
-    /// What is received from now on counts.
+    /// Starts to count: [`BudgetGroups::observe`] counts from here.
     pub fn begin(&mut self) -> Result<(), NodeError> {
         self.before = self.read()?;
         Ok(())
     }
 
-    /// What the groups have had since [`BudgetGroups::begin`].
+    /// Returns the counters of the groups since [`BudgetGroups::begin`].
     pub fn observe(&self) -> Result<Vec<GroupObservation>, NodeError> {
         Ok(self.read()?.into_iter().zip(&self.before).map(|(now, before)| since(now, before)).collect())
     }
@@ -104,7 +106,7 @@ impl BudgetGroups {
     }
 }
 
-/// How many containers are among the loads that are meant.
+/// Returns the number of containers among the loads for which `is_meant` is true.
 pub fn containers(system: &System, is_meant: impl Fn(&Placed) -> bool) -> u32 {
     let all = system.processes().filter(|load| matches!(load.run, Load::Container(_)) && is_meant(load));
     all.map(|load| load.count).sum()

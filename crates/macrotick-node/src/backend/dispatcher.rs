@@ -1,12 +1,13 @@
 //! The backend `user`: a time-triggered dispatcher in user space (SCHED_TT paper, section 3.3).
 //!
-//! One process per CPU at a high `SCHED_FIFO` priority sleeps to each boundary of the CPU's table. It releases a job by
-//! a futex, and enforces a window's end by taking the priority from a task that has not finished: it gets
-//! `SCHED_IDLE`, the lowest standing there is, and its priority back in its next window. So outside its windows it runs
-//! only when no real-time thread wants to, with a sliver of what ordinary threads leave. A task that finished keeps its
-//! priority, because it waits for its release and cannot run without.
+//! One process per CPU at a high `SCHED_FIFO` priority sleeps until each boundary of the CPU's table. It releases a job
+//! by a futex. At the end of a window it takes the priority from a task that has not finished. The task gets
+//! `SCHED_IDLE`, the lowest policy, and gets its priority back in its next window. Therefore, outside its windows, a
+//! task runs only when no real-time thread is ready, and gets only a small share beside ordinary threads. A task that
+//! has finished keeps its priority: it waits for its release and cannot run without it.
 //!
-//! It is forked, not executed anew, from a process that may have threads: the child must not allocate.
+//! The process comes from a fork without an exec, and the runner may have threads. Therefore the child must not
+//! allocate.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +23,7 @@ use crate::error::NodeError;
 use crate::process::child::Child;
 use crate::process::{descendants, signals};
 
-/// What to do at a boundary: end the window of one task, begin that of another.
+/// The actions at a boundary: end the window of one task, start the window of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     offset: Duration,
@@ -31,8 +32,8 @@ struct Step {
     activate: bool,
 }
 
-/// The steps of one cycle. A window that ends with the cycle ends at the beginning of the next one. Where a window
-/// abuts one of the same task, nothing ends.
+/// Returns the steps of one cycle. A window that ends with the cycle ends at the start of the next one. If a window
+/// abuts another window of the same task, the first has no end step.
 fn steps(table: &CpuTable, cycle: Duration, index_of: impl Fn(&str) -> Option<usize>) -> Vec<Step> {
     let mut steps: BTreeMap<Duration, Step> = BTreeMap::new();
     let none = |offset| Step { offset, ends: None, begins: None, activate: false };
@@ -49,7 +50,7 @@ fn steps(table: &CpuTable, cycle: Duration, index_of: impl Fn(&str) -> Option<us
     steps.into_values().filter(|step| step.ends.is_some() || step.begins.is_some()).collect()
 }
 
-/// A task as its dispatcher sees it.
+/// A task from the dispatcher's view.
 struct Served {
     header: *const BlockHeader,
     tid: Tid,
@@ -59,13 +60,13 @@ struct Served {
 
 impl Served {
     fn header(&self) -> &BlockHeader {
-        // SAFETY: the block outlives the dispatcher's process: the mapping is shared, and was copied by fork.
+        // SAFETY: the block outlives the dispatcher's process: the mapping is shared, and fork copied it.
         unsafe { &*self.header }
     }
 
     fn begin(&mut self, activate: bool, served: &SchedAttr) {
         if self.demoted {
-            // Fails only when the task is gone, and then there is nothing to serve.
+            // Fails only when the task has ended, and then there is nothing to serve.
             let _ = sys::set_sched_attr(self.tid, served);
             self.demoted = false;
         }
@@ -88,12 +89,12 @@ impl Served {
 pub struct Dispatcher {
     /// Its process.
     pub pid: Tid,
-    /// What it is called in traces and errors.
+    /// The name in traces and errors.
     pub name: String,
 }
 
 impl Dispatcher {
-    /// Starts the dispatcher of one table. `tasks` are all tasks of the system, ready.
+    /// Starts the dispatcher of one table. `tasks` are all tasks of the system; they are ready.
     pub fn start(table: &CpuTable, cycle: Duration, epoch: Instant, tasks: &[Child]) -> Result<Self, NodeError> {
         let steps = steps(table, cycle, |name| tasks.iter().position(|task| task.name == name));
         let serve = |task: &Child| {
@@ -101,7 +102,7 @@ impl Dispatcher {
         };
         let mut served = tasks.iter().map(serve).collect::<Result<Vec<Served>, HostFailure>>()?;
         let parent = std::process::id();
-        // SAFETY: the child calls only what is safe after fork, and never returns.
+        // SAFETY: the child only makes calls that are safe after fork, and never returns.
         let pid = match unsafe { libc::fork() } {
             -1 => return Err(NodeError::system("forking a dispatcher")(io::Error::last_os_error())),
             0 => dispatch(&steps, &mut served, cycle, epoch, parent),
@@ -126,7 +127,7 @@ impl Dispatcher {
 }
 
 impl Dispatcher {
-    /// A remark, should it have ended by itself.
+    /// Returns a remark if the dispatcher ended by itself.
     pub fn describe_end(&self) -> Option<String> {
         sys::exited(self.pid).map(|status| format!("`{}` ended during the run ({status})", self.name))
     }
@@ -143,14 +144,14 @@ impl Drop for Dispatcher {
     }
 }
 
-/// The dispatcher's process: dies with the runner, is left alone by the terminal's signals, takes no page fault. The runner's
-/// handlers are not its own.
+/// Runs the dispatcher in its process. The process ends with the runner, the terminal's signals do not reach it, and it
+/// takes no page fault. It does not use the runner's signal handlers.
 fn dispatch(steps: &[Step], served: &mut [Served], cycle: Duration, epoch: Instant, parent: u32) -> ! {
     signals::let_go();
-    // SAFETY: system calls without memory, but for a constant name.
+    // SAFETY: system calls without memory, except a constant name.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // The runner may have died before the request was made.
+        // The runner may have ended before the request took effect.
         if libc::getppid() as u32 != parent {
             libc::_exit(1);
         }

@@ -1,8 +1,9 @@
-//! The sets of CPUs that tasks of SCHED_DEADLINE are scheduled on, as partitions of the host.
+//! The CPU sets of SCHED_DEADLINE tasks, as cpuset partitions of the host.
 //!
-//! SCHED_DEADLINE takes no thread whose affinity is less than its root domain (`__sched_setscheduler()` in
-//! `kernel/sched/syscalls.c`). A set that is not the whole host becomes a root domain as a cpuset partition, and whatever is to
-//! run on its CPUs has to be below that: tasks with windows, pools, groups and process too.
+//! SCHED_DEADLINE accepts a thread only if its affinity covers the thread's whole root domain (`__sched_setscheduler()`
+//! in `kernel/sched/syscalls.c`). A CPU set that is not the whole host becomes a root domain as a cpuset partition. All
+//! threads that run on its CPUs must be in control groups below the partition: tasks with windows, pools, groups and
+//! processes.
 
 use std::fs::File;
 
@@ -18,7 +19,7 @@ pub struct Domains {
 }
 
 impl Domains {
-    /// Makes the partitions that a system needs on a host with these CPUs. `None`: it needs none.
+    /// Makes the partitions that a system needs on a host with these CPUs. Returns `None` if it needs no partition.
     pub fn prepare(system: &System, online: &[u32]) -> Result<Option<Domains>, NodeError> {
         let wanted = partitions(&system.domains(), online);
         let Some(first) = wanted.first() else { return Ok(None) };
@@ -34,13 +35,14 @@ impl Domains {
         Ok(Some(Domains { partitions, _controllers: controllers }))
     }
 
-    /// The partition that has these CPUs. `None`: they are in none.
+    /// Returns the partition that has these CPUs. Returns `None` if they are in no partition.
     pub fn of(&self, cpus: &CpuSet) -> Option<&Group> {
         let first = cpus.first()?;
         self.partitions.iter().find(|(all, _)| all.contains(first)).map(|(_, group)| group)
     }
 
-    /// For a process that is to run on these CPUs: what to write to before it executes its program. `None`: it need not move.
+    /// Returns the file that a process writes to before it executes its program, to run on these CPUs. Returns `None`
+    /// if the process need not move.
     pub fn entrance(&self, cpus: &CpuSet) -> Result<Option<File>, NodeError> {
         Ok(self.of(cpus).map(Group::place).transpose()?)
     }
@@ -51,8 +53,9 @@ fn owner(cpus: &CpuSet) -> Owner {
     Owner::Domain(format!("{DOMAIN}{}", list.join("-")))
 }
 
-/// The sets that need a partition: what no set has stays a domain, too. Where nothing would be left, which the kernel does not
-/// allow, the first set stays in the place of that.
+/// Returns the sets that need a partition. The CPUs that are in no set remain a domain of their own. The kernel does
+/// not allow partitions that take all CPUs. In that case the set with the first CPU of the host gets no partition and
+/// remains in the host's domain.
 fn partitions(domains: &[CpuSet], online: &[u32]) -> Vec<CpuSet> {
     let mut domains = domains.to_vec();
     let has = |cpu: &u32| domains.iter().any(|domain| domain.contains(*cpu));

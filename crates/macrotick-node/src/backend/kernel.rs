@@ -16,7 +16,7 @@ use crate::backend::table::{refusal, Table};
 use crate::error::NodeError;
 use crate::process::child::Child;
 
-/// Installs a plan's table with a lead, decoding a refusal. Returns the instant of a swap, in nanoseconds.
+/// Installs a plan's table with a lead, and decodes a refusal. Returns the instant of a swap, in nanoseconds.
 fn install(device: &Device, plan: &Plan, lead: Duration, flags: u32) -> Result<u64, NodeError> {
     let table = Table::new(plan);
     let mut install = uapi::Install {
@@ -32,7 +32,7 @@ fn install(device: &Device, plan: &Plan, lead: Duration, flags: u32) -> Result<u
     };
     match device.call(&mut install).map_err(io::Error::from_raw_os_error) {
         Ok(()) => Ok(install.swap_ns),
-        // No privilege or no memory, say: nothing is wrong with the table.
+        // For example no privilege or no memory: the table itself is correct.
         Err(error) if install.error == 0 => {
             Err(HostFailure::Call { what: "install the table".into(), source: error }.into())
         }
@@ -46,15 +46,15 @@ pub struct InstalledTable {
 }
 
 impl InstalledTable {
-    /// Installs a plan's table with a lead; it does not run yet.
+    /// Installs a plan's table with a lead. It does not run yet.
     pub fn install(plan: &Plan, lead: Duration) -> Result<InstalledTable, NodeError> {
         let device = device::open()?;
         install(&device, plan, lead, 0)?;
         Ok(InstalledTable { device })
     }
 
-    /// Has a plan's table take the place of this one, which runs. Returns the new table's epoch on its clock: the
-    /// instant at which all CPUs change.
+    /// Replaces this table, which runs, with the table of a plan. Returns the new table's epoch on its clock: the
+    /// instant at which all CPUs change to it.
     pub fn swap(&self, plan: &Plan, lead: Duration) -> Result<Instant, NodeError> {
         let at = install(&self.device, plan, lead, uapi::SWAP)?;
         Ok(Instant::from_nanos(at as i64))
@@ -68,7 +68,7 @@ impl InstalledTable {
         self.device.bind(pidfd.as_raw_fd(), &child.name).map_err(|errno| failed(&what(), errno))
     }
 
-    /// Ends the membership of a task's thread, which goes on as an ordinary one.
+    /// Ends the membership of a task's thread. The thread continues as an ordinary one.
     pub fn unbind(&self, child: &Child) -> Result<(), NodeError> {
         let what = || format!("unbind the thread of task `{}`", child.name);
         let pidfd = sys::pidfd_open(child.pid(), child.joined_thread()?)
@@ -76,48 +76,48 @@ impl InstalledTable {
         self.device.unbind(pidfd.as_raw_fd()).map_err(|errno| failed(&what(), errno))
     }
 
-    /// Makes a thread of the kernel a member of a pool.
+    /// Makes a kernel thread a member of a pool.
     pub fn bind_thread(&self, tid: sys::Tid, name: &str, pool: &str) -> Result<(), NodeError> {
         let what = || format!("bind the kernel thread {name} to pool `{pool}`");
         let pidfd = sys::pidfd_open(tid, tid).map_err(|source| HostFailure::Call { what: what(), source })?;
         self.device.bind(pidfd.as_raw_fd(), pool).map_err(|errno| failed(&what(), errno))
     }
 
-    /// Starts the table; returns the epoch in force. Both are on the table's clock.
+    /// Starts the table. Returns the epoch in force. Both instants are on the table's clock.
     pub fn start(&self, epoch: Instant) -> Result<Instant, NodeError> {
         let started = self.device.start(epoch.as_nanos() as u64).map_err(|errno| failed("start the table", errno))?;
         Ok(Instant::from_nanos(started as i64))
     }
 
-    /// Where the table stands on its clock.
+    /// Returns the state of the table on its clock: epoch, cycles, corrections.
     pub fn grid(&self) -> Result<uapi::Get, NodeError> {
-        self.device.get().map_err(|errno| failed("tell where the table stands", errno))
+        self.device.get().map_err(|errno| failed("read the state of the table", errno))
     }
 
-    /// Stops the table: no more jobs are released.
+    /// Stops the table: the kernel releases no more jobs.
     pub fn stop(&self) -> Result<(), NodeError> {
         self.device.stop().map_err(|errno| failed("stop the table", errno))
     }
 
-    /// Everything that the kernel counts for an entity. Its place in the table is looked at first: the tasks, then the
-    /// pools. While tables change it may have another.
+    /// Returns all counters of an entity. Tries its place in the table first: the tasks, then the pools. While the
+    /// kernel swaps tables, the entity may have another place.
     pub fn stats(&self, name: &str, place: usize) -> Result<uapi::Stats, NodeError> {
         let wanted = uapi::name(name);
         match self.device.stats(place as u32) {
             Ok(stats) if stats.name == wanted => return Ok(stats),
             Ok(_) | Err(libc::ENOENT) => {}
-            Err(errno) => return Err(failed("tell the counters", errno)),
+            Err(errno) => return Err(failed("read the counters", errno)),
         }
         for place in 0.. {
             match self.device.stats(place) {
                 Ok(stats) if stats.name != wanted => {}
-                result => return result.map_err(|errno| failed("tell the counters", errno)),
+                result => return result.map_err(|errno| failed("read the counters", errno)),
             }
         }
-        Err(failed("tell the counters", libc::ENOENT))
+        Err(failed("read the counters", libc::ENOENT))
     }
 
-    /// The counters of a task's entity, whose place in the system is looked at first.
+    /// Returns the counters of a task's entity. Tries its place in the system first.
     pub fn counters(&self, name: &str, place: usize) -> Result<EntityCounters, NodeError> {
         let stats = self.stats(name, place)?;
         Ok(EntityCounters {
@@ -140,15 +140,15 @@ impl InstalledTable {
 
 impl Drop for InstalledTable {
     fn drop(&mut self) {
-        // What is stopped already may be stopped again; nothing can be done about a failure here.
+        // Stopping a stopped table is allowed. No reaction to a failure is possible here.
         let _ = self.stop();
         let _ = self.device.remove();
     }
 }
 
-/// Removes the installed table, such as one that a killed runner left behind, the control groups of its pools and
-/// containers, and its network namespaces; its tasks' threads continue under SCHED_OTHER. The lock says that no runner is
-/// alive. Returns whether there was a table: on a kernel without the class there is none, but there may be the rest.
+/// Removes the remains of a runner that was killed: its table, the control groups of its pools and containers, and its
+/// network namespaces. The threads of its tasks continue under SCHED_OTHER. The lock proves that no runner is alive.
+/// Returns whether there was a table. A kernel without the class has no table, but the other remains may exist.
 pub fn remove_left(_lock: &Lock) -> Result<bool, NodeError> {
     network::remove_left();
     let removed = remove_table()?;
@@ -168,7 +168,7 @@ fn remove_table() -> Result<bool, NodeError> {
     }
 }
 
-/// A call of the device that failed.
+/// Converts a failed call of the device to an error.
 fn failed(what: &str, errno: i32) -> NodeError {
     device::failed(what, errno).into()
 }

@@ -1,8 +1,9 @@
-//! The lead in force: that of the description, or one that suits this host; and whether this host can do without.
+//! The lead in force: the lead of the description, or a lead that suits this host. Also checks whether short windows
+//! suit this host.
 //!
-//! The host is measured with a table of its own before the system's is installed: per CPU one job without a lead, above
-//! a thread that never sleeps, whose phase sweeps over the kernel's tick. The longest time from a nominal instant to the
-//! job's first instruction is what a lead has to cover.
+//! A table of its own measures the host before the system's table is installed. It has one job without a lead per CPU,
+//! above a thread that never sleeps. The phase of the job sweeps over the kernel's tick. The lead must cover the
+//! longest time from a nominal instant to the job's first instruction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,36 +15,36 @@ use macrotick_uapi::{self as uapi, Device, Sized32};
 use crate::error::NodeError;
 use crate::error::Refusal;
 
-/// The tick expires on multiples of this, or of a multiple of it.
+/// The tick expires on multiples of this time, or on multiples of a multiple of it.
 const GRID: Duration = Duration::from_millis(1);
-/// So much later in the grid than the one before begins each job.
+/// The shift of a job in the grid, compared with the job before.
 const STEP: Duration = Duration::from_nanos(250);
-/// So long before the grid begins the first job.
+/// The time before a grid point at which the first job starts.
 const AHEAD: Duration = Duration::from_micros(25);
-/// So many periods of the grid are left for the start.
+/// The number of grid periods left for the start.
 const START_MARGIN: i64 = 10;
 const WINDOW: Duration = Duration::from_micros(200);
-/// Measured on each CPU: from 20 us before the tick to 20 us after it, and before that those that do not count.
+/// The number of jobs on each CPU: from 20 us before the tick to 20 us after it, and the warm-up before them.
 const JOBS: usize = WARM_UP + 160;
-/// As many jobs do not count, because page faults and cold caches are left behind in them.
+/// The number of first jobs that do not count, because they suffer from page faults and cold caches.
 const WARM_UP: usize = 20;
 /// The name of the entity that measures.
 const PROBE: &str = "lead-probe";
 
-/// Shorter windows than this are held against what the host takes to begin a job.
+/// A window that is shorter than this is compared with the time that the host takes to start a job.
 const SHORT: Duration = Duration::from_micros(50);
 
-/// What was found of a plan on this host.
+/// The result of the measurement for a plan on this host.
 pub struct Found {
-    /// The lead in force; `None`: the system has none.
+    /// The lead in force. `None`: the system has no lead.
     pub lead: Option<LeadInForce>,
-    /// What a reader should know.
+    /// Remarks for the observation.
     pub remarks: Vec<String>,
 }
 
-/// Chooses the lead of a plan on this host, which must have no table installed, and looks whether the host begins the jobs of
-/// short windows before these are over: an error where it usually does not, a remark where it may not. What needs neither is
-/// not measured.
+/// Chooses the lead of a plan on this host, which must have no table installed. Also checks that the host starts the
+/// jobs of short windows before these windows end. Returns an error if it usually does not, and a remark if it
+/// sometimes may not. A CPU that needs neither result is not measured.
 pub fn find(plan: &Plan) -> Result<Found, NodeError> {
     let auto = matches!(plan.system.lead, Some(Lead::Auto(_)));
     let mut measured = Vec::new();
@@ -64,17 +65,17 @@ pub fn find(plan: &Plan) -> Result<Found, NodeError> {
     Ok(Found { lead, remarks })
 }
 
-/// The window in which a job has least time to begin, if it is a short one.
+/// Returns the shortest window in which a job starts, if it is shorter than [`SHORT`].
 fn shortest<'a>(plan: &Plan, table: &'a CpuTable) -> Option<&'a Window> {
     let is_task = |name: &str| plan.system.task(name).is_some();
     let begins = table.windows.iter().filter(|window| window.activate && is_task(&window.task));
     begins.min_by_key(|window| window.length).filter(|window| window.length < SHORT)
 }
 
-/// Whether a job begins in its window, with a lead or without.
+/// Checks whether a job starts in its window, with a lead or without.
 ///
-/// A lead that is as long as what the host takes leaves nothing for the window. What it is shorter comes twice: the job is late by
-/// it, and the window's own interrupt comes on top.
+/// A lead that covers the host's lateness leaves the whole window for the job. With a shorter lead the job is late by
+/// the shortfall. The window's own interrupt then adds the whole lateness of the host.
 fn judge(
     cpu: u32,
     window: &Window,
@@ -100,7 +101,8 @@ fn judge(
     }))
 }
 
-/// The lead of a plan on a host that was found to need so much; without a measurement all that the plan keeps free.
+/// Returns the lead of a plan on a host that needs `needed`. Without a measurement it is the whole time that the plan
+/// keeps free.
 pub fn in_force(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
     match plan.system.lead? {
         Lead::Fixed(lead) => Some(LeadInForce { lead, kept_free: lead, needed: None }),
@@ -110,15 +112,15 @@ pub fn in_force(plan: &Plan, needed: Option<Duration>) -> Option<LeadInForce> {
     }
 }
 
-/// A half more, in whole microseconds: refills, and interrupts of many sleeps, which are not there while it is measured, are longer
-/// than the tick.
+/// Adds one half, and rounds up to whole microseconds. Refills, and interrupts of many sleeps, take longer than the
+/// tick, but do not occur during the measurement.
 fn with_margin(longest: Duration) -> Duration {
     let us = 1000;
     let ns = longest.as_nanos() + longest.as_nanos() / 2;
     Duration::from_nanos((ns + us - 1) / us * us)
 }
 
-/// Of the jobs' latenesses on a CPU.
+/// The latenesses of the jobs on a CPU.
 struct Latenesses {
     /// The median.
     usual: Duration,
@@ -138,7 +140,7 @@ fn measure(device: &Device, cpu: u32) -> Result<Latenesses, NodeError> {
         });
         let probe = scope.spawn(|| run_jobs(device));
         let started = device.start(epoch());
-        // Without a start the probe would wait for ever: the removal ends its wait.
+        // Without a start the probe would wait without end. Removing the table ends its wait.
         let removed = if started.is_err() { device.remove() } else { Ok(()) };
         let measured = probe.join().unwrap_or(Err(libc::EINTR));
         done.store(true, Ordering::Relaxed);
@@ -148,8 +150,8 @@ fn measure(device: &Device, cpu: u32) -> Result<Latenesses, NodeError> {
     measured.map_err(|errno| device::failed("measure the lead", errno).into())
 }
 
-/// Some microseconds of nothing. Not the processor's pause, which is dear in a virtual machine: in the lab each leaves the
-/// translated code, and a measurement takes a minute.
+/// Computes for some microseconds. It does not use the processor's pause instruction, which is expensive in a virtual
+/// machine. In the lab each pause leaves the translated code, and a measurement would take a minute.
 fn compute() {
     for round in 0..5000 {
         std::hint::black_box(round);
@@ -196,7 +198,7 @@ fn run_jobs(device: &Device) -> Result<Latenesses, i32> {
     Ok(Latenesses { usual: at(latenesses.len() / 2), longest: at(latenesses.len() - 1) })
 }
 
-/// The lead in force; zero without.
+/// Returns the lead in force, or zero if there is none.
 pub fn length(lead: Option<LeadInForce>) -> Duration {
     lead.map_or(Duration::ZERO, |lead| lead.lead)
 }
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(with_margin(Duration::from_nanos(4001)), Duration::from_micros(7));
     }
 
-    /// On a host that takes 4 us usually, with the margin 6, and 8 at most, with the margin 12.
+    /// The host takes 4 us usually (6 us with the margin), and 8 us at most (12 us with the margin).
     #[test]
     fn a_lead_that_is_too_short_leaves_a_short_window_nothing() {
         let us = Duration::from_micros;
@@ -223,12 +225,12 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         assert_eq!((judged(6, None), judged(12, None)), (Ok(true), Ok(false)));
-        assert!(judged(5, None).unwrap_err().contains("up to 12us; give it a wcet of more, or the system a lead"));
+        assert!(judged(5, None).unwrap_err().contains("up to 12us; give it a longer wcet, or the system a lead"));
         assert_eq!((judged(6, Some(12)), judged(6, Some(20))), (Ok(false), Ok(false)));
         assert_eq!(judged(6, Some(6)), Ok(true));
         assert!(judged(6, Some(5))
             .unwrap_err()
-            .contains("and the lead is 5us; give it a wcet of more, or the system a longer lead"));
+            .contains("and the lead is 5us; give it a longer wcet, or the system a longer lead"));
         assert_eq!(
             (judged(11, Some(1)), judged(23, Some(1)), judged(10, Some(1)).is_err()),
             (Ok(true), Ok(false), true)

@@ -1,4 +1,4 @@
-//! Who dispatches: the kernel class, with what it serves beside tasks, or a dispatcher in user space.
+//! The backends: the kernel class with its pools, groups and domains, or a dispatcher in user space.
 
 pub mod budget_groups;
 pub mod dispatcher;

@@ -1,5 +1,5 @@
-//! The pools of a run under the backend `kernel`: their control groups and kernel threads, and what they
-//! have had.
+//! The pools of a run under the backend `kernel`: their control groups and kernel threads, and the CPU time that they
+//! received.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,15 +21,15 @@ use crate::error::NodeError;
 pub struct Pools {
     groups: Vec<Group>,
     before: Vec<PoolObservation>,
-    /// The threads that were in pools when that was noted, with their pools.
+    /// The threads that were in pools at the instants of a note, with their pools.
     threads: BTreeMap<Tid, String>,
-    /// What a reader of the observation should know.
+    /// Remarks for the observation.
     remarks: Vec<String>,
     _controller: Controller,
 }
 
 impl Pools {
-    /// Makes the groups; their table is installed. `None`: the system has no pool.
+    /// Makes the control groups. Their table is installed. Returns `None` if the system has no pool.
     pub fn prepare(plan: &Plan, domains: Option<&Domains>) -> Result<Option<Pools>, NodeError> {
         let Some(first) = plan.system.pools().next() else { return Ok(None) };
         let controller = Controller::enable(&Owner::Pool(first.name.clone()), Controller::CPU)?;
@@ -39,7 +39,7 @@ impl Pools {
         Ok(Some(pools))
     }
 
-    /// Makes the groups of more pools of a plan: of all of them, or of none.
+    /// Makes the control groups of more pools of a plan: of all of them, or of none.
     pub fn extend(
         &mut self,
         plan: &Plan,
@@ -57,7 +57,7 @@ impl Pools {
         Ok(())
     }
 
-    /// Gives back the groups of pools that a system does not have; the others come in its order.
+    /// Gives back the control groups of pools that a system does not have. Sorts the others in its order.
     pub fn keep(&mut self, system: &System) {
         let mut former = std::mem::take(&mut self.groups);
         for pool in system.pools() {
@@ -66,23 +66,23 @@ impl Pools {
         }
     }
 
-    /// Their control groups.
+    /// Returns the control groups.
     pub fn control_groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// Lets somebody look after the promises of all.
+    /// Calls `keep` for each control group.
     pub fn look_after(&mut self, keep: &mut dyn FnMut(&mut Group) -> bool) {
         self.groups.iter_mut().for_each(|group| _ = keep(group));
     }
 
-    /// For a process that is to be in a pool: what to write to before it executes its program.
+    /// Returns the file that a process writes to before it executes its program, to enter a pool.
     pub fn entrance(&self, pool: &str) -> Result<Option<File>, NodeError> {
         Ok(self.groups.iter().find(|group| group.name() == pool).map(Group::entrance).transpose()?)
     }
 
-    /// Makes the kernel threads members of their pools, of those that are asked for; their windows have not come yet.
-    /// They leave with the table.
+    /// Makes the kernel threads members of their pools, if `is_wanted` is true for the pool. Call it before the windows
+    /// of these pools start. The threads leave with the table.
     pub fn bind_kernel_threads(
         &mut self,
         plan: &Plan,
@@ -101,12 +101,12 @@ impl Pools {
         Ok(())
     }
 
-    /// The directory of one.
+    /// Returns the directory of a pool's control group.
     pub fn path(&self, pool: &str) -> Option<&Path> {
         self.groups.iter().find(|one| one.name() == pool).map(Group::path)
     }
 
-    /// What is received from now on counts; `groups` may name pools.
+    /// Starts to count: [`Pools::observe`] counts from here. `groups` may name pools.
     pub fn begin(
         &mut self,
         system: &System,
@@ -117,7 +117,7 @@ impl Pools {
         Ok(())
     }
 
-    /// Notes which threads are in pools now.
+    /// Notes the threads that are in pools at this instant.
     pub fn note_threads(&mut self, system: &System, groups: Option<&BudgetGroups>) {
         for (pool, own) in system.pools().zip(&self.groups) {
             let threads = members(system, &pool, own, groups).flat_map(Group::threads);
@@ -125,17 +125,17 @@ impl Pools {
         }
     }
 
-    /// What a reader of the observation should know.
+    /// Returns remarks for the observation.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// The threads that were noted, with their pools.
+    /// Returns the noted threads, with their pools.
     pub fn threads(&self) -> &BTreeMap<Tid, String> {
         &self.threads
     }
 
-    /// What the pools have had since [`Pools::begin`]; the table still runs.
+    /// Returns the counters of the pools since [`Pools::begin`]. The table must still run.
     pub fn observe(
         &self,
         system: &System,
@@ -155,7 +155,7 @@ impl Pools {
         let each = system.pools().zip(&self.groups).enumerate();
         each.map(|(index, (pool, own))| {
             let usages = members(system, &pool, own, groups).map(Group::usage);
-            // The pool's entity comes after those of the tasks.
+            // The entities of the pools come after those of the tasks.
             let stats = table.stats(&pool.name, system.windowed().count() + index)?;
             Ok(PoolObservation {
                 name: pool.name.clone(),
@@ -170,7 +170,7 @@ impl Pools {
     }
 }
 
-/// The control groups whose threads are in a pool: its own, and those that name it.
+/// Returns the control groups with threads in a pool: its own group, and the groups that name it.
 fn members<'a>(
     system: &'a System,
     pool: &'a Pool,
@@ -178,7 +178,7 @@ fn members<'a>(
     groups: Option<&'a BudgetGroups>,
 ) -> impl Iterator<Item = &'a Group> {
     let naming = groups.into_iter().flat_map(move |groups| groups.in_pool(system, pool));
-    // What is below the pool's own is in that.
+    // The pool's own group includes the groups below it.
     iter::once(own).chain(naming.filter(|group| !group.path().starts_with(own.path())))
 }
 
@@ -186,7 +186,7 @@ fn make(plan: &Plan, pool: &Pool, domains: Option<&Domains>) -> Result<Group, No
     Ok(Group::of(pool, domains.and_then(|domains| domains.of(&plan.cpus(&pool.name))))?)
 }
 
-/// The deployment has found it for every pool.
+/// Returns the CPU of a pool. The deployment has checked that every pool has one.
 fn cpu_of(plan: &Plan, pool: &Pool) -> Option<u32> {
     let serves = |table: &&CpuTable| table.windows.iter().any(|window| window.task == pool.name);
     plan.tables.iter().find(serves).map(|table| table.cpu)

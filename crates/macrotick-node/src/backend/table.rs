@@ -1,4 +1,4 @@
-//! A plan's table as the kernel takes it, and why it does not.
+//! A plan's table in the kernel's form, and the decoding of a refusal.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use macrotick_uapi as uapi;
 
 use crate::error::Refusal;
 
-/// A plan's tables in the kernel's form: one list, sorted by CPU and offset; entities in the order of the tasks with windows,
-/// then of the pools.
+/// A plan's tables in the kernel's form: one list, sorted by CPU and offset. The entities are in the order of the tasks
+/// with windows, then of the pools.
 pub struct Table {
     names: Vec<String>,
-    /// Its tasks, then its pools.
+    /// The tasks, then the pools.
     pub entities: Vec<uapi::Entity>,
     /// Sorted by CPU and offset.
     pub windows: Vec<uapi::Window>,
 }
 
 impl Table {
-    /// That of a plan.
+    /// Converts the tables of a plan.
     pub fn new(plan: &Plan) -> Table {
         let (tasks, pools) = (plan.system.windowed(), plan.system.pools().collect::<Vec<_>>());
         let names: Vec<String> =
@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// The same on every CPU that has windows.
+/// Returns the sync windows. They are the same on every CPU that has windows.
 fn sync_windows(plan: &Plan) -> Vec<uapi::Window> {
     let Some(sync) = plan.system.sync() else { return Vec::new() };
     let window = |cpu, start: Duration| uapi::Window {
@@ -78,20 +78,20 @@ fn sync_windows(plan: &Plan) -> Vec<uapi::Window> {
     served.flat_map(|table| sync.starts(plan.cycle).map(move |start| window(table.cpu, start))).collect()
 }
 
-/// A task as the kernel knows it, with the CPUs of its windows. To begin anew what it killed is the runner's business.
+/// Converts a task with the CPUs of its windows. The kernel kills a task, and the runner restarts it.
 fn entity(task: &Task, cpus: &CpuSet) -> uapi::Entity {
     let on_miss = match task.on_miss {
         OnMiss::Resume => 0,
         OnMiss::Signal => uapi::MISS_SIGNAL,
         OnMiss::Kill | OnMiss::Restart => uapi::MISS_KILL,
     };
-    // Who may migrate and does not is like any other.
+    // A task that may migrate but has windows on one CPU only gets no flag.
     let migrate = if task.migrate && cpus.is_several() { uapi::MIGRATE } else { 0 };
     let (name, max_misses) = (uapi::name(&task.name), task.max_misses.unwrap_or(0));
     uapi::Entity { name, flags: on_miss | migrate, max_misses, slice_ns: 0 }
 }
 
-/// A pool as the kernel knows it.
+/// Converts a pool.
 fn entity_of_pool(pool: &Pool) -> uapi::Entity {
     let order = match pool.order {
         PoolOrder::Fifo => 0,
@@ -103,7 +103,8 @@ fn entity_of_pool(pool: &Pool) -> uapi::Entity {
     uapi::Entity { name: uapi::name(&pool.name), flags: uapi::POOL | order | slack, max_misses: 0, slice_ns }
 }
 
-/// Why the kernel refused a table: what it filled in, `enum macrotick_error`, with the windows, tasks and pools that its indices mean.
+/// Decodes a refusal: `enum macrotick_error` and the indices that the kernel filled in. Names replace the indices of
+/// windows, tasks and pools.
 pub fn refusal(table: &Table, install: &uapi::Install, error: &io::Error) -> Refusal {
     let entity = |index: u32| table.describe_entity(index);
     let window = |index: u32| table.describe_window(index);

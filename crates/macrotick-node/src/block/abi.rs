@@ -1,6 +1,6 @@
-//! What is shared with a task in C: the memory block of `include/macrotick.h`.
+//! The memory block that a task in C shares with the runner (`include/macrotick.h`).
 //!
-//! The header is the source; the test below compares every size and offset with what the C compiler says.
+//! The C header is the source. The test below compares sizes and offsets with those of the C compiler.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 

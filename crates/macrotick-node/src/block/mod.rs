@@ -14,12 +14,13 @@ use macrotick_model::{Duration, Instant};
 
 use crate::block::abi::{BlockHeader, Record};
 
-/// A block, mapped. The mapping is locked in the runner as well, so that reading it never waits.
+/// A mapped block. The runner's mapping is locked too, and reading it never waits.
 pub struct Block {
     file: File,
     header: NonNull<BlockHeader>,
     size: usize,
-    /// What the process is told and must not change. It can, so that nothing is read from there again but to see whether it did.
+    /// The values that the process gets and must not change. The process is able to change them. Therefore the runner
+    /// reads them again only to check whether it did.
     told: Told,
 }
 
@@ -38,30 +39,30 @@ struct Told {
     records_at: u32,
 }
 
-// SAFETY: what changes after creation is atomic, or read only after the writer has ended.
+// SAFETY: the fields that change after creation are atomic, or read only after the writer has ended.
 unsafe impl Send for Block {}
 
-/// What a block is made for.
+/// The parameters of a block.
 pub struct BlockSpec<'a> {
     /// `abi::BACKEND_*`.
     pub backend: u32,
-    /// The cycle.
+    /// The cycle of the nominal instants.
     pub cycle: Duration,
-    /// The nominal instants of a cycle; none for a process.
+    /// The nominal instants of a cycle. Empty for a process.
     pub offsets: &'a [Duration],
-    /// How many records fit.
+    /// The number of records that fit.
     pub capacity: u32,
 }
 
 impl Block {
-    /// A new block: written, faulted in, in the state `starting`.
+    /// Makes a block: writes it, faults its pages in, and leaves it in the state `starting`.
     pub fn new(spec: &BlockSpec) -> io::Result<Block> {
         let offsets_at = size_of::<BlockHeader>().next_multiple_of(64);
         let records_at = (offsets_at + size_of_val(spec.offsets)).next_multiple_of(64);
         let size = records_at + spec.capacity as usize * size_of::<Record>();
         let file = sys::memory_file(c"macrotick-block")?;
         file.set_len(size as u64)?;
-        // A process that cut it short would have the runner killed where it reads.
+        // If a process truncated the file, the next read of the runner would kill the runner with SIGBUS.
         sys::seal_size(&file)?;
         let told = Told {
             magic: abi::BLOCK_MAGIC,
@@ -77,7 +78,7 @@ impl Block {
         };
         let block = Block::map(file, size, told)?;
         let header = block.header.as_ptr();
-        // SAFETY: the mapping is `size` bytes of zeroes, which nobody else has yet; the offsets' place is within it.
+        // SAFETY: the mapping is `size` bytes of zeroes that no other process has yet; the offsets are within it.
         unsafe {
             (*header).magic = told.magic;
             (*header).version = told.version;
@@ -115,21 +116,22 @@ impl Block {
         }
     }
 
-    /// The file behind it, to be inherited.
+    /// Returns the file of the block, which the process inherits.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The header, which lives as long as the block. Of its fields only the atomic ones are read: whatever a process writes there.
+    /// Returns the header, which lives as long as the block. Read only its atomic fields: the process may write any
+    /// value there.
     pub fn header(&self) -> &BlockHeader {
         // SAFETY: mapped and initialised; the fields that change are atomic.
         unsafe { self.header.as_ref() }
     }
 
-    /// Whether the process has left alone what is not its own: if not, nothing in the block says anything.
+    /// Returns whether the process left the constant fields unchanged. If it did not, no value in the block is valid.
     pub fn is_intact(&self) -> bool {
         let header = self.header.as_ptr();
-        // SAFETY: mapped; each field is a plain number, whatever was written there.
+        // SAFETY: mapped; each field is a plain number, and any value of it is valid.
         let now = unsafe {
             Told {
                 magic: (&raw const (*header).magic).read_volatile(),
@@ -147,38 +149,39 @@ impl Block {
         now == self.told && self.header().count.load(Ordering::Acquire) <= self.told.capacity.into()
     }
 
-    /// How far the process is: `abi::PHASE_*`.
+    /// Returns the stage of the process: `abi::PHASE_*`.
     pub fn phase(&self) -> u32 {
         self.header().phase.load(Ordering::Acquire)
     }
 
-    /// The thread that joined, as the process says: [`Child::thread`](crate::process::child::Child::thread) says whether it has it.
+    /// Returns the thread that joined, as the process reports it.
+    /// [`Child::thread`](crate::process::child::Child::thread) checks that the process has this thread.
     pub fn tid(&self) -> sys::Tid {
         self.header().tid.load(Ordering::Relaxed) as sys::Tid
     }
 
-    /// Whether the process completed a job.
+    /// Returns whether the process completed a job.
     pub fn has_completed(&self) -> bool {
         self.header().completed.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes a process that is ready, so that it falls asleep again where it may run now.
+    /// Wakes a process that is ready. It falls asleep again on the CPUs where it may run by then.
     pub fn nudge(&self) {
         sys::futex_wake(&self.header().run);
     }
 
-    /// Whether there was no room for more records.
+    /// Returns whether there was no room for more records.
     pub fn is_full(&self) -> bool {
         self.is_intact() && self.header().flags.load(Ordering::Relaxed) & abi::FLAG_FULL != 0
     }
 
-    /// Tells the epoch: the run begins.
+    /// Publishes the epoch: the run starts.
     pub fn publish(&self, epoch: Instant) {
         self.header().epoch_ns.store(epoch.as_nanos() as u64, Ordering::Relaxed);
         self.set_run(abi::RUN_RUNNING);
     }
 
-    /// Tells that the run is over.
+    /// Reports the end of the run to the process.
     pub fn stop(&self) {
         self.set_run(abi::RUN_STOPPING);
         sys::futex_wake(&self.header().released);
@@ -189,7 +192,8 @@ impl Block {
         sys::futex_wake(&self.header().run);
     }
 
-    /// The records, once their writer has ended; none of one that is not [intact](Block::is_intact).
+    /// Returns the records after their writer has ended. Returns no record if the block is not
+    /// [intact](Block::is_intact).
     pub fn records(&self) -> Vec<Record> {
         if !self.is_intact() {
             return Vec::new();
@@ -239,7 +243,7 @@ mod tests {
             block.header().count.store(3, Ordering::Relaxed);
             assert!(block.is_intact() && block.records().len() == 3);
             let to = if to == 0 { block.size } else { to };
-            // SAFETY: within the mapping, which nobody else has.
+            // SAFETY: within the mapping, which no other process has.
             unsafe { block.header.as_ptr().cast::<u8>().add(from).write_bytes(0xff, to - from) };
             assert_eq!(block.header().flags.load(Ordering::Relaxed), flags);
             assert!(!block.is_intact() && block.records().is_empty() && !block.is_full());

@@ -1,4 +1,4 @@
-//! A plan decoded for one host and one backend: whatever can be refused is refused here, before anything is touched.
+//! A plan decoded for one host and one backend. All checks are here, before anything on the host changes.
 
 pub mod options;
 pub mod program;
@@ -24,65 +24,66 @@ use crate::deployment::standing::{fifo_priorities, standing};
 use crate::deployment::user::Owner;
 use crate::error::NodeError;
 
-/// The longest cycle or duration, a hundred years: instants of a host that has run as long may lie two of them ahead.
+/// The longest cycle or duration, a hundred years. Instants on a host with that uptime may be two of them later, and
+/// must not overflow.
 const MOST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// What is going to be deployed.
+/// A plan that is ready for its deployment.
 #[derive(Clone)]
 pub struct Deployment {
     /// The plan.
     pub plan: Plan,
-    /// The backend.
+    /// The backend that dispatches the jobs.
     pub backend: Backend,
-    /// How long is observed.
+    /// The observed time.
     pub duration: Duration,
-    /// In the order of the system.
+    /// The tasks, in the order of the system.
     pub tasks: Vec<TaskDeployment>,
-    /// In the order of the system.
+    /// The processes, in the order of the system.
     pub processes: Vec<ProcessDeployment>,
-    /// What a reader of the observation should know.
+    /// Remarks for the observation.
     pub remarks: Vec<String>,
 }
 
-/// One task of it.
+/// One task of a deployment.
 #[derive(Clone)]
 pub struct TaskDeployment {
     /// The task.
     pub task: Task,
-    /// The CPUs of its windows or of its reservation: one, unless it migrates.
+    /// The CPUs of its windows or of its reservation: one CPU, unless it migrates.
     pub cpus: CpuSet,
     /// Whether it is pinned to them.
     pub pinned: bool,
-    /// Its jobs, as far as they do not repeat.
+    /// Its jobs in one repetition.
     pub jobs: Vec<PlannedJob>,
-    /// After which they repeat.
+    /// The time after which the jobs repeat.
     pub repetition: Duration,
-    /// How it runs.
+    /// Its policy and parameters.
     pub standing: Standing,
-    /// How many records it gets.
+    /// The number of its records.
     pub capacity: u32,
-    /// Whom it becomes before it executes its program, if that is somebody else.
+    /// The user that it becomes before it executes its program, if that is another user.
     pub owner: Option<Owner>,
 }
 
-/// One process of it, of a group or of the load.
+/// One process of a deployment, in a group or as load.
 #[derive(Clone)]
 pub struct ProcessDeployment {
-    /// The process, and where it is.
+    /// The process and its place.
     pub process: Placed,
-    /// Whom it becomes before it executes its program, if that is somebody else.
+    /// The user that it becomes before it executes its program, if that is another user.
     pub owner: Option<Owner>,
 }
 
 impl TaskDeployment {
-    /// Whether it has windows.
+    /// Returns whether it has windows.
     pub fn is_windowed(&self) -> bool {
         self.task.supply.is_windows()
     }
 }
 
 impl Deployment {
-    /// Decodes a plan. `online` are the host's CPUs.
+    /// Decodes a plan. `online` are the host's online CPUs.
     pub fn decode(plan: &Plan, options: &RunOptions, online: &[u32]) -> Result<Self, NodeError> {
         if plan.version != Plan::VERSION {
             return Err(NodeError::PlanVersion(plan.version));
@@ -123,7 +124,7 @@ impl Deployment {
         Ok(Deployment { plan: plan.clone(), backend: options.backend, duration, tasks, processes, remarks })
     }
 
-    /// What a task's block calls the backend.
+    /// Returns the name of the backend in a task's block.
     pub fn block_backend(&self, task: &TaskDeployment) -> u32 {
         match self.backend {
             _ if !task.is_windowed() => abi::BACKEND_SLEEP,
@@ -134,7 +135,7 @@ impl Deployment {
     }
 }
 
-/// Each window is for a task or a pool.
+/// Checks that each window belongs to a task or a pool.
 fn decode_windows(plan: &Plan) -> Result<(), NodeError> {
     let is_known = |name: &str| plan.system.task(name).is_some() || plan.system.pools().any(|pool| pool.name == name);
     let mut named = plan.tables.iter().flat_map(|table| &table.windows).map(|window| &window.task);
@@ -160,8 +161,8 @@ fn decode_task(plan: &Plan, task: &Task, online: &[u32]) -> Result<DecodedTask, 
     Ok((cpus, jobs, owner))
 }
 
-/// Reservations are beside windows where the kernel keeps windows; a dispatcher would come after them. Nothing may have CPUs
-/// on both sides of a domain.
+/// Checks the domains. The kernel class keeps windows beside reservations. A dispatcher in user space would have to
+/// wait for the reservations. No task or group may have CPUs on both sides of a domain's border.
 fn decode_domains(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
     match (plan.system.reserved().next(), backend) {
         (Some((task, _)), Backend::User) => {
@@ -181,7 +182,8 @@ fn decode_domains(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Who can serve a task on several CPUs. Under the stock policies it runs on any of them: the remark that says so.
+/// Checks that the backend can serve a task on several CPUs. Under the stock policies the task may run on any of them,
+/// and a remark reports this.
 fn decode_migration(task: &Task, cpus: &CpuSet, backend: Backend) -> Result<Option<String>, NodeError> {
     if !cpus.is_several() || !task.supply.is_windows() {
         return Ok(None);
@@ -193,7 +195,7 @@ fn decode_migration(task: &Task, cpus: &CpuSet, backend: Backend) -> Result<Opti
     }
 }
 
-/// The CPUs of all windows of a task or pool: none, one, or several if it may migrate.
+/// Returns the CPUs of all windows of a task or pool: none, one, or several if it may migrate.
 fn cpus_of(plan: &Plan, name: &str, migrate: bool, online: &[u32]) -> Result<CpuSet, NodeError> {
     let cpus = plan.cpus(name);
     let global = plan.system.task(name).is_some_and(|task| !task.supply.is_windows());
@@ -206,7 +208,8 @@ fn cpus_of(plan: &Plan, name: &str, migrate: bool, online: &[u32]) -> Result<Cpu
     }
 }
 
-/// Only the kernel class's runs make groups; a load that has SCHED_FIFO because its group has a budget must not be without.
+/// Checks the groups. Only runs of the kernel class make groups. A load that has SCHED_FIFO because its group has a
+/// budget must not run without the budget.
 fn decode_groups(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
     if let Some(path) = plan.system.left_open().into_iter().next() {
         return Err(NodeError::LeftOpen(path));
@@ -221,7 +224,7 @@ fn decode_groups(plan: &Plan, backend: Backend) -> Result<(), NodeError> {
     }
 }
 
-/// The stock policies know no pool: its load runs like any other.
+/// Checks a pool. The stock policies have no pools: the load of a pool runs like any other.
 fn decode_pool(plan: &Plan, pool: &Pool, backend: Backend, online: &[u32]) -> Result<(), NodeError> {
     let name = || pool.name.clone();
     match backend {
@@ -262,7 +265,7 @@ fn decode_container(name: &str, container: &ContainerLoad) -> Result<(), NodeErr
     missing(container).map_or(Ok(()), |missing| Err(fault(missing)))
 }
 
-/// What the runner knows of a host that lacks something.
+/// Returns a missing part of the host that the runner can find out.
 fn missing(load: &ContainerLoad) -> Option<String> {
     match &load.root {
         ContainerRoot::Rootfs(path) if !Path::new(path).is_dir() => Some(format!("there is no directory {path}")),
@@ -270,7 +273,8 @@ fn missing(load: &ContainerLoad) -> Option<String> {
     }
 }
 
-/// One record for every job that can begin, and some more for what begins while the run ends.
+/// Returns the number of records: one for every job that can start, and some more for jobs that start while the run
+/// ends.
 pub fn capacity(cycle: Duration, duration: Duration, per_cycle: usize, limit: Option<u32>) -> u32 {
     let cycles = duration / cycle + 2;
     let jobs = cycles.saturating_mul(per_cycle as i64).min(TaskObservation::MOST_JOBS as i64) as u32;
@@ -301,7 +305,7 @@ mod tests {
         assert_eq!((deployed.standing, deployed.pinned, &deployed.cpus), (standing, true, &CpuSet::from_iter([1])));
         assert_eq!((deployed.repetition, kernel.block_backend(deployed)), (ms(3), abi::BACKEND_SLEEP));
         assert_eq!(kernel.block_backend(&kernel.tasks[0]), abi::BACKEND_KERNEL);
-        // Of 10 ms three whole periods, and two more.
+        // Three whole periods in 10 ms, and two more.
         assert_eq!(deployed.capacity, 5);
         assert_eq!(under(&plan, Backend::Deadline).unwrap().tasks[1].standing, standing);
         assert_eq!(under(&plan, Backend::Fifo).unwrap().tasks[1].standing, Standing::Fifo(7));
@@ -344,7 +348,7 @@ mod tests {
         let under = |backend| Deployment::decode(&moving, &RunOptions::new(backend), &[0, 1]);
         let fault =
             "task `a` has windows on the CPUs 0, 1, which needs the backend `kernel`: the backend `user` has a \
-                     dispatcher for each CPU, and none hands a task over";
+                     dispatcher for each CPU, and a dispatcher cannot hand a task over";
         assert_eq!(under(Backend::User).map(drop).unwrap_err().to_string(), fault);
         let kernel = under(Backend::Kernel).unwrap();
         assert_eq!((&kernel.tasks[0].cpus, kernel.remarks.len()), (&both, 0));
@@ -373,7 +377,7 @@ mod tests {
         let mut contained = good.clone();
         contained.system.load = vec![load("/no/such", Engine::Runc)];
         let told = decode(&contained).map(drop).unwrap_err().to_string();
-        // Whatever this host has of it.
+        // The message depends on this host.
         let lacks = ["runc was not found", "runc needs root", "there is no directory /no/such"];
         assert!(lacks.iter().any(|lack| told.starts_with(&format!("container `c`: {lack}"))), "{told}");
 

@@ -1,62 +1,64 @@
-//! What a caller chooses about a run, and what it is told meanwhile.
+//! The options of a run, and its progress reports.
 
 use std::path::PathBuf;
 
 use macrotick_model::{Backend, Duration};
 
-/// How to run a plan.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// What dispatches the jobs.
+    /// The backend that dispatches the jobs.
     pub backend: Backend,
-    /// How long to observe; `None`: as long as the system description says.
+    /// The observed time. `None`: the time in the description.
     pub duration: Option<Duration>,
-    /// Trace the scheduler from the epoch for so long (with microsecond resolution). Tracing costs time in every
-    /// switch: take timelines with it, not figures.
+    /// The time from the epoch during which the scheduler is traced, with microsecond resolution. Tracing costs time in
+    /// every switch: use it for timelines, not for figures.
     pub trace: Option<Duration>,
-    /// Seed of everything random: drawn execution times, the mix of system calls.
+    /// The seed of all random values: execution times, the mix of system calls.
     pub seed: u64,
-    /// Least time between the decision on the epoch and the epoch. The epoch is the next whole multiple of 100 ms of
-    /// `CLOCK_MONOTONIC` after it, so that a plan's phase relative to the kernel's tick is the same in every run; with
-    /// groups the next refill of their budgets from there on, see [`macrotick_host::budgets::next_refill`].
+    /// The minimum time between the choice of the epoch and the epoch. The epoch is the next whole multiple of 100 ms
+    /// of `CLOCK_MONOTONIC` after it. Therefore the phase of a plan relative to the kernel's tick is the same in every
+    /// run. With groups the epoch is the first refill of their budgets from there on, see
+    /// [`macrotick_host::budgets::next_refill`].
     pub start_delay: Duration,
-    /// How long the tasks may take to be ready.
+    /// The time limit for the tasks to become ready.
     pub ready_limit: Duration,
-    /// How often to report progress while the tasks run; `None`: not at all, the runner sleeps throughout.
+    /// The interval of progress reports while the tasks run. `None`: no reports, and the runner sleeps all the time.
     pub progress_every: Option<Duration>,
-    /// Most records per task, none for zero; `None`: as many as the duration can give.
+    /// The maximum number of records per task; zero for no records. `None`: as many as the duration needs.
     pub record_limit: Option<u32>,
-    /// The file whose lock keeps two runs apart; `None`: `/run/macrotick.lock`, or without root one of
-    /// the user's among the temporary files.
+    /// The lock file that prevents two runs at the same time. `None`: `/run/macrotick.lock`, or for an unprivileged
+    /// user a file of the user in the directory for temporary files.
     pub lock: Option<PathBuf>,
-    /// What becomes of what the processes write to their standard output and error.
+    /// The destination of the standard output and error of the processes.
     pub output: Output,
-    /// Whether [settings of the host](macrotick_host::settings) are held for a run under the backend `kernel`.
+    /// Whether a run under the backend `kernel` holds [settings of the host](macrotick_host::settings).
     pub host_settings: HostSettings,
 }
 
-/// What becomes of [settings of the host](macrotick_host::settings).
+/// The handling of [settings of the host](macrotick_host::settings).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostSettings {
-    /// They are held, as for a deployment.
+    /// The run holds them, as a deployment does.
     #[default]
     Hold,
-    /// They stay as they are.
+    /// The run leaves them unchanged.
     Leave,
 }
 
-/// What becomes of what processes write to their standard output and error.
+/// The destination of the standard output and error of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
-    /// It is kept for the observation, for errors and remarks, up to 16 MiB of each process; writes beyond fail.
+    /// The runner keeps up to 16 MiB of each process for the observation, for errors and for remarks. Writes beyond
+    /// that fail.
     #[default]
     Kept,
-    /// It goes where the runner's own goes.
+    /// The processes inherit the runner's own output.
     Inherited,
 }
 
 impl RunOptions {
-    /// The defaults with a backend.
+    /// Returns the defaults with a backend.
     pub fn new(backend: Backend) -> Self {
         RunOptions {
             backend,
@@ -74,20 +76,20 @@ impl RunOptions {
     }
 }
 
-/// Where a run is.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Processes are being started.
+    /// The runner starts processes.
     Preparing,
-    /// Everything is ready; the epoch is near.
+    /// All processes are ready, and the epoch is near.
     Starting,
     /// The tasks run.
     Running {
-        /// Time since the epoch.
+        /// The time since the epoch.
         elapsed: Duration,
-        /// Time that is observed.
+        /// The time since the epoch.
         total: Duration,
     },
-    /// The run is over; the records are collected.
+    /// The run is over, and the runner collects the records.
     Collecting,
 }

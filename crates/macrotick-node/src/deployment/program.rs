@@ -1,4 +1,4 @@
-//! Programs of the description: whether they are there, and how they begin.
+//! The programs of the description: checks that they exist, and starts them.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,8 @@ use macrotick_model::Program;
 use super::user::Owner;
 use crate::error::NodeError;
 
-/// Whether a program can be started, and who is to own it, if that is not us; `name` is whose it is.
+/// Checks that a program can be started. Returns its user, if that is another user. `name` is the task or process of
+/// the program.
 pub fn decode(name: &str, program: &Program) -> Result<Option<Owner>, NodeError> {
     let file = file(program);
     let path = program.variables().filter(|(variable, _)| *variable == "PATH").last().map(|(_, path)| path.into());
@@ -25,8 +26,8 @@ pub fn decode(name: &str, program: &Program) -> Result<Option<Owner>, NodeError>
     }
 }
 
-/// The command of a program, with its arguments and variables, in its directory. A relative path counts from ours, as where it
-/// is looked up.
+/// Returns the command of a program, with its arguments and variables, in its directory. A relative path starts at the
+/// runner's directory, as in [`decode`].
 pub fn command(program: &Program) -> Command {
     let file = Path::new(file(program));
     let mut command = match file.components().count() {
@@ -38,17 +39,17 @@ pub fn command(program: &Program) -> Command {
     command
 }
 
-/// What is executed, as it was written.
+/// Returns the program's file as the description has it.
 pub fn file(program: &Program) -> &str {
     program.command.first().map_or("", String::as_str)
 }
 
-/// Looks a program up as execvp(3) will, for us.
+/// Returns whether execvp(3) would find a program with this process's PATH.
 pub fn is_there(file: &str) -> bool {
     is_in(file, std::env::var_os("PATH"), Path::new(""))
 }
 
-/// Looks it up as execvp(3) will with this PATH, whose relative parts are below a directory.
+/// Returns whether execvp(3) would find a file with this PATH. Relative parts of PATH are below `base`.
 fn is_in(file: &str, path: Option<OsString>, base: &Path) -> bool {
     let executable = |path: &Path| {
         use std::os::unix::fs::PermissionsExt;
@@ -66,7 +67,7 @@ fn is_in(file: &str, path: Option<OsString>, base: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// What is executed is looked up in the program's own PATH: `command` is to find what `decode` has found.
+    /// The program is searched in its own PATH: `command` must find the file that `decode` found.
     #[test]
     fn a_program_is_looked_up_in_its_own_path() {
         use std::os::unix::fs::PermissionsExt;

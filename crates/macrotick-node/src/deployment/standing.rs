@@ -1,4 +1,4 @@
-//! Under which policy, and how, what is deployed runs.
+//! The policies and parameters under which the tasks and processes run.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use macrotick_model::{Backend, Duration, Policy, Reservation, Task};
 /// The runner's priority under SCHED_FIFO: no program has a higher one.
 pub const RUNNER_PRIORITY: u8 = 99;
 
-/// The runner: before all that it starts.
+/// The policy of the runner: it comes before all processes that it starts.
 pub const RUNNER: Standing = Standing::Fifo(RUNNER_PRIORITY);
 
-/// A process that the runner starts, until it has executed its program.
+/// The policy of a process that the runner starts, until it has executed its program.
 pub const NEW_PROCESS: Standing = Standing::Fifo(98);
 
-/// The user-space dispatcher's priority: above all it serves, below the runner.
+/// The policy of the user-space dispatcher: above all tasks that it serves, below the runner.
 pub const DISPATCHER: Standing = Standing::Fifo(98);
 
-/// The task that the dispatcher serves.
+/// The policy of a task that the dispatcher serves.
 pub const SERVED: Standing = Standing::Fifo(97);
 
-/// A task that did not finish in its window: it delays no served task and nothing that runs in real time, and takes
-/// from ordinary threads the little that `SCHED_IDLE` gets.
+/// The policy of a task that did not finish in its window. It delays no served task and no real-time thread. It takes
+/// only the small share of `SCHED_IDLE` from ordinary threads.
 pub const NOT_SERVED: Standing = Standing::Idle;
 
-/// How a task runs; `priority` is its own under the backend `fifo`.
+/// Returns the policy of a task. `priority` is its own one under the backend `fifo`.
 pub fn standing(backend: Backend, task: &Task, priority: u8) -> Standing {
     match (backend, task.reservation()) {
         (Backend::Kernel | Backend::Deadline, Some(reservation)) => reserved(reservation.runtime, task),
@@ -34,7 +34,7 @@ pub fn standing(backend: Backend, task: &Task, priority: u8) -> Standing {
 
 fn without_reservation(backend: Backend, task: &Task, priority: u8) -> Standing {
     match backend {
-        // It enters the class with its first wait.
+        // The thread enters the class with its first wait.
         Backend::Kernel | Backend::Other => Standing::Other(0),
         Backend::User => SERVED,
         Backend::Fifo => Standing::Fifo(priority),
@@ -46,8 +46,9 @@ fn reserved(runtime: Duration, task: &Task) -> Standing {
     Standing::Deadline { runtime, deadline: task.deadline, period: task.period }
 }
 
-/// `SCHED_FIFO` priorities, one per task: the given ones, and for the rest rate-monotonic order (shorter period,
-/// higher priority; the description's order among equals) downwards from 90, each its own as long as there are any.
+/// Returns `SCHED_FIFO` priorities, one per task. Tasks with a given priority keep it. The others get priorities from
+/// 90 downwards in rate-monotonic order: a shorter period gets a higher priority, equal periods keep the description's
+/// order. Each gets a priority of its own as long as there are free ones.
 pub fn fifo_priorities(tasks: &[Task]) -> Vec<u8> {
     let taken: BTreeSet<u8> = tasks.iter().filter_map(|task| task.priority).collect();
     let mut free = (1..=90).rev().filter(|priority| !taken.contains(priority));
@@ -60,7 +61,7 @@ pub fn fifo_priorities(tasks: &[Task]) -> Vec<u8> {
     priorities
 }
 
-/// How a process runs.
+/// Returns the policy of a process.
 pub fn process_standing(policy: Policy) -> Standing {
     match policy {
         Policy::Other(nice) => Standing::Other(nice),

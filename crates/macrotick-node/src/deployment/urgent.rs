@@ -1,5 +1,5 @@
-//! New processes of a runner that comes before all load, and that waits until they have executed their programs: until then
-//! they come before all load, too, or the runner would wait for the load.
+//! The start of new processes under a runner with real-time priority. The runner waits until they have executed their
+//! programs. Until then they also come before all load. Otherwise the runner would wait for the load.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,8 +12,8 @@ use crate::deployment::standing::{NEW_PROCESS, RUNNER};
 
 static WAITING: AtomicBool = AtomicBool::new(false);
 
-/// Starts a command, and returns when it was executed. Under a runner that comes first, the process comes right below it,
-/// what it forks is ordinary, and [`calm`] makes it so, too.
+/// Starts a command, and returns after exec. If the runner has real-time priority, the process gets the priority right
+/// below it. Processes that it forks get ordinary priority. [`calm`] makes the process itself ordinary.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
     let Some(_lent) = Lent::lend() else { return command.spawn() };
     // SAFETY: one system call between fork and exec.
@@ -24,28 +24,28 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     child
 }
 
-/// Whether the runner waits until a new process has executed its program.
+/// Returns whether the runner waits until a new process has executed its program.
 pub fn is_waiting() -> bool {
     WAITING.load(Ordering::Relaxed)
 }
 
-/// Puts a process that [`spawn`] has started under SCHED_OTHER, with the nice value that it would have if it had been forked so.
+/// Puts a process that [`spawn`] started under SCHED_OTHER. It gets the nice value that it would have inherited.
 pub fn calm(pid: Tid) {
     if is_first() {
         // SAFETY: no memory is passed.
         let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, pid as libc::id_t) };
-        // It fails where the process is gone.
+        // Fails if the process has ended.
         let _ = sys::set_standing(pid, Standing::Other(nice.clamp(0, 19) as i8));
     }
 }
 
-/// While it lives, what the calling thread forks has its policy.
+/// A guard: while it exists, processes that the calling thread forks inherit its policy.
 struct Lent {
     before: SchedAttr,
 }
 
 impl Lent {
-    /// `None`: it is an ordinary one.
+    /// Returns `None` if the calling thread is an ordinary one.
     fn lend() -> Option<Lent> {
         let before = sys::sched_attr(0).ok().filter(|_| is_first())?;
         sys::set_sched_attr(0, &SchedAttr::new(RUNNER, false)).ok()?;
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// On the CPU of one that spins under SCHED_FIFO.
+    /// Another process spins under SCHED_FIFO on the same CPU.
     #[test]
     fn a_new_process_does_not_wait_for_the_load() {
         let before = sys::sched_attr(0).unwrap();
@@ -94,7 +94,7 @@ mod tests {
                 child.kill().unwrap();
                 killed.push(child);
                 assert_eq!([first, runner, calmed], [libc::SCHED_FIFO as u32, libc::SCHED_FIFO as u32, 0]);
-                // The hog has the CPU in between.
+                // The other process has the CPU in between.
                 sys::sleep(macrotick_model::Duration::from_millis(20));
                 took
             })
@@ -104,7 +104,8 @@ mod tests {
         killed.iter_mut().for_each(|child| _ = child.wait().unwrap());
         sys::pin(0, affinity.as_slice()).unwrap();
         sys::set_sched_attr(0, &before).unwrap();
-        // About a second, the least that the kernel leaves to SCHED_OTHER, if it waited; one may be met by something else.
+        // A start that waited would take about a second, the time until the kernel lets SCHED_OTHER run. Other load may
+        // delay one start.
         took.sort();
         assert!(took[1] < Duration::from_millis(400), "{took:?}");
     }

@@ -1,4 +1,4 @@
-//! The user that a program belongs to.
+//! The user of a program.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::deployment::urgent;
 use crate::error::NodeError;
 
-/// Whom a process becomes before it executes its program.
+/// The user that a process becomes before it executes its program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     user: libc::uid_t,
@@ -18,8 +18,9 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner that a program asks for, if it is not ours; `name` is whose program it is. It takes the time of some processes: it
-    /// is for when a deployment is decoded, and whoever starts the program is told.
+    /// Returns the owner that a program asks for, if it is another user. `name` is the task or process of the program.
+    /// It starts some processes, which takes time. Therefore it is called once, when a deployment is decoded, and the
+    /// result is passed to the start.
     pub fn of(name: &str, program: &Program) -> Result<Option<Owner>, NodeError> {
         let Some(user) = &program.user else { return Ok(None) };
         let wrong = |reason: String| NodeError::User { name: name.into(), user: user.clone(), reason };
@@ -38,7 +39,8 @@ impl Owner {
         }
     }
 
-    /// As id(1) tells. This program is linked statically, and what looks users up (nsswitch.conf(5)) cannot be.
+    /// Asks id(1). This program is linked statically and cannot load the libraries that look up users
+    /// (nsswitch.conf(5)).
     fn known(user: &str) -> io::Result<Owner> {
         let ask = |what: &str| -> io::Result<Vec<u32>> {
             let mut id = Command::new("id");
@@ -52,12 +54,12 @@ impl Owner {
         Ok(Owner { user: ask("-u")?[0], group: ask("-g")?[0], groups: ask("-G")? })
     }
 
-    /// Makes the calling process the owner's. It may lock as much memory as it likes, where we may allow that, and still dies
-    /// with the runner. Only system calls: it is for the time between fork and exec.
+    /// Gives the calling process to the owner. If the caller has the privilege, the process may lock any amount of
+    /// memory. It ends with the runner. The function only makes system calls, for the time between fork and exec.
     pub fn become_it(&self) -> io::Result<()> {
         let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: reads one rlimit and the list of groups; the rest passes no memory. A change of the user takes away what is
-        // to come of the runner's death (prctl(2)).
+        // SAFETY: reads one rlimit and the list of groups; the rest passes no memory. A change of the user clears the
+        // signal for the runner's death (prctl(2)), so it is set again.
         let done = unsafe {
             libc::setrlimit(libc::RLIMIT_MEMLOCK, &all);
             libc::setgroups(self.groups.len(), self.groups.as_ptr()) == 0

@@ -1,51 +1,51 @@
-//! Why a running deployment does not become another one.
+//! The reasons why a running deployment cannot become another one.
 
 use macrotick_model::CpuSet;
 
-/// Why a running deployment cannot become another one. It stays as it is.
+/// The reason why a running deployment cannot become another one. The running deployment stays unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeFault {
-    /// One change at a time.
+    /// A deployment makes one change at a time.
     #[error("another change is under way")]
     UnderWay,
-    /// The deployment ends meanwhile.
+    /// The deployment ended before the change was made.
     #[error("the deployment was stopped before the change was made")]
     Ending,
-    /// There is nothing to change.
-    #[error("somebody else stopped or removed the table: `macrotick stop` first")]
+    /// No table is installed, so there is nothing to change.
+    #[error("another program stopped or removed the table: run `macrotick stop` first")]
     TableGone,
-    /// There is a table from the start to the end, or none.
+    /// A deployment has a table during its whole life, or never.
     #[error(
-        "{}: `macrotick stop` first",
-        if *.running { "the running deployment has windows, the new one none" } else { "the running deployment has no windows" }
+        "{}: run `macrotick stop` first",
+        if *.running { "the running deployment has windows, the new one has none" } else { "the running deployment has no windows" }
     )]
     Windows {
-        /// Whether the running one has some.
+        /// Whether the running deployment has windows.
         running: bool,
     },
-    /// A running table stays on its clock.
-    #[error("the running table is on {running}, the new one on {wanted}: `macrotick stop` first")]
+    /// A running table keeps its clock.
+    #[error("the running table is on {running}, the new one on {wanted}: run `macrotick stop` first")]
     Clock {
         /// The clock of the running table.
         running: &'static str,
-        /// The clock of the new one.
+        /// The clock of the new table.
         wanted: &'static str,
     },
-    /// Namespaces are made at the start.
-    #[error("the network namespaces are made at the start, and the new ones differ: `macrotick stop` first")]
+    /// The runner makes network namespaces only at the start.
+    #[error("the network namespaces are made at the start, and the new ones differ: run `macrotick stop` first")]
     Namespaces,
-    /// Groups get their budgets at the start.
-    #[error("groups and the server period are set at the start, and the new ones differ: `macrotick stop` first")]
+    /// Groups get their budgets only at the start.
+    #[error("groups and the server period are set at the start, and the new ones differ: run `macrotick stop` first")]
     Groups,
-    /// Reservations, and the CPUs that are divided for them, are set at the start.
-    #[error("tasks of SCHED_DEADLINE are set at the start, and the new ones differ: `macrotick stop` first")]
+    /// Reservations, and the domains for them, are set only at the start.
+    #[error("tasks of SCHED_DEADLINE are set at the start, and the new ones differ: run `macrotick stop` first")]
     Reservations,
-    /// The new table would begin in the middle of a server period, and was checked as if it began with a refill.
-    #[error("the running cycle has no whole number of server periods, the new one would not begin with a refill: `macrotick stop` first")]
+    /// The new table would start in the middle of a server period. The admission assumed that it starts with a refill.
+    #[error("the running cycle is not a multiple of the server period, so the new one would not start with a refill: run `macrotick stop` first")]
     Refills,
-    /// What has threads stays on its CPUs.
+    /// A task or pool with threads stays on its CPUs.
     #[error(
-        "`{name}` runs on CPU {running} and cannot move to CPU {wanted}: give it {}another name, or `macrotick stop` first",
+        "`{name}` runs on CPU {running} and cannot move to CPU {wanted}: give it {}another name, or run `macrotick stop` first",
         stay(.running)
     )]
     Moves {
@@ -56,21 +56,24 @@ pub enum ChangeFault {
         /// The CPUs of its windows in the new plan.
         wanted: CpuSet,
     },
-    /// A pool keeps what decides which threads are in it, and where they run.
-    #[error("pool `{pool}` cannot get another `{key}` while it runs: give it another name, or `macrotick stop` first")]
+    /// A pool keeps the keys that decide which threads it has and where they run.
+    #[error(
+        "pool `{pool}` cannot get another `{key}` while it runs: give it another name, or run `macrotick stop` first"
+    )]
     Pool {
         /// The pool.
         pool: String,
         /// The key of the description.
         key: &'static str,
     },
-    /// A name of both a task and a pool.
-    #[error("`{0}` cannot become a task or a pool while it runs: give it another name, or `macrotick stop` first")]
+    /// The name is the name of a task in one plan and of a pool in the other.
+    #[error("`{0}` cannot become a task or a pool while it runs: give it another name, or run `macrotick stop` first")]
     Kind(String),
 }
 
 impl ChangeFault {
-    /// Whether it is the new plan that cannot be, and not the moment that is wrong: the same plan is refused again.
+    /// Returns whether the new plan is the cause: the deployment would refuse the same plan again. Otherwise the moment
+    /// is wrong.
     pub fn is_about_the_plan(&self) -> bool {
         match self {
             ChangeFault::UnderWay | ChangeFault::Ending | ChangeFault::TableGone => false,
@@ -87,7 +90,7 @@ impl ChangeFault {
     }
 }
 
-/// What keeps a task or pool where it is, if a description can say so.
+/// Names the key that keeps a task or pool on its CPU, if the description has such a key: only for a single CPU.
 fn stay(running: &CpuSet) -> String {
     match running.as_slice() {
         [cpu] => format!("`cpu: {cpu}`, or "),

@@ -1,4 +1,4 @@
-//! Everything that can go wrong in a run.
+//! All errors of a run.
 
 mod change;
 mod refusal;
@@ -15,37 +15,37 @@ use macrotick_model::{Backend, CpuSet, Duration, Plan};
 pub use change::ChangeFault;
 pub use refusal::Refusal;
 
-/// Why a run failed. The host is as it was before.
+/// The reason why a run failed. The host is as it was before.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The plan has another format.
-    #[error("the plan has version {0}, this program runs version {expected}", expected = Plan::VERSION)]
+    /// The plan has another format version.
+    #[error("the plan has version {0}, but this program runs version {expected}", expected = Plan::VERSION)]
     PlanVersion(u32),
     /// A cycle or duration that is not positive.
     #[error("the {what} is {value}, but must be positive")]
     NotPositive {
         /// `cycle`, `duration`.
         what: &'static str,
-        /// What it is.
+        /// The value in the plan.
         value: Duration,
     },
-    /// A cycle or duration whose end no clock of this program could tell.
+    /// A cycle or duration that is so long that the instant of its end would overflow.
     #[error("the {what} is {value}, but may be at most {most}")]
     TooLong {
         /// `cycle`, `duration`.
         what: &'static str,
-        /// What it is.
+        /// The value in the plan.
         value: Duration,
-        /// What it may be.
+        /// The maximum.
         most: Duration,
     },
-    /// A plan of a program that has not assigned everything.
+    /// A plan that a solver has not completed: a value is missing.
     #[error("the plan leaves `{0}` open")]
     LeftOpen(String),
     /// The plan has no window with ACTIVATE for a task.
     #[error("the plan never activates task `{0}`")]
     NoActivation(String),
-    /// A window of nothing that the system has.
+    /// A window for a name that the system does not have.
     #[error("the plan has a window for `{0}`, which its system does not have")]
     NoEntity(String),
     /// A pool without a window.
@@ -54,17 +54,17 @@ pub enum NodeError {
     /// A task or pool that may not migrate has windows on more than one CPU.
     #[error("`{0}` has windows on several CPUs")]
     Migrates(String),
-    /// The backend serves every task on one CPU.
+    /// The backend serves every task on one CPU only.
     #[error(
         "task `{task}` has windows on the CPUs {cpus}, which needs the backend `kernel`: the backend `{backend}` has a \
-         dispatcher for each CPU, and none hands a task over"
+         dispatcher for each CPU, and a dispatcher cannot hand a task over" 
     )]
     MigrateBackend {
         /// The task.
         task: String,
         /// Its CPUs.
         cpus: CpuSet,
-        /// The backend that was asked for.
+        /// The requested backend.
         backend: Backend,
     },
     /// The backend follows no clock.
@@ -73,10 +73,10 @@ pub enum NodeError {
          (leave out `clock: {{tai: ...}}` for it)"
     )]
     ClockBackend(Backend),
-    /// A name that does not fit into the kernel's.
+    /// A name that is longer than the kernel accepts.
     #[error("the name `{0}` is too long: at most 31 bytes")]
     NameTooLong(String),
-    /// A window or a process on a CPU that is not there.
+    /// A window or a process on a CPU that is not online.
     #[error("`{name}` is for CPU {cpu}, which is not online")]
     CpuOffline {
         /// The task or process.
@@ -89,33 +89,33 @@ pub enum NodeError {
     NoProgram {
         /// The task or process.
         name: String,
-        /// As it was written.
+        /// The program as the description has it.
         program: String,
     },
-    /// The directory that a process begins in is not there.
-    #[error("the directory {directory} of `{name}` is not there")]
+    /// The working directory of a process does not exist.
+    #[error("the directory {directory} of `{name}` does not exist")]
     NoDirectory {
         /// The task or process.
         name: String,
         /// Its path.
         directory: String,
     },
-    /// A program cannot belong to a user.
+    /// A program cannot run as the given user.
     #[error("`{name}` cannot be started as user `{user}`: {reason}")]
     User {
         /// The task or process.
         name: String,
-        /// As it was written.
+        /// The user as the description has it.
         user: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A container that cannot be on this host.
+    /// A container that cannot run on this host.
     #[error("container `{name}`: {fault}")]
     Container {
         /// The process.
         name: String,
-        /// What is missing.
+        /// The missing part.
         fault: String,
     },
     /// The kernel refused the table.
@@ -128,7 +128,7 @@ pub enum NodeError {
         name: String,
         /// The program.
         program: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A process ended before the run began.
@@ -136,12 +136,12 @@ pub enum NodeError {
     Died {
         /// The task or process.
         name: String,
-        /// How.
+        /// The exit status.
         status: std::process::ExitStatus,
         /// The last lines it wrote.
         output: Tail,
     },
-    /// A process did not get so far in time.
+    /// A process did not reach a stage of the start in time.
     #[error("`{name}` was not {stage} within {limit}: its process {doing}{output}")]
     NotReady {
         /// The task or process.
@@ -163,10 +163,10 @@ pub enum NodeError {
     PoolBackend {
         /// The pool.
         pool: String,
-        /// The backend that was asked for.
+        /// The requested backend.
         backend: Backend,
     },
-    /// A backend under which a reservation would come before windows.
+    /// A backend under which a reservation would run before windows.
     #[error(
         "task `{task}` has `supply: deadline`, which needs the backend `kernel`: under `{backend}` SCHED_DEADLINE would come before the \
          windows (`fifo`, `deadline` and `other` run it like the other tasks)"
@@ -174,10 +174,10 @@ pub enum NodeError {
     SupplyBackend {
         /// The task.
         task: String,
-        /// The backend that was asked for.
+        /// The requested backend.
         backend: Backend,
     },
-    /// CPUs on both sides of a domain.
+    /// The CPUs of a task or group are on both sides of a domain's border.
     #[error(
         "`{name}` has the CPUs {cpus}, and tasks of SCHED_DEADLINE have CPU {domain} to themselves: threads do not move between them"
     )]
@@ -186,10 +186,10 @@ pub enum NodeError {
         name: String,
         /// Its CPUs.
         cpus: CpuSet,
-        /// Those of the deadline tasks.
+        /// The CPUs of the deadline tasks.
         domain: CpuSet,
     },
-    /// A load that only its group's budget bounds.
+    /// A load with SCHED_FIFO that only its group's budget limits.
     #[error(
         "group `{group}` needs the backend `kernel`: under {backend} nothing would bound its load `{load}`, which has SCHED_FIFO"
     )]
@@ -198,15 +198,15 @@ pub enum NodeError {
         group: String,
         /// The load.
         load: String,
-        /// The backend that was asked for.
+        /// The requested backend.
         backend: Backend,
     },
-    /// A window that is over before its job has begun.
+    /// A window that may end before its job starts.
     #[error(
         "task `{task}`: its window of {length} may be over before this host begins its job: on CPU {cpu} that takes up to {needed}{}",
         match .lead {
-            Some(lead) => format!(", and the lead is {lead}; give it a wcet of more, or the system a longer lead"),
-            None => "; give it a wcet of more, or the system a lead".into(),
+            Some(lead) => format!(", and the lead is {lead}; give it a longer wcet, or the system a longer lead"),
+            None => "; give it a longer wcet, or the system a lead".into(),
         }
     )]
     ShortWindow {
@@ -216,7 +216,8 @@ pub enum NodeError {
         length: Duration,
         /// Its CPU.
         cpu: u32,
-        /// From a window's begin to a job's first instruction without a lead, as measured, with a margin.
+        /// The time from the start of a window to the first instruction of a job without a lead: the measured time plus
+        /// a margin.
         needed: Duration,
         /// The lead in force.
         lead: Option<Duration>,
@@ -231,62 +232,62 @@ pub enum NodeError {
         name: String,
         /// The CPU, or several.
         cpus: CpuSet,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// The preparation took longer than there was time for it, the last time as well.
-    #[error("this host is too busy: the first job was due {delay} after all was ready, and the start was done {late} later than that")]
+    /// The preparation took longer than the planned delay, also in the last attempt.
+    #[error("this host is too busy: the first job was due {delay} after all tasks were ready, but the start took {late} longer")]
     EpochPassed {
-        /// By how much.
+        /// The time by which the start was too late.
         late: Duration,
-        /// How much time there was.
+        /// The planned delay.
         delay: Duration,
     },
     /// The scheduler trace cannot be taken.
     #[error("cannot trace the scheduler ({0})")]
     Trace(HostFailure),
-    /// A running deployment does not become another one.
+    /// The running deployment cannot become another one.
     #[error("{0}")]
     Change(ChangeFault),
-    /// The deployment's supervisor refused a change; everything is as it was.
+    /// The deployment's supervisor refused a change. The deployment stays unchanged.
     #[error("{text}")]
     ChangeRefused {
-        /// Why.
+        /// The reason.
         text: String,
-        /// Whether the plan is wrong, and not the host.
+        /// Whether the plan is the cause, and not the host.
         wrong_input: bool,
     },
-    /// The supervisor cannot be reached, or reach others.
+    /// A program cannot connect to the supervisor, or the supervisor cannot make its files.
     #[error("cannot {what} {}{}", .path.display(), control_hint(.source))]
     Control {
         /// `connect to`, `make`, ...
         what: &'static str,
         /// The socket, or the directory of the supervisor's files.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The supervisor ended instead of answering.
-    #[error("the deployment's supervisor ended without an answer (`macrotick status` tells what is left)")]
+    /// The supervisor ended without an answer.
+    #[error("the deployment's supervisor ended without an answer (`macrotick status` shows what is left)")]
     NoAnswer,
-    /// A request or an answer of another version, or a broken one.
-    #[error("what the other side said was not understood: {0} (is it another version of macrotick?)")]
+    /// A request or an answer that has another version or is broken.
+    #[error("cannot understand the message of the other side: {0} (is it another version of macrotick?)")]
     Protocol(String),
     /// A signal came before the epoch.
     #[error("interrupted by {0} before the run began")]
     Interrupted(&'static str),
-    /// Anything else that the system refused.
+    /// Another system call that failed.
     #[error("{what} failed")]
     System {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl NodeError {
-    /// The error and what was behind it, on one line but for what a process wrote.
+    /// Returns the error and its reason. The text is one line, except for the output of a process.
     pub fn with_reason(&self) -> String {
         use std::error::Error;
         let Some(source) = self.source() else { return self.to_string() };
@@ -300,8 +301,9 @@ impl NodeError {
         }
     }
 
-    /// Whether the plan asks for something that no host does with these options, or that the running deployment cannot become:
-    /// wrong input. Otherwise this host did not do it: what another one has is missing, or a call failed.
+    /// Returns whether the input is wrong. Either no host can run the plan with these options, or the running
+    /// deployment cannot become the new one. Otherwise this host is the cause: it lacks something that another host
+    /// has, or a call failed.
     pub fn is_about_the_plan(&self) -> bool {
         match self {
             NodeError::Change(fault) => fault.is_about_the_plan(),
@@ -343,7 +345,7 @@ impl NodeError {
         }
     }
 
-    /// The errno of a call that was refused for one thread.
+    /// Returns the errno of a failed call for one thread.
     pub(crate) fn errno(&self) -> Option<i32> {
         match self {
             NodeError::Host(failure @ (HostFailure::Call { .. } | HostFailure::Policy { .. })) => failure.errno(),
@@ -352,7 +354,7 @@ impl NodeError {
         }
     }
 
-    /// For `map_err`: names what was tried.
+    /// Returns a function for `map_err` that names the action that failed.
     pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> NodeError {
         move |source| NodeError::System { what, source }
     }
@@ -365,7 +367,7 @@ fn control_hint(source: &io::Error) -> String {
     }
 }
 
-/// The last lines a process wrote, shown on lines of their own.
+/// The last lines that a process wrote. They are shown on separate lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail(pub String);
 

@@ -1,11 +1,11 @@
-//! Why the kernel refused a table.
+//! The reasons why the kernel refuses a table.
 
-/// Why the kernel refused a table: `enum macrotick_error`, with the windows, tasks and pools that its indices
-/// mean.
+/// The reason why the kernel refused a table: `enum macrotick_error`. The names of windows, tasks and pools replace the
+/// kernel's indices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Flags, reserved fields or counts.
-    #[error("it does not take such a header (is the kernel older than this program?)")]
+    /// Flags, reserved fields or counts that the kernel does not accept.
+    #[error("it does not accept this header (is the kernel older than this program?)")]
     Header,
     /// A clock that tables cannot run on.
     #[error("it cannot run tables on this clock")]
@@ -19,20 +19,20 @@ pub enum Refusal {
     /// Two tasks or pools have the same name.
     #[error("{0} and {1} have the same name")]
     EntityTwice(String, String),
-    /// Flags of an entity.
-    #[error("{0} has flags that it does not know")]
+    /// The kernel does not know the flags of an entity.
+    #[error("{0} has flags that the kernel does not know")]
     EntityFlags(String),
     /// A task or pool without a window.
     #[error("{0} has no window")]
     EntityIdle(String),
-    /// Flags of a window.
-    #[error("{0} has flags that it does not know")]
+    /// The kernel does not know the flags of a window.
+    #[error("{0} has flags that the kernel does not know")]
     WindowFlags(String),
-    /// The CPU does not exist.
+    /// The CPU does not exist or is not online.
     #[error("{0} is on a CPU that does not exist or is not online")]
     WindowCpu(String),
-    /// A window of no task.
-    #[error("{0} is for no task and no pool")]
+    /// A window without a task or pool.
+    #[error("{0} belongs to no task and no pool")]
     WindowEntity(String),
     /// A window is too short.
     #[error("{0} is shorter than 1us")]
@@ -52,10 +52,10 @@ pub enum Refusal {
     /// One task on two CPUs at the same time.
     #[error("{0} and {1} are open at the same time, leads included, and a task runs on one CPU at a time")]
     WindowParallel(String, String),
-    /// The windows and leads of a CPU take too much of it.
+    /// The windows and leads of a CPU take more than 95 % of its time.
     #[error("the windows and leads of the CPU of {0} take more than 95 % of it")]
     Capacity(String),
-    /// Somebody else's table is there.
+    /// Another program installed a table.
     #[error("another table is installed already (`macrotick stop` removes it)")]
     Installed,
     /// The lead is too long.
@@ -64,39 +64,39 @@ pub enum Refusal {
     /// No room for the lead.
     #[error("{1} leaves no room for the lead before {0}")]
     WindowLead(String, String),
-    /// A slice of what takes no turns, or out of range.
-    #[error("{0} has a slice that it does not take")]
+    /// A slice of an entity that is no round-robin or priority pool, or a slice out of range.
+    #[error("{0} has a slice that the kernel does not accept")]
     EntitySlice(String),
-    /// A window of a pool with flags.
+    /// A window of a pool with the flags of a job.
     #[error("{0} serves a pool, which has no jobs, but is flagged as a job's")]
     WindowPool(String),
-    /// A sync window that is also something else.
+    /// A sync window on another clock than CLOCK_TAI, with an entity, or with another flag.
     #[error("{0} is a sync window of a table on another clock, or of a task")]
     WindowSync(String),
-    /// The bound of a sync window.
+    /// A sync window without a bound, or with a bound that leaves less than 1 us of it.
     #[error("{0} has no bound, or leaves less than 1us of the window")]
     SyncBound(String),
     /// CPUs with different sync windows.
     #[error("the CPU of {0} does not have the sync windows of that of {1}")]
     SyncCpu(String, String),
-    /// The windows would take what deadline tasks have been promised.
+    /// The windows would take time that SCHED_DEADLINE has promised to its tasks.
     #[error(
         "SCHED_DEADLINE has admitted tasks for {1} per mille of a CPU: too much beside the windows of the CPU of {0}"
     )]
     Bandwidth(String, u32),
-    /// The windows would take what groups have been given.
+    /// The windows would take time that groups have as budgets.
     #[error("control groups have budgets of {1} per mille of the CPU of {0}: too much beside its windows")]
     Budgets(String, u32),
-    /// Not beside the threads that it has.
+    /// The entity has threads, and the new table has it on another CPU.
     #[error("{0} has threads, which cannot go to another CPU")]
     SwapCpu(String),
-    /// Not with the threads that it has.
-    #[error("{0} has threads, and would become a task or a pool, or get or lose its slack")]
+    /// The entity has threads, and the new table changes its kind or its slack.
+    #[error("{0} has threads, and cannot change between task and pool, or get or lose its slack")]
     SwapPool(String),
-    /// Not while the other one runs.
+    /// The new table is on another clock than the running one.
     #[error("the running table is on another clock")]
     SwapClock,
-    /// One change at a time.
+    /// The kernel makes one change at a time.
     #[error("another change is under way")]
     Swapping,
     /// A code that this program does not know.
@@ -104,9 +104,9 @@ pub enum Refusal {
     Other {
         /// `enum macrotick_error`.
         code: u32,
-        /// Its index.
+        /// The index.
         index: u32,
-        /// What errno says.
+        /// The text of errno.
         message: String,
     },
 }

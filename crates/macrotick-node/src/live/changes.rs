@@ -1,11 +1,11 @@
-//! What a change of a running deployment did.
+//! The result of a change of a running deployment.
 
 use macrotick_model::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::live::difference::{Fate, Item};
 
-/// What a change did.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// The system's name.
@@ -14,26 +14,26 @@ pub struct Changes {
     pub items: Vec<Item>,
     /// The cycle of the former table.
     pub cycle_before: Duration,
-    /// The cycle of the new one.
+    /// The cycle of the new table.
     pub cycle_after: Duration,
     /// The lead of the former table.
     pub lead_before: Duration,
-    /// The lead of the new one.
+    /// The lead of the new table.
     pub lead_after: Duration,
-    /// When the tables changed; `None`: the table stayed as it was.
+    /// The switch of the tables. `None`: the table stayed unchanged.
     pub switch: Option<Switch>,
-    /// What went wrong on the side, in words.
+    /// Problems that did not stop the change.
     pub remarks: Vec<String>,
 }
 
 impl Changes {
-    /// Whether everything stayed as it was.
+    /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
         changes_nothing(self.switch.is_some(), &self.items)
     }
 }
 
-/// Whether everything stayed as it was: no table, and none of the parts, became another one.
+/// Returns whether nothing changed: the table is the same, and all parts are kept.
 pub fn changes_nothing(swapped: bool, items: &[Item]) -> bool {
     !swapped && items.iter().all(|item| item.fate == Fate::Kept)
 }
@@ -43,6 +43,6 @@ pub fn changes_nothing(swapped: bool, items: &[Item]) -> bool {
 pub struct Switch {
     /// The table's clock.
     pub clock: String,
-    /// The instant on it, in nanoseconds.
+    /// The instant on this clock, in nanoseconds.
     pub ns: i64,
 }

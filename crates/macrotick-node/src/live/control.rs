@@ -1,7 +1,7 @@
-//! How others talk to a deployment's supervisor: one request and one answer over a socket of root's.
+//! The connection to a deployment's supervisor: one request and one answer over a socket of root.
 //!
-//! A message is its length (32 bits, little-endian) and JSON. The supervisor never waits for a peer: what has not come
-//! yet is read when it comes.
+//! A message is its length (32 bits, little-endian) and JSON. The supervisor never waits for a peer. It reads the
+//! missing part of a message when that part arrives.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -16,44 +16,44 @@ use serde::{Deserialize, Serialize};
 use crate::error::NodeError;
 use crate::live::changes::Changes;
 
-/// More than any plan is long.
+/// The maximum size of a message. It is larger than any plan.
 const MOST_BYTES: usize = 512 << 20;
-/// How long a request may take to come.
+/// The time limit for a request to arrive completely.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After this without an answer something may keep the supervisor from running.
+/// The time without an answer after which the supervisor may be kept from running.
 const SILENCE: std::time::Duration = std::time::Duration::from_secs(2);
-/// How long an answer may take to be taken, which is short and goes into the socket's buffer.
+/// The time limit for sending an answer. An answer is short and fits into the socket's buffer.
 const WRITE_LIMIT: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What the supervisor is asked for.
+/// A request to the supervisor.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// To change to a plan (its JSON).
+    /// Change to a plan (its JSON).
     Apply(String),
-    /// To end the deployment.
+    /// End the deployment.
     Stop,
 }
 
-/// What it says.
+/// An answer of the supervisor.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// The change is made.
     Changed(Changes),
-    /// It is not, and everything is as it was.
+    /// The change is refused, and the deployment is unchanged.
     Refused {
-        /// Why.
+        /// The reason.
         text: String,
-        /// Whether the plan is wrong, and not the host.
+        /// Whether the plan is the cause, and not the host.
         wrong_input: bool,
     },
-    /// Nothing is left of the deployment.
+    /// The deployment and all its parts are removed.
     Stopped,
 }
 
-/// Asks the supervisor, and waits for as long as the answer takes. `None`: there is no supervisor. One that does not answer
-/// for [`SILENCE`] is nudged.
+/// Sends a request to the supervisor and waits for the answer, without a time limit. Calls `nudge` if no answer comes
+/// within [`SILENCE`]. Returns `None` if there is no supervisor.
 pub fn ask(request: &Request, nudge: &dyn Fn()) -> Result<Option<Answer>, NodeError> {
     let path = state::socket(sys::user());
     let mut stream = match UnixStream::connect(&path) {
@@ -61,7 +61,7 @@ pub fn ask(request: &Request, nudge: &dyn Fn()) -> Result<Option<Answer>, NodeEr
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
         Err(source) => return Err(NodeError::Control { what: "connect to", path, source }),
     };
-    // Whoever does not answer any more does not read any more, either.
+    // A supervisor that has ended does not read. The missing answer then gives the error.
     let _ = stream.write_all(&encode(request));
     let mut message = Vec::new();
     let _ = stream.set_read_timeout(Some(SILENCE));
@@ -83,7 +83,7 @@ fn encode(message: &impl Serialize) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes()[..], &text].concat()
 }
 
-/// A message from its bytes; `None`: some are still missing.
+/// Decodes a message. Returns `None` if bytes are missing.
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<T>, NodeError> {
     let Some((length, text)) = bytes.split_first_chunk() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
@@ -96,22 +96,22 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<T>, NodeError> {
     }
 }
 
-/// The supervisor's end.
+/// The supervisor's side of the socket.
 pub struct Listener(UnixListener);
 
 impl Listener {
-    /// Listens in a directory where nobody else does: the lock says so.
+    /// Listens in the supervisor's directory. The lock ensures that no other process listens there.
     pub fn open(directory: &Directory) -> Result<Listener, NodeError> {
         let failed = |source| NodeError::Control { what: "listen on", path: directory.socket(), source };
         directory.listen().map(Listener).map_err(failed)
     }
 
-    /// What becomes readable when somebody comes.
+    /// Returns the descriptor that becomes readable when a peer connects.
     pub fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 
-    /// Who came meanwhile.
+    /// Accepts a peer that connected meanwhile.
     pub fn accept(&self) -> Option<Conversation> {
         let (stream, _) = self.0.accept().ok()?;
         stream.set_nonblocking(true).ok()?;
@@ -119,30 +119,30 @@ impl Listener {
     }
 }
 
-/// Somebody who asks, or waits for an answer.
+/// A peer that sends a request or waits for an answer.
 pub struct Conversation {
     stream: UnixStream,
     heard: Vec<u8>,
     until: Instant,
 }
 
-/// What came of listening to somebody.
+/// The result of reading from a peer.
 pub enum Heard {
-    /// Not all yet.
+    /// The request is incomplete.
     Part,
-    /// A request.
+    /// A complete request.
     Request(Request),
-    /// Nothing that could be understood, or the peer has gone.
+    /// The peer has gone, its time is over, or its message is not understood.
     Nothing,
 }
 
 impl Conversation {
-    /// What becomes readable when more comes.
+    /// Returns the descriptor that becomes readable when more bytes arrive.
     pub fn descriptor(&self) -> RawFd {
         self.stream.as_raw_fd()
     }
 
-    /// Takes what has come.
+    /// Reads the bytes that have arrived.
     pub fn listen(&mut self) -> Heard {
         let mut some = [0; 1 << 16];
         loop {
@@ -161,7 +161,7 @@ impl Conversation {
         }
     }
 
-    /// Answers, and ends the conversation. A peer that has gone misses nothing.
+    /// Answers, and ends the conversation. Errors are ignored: the peer may have gone.
     pub fn answer(mut self, answer: &Answer) {
         let ready = self.stream.set_nonblocking(false).and_then(|()| self.stream.set_write_timeout(Some(WRITE_LIMIT)));
         let _ = ready.and_then(|()| self.stream.write_all(&encode(answer)));

@@ -1,5 +1,5 @@
-//! What a change of a running deployment does to each of its parts, and whether it can be made at all: decided from the
-//! two plans, before anything is touched.
+//! The difference of two plans: the effect of a change on each part, and whether the change is possible. All of this is
+//! decided before anything changes.
 
 use macrotick_model::{CpuSet, Duration, OnMiss, Placed, Plan, Pool, System, Task, Window, Workload};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::ChangeFault;
 use crate::live::possible::{self, Condition};
 
-/// Most windows of a common cycle that are compared one by one.
+/// The maximum number of windows of a common cycle that are compared one by one.
 const MOST_WINDOWS: i64 = 100_000;
 
-/// What a part of a deployment is.
+/// The kind of a part of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -18,34 +18,34 @@ pub enum Kind {
     Task,
     /// A pool.
     Pool,
-    /// A process, of a group or of the load.
+    /// A process, in a group or as load.
     Process,
 }
 
-/// What a change does to a part.
+/// The effect of a change on a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
-    /// Its processes go on.
+    /// Its processes continue.
     Kept,
-    /// It was not there before.
+    /// It is new.
     Added,
-    /// Its processes end, and new ones take their place.
+    /// Its processes end, and new ones replace them.
     Replaced,
-    /// It is not there any more.
+    /// It is in the former deployment only.
     Removed,
 }
 
 /// The windows of a task or pool in one cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
-    /// Their CPUs: one, unless it is of a task that migrates.
+    /// Their CPUs: one, unless the task migrates.
     pub cpus: CpuSet,
-    /// How many.
+    /// The number of windows.
     pub windows: usize,
-    /// Their lengths, all together.
+    /// The sum of their lengths.
     pub time: Duration,
-    /// Where the first one begins.
+    /// The start of the first window.
     pub first: Duration,
 }
 
@@ -58,42 +58,42 @@ impl Service {
     }
 }
 
-/// A part of either deployment.
+/// A part of the former or the new deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// What it is.
+    /// The kind of the part.
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// What becomes of it.
+    /// The effect of the change on it.
     pub fate: Fate,
-    /// Its windows in the former table; `None`: it had none.
+    /// Its windows in the former table. `None`: it had none.
     pub before: Option<Service>,
-    /// Its windows in the new table; `None`: it has none.
+    /// Its windows in the new table. `None`: it has none.
     pub after: Option<Service>,
-    /// It is in both, and its windows are at other places, or do other things.
+    /// Whether it is in both tables, and its windows have other places or flags.
     pub rearranged: bool,
 }
 
-/// What a change does, part by part.
+/// The effects of a change, part by part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The parts of the new deployment in its order, then those that leave.
+    /// The parts of the new deployment in its order, then the removed ones.
     pub items: Vec<Item>,
-    /// Whether the kernel gets another table.
+    /// Whether the kernel gets a new table.
     pub swaps: bool,
 }
 
 impl Difference {
-    /// Compares a plan with the one that runs, whose tasks and processes are as `condition` says by name. What is dead or
-    /// stopped is replaced. What only a new lead changes is not seen here.
+    /// Compares a plan with the running one. `condition` returns the condition of a running task or process. Dead or
+    /// stopped tasks and processes are replaced. The result ignores a change of the lead only.
     pub fn between(
         running: &Plan,
         wanted: &Plan,
         condition: &dyn Fn(Kind, &str) -> Condition,
     ) -> Result<Difference, ChangeFault> {
         possible::refuse(running, wanted, &|name| condition(Kind::Task, name))?;
-        // One without windows stays as it is, or the change was refused.
+        // A task without windows stays unchanged, or `refuse` has rejected the change.
         let is_reserved = |task: &Task| task.reservation().is_some();
         let same_task = |old: &Task, new: &Task| {
             is_reserved(new) || (is_same_program(old, new) && condition(Kind::Task, &old.name) == Condition::Sound)
@@ -103,7 +103,7 @@ impl Difference {
         let mut items: Vec<Item> = fates(&old.tasks, &new.tasks, |task| &task.name, same_task)
             .map(|(name, fate)| pick((Kind::Task, name, fate)))
             .collect();
-        // What of a pool may change is the table's.
+        // Only the properties of a pool in the table may change.
         let pools = |system: &System| system.pools().collect::<Vec<_>>();
         let (had, has) = (pools(old), pools(new));
         let pools = fates(&had, &has, |pool: &Pool| &pool.name, |_, _| true);
@@ -114,22 +114,22 @@ impl Difference {
             |old: &Placed, new: &Placed| old == new && condition(Kind::Process, &old.name) == Condition::Sound;
         let processes = fates(&had, &has, |process: &Placed| &process.name, same_process);
         items.extend(processes.map(|(name, fate)| pick((Kind::Process, name, fate))));
-        // Stable: what leaves goes behind the rest.
+        // The sort is stable: it moves the removed parts to the end.
         items.sort_by_key(|item| item.fate == Fate::Removed);
         Ok(Difference { items, swaps: has_other_table(running, wanted) })
     }
 
-    /// What becomes of a part.
+    /// Returns the effect on a part.
     pub fn fate(&self, kind: Kind, name: &str) -> Option<Fate> {
         self.items.iter().find(|item| item.kind == kind && item.name == name).map(|item| item.fate)
     }
 
-    /// The names of those parts that have a fate, in order.
+    /// Returns the names of the parts with this fate, in order.
     pub fn names(&self, kind: Kind, fate: Fate) -> impl Iterator<Item = &str> {
         self.items.iter().filter(move |item| item.kind == kind && item.fate == fate).map(|item| item.name.as_str())
     }
 
-    /// Whether a part's processes are new.
+    /// Returns whether a part's processes are new.
     pub fn is_fresh(&self, kind: Kind, name: &str) -> bool {
         matches!(self.fate(kind, name), Some(Fate::Added | Fate::Replaced))
     }
@@ -143,7 +143,7 @@ fn describe(running: &Plan, wanted: &Plan, (kind, name, fate): (Kind, String, Fa
     Item { kind, name, fate, before, after, rearranged }
 }
 
-/// Name and fate of the parts of one kind: the new ones in their order, then those that leave.
+/// Returns name and fate of the parts of one kind: the new ones in their order, then the removed ones.
 fn fates<'a, T>(
     old: &'a [T],
     new: &'a [T],
@@ -162,15 +162,15 @@ fn fates<'a, T>(
     stay.chain(old.iter().filter(leaves).map(move |part| (name(part).to_string(), Fate::Removed)))
 }
 
-/// Whether a process of one is a process of the other. A program knows nothing of what becomes of its misses; built-in
-/// workloads prepare for a signal.
+/// Returns whether a process of one task can serve as a process of the other. A program does not depend on the reaction
+/// to a miss. A built-in workload prepares for a signal.
 fn is_same_program(old: &Task, new: &Task) -> bool {
     let is_signalled = |task: &Task| task.on_miss == OnMiss::Signal;
     let prepares = !matches!(new.run, Workload::Program(_)) && is_signalled(old) != is_signalled(new);
     old.run == new.run && old.namespace == new.namespace && !prepares
 }
 
-/// The windows of a task or pool with their CPUs, in order of time.
+/// Returns the windows of a task or pool with their CPUs, in order of time.
 fn windows_of<'a>(plan: &'a Plan, name: &str) -> Vec<(u32, &'a Window)> {
     let each = plan.tables.iter().flat_map(|table| table.windows.iter().map(|window| (table.cpu, window)));
     let mut windows: Vec<(u32, &Window)> = each.filter(|(_, window)| window.task == name).collect();
@@ -178,7 +178,7 @@ fn windows_of<'a>(plan: &'a Plan, name: &str) -> Vec<(u32, &'a Window)> {
     windows
 }
 
-/// Whether a task or pool, which has windows in both, has them at the same instants, whatever the cycles.
+/// Returns whether a task or pool with windows in both plans has them at the same instants. The cycles may differ.
 fn has_same_pattern(running: &Plan, wanted: &Plan, name: &str) -> bool {
     let (old, new) = (windows_of(running, name), windows_of(wanted, name));
     let Some(cycle) = running.cycle.lcm(wanted.cycle) else { return false };
@@ -198,7 +198,7 @@ fn has_same_pattern(running: &Plan, wanted: &Plan, name: &str) -> bool {
     each(old, running.cycle, times_old) == each(new, wanted.cycle, times_new)
 }
 
-/// Whether the kernel's table would differ in anything but the lead.
+/// Returns whether the kernel's tables differ in more than the lead.
 fn has_other_table(running: &Plan, wanted: &Plan) -> bool {
     let tasks = |plan: &Plan| -> Vec<(String, OnMiss, Option<u32>)> {
         plan.system.tasks.iter().map(|task| (task.name.clone(), task.on_miss, task.max_misses)).collect()
@@ -222,7 +222,7 @@ pub mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// `a` and `b`, each with a window per millisecond.
+    /// Returns a plan with `a` and `b`, each with one window per millisecond.
     pub fn two() -> Plan {
         plan(
             vec![task("a", MS, None), task("b", MS, None)],
@@ -245,7 +245,7 @@ pub mod tests {
     #[test]
     fn the_same_plan_changes_nothing() {
         let mut later = two();
-        // None of this is part of what runs.
+        // These values are not part of the running deployment.
         later.system.experiment.duration = MS;
         later.solver = "another".into();
         later.tables.push(table(1, []));
@@ -361,10 +361,10 @@ pub mod tests {
         assert_eq!(later.items[0].after, Some(service));
         let fault = between(&on_both(100), &two()).unwrap_err();
         assert_eq!(fault, ChangeFault::Moves { name: "a".into(), running: both, wanted: one(0) });
-        let text = "`a` runs on CPU 0, 1 and cannot move to CPU 0: give it another name, or `macrotick stop` first";
+        let text = "`a` runs on CPU 0, 1 and cannot move to CPU 0: give it another name, or run `macrotick stop` first";
         assert_eq!(fault.to_string(), text);
         let text =
-            "`a` runs on CPU 0 and cannot move to CPU 0, 1: give it `cpu: 0`, or another name, or `macrotick stop` \
+            "`a` runs on CPU 0 and cannot move to CPU 0, 1: give it `cpu: 0`, or another name, or run `macrotick stop` \
                     first";
         assert_eq!(between(&two(), &on_both(100)).unwrap_err().to_string(), text);
         let dead = Difference::between(&on_both(100), &two(), &|_, _| Condition::Dead);

@@ -1,20 +1,20 @@
-//! What a supervisor tells its caller.
+//! The events that a supervisor reports to its caller.
 
 use macrotick_model::Instant;
 
 use crate::live::changes::Changes;
 
-/// What a supervisor tells its caller.
+/// An event that a supervisor reports to its caller.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The deployment runs from this instant on (`CLOCK_MONOTONIC`).
     Started(Instant),
-    /// It was changed.
+    /// The deployment was changed.
     Changed(Changes),
-    /// A change was refused, and why.
+    /// A change was refused for this reason.
     Refused(String),
-    /// Something else that should be known, such as a task that ended.
+    /// Another remark, for example on a task that ended.
     Remark(String),
-    /// It ends, and why.
+    /// The deployment ends for this reason.
     Ending(&'static str),
 }

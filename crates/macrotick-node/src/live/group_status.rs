@@ -1,4 +1,4 @@
-//! The control groups with a budget, and what they have had since they got it.
+//! The control groups with a budget, and their counters since they got it.
 
 use std::path::PathBuf;
 
@@ -22,24 +22,25 @@ pub struct GroupStatus {
     pub path: PathBuf,
     /// The group priority.
     pub priority: u32,
-    /// The budget per server period, on each CPU that is online and has one.
+    /// The budget per server period, for each online CPU that has one.
     pub budgets: Vec<(u32, Duration)>,
-    /// The CPUs that its processes may run on, of those that are online.
+    /// The online CPUs that its processes may run on.
     pub cpus: CpuSet,
-    /// Threads in it, and in the groups below.
+    /// The number of threads in it and in the groups below.
     pub threads: u32,
-    /// Processor time that was charged to its budgets, in nanoseconds.
+    /// The processor time charged to its budgets, in nanoseconds.
     pub usage_ns: u64,
-    /// How often a budget was used up.
+    /// The number of times that a budget was exhausted.
     pub exhaustions: u64,
-    /// How long it had no budget while threads of it were ready, in nanoseconds.
+    /// The time without budget while its threads were ready, in nanoseconds.
     pub throttled_ns: u64,
-    /// What is wrong with where its processes may run.
+    /// A problem with the CPUs of its processes.
     #[serde(skip)]
     pub astray: Option<String>,
 }
 
-/// Those of this host; some are groups of the deployment, which has declared them. None: the kernel knows no budgets.
+/// Reads the control groups with a budget on this host. `declared` are the groups of the deployment. Returns an empty
+/// list if the kernel has no budgets.
 pub fn read(declared: &[Group]) -> Result<Vec<GroupStatus>, NodeError> {
     let online = sys::online_cpus()?;
     let each = present::groups(&online, declared)?.into_iter().map(|group| {

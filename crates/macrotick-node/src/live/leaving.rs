@@ -1,4 +1,4 @@
-//! Processes of tasks that left the deployment: programs get the chance to end by themselves, while all others go on.
+//! The processes of tasks that left the deployment. Programs get time to end by themselves, while all others continue.
 
 use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
@@ -6,10 +6,10 @@ use macrotick_model::{Duration, Instant};
 use crate::process::child::Child;
 use crate::run::collect::GRACE;
 
-/// How often it is looked whether one has ended.
+/// The interval between two checks for an ended process.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Those that have not ended yet. Dropping it kills them.
+/// The programs that have not ended yet. Dropping it kills them.
 #[derive(Default)]
 pub struct Leaving {
     programs: Vec<Program>,
@@ -17,13 +17,13 @@ pub struct Leaving {
 
 struct Program {
     child: Child,
-    /// It was asked by a signal, too.
+    /// Whether it got SIGTERM.
     asked: bool,
     until: Instant,
 }
 
 impl Leaving {
-    /// Ends a task's process, which is in no table any more. A built-in workload has nothing left to do.
+    /// Ends a task's process. The process is in no table. A built-in workload is killed at once.
     pub fn add(&mut self, mut child: Child, is_program: bool) {
         match is_program {
             true => {
@@ -34,19 +34,19 @@ impl Leaving {
         }
     }
 
-    /// When to look again; `None`: all have ended.
+    /// Returns the instant of the next check. `None`: all have ended.
     pub fn next_look(&self) -> Option<Instant> {
         (!self.programs.is_empty()).then(|| sys::now() + LOOK)
     }
 
-    /// Asks and kills those whose time is over.
+    /// Sends SIGTERM to the programs with an expired time limit, and kills them after a second limit.
     pub fn look(&mut self) {
         self.programs.retain_mut(Program::is_to_stay);
     }
 }
 
 impl Program {
-    /// Whether it gets more time. Dropping it kills what is left of its group.
+    /// Returns whether it gets more time. Dropping it kills the rest of its group.
     fn is_to_stay(&mut self) -> bool {
         if self.child.exited().is_some() {
             return false;
@@ -72,7 +72,7 @@ mod tests {
     fn a_program_is_asked_and_then_killed() {
         let mut leaving = Leaving::default();
         assert!(leaving.next_look().is_none());
-        // One ends when it is asked, the other does not listen.
+        // One program ends at SIGTERM; the other ignores it.
         for script in ["sleep 1000", "trap '' TERM; while :; do sleep 1; done"] {
             leaving.add(spawn(&["/bin/sh", "-c", script]).unwrap(), true);
         }

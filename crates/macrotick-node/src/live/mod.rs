@@ -1,10 +1,15 @@
-//! A long-lived deployment under the backend `kernel`: a run without an end, without records, that can be changed.
+//! A deployment under the backend `kernel`: a run without a fixed end and without records, which can be changed.
 //!
-//! [`supervise`] begins as a run does (`run`). Then the supervisor sleeps (`serve`) until something is to be done: a process
-//! ended (`run::supervisor`, `watch`), somebody asks for something (`control`), a change is under way (`change`, decided in
-//! `possible` and `difference`), processes that left the deployment are to end (`leaving`), or a control group lost what it was
-//! promised (`guard`). It has one thread and waits for nothing else. What others should know lies in a file
-//! (`macrotick_host::state`), from which and from the device `status` reads what runs.
+//! [`supervise`] starts like a run (`run`). Then the supervisor sleeps (`serve`) until there is work:
+//!
+//! * a process ended (`run::supervisor`, `watch`)
+//! * a request arrives (`control`)
+//! * a change is in progress (`change`, decided in `possible` and `difference`)
+//! * processes that left the deployment must end (`leaving`)
+//! * a control group lost its values (`guard`)
+//!
+//! The supervisor has one thread and waits for nothing else. It writes its state to a file (`macrotick_host::state`).
+//! `status` reads this file and the device.
 
 pub mod change;
 pub mod changes;
@@ -42,28 +47,30 @@ use crate::process::rescuer::Rescuer;
 use crate::process::signals::Signals;
 use crate::run::{self, First};
 
-/// How long a supervisor that was told to end may take until its lock is free.
+/// The time limit for a supervisor to release its lock after SIGTERM.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// What was ended by [`stop`].
+/// The part that [`stop`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// A deployment, by its supervisor.
     Deployment,
-    /// A table that nobody looked after.
+    /// A table without a supervisor or runner.
     Table,
-    /// There was nothing.
+    /// Nothing was there.
     Nothing,
 }
 
-/// How a long-lived deployment runs.
+/// Returns the options of a deployment.
 fn options() -> RunOptions {
     RunOptions { record_limit: Some(0), output: Output::Inherited, ..RunOptions::new(Backend::Kernel) }
 }
 
-/// Deploys a plan on this host and looks after it until a signal comes that ends it ([`run`](crate::run())) or [`stop`] is called. Needs root.
+/// Deploys a plan on this host. Keeps it until [`stop`] is called or a signal ends it ([`run`](crate::run())). Needs
+/// root.
 ///
-/// What a killed supervisor left behind is removed first. In the end nothing is left, and neither is after an error.
+/// First it removes the remains of a killed supervisor. At its end, also after an error, nothing of the deployment is
+/// left.
 pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
     let options = RunOptions { seed, ..options() };
     let online = sys::online_cpus()?;
@@ -75,7 +82,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     let (first, _files) = (First::raise(), OpenFiles::raise());
     let rescuer = first.rescuer()?;
     let listener = Listener::open(&directory)?;
-    // Before there is a table, so that it is known whose it is.
+    // The state is written before there is a table, to show the owner of the table.
     let state = serve::describe(&deployment, std::process::id(), 0);
     directory.tell(&state);
     let (run, epoch) = run::begin(deployment, &options, &signals, &mut || {})?;
@@ -113,7 +120,7 @@ pub fn supervise(plan: &Plan, seed: u64, tell: &mut dyn FnMut(Event)) -> Result<
     Ok(())
 }
 
-/// Asks the supervisor of the deployment on this host to change to a plan, and waits until it has. `None`: there is no
+/// Requests a change to a plan from the supervisor on this host, and waits for it. Returns `None` if there is no
 /// deployment. A refusal is [`NodeError::ChangeRefused`].
 pub fn change(plan: &Plan) -> Result<Option<Changes>, NodeError> {
     match control::ask(&Request::Apply(plan.to_json()), &|| ())? {
@@ -124,12 +131,11 @@ pub fn change(plan: &Plan) -> Result<Option<Changes>, NodeError> {
     }
 }
 
-/// Ends the deployment on this host. Where nobody looks after it any more, removes the table and what else a killed
-/// runner or supervisor left behind: control groups and network namespaces. A table whose runner is alive is left alone
-/// ([`HostFailure::Busy`]).
+/// Ends the deployment on this host. If it has no supervisor, removes the remains of a killed runner or supervisor:
+/// table, control groups and network namespaces. A table with a living runner stays ([`HostFailure::Busy`]).
 pub fn stop() -> Result<Stopped, NodeError> {
     let asked = match control::ask(&Request::Stop, &terminate_supervisor) {
-        // It was ending already.
+        // The supervisor was ending already.
         Err(NodeError::NoAnswer) => None,
         asked => asked?,
     };
@@ -144,14 +150,14 @@ pub fn stop() -> Result<Stopped, NodeError> {
     Ok(if removed { Stopped::Table } else { Stopped::Nothing })
 }
 
-/// What keeps a supervisor from hearing a request does not keep a signal from it.
+/// Sends SIGTERM to the supervisor. A supervisor that cannot get to a request still gets a signal.
 fn terminate_supervisor() {
     if let Some(supervisor) = Lock::holder(sys::user()) {
         sys::signal(supervisor as sys::Tid, libc::SIGTERM);
     }
 }
 
-/// A supervisor that was told to end by a signal has the lock a little longer.
+/// Takes the lock. A supervisor that ends after a signal holds it a little longer.
 fn take_lock_of_ending() -> Result<Lock, NodeError> {
     let give_up = sys::now() + END_LIMIT;
     loop {
@@ -164,15 +170,16 @@ fn take_lock_of_ending() -> Result<Lock, NodeError> {
     }
 }
 
-/// Removes what a killed supervisor left: the lock says that there is none, and the file, that there was one. A table
-/// that is not its own stays, and will be in the way.
+/// Removes the remains of a killed supervisor. The lock proves that no supervisor lives, and the state file proves that
+/// there was one. A table of another program stays, and makes the start fail.
 fn recover(lock: &Lock, tell: &mut dyn FnMut(Event)) -> Result<(), NodeError> {
     let Some(left) = state::read(sys::user()) else { return Ok(()) };
     let names = status::entity_names()?;
     let coming = left.coming.as_ref().map(|coming| &coming.entities);
     let is_own = names.is_empty() || names == left.entities || Some(&names) == coming;
     if is_own && kernel::remove_left(lock)? {
-        let text = format!("removed what process {}, which was killed, had left of `{}`", left.supervisor, left.system);
+        let text =
+            format!("removed the remains of process {}, the killed supervisor of `{}`", left.supervisor, left.system);
         tell(Event::Remark(text));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Whether a running deployment can become another one.
+//! The check whether a running deployment can become another one.
 
 use std::collections::BTreeSet;
 
@@ -6,18 +6,19 @@ use macrotick_model::{Group, Plan, Pool};
 
 use crate::error::ChangeFault;
 
-/// How a task or process that runs is.
+/// The condition of a running task or process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// As it should be.
+    /// It is in order.
     Sound,
-    /// Its process has ended, or one of several.
+    /// Its process, or one of its processes, has ended.
     Dead,
-    /// The kernel stopped it because it missed too often.
+    /// The kernel stopped it after too many misses.
     Stopped,
 }
 
-/// What the kernel, or what is set at the start, does not let it become; `condition` is of its tasks, by name.
+/// Returns an error if the kernel, or a part that is set only at the start, does not allow the change. `condition`
+/// returns the condition of a running task.
 pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Condition) -> Result<(), ChangeFault> {
     let (old, new) = (&running.system, &wanted.system);
     if old.has_windows() != new.has_windows() {
@@ -55,8 +56,8 @@ pub fn refuse(running: &Plan, wanted: &Plan, condition: &dyn Fn(&str) -> Conditi
     with_threads.chain(&pools).try_for_each(|name| refuse_move(running, wanted, name))
 }
 
-/// What of a group with a budget stays as it is: all but its windows, which are the table's, and its processes, which come and
-/// go.
+/// Returns the fixed part of a group with a budget: all except its windows, which belong to the table, and its
+/// processes, which may change.
 fn fixed(group: &Group) -> (Group, bool) {
     (Group { windows: None, run: Vec::new(), ..group.clone() }, group.windows.is_some())
 }
@@ -81,7 +82,7 @@ fn refuse_move(running: &Plan, wanted: &Plan, name: &str) -> Result<(), ChangeFa
     }
 }
 
-/// The clock of a plan's table.
+/// Returns the clock of a plan's table.
 pub fn clock(plan: &Plan) -> &'static str {
     plan.system.sync().map_or("CLOCK_MONOTONIC", |_| "CLOCK_TAI")
 }

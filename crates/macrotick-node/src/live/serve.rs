@@ -1,4 +1,4 @@
-//! A supervisor's work: it sleeps until something is to be done, and does it.
+//! The supervisor's main loop: it sleeps until there is work, and does it.
 
 use std::os::fd::RawFd;
 
@@ -19,25 +19,25 @@ use crate::run::collect;
 use crate::run::resources::Run;
 use crate::run::supervisor::{self, Origin, Supervisor};
 
-/// How long the supervisor sleeps when nothing is to be expected.
+/// The longest sleep of the supervisor.
 const IDLE: Duration = Duration::from_secs(3600);
-/// The latest remarks are kept.
+/// The maximum number of remarks. The latest ones are kept.
 const MOST_REMARKS: usize = 32;
 
-/// A deployment that runs. Fields are dropped in this order: the supervisor's own place last.
+/// A running deployment. Fields drop in this order: the supervisor's own directory last.
 pub(super) struct Live<'a> {
     pub(super) run: Run<'a>,
-    /// Of the running table, on `CLOCK_MONOTONIC`.
+    /// The epoch of the running table, on `CLOCK_MONOTONIC`.
     pub(super) epoch: Instant,
     pub(super) state: Deployed,
-    /// The lead that this host was found to need, if it was measured.
+    /// The lead that this host needs, if it was measured.
     pub(super) measured: Option<Duration>,
     pub(super) watch: Watch,
     pub(super) guard: Guard,
-    /// On processes that ended since the last change, and on that change; the latest of them.
+    /// The latest remarks on processes that ended since the last change, and on that change.
     pub(super) remarks: Vec<String>,
     pub(super) conversations: Vec<Conversation>,
-    /// With who asked for it.
+    /// The change in progress, and the peer that requested it.
     pub(super) change: Option<(Change, Conversation)>,
     pub(super) leaving: Leaving,
     pub(super) listener: Listener,
@@ -45,14 +45,14 @@ pub(super) struct Live<'a> {
     pub(super) tell: &'a mut dyn FnMut(Event),
 }
 
-/// Why a deployment ends.
+/// The reason for the end of a deployment.
 pub(super) enum End {
     Signal(&'static str),
     Asked(Conversation),
 }
 
 impl Live<'_> {
-    /// Does what there is to do until the deployment is to end.
+    /// Works until the deployment must end.
     pub(super) fn serve(&mut self, signals: &Signals) -> End {
         let mut at = sys::now();
         loop {
@@ -82,7 +82,7 @@ impl Live<'_> {
         all
     }
 
-    /// Takes up what others ask for. Returns who asked for the end.
+    /// Handles requests. Returns the peer that requested the end.
     fn listen(&mut self) -> Option<Conversation> {
         self.conversations.extend(self.listener.accept());
         for mut conversation in std::mem::take(&mut self.conversations) {
@@ -112,7 +112,7 @@ impl Live<'_> {
         }
     }
 
-    /// Goes on with the change, if there is one; returns when to do so again.
+    /// Continues the change, if there is one. Returns the instant of the next call.
     fn advance(&mut self) -> Instant {
         loop {
             let Some((mut change, asker)) = self.change.take() else { return sys::now() + IDLE };
@@ -134,7 +134,7 @@ impl Live<'_> {
         }
     }
 
-    /// Returns until when to wait, if that is what the step says.
+    /// Updates the state after a step. Returns the instant to wait for, if the step requires a wait.
     fn take_note(&mut self, change: &Change, step: Step) -> Option<Instant> {
         match step {
             Step::Wait(at) => return Some(at),
@@ -162,7 +162,8 @@ impl Live<'_> {
         None
     }
 
-    /// Tasks that the kernel unbinds at the instant of the change may end by themselves before it is known here.
+    /// Stops watching tasks that leave. The kernel unbinds them at the instant of the switch. They may end before the
+    /// supervisor knows about the switch.
     fn let_go(&mut self, leaving: &[usize]) {
         self.watch.leave_out(&self.run, leaving);
         if let Some(supervisor) = &mut self.run.supervisor {
@@ -170,12 +171,12 @@ impl Live<'_> {
         }
     }
 
-    /// After a change that was not made.
+    /// Restores the state after a change that failed.
     fn take_back(&mut self) {
         let same: Vec<Origin> = (0..self.run.tasks.len()).map(Origin::Same).collect();
         match Supervisor::renew(self.run.supervisor.take(), &self.run, &same) {
             Ok(supervisor) => self.run.supervisor = supervisor,
-            Err(error) => self.remarks.push(format!("no task is begun anew any more: {}", error.with_reason())),
+            Err(error) => self.remarks.push(format!("no task is restarted any more: {}", error.with_reason())),
         }
         self.watch.renew(&self.run);
         self.state.coming = None;
@@ -196,7 +197,7 @@ impl Live<'_> {
         (self.tell)(Event::Refused(text));
     }
 
-    /// Tells which processes ended, and which were begun anew.
+    /// Reports the processes that ended, and the tasks that were restarted.
     fn tell_ends(&mut self) {
         let news = self.watch.look(&self.run);
         if news.ended.is_empty() && news.begun_anew.is_empty() {
@@ -207,7 +208,7 @@ impl Live<'_> {
         self.tell_state();
     }
 
-    /// Tells what became of promises to control groups.
+    /// Reports news about the promises to control groups.
     fn tell_promises(&mut self, news: Vec<String>) {
         if news.is_empty() {
             return;
@@ -217,7 +218,7 @@ impl Live<'_> {
         self.tell_state();
     }
 
-    /// Tells the state to whoever reads the file.
+    /// Writes the state to the file for other programs.
     pub(super) fn tell_state(&mut self) {
         let surplus = self.remarks.len().saturating_sub(MOST_REMARKS);
         self.remarks.drain(..surplus);
@@ -226,7 +227,7 @@ impl Live<'_> {
         self.directory.tell(&self.state);
     }
 
-    /// Ends everything; returns who waits to be told.
+    /// Ends the deployment. Returns the peer that waits for the end.
     pub(super) fn end(mut self, end: End) -> Option<Conversation> {
         let (why, asker) = match end {
             End::Signal(signal) => (signal, None),
@@ -251,7 +252,7 @@ impl Live<'_> {
     }
 }
 
-/// What others are told of a deployment, so far without promises and remarks.
+/// Describes a deployment for the state file, without promises and remarks.
 pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -> Deployed {
     let system = &deployment.plan.system;
     Deployed {
@@ -267,7 +268,7 @@ pub(super) fn describe(deployment: &Deployment, supervisor: u32, changes: u32) -
     }
 }
 
-/// The tasks, then the pools: as they are in the table.
+/// Returns the tasks, then the pools, in the order of the table.
 fn entities(deployment: &Deployment) -> Vec<String> {
     let system = &deployment.plan.system;
     let tasks = system.windowed().map(|task| &task.name);

@@ -1,5 +1,5 @@
-//! What runs on this host: read from the device, from the lock and from what a deployment's supervisor told. Nobody is
-//! disturbed by that, and it needs no privilege.
+//! The status of this host. It comes from the device, from the lock and from the state file of a deployment's
+//! supervisor. Reading it disturbs no other program and needs no privilege.
 
 use macrotick_host::cgroup::Promised;
 use macrotick_host::device;
@@ -15,24 +15,24 @@ use serde::Serialize;
 use crate::error::NodeError;
 use crate::live::group_status::{self, GroupStatus};
 
-/// What runs on this host.
+/// The status of this host.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Status {
-    /// Version of this format.
+    /// The version of this format.
     #[schemars(extend("const" = Status::VERSION))]
     pub version: u32,
     /// The installed table.
     pub table: Option<TableStatus>,
     /// The process that holds the lock: a supervisor, or a runner.
     pub owner: Option<u32>,
-    /// What a deployment's supervisor told last.
+    /// The last state that a deployment's supervisor wrote.
     pub deployment: Option<Deployed>,
-    /// The control groups with a budget, whoever gave it.
+    /// The control groups with a budget, set by any program.
     pub groups: Vec<GroupStatus>,
-    /// Settings of the host that are held.
+    /// The settings of the host that are held.
     pub settings: Vec<SettingStatus>,
-    /// What is wrong, in words; empty: nothing.
+    /// The problems. Empty: no problem.
     pub problems: Vec<String>,
 }
 
@@ -51,70 +51,70 @@ pub struct TableStatus {
     pub epoch_ns: u64,
     /// Its lead, in nanoseconds.
     pub lead_ns: u64,
-    /// On `CLOCK_TAI`: how it follows that.
+    /// The state of its clock, if it runs on `CLOCK_TAI`.
     pub grid: Option<GridStatus>,
     /// Its tasks and pools.
     pub entities: Vec<EntityStatus>,
 }
 
-/// How a running table follows `CLOCK_TAI`, in nanoseconds.
+/// The state of a running table on `CLOCK_TAI`, in nanoseconds.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GridStatus {
-    /// By how much the grid takes that clock to be ahead of `CLOCK_MONOTONIC`.
+    /// The offset of `CLOCK_TAI` to `CLOCK_MONOTONIC` on the table's grid.
     offset_ns: i64,
-    /// What is still to be made good.
+    /// The deviation that is not corrected yet.
     pub rest_ns: i64,
-    /// By how much sync windows became longer since the start.
+    /// The time by which sync windows became longer since the start.
     pub stretched_ns: u64,
-    /// By how much they became shorter.
+    /// The time by which they became shorter.
     pub shrunk_ns: u64,
-    /// How many did either.
+    /// The number of corrections.
     pub corrections: u64,
 }
 
-/// A task or pool and what the kernel has counted of it since it came into a table.
+/// A task or pool, and the kernel's counters since it came into a table.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct EntityStatus {
     /// Its name.
     pub name: String,
-    /// A pool, and no task.
+    /// Whether it is a pool.
     pub pool: bool,
     /// The CPUs of its windows: one, unless it migrates.
     #[serde(rename = "cpu")]
     pub cpus: CpuSet,
-    /// Its windows in a cycle.
+    /// The number of its windows in a cycle.
     pub windows: u32,
-    /// Their lengths, all together, in nanoseconds.
+    /// The sum of their lengths, in nanoseconds.
     pub window_ns: u64,
-    /// Threads that are bound to it.
+    /// The number of threads that are bound to it.
     pub threads: u32,
-    /// Jobs released.
+    /// The number of released jobs.
     pub released: u64,
-    /// Jobs completed.
+    /// The number of completed jobs.
     pub completed: u64,
-    /// Jobs that were not complete at the end of their DEADLINE windows.
+    /// The number of jobs that were not complete at the end of their DEADLINE windows.
     pub missed: u64,
-    /// Those of them that had not begun.
+    /// The number of missed jobs that had not started.
     pub never_ran: u64,
-    /// Jobs that were never released, because the one before was not begun.
+    /// The number of jobs that were never released, because the job before had not started.
     pub lost: u64,
-    /// How often a thread was preempted at the end of a window: it overran that.
+    /// The number of times that a thread was preempted at the end of a window.
     pub overrun: u64,
-    /// Windows passed over by a late interrupt.
+    /// The number of windows that had passed when their interrupt came.
     pub skipped: u64,
-    /// Jobs that the lead was too short for.
+    /// The number of jobs for which the lead was too short.
     pub late: u64,
-    /// Processor time received in windows, in nanoseconds.
+    /// The processor time received in windows, in nanoseconds.
     pub runtime_ns: u64,
-    /// Misses since a job was done in time.
+    /// The number of misses since the last job without a miss.
     pub missed_in_row: u32,
-    /// It is served no longer, because it missed too often.
+    /// Whether its windows serve no thread, because it missed too often.
     pub stopped: bool,
 }
 
-/// Reads what runs on this host.
+/// Reads the status of this host.
 pub fn status() -> Result<Status, NodeError> {
     let device = device::open()?;
     let table = read_table(&device)?;
@@ -132,13 +132,14 @@ pub fn status() -> Result<Status, NodeError> {
     Ok(Status { version, table, owner, deployment, groups, settings: settings::held(), problems })
 }
 
-/// The names of the tasks and pools of the installed table, in its order; none: there is no table.
+/// Returns the names of the tasks and pools of the installed table, in its order. Returns an empty list if there is no
+/// table.
 pub fn entity_names() -> Result<Vec<String>, NodeError> {
     let table = read_table(&device::open()?)?;
     Ok(table.map_or(Vec::new(), |table| table.entities.into_iter().map(|entity| entity.name).collect()))
 }
 
-/// Name and CPUs of each task and pool of the table that runs and that somebody looks after, if there is one.
+/// Returns name and CPUs of each task and pool of the running table, if the table has a living supervisor or runner.
 pub fn cpus_of_entities() -> Vec<(String, CpuSet)> {
     if Lock::holder(ROOT).is_none() {
         return Vec::new();
@@ -152,7 +153,7 @@ fn read_table(device: &Device) -> Result<Option<TableStatus>, NodeError> {
     Ok(device::unchanged(|| read_once(device))?)
 }
 
-/// The table that is there, with what the kernel has counted.
+/// Reads the installed table with the kernel's counters.
 fn read_once(device: &Device) -> Result<Option<TableStatus>, i32> {
     let Some((get, entities, windows)) = device::read_table(device)? else { return Ok(None) };
     let each = entities.iter().enumerate().map(|(place, entity)| {
@@ -214,7 +215,7 @@ fn problems(table: Option<&TableStatus>, owner: Option<u32>, deployment: Option<
     if let (None, Some(left)) = (owner, deployment) {
         problems.push(format!(
             "the supervisor of `{}` (process {}) was killed: `macrotick stop` removes what is left, `macrotick apply` \
-             begins anew",
+             starts it again",
             left.system, left.supervisor
         ));
     }
@@ -227,7 +228,7 @@ fn problems(table: Option<&TableStatus>, owner: Option<u32>, deployment: Option<
         if entity.stopped {
             problems.push(format!("task `{name}` was stopped after {} misses in a row", entity.missed_in_row));
         } else if entity.threads == 0 {
-            problems.push(format!("nobody runs the jobs of task `{name}`"));
+            problems.push(format!("no thread runs the jobs of task `{name}`"));
         }
         match entity.missed {
             0 => {}
@@ -244,7 +245,7 @@ impl Status {
 }
 
 impl TableStatus {
-    /// The cycle as a length.
+    /// Returns the cycle as a duration.
     pub fn cycle(&self) -> Duration {
         Duration::from_nanos(self.cycle_ns as i64)
     }

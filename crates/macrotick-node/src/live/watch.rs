@@ -1,5 +1,5 @@
-//! Processes of a long-lived deployment that end though nobody told them to, and what becomes of tasks that are begun
-//! anew: each is told once.
+//! The watch over a deployment's processes: reports once each process that ends by itself, and each task that is
+//! restarted.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -11,12 +11,12 @@ use crate::process::signals::readable_now;
 use crate::run::collect::{describe_end, describe_task_end};
 use crate::run::resources::Run;
 
-/// The processes that are watched: those that are not begun anew.
+/// The watched processes: those that are not restarted.
 pub struct Watch {
     processes: Vec<(Tid, OwnedFd)>,
-    /// Those whose end was told.
+    /// The processes with a reported end.
     told: BTreeSet<Tid>,
-    /// What was told last of tasks that are begun anew.
+    /// The last remarks on restarted tasks.
     remarks: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Watch {
         watch
     }
 
-    /// The run has other processes now.
+    /// Updates the watch after the processes of the run changed.
     pub fn renew(&mut self, run: &Run) {
         let present: BTreeSet<Tid> = children(run).map(|(_, child)| child.pid()).collect();
         self.told.retain(|pid| present.contains(pid));
@@ -36,16 +36,16 @@ impl Watch {
             task.is_some_and(|task| run.supervisor.as_ref().is_some_and(|supervisor| supervisor.has(task)))
         };
         let untold = children(run).filter(|(task, child)| !cared_for(*task) && !self.told.contains(&child.pid()));
-        // That there are no descriptors left keeps nobody from running: then an end is not told.
+        // A lack of descriptors does not stop the deployment. The end of such a process is not reported.
         self.processes = untold.filter_map(|(_, child)| Some((child.pid(), child.pidfd().ok()?))).collect();
     }
 
-    /// What becomes readable when one ends.
+    /// Returns the descriptors that become readable when a process ends.
     pub fn descriptors(&self) -> Vec<RawFd> {
         self.processes.iter().map(|(_, descriptor)| descriptor.as_raw_fd()).collect()
     }
 
-    /// Tasks, by their places in the system, whose end was told, or is told by whoever begins them anew.
+    /// Returns the tasks, by their places in the system, with an end that the watch reported or the supervisor reports.
     pub fn told(&self, run: &Run) -> Vec<usize> {
         let begun_anew = |task| run.supervisor.as_ref().is_some_and(|supervisor| supervisor.has(task));
         let is_told = |task: &usize| {
@@ -54,21 +54,21 @@ impl Watch {
         (0..run.tasks.len()).filter(is_told).collect()
     }
 
-    /// Tasks, by their places in the system, that are about to leave: it is no news that they end.
+    /// Removes tasks, by their places in the system, that are about to leave. Their end is expected.
     pub fn leave_out(&mut self, run: &Run, tasks: &[usize]) {
         let leaving: Vec<Tid> = tasks.iter().map(|task| run.tasks[*task].pid()).collect();
         self.processes.retain(|(pid, _)| !leaving.contains(pid));
     }
 
-    /// What became of tasks that are begun anew, as far as it was told.
+    /// Returns the reported remarks on restarted tasks.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// What there is to tell since the last time.
+    /// Returns the news since the last call.
     pub fn look(&mut self, run: &Run) -> News {
         let mut ended = Vec::new();
-        // From the last one, so that the places of the others stay.
+        // In reverse order, because each removal moves the places behind it.
         for place in readable_now(&self.descriptors()).into_iter().rev() {
             let (pid, _) = self.processes.remove(place);
             self.told.insert(pid);
@@ -85,15 +85,15 @@ impl Watch {
     }
 }
 
-/// What there is to tell.
+/// News for the user.
 pub struct News {
-    /// Processes that ended.
+    /// Remarks on processes that ended.
     pub ended: Vec<String>,
-    /// Tasks that were begun anew, or are not any more.
+    /// Remarks on tasks that were restarted, or are not restarted any more.
     pub begun_anew: Vec<String>,
 }
 
-/// With the places of tasks in the system.
+/// Returns all processes; those of tasks with their places in the system.
 fn children<'a>(run: &'a Run) -> impl Iterator<Item = (Option<usize>, &'a Child)> {
     let tasks = run.tasks.iter().enumerate().map(|(index, child)| (Some(index), child));
     tasks.chain(run.processes.iter().map(|child| (None, child)))

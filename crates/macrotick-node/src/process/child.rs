@@ -1,4 +1,4 @@
-//! Processes that the runner starts: held until the run begins, killed when it ends, and with it when the runner dies.
+//! The processes that the runner starts. They wait until the run starts, and end when the run or the runner ends.
 
 use std::fs::File;
 use std::io;
@@ -23,29 +23,29 @@ use crate::process::descendants;
 use crate::process::output::{self, KeptOutput};
 use crate::process::signals::{self, Signals};
 
-/// How long one that was killed may take: one that waits for a device that is gone may take for ever.
+/// The time limit for the death of a killed process: a process that waits for a lost device may never die.
 const DEATH: Duration = Duration::from_millis(500);
-/// How often it is looked whether it has.
+/// The interval at which the runner checks for the death.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A process with its block. Dropping it kills the process and all of its process group.
+/// A process with its block. Dropping it kills the process and its whole process group.
 pub struct Child {
     /// The task's or process's name.
     pub name: String,
     /// The shared memory.
     pub block: Block,
     process: std::process::Child,
-    /// What it writes, where that is kept.
+    /// The output of the process, if the runner keeps it.
     output: Option<KeptOutput>,
-    /// So long it may take to end by itself when it is asked.
+    /// The time that the process has to end by itself after SIGTERM.
     grace: Duration,
-    /// What it executed when it was ready, where that is noted.
+    /// The program that the process executed when it was ready, if noted.
     program: Option<PathBuf>,
-    /// Once it is reaped: how it ended, if that was told.
+    /// Set when the process is reaped: how it ended, if that is known.
     reaped: Option<Option<ExitStatus>>,
 }
 
-/// What to start.
+/// The parameters of a new process.
 pub struct Launch<'a> {
     /// The task's or process's name.
     pub name: &'a str,
@@ -53,23 +53,23 @@ pub struct Launch<'a> {
     pub program: &'a Program,
     /// The shared memory.
     pub block: Block,
-    /// The file of processes of the control group that it is to be in.
+    /// The file `cgroup.procs` of its control group.
     pub group: Option<File>,
-    /// The network namespace that it is to be in.
+    /// The network namespace that it enters.
     pub namespace: Option<&'a File>,
-    /// Whom it becomes before it executes the program, if that is somebody else.
+    /// The user that it becomes before it executes the program, if that is another user.
     pub owner: Option<&'a Owner>,
-    /// What becomes of what it writes.
+    /// The destination of its output.
     pub output: Output,
-    /// So long it may take to end by itself when it is asked; zero: it is not asked.
+    /// The time that it has to end by itself after SIGTERM. Zero: it gets SIGKILL at once.
     pub grace: Duration,
 }
 
-/// This very program, for built-in workloads.
+/// This program, for built-in workloads.
 pub const SELF: &str = "/proc/self/exe";
 
 impl Child {
-    /// Starts a process in a process group of its own, with its block and nothing else of ours.
+    /// Starts a process in its own process group. It inherits its block and no other descriptor of the runner.
     pub fn spawn(launch: Launch) -> Result<Child, NodeError> {
         let output = match launch.output {
             Output::Kept => Some(KeptOutput::new().map_err(NodeError::system("creating a file for output"))?),
@@ -118,85 +118,85 @@ impl Child {
         })
     }
 
-    /// Notes what it executes.
+    /// Notes the program that the process executes.
     pub fn note_program(&mut self) {
         self.program = proc::program(self.pid());
     }
 
-    /// What was noted.
+    /// Returns the noted program.
     pub fn noted_program(&self) -> Option<&PathBuf> {
         self.program.as_ref()
     }
 
-    /// The process's id.
+    /// Returns the process's id.
     pub fn pid(&self) -> sys::Tid {
         self.process.id() as sys::Tid
     }
 
-    /// What the process does, by the state of its first thread.
+    /// Describes the state of the process's first thread.
     pub fn doing(&self) -> &'static str {
         describe_state(proc::state(self.pid()))
     }
 
-    /// The thread that joined, if it is one of the process or of one that it has started: it may write there what it likes.
+    /// Returns the thread that joined. The process can write any number there. Therefore the thread must be one of the
+    /// process, or of a process below it.
     pub fn thread(&self) -> Option<sys::Tid> {
         let thread = self.block.tid();
         proc::is_of(thread, self.pid()).then_some(thread)
     }
 
-    /// The same, which is there as long as the process does what a task does.
+    /// Returns the same thread, or an error. A process that works as a task has this thread.
     pub fn joined_thread(&self) -> Result<sys::Tid, HostFailure> {
         let what = || format!("find the thread of `{}`", self.name);
         let none = || HostFailure::Call { what: what(), source: io::Error::from_raw_os_error(libc::ESRCH) };
         self.thread().ok_or_else(none)
     }
 
-    /// How it ended, if it did. It is not reaped by that, so that its process group's number stays taken.
+    /// Returns how the process ended, if it ended. It is not reaped here, and the number of its process group stays in
+    /// use.
     pub fn exited(&self) -> Option<ExitStatus> {
         self.reaped.unwrap_or_else(|| sys::exited(self.pid()))
     }
 
-    /// A descriptor that becomes readable when it ends.
+    /// Returns a descriptor that becomes readable when the process ends.
     pub fn pidfd(&self) -> io::Result<OwnedFd> {
         sys::pidfd_open(self.pid(), self.pid())
     }
 
-    /// The last lines it wrote, where that is kept.
+    /// Returns the last lines that it wrote, if the runner keeps its output.
     fn tail(&self) -> Tail {
         self.output.as_ref().map_or_else(Tail::default, KeptOutput::tail)
     }
 
-    /// What it wrote, where that is kept; of a lot, its beginning and its end.
+    /// Returns its output, if the runner keeps it. Of a long output, it returns the start and the end.
     pub fn output(&self) -> String {
         self.output.as_ref().map_or_else(String::new, KeptOutput::text)
     }
 
-    /// A remark where it wrote more than is kept.
+    /// Returns a remark if it wrote more than the runner keeps.
     pub fn describe_output(&self) -> Option<String> {
         let full = self.output.as_ref().is_some_and(KeptOutput::is_full);
         let most = output::MOST >> 20;
-        full.then(|| {
-            format!("`{}` wrote more than {most} MiB: what it wrote beyond that failed and is lost", self.name)
-        })
+        full.then(|| format!("`{}` wrote more than {most} MiB: later writes failed and their text is lost", self.name))
     }
 
-    /// The last line it wrote, to be put behind a remark.
+    /// Returns the last line that it wrote, as the end of a remark.
     pub fn last_words(&self) -> String {
         self.tail().0.lines().last().map_or_else(String::new, |line| format!(": {line}"))
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM to the process group.
     pub fn terminate(&self) {
         self.signal(libc::SIGTERM);
     }
 
-    /// Ends it and all of its process group, and reaps it; a second time does nothing.
+    /// Ends the process and its whole process group, and reaps it. A second call does nothing.
     pub fn kill(&mut self) {
         Child::kill_all([self]);
     }
 
-    /// Ends several, which none of them can keep the others from. Those that have something to put away are asked, all at
-    /// once, and have their time beside each other.
+    /// Ends several processes, and no process can delay the others. Those with a grace time get SIGTERM at the same
+    /// instant, and their grace times run in parallel.
     pub fn kill_all<'a>(children: impl IntoIterator<Item = &'a mut Child>) {
         let (asked, others): (Vec<&mut Child>, Vec<&mut Child>) =
             children.into_iter().filter(|child| child.reaped.is_none()).partition(|child| child.grace > Duration::ZERO);
@@ -226,7 +226,7 @@ impl Child {
     }
 
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: no memory is passed. The group's number is not reused before we have reaped its leader.
+        // SAFETY: no memory is passed. The kernel does not reuse the group's number before we have reaped its leader.
         unsafe { libc::kill(-self.pid(), signal) };
     }
 }
@@ -237,16 +237,16 @@ impl Drop for Child {
     }
 }
 
-/// In the new process, before exec: dies with the runner, inherits its own block only, and enters its group and its
-/// network namespace, so that all that it starts is there, too.
+/// Prepares the new process before exec: it ends with the runner and inherits its own block only. It enters its control
+/// group and its network namespace, and all processes that it starts are there, too.
 fn prepare_process(fd: i32, group: Option<i32>, namespace: Option<i32>, parent: u32) -> io::Result<()> {
     signals::unblock();
-    // SAFETY: system calls without memory, but for one constant byte.
+    // SAFETY: system calls without memory, except one constant byte.
     unsafe {
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 || libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
             return Err(io::Error::last_os_error());
         }
-        // The runner may have died before the request was made.
+        // The runner may have ended before the request took effect.
         if libc::getppid() as u32 != parent {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
@@ -260,19 +260,19 @@ fn prepare_process(fd: i32, group: Option<i32>, namespace: Option<i32>, parent: 
     Ok(())
 }
 
-/// A state of `/proc`, in words.
+/// Describes a state of `/proc` in words.
 pub fn describe_state(state: Option<char>) -> &'static str {
     match state {
         Some('T') => "is stopped (SIGSTOP)",
         Some('t') => "is stopped by a tracer",
-        Some('R') => "runs, or would if it could",
+        Some('R') => "runs, or waits for a CPU",
         Some('D') => "waits for a device",
         Some('Z' | 'X') | None => "has ended",
         Some(_) => "sleeps",
     }
 }
 
-/// Waits until all have got to a phase.
+/// Waits until all processes have reached a phase.
 pub fn await_phase(children: &[Child], phase: u32, limit: Duration, signals: &Signals) -> Result<(), NodeError> {
     let give_up = sys::now() + limit;
     while let Some(late) = find_late(children, phase)? {
@@ -286,7 +286,7 @@ pub fn await_phase(children: &[Child], phase: u32, limit: Duration, signals: &Si
     Ok(())
 }
 
-/// One that has not got to a phase, if there is any; that one has ended is an error.
+/// Returns a process that has not reached a phase, if there is any. Fails if a process has ended.
 pub fn find_late(children: &[Child], phase: u32) -> Result<Option<&Child>, NodeError> {
     let mut late = None;
     for child in children {
@@ -300,7 +300,7 @@ pub fn find_late(children: &[Child], phase: u32) -> Result<Option<&Child>, NodeE
     Ok(late)
 }
 
-/// Why nobody waits any longer for one that has not got to a phase.
+/// Returns the error for a process that did not reach a phase within the limit.
 pub fn not_ready(child: &Child, phase: u32, limit: Duration) -> NodeError {
     let stage = if phase == abi::PHASE_WAITING { "waiting for its first job" } else { "ready" };
     NodeError::NotReady { name: child.name.clone(), stage, limit, doing: child.doing(), output: child.tail() }
@@ -350,7 +350,7 @@ pub(crate) mod tests {
         let child = spawn(&["/bin/sh", "-c", "sleep 1000 & wait"]).unwrap();
         let group = child.pid();
         drop(child);
-        // SAFETY: asks only whether the group exists. Orphans are reaped by init, which may take a moment.
+        // SAFETY: asks only whether the group exists. Init reaps orphans, which may take a moment.
         let gone = (0..1000).any(|_| {
             sys::sleep(Duration::from_millis(5));
             unsafe { libc::kill(-group, 0) < 0 }
@@ -358,7 +358,7 @@ pub(crate) mod tests {
         assert!(gone);
     }
 
-    /// However many do not listen.
+    /// The number of processes that ignore SIGTERM does not matter.
     #[test]
     fn all_that_are_asked_to_end_have_their_time_together() {
         let grace = Duration::from_millis(300);
@@ -374,7 +374,7 @@ pub(crate) mod tests {
         assert!(children.iter().all(|child| child.exited().is_some()));
     }
 
-    /// Its number may be another process's by then.
+    /// Another process may have its number by then.
     #[test]
     fn how_it_ended_is_known_after_it_was_reaped() {
         use std::os::unix::process::ExitStatusExt;

@@ -1,7 +1,8 @@
-//! What tasks and loads start beyond their process groups: it ends with the run, and nothing of it stays real-time.
+//! The processes that tasks and loads start outside their process groups. They end with the run, and none of them stays
+//! real-time.
 //!
-//! A process whose parent has ended becomes a child of the nearest subreaper above it (prctl(2), `PR_SET_CHILD_SUBREAPER`),
-//! which is the runner, whatever session or process group it went to.
+//! A process becomes a child of the nearest subreaper above it when its parent ends (prctl(2),
+//! `PR_SET_CHILD_SUBREAPER`). That is the runner, also for a process in another session or process group.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,23 +11,23 @@ use macrotick_host::proc;
 use macrotick_host::sys::{self, SchedAttr, Standing, Tid};
 use macrotick_model::Duration;
 
-/// Those that [`Child`](crate::process::child::Child) reaps itself.
+/// The processes that [`Child`](crate::process::child::Child) reaps itself.
 static SPAWNED: Mutex<BTreeSet<Tid>> = Mutex::new(BTreeSet::new());
 
-/// How long leftovers may take to end by themselves: an engine's monitor puts its container away.
+/// The time that leftover processes have to end by themselves: an engine's monitor cleans up its container.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long killed ones may take.
+/// The time limit for the death of killed processes.
 const DEATH: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(5);
-/// Who forks while he is looked for is found the next time.
+/// The maximum number of passes. A process that forks during a pass is found in the next one.
 const MOST_LOOKS: u32 = 20;
 
-/// Tells of a process that is reaped by whoever started it.
+/// Registers a process that its starter reaps.
 pub fn enter(pid: Tid) {
     spawned().insert(pid);
 }
 
-/// The same process is reaped now.
+/// Removes the process from the register after it was reaped.
 pub fn leave(pid: Tid) {
     spawned().remove(&pid);
 }
@@ -35,26 +36,28 @@ fn spawned() -> MutexGuard<'static, BTreeSet<Tid>> {
     SPAWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While it lives, this process is a subreaper.
+/// A guard: while it exists, this process is a subreaper.
 pub struct Descendants {
     was_subreaper: bool,
     below: Below,
 }
 
-/// What is below this process, but for children that it had before.
+/// The processes below this process, except the children that it had before.
 pub struct Below {
     strangers: BTreeSet<Tid>,
 }
 
 impl Below {
-    /// What comes to be there from now on.
+    /// Returns a guard for the processes that start below this process after the call.
     pub fn from_now_on() -> Below {
         Below { strangers: Tree::read().children(own_pid()).collect() }
     }
 
-    /// Puts threads under SCHED_OTHER that have such a standing, whatever forks meanwhile. Returns the processes that they are of.
+    /// Puts threads with a matching standing under SCHED_OTHER, also those of processes that fork in the meantime.
+    /// Returns the processes of these threads.
     pub fn calm(&self, is_meant: impl Fn(&SchedAttr) -> bool) -> BTreeMap<Tid, String> {
-        // The flag of those who have it may not be taken away by an ordinary user.
+        // An unprivileged user may not clear the flag SCHED_FLAG_RESET_ON_FORK of a thread. Therefore the new
+        // attributes set it.
         let calm = SchedAttr::new(Standing::Other(0), true);
         let mut calmed = BTreeMap::new();
         for _ in 0..MOST_LOOKS {
@@ -86,7 +89,7 @@ impl Below {
 }
 
 impl Descendants {
-    /// Becomes a subreaper.
+    /// Makes this process a subreaper.
     pub fn adopt() -> Descendants {
         let below = Below::from_now_on();
         let was_subreaper = sys::is_subreaper();
@@ -94,13 +97,15 @@ impl Descendants {
         Descendants { was_subreaper, below }
     }
 
-    /// Puts whatever is real-time, but for SCHED_TT and SCHED_DS, under SCHED_OTHER: on the same CPU nothing of lower
-    /// priority could end otherwise, killed or not. So does what is under SCHED_IDLE, which others keep from ending.
+    /// Puts all real-time threads under SCHED_OTHER, except those of SCHED_TT and SCHED_DS. Otherwise no thread of
+    /// lower priority on the same CPU could end, even if killed. Does the same with threads under SCHED_IDLE, because
+    /// other threads keep them from ending.
     pub fn calm(&self) {
         self.below.calm(SchedAttr::is_no_ordinary_thread);
     }
 
-    /// Ends and reaps whatever is left, and tells of each that had to be killed. Own processes are reaped already.
+    /// Ends and reaps all processes that are left. Returns a remark for each process that it had to kill. The runner's
+    /// own processes are reaped already.
     pub fn end(&self) -> Vec<String> {
         let (begin, mut killed): (_, BTreeMap<Tid, String>) = (sys::now(), BTreeMap::new());
         loop {
@@ -110,7 +115,7 @@ impl Descendants {
             let waited = sys::now() - begin;
             if left.is_empty() || waited > GRACE + DEATH {
                 let each = killed.iter().map(|(pid, name)| describe(*pid, name, left.contains(pid)));
-                return shorten(each.collect(), "were killed at the end, too");
+                return shorten(each.collect(), "were also killed at the end");
             }
             if waited > GRACE {
                 for pid in left {
@@ -142,7 +147,7 @@ impl Drop for Descendants {
     }
 }
 
-/// Remarks on processes: of many the first ones, and how many more there are of which the same is true.
+/// Shortens a list of remarks on processes: keeps the first ones, and adds one remark with the number of the others.
 pub fn shorten(mut remarks: Vec<String>, what: &str) -> Vec<String> {
     const SHOWN: usize = 5;
     if remarks.len() > SHOWN + 1 {
@@ -154,8 +159,8 @@ pub fn shorten(mut remarks: Vec<String>, what: &str) -> Vec<String> {
 
 fn describe(pid: Tid, name: &str, stays: bool) -> String {
     match stays {
-        false => format!("process {pid} (`{name}`), which a task or a load had left behind, was killed at the end"),
-        true => format!("process {pid} (`{name}`) of a task or a load does not end though it was killed"),
+        false => format!("process {pid} (`{name}`), left behind by a task or a load, was killed at the end"),
+        true => format!("process {pid} (`{name}`) of a task or a load did not end after SIGKILL"),
     }
 }
 
@@ -163,7 +168,7 @@ fn own_pid() -> Tid {
     std::process::id() as Tid
 }
 
-/// All processes.
+/// All processes of the host.
 struct Tree {
     names: BTreeMap<Tid, String>,
     children: BTreeMap<Tid, Vec<Tid>>,
@@ -215,7 +220,8 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// Killed or not, it keeps nobody from ending, and nothing keeps it. Only root may put processes there and back.
+    /// A test: such a thread can end, and keeps no other thread from ending. Only root may change the policies there
+    /// and back.
     #[test]
     fn whatever_is_no_ordinary_thread_becomes_one() {
         let descendants = Descendants::adopt();

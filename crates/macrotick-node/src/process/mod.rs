@@ -1,4 +1,4 @@
-//! Processes: started, watched, and ended with all that they left behind.
+//! Processes: starts them, watches them, and ends them with all their descendants.
 
 pub mod child;
 pub mod descendants;

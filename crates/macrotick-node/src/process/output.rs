@@ -1,4 +1,4 @@
-//! What a process writes to its standard output and error, kept for errors, remarks and the observation.
+//! The output of a process: its standard output and error, kept for errors, remarks and the observation.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -9,20 +9,21 @@ use macrotick_model::visible::visible;
 
 use crate::error::Tail;
 
-/// The most, in bytes; memory is taken by what is written only.
+/// The maximum size of an output, in bytes. Only written bytes take memory.
 pub const MOST: u64 = 16 << 20;
-/// Of more than twice as much, in bytes, the observation has so much of the beginning and of the end.
+/// The size of the start and of the end that the observation keeps of a long output, in bytes. An output of up to twice
+/// this size is kept whole.
 const SHOWN: usize = 64 << 10;
-/// In bytes, what errors look for their lines in.
+/// The size of the end of an output in which errors look for their lines, in bytes.
 const TAIL: u64 = 8 << 10;
-/// Lines that errors show.
+/// The number of lines that errors show.
 const TAIL_LINES: usize = 10;
 
-/// The file that a process writes to.
+/// The file that a process writes its output to.
 pub struct KeptOutput(File);
 
 impl KeptOutput {
-    /// Where writes beyond [`MOST`] fail.
+    /// Makes the file. Writes beyond [`MOST`] fail.
     pub fn new() -> io::Result<KeptOutput> {
         let file = sys::memory_file(c"macrotick-output")?;
         file.set_len(MOST)?;
@@ -30,23 +31,23 @@ impl KeptOutput {
         Ok(KeptOutput(file))
     }
 
-    /// For a process's standard output or error.
+    /// Returns a file for a process's standard output or error.
     pub fn writer(&self) -> io::Result<File> {
         self.0.try_clone()
     }
 
-    /// How much was written, in bytes: the position is shared with the process.
+    /// Returns the number of written bytes: the process shares the file position.
     fn written(&self) -> u64 {
         (&self.0).stream_position().unwrap_or(0).min(MOST)
     }
 
-    /// Whether there is no room for more.
+    /// Returns whether there is no room for more.
     pub fn is_full(&self) -> bool {
         self.written() == MOST
     }
 
     fn read(&self, from: u64) -> Vec<u8> {
-        // The process may set the position back meanwhile.
+        // The process may move the position back in the meantime.
         let mut bytes = vec![0; self.written().saturating_sub(from) as usize];
         match self.0.read_exact_at(&mut bytes, from) {
             Ok(()) => bytes,
@@ -54,13 +55,13 @@ impl KeptOutput {
         }
     }
 
-    /// The last lines, fit for a terminal.
+    /// Returns the last lines, fit for a terminal.
     pub fn tail(&self) -> Tail {
         let text = self.read(self.written().saturating_sub(TAIL));
         Tail(visible(&last_lines(&String::from_utf8_lossy(&text), TAIL_LINES)))
     }
 
-    /// What was written; of a lot, its beginning and its end.
+    /// Returns the output. Of a long output, returns the start and the end.
     pub fn text(&self) -> String {
         shorten(&self.read(0))
     }
@@ -71,13 +72,13 @@ fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-/// In the middle it says how much is left out.
+/// Cuts out the middle, and writes there how many bytes are left out.
 fn shorten(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy;
     if bytes.len() <= 2 * SHOWN {
         return text(bytes).into_owned();
     }
-    // At ends of lines, where there are any.
+    // Cuts at ends of lines, if there are any.
     let is_end = |byte: &u8| *byte == b'\n';
     let head = bytes[..SHOWN].iter().rposition(is_end).map_or(SHOWN, |end| end + 1);
     let rest = bytes.len() - SHOWN;

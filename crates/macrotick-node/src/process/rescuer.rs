@@ -1,9 +1,10 @@
-//! A thread beside the runner's that sees to it that the runner gets a CPU, whatever was started.
+//! A thread beside the runner's thread. It makes sure that the runner gets a CPU, whatever programs run.
 //!
-//! Nothing under SCHED_FIFO gives way to its equals, so that a program that spins with the runner's own priority would keep the
-//! runner from ending the run for ever, and signals from being handled. SCHED_DEADLINE comes before every priority, and the
-//! kernel gives SCHED_OTHER a share of each CPU (5 % at first) whatever is real-time. The rescuer has one or the other, and
-//! puts what keeps the runner from running under SCHED_OTHER. While jobs are measured it sleeps.
+//! A thread under SCHED_FIFO does not give way to threads with the same priority. A program that spins with the
+//! runner's own priority would keep the runner from ending the run, and from handling signals. SCHED_DEADLINE comes
+//! before every priority. The kernel also keeps a share of each CPU for SCHED_OTHER (5 % by default) beside real-time
+//! threads. The rescuer has one or the other policy. It puts threads that keep the runner from running under
+//! SCHED_OTHER. While jobs are measured, it sleeps.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -19,21 +20,22 @@ use crate::deployment::urgent;
 use crate::process::descendants::{self, Below};
 use crate::process::signals::{self, Blocked};
 
-/// From one look to the next. The runner is rescued that was ready at two of them and did not run in between.
+/// The interval between two checks. The rescuer acts if the runner was ready at two checks and did not run in between.
 const LOOK: Duration = Duration::from_millis(100);
 const STACK: usize = 256 << 10;
-/// Before all of SCHED_OTHER. An ordinary user's has no nice value, which is ignored.
+/// The policy before all other threads of SCHED_OTHER. Under an unprivileged user the kernel refuses it, and the nice
+/// value stays.
 const ORDINARY: Standing = Standing::Other(-20);
-/// To wake up in time: one part in a thousand of a CPU.
+/// The policy to wake up in time: one part in a thousand of a CPU.
 const ASLEEP: Standing = reservation(Duration::from_micros(100));
-/// To work: `/proc` is read in some milliseconds.
+/// The policy during the work: reading `/proc` takes some milliseconds.
 const AT_WORK: Standing = reservation(Duration::from_millis(20));
 
 const fn reservation(runtime: Duration) -> Standing {
     Standing::Deadline { runtime, deadline: LOOK, period: LOOK }
 }
 
-/// The thread. Dropping it ends it. The thread that made it must be the one that drops it.
+/// The rescuer's thread. Dropping it ends it. The thread that made it must also drop it.
 pub struct Rescuer {
     shared: Arc<Shared>,
     tid: Tid,
@@ -44,10 +46,11 @@ pub struct Rescuer {
 struct Shared {
     runner: Runner,
     below: Below,
-    /// Written to when it is over.
+    /// An eventfd that becomes readable when the thread must end.
     wake: OwnedFd,
     is_over: AtomicBool,
-    /// Before this instant of `CLOCK_MONOTONIC`, in nanoseconds, it does not look, unless a signal comes.
+    /// The end of the rest on `CLOCK_MONOTONIC`, in nanoseconds. Before it the thread makes no check, unless a signal
+    /// comes.
     rests_until: AtomicI64,
     remarks: Mutex<Vec<String>>,
 }
@@ -59,8 +62,9 @@ struct Runner {
 }
 
 impl Rescuer {
-    /// For the calling thread, which has the runner's priority by now. What comes below this process from now on may be put
-    /// under SCHED_OTHER. From now on the new thread has the signals that end a run handled, which the runner could not.
+    /// Starts the rescuer for the calling thread, which has the runner's priority already. It may put processes that
+    /// start below this process after the call under SCHED_OTHER. The new thread handles the signals that end a run,
+    /// because the runner may not get a CPU for it.
     pub fn start() -> io::Result<Rescuer> {
         let shared = Arc::new(Shared {
             runner: Runner { tid: sys::own_tid(), clock: sys::cpu_clock()? },
@@ -82,25 +86,27 @@ impl Rescuer {
         Ok(Rescuer { shared, tid, thread: Some(thread), _blocked: signals::block()? })
     }
 
-    /// Jobs are measured, and the runner sleeps until this instant: nothing is looked at before, unless a signal comes.
+    /// Rests while jobs are measured and the runner sleeps until this instant. The thread makes no check before it,
+    /// unless a signal comes.
     pub fn rest_until(&self, end: Instant) {
         self.shared.rests_until.store((end + LOOK).as_nanos(), Ordering::Relaxed);
-        // Refused, as where SCHED_DEADLINE is full or the runner may not use all CPUs, it has what SCHED_OTHER has.
+        // The kernel may refuse it: SCHED_DEADLINE is full, or the runner may not use all CPUs. Then the thread keeps
+        // SCHED_OTHER.
         let _ = sys::set_standing(self.tid, ASLEEP);
     }
 
-    /// The runner serves a deployment for as long as it likes: nothing is looked at before a signal comes.
+    /// Rests while the runner serves a deployment without a fixed end. The thread makes no check before a signal comes.
     pub fn rest(&self) {
         self.shared.rests_until.store(i64::MAX, Ordering::Relaxed);
     }
 
-    /// The runner ends what it has started.
+    /// Checks again: the runner ends the processes that it started.
     pub fn look(&self) {
         self.shared.rests_until.store(0, Ordering::Relaxed);
         let _ = sys::set_standing(self.tid, ORDINARY);
     }
 
-    /// What it had to do.
+    /// Returns a remark for each rescue.
     pub fn remarks(&self) -> Vec<String> {
         self.shared.remarks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -118,7 +124,7 @@ impl Drop for Rescuer {
 
 impl Shared {
     fn look_on(&self) {
-        // The runner's processor time when it was found waiting for a CPU.
+        // The runner's processor time at the last check, if it was waiting for a CPU then.
         let mut waited = None;
         loop {
             let rest = if signals::has_caught() { 0 } else { self.rests_until.load(Ordering::Relaxed) };
@@ -147,16 +153,16 @@ impl Shared {
         let _ = sys::set_standing(0, ORDINARY);
         let remark = |(pid, name)| {
             format!(
-                "process {pid} (`{name}`) had priority {RUNNER_PRIORITY} and kept the runner from running: it was put under SCHED_OTHER"
+                "process {pid} (`{name}`) had priority {RUNNER_PRIORITY} and kept the runner from running: it has SCHED_OTHER now"
             )
         };
         let mut remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
-        remarks.extend(descendants::shorten(calmed.into_iter().map(remark).collect(), "were put there, too"));
+        remarks.extend(descendants::shorten(calmed.into_iter().map(remark).collect(), "have SCHED_OTHER now"));
     }
 }
 
 impl Runner {
-    /// Whether it wants a CPU, or waits for a process that may want one.
+    /// Returns whether the runner waits for a CPU, or for a process that may wait for one.
     fn waits(&self) -> bool {
         urgent::is_waiting() || macrotick_host::proc::state(self.tid) == Some('R')
     }

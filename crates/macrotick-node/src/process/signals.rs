@@ -1,4 +1,4 @@
-//! Signals that end a run cleanly: the runner sleeps on a descriptor that their handler writes to.
+//! The signals that end a run cleanly. The runner sleeps on a descriptor that their handler writes to.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -7,20 +7,21 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use macrotick_host::sys;
 use macrotick_model::{Duration, Instant};
 
-/// The handler's view: the eventfd to write to, and the signal that came. The run's lock makes it one at a time.
+/// The handler's data: the eventfd to write to, and the signal that came. The run's lock allows only one run at a time
+/// in a process.
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 
-/// With their names. A terminal that is closed, or a connection that is lost, sends SIGHUP.
-const CATCHED: [(libc::c_int, &str); 4] =
+/// The caught signals with their names. SIGHUP comes when a terminal is closed or a connection is lost.
+const HANDLED: [(libc::c_int, &str); 4] =
     [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP"), (libc::SIGQUIT, "SIGQUIT")];
-/// These stay ignored where they are, as under nohup(1), or in a script's background.
+/// Signals that stay ignored if they are ignored at the start, for example under nohup(1) or in a script's background.
 const MAY_BE_IGNORED: [libc::c_int; 2] = [libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn handle(signal: libc::c_int) {
     CAUGHT.store(signal, Ordering::Relaxed);
     let one = 1u64;
-    // SAFETY: write(2) is async-signal-safe; errno is put back for the code that was interrupted.
+    // SAFETY: write(2) is async-signal-safe; the handler restores errno for the interrupted code.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(EVENT.load(Ordering::Relaxed), std::ptr::addr_of!(one).cast(), 8);
@@ -28,25 +29,25 @@ extern "C" fn handle(signal: libc::c_int) {
     }
 }
 
-/// Whether one came.
+/// Returns whether a signal came.
 pub fn has_caught() -> bool {
     CAUGHT.load(Ordering::Relaxed) != 0
 }
 
-/// Sleeps until there is something to read, until an instant of `CLOCK_MONOTONIC`, in nanoseconds, or until a signal that is
-/// caught comes to this thread.
+/// Sleeps until the descriptor is readable, until an instant of `CLOCK_MONOTONIC` in nanoseconds, or until a caught
+/// signal comes to this thread.
 pub fn wait(descriptor: &OwnedFd, until: i64) {
     let left = Duration::from_nanos(until.saturating_sub(sys::now().as_nanos()).max(0));
     poll(&mut [readable(descriptor.as_raw_fd())], left);
 }
 
-/// Keeps what is caught from the calling thread: another one has it handled, whatever this one has to wait for.
+/// Blocks the caught signals in the calling thread. Another thread handles them while this one waits.
 pub fn block() -> io::Result<Blocked> {
     // SAFETY: zeroed sets are valid, and written within their size.
     unsafe {
         let (mut before, mut set): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigemptyset(&mut set);
-        CATCHED.iter().for_each(|(signal, _)| _ = libc::sigaddset(&mut set, *signal));
+        HANDLED.iter().for_each(|(signal, _)| _ = libc::sigaddset(&mut set, *signal));
         match libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) {
             0 => Ok(Blocked { before }),
             errno => Err(io::Error::from_raw_os_error(errno)),
@@ -54,7 +55,7 @@ pub fn block() -> io::Result<Blocked> {
     }
 }
 
-/// While it lives, what is caught does not come to the thread that has blocked it.
+/// A guard: while it exists, the caught signals do not come to the thread that blocked them.
 pub struct Blocked {
     before: libc::sigset_t,
 }
@@ -66,7 +67,7 @@ impl Drop for Blocked {
     }
 }
 
-/// In a new process: nothing is blocked. Only a system call: it is for the time after fork.
+/// Unblocks all signals in a new process. It only makes a system call and is safe after fork.
 pub fn unblock() {
     // SAFETY: a zeroed set is valid and empty.
     unsafe {
@@ -75,12 +76,12 @@ pub fn unblock() {
     }
 }
 
-/// In a process that was forked and executes nothing: what is caught here ends it. The descriptor is the runner's, too.
-/// Only system calls: it is for the time after fork.
+/// Restores the default actions in a forked process that executes no program: the caught signals end it. It shares the
+/// runner's descriptor. It only makes system calls and is safe after fork.
 pub fn let_go() {
     unblock();
-    for (signal, _) in CATCHED {
-        // SAFETY: the default action needs no memory but the zeroed, and so valid, sigaction.
+    for (signal, _) in HANDLED {
+        // SAFETY: the default action needs no memory except the sigaction, which is zeroed and therefore valid.
         unsafe {
             let default: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, &default, std::ptr::null_mut());
@@ -88,7 +89,7 @@ pub fn let_go() {
     }
 }
 
-/// While it lives, the signals that end a run are caught.
+/// A guard: while it exists, the signals that end a run are caught.
 pub struct Signals {
     event: OwnedFd,
     before: Vec<(libc::c_int, libc::sigaction)>,
@@ -107,7 +108,7 @@ impl Signals {
         CAUGHT.store(0, Ordering::Relaxed);
         EVENT.store(event.as_raw_fd(), Ordering::Relaxed);
         let mut signals = Signals { event, before: Vec::new() };
-        for (signal, _) in CATCHED {
+        for (signal, _) in HANDLED {
             // SAFETY: zeroed sigactions are valid; the handler is async-signal-safe.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
@@ -126,13 +127,13 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The name of the signal that came, if one did.
+    /// Returns the name of the signal that came, if one came.
     pub fn caught(&self) -> Option<&'static str> {
         let caught = CAUGHT.load(Ordering::Relaxed);
-        CATCHED.iter().find(|(signal, _)| *signal == caught).map(|(_, name)| *name)
+        HANDLED.iter().find(|(signal, _)| *signal == caught).map(|(_, name)| *name)
     }
 
-    /// Sleeps until an instant, or until a signal, whose name it returns.
+    /// Sleeps until an instant, or until a signal. Returns the name of the signal.
     pub fn sleep_until(&self, at: Instant) -> Option<&'static str> {
         loop {
             let left = at - sys::now();
@@ -143,7 +144,7 @@ impl Signals {
         }
     }
 
-    /// Sleeps until an instant, a signal, or something to read on one of the descriptors; maybe not that long.
+    /// Sleeps until an instant, a signal, or until one of the descriptors is readable. May return early.
     pub fn sleep_until_readable(&self, at: Instant, descriptors: &[RawFd]) {
         let left = at - sys::now();
         if self.caught().is_none() && left > Duration::ZERO {
@@ -151,8 +152,9 @@ impl Signals {
         }
     }
 
-    /// Sleeps once. A child that a signal meets before it executes its program writes to the descriptor, too, and has our
-    /// handler, but not our memory: without having caught anything we must not stay awake.
+    /// Sleeps once. A child that gets a signal before it executes its program has the runner's handler and descriptor,
+    /// but not its memory. It writes to the descriptor. The runner reads this event away if it has caught no signal
+    /// itself, or it would not sleep again.
     fn rest(&self, descriptors: &[RawFd], left: Duration) {
         let all = [self.event.as_raw_fd()].into_iter().chain(descriptors.iter().copied());
         poll(&mut all.map(readable).collect::<Vec<_>>(), left);
@@ -164,7 +166,7 @@ impl Signals {
     }
 }
 
-/// Which of the descriptors have something to read now, by their places.
+/// Returns the indices of the descriptors that are readable at this instant.
 pub fn readable_now(descriptors: &[RawFd]) -> Vec<usize> {
     let mut all: Vec<libc::pollfd> = descriptors.iter().copied().map(readable).collect();
     poll(&mut all, Duration::ZERO);
@@ -177,7 +179,7 @@ fn readable(fd: RawFd) -> libc::pollfd {
 
 fn poll(descriptors: &mut [libc::pollfd], left: Duration) {
     let timeout = sys::timespec(left.as_nanos());
-    // SAFETY: so many pollfds and one timespec, all alive.
+    // SAFETY: the given number of pollfds and one timespec, all alive.
     unsafe {
         libc::ppoll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, &timeout, std::ptr::null());
     }
@@ -186,7 +188,7 @@ fn poll(descriptors: &mut [libc::pollfd], left: Duration) {
 impl Drop for Signals {
     fn drop(&mut self) {
         for (signal, before) in &self.before {
-            // SAFETY: puts back what sigaction returned.
+            // SAFETY: restores the value that sigaction returned.
             unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
         }
         EVENT.store(-1, Ordering::Relaxed);
@@ -203,19 +205,20 @@ mod tests {
         let soon = sys::now() + Duration::from_millis(1);
         assert_eq!(signals.sleep_until(soon), None);
         let far = sys::now() + Duration::from_secs(3600);
-        // The end of a process, for which its descriptor becomes readable.
+        // The process descriptor becomes readable at the end of the process.
         let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
         let pidfd = sys::pidfd_open(child.id() as sys::Tid, child.id() as sys::Tid).unwrap();
         signals.sleep_until_readable(far, &[pidfd.as_raw_fd()]);
         assert_eq!(readable_now(&[signals.event.as_raw_fd(), pidfd.as_raw_fd()]), [1]);
         assert!(child.try_wait().unwrap().is_some());
-        // What a child with our handler does that catches a signal: it is none of ours, and wakes us once.
+        // A child with the runner's handler writes like this when it catches a signal. It does not count as a signal
+        // for the runner, and wakes it once.
         let one = 1u64;
         // SAFETY: reads eight bytes.
         unsafe { libc::write(signals.event.as_raw_fd(), std::ptr::addr_of!(one).cast(), 8) };
         assert_eq!(signals.sleep_until(sys::now() + Duration::from_millis(1)), None);
         assert_eq!(readable_now(&[signals.event.as_raw_fd()]), [0; 0]);
-        // SAFETY: sends to ourselves what the handler catches.
+        // SAFETY: sends a caught signal to this process.
         unsafe { libc::raise(libc::SIGTERM) };
         signals.sleep_until_readable(far, &[]);
         assert_eq!(signals.sleep_until(far), Some("SIGTERM"));

@@ -1,4 +1,4 @@
-//! Tasks that are there at the end of a run, but whose threads do not what a task does: no jobs, and nothing else tells why.
+//! Tasks that are alive at the end of a run but do no jobs, for reasons that nothing else reports.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,11 @@ use crate::block::abi;
 use crate::deployment::TaskDeployment;
 use crate::process::child::{describe_state, Child};
 
-/// A job that began so many periods before the end and has not ended is told.
+/// A job that started more than this number of periods before the end, and has not ended, is reported.
 const PERIODS: i64 = 2;
 
-/// A remark on a task whose process lives at the end of what was observed; `before` is what its process executed at the start.
+/// Returns a remark on a task with a process that is alive at the end of the observed time. `before` is the program
+/// that its process executed at the start.
 pub fn describe(
     child: &Child,
     deployed: &TaskDeployment,
@@ -21,7 +22,7 @@ pub fn describe(
     before: Option<&PathBuf>,
     end: Instant,
 ) -> Option<String> {
-    // Nothing that it says of itself is true, its thread included.
+    // Nothing in the block is valid, not even the thread.
     if !child.block.is_intact() {
         return None;
     }
@@ -36,35 +37,30 @@ pub fn describe(
 fn executes_another(child: &Child, before: Option<&PathBuf>) -> Option<String> {
     let (before, now) = (before?, proc::program(child.pid())?);
     (now != *before).then(|| {
-        format!(
-            "its process executed another program, {}, with which the task's thread and its jobs were over",
-            now.display()
-        )
+        format!("its process executed another program, {}, which ended the task's thread and its jobs", now.display())
     })
 }
 
 fn state_of(child: &Child) -> Option<String> {
     match child.thread().and_then(proc::state) {
-        None => Some("its thread has ended, and its process goes on".into()),
+        None => Some("its thread has ended, but its process continues".into()),
         state @ Some('T') => Some(format!("its process {}", describe_state(state))),
         state @ Some('t') => Some(format!("its thread {}", describe_state(state))),
         Some(_) => None,
     }
 }
 
-/// By its own word, whatever serves it.
+/// The thread left the protocol by itself, under any backend.
 fn leaves(child: &Child) -> Option<String> {
     let left = child.block.phase() == abi::PHASE_LEFT;
-    left.then(|| {
-        "its thread has left by macrotick_leave(), with which its jobs were over, and its process goes on".into()
-    })
+    left.then(|| "its thread has left by macrotick_leave(), which ended its jobs, but its process continues".into())
 }
 
 fn has_left(child: &Child, deployed: &TaskDeployment, backend: Backend) -> Option<String> {
     let policy = sys::sched_attr(child.thread()?).ok()?.policy;
     let has_left = backend == Backend::Kernel && deployed.is_windowed() && policy != macrotick_uapi::SCHED_TT;
     let name = sys::policy_name(policy);
-    has_left.then(|| format!("its thread has left SCHED_TT: it, or somebody else, put it under {name}"))
+    has_left.then(|| format!("its thread has left SCHED_TT: the thread or another program changed it to {name}"))
 }
 
 fn endless(child: &Child, deployed: &TaskDeployment, end: Instant) -> Option<String> {
@@ -74,5 +70,5 @@ fn endless(child: &Child, deployed: &TaskDeployment, end: Instant) -> Option<Str
     let what = describe_state(child.thread().and_then(proc::state));
     let us = Duration::from_micros(since.as_nanos() / 1000);
     (since > deployed.task.period * PERIODS)
-        .then(|| format!("its job {} has not ended, {us} after it began: its thread {what}", last.job))
+        .then(|| format!("its job {} has not ended, {us} after its start: its thread {what}", last.job))
 }

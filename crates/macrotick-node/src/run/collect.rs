@@ -1,4 +1,4 @@
-//! The end of a run: everything is stopped, and what happened becomes the observation.
+//! The end of a run: stops all parts, and makes the observation.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -23,10 +23,10 @@ use crate::run::resources::{Outcome, Run};
 use crate::run::supervisor::{is_killed, Past};
 use crate::run::trace::{self, Known, Traced};
 
-/// How long a program may take to end by itself, and then again after SIGTERM.
+/// The time that a program has to end by itself, and again after SIGTERM.
 pub const GRACE: Duration = Duration::from_millis(200);
 
-/// Ends everything and makes the observation.
+/// Ends all parts of a run and makes the observation.
 pub fn collect(mut run: Run, epoch: Instant, outcome: Outcome) -> Result<Observation, NodeError> {
     let pools = pool_observations(&run)?;
     let groups = run.groups.as_ref().map_or(Ok(Vec::new()), BudgetGroups::observe)?;
@@ -55,7 +55,7 @@ pub fn collect(mut run: Run, epoch: Instant, outcome: Outcome) -> Result<Observa
     remarks.extend(stopped.map(|(child, counters)| describe_stop(&child.name, counters.missed_in_row)));
     let traced = read_trace(&run, known, epoch, outcome.duration)?;
     if traced.dropped > 0 {
-        remarks.push(format!("the trace was too long for its buffer: {} switches are missing", traced.dropped));
+        remarks.push(format!("the trace did not fit into its buffer: {} switches are missing", traced.dropped));
     }
     let end = Ended { epoch, duration: outcome.duration, follows: clock.is_some() };
     let tasks = task_observations(&run, &end, &counters, &mut remarks);
@@ -81,7 +81,7 @@ pub fn collect(mut run: Run, epoch: Instant, outcome: Outcome) -> Result<Observa
     })
 }
 
-/// What was written by each process that wrote anything, those before the present one of a task among them.
+/// Returns the output of each process that wrote something, including the former processes of a task.
 fn outputs(run: &Run) -> Vec<ProcessOutput> {
     let of_task = |(task, child): (usize, &Child)| {
         let past = past(run, task).map_or("", |past| &past.output);
@@ -92,11 +92,11 @@ fn outputs(run: &Run) -> Vec<ProcessOutput> {
     all.filter(|output| !output.text.is_empty()).collect()
 }
 
-/// Remarks on tasks that are there and do no jobs.
+/// Returns remarks on tasks that are alive but do no jobs.
 fn strays(run: &Run, end: Instant) -> Vec<String> {
     let each = run.tasks.iter().zip(&run.deployment.tasks).enumerate();
     let starting = |task| run.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_starting(task));
-    // Of those the kernel has stopped that is told.
+    // A separate remark reports the tasks that the kernel stopped.
     let stopped = |task: usize, child: &Child| {
         let table = run.table.as_ref().filter(|_| run.deployment.tasks[task].is_windowed());
         table.is_some_and(|table| table.counters(&child.name, task).is_ok_and(|counters| counters.stopped))
@@ -109,7 +109,7 @@ fn strays(run: &Run, end: Instant) -> Vec<String> {
     alive.filter_map(describe).collect()
 }
 
-/// First of all, as long as the pools are served.
+/// Reads the counters of the pools. Called first, while the pools are still served.
 fn pool_observations(run: &Run) -> Result<Vec<PoolObservation>, NodeError> {
     match (&run.pools, &run.table) {
         (Some(pools), Some(table)) => pools.observe(&run.deployment.plan.system, run.groups.as_ref(), table),
@@ -117,16 +117,16 @@ fn pool_observations(run: &Run) -> Result<Vec<PoolObservation>, NodeError> {
     }
 }
 
-/// While the table runs.
+/// Reads the state of the clock while the table runs.
 fn clock_in_force(run: &Run) -> Result<Option<ClockInForce>, NodeError> {
     let (Some(before), Some(table)) = (run.discipline, &run.table) else { return Ok(None) };
     let after = Discipline::read().map_err(NodeError::system("reading the state of the clock"))?;
     Ok(Some(before.in_force(after, &table.grid()?)))
 }
 
-/// Stops what releases jobs, tells the tasks so, and ends the load, the tasks and all that they started. Returns the
-/// kernel's counters of each task, if it has any. Remarked is what was left, and programs that fail at their end, but
-/// for the tasks, by their places in the system, whose end was told.
+/// Stops the release of jobs, reports the end to the tasks, and ends the load, the tasks and all their descendants.
+/// Returns the kernel's counters of each task, if it has any. Adds remarks on leftover processes and on programs that
+/// fail at their end. `told` are the tasks with an end that is reported already, by their places in the system.
 pub fn end(run: &mut Run, told: &[usize], remarks: &mut Vec<String>) -> Result<Vec<Option<EntityCounters>>, NodeError> {
     let table = run.table.take();
     let mut counters = Vec::new();
@@ -134,13 +134,14 @@ pub fn end(run: &mut Run, told: &[usize], remarks: &mut Vec<String>) -> Result<V
         table.stop()?;
         counters = read_counters(run, table)?;
     }
-    // Whatever spins has to let go of its CPU, so that others can end; a dispatcher may have served once more.
+    // Threads that spin must let go of their CPU: otherwise others cannot end. A dispatcher may have served a task
+    // once more.
     run.descendants.calm();
     run.dispatchers.clear();
     run.descendants.calm();
     run.tasks.iter().for_each(|child| child.block.stop());
-    // Only after the tasks were told, so that whoever loses its place in the table knows why; and before anything
-    // is waited for, because without the table the jobs that were cut off can run to their end.
+    // The table goes only after the tasks know about the end: a task that loses its place in the table then knows the
+    // reason. It goes before any wait: without the table, unfinished jobs can run to their end.
     drop(table);
     Child::kill_all(&mut run.processes);
     end_tasks(run, told, remarks);
@@ -148,7 +149,7 @@ pub fn end(run: &mut Run, told: &[usize], remarks: &mut Vec<String>) -> Result<V
     Ok(counters)
 }
 
-/// In the order of the tasks. A task without windows is none of the table's.
+/// Returns the counters in the order of the tasks. A task without windows is not in the table.
 fn read_counters(run: &Run, table: &InstalledTable) -> Result<Vec<Option<EntityCounters>>, NodeError> {
     let each = run.tasks.iter().zip(&run.deployment.tasks).enumerate();
     let of = |(place, (child, deployed)): (usize, (&Child, &TaskDeployment))| {
@@ -157,8 +158,8 @@ fn read_counters(run: &Run, table: &InstalledTable) -> Result<Vec<Option<EntityC
     each.map(of).collect()
 }
 
-/// A remark on a task that ended before it was told to. Of a process that was still to become the task the
-/// supervisor tells.
+/// Returns a remark on a task that ended before the end of the run. The supervisor reports a process that was not bound
+/// yet.
 pub fn describe_task_end(run: &Run, task: usize) -> Option<String> {
     let child = &run.tasks[task];
     if run.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_starting(task)) {
@@ -173,12 +174,12 @@ pub fn describe_task_end(run: &Run, task: usize) -> Option<String> {
     describe_end(child)
 }
 
-/// What the former processes of a task left, if it had any.
+/// Returns the remains of the former processes of a task, if it had any.
 fn past<'r>(run: &'r Run, task: usize) -> Option<&'r Past> {
     run.supervisor.as_ref().and_then(|supervisor| supervisor.past(task))
 }
 
-/// Programs get the chance to end by themselves; built-in workloads have nothing left to do.
+/// Ends the tasks. Programs get time to end by themselves; built-in workloads do not need it.
 fn end_tasks(run: &mut Run, told: &[usize], remarks: &mut Vec<String>) {
     let (mut programs, mut others): (Vec<&mut Child>, Vec<&mut Child>) = (Vec::new(), Vec::new());
     for (place, (child, deployed)) in run.tasks.iter_mut().zip(&run.deployment.tasks).enumerate() {
@@ -201,13 +202,13 @@ fn read_trace(run: &Run, known: Known, epoch: Instant, duration: Duration) -> Re
     }
 }
 
-/// What is known of the threads of this run for the trace.
+/// Returns the data about the threads of this run for the trace.
 fn known_threads(run: &Run) -> Known {
     let pools = run.pools.as_ref().map(|pools| pools.threads().clone()).unwrap_or_default();
     Known { names: thread_names(run), pools }
 }
 
-/// What the threads of this run are called in the trace.
+/// Returns the names of the threads of this run in the trace.
 fn thread_names(run: &Run) -> BTreeMap<Tid, String> {
     let processes = run.processes.iter().map(|child| (child.pid(), child.name.clone()));
     let tasks = run.tasks.iter().map(|child| (child.block.tid(), child.name.clone()));
@@ -258,7 +259,7 @@ fn task_observations(
     observations
 }
 
-/// What was observed.
+/// The observed time.
 struct Ended {
     epoch: Instant,
     duration: Duration,
@@ -267,7 +268,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// That of a task. One without windows keeps its period on `CLOCK_MONOTONIC`.
+    /// Returns the frame of a task. A task without windows keeps its period on `CLOCK_MONOTONIC`.
     fn frame(&self, task: &TaskDeployment) -> Frame {
         let follows = self.follows && task.is_windowed();
         Frame { epoch: self.epoch, cycle: task.repetition, duration: self.duration, follows }
@@ -282,7 +283,7 @@ fn tier(backend: Backend) -> Tier {
     }
 }
 
-/// A remark on a process that ended before it was told to.
+/// Returns a remark on a process that ended before the end of the run.
 pub fn describe_end(child: &Child) -> Option<String> {
     let status = child.exited()?;
     Some(format!("`{}` ended during the run ({status}){}", child.name, child.last_words()))
@@ -293,14 +294,15 @@ fn describe_stop(name: &str, misses: u32) -> String {
     format!("task `{name}`: stopped after {misses}")
 }
 
-/// A remark on a program that failed when it was told that the run is over. That it had to be killed is no failure.
+/// Returns a remark on a program that failed after it got the report of the run's end. A program that had to be killed
+/// has not failed.
 fn describe_failure(child: &Child) -> Option<String> {
     let ours = |signal| [libc::SIGTERM, libc::SIGKILL].contains(&signal);
     let status = child.exited().filter(|status| !status.success() && !status.signal().is_some_and(ours))?;
     Some(format!("`{}` failed at the end of the run ({status}){}", child.name, child.last_words()))
 }
 
-/// Whether all have ended within the grace.
+/// Returns whether all have ended within the grace time.
 fn await_exit(children: &[&mut Child]) -> bool {
     let give_up = sys::now() + GRACE;
     loop {

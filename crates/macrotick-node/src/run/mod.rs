@@ -6,12 +6,12 @@
 //! processes                               initialise, ready ────────────────────────────────┘          load
 //! ```
 //!
-//! Processes of groups and load are released only when every task waits for its first job, so that no load can keep a task from
-//! getting there; and all of that lies before the epoch, or the run is refused.
+//! Processes of groups and load start only after every task waits for its first job. Therefore no load can keep a task
+//! from this point. All of this happens before the epoch; otherwise the start fails.
 //!
-//! While it sleeps, the runner begins anew what [`Supervisor`] is there for, if there is anything.
+//! While it sleeps, the runner restarts tasks with the [`Supervisor`], if it has one.
 //!
-//! Whatever was done is undone by guards in reverse order, whether the run succeeds or fails.
+//! Guards undo all changes in reverse order, whether the run succeeds or fails.
 
 pub mod collect;
 pub mod records;
@@ -49,13 +49,13 @@ use crate::run::spawn::{spawn_processes, spawn_tasks};
 use crate::run::supervisor::Supervisor;
 use crate::workload::calibration::Calibration;
 
-/// A host that is not done after this is not given more time.
+/// A host that is not ready after this delay gets no more time.
 const MOST_START_DELAY: Duration = Duration::from_secs(10);
 
-/// Deploys a plan on this host, runs it, and returns the raw records. Needs root for all backends but `other`.
+/// Deploys a plan on this host, runs it, and returns the raw records. Needs root for all backends except `other`.
 ///
 /// `progress` is called at the stages, and every [`RunOptions::progress_every`] while the tasks run. SIGINT, SIGTERM,
-/// SIGHUP and SIGQUIT end a run early: what was observed until then is returned, with a remark.
+/// SIGHUP and SIGQUIT end a run early. The result is then the observation up to this instant, with a remark.
 pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)) -> Result<Observation, NodeError> {
     let online = sys::online_cpus()?;
     let deployment = Deployment::decode(plan, options, &online)?;
@@ -75,21 +75,23 @@ pub fn run(plan: &Plan, options: &RunOptions, progress: &mut dyn FnMut(Progress)
     Ok(observation)
 }
 
-/// While it lives, the runner comes before all that it starts, or else a busy CPU could keep it from ending the run.
-/// It sleeps all the time that is measured. Without the right to it (`--backend other` needs none) it goes without.
+/// A guard: while it exists, the runner comes before all processes that it starts. Otherwise a busy CPU could keep it
+/// from ending the run. The runner sleeps during the measured time. Without the privilege (`--backend other` needs
+/// none) the runner keeps its policy.
 pub struct First {
     before: Option<SchedAttr>,
 }
 
 impl First {
-    /// Puts the calling thread before all others but those of the kernel class.
+    /// Puts the calling thread before all others except those of the kernel class.
     pub fn raise() -> First {
         let before = sys::sched_attr(0).ok();
         let raised = sys::set_sched_attr(0, &SchedAttr::new(RUNNER, true));
         First { before: before.filter(|_| raised.is_ok()) }
     }
 
-    /// Who lets it run beside its equals. `None`: without priority it has no use for one.
+    /// Starts the rescuer, which lets the runner run beside threads of the same priority. Returns `None` if the runner
+    /// has no real-time priority.
     pub fn rescuer(&self) -> Result<Option<Rescuer>, NodeError> {
         let start = || Rescuer::start().map_err(NodeError::system("starting a thread"));
         self.before.as_ref().map(|_| start()).transpose()
@@ -104,8 +106,8 @@ impl Drop for First {
     }
 }
 
-/// Prepares and starts; `ready` is called in between. A host that is too busy to set everything before the epoch gets
-/// more time for it, anew. Returns the epoch, too, which is still to come.
+/// Prepares and starts a run, and calls `ready` in between. If a busy host is not ready before the epoch, the function
+/// starts again with a longer delay. Also returns the epoch, which is in the future.
 pub fn begin<'a>(
     deployment: Deployment,
     options: &'a RunOptions,
@@ -126,7 +128,7 @@ pub fn begin<'a>(
     }
 }
 
-/// Up to the point where everything is ready and nothing runs.
+/// Prepares a run up to the point where all processes are ready and none runs.
 fn prepare<'a>(deployment: Deployment, options: &'a RunOptions, signals: &Signals) -> Result<Run<'a>, NodeError> {
     let held = deployment.backend == Backend::Kernel && options.host_settings == HostSettings::Hold;
     let settings = held.then(|| Held::take(Holder::this_process(&deployment.plan.system.name)));
@@ -168,7 +170,7 @@ fn prepare<'a>(deployment: Deployment, options: &'a RunOptions, signals: &Signal
 
 fn install_table(run: &mut Run) -> Result<(), NodeError> {
     let plan = &run.deployment.plan;
-    // Before anything else, as a table of its own is installed for it.
+    // Called first: it installs a table of its own.
     let Found { lead, remarks } = lead::find(plan)?;
     (run.lead, run.found) = (lead, remarks);
     let online = sys::online_cpus()?;
@@ -185,7 +187,7 @@ fn install_table(run: &mut Run) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// How much later than planned a table that moves with its clock is by now.
+/// Returns how much later than planned a table is that moves with its clock.
 fn moved(run: &Run) -> Result<Duration, NodeError> {
     match (&run.table, run.discipline) {
         (Some(table), Some(_)) => {
@@ -196,7 +198,7 @@ fn moved(run: &Run) -> Result<Duration, NodeError> {
     }
 }
 
-/// Sleeps until the end, and at most at the end of the trace and for progress in between.
+/// Sleeps until the end. Wakes up at most at the end of the trace and for progress reports.
 fn observe(
     run: &mut Run,
     epoch: Instant,
@@ -217,7 +219,7 @@ fn observe(
             return Ok(Outcome { duration: elapsed, signal: Some(signal) });
         }
         if next == end {
-            // The last jobs are later by so much.
+            // The last jobs are later by this time.
             end = end.max(epoch + total + moved(run)?);
             if next < end {
                 continue;
@@ -235,7 +237,7 @@ fn observe(
     }
 }
 
-/// Sleeps until an instant, or until a signal, whose name it returns; meanwhile begins anew what has ended.
+/// Sleeps until an instant, or until a signal. Returns the name of the signal. Restarts tasks in the meantime.
 fn sleep_until(run: &mut Run, at: Instant, epoch: Instant, signals: &Signals) -> Option<&'static str> {
     if run.supervisor.is_none() {
         return signals.sleep_until(at);

@@ -1,37 +1,37 @@
-//! From what the tasks wrote to what the observation lists.
+//! Conversion of the tasks' records to the jobs of the observation.
 
 use macrotick_model::plan::PlannedJob;
 use macrotick_model::{Duration, Instant, Job, TaskObservation};
 
 use crate::block::abi::Record;
 
-/// The frame in which records are read.
+/// The parameters for reading records.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// The start of cycle 0.
     pub epoch: Instant,
     /// The cycle.
     pub cycle: Duration,
-    /// How long was observed.
+    /// The observed time.
     pub duration: Duration,
-    /// Whether the table moves with its clock: then instants are those of the table, which are all that the plan knows.
+    /// Whether the table moves with its clock. Then instants are instants of the table, as in the plan.
     pub follows: bool,
 }
 
-/// The jobs of a task and what is odd about its records.
+/// The jobs of a task, and the faults in its records.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Every job whose deadline lies within the duration, up to the first that there was no room for.
+    /// The jobs with a deadline within the duration, up to the first job without room for its record.
     pub jobs: Vec<Job>,
-    /// The nominal instant of that one.
+    /// The nominal instant of the first job without room for its record.
     pub until: Option<Duration>,
-    /// Records of jobs that the plan does not have, or that have another nominal instant there.
+    /// The number of records that do not fit the plan: it has no such job, or has it at another nominal instant.
     pub strange: usize,
 }
 
-/// Merges the records with the jobs that the plan expects. `planned` are those of one cycle. What happened after the
-/// duration counts as not happened, so that a run does not depend on when the runner came to end it. Where there was no
-/// room for more records (`is_full`), nobody knows what became of the jobs after the last one.
+/// Merges the records with the jobs that the plan expects. `planned` are the jobs of one cycle. Events after the
+/// duration do not count. Therefore the result does not depend on the instant at which the runner ended the run. If
+/// there was no room for more records (`is_full`), the fate of the jobs after the last record is unknown.
 pub fn merge(frame: Frame, planned: &[PlannedJob], records: &[Record], is_full: bool) -> Merged {
     let mut merged = Merged::default();
     let mut records = records.iter().peekable();
@@ -61,7 +61,7 @@ pub fn merge(frame: Frame, planned: &[PlannedJob], records: &[Record], is_full: 
     merged
 }
 
-/// Number, nominal instant and deadline of every job that is released within the duration, in order.
+/// Returns number, nominal instant and deadline of every job with its nominal instant within the duration, in order.
 fn expected(frame: Frame, planned: &[PlannedJob]) -> impl Iterator<Item = (u64, Duration, Duration)> + '_ {
     (0u64..)
         .map(move |number| {
@@ -72,17 +72,17 @@ fn expected(frame: Frame, planned: &[PlannedJob]) -> impl Iterator<Item = (u64, 
         .take_while(move |(_, nominal, _)| *nominal < frame.duration)
 }
 
-/// Whatever a program has written there.
+/// Moves the epoch. The number comes from a program and may have any value.
 fn moved_by(epoch: Instant, ns: i64) -> Instant {
     Instant::from_nanos(epoch.as_nanos().wrapping_add(ns))
 }
 
-/// An instant since the epoch; zero stands for never.
+/// Returns an instant since the epoch. Zero means never.
 fn within(frame: Frame, ns: u64) -> Option<Duration> {
     if ns == 0 {
         return None;
     }
-    // Whatever a program writes there.
+    // A program may write any number there.
     let since = Duration::from_nanos((ns as i64).wrapping_sub(frame.epoch.as_nanos()));
     Some(since).filter(|since| *since <= frame.duration)
 }
@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn only_deadlines_within_the_duration_count() {
-        // The second job of a cycle has its deadline in the next cycle: exactly at the end of the run it still counts.
+        // The second job of a cycle has its deadline in the next cycle. A deadline exactly at the end of the run
+        // counts.
         let jobs = planned(&[(100, 300), (600, 1200)]);
         assert_eq!(merge(frame(1200), &jobs, &[], false).jobs.len(), 2);
         assert_eq!(merge(frame(1199), &jobs, &[], false).jobs.len(), 1);

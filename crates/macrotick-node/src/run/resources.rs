@@ -1,4 +1,4 @@
-//! What a run has: its processes, what they run in, and what was found while it was prepared.
+//! The resources of a run: its processes, the objects that they run in, and the remarks of the preparation.
 
 use macrotick_host::cgroup::Group;
 use macrotick_host::clock::Discipline;
@@ -19,55 +19,56 @@ use crate::process::descendants::Descendants;
 use crate::run::supervisor::Supervisor;
 use crate::workload::calibration::Calibration;
 
-/// How the observed time ended.
+/// The end of the observed time.
 pub struct Outcome {
-    /// How long was observed.
+    /// The observed time.
     pub(super) duration: Duration,
     /// The signal that ended it early.
     pub(super) signal: Option<&'static str>,
 }
 
-/// A run's resources. Fields are dropped in this order: first what runs, last what it runs on.
+/// The resources of a run. Fields drop in this order: first the processes, last the objects that they run in.
 pub struct Run<'a> {
-    /// What was decoded.
+    /// The decoded plan.
     pub deployment: Deployment,
-    /// What the caller chose.
+    /// The options of the caller.
     pub options: &'a RunOptions,
-    /// One per table under the backend `user`.
+    /// One dispatcher per table under the backend `user`.
     pub(super) dispatchers: Vec<Dispatcher>,
-    /// One per process, in the order of the system.
+    /// One process per process of the system, in the order of the system.
     pub processes: Vec<Child>,
-    /// In the order of the system.
+    /// The processes of the tasks, in the order of the system.
     pub tasks: Vec<Child>,
-    /// Under the backend `kernel`, until the end, if anything has windows.
+    /// The table under the backend `kernel`, until the end, if the system has windows.
     pub table: Option<InstalledTable>,
-    /// Under the backend `kernel`, if the system has any. After what runs in them.
+    /// The pools under the backend `kernel`, if the system has any. Drops after the processes in them.
     pub pools: Option<Pools>,
-    /// Under the backend `kernel`, if the system has any. After what runs in them.
+    /// The groups under the backend `kernel`, if the system has any. Drops after the processes in them.
     pub groups: Option<BudgetGroups>,
-    /// Under the backend `kernel`, if tasks of SCHED_DEADLINE need any. After what runs in them.
+    /// The domains under the backend `kernel`, if tasks of SCHED_DEADLINE need any. Drops after the processes in them.
     pub domains: Option<Domains>,
-    /// If the system has namespaces. After what runs in them.
+    /// The network namespaces, if the system has any. Drops after the processes in them.
     pub(super) network: Option<Network>,
-    /// Under the backend `kernel`, if the system has one.
+    /// The lead under the backend `kernel`, if the system has one.
     pub lead: Option<LeadInForce>,
-    /// Under the backend `kernel`, if the table follows `CLOCK_TAI`: who disciplined that at the start.
+    /// The discipline of `CLOCK_TAI` at the start, under the backend `kernel`, if the table follows this clock.
     pub(super) discipline: Option<Discipline>,
-    /// What those processes start and leave. After them.
+    /// The processes that the run's processes start and leave behind. Drops after the run's processes.
     pub descendants: Descendants,
-    /// If one is wanted.
+    /// The trace, if the caller wants one.
     pub(super) trace: Option<Instance>,
-    /// If a task is to be begun anew when its process ends.
+    /// The supervisor, if a task restarts when its process ends.
     pub supervisor: Option<Supervisor>,
-    /// Settings of the host, under the backend `kernel` unless the caller does without. After all that needs them.
+    /// The settings of the host, under the backend `kernel`, unless the caller leaves them unchanged. Drops after all
+    /// parts that need them.
     pub settings: Option<Held>,
-    /// What this host was found to be while it was prepared. A start that is made anew finds it anew.
+    /// The remarks about this host from the preparation. A second attempt of the start makes new ones.
     pub(super) found: Vec<String>,
     pub(super) calibration: Calibration,
 }
 
 impl Run<'_> {
-    /// What a reader of the observation should know of this host, its settings, pools and groups.
+    /// Returns the remarks for the observation on this host, its settings, pools and groups.
     pub fn remarks(&self) -> Vec<String> {
         let lacking = self.settings.as_ref().map_or(&[][..], Held::lacking);
         let pools = self.pools.as_ref().map_or(&[][..], Pools::remarks);
@@ -75,7 +76,7 @@ impl Run<'_> {
         [&self.found, pools, groups, lacking].concat()
     }
 
-    /// Lets somebody look after what control groups were promised.
+    /// Calls `keep` for each control group, to look after its settings.
     pub fn look_after_promises(&mut self, keep: &mut dyn FnMut(&mut Group) -> bool) {
         if let Some(pools) = &mut self.pools {
             pools.look_after(keep);
@@ -85,14 +86,14 @@ impl Run<'_> {
         }
     }
 
-    /// How much of a run is traced.
+    /// Returns the traced time of a run.
     pub(super) fn trace_length(&self, duration: Duration) -> Duration {
         self.options.trace.unwrap_or(Duration::ZERO).min(duration)
     }
 }
 
 impl Drop for Run<'_> {
-    /// After a failure; at its end a run has ended all of it.
+    /// Acts after a failure only: a run that reaches its end has ended all processes.
     fn drop(&mut self) {
         self.descendants.calm();
         Child::kill_all(self.processes.iter_mut().chain(&mut self.tasks));

@@ -1,4 +1,4 @@
-//! Processes of a run: what each is told, and where it begins.
+//! The start of a run's processes: their parameters and their places.
 
 use std::fs::File;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn spawn_tasks(run: &mut Run) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Starts a process of a task of a deployment, with room for so many records.
+/// Starts a process of a task of a deployment, with room for `capacity` records.
 pub fn spawn_task(
     run: &Run,
     deployment: &Deployment,
@@ -75,7 +75,7 @@ pub fn spawn_processes(run: &mut Run) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Starts a process of the description, as often as it says.
+/// Starts the processes of one entry of the description: as many as its count.
 pub fn spawn_process(run: &Run, deployed: &ProcessDeployment) -> Result<Vec<Child>, NodeError> {
     (0..deployed.process.count).map(|index| spawn_one(run, deployed, index)).collect()
 }
@@ -86,7 +86,7 @@ fn spawn_one(run: &Run, deployed: &ProcessDeployment, index: u32) -> Result<Chil
     let cycle = run.deployment.plan.cycle;
     let block = new_block(&BlockSpec { backend: abi::BACKEND_SLEEP, cycle, offsets: &[], capacity: 0 })?;
     let place = matches!(load.run, Load::Container(_)).then(|| place_of_container(run, load, &name));
-    // Who keeps a container is in neither: the container is.
+    // The keeper of a container is in no group or namespace: the container is.
     let (group, namespace) = match place {
         Some(_) => (None, None),
         None => (entrance(run, load)?, namespace(run, load.namespace.as_deref())),
@@ -97,11 +97,11 @@ fn spawn_one(run: &Run, deployed: &ProcessDeployment, index: u32) -> Result<Chil
     let spec = ProcessSpec { name: name.clone(), load: load.run.clone(), owner, calibration, seed, place };
     let program = builtin(processes::VERB, &spec)?;
     let output = run.options.output;
-    // It becomes its owner itself, when the run begins.
+    // It changes to its owner itself when the run starts.
     Child::spawn(Launch { name: &name, program: &program, block, group, namespace, owner: None, output, grace })
 }
 
-/// Below the control group of its pool or group; of one that is in none, below one of its own.
+/// Returns the place of a container: below the control group of its pool or group, or below a control group of its own.
 fn place_of_container(run: &Run, load: &Placed, name: &str) -> Place {
     let pool = run.pools.as_ref().zip(load.pool()).and_then(|(pools, pool)| pools.path(pool));
     let group = run.groups.as_ref().zip(load.server()).and_then(|(groups, group)| groups.path(group));
@@ -115,18 +115,18 @@ fn place_of_container(run: &Run, load: &Placed, name: &str) -> Place {
     Place { site, cpu: load.cpu, policy: pool.is_none().then_some(load.policy) }
 }
 
-/// The namespace of that name, which the system has.
+/// Returns the namespace with this name. The system has it.
 fn namespace<'r>(run: &'r Run, name: Option<&str>) -> Option<&'r File> {
     run.network.as_ref().zip(name).and_then(|(network, name)| network.entrance(name))
 }
 
-/// Where a process that is to run on these CPUs enters their partition, if they are one.
+/// Returns the file by which a process enters the partition of these CPUs, if they have one.
 fn partition(run: &Run, cpus: &CpuSet) -> Result<Option<File>, NodeError> {
     run.domains.as_ref().map_or(Ok(None), |domains| domains.entrance(cpus))
 }
 
-/// Where a process enters its pool or group, if it is to be in one and there are any under this backend; or else
-/// the partition of its CPU.
+/// Returns the file by which a process enters its pool or group, if it has one and the backend makes it. Otherwise
+/// returns the file of its CPU's partition.
 fn entrance(run: &Run, load: &Placed) -> Result<Option<File>, NodeError> {
     match (&run.pools, load.pool(), &run.groups, load.server()) {
         (Some(pools), Some(pool), ..) => pools.entrance(pool),
@@ -135,8 +135,8 @@ fn entrance(run: &Run, load: &Placed) -> Result<Option<File>, NodeError> {
     }
 }
 
-/// How many execution times a process of a task draws: as many as it can have records, in every process of the task, so
-/// that job k is the same in each. Where nothing is recorded they repeat after a while.
+/// Returns how many execution times a process of a task draws: one per record. The number is the same in every process
+/// of the task, so job k is the same in each. Without records the times repeat after a while.
 fn draws(deployed: &TaskDeployment) -> u32 {
     const UNRECORDED: u32 = 4096;
     match deployed.capacity {
@@ -149,7 +149,7 @@ fn new_block(spec: &BlockSpec) -> Result<Block, NodeError> {
     Block::new(spec).map_err(NodeError::system("making a shared memory block"))
 }
 
-/// This program again, as a built-in workload.
+/// Returns the command of this program as a built-in workload.
 fn builtin(verb: &str, spec: &impl serde::Serialize) -> Result<Program, NodeError> {
     let spec = serde_json::to_string(spec)
         .map_err(|error| NodeError::System { what: "writing a workload's specification", source: error.into() })?;

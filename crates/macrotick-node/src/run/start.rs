@@ -1,4 +1,4 @@
-//! The start of a run: epoch, policies and affinities, and everything let go before the epoch.
+//! The start of a run: epoch, policies and affinities. All processes start before the epoch.
 
 use macrotick_host::budgets::next_refill;
 use macrotick_host::sys::{self, Standing, Tid};
@@ -16,17 +16,19 @@ use crate::process::child::{await_phase, Child};
 use crate::process::signals::Signals;
 use crate::run::resources::Run;
 
-/// Every epoch is a whole multiple of this, and so of the kernel's tick; with groups, the first refill from one on.
+/// Every epoch is a whole multiple of this time, and therefore of the kernel's tick. With groups it is the first refill
+/// from such an instant on.
 const EPOCH_GRID: Duration = Duration::from_millis(100);
-/// Between the last task's word that it waits and the release of the processes of groups and load.
+/// The time between the last task's report that it waits and the release of the processes of groups and load.
 const SETTLE: Duration = Duration::from_millis(2);
 
-/// Tables begin with a refill of the groups' budgets, if there are any: the check relies on it.
+/// Returns the first refill from an instant on, if there are groups. Tables start with a refill of the groups' budgets:
+/// the admission relies on it.
 fn at_refill(run: &Run, epoch: Instant) -> Result<Instant, NodeError> {
     run.groups.as_ref().map_or(Ok(epoch), |_| Ok(next_refill(epoch)?))
 }
 
-/// Sets epoch, policies and affinities, and lets everything go. Returns the epoch, which is still to come.
+/// Sets epoch, policies and affinities, and releases all processes. Returns the epoch, which is in the future.
 pub fn start(run: &mut Run, signals: &Signals, delay: Duration) -> Result<Instant, NodeError> {
     let mut epoch = match run.discipline {
         Some(_) => clock::choose_epoch(run.deployment.plan.cycle, delay),
@@ -48,7 +50,7 @@ pub fn start(run: &mut Run, signals: &Signals, delay: Duration) -> Result<Instan
     }
     run.tasks.iter().for_each(|child| child.block.publish(epoch));
     await_phase(&run.tasks, abi::PHASE_WAITING, run.options.ready_limit, signals)?;
-    // They tell so right before they wait: let the last one get there.
+    // The tasks report it right before they wait: let the last one fall asleep.
     sys::sleep(SETTLE);
     if let Some(trace) = &run.trace {
         trace.start().map_err(NodeError::Trace)?;
@@ -62,7 +64,7 @@ pub fn start(run: &mut Run, signals: &Signals, delay: Duration) -> Result<Instan
     Ok(epoch)
 }
 
-/// Starts the table at an epoch on its clock, and returns it on `CLOCK_MONOTONIC`.
+/// Starts the table at an epoch on its clock. Returns the epoch on `CLOCK_MONOTONIC`.
 fn start_table(run: &Run, table: &InstalledTable, epoch: Instant, delay: Duration) -> Result<Instant, NodeError> {
     let in_force = table.start(epoch)?;
     if in_force != epoch {
@@ -74,7 +76,7 @@ fn start_table(run: &Run, table: &InstalledTable, epoch: Instant, delay: Duratio
     }
 }
 
-/// What pools and groups receive from now on, shortly before the epoch, counts.
+/// Starts the counters of pools and groups, shortly before the epoch.
 fn begin_accounts(run: &mut Run, epoch: Instant) -> Result<(), NodeError> {
     if run.pools.is_none() && run.groups.is_none() {
         return Ok(());
@@ -93,8 +95,8 @@ fn place_tasks(run: &Run) -> Result<(), NodeError> {
     run.tasks.iter().zip(&run.deployment.tasks).try_for_each(|(child, deployed)| place_task(child, deployed))
 }
 
-/// Each process is released right after it was placed; one that comes first and never sleeps cannot keep the
-/// runner from releasing the next.
+/// Places and releases the processes one after the other. A process with a high priority that never sleeps cannot keep
+/// the runner from releasing the next one.
 fn release_processes(run: &Run, epoch: Instant) -> Result<(), NodeError> {
     let loads = run.deployment.processes.iter().map(|deployed| &deployed.process);
     let each = loads.flat_map(|load| std::iter::repeat_n(load, load.count as usize));
@@ -105,9 +107,9 @@ fn release_processes(run: &Run, epoch: Instant) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Puts one that is ready where and how it is to run.
+/// Sets the CPUs and the policy of a process that is ready.
 pub fn place_process(run: &Run, child: &Child, load: &Placed) -> Result<(), NodeError> {
-    // The pool has a CPU and an order of its own; who keeps a container puts that where it is to be.
+    // A pool has a CPU and an order of its own. The keeper of a container sets the CPU and the policy of the container.
     let is_container = matches!(load.run, Load::Container(_));
     if is_container || load.pool().is_some() && run.pools.is_some() {
         return Ok(());
@@ -115,8 +117,8 @@ pub fn place_process(run: &Run, child: &Child, load: &Placed) -> Result<(), Node
     place(child, child.pid(), &CpuSet::from_iter(load.cpu), process_standing(load.policy))
 }
 
-/// Binds a task's thread, which is pinned. One that fell asleep on another CPU is woken, to fall asleep where it may
-/// run now.
+/// Binds a task's thread, which is pinned. A thread that fell asleep on another CPU is woken, and falls asleep again on
+/// the CPU where it may run.
 fn bind(table: &InstalledTable, child: &Child, limit: Duration) -> Result<(), NodeError> {
     let give_up = sys::now() + limit;
     loop {
@@ -128,14 +130,14 @@ fn bind(table: &InstalledTable, child: &Child, limit: Duration) -> Result<(), No
     }
 }
 
-/// Puts the thread of a task, which is ready, where and how it is to run.
+/// Sets the CPUs and the policy of a task's thread, which is ready.
 pub fn place_task(child: &Child, deployed: &TaskDeployment) -> Result<(), NodeError> {
     let anywhere = CpuSet::default();
     let cpus = if deployed.pinned { &deployed.cpus } else { &anywhere };
     place(child, child.joined_thread()?, cpus, deployed.standing)
 }
 
-/// Without a CPU on any.
+/// Sets the CPUs and the policy of a thread. Without CPUs, the affinity stays unchanged.
 fn place(child: &Child, tid: Tid, cpus: &CpuSet, standing: Standing) -> Result<(), NodeError> {
     if !cpus.is_empty() {
         let failed = |source| NodeError::Pin { name: child.name.clone(), cpus: cpus.clone(), source };
@@ -145,7 +147,7 @@ fn place(child: &Child, tid: Tid, cpus: &CpuSet, standing: Standing) -> Result<(
     Ok(sys::set_standing(tid, standing).map_err(refused)?)
 }
 
-/// The first whole multiple of the grid that is at least `delay` away.
+/// Returns the first whole multiple of the grid that is at least `delay` away.
 fn choose_epoch(now: Instant, delay: Duration) -> Instant {
     let (earliest, grid) = ((now + delay).as_nanos(), EPOCH_GRID.as_nanos());
     Instant::from_nanos((earliest + grid - 1) / grid * grid)

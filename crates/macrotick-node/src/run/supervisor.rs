@@ -1,11 +1,10 @@
-//! Tasks with `on-miss: restart` under the kernel class: whoever ends during the run is begun anew.
+//! Tasks with `on-miss: restart` under the kernel class: the runner restarts a task when its process ends.
 //!
-//! The runner sleeps on descriptors of their processes, and nothing else is done until one of them ends, whether the
-//! kernel killed it because of a miss or it ended by itself. Then it gets a new process with a new block: whatever the
-//! old one left half done stays behind with it, and so does what its children still write. From then until the new
-//! process is ready, the runner looks at it every [`LOOK`], when the tick interrupts anyway. Binding the thread makes
-//! the kernel wait for the next activation, and lets an entity go on that was stopped; so who was stopped is not begun
-//! anew.
+//! The runner sleeps on descriptors of the processes, and does nothing else until one of them ends. The kernel killed
+//! it because of a miss, or it ended by itself. Then the task gets a new process with a new block. The half-done work
+//! of the old process, and later writes of its children, stay in the old block. Until the new process is ready, the
+//! runner checks it every [`LOOK`], when the tick interrupts anyway. Binding the thread makes the kernel wait for the
+//! next activation, and lets a stopped entity continue. Therefore the runner does not restart a stopped task.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
@@ -23,21 +22,21 @@ use crate::run::resources::Run;
 use crate::run::spawn::spawn_task;
 use crate::run::start::place_task;
 
-/// How often a task is begun anew in a row without having completed a job since.
+/// The maximum number of restarts in a row without a completed job in between.
 const MOST_IN_VAIN: u32 = 3;
-/// At multiples of this the runner looks whether a new process is ready: a multiple of it is the tick's period.
+/// The interval at which the runner checks whether a new process is ready. The tick's period is a multiple of it.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How much is kept of what the former processes of a task wrote, in bytes.
+/// The size of the output that is kept of the former processes of a task, in bytes.
 const PAST_OUTPUT: usize = 128 << 10;
 
-/// The tasks that are begun anew.
+/// The tasks that the runner restarts.
 pub struct Supervisor {
     wards: Vec<Ward>,
 }
 
 impl Supervisor {
-    /// For the tasks of a run, which are ready. `None`: none of them is to be begun anew.
+    /// Makes a supervisor for the tasks of a run, which are ready. Returns `None` if no task restarts.
     pub fn new(run: &Run) -> Result<Option<Supervisor>, NodeError> {
         if run.deployment.backend != Backend::Kernel {
             return Ok(None);
@@ -51,7 +50,7 @@ impl Supervisor {
         Ok(Some(Supervisor { wards }).filter(|supervisor| !supervisor.wards.is_empty()))
     }
 
-    /// For the tasks of a run whose deployment has become another, each with where its process comes from.
+    /// Makes a supervisor for the tasks of a run after a change. `origins` has the origin of each task's process.
     pub fn renew(former: Option<Supervisor>, run: &Run, origins: &[Origin]) -> Result<Option<Supervisor>, NodeError> {
         let mut former = former.map_or(Vec::new(), |supervisor| supervisor.wards);
         let mut wards = Vec::new();
@@ -62,7 +61,7 @@ impl Supervisor {
             let known = former.iter().position(|ward| origins[index] == Origin::Same(ward.task));
             wards.push(match (known, origins[index]) {
                 (Some(known), _) => Ward { task: index, ..former.swap_remove(known) },
-                // The new process may have missed already.
+                // The new process may have missed a deadline already.
                 (None, Origin::New) => Ward::new(index, pidfd(child)?),
                 (None, _) => Ward { misses: counters(run, index)?.missed, ..Ward::new(index, pidfd(child)?) },
             });
@@ -70,61 +69,61 @@ impl Supervisor {
         Ok(Some(Supervisor { wards }).filter(|supervisor| !supervisor.wards.is_empty()))
     }
 
-    /// Tasks, by their places in the system, that are about to leave and are not begun anew any more.
+    /// Stops the restart of tasks that are about to leave. Tasks are given by their places in the system.
     pub fn release(&mut self, tasks: &[usize]) {
         self.wards.retain(|ward| !tasks.contains(&ward.task));
     }
 
-    /// Whether a task, by its place in the system, is one of them.
+    /// Returns whether a task, by its place in the system, is supervised.
     pub fn has(&self, task: usize) -> bool {
         self.wards.iter().any(|ward| ward.task == task)
     }
 
-    /// Whether a task, by its place in the system, is begun anew when it ends.
+    /// Returns whether a task, by its place in the system, restarts when its process ends.
     pub fn cares_for(&self, task: usize) -> bool {
         self.wards.iter().any(|ward| ward.task == task && ward.process.is_some())
     }
 
-    /// What becomes readable when there is something to do.
+    /// Returns the descriptors that become readable when there is work.
     pub fn descriptors(&self) -> Vec<RawFd> {
         self.wards.iter().filter_map(|ward| ward.process.as_ref()).map(OwnedFd::as_raw_fd).collect()
     }
 
-    /// When to look at the latest, though nothing became readable.
+    /// Returns the latest instant of the next check, if no descriptor becomes readable before.
     pub fn next_look(&self) -> Option<Instant> {
         let starting = self.wards.iter().any(|ward| ward.process.is_some() && ward.ready_by.is_some());
         starting.then(|| next_multiple(sys::now(), LOOK))
     }
 
-    /// Does what there is to do, without waiting for anything but the start of a process.
+    /// Does the pending work. It waits only for the start of a process.
     pub fn look(&mut self, run: &mut Run, epoch: Instant) {
         self.wards.iter_mut().for_each(|ward| ward.look(run, epoch));
     }
 
-    /// The run is over: ends the processes that have not become tasks yet.
+    /// Ends the processes that are not bound yet. The run is over.
     pub fn end(&self, tasks: &mut [Child]) {
         let starting = self.wards.iter().filter(|ward| ward.ready_by.is_some());
         starting.for_each(|ward| tasks[ward.task].kill());
     }
 
-    /// Whether the present process of a task, by its place in the system, did not get so far as to be bound.
+    /// Returns whether the present process of a task, by its place in the system, is not bound yet.
     pub fn is_starting(&self, task: usize) -> bool {
         self.wards.iter().any(|ward| ward.task == task && ward.ready_by.is_some())
     }
 
-    /// What the processes of a task before the present one left, by its place in the system.
+    /// Returns the remains of the former processes of a task, by its place in the system.
     pub fn past(&self, task: usize) -> Option<&Past> {
         self.wards.iter().find(|ward| ward.task == task).map(|ward| &ward.past)
     }
 
-    /// What a reader of the observation should know.
+    /// Returns remarks for the observation.
     pub fn remarks(&self, run: &Run) -> Vec<String> {
         self.wards.iter().flat_map(|ward| ward.remarks(&run.tasks[ward.task].name)).collect()
     }
 }
 
-/// Sleeps until an instant, a signal, something to read on one of the descriptors or something to begin anew, which
-/// is done; maybe not that long.
+/// Sleeps until an instant, a signal, a readable descriptor or the need of a restart. Restarts the task in that case.
+/// May return early.
 pub fn attend(run: &mut Run, at: Instant, epoch: Instant, signals: &Signals, descriptors: &[RawFd]) {
     let Some(mut supervisor) = run.supervisor.take() else {
         return signals.sleep_until_readable(at, descriptors);
@@ -135,38 +134,38 @@ pub fn attend(run: &mut Run, at: Instant, epoch: Instant, signals: &Signals, des
     run.supervisor = Some(supervisor);
 }
 
-/// Where the process of a task comes from when a deployment has become another one.
+/// The origin of a task's process after a change of the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It is that of the task that had this place.
+    /// The process of the task that had this place.
     Same(usize),
-    /// It takes the place of one whose misses the kernel has counted.
+    /// The process replaces another one, and the kernel has counted misses of that one.
     Other,
     /// The task is new.
     New,
 }
 
-/// What is left of a task's former processes.
+/// The remains of a task's former processes.
 #[derive(Debug, Default)]
 pub struct Past {
     /// Their records, in order.
     pub records: Vec<Record>,
-    /// There was no room for more records.
+    /// Whether there was no room for more records.
     pub is_full: bool,
-    /// Their threads, where a trace is taken.
+    /// Their threads, if a trace is taken.
     pub threads: Vec<Tid>,
-    /// How many ended because of a miss, and were followed by another.
+    /// The number of processes that ended because of a miss and were replaced.
     missed: u32,
-    /// How many ended otherwise, and were followed by another.
+    /// The number of processes that ended otherwise and were replaced.
     ended: u32,
-    /// How the last one of these ended, and its last words.
+    /// The exit status and the last line of the last process that ended otherwise.
     last_end: String,
-    /// What they wrote, the last of them.
+    /// Their output: the end of it.
     pub output: String,
 }
 
 impl Past {
-    /// How many there were.
+    /// Returns the number of former processes.
     pub fn count(&self) -> u32 {
         self.missed + self.ended
     }
@@ -175,7 +174,7 @@ impl Past {
         self.records.extend(child.block.records());
         self.is_full |= child.block.is_full();
         self.add_output(&child.output());
-        // Zero: it never joined. Without a trace nobody asks, and of a long-lived deployment there may be many.
+        // Zero: it never joined. Only a trace needs the threads, and a deployment may have many over time.
         self.threads.extend(Some(child.block.tid()).filter(|tid| is_traced && *tid != 0));
         match end.missed {
             true => self.missed += 1,
@@ -186,7 +185,7 @@ impl Past {
         }
     }
 
-    /// Of many processes that wrote a lot the first ones go.
+    /// Adds output. Beyond the limit, the oldest output is dropped.
     fn add_output(&mut self, text: &str) {
         self.output.push_str(text);
         let excess = self.output.len().saturating_sub(PAST_OUTPUT);
@@ -195,7 +194,7 @@ impl Past {
     }
 }
 
-/// How a process ended.
+/// The end of a process.
 struct End {
     status: ExitStatus,
     missed: bool,
@@ -211,16 +210,16 @@ impl End {
 struct Ward {
     /// Its place in the system.
     task: usize,
-    /// Readable when its process has ended; `None`: it is not begun anew any more.
+    /// A descriptor that is readable when its process has ended. `None`: the task does not restart any more.
     process: Option<OwnedFd>,
-    /// Its process is new and not bound yet; it must be ready by this instant.
+    /// The instant by which a new process must be ready. `None`: the process is bound.
     ready_by: Option<Instant>,
     past: Past,
-    /// Misses that the kernel had counted when a process ended the last time.
+    /// The number of misses that the kernel had counted at the last end of a process.
     misses: u64,
-    /// How often it was begun anew since it last completed a job.
+    /// The number of restarts since the last completed job.
     in_vain: u32,
-    /// Why it is not begun anew any more, where nothing else tells that.
+    /// The reason why the task does not restart any more, if no other part reports it.
     given_up: Option<String>,
 }
 
@@ -239,17 +238,18 @@ impl Ward {
             (None, Some(by)) => self.admit(run, by, epoch),
             (None, None) => Ok(()),
         };
-        // The run goes on without the task.
+        // The run continues without the task.
         if let Err(reason) = result {
             run.tasks[self.task].kill();
             (self.process, self.given_up) = (None, reason);
         }
     }
 
-    /// Begins the task anew after its process ended. An error is why not, where nothing else tells that.
+    /// Restarts the task after its process ended. The error is the reason why it does not restart, or `None` if another
+    /// part reports it.
     fn follow(&mut self, run: &mut Run, status: ExitStatus, epoch: Instant) -> Result<(), Option<String>> {
         let child = &mut run.tasks[self.task];
-        // What it started ends with it.
+        // The processes that it started end with it.
         child.kill();
         if child.block.has_completed() {
             self.in_vain = 0;
@@ -261,9 +261,9 @@ impl Ward {
             return Err(None);
         }
         if self.in_vain == MOST_IN_VAIN {
-            // Of a process that had become the task something else tells how it ended.
+            // If the process was bound before, another remark reports its end.
             let how = if self.ready_by.is_some() { end.describe(&run.tasks[self.task]) } else { String::new() };
-            let text = "times in a row it ended again before it had completed a job";
+            let text = "times in a row it ended before it completed a job";
             return Err(Some(format!("{MOST_IN_VAIN} {text}{how}")));
         }
         self.in_vain += 1;
@@ -281,7 +281,7 @@ impl Ward {
         Ok(())
     }
 
-    /// Makes a new process the task, once it is ready.
+    /// Binds the new process once it is ready: from then on it is the task.
     fn admit(&mut self, run: &Run, by: Instant, epoch: Instant) -> Result<(), Option<String>> {
         let child = &run.tasks[self.task];
         let late = sys::now() > by;
@@ -296,7 +296,7 @@ impl Ward {
                 self.ready_by = None;
                 Ok(())
             }
-            // It fell asleep on another CPU, and will do so on its own after this; or it is just ending.
+            // Its thread fell asleep on another CPU, and falls asleep on its own CPU after this. Or it is just ending.
             Err(error) if !late && matches!(error.errno(), Some(libc::EAGAIN | libc::ESRCH)) => {
                 child.block.nudge();
                 Ok(())
@@ -310,21 +310,21 @@ impl Ward {
         let Past { missed, ended, last_end, .. } = &self.past;
         if *missed > 0 {
             let misses = if *missed == 1 { "a miss" } else { "misses" };
-            remarks.push(format!("task `{name}`: begun anew {} after {misses}", times(*missed)));
+            remarks.push(format!("task `{name}`: restarted {} after {misses}", times(*missed)));
         }
         if *ended > 0 {
-            let last = if *ended == 1 { "" } else { "at last: " };
+            let last = if *ended == 1 { "" } else { "the last time: " };
             remarks.push(format!(
-                "task `{name}`: begun anew {} after it had ended by itself ({last}{last_end})",
+                "task `{name}`: restarted {} after it ended by itself ({last}{last_end})",
                 times(*ended)
             ));
         }
-        remarks.extend(self.given_up.as_ref().map(|why| format!("task `{name}`: not begun anew any more: {why}")));
+        remarks.extend(self.given_up.as_ref().map(|why| format!("task `{name}`: not restarted any more: {why}")));
         remarks
     }
 }
 
-/// Whether a process was killed. Only the kernel class and the system itself do that during a run.
+/// Returns whether a process was killed with SIGKILL. During a run only the kernel class and the system itself do that.
 pub fn is_killed(status: ExitStatus) -> bool {
     status.signal() == Some(libc::SIGKILL)
 }
@@ -342,14 +342,14 @@ fn bind(run: &Run, task: usize) -> Result<(), NodeError> {
     run.table.as_ref().map_or(Ok(()), |table| table.bind(&run.tasks[task]))
 }
 
-/// Room for the records of the rest of the run, within what the task may have in all.
+/// Returns the number of records for the rest of the run, within the limit of the task.
 fn capacity(run: &Run, deployed: &TaskDeployment, kept: u32, epoch: Instant) -> u32 {
     let left = (epoch + run.deployment.duration - sys::now()).max(Duration::ZERO);
     let limit = deployed.capacity.saturating_sub(kept);
     deployment::capacity(run.deployment.plan.cycle, left, deployed.jobs.len(), Some(limit))
 }
 
-/// An error as the end of a remark.
+/// Returns an error as the end of a remark.
 fn tell(error: NodeError) -> Option<String> {
     Some(error.with_reason())
 }
@@ -361,7 +361,7 @@ fn times(count: u32) -> String {
     }
 }
 
-/// The first multiple of a length after an instant.
+/// Returns the first multiple of a length after an instant.
 fn next_multiple(at: Instant, of: Duration) -> Instant {
     let (at, of) = (at.as_nanos(), of.as_nanos());
     Instant::from_nanos((at / of + 1) * of)
@@ -397,15 +397,15 @@ mod tests {
         let mut ward = ward();
         assert_eq!(ward.remarks("a"), [""; 0]);
         ward.past.missed = 1;
-        assert_eq!(ward.remarks("a"), ["task `a`: begun anew once after a miss"]);
+        assert_eq!(ward.remarks("a"), ["task `a`: restarted once after a miss"]);
         ward.past = Past { missed: 2, ended: 1, last_end: "exit status: 1: bad".into(), ..Past::default() };
         ward.given_up = Some("no".into());
         assert_eq!(
             ward.remarks("a"),
             [
-                "task `a`: begun anew 2 times after misses",
-                "task `a`: begun anew once after it had ended by itself (exit status: 1: bad)",
-                "task `a`: not begun anew any more: no",
+                "task `a`: restarted 2 times after misses",
+                "task `a`: restarted once after it ended by itself (exit status: 1: bad)",
+                "task `a`: not restarted any more: no",
             ]
         );
         assert_eq!(ward.past.count(), 3);

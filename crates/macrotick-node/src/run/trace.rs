@@ -1,5 +1,5 @@
-//! Which thread had which CPU when: `sched_switch` through tracefs. With `sched_process_fork` it is known, too, which threads
-//! have come to a pool meanwhile. The text form tells microseconds.
+//! The thread on each CPU over time: `sched_switch` through tracefs. `sched_process_fork` also shows the threads that
+//! joined a pool meanwhile. The text form has a resolution of microseconds.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use macrotick_model::{Duration, Instant, Segment};
 
 use crate::error::NodeError;
 
-/// What is known of threads before the trace is read.
+/// The data about threads before the trace is read.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// What they are called; others are called as the kernel calls them.
+    /// The names of threads. The others have the kernel's names.
     pub names: BTreeMap<Tid, String>,
-    /// Those that were in pools at first, with their pools.
+    /// The threads that are in pools at the start, with their pools.
     pub pools: BTreeMap<Tid, String>,
 }
 
 impl Known {
-    /// A child is in its parent's pool. Its number may have been another's.
+    /// Adds a child to its parent's pool. Removes a thread that had the child's number before.
     fn forked(&mut self, fork: Fork) {
         match self.pools.get(&fork.parent).cloned() {
             Some(pool) => drop(self.pools.insert(fork.child, pool)),
@@ -28,26 +28,26 @@ impl Known {
     }
 }
 
-/// What the trace tells.
+/// The data of a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Traced {
-    /// In the order of CPU and start.
+    /// The segments, in the order of CPU and start.
     pub segments: Vec<Segment>,
-    /// Events for which there was no room.
+    /// The number of events that did not fit into the buffer.
     pub dropped: u64,
 }
 
-/// What an instance has recorded in `[epoch, epoch + length)`.
+/// Reads the events that an instance recorded in `[epoch, epoch + length)`.
 pub fn read(instance: &Instance, known: Known, epoch: Instant, length: Duration) -> Result<Traced, NodeError> {
     let trace = |source| NodeError::Trace(source);
     let (text, dropped) = (instance.text().map_err(trace)?, instance.dropped().map_err(trace)?);
-    // With events lost nobody knows who ran last.
+    // If events are lost, the last thread on a CPU is unknown.
     let until = (dropped == 0).then_some(length);
     let events = text.lines().filter_map(parse_event);
     Ok(Traced { segments: segments(events, known, epoch, length, until), dropped })
 }
 
-/// A thread, as the trace names it.
+/// A thread as the trace names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Thread {
     tid: Tid,
@@ -90,7 +90,7 @@ fn parse_fork(line: &str) -> Option<Fork> {
 
 /// Parses a line of the text form:
 /// `  <idle>-0   [000] d..2.   12.345678: sched_switch: prev_comm=a prev_pid=1 ... ==> next_comm=b next_pid=2 ...`.
-/// Names may hold blanks, so fields are looked for by their names.
+/// Names may contain spaces. Therefore the parser searches fields by their names.
 fn parse_switch(line: &str) -> Option<Switch> {
     let (head, event) = line.split_once(": sched_switch: ")?;
     let (previous, next) = event.split_once(" ==> ")?;
@@ -111,7 +111,7 @@ fn parse_thread(text: &str, side: &str) -> Option<Thread> {
     Some(Thread { tid: rest.split_whitespace().next()?.parse().ok()?, comm: comm.to_string() })
 }
 
-/// Turns switches into stretches, cut to `[0, length)`; the last thread of each CPU runs on until `until`, if given.
+/// Converts switches to segments, cut to `[0, length)`. The last thread of each CPU runs until `until`, if given.
 fn segments(
     events: impl Iterator<Item = Event>,
     mut known: Known,
@@ -199,7 +199,8 @@ prev_state=R+ ==> next_comm=ktimers/0 next_pid=16 next_prio=98
         assert_eq!(TEXT.lines().filter_map(parse_event).count(), 3);
     }
 
-    /// Process 77 is the pool's and forks 78, which forks 79; 80 is the child of a stranger with a former member's number.
+    /// Process 77 is in the pool and forks 78, which forks 79. Process 80 is the child of another process, and has the
+    /// number of a former member.
     #[test]
     fn children_are_in_the_pool_of_their_parents() {
         let fork = |parent, child| {

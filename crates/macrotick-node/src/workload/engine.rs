@@ -1,7 +1,7 @@
-//! Containers by the engines' command lines: made, started, removed.
+//! Containers through the engines' command lines: create, start, remove.
 //!
-//! They are made and started in two steps, as the OCI runtime specification has it: after the first the container's first
-//! process is there, in its control group, and waits to execute the program.
+//! An engine creates and starts a container in two steps, as in the OCI runtime specification. After the first step the
+//! container's first process is in its control group, and waits to execute the program.
 
 use std::fs;
 use std::io;
@@ -15,29 +15,30 @@ use macrotick_model::{ContainerLoad, ContainerRoot, Engine};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 
-/// Where the bundles of runtimes are, for as long as their containers.
+/// The directory of the runtimes' bundles. A bundle lives as long as its container.
 const BUNDLES: &str = "/run";
-/// Of the bundles, and of the engines' names of containers.
+/// The prefix of the bundles, and of the engines' names of containers.
 const PREFIX: &str = "macrotick-";
-/// How one is called that is to take the place of another one of its name. No name in a description has a capital.
+/// The suffix of a container that replaces another one of the same name. A name in a description has no capital
+/// letters.
 const SUCCESSOR: &str = "-B";
-/// The highest real-time priority that a container may ask for, and unlimited locked memory: what a program needs for
-/// SCHED_FIFO, SCHED_DS and mlockall(2) without a privilege.
+/// The highest real-time priority that a container may request. It also gets unlimited locked memory. A program needs
+/// both for SCHED_FIFO, SCHED_DS and mlockall(2) without a privilege.
 const RTPRIO: u64 = 99;
 
-/// Where a container is to be.
+/// The place of a container.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Site {
     /// The control group above its own.
     pub parent: PathBuf,
-    /// The parent is made for this container alone.
+    /// Whether the parent is made for this container only.
     pub own_parent: bool,
-    /// The file of the network namespace that it is in; `None`: one of its own, without an interface.
+    /// The file of its network namespace. `None`: a namespace of its own, without an interface.
     pub network: Option<PathBuf>,
 }
 
 impl Site {
-    /// What is made for the container alone is called likewise.
+    /// Adds a suffix to the name of the parent, if it is made for this container only.
     fn with_own(&self, suffix: &str) -> Site {
         let mut parent = self.parent.clone().into_os_string();
         parent.push(if self.own_parent { suffix } else { "" });
@@ -45,60 +46,60 @@ impl Site {
     }
 }
 
-/// Why an engine did not do what it was to do. It has said more on its standard error.
+/// The reason why an engine failed. The engine writes details to its standard error.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// It cannot be executed.
+    /// The engine cannot be executed.
     #[error("cannot execute {engine}: {source}")]
     Execute {
-        /// Its name.
+        /// The name of the engine.
         engine: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It has failed.
-    #[error("{engine} refuses to {what}")]
+    /// The engine failed.
+    #[error("{engine} failed to {what}")]
     Refused {
-        /// Its name.
+        /// The name of the engine.
         engine: &'static str,
-        /// What it was asked for.
+        /// The requested action.
         what: &'static str,
     },
-    /// Its configuration of a container is not what it ought to be.
-    #[error("the configuration that {0} writes is not understood")]
+    /// The engine's configuration of a container lacks an expected key.
+    #[error("cannot understand the configuration that {0} writes")]
     Config(&'static str),
-    /// It does not say which process the container has.
-    #[error("{0} does not tell the container's first process")]
+    /// The engine does not report the container's first process.
+    #[error("{0} does not report the container's first process")]
     NoProcess(&'static str),
-    /// Its lock.
+    /// The lock of the container.
     #[error(transparent)]
     Lock(#[from] HostFailure),
-    /// Two runs have one.
-    #[error("two others of its name are kept")]
+    /// Two containers of this name exist, and their keepers are alive.
+    #[error("two other containers of its name exist")]
     Kept,
     /// The bundle cannot be made.
     #[error("cannot write {}: {source}", path.display())]
     Bundle {
-        /// Its file.
+        /// The file of the bundle.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
-/// A container that was made. Dropping it removes it, with all that runs in it.
+/// A container that was created. Dropping it removes it, with all processes in it.
 pub struct Container {
     engine: Engine,
     id: String,
     site: Site,
     bundle: PathBuf,
-    /// Nobody else has a container of that id meanwhile.
+    /// The lock on the id: no other keeper has a container of this id meanwhile.
     _kept: Option<Lock>,
 }
 
 impl Container {
-    /// Makes a container, and tells its first process. One of that name that somebody left behind is removed before; one that
-    /// is kept stays, which the new one takes the place of later.
+    /// Creates a container, and returns its first process. Removes a container of this name that has no keeper. A
+    /// container with a keeper stays; the new one gets the other id and replaces it later.
     pub fn create(name: &str, load: &ContainerLoad, site: &Site) -> Result<(Container, Tid), EngineError> {
         let mut free = Vec::new();
         for suffix in ["", SUCCESSOR] {
@@ -113,7 +114,7 @@ impl Container {
                 Err(fault) => return Err(fault.into()),
             }
         }
-        // Those that are not needed are dropped, and so removed.
+        // The unneeded ones are dropped, and so removed.
         let container = free.into_iter().next().ok_or(EngineError::Kept)?;
         container.remove();
         let process = match load.engine {
@@ -123,7 +124,7 @@ impl Container {
         Ok((container, process))
     }
 
-    /// Lets the program begin.
+    /// Starts the program.
     pub fn start(&self) -> Result<(), EngineError> {
         self.run("start the container", self.command().args(["start", &self.id]))
     }
@@ -174,7 +175,7 @@ impl Container {
         self.process(&fs::read_to_string(&process).unwrap_or_default())
     }
 
-    /// The engine's own configuration, with what this container is.
+    /// Returns the engine's own configuration with the properties of this container.
     fn configure(&self, text: &str, load: &ContainerLoad) -> Option<String> {
         let mut config: Value = serde_json::from_str(text).ok()?;
         let ContainerRoot::Rootfs(rootfs) = &load.root else { return None };
@@ -201,12 +202,12 @@ impl Container {
         Some(config.to_string())
     }
 
-    /// Podman chooses a name itself.
+    /// Returns the control group for a runtime. Podman chooses the name itself.
     fn own_group(&self) -> PathBuf {
         self.site.parent.join(&self.id)
     }
 
-    /// Nothing can be done about a failure; mostly there is nothing to remove.
+    /// Removes the container. Usually there is nothing to remove, and no reaction to a failure is possible.
     fn remove(&self) {
         let mut remove = self.command();
         match self.engine {
@@ -220,20 +221,21 @@ impl Container {
         }
     }
 
-    /// Its standard output and error are those of this process; so are the container's.
+    /// Returns a command of the engine. Its standard output and error are those of this process, and so are the
+    /// container's.
     fn command(&self) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(self.engine.name());
         if self.engine == Engine::Podman {
             command.args(["--cgroup-manager", "cgroupfs"]);
         }
-        // What ends this process is not to interrupt an engine in the middle of its work.
+        // The engine has its own process group: a signal that ends this process must not interrupt the engine.
         command.stdin(Stdio::null()).process_group(0);
         command
     }
 
     fn run(&self, what: &'static str, command: &mut Command) -> Result<(), EngineError> {
-        // Podman tells the container's long number there.
+        // Podman writes the container's long id there.
         if self.engine == Engine::Podman {
             command.stdout(Stdio::null());
         }
@@ -256,19 +258,19 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         self.remove();
-        // Nothing can be done about a failure; whoever finds the file takes it.
+        // No reaction to a failure is possible. The next owner of the name takes the file.
         let _ = fs::remove_file(lock_of(&self.bundle));
     }
 }
 
-/// Beside the bundle, which comes and goes.
+/// Returns the lock file. It is beside the bundle, because the bundle comes and goes.
 fn lock_of(bundle: &Path) -> PathBuf {
     let mut path = bundle.as_os_str().to_owned();
     path.push(".lock");
     path.into()
 }
 
-/// As runtimes take it: from the root of the hierarchy on.
+/// Returns a path as runtimes expect it: relative to the root of the hierarchy.
 fn below_root(group: &Path) -> String {
     format!("/{}", group.strip_prefix(cgroup::ROOT).unwrap_or(group).display())
 }
@@ -279,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// What `runc spec` and `crun spec` write has this form.
+    /// `runc spec` and `crun spec` write this form.
     const SPEC: &str = r#"{"process": {"terminal": true, "args": ["sh"], "rlimits": [{"type": "RLIMIT_NOFILE"}]},
         "root": {"path": "rootfs", "readonly": true},
         "linux": {"namespaces": [{"type": "pid"}, {"type": "network"}]}}"#;

@@ -1,5 +1,5 @@
-//! A flood of pings: each ICMP echo request is sent as soon as the last one was answered, or given up after 10 ms, as
-//! `ping -f` does.
+//! A flood of pings. The next ICMP echo request is sent as soon as the last one is answered, or after 10 ms without an
+//! answer, like `ping -f`.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -8,13 +8,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use macrotick_host::sys;
 use macrotick_model::Duration;
 
-/// After so long without an answer the next request is sent.
+/// The time without an answer after which the next request is sent.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// An IPv4 header with all options, which comes before what a raw socket receives.
+/// The size of an IPv4 header with all options. A raw socket receives it before the packet.
 const MOST_HEADER: usize = 60;
 const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST: u8 = 8;
-/// Type, code, checksum, identifier, sequence.
+/// The fields type, code, checksum, identifier and sequence.
 const ICMP_HEADER: usize = 8;
 
 /// A socket for pings to one address. Needs root.
@@ -28,7 +28,7 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Nothing is sent yet.
+    /// Opens the socket. It sends nothing.
     pub fn new(to: Ipv4Addr, bytes: usize) -> io::Result<Flood> {
         // SAFETY: no memory is passed; the returned descriptor is ours.
         let socket = unsafe {
@@ -66,7 +66,7 @@ impl Flood {
         self.sequence = self.sequence.wrapping_add(1);
         fill(&mut self.request, self.identifier, self.sequence);
         match self.send() {
-            // Nobody there to answer, or no room for more: wait like for an answer that does not come.
+            // No host answers, or the send buffer is full: wait as for a missing answer.
             Err(error) if !matches!(error.raw_os_error(), Some(libc::EHOSTUNREACH | libc::ENOBUFS)) => Err(error),
             _ => self.await_answer(),
         }
@@ -117,7 +117,7 @@ impl Flood {
     }
 }
 
-/// Makes an echo request of a packet; its data stay as they are.
+/// Makes an echo request of a packet. The data stays unchanged.
 fn fill(packet: &mut [u8], identifier: u16, sequence: u16) {
     packet[..4].copy_from_slice(&[ECHO_REQUEST, 0, 0, 0]);
     packet[4..6].copy_from_slice(&identifier.to_be_bytes());
@@ -126,7 +126,7 @@ fn fill(packet: &mut [u8], identifier: u16, sequence: u16) {
     packet[2..4].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The Internet checksum (RFC 1071).
+/// Computes the Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u64::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
     let mut sum: u64 = bytes.chunks(2).map(word).sum();
@@ -136,7 +136,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// Whether a packet, with its IPv4 header, answers a request.
+/// Returns whether a packet, with its IPv4 header, answers a request.
 fn answers(packet: &[u8], identifier: u16, sequence: u16) -> bool {
     let header = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
     let Some(icmp) = packet.get(header..header + ICMP_HEADER) else { return false };
@@ -173,7 +173,7 @@ mod tests {
         assert!(!answers(&[], 9, 3));
     }
 
-    /// Where the right to it is there.
+    /// Needs the privilege for raw sockets, or else checks the error.
     #[test]
     fn the_loopback_interface_answers() {
         match Flood::new(Ipv4Addr::LOCALHOST, 6000) {

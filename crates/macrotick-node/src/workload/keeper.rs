@@ -1,5 +1,6 @@
-//! The process that keeps a container of the run: it has an engine make it, start it when the run begins, and remove it,
-//! whoever ends first: the program, the run, or the runner itself, which a signal tells.
+//! The process that keeps a container of a run. It has an engine create the container, start it when the run starts,
+//! and remove it at the end. The end is the end of the program, the end of the run, or the death of the runner, which a
+//! signal reports.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -15,42 +16,42 @@ use crate::process::signals::Signals;
 use crate::workload::engine::{Container, EngineError, Site};
 use crate::workload::task::join_run;
 
-/// How long the runner gives the engine to remove a container.
+/// The time that the runner gives the engine to remove a container.
 pub const GRACE: Duration = Duration::from_secs(20);
-/// How long nothing may happen before it is looked again.
+/// The longest sleep.
 const LOOK: Duration = Duration::from_secs(3600);
 
-/// Where a container is to be, and how its first process is to run.
+/// The place of a container, and the policy of its first process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Place {
     /// Its control group and network.
     pub site: Site,
-    /// The CPU; `None`: any.
+    /// The CPU. `None`: any CPU.
     pub cpu: Option<u32>,
-    /// `None`: its pool's.
+    /// The policy. `None`: the pool decides.
     pub policy: Option<Policy>,
 }
 
-/// Why a container did not run to the end of the run.
+/// The reason why a container did not run until the end of the run.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
-    /// The engine.
+    /// An error of the engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The system.
+    /// A failed system call.
     #[error("cannot {0}: {1}")]
     Call(&'static str, io::Error),
-    /// Its program.
+    /// The program of the container ended.
     #[error("the container's program has ended")]
     Ended,
 }
 
-/// For `map_err`.
+/// Returns a function for `map_err` that names the action.
 fn call(what: &'static str) -> impl Fn(io::Error) -> KeeperError {
     move |error| KeeperError::Call(what, error)
 }
 
-/// Keeps a container until it is told to end; that is no error.
+/// Keeps a container until a signal ends the keeper, which is no error.
 pub fn keep(name: &str, load: &ContainerLoad, place: &Place) -> Result<(), KeeperError> {
     let signals = Signals::catch().map_err(call("catch signals"))?;
     sys::signal_on_parent_death(libc::SIGTERM).map_err(call("learn of the runner's end"))?;
@@ -66,11 +67,12 @@ pub fn keep(name: &str, load: &ContainerLoad, place: &Place) -> Result<(), Keepe
     }
 }
 
-/// The call that waits for the run does not return for a signal, so that another thread makes it. `None`: a signal came.
+/// Waits until the run starts. The call for this does not return for a signal. Therefore another thread makes it.
+/// Returns `None` if a signal came.
 fn await_release(signals: &Signals, end: &OwnedFd) -> Result<Option<Result<(), KeeperError>>, KeeperError> {
     let (reader, writer) = UnixStream::pair().map_err(call("make a pair of sockets"))?;
     let waiter = std::thread::spawn(move || {
-        // It is closed when the call returns.
+        // The socket closes when the call returns.
         let _writer = writer;
         join_run().map_err(|(what, error)| KeeperError::Call(what, error))
     });
@@ -87,7 +89,7 @@ fn await_release(signals: &Signals, end: &OwnedFd) -> Result<Option<Result<(), K
     }
 }
 
-/// Until something can be read; `false`: a signal came.
+/// Waits until the descriptor is readable. Returns `false` if a signal came.
 fn await_readable(signals: &Signals, descriptor: RawFd) -> bool {
     while signals.caught().is_none() {
         if !crate::process::signals::readable_now(&[descriptor]).is_empty() {
@@ -98,7 +100,8 @@ fn await_readable(signals: &Signals, descriptor: RawFd) -> bool {
     false
 }
 
-/// How the container's first process is to run, which has several threads under runc; what it executes and forks is likewise.
+/// Sets CPU and policy of the container's first process, which has several threads under runc. Programs that it
+/// executes and processes that it forks inherit both.
 fn put(process: Tid, place: &Place) -> Result<(), KeeperError> {
     for thread in proc::threads(process) {
         if let Some(cpu) = place.cpu {

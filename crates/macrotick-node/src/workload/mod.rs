@@ -1,4 +1,4 @@
-//! What the built-in processes do.
+//! The work of the built-in processes.
 
 pub mod calibration;
 pub mod engine;

@@ -1,4 +1,4 @@
-//! A process of the description: what it does beside the tasks.
+//! A process of the description, in a group or as load.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -23,16 +23,16 @@ use crate::workload::task::{decode_arguments, join_run};
 /// The hidden verb that leads to [`main`].
 pub const VERB: &str = "process";
 
-/// What the runner tells the process, as JSON in the argument after the verb.
+/// The specification that the runner passes to the process, as JSON in the argument after the verb.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessSpec {
     pub name: String,
     pub load: Load,
-    /// Of a program that is not to be the runner's.
+    /// The owner of a program that does not run as the runner's user.
     pub owner: Option<Owner>,
     pub calibration: Calibration,
     pub seed: u64,
-    /// Of a container.
+    /// The place of a container.
     pub place: Option<Place>,
 }
 
@@ -48,7 +48,7 @@ enum ProcessError {
     Container(String, KeeperError),
 }
 
-/// A process of the description: to be called when the first argument of the program is [`VERB`].
+/// Runs a process of the description. Call it when the first argument of the program is [`VERB`].
 pub fn main() -> ExitCode {
     let result = decode_arguments().ok_or(ProcessError::Arguments).and_then(|spec: ProcessSpec| run(&spec));
     match result {
@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prepares, waits until the run begins, and loads the host until it is killed.
+/// Prepares, waits until the run starts, and loads the host until it is killed.
 fn run(spec: &ProcessSpec) -> Result<(), ProcessError> {
     sys::set_thread_name(&spec.name);
     let call = |(what, error)| ProcessError::Call(what, error);
@@ -105,7 +105,8 @@ fn run(spec: &ProcessSpec) -> Result<(), ProcessError> {
     }
 }
 
-/// Activation k is at `epoch + k * period`; those that have passed are left out, as cyclictest does.
+/// Computes in periods. Activation k is at `epoch + k * period`. Activations that have passed are skipped, as in
+/// cyclictest.
 fn compute_periodically(period: Duration, rounds: u64) -> ! {
     // SAFETY: no memory is passed.
     let mut next = Instant::from_nanos(unsafe { abi::macrotick_node_epoch() } as i64);
@@ -120,7 +121,8 @@ fn compute_periodically(period: Duration, rounds: u64) -> ! {
     }
 }
 
-/// Becomes the program; returns only when that fails. The program is not the runner's any more, but for its life.
+/// Executes the program, and returns only if that fails. The program then belongs to its owner, but still ends with the
+/// runner.
 fn execute(owner: Option<&Owner>, program: &Program) -> ProcessError {
     use std::os::unix::process::CommandExt;
     if let Some(Err(error)) = owner.map(Owner::become_it) {
@@ -139,7 +141,7 @@ struct Calls {
     word: AtomicU32,
 }
 
-/// Most bytes that one step moves.
+/// The maximum number of bytes that one step moves.
 const MOST_BYTES: usize = 4096;
 
 impl Calls {
@@ -155,7 +157,7 @@ impl Calls {
         let memory = Path::new("/dev/shm");
         let directory = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
         let path = directory.join(format!("macrotick-{}", std::process::id()));
-        // One that was killed may have left its own.
+        // A killed process may have left its file.
         let _ = fs::remove_file(&path);
         let word = AtomicU32::new(0);
         Ok(Calls { random: Random::new(spec.seed, &spec.name), reader, writer, path, word })
@@ -166,7 +168,7 @@ impl Calls {
         match self.random.below(5) {
             0 => self.pipe(bytes),
             1 => {
-                // SAFETY: no memory is passed; by syscall(2), because the C library may remember the answer.
+                // SAFETY: no memory is passed. syscall(2) is used, because the C library may cache the process id.
                 unsafe { libc::syscall(libc::SYS_getpid) };
                 Ok(())
             }
@@ -185,8 +187,8 @@ impl Calls {
         self.reader.read_exact(&mut buffer[..bytes])
     }
 
-    /// Unlinked while open, so that nothing is left over when the process is killed elsewhere. A link that somebody has laid there
-    /// is not followed.
+    /// Makes, unlinks and writes a file. It is unlinked while open, and a process that is killed later leaves no file.
+    /// A symbolic link at this path is not followed.
     fn file(&mut self, bytes: usize) -> io::Result<()> {
         let mut file = File::create_new(&self.path)?;
         fs::remove_file(&self.path)?;
@@ -194,7 +196,7 @@ impl Calls {
     }
 }
 
-/// Maps anonymous memory, touches it, unmaps it.
+/// Maps anonymous memory, touches it, and unmaps it.
 fn map(bytes: usize) -> io::Result<()> {
     let length = bytes * 16;
     // SAFETY: a fresh private mapping of that length, written within, unmapped once.

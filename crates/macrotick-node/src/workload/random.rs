@@ -1,18 +1,18 @@
-//! Every task's own random stream, and the execution times drawn with it.
+//! A random stream for every task, and the execution times from it.
 
 use macrotick_model::{Duration, ExecutionTime, Gumbel, SplitMix64, Uniform};
 
-/// The stream of one task.
+/// The random stream of one task.
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
 
-/// FNV-1a, to give every task its own stream.
+/// Hashes a name (FNV-1a) to give every task its own stream.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Random {
-    /// The stream of `name` in a run with this seed.
+    /// Returns the stream of `name` in a run with this seed.
     pub fn new(seed: u64, name: &str) -> Self {
         Random(SplitMix64::new(seed ^ hash(name)))
     }
@@ -21,17 +21,18 @@ impl Random {
         self.0.bits()
     }
 
-    /// A number below `bound`. The bias is below `bound / 2^64`.
+    /// Returns a number below `bound`. The bias is below `bound / 2^64`.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Uniform over the open interval (0, 1).
+    /// Returns a uniform number in the open interval (0, 1).
     fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// The execution time of a job. A Gumbel sample (inverse transform) is drawn again when negative or beyond `max`.
+    /// Returns the execution time of a job. A Gumbel sample (inverse transform) is drawn again when it is negative or
+    /// beyond `max`.
     pub fn execution_time(&mut self, time: &ExecutionTime) -> Duration {
         match *time {
             ExecutionTime::Fixed(time) => time,
@@ -43,7 +44,7 @@ impl Random {
         }
     }
 
-    /// Gives up after many draws (a mode far beyond `max`) and takes `max`.
+    /// Draws a Gumbel sample. After 1000 rejected draws (a mode far beyond `max`) it returns `max`.
     fn gumbel(&mut self, mode: Duration, scale: Duration, max: Duration) -> Duration {
         for _ in 0..1000 {
             let sample = mode.as_nanos() as f64 - scale.as_nanos() as f64 * (-self.unit().ln()).ln();
@@ -81,7 +82,7 @@ mod tests {
             sum_gumbel += micros(g);
         }
         assert!((sum_uniform / 20_000.0 - 15.0).abs() < 0.1);
-        // Untruncated the mean is mode + 0.5772 scale = 105.8; the cut at 5 scales takes 0.4 away.
+        // Without truncation the mean is mode + 0.5772 scale = 105.8. The cut at 5 scales reduces it by 0.4.
         assert!((sum_gumbel / 20_000.0 - 105.4).abs() < 0.4, "{}", sum_gumbel / 20_000.0);
     }
 }

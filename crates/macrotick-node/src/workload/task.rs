@@ -15,20 +15,20 @@ use crate::workload::random::Random;
 /// The hidden verb that leads to [`main`].
 pub const VERB: &str = "task";
 
-/// What the runner tells the process, as JSON in the argument after the verb.
+/// The specification that the runner passes to the process, as JSON in the argument after the verb.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskSpec {
     pub name: String,
     pub workload: Workload,
     pub calibration: Calibration,
     pub seed: u64,
-    /// How many execution times to draw beforehand.
+    /// The number of execution times to draw in advance.
     pub draws: u32,
-    /// What becomes of a miss.
+    /// The reaction to a miss.
     pub on_miss: OnMiss,
 }
 
-/// Why a task's process ended by itself.
+/// The reason why a task's process ended by itself.
 #[derive(Debug, thiserror::Error)]
 enum TaskError {
     #[error("this verb is for macrotick's own use")]
@@ -43,7 +43,7 @@ enum TaskError {
     Receive(io::Error),
 }
 
-/// The process of a task: to be called when the first argument of the program is [`VERB`].
+/// Runs the process of a task. Call it when the first argument of the program is [`VERB`].
 pub fn main() -> ExitCode {
     let result = decode_arguments().ok_or(TaskError::Arguments).and_then(|spec: TaskSpec| run(&spec));
     match result {
@@ -55,13 +55,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The specification after the verb.
+/// Decodes the specification after the verb.
 pub(crate) fn decode_arguments<T: for<'de> Deserialize<'de>>() -> Option<T> {
     std::env::args().nth(2).and_then(|text| serde_json::from_str(&text).ok())
 }
 
-/// The work of every job, drawn before the run: job k computes the same under every backend, and drawing costs no job
-/// any time.
+/// The work of every job, drawn before the run. Job k computes the same under every backend, and drawing takes no time
+/// from a job.
 struct Work(Vec<u64>);
 
 impl Work {
@@ -100,7 +100,7 @@ fn run(spec: &TaskSpec) -> Result<(), TaskError> {
             socket.connect(to).map_err(address(to))?;
             serve(|job| {
                 work.run(job);
-                // Nobody there to receive is no error of the sender.
+                // A missing receiver is no error of the sender.
                 let _ = socket.send(&datagram(job));
                 Ok(())
             })
@@ -118,7 +118,7 @@ fn run(spec: &TaskSpec) -> Result<(), TaskError> {
     }
 }
 
-/// Job number and start (`CLOCK_MONOTONIC`, ns), both 64 bits, little-endian.
+/// Returns a datagram: job number and start (`CLOCK_MONOTONIC`, ns), both 64 bits, little-endian.
 fn datagram(job: &JobInfo) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&job.number.to_le_bytes());
@@ -137,7 +137,7 @@ fn receive(socket: &UdpSocket) -> io::Result<()> {
     }
 }
 
-/// Tells that the process is ready; returns when the run begins.
+/// Reports that the process is ready. Returns when the run starts.
 pub(crate) fn join_run() -> Result<(), (&'static str, io::Error)> {
     // SAFETY: no memory is passed.
     unsafe {

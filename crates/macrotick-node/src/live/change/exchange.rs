@@ -1,4 +1,4 @@
-//! The new deployment takes the place of the former one.
+//! The exchange: the new deployment replaces the former one.
 
 use macrotick_host::sys;
 use macrotick_model::{Instant, Placed, Workload};
@@ -10,7 +10,7 @@ use crate::process::child::Child;
 use crate::run::resources::Run;
 use crate::run::supervisor::{Origin, Supervisor};
 
-/// The new deployment takes the place of the former one.
+/// Replaces the former deployment with the new one.
 pub fn commit(change: &mut Change, run: &mut Run, epoch: Instant, leaving: &mut Leaving) {
     std::mem::swap(&mut run.deployment, &mut change.other);
     run.lead = change.lead;
@@ -22,7 +22,7 @@ pub fn commit(change: &mut Change, run: &mut Run, epoch: Instant, leaving: &mut 
     run.supervisor = match Supervisor::renew(run.supervisor.take(), run, &origins) {
         Ok(supervisor) => supervisor,
         Err(error) => {
-            change.remarks.push(format!("no task is begun anew any more: {}", error.with_reason()));
+            change.remarks.push(format!("no task is restarted any more: {}", error.with_reason()));
             None
         }
     };
@@ -30,7 +30,7 @@ pub fn commit(change: &mut Change, run: &mut Run, epoch: Instant, leaving: &mut 
     change.stage = Stage::Made { since: sys::now() };
 }
 
-/// Returns of each task where its process comes from.
+/// Exchanges the tasks. Returns the origin of each task's process.
 fn exchange_tasks(change: &mut Change, run: &mut Run, leaving: &mut Leaving) -> Vec<Origin> {
     let mut former: Vec<Option<Child>> = std::mem::take(&mut run.tasks).into_iter().map(Some).collect();
     let mut fresh = std::mem::take(&mut change.tasks).into_iter();
@@ -51,7 +51,7 @@ fn exchange_tasks(change: &mut Change, run: &mut Run, leaving: &mut Leaving) -> 
     }
     for (child, deployed) in former.into_iter().zip(&change.other.tasks) {
         let Some(child) = child else { continue };
-        // The entity of a task that is replaced is still there, and would serve both.
+        // The entity of a replaced task still exists, and would serve both threads.
         if let Some(table) = &run.table {
             let _ = table.unbind(&child);
         }
@@ -72,7 +72,7 @@ fn exchange_processes(change: &mut Change, run: &mut Run, epoch: Instant) {
     Child::kill_all(&mut former);
 }
 
-/// Takes the processes of a load out of others.
+/// Takes the processes of a load out of a list.
 fn take(children: &mut Vec<Child>, load: &Placed) -> Vec<Child> {
     let names: Vec<String> = load.process_names().collect();
     let (taken, rest) = std::mem::take(children).into_iter().partition(|child| names.contains(&child.name));

@@ -1,15 +1,15 @@
 //! A running deployment becomes another one.
 //!
 //! ```text
-//! supervisor   decide, start what is new ── … ── stage the table, bind ── … ── commit, end what leaves ── bind ── answer
+//! supervisor   decide, start new parts  ── … ── stage the table, bind ── … ── commit, end old parts   ── bind ── answer
 //! new          initialise, ready ──────────────────┘ first wait             │ jobs
-//! kept                                                                      │ goes on in its new windows
+//! kept                                                                      │ continues in its new windows
 //! kernel                                            both tables staged ─────┘ all CPUs change at a cycle's end
 //! ```
 //!
-//! Up to the staging whatever fails leaves the deployment as it was. From then on nothing can fail but what can fail in
-//! any running deployment: that a process ends. All of it is done in steps that wait for nothing, so that tasks are begun
-//! anew meanwhile, and the deployment can be stopped.
+//! A failure before the staging leaves the deployment unchanged. After it only a failure is possible that any running
+//! deployment may have: a process ends. All steps return at once. Therefore tasks restart during a change, and the
+//! deployment can be stopped.
 
 mod exchange;
 mod state;
@@ -32,8 +32,8 @@ use crate::run::spawn::{spawn_process, spawn_task};
 use self::state::Stage;
 pub use self::state::{Change, Step};
 
-/// Decides what changes, and starts what is new. A failure leaves everything as it was. `measured` is the lead that
-/// this host was found to need, if it was measured.
+/// Determines the changes, and starts new processes. A failure leaves the deployment unchanged. `measured` is the lead
+/// that this host needs, if it was measured.
 pub fn begin(run: &mut Run, plan: &Plan, measured: Option<Duration>) -> Result<Change, NodeError> {
     let online = sys::online_cpus()?;
     let other = Deployment::decode(plan, run.options, &online)?;
@@ -42,7 +42,7 @@ pub fn begin(run: &mut Run, plan: &Plan, measured: Option<Duration>) -> Result<C
         Kind::Task | Kind::Pool => condition(run, name),
     };
     let difference = Difference::between(&run.deployment.plan, plan, &condition).map_err(NodeError::Change)?;
-    // Beside a running table nothing can be measured.
+    // No measurement is possible beside a running table.
     let lead = lead::in_force(plan, measured);
     let mut change = Change {
         other,
@@ -80,7 +80,7 @@ fn start(change: &mut Change, run: &mut Run) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Groups, tables and threads may come in any order.
+/// Makes the control groups of new pools. Groups, tables and threads may appear in any order.
 fn make_groups(change: &Change, run: &mut Run) -> Result<(), NodeError> {
     let system = &change.other.plan.system;
     let is_new = |name: &str| change.difference.fate(Kind::Pool, name) == Some(Fate::Added);
@@ -94,8 +94,8 @@ fn make_groups(change: &Change, run: &mut Run) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Does what there is to do. An error comes only as long as the deployment is the former one, and the change is to
-/// be abandoned. `epoch` is that of the table that runs.
+/// Does the pending work. It fails only while the former deployment is in force; the caller then abandons the change.
+/// `epoch` is the epoch of the running table.
 pub fn advance(change: &mut Change, run: &mut Run, epoch: Instant, leaving: &mut Leaving) -> Result<Step, NodeError> {
     let now = sys::now();
     match change.stage {
@@ -107,7 +107,7 @@ pub fn advance(change: &mut Change, run: &mut Run, epoch: Instant, leaving: &mut
     }
 }
 
-/// How a task of the running deployment is.
+/// Returns the condition of a task of the running deployment.
 fn condition(run: &Run, name: &str) -> Condition {
     let Some(task) = run.tasks.iter().position(|child| child.name == name) else { return Condition::Sound };
     if run.supervisor.as_ref().is_some_and(|supervisor| supervisor.cares_for(task)) {
@@ -123,7 +123,7 @@ fn condition(run: &Run, name: &str) -> Condition {
     }
 }
 
-/// How a process of the running deployment is. What is there several times is replaced as a whole.
+/// Returns the condition of a process of the running deployment. A process with a count is replaced as a whole.
 fn condition_of_process(run: &Run, name: &str) -> Condition {
     let all = run.deployment.processes.iter().filter(|deployed| deployed.process.name == name);
     let names: Vec<String> = all.flat_map(|deployed| deployed.process.process_names()).collect();

@@ -1,4 +1,4 @@
-//! A change that is under way: what it has started so far, and how far it is.
+//! A change in progress: the processes that it has started, and its stage.
 
 use macrotick_model::{Duration, Instant, LeadInForce};
 
@@ -10,53 +10,53 @@ use crate::live::possible::clock;
 use crate::process::child::Child;
 use crate::run::resources::Run;
 
-/// A change that is under way.
+/// A change in progress.
 pub struct Change {
-    /// The new deployment; once the change is made, the former one.
+    /// The new deployment. After the change: the former one.
     pub(super) other: Deployment,
     pub(super) lead: Option<LeadInForce>,
     pub(super) lead_before: Duration,
     pub(super) difference: Difference,
     /// The processes of new tasks, in the new order, until the change is made.
     pub(super) tasks: Vec<Child>,
-    /// Those of new processes of groups and load, likewise.
+    /// The new processes of groups and load, until the change is made.
     pub(super) processes: Vec<Child>,
     pub(super) stage: Stage,
-    /// New tasks whose threads are not bound yet.
+    /// The new tasks with threads that are not bound yet.
     pub(super) unbound: Vec<String>,
-    /// On the table's clock.
+    /// The instant of the switch on the table's clock.
     pub(super) switch: Option<Instant>,
     pub(super) remarks: Vec<String>,
 }
 
-/// How far it is. Instants are on `CLOCK_MONOTONIC`.
+/// The stage of a change. Instants are on `CLOCK_MONOTONIC`.
 pub(super) enum Stage {
-    /// New processes initialise themselves.
+    /// New processes initialise.
     Starting { since: Instant },
-    /// They are ready, and fall asleep where they were placed.
+    /// New processes are ready, and fall asleep on their CPUs.
     Settling { until: Instant },
-    /// The kernel has both tables; the former one began at `former_ns` on its clock.
+    /// The kernel has both tables. The former one started at `former_ns` on its clock.
     Staged { since: Instant, at: Instant, former_ns: u64 },
-    /// It is made; of new tasks some may not be bound yet.
+    /// The change is made. Some new tasks may not be bound yet.
     Made { since: Instant },
 }
 
-/// What is next.
+/// The next step.
 pub enum Step {
-    /// To go on at this instant.
+    /// Continue at this instant.
     Wait(Instant),
-    /// To go on at once: the kernel got the table.
+    /// Continue at once: the kernel has the table.
     Staged,
-    /// The deployment is another one, whose epoch on `CLOCK_MONOTONIC` this is; to go on at once.
+    /// The deployment is the new one, with this epoch on `CLOCK_MONOTONIC`. Continue at once.
     Made(Instant),
-    /// Nothing.
+    /// No step is left.
     Done,
 }
 
 impl Change {
-    /// The deployment stays as it was: ends what was started for the change.
+    /// Leaves the deployment unchanged: ends the processes that the change started.
     pub fn abandon(mut self, run: &mut Run) {
-        // First what runs, then what it runs in.
+        // First the processes, then the control groups that they run in.
         self.tasks.clear();
         self.processes.clear();
         if let Some(pools) = &mut run.pools {
@@ -64,24 +64,24 @@ impl Change {
         }
     }
 
-    /// The places of those tasks of the running deployment that the new one does not have.
+    /// Returns the places of the running deployment's tasks that the new one does not have.
     pub fn leaving(&self, run: &Run) -> Vec<usize> {
         let tasks = run.deployment.tasks.iter().enumerate();
         let leaves = |name: &str| self.difference.fate(Kind::Task, name) == Some(Fate::Removed);
         tasks.filter(|(_, deployed)| leaves(&deployed.task.name)).map(|(place, _)| place).collect()
     }
 
-    /// The tasks and pools of the new table, and its instant on the table's clock, once the kernel has it.
+    /// Returns the new deployment, and the instant of its table on the table's clock, once the kernel has the table.
     pub fn coming(&self) -> Option<(&Deployment, Instant)> {
         self.switch.map(|switch| (&self.other, switch))
     }
 
-    /// Whether everything stays as it is.
+    /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         changes_nothing(self.switch.is_some(), &self.difference.items)
     }
 
-    /// What the change did. It is done.
+    /// Returns the changes after the change is done.
     pub fn into_changes(self, run: &Run) -> Changes {
         Changes {
             system: run.deployment.plan.system.name.clone(),

@@ -1,5 +1,5 @@
-//! The steps of a change, each of which waits for nothing: until new processes are ready, until the kernel has the table, and
-//! until all CPUs have changed to it.
+//! The steps of a change: wait until new processes are ready, until the kernel has the table, and until all CPUs have
+//! changed to it. Each call returns at once.
 
 use macrotick_host::sys;
 use macrotick_model::{Duration, Instant, Placed};
@@ -17,15 +17,16 @@ use crate::process::child::{find_late, not_ready, Child};
 use crate::run::resources::Run;
 use crate::run::start::{place_process, place_task};
 
-/// Something that tells nobody when it is done is looked at again after at least so long.
+/// The shortest interval between two checks of a state that no event reports.
 const LOOK_LEAST: Duration = Duration::from_micros(100);
-/// And after at most so long.
+/// The longest interval.
 const LOOK_MOST: Duration = Duration::from_millis(10);
-/// From the placing of a new thread until it sleeps where it was placed.
+/// The time from placing a new thread until it sleeps on its CPU.
 const SETTLE: Duration = Duration::from_millis(2);
-/// The table is staged at least so long before the end of a cycle, or half a cycle: time to bind new threads.
+/// The least time between staging the table and the end of a cycle: time to bind new threads. In a short cycle it is
+/// half the cycle.
 const MARGIN: Duration = Duration::from_millis(5);
-/// Into the next cycle, where that margin is over.
+/// The offset in the next cycle, if the margin of this cycle is over.
 const INTO_CYCLE: Duration = Duration::from_micros(50);
 
 pub fn await_ready(change: &mut Change, run: &Run, since: Instant) -> Result<Step, NodeError> {
@@ -47,7 +48,8 @@ pub fn await_ready(change: &mut Change, run: &Run, since: Instant) -> Result<Ste
     }
 }
 
-/// Who sleeps is woken, to fall asleep where it may run now: only there it can be bound.
+/// Places the new processes. A sleeping thread is woken, and falls asleep on the CPU where it may run. It can be bound
+/// only there.
 fn place(change: &Change, run: &Run) -> Result<(), NodeError> {
     for child in &change.tasks {
         let deployed = change.other.tasks.iter().find(|deployed| deployed.task.name == child.name);
@@ -66,14 +68,15 @@ fn fresh_processes(change: &Change) -> impl Iterator<Item = &Placed> {
     loads.filter(|load| change.difference.is_fresh(Kind::Process, &load.name))
 }
 
-/// Hands the table to the kernel; from here on the change is made. Where it needs none, it is made at once.
+/// Gives the table to the kernel; from here on the change is certain. If the kernel needs no new table, the change is
+/// made at once.
 pub fn stage_table(
     change: &mut Change,
     run: &mut Run,
     epoch: Instant,
     leaving: &mut Leaving,
 ) -> Result<Step, NodeError> {
-    // They may have ended since.
+    // A process may have ended since.
     find_late(&change.tasks, abi::PHASE_READY).and(find_late(&change.processes, abi::PHASE_READY))?;
     if !run.deployment.plan.system.has_windows() {
         exchange::commit(change, run, epoch, leaving);
@@ -93,7 +96,7 @@ pub fn stage_table(
     let at = switch - Duration::from_nanos(grid.offset_ns);
     change.switch = Some(switch);
     change.stage = Stage::Staged { since: sys::now(), at, former_ns: grid.epoch_ns };
-    // Nothing comes first: the instant is near.
+    // This binds the threads first: the instant is near.
     change.unbound = change.difference.names(Kind::Task, Fate::Added).map(str::to_string).collect();
     bind_new(table, &change.tasks, &mut change.unbound, at, &mut change.remarks);
     if let Some(pools) = &mut run.pools {
@@ -106,7 +109,7 @@ pub fn stage_table(
     Ok(Step::Staged)
 }
 
-/// A thread of the kernel confirms the change soon after its instant.
+/// Waits for the switch. A kernel thread confirms it soon after its instant.
 pub fn await_switch(
     change: &mut Change,
     run: &mut Run,
@@ -149,15 +152,15 @@ pub fn bind_the_rest(change: &mut Change, run: &Run, epoch: Instant, since: Inst
     Step::Done
 }
 
-/// When to look again at something that is awaited since an instant. The supervisor comes before those that it waits
-/// for: where they are slow, or a look is, it leaves them ever more time.
+/// Returns the instant of the next check of a state that is awaited since an instant. The supervisor has priority over
+/// the processes that it waits for. If they, or a check, are slow, the intervals become longer.
 fn next_look(now: Instant, since: Instant) -> Instant {
     let waited = Duration::from_nanos((now - since).as_nanos() / 4);
     now + waited.clamp(LOOK_LEAST, LOOK_MOST)
 }
 
-/// Binds the threads of those of the children that are named, and lets them go. Named stay those that have to be tried
-/// again; that one cannot be bound is remarked, and is as if it had ended.
+/// Binds the threads of the named children, and starts them. The names that must be tried again stay in the list. A
+/// thread that cannot be bound gives a remark, and its process counts as ended.
 fn bind_new(
     table: &InstalledTable,
     children: &[Child],
@@ -168,7 +171,7 @@ fn bind_new(
     unbound.retain(|name| {
         let Some(child) = children.iter().find(|child| child.name == *name) else { return false };
         if child.block.phase() < abi::PHASE_READY {
-            // It is begun anew.
+            // The supervisor restarts it.
             return true;
         }
         match table.bind(child) {
@@ -176,9 +179,9 @@ fn bind_new(
                 child.block.publish(epoch);
                 false
             }
-            // Whoever began it anew did it.
+            // The supervisor restarted and bound it.
             Err(error) if error.errno() == Some(libc::EBUSY) => false,
-            // It fell asleep on another CPU, and will do so on its own after this.
+            // Its thread fell asleep on another CPU, and falls asleep on its own CPU after this.
             Err(error) if error.errno() == Some(libc::EAGAIN) => {
                 child.block.nudge();
                 true
@@ -191,7 +194,7 @@ fn bind_new(
     });
 }
 
-/// The first instant from one on at which enough of the running cycle is left.
+/// Returns the first instant from `from` on at which enough of the running cycle is left.
 fn staging_instant(run: &Run, from: Instant) -> Result<Instant, NodeError> {
     let Some(table) = &run.table else { return Ok(from) };
     let grid = table.grid()?;
@@ -222,7 +225,7 @@ mod tests {
         };
         assert_eq!([at(0, 20_000), at(15_000, 20_000), at(15_001, 20_000)], [0, 15_000, 20_050]);
         assert_eq!([at(2500, 1000), at(2501, 1000)], [2500, 3050]);
-        // Before its first cycle.
+        // The instant is before the first cycle.
         assert_eq!([at(-4000, 20_000), at(-15_000, 20_000)], [50, -15_000]);
     }
 

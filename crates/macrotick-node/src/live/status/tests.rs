@@ -50,7 +50,7 @@ fn what_is_wrong_is_said() {
         problems(Some(&bad), Some(1), None),
         [
             "task `a` missed 3 deadlines",
-            "nobody runs the jobs of task `b`",
+            "no thread runs the jobs of task `b`",
             "task `c` was stopped after 2 misses in a row",
             "task `c` missed a deadline",
         ]
@@ -60,10 +60,10 @@ fn what_is_wrong_is_said() {
     assert!(problems(None, None, Some(&left))[0].starts_with("the supervisor of `s` (process 7) was killed"));
 }
 
-/// `MACROTICK_BLESS=1` writes it anew.
+/// `MACROTICK_BLESS=1` writes the file again.
 #[test]
 fn the_schema_is_that_of_the_types() {
-    hold_schema::<Status>("status", "What `macrotick status --json` says", Side::Written);
+    hold_schema::<Status>("status", "The output of `macrotick status --json`", Side::Written);
 }
 
 #[test]
