@@ -1,4 +1,4 @@
-//! Prints the report of a made-up run and writes its renderings: `cargo run --example synthetic -- FOLDER`.
+//! Prints the report of a synthetic run and writes its renderings: `cargo run --example synthetic -- FOLDER`.
 
 #[allow(dead_code)]
 #[path = "../tests/synthetic/mod.rs"]

@@ -1,16 +1,15 @@
 //! Measured reaction time and data age of cause-effect chains.
 //!
 //! A job reads its input at its first instruction and writes its output at its last one (implicit communication). A
-//! reader sees the latest output written not later than its read. A job that never completed wrote nothing, and is as
-//! if it had not been. Over these records the two latencies of Feiertag et al. 2008 ("A compositional framework for
-//! end-to-end path delay calculation") and Becker et al. 2017 ("End-to-end timing analysis of cause-effect chains")
-//! are, per chain:
+//! reader gets the latest output that was written no later than its read. A job that did not complete has no output and
+//! does not count. The two latencies follow Feiertag et al. 2008 ("A compositional framework for end-to-end path delay
+//! calculation") and Becker et al. 2017 ("End-to-end timing analysis of cause-effect chains"):
 //!
 //! * **reaction time** (first to first): an input that arrives just after a sampling of the first task waits for the
-//!   next one. Counted from the previous sampling to the end of the first job of the last task that reflects
-//!   the next sampling or a later one. One value per two samplings in a row.
-//! * **data age** (last to last): from a sampling to the end of the last job of the last task whose output still
-//!   derives from it. One value per sampling that reached the last task.
+//!   next one. The time counts from the previous sampling. It ends with the first job of the last task that reflects
+//!   the next sampling or a later one. Two consecutive samplings give one value.
+//! * **data age** (last to last): the time counts from a sampling. It ends with the last job of the last task with
+//!   output that derives from the sampling. Each sampling that reached the last task gives one value.
 
 use macrotick_model::{Chain, Duration};
 use schemars::JsonSchema;
@@ -20,22 +19,22 @@ use crate::jobs::Outcomes;
 use crate::stats::Statistics;
 use crate::table::Tone;
 
-/// Whether a chain's bound was kept.
+/// The verdict on a chain's bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundVerdict {
     /// Every path was within the bound, and there was at least one.
     Kept,
-    /// A path took longer than the bound, or an effect never came.
+    /// A path took longer than the bound, or an effect did not occur.
     Broken,
-    /// The run was too short for a single path: nothing is shown.
+    /// The run was too short for a single path.
     Unobserved,
     /// The chain has no such bound.
     Unbounded,
 }
 
 impl BoundVerdict {
-    /// How a table shows it.
+    /// Returns the tone in tables.
     pub(crate) fn tone(self) -> Tone {
         match self {
             BoundVerdict::Kept => Tone::Good,
@@ -55,7 +54,7 @@ pub struct ChainLatency {
     pub measured: Option<Statistics>,
     /// Paths that took longer than the bound.
     pub over: u64,
-    /// Causes whose effect had not come within the bound, although the records reach that far.
+    /// Causes without an effect within the bound, although the records reach that far.
     pub lost: u64,
     /// The verdict.
     pub verdict: BoundVerdict,
@@ -63,7 +62,7 @@ pub struct ChainLatency {
     pub(crate) samples: Vec<i64>,
 }
 
-/// What is said of one chain.
+/// The latencies of one chain.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct ChainReport {
@@ -78,21 +77,21 @@ pub struct ChainReport {
 }
 
 impl ChainReport {
-    /// The latencies that have a bound, with their names.
+    /// Returns the latencies that have a bound, with their names.
     pub fn bounded(&self) -> impl Iterator<Item = (&'static str, &ChainLatency)> {
         self.latencies().into_iter().filter(|(_, latency)| latency.verdict != BoundVerdict::Unbounded)
     }
-    /// Both latencies with their names.
+    /// Returns both latencies with their names.
     pub fn latencies(&self) -> [(&'static str, &ChainLatency); 2] {
         [("reaction time", &self.reaction), ("data age", &self.age)]
     }
-    /// Whether all bounds of the chain were shown to be kept.
+    /// Whether the run showed that all bounds of the chain were kept.
     pub fn kept(&self) -> bool {
         self.bounded().all(|(_, latency)| latency.verdict == BoundVerdict::Kept)
     }
 }
 
-/// A completed job as a chain sees it.
+/// The read and the write of a complete job.
 #[derive(Clone, Copy)]
 struct Step {
     read: Duration,
@@ -118,10 +117,10 @@ fn completed(outcomes: &Outcomes) -> Vec<Step> {
     steps
 }
 
-/// The reaction times, and the number of causes whose effect did not come in time and is not known.
+/// Returns the reaction times, and the number of causes that lost their effect.
 fn reactions(bound: Option<Duration>, tasks: &[&Outcomes], steps: &[Vec<Step>]) -> (Vec<i64>, u64) {
     let Some((first, rest)) = steps.split_first() else { return (Vec::new(), 0) };
-    // Before the horizon every job of the path was recorded, so an effect that is not there never came.
+    // Before the horizon every job of the path was recorded. An effect that is missing there did not occur.
     let horizon = tasks.iter().filter_map(|outcomes| outcomes.horizon).min().unwrap_or(Duration::ZERO);
     let overdue = |cause: Duration| bound.is_some_and(|bound| cause + bound <= horizon);
     if first.is_empty() {
@@ -139,7 +138,7 @@ fn reactions(bound: Option<Duration>, tasks: &[&Outcomes], steps: &[Vec<Step>]) 
     (samples, lost)
 }
 
-/// The end of the first job of the last task that reflects a sampling.
+/// Returns the end of the first job of the last task that reflects a sampling.
 fn forward(sampling: &Step, rest: &[Vec<Step>]) -> Option<Duration> {
     rest.iter().try_fold(sampling.write, |written, readers| {
         let next = readers.partition_point(|reader| reader.read < written);
@@ -147,7 +146,7 @@ fn forward(sampling: &Step, rest: &[Vec<Step>]) -> Option<Duration> {
     })
 }
 
-/// The data ages: for every sampling that reached the last task, up to the last output that derives from it.
+/// Returns the data ages: for every sampling that reached the last task, up to the last output that derives from it.
 fn ages(steps: &[Vec<Step>]) -> Vec<i64> {
     let Some((last, before)) = steps.split_last() else { return Vec::new() };
     let mut ages: Vec<(Duration, Duration)> = Vec::new();
@@ -161,7 +160,7 @@ fn ages(steps: &[Vec<Step>]) -> Vec<i64> {
     ages.iter().map(|(cause, end)| (*end - *cause).as_nanos()).collect()
 }
 
-/// The sampling from which an output derives.
+/// Returns the sampling from which an output derives.
 fn backward(output: &Step, before: &[Vec<Step>]) -> Option<Duration> {
     before.iter().rev().try_fold(output.read, |read, writers| {
         let seen = writers.partition_point(|writer| writer.write <= read);
@@ -189,7 +188,7 @@ mod tests {
 
     const NONE: (i64, i64) = (-1, -1);
 
-    /// Outcomes of `(start, end)`; `NONE` never ran. The records are complete up to `horizon`.
+    /// Makes outcomes of `(start, end)`; `NONE` never ran. The records are complete up to `horizon`.
     fn task(horizon: i64, jobs: &[(i64, i64)]) -> Outcomes {
         let at = |ns: i64| (ns >= 0).then(|| Duration::from_nanos(ns));
         let outcome = |(job, &(start, end)): (usize, &(i64, i64))| Outcome {
@@ -214,11 +213,11 @@ mod tests {
 
     #[test]
     fn a_fast_sensor_and_a_slow_actuator() {
-        // Sensor samples at 0, 10, 20, 30 (writes 2 later); the actuator reads at 5, 25 and writes at 8, 28.
+        // The sensor samples at 0, 10, 20, 30 (writes 2 later); the actuator reads at 5, 25 and writes at 8, 28.
         let sensor = task(40, &[(0, 2), (10, 12), (20, 22), (30, 32)]);
         let actuator = task(40, &[(5, 8), (25, 28)]);
         let report = run(Some(28), Some(8), &[sensor, actuator]);
-        // Missed by 0, sampled at 10, acted on at 28: 28. Missed by 10, sampled at 20: 28 - 10 = 18.
+        // Missed by 0, sampled at 10, effect at 28: 28. Missed by 10, sampled at 20: 28 - 10 = 18.
         assert_eq!(report.reaction.samples, [18, 28]);
         // 8 - 0 and 28 - 20.
         assert_eq!(report.age.samples, [8, 8]);
@@ -270,7 +269,7 @@ mod tests {
         let sensor = task(40, &[(0, 1), (10, 11), (20, 21), (30, 31)]);
         let actuator = task(40, &[(2, 3), (12, 13), NONE, NONE]);
         let report = run(Some(15), None, &[sensor, actuator]);
-        // The causes after 10 and 20 had to show by 25 and 35; the one after 30 has until 45.
+        // The causes after 10 and 20 had their effects due at 25 and 35; the cause after 30 has until 45.
         assert_eq!(report.reaction.samples, [13]);
         assert_eq!((report.reaction.lost, report.reaction.verdict), (2, BoundVerdict::Broken));
         // The records reach up to 40, where the effect of the cause after 20 is due.

@@ -1,4 +1,4 @@
-//! `figures.json`: the numbers of a benchmark, one line each, for machines to compare.
+//! `figures.json`: the numbers of a benchmark, one line each, for programs that compare them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 /// One number of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What was measured, such as `response.mean`.
+    /// The name of the quantity, such as `response.mean`.
     pub figure: String,
-    /// In which case, such as `kernel`.
+    /// The case, such as `kernel`.
     pub case: String,
     /// The number.
     pub value: f64,
@@ -17,7 +17,7 @@ pub struct Figure {
     pub unit: String,
 }
 
-/// Why figures could not be written.
+/// The reason why figures could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The file or its folder could not be written.
@@ -25,10 +25,10 @@ pub enum WriteError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A value is not a number, which JSON cannot say.
+    /// A value is not a number, which JSON cannot express.
     #[error("figure `{figure}` of case `{case}` is not a number")]
     NotANumber {
         /// The figure's name.
@@ -38,7 +38,7 @@ pub enum WriteError {
     },
 }
 
-/// The figures as JSON: a list with one object per line.
+/// Returns the figures as JSON: a list with one object per line.
 pub fn to_json(figures: &[Figure]) -> Result<String, WriteError> {
     if let Some(bad) = figures.iter().find(|figure| !figure.value.is_finite()) {
         return Err(WriteError::NotANumber { figure: bad.figure.clone(), case: bad.case.clone() });
@@ -48,12 +48,12 @@ pub fn to_json(figures: &[Figure]) -> Result<String, WriteError> {
     Ok(if lines.is_empty() { "[]\n".into() } else { format!("[\n  {}\n]\n", lines.join(",\n  ")) })
 }
 
-/// Writes `figures.json`; the folder is made where it does not exist.
+/// Writes `figures.json`, and makes its folder if necessary.
 pub fn write(path: &Path, figures: &[Figure]) -> Result<(), WriteError> {
     write_text(path, &to_json(figures)?)
 }
 
-/// Writes a file; the folder is made where it does not exist.
+/// Writes a file, and makes its folder if necessary.
 pub fn write_text(path: &Path, text: &str) -> Result<(), WriteError> {
     let io = |source| WriteError::Io { path: path.to_path_buf(), source };
     if let Some(folder) = path.parent() {

@@ -1,10 +1,10 @@
-//! What is said of groups: what they had, held against their budgets.
+//! The numbers of groups: their processor time, compared with their budgets.
 
 use macrotick_model::{Group, Observation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What is said of one group.
+/// The numbers of one group.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct GroupReport {
@@ -18,7 +18,7 @@ pub struct GroupReport {
     pub server_period_ns: i64,
     /// The budget in each server period, on each CPU, in nanoseconds.
     pub budget_ns: i64,
-    /// What it had; `None`: nothing served it.
+    /// The processor time it had; `None` if nothing served it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub had: Option<GroupUse>,
 }
@@ -27,23 +27,23 @@ pub struct GroupReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct GroupUse {
-    /// Charged to it, in nanoseconds.
+    /// Time charged to the group, in nanoseconds.
     pub usage_ns: u64,
-    /// The same as a share of the budgets of the time in which it was charged, in thousandths, rounded down.
+    /// The same as a share of the budgets in the charged time, in thousandths, rounded down.
     pub permille_of_budget: i64,
-    /// How often its budget was used up.
+    /// Times its budget was exhausted.
     pub exhaustions: u64,
-    /// How long ready threads of it had to wait for a refill, in nanoseconds.
+    /// Time that ready threads of the group waited for a refill, in nanoseconds.
     pub throttled_ns: u64,
 }
 
-/// All groups, in the order of the system.
+/// Returns all groups, in the order of the system.
 pub(crate) fn reports(observation: &Observation) -> Vec<GroupReport> {
     observation.plan.system.servers().map(|group| report(observation, group)).collect()
 }
 
 fn report(observation: &Observation, group: &Group) -> GroupReport {
-    // An observation's plan leaves nothing open.
+    // The plan of an observation has all values.
     let (priority, budget) = (group.priority.unwrap_or_default(), group.budget.unwrap_or_default());
     let period = observation.plan.system.server_period.as_nanos();
     let record = observation.groups.iter().find(|record| record.name == group.name);

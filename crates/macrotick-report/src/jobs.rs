@@ -1,60 +1,61 @@
-//! What became of every job that the plan asked for.
+//! The outcome of every job of the plan.
 
 use macrotick_model::{Duration, Job, Plan, TaskObservation};
 
-/// A planned job together with what was recorded of it. Instants are since the epoch.
+/// A planned job and its record. Instants are since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Number of the activation since the epoch.
+    /// The number of the activation since the epoch.
     pub job: u64,
     /// The nominal instant: in the table, or the release of a job without windows.
     pub nominal: Duration,
-    /// The end of the job's DEADLINE window, or its deadline where it has no windows.
+    /// The end of the job's DEADLINE window, or its deadline if it has no windows.
     pub deadline: Duration,
-    /// The first instruction; `None`: it never ran.
+    /// The first instruction; `None` if it never ran.
     pub start: Option<Duration>,
-    /// The last instruction; `None`: it was not complete when the run ended.
+    /// The last instruction; `None` if it was not complete at the end of the run.
     pub end: Option<Duration>,
 }
 
 impl Outcome {
-    /// Not complete at the deadline. A job that ends exactly at its deadline is in time: windows are half-open.
+    /// Whether it was incomplete at its deadline. A job that ends exactly at its deadline is in time: windows are
+    /// half-open.
     pub fn missed(&self) -> bool {
         self.end.is_none_or(|end| end > self.deadline)
     }
-    /// First instruction minus nominal instant.
+    /// Returns first instruction minus nominal instant.
     pub fn lateness(&self) -> Option<Duration> {
         self.start.map(|start| start - self.nominal)
     }
-    /// Last instruction minus nominal instant.
+    /// Returns last instruction minus nominal instant.
     pub fn response(&self) -> Option<Duration> {
         self.end.map(|end| end - self.nominal)
     }
-    /// Deadline minus last instruction; negative: a miss.
+    /// Returns deadline minus last instruction; a negative value is a miss.
     pub fn slack(&self) -> Option<Duration> {
         self.end.map(|end| self.deadline - end)
     }
-    /// Last instruction minus first instruction, with all preemptions in between.
+    /// Returns last instruction minus first instruction, preemptions included.
     pub fn stretch(&self) -> Option<Duration> {
         Some(self.end? - self.start?)
     }
 }
 
-/// The jobs of one task that the plan asked for within the duration, and what does not fit in the records.
+/// The jobs of one task that the plan lists within the duration, and records that do not fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcomes {
-    /// One per job whose deadline lies within the duration, ascending, as far as there was room for records.
+    /// One per job with a deadline within the duration, ascending, as far as the record buffer reached.
     pub jobs: Vec<Outcome>,
-    /// The nominal instant of the first job whose deadline lies beyond, or that there was no room for: records are complete
-    /// up to here.
+    /// The nominal instant of the first job with a deadline beyond the duration, or beyond the record buffer. Records
+    /// are complete up to here.
     pub horizon: Option<Duration>,
-    /// Whether there was no room for more.
+    /// Whether the record buffer was full.
     pub ended_early: bool,
-    /// Jobs that the plan asked for and nobody recorded.
+    /// Jobs of the plan without a record.
     pub unrecorded: u64,
-    /// Records whose nominal instant is not the plan's. The plan's is used.
+    /// Records with a nominal instant that differs from the plan's. The plan's is used.
     pub off_table: u64,
-    /// Records of one job beside another record of it, which was used.
+    /// Records of a job that has an earlier record, which is used.
     pub repeated: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Judges an observation and shows it: statistics, verdict, terminal tables, HTML, plots and trace export.
+//! Judges an observation and renders it: statistics, verdict, terminal tables, HTML, plots and trace export.
 //!
-//! [`Report::new`] turns raw records into numbers and a verdict; everything else renders a report. [`compare()`] sets
-//! several runs of one plan side by side. Definitions are in `docs/report.md`.
+//! [`Report::new`] turns raw records into numbers and a verdict; everything else renders a report. [`compare()`] puts
+//! several runs of one plan side by side. Definitions are in `docs/reference/report.md`.
 
 mod chains;
 mod compare;

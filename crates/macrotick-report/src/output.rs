@@ -1,5 +1,5 @@
-//! What programs print. Whoever reads it may be gone, and a file may be full: neither takes from what the program does, and
-//! the second one is told at its end.
+//! The output of programs. Its reader may exit, and a file system may be full. Neither stops the program; it reports
+//! the second one at its end.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
@@ -9,10 +9,10 @@ use macrotick_model::visible::visible;
 
 use crate::terminal::colour_wanted;
 
-/// What may steer a terminal: the tones of tables, and the colours of diagnostics.
+/// Escape sequences that are allowed on a terminal: the tones of tables, and the colours of diagnostics.
 const PAINT: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[1;31m", "\x1b[1;34m", "\x1b[1;36m"];
 
-/// Why standard output takes no more.
+/// The error of standard output.
 static FAULT: OnceLock<io::Error> = OnceLock::new();
 
 fn attempt(write: impl FnOnce(&mut StdoutLock) -> io::Result<()>) {
@@ -25,36 +25,36 @@ fn attempt(write: impl FnOnce(&mut StdoutLock) -> io::Result<()>) {
     }
 }
 
-/// Prints to standard output, unless that has failed. What others wrote into the text, such as the name of a process,
-/// steers no terminal.
+/// Prints to standard output, unless that has failed. Text of other origin, such as the name of a process, cannot
+/// control the terminal.
 pub fn print(text: impl Display) {
     let text = shown(&text.to_string(), colour_wanted(io::stdout().is_terminal()));
     attempt(|output| output.write_all(text.as_bytes()));
 }
 
-/// The same with JSON, which stays what it is.
+/// Prints JSON to standard output, and preserves its meaning.
 pub fn print_json(text: &str) {
     let text = escaped(text);
     attempt(|output| output.write_all(text.as_bytes()));
 }
 
-/// The same with what others have printed.
+/// Prints the output of other programs unchanged.
 pub fn print_bytes(bytes: &[u8]) {
     attempt(|output| output.write_all(bytes));
 }
 
-/// The same, and ends the line.
+/// Prints a line to standard output.
 pub fn print_line(text: impl Display) {
     print(format_args!("{text}\n"));
 }
 
-/// Prints a line for people, to standard error. Where that fails there is nobody to tell.
+/// Prints a line for people to standard error. There is no place to report a failure.
 pub fn tell(text: impl Display) {
     let text = shown(&text.to_string(), colour_wanted(io::stderr().is_terminal()));
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// A text as a terminal may have it; where it may be painted, paint stays.
+/// Returns a text that is safe for a terminal. If colours are wanted, paint stays.
 fn shown(text: &str, painted: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -68,7 +68,8 @@ fn shown(text: &str, painted: bool) -> String {
     shown + &visible(rest)
 }
 
-/// JSON without what steers a terminal: it has that in strings only, where it can be said in another way.
+/// Returns JSON without characters that control a terminal. They occur in strings only, where JSON has escapes for
+/// them.
 fn escaped(json: &str) -> String {
     let escape = |character: char| {
         let text = character.to_string();
@@ -81,7 +82,8 @@ fn escaped(json: &str) -> String {
     json.chars().map(escape).collect()
 }
 
-/// What is to be told once a program is done: why not all of its output could be written. A reader that is gone had enough.
+/// Returns the error that a program must report at its end, if not all of its output could be written. A reader that
+/// exited is no error.
 pub fn fault() -> Option<io::Error> {
     let fault = FAULT.get().filter(|fault| fault.kind() != ErrorKind::BrokenPipe)?;
     Some(fault.raw_os_error().map_or_else(|| io::Error::from(fault.kind()), io::Error::from_raw_os_error))

@@ -1,16 +1,16 @@
-//! What is said of pools: what they had, held against their budgets.
+//! The numbers of pools: their processor time, compared with their budgets.
 
 use macrotick_model::{Duration, Observation, Pool};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What is said of one pool.
+/// The numbers of one pool.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct PoolReport {
     /// The pool's name.
     pub name: String,
-    /// The CPU of its windows, or the one asked for without windows.
+    /// The CPU of its windows, or the requested one if it has no windows.
     pub cpu: Option<u32>,
     /// The period, in nanoseconds.
     pub period_ns: i64,
@@ -22,7 +22,7 @@ pub struct PoolReport {
     pub windows: u64,
     /// The length of its windows within the run, in nanoseconds.
     pub window_ns: i64,
-    /// What it had; `None`: nothing served it.
+    /// The processor time it had; `None` if nothing served it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub had: Option<Had>,
 }
@@ -31,19 +31,20 @@ pub struct PoolReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Had {
-    /// In the class, in nanoseconds: in its windows, but for what lock owners ran on for those that waited for them.
+    /// Time in the class, in nanoseconds: in its windows, and the time in which lock owners ran for waiters.
     pub runtime_ns: u64,
     /// The same as a share of the budgets of the run, in thousandths, rounded down.
     pub permille_of_budget: i64,
-    /// Outside the class, in nanoseconds. Without slack that is the ends of processes, and the budgets of groups in it.
+    /// Time outside the class, in nanoseconds. Without slack, this is the time of processes that end, and of the
+    /// budgets of groups in the pool.
     pub outside_ns: u64,
     /// Times a thread was preempted at a window's end.
     pub overrun: u64,
-    /// Threads at the end.
+    /// The number of threads at the end.
     pub threads: u32,
 }
 
-/// All pools, in the order of the system.
+/// Returns all pools, in the order of the system.
 pub(crate) fn reports(observation: &Observation) -> Vec<PoolReport> {
     observation.plan.system.pools().map(|pool| report(observation, &pool)).collect()
 }
@@ -74,7 +75,7 @@ fn report(observation: &Observation, pool: &Pool) -> PoolReport {
     }
 }
 
-/// How much of a window lies within the run, over all its cycles, in nanoseconds.
+/// Returns the length of a window within the run, over all its cycles, in nanoseconds.
 fn within(offset: Duration, length: Duration, observation: &Observation) -> i64 {
     let (cycle, duration) = (observation.plan.cycle.as_nanos().max(1), observation.duration.as_nanos());
     let (whole, rest) = (duration / cycle, duration % cycle);
@@ -82,12 +83,10 @@ fn within(offset: Duration, length: Duration, observation: &Observation) -> i64 
     length.as_nanos() * whole + last
 }
 
-/// Where the kernel tells of trouble.
+/// Returns remarks on counters that the kernel keeps of faults.
 pub(crate) fn remarks(observation: &Observation) -> Vec<String> {
     let skipped = observation.pools.iter().filter(|pool| pool.skipped > 0);
     skipped
-        .map(|pool| {
-            format!("{}: the kernel counted {} windows passed over by a late interrupt", pool.name, pool.skipped)
-        })
+        .map(|pool| format!("{}: the kernel counted {} windows skipped by a late interrupt", pool.name, pool.skipped))
         .collect()
 }

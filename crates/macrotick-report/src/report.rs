@@ -1,4 +1,4 @@
-//! The report: what a run showed, in numbers and with a verdict.
+//! The report: the results of a run, in numbers and with a verdict.
 
 use macrotick_model::{
     Backend, ClockInForce, CpuSet, CpuTable, Duration, EntityCounters, Environment, LeadInForce, Observation, Segment,
@@ -14,9 +14,9 @@ use crate::pools::{self, PoolReport};
 use crate::stats::Statistics;
 use crate::words;
 
-/// What a run showed. Deterministic: the same observation gives the same bytes of JSON.
+/// The results of a run. The report is deterministic: the same observation gives the same bytes of JSON.
 ///
-/// The samples behind the statistics travel along for plots, but not into JSON: an observation has them already.
+/// The samples behind the statistics are here for plots, but not in JSON: an observation has them already.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Report {
@@ -27,15 +27,15 @@ pub struct Report {
     pub system: String,
     /// The solver that made the plan.
     pub solver: String,
-    /// What dispatched the jobs.
+    /// The backend that dispatched the jobs.
     pub backend: Backend,
-    /// What was really enforced.
+    /// The enforcement that the run really had.
     pub tier: Tier,
     /// The cycle, in nanoseconds.
     pub cycle_ns: i64,
-    /// How long was observed, in nanoseconds.
+    /// The length of the run, in nanoseconds.
     pub duration_ns: i64,
-    /// What held.
+    /// The verdict.
     pub verdict: Verdict,
     /// One entry per task, in the order of the system.
     pub tasks: Vec<TaskReport>,
@@ -47,34 +47,35 @@ pub struct Report {
     pub groups: Vec<GroupReport>,
     /// One entry per chain, in the order of the system.
     pub chains: Vec<ChainReport>,
-    /// Where it ran.
+    /// The machine of the run.
     pub environment: Environment,
-    /// The lead that the kernel class held; `None` without one.
+    /// The lead of the kernel class; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead: Option<LeadInForce>,
-    /// The clock that the kernel class followed; `None`: `CLOCK_MONOTONIC`.
+    /// The clock that the kernel class followed; `None` for `CLOCK_MONOTONIC`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockInForce>,
-    /// What else a reader must know: from the run, and where records, plan and kernel disagree.
+    /// Remarks of the run, and differences between records, plan and kernel.
     pub remarks: Vec<String>,
-    /// What the numbers do not show.
+    /// Limits of the numbers.
     pub caveats: Vec<String>,
     #[serde(skip)]
     pub(crate) tables: Vec<CpuTable>,
-    /// The trace of the first cycle, or of the first period of each task without windows, at most: what a Gantt in the terminal can show.
+    /// The trace that a Gantt in the terminal shows. It covers at most the first cycle, or the longest period of a task
+    /// without windows.
     #[serde(skip)]
     pub(crate) first_segments: Vec<Segment>,
 }
 
-/// Whether a run showed what was asked for.
+/// Whether a run showed what the description requires.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Verdict {
-    /// Every task ran, no job missed its deadline and every bound of every chain was kept.
+    /// Whether every task ran, no job missed its deadline and every bound of every chain was kept.
     pub holds: bool,
-    /// What did not hold, or was not shown, one sentence each; empty when everything held.
+    /// Conditions that did not hold, or that the run did not show, one sentence each; empty when everything held.
     pub reasons: Vec<String>,
-    /// Jobs whose deadline lay within the run.
+    /// Jobs with a deadline within the run.
     pub released: u64,
     /// Misses of all tasks.
     pub missed: u64,
@@ -84,44 +85,46 @@ pub struct Verdict {
     pub bounds_kept: u64,
 }
 
-/// What is said of one task.
+/// The numbers of one task.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct TaskReport {
     /// The task's name.
     pub name: String,
-    /// The CPUs of its windows or of its reservation, or the one asked for without either: one, unless it migrates.
+    /// The CPUs of its windows or of its reservation, or else the requested one. It is one CPU unless the task
+    /// migrates.
     #[serde(rename = "cpu")]
     pub cpus: CpuSet,
     /// The period, in nanoseconds.
     pub period_ns: i64,
-    /// The worst-case execution time that was planned for, in nanoseconds.
+    /// The worst-case execution time of the plan, in nanoseconds.
     pub wcet_ns: i64,
-    /// The runtime of its reservation of SCHED_DEADLINE, in nanoseconds; `None`: it has windows.
+    /// The runtime of its reservation of SCHED_DEADLINE, in nanoseconds; `None` if it has windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_ns: Option<i64>,
     /// The shortest time from a job's nominal instant to its deadline in the table, in nanoseconds.
     pub deadline_ns: Option<i64>,
-    /// Jobs whose deadline lay within the run.
+    /// Jobs with a deadline within the run.
     pub released: u64,
-    /// Jobs that completed, in time or not.
+    /// Jobs that completed, in time or late.
     pub completed: u64,
-    /// Jobs not complete at their deadline.
+    /// Jobs that were not complete at their deadline.
     pub missed: u64,
     /// Jobs without a first instruction.
     pub never_started: u64,
-    /// Misses that the kernel counted after there was no more room for records of jobs.
+    /// Misses that the kernel counted after the record buffer was full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed_later: Option<u64>,
-    /// The least time from a job's end to its deadline, of the jobs that completed, in nanoseconds; negative: a miss.
+    /// The least time from a job's end to its deadline, of the jobs that completed, in nanoseconds; a negative value is
+    /// a miss.
     pub least_slack_ns: Option<i64>,
     /// Start minus nominal instant, of the jobs that started.
     pub lateness: Option<Statistics>,
     /// End minus nominal instant, of the jobs that completed.
     pub response: Option<Statistics>,
-    /// End minus start, with preemptions, of the jobs that completed.
+    /// End minus start, preemptions included, of the jobs that completed.
     pub stretch: Option<Statistics>,
-    /// The kernel's counters, where it gave any.
+    /// The kernel's counters, if it gave any.
     pub counters: Option<EntityCounters>,
     #[serde(skip)]
     pub(crate) jobs: Vec<Outcome>,
@@ -138,7 +141,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The name in tables and plots.
+    /// Returns the name in tables and plots.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Lateness => "lateness",
@@ -148,14 +151,14 @@ impl Metric {
 }
 
 impl TaskReport {
-    /// The samples of a metric in ascending order, in nanoseconds.
+    /// Returns the samples of a metric in ascending order, in nanoseconds.
     pub fn samples(&self, metric: Metric) -> Vec<i64> {
         match metric {
             Metric::Lateness => sorted(&self.jobs, Outcome::lateness),
             Metric::Response => sorted(&self.jobs, Outcome::response),
         }
     }
-    /// The statistics of a metric.
+    /// Returns the statistics of a metric.
     pub fn statistics(&self, metric: Metric) -> Option<&Statistics> {
         match metric {
             Metric::Lateness => self.lateness.as_ref(),
@@ -212,25 +215,25 @@ impl Report {
 
     /// Whether the run showed that every task ran, no deadline was missed and every chain's bound was kept.
     ///
-    /// Only positive evidence counts: a run too short to see a task or a chain does not hold.
+    /// Only positive evidence counts: a run that is too short for a task or a chain does not hold.
     pub fn holds(&self) -> bool {
         self.verdict.holds
     }
 
-    /// The report as JSON, indented, with a newline at its end.
+    /// Returns the report as JSON, indented, with a newline at its end.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise");
         text.push('\n');
         text
     }
 
-    /// The cycle, or the longest period of a task without windows.
+    /// Returns the cycle, or the longest period of a task without windows.
     pub(crate) fn longest_ns(&self) -> i64 {
         let reserved = self.tasks.iter().filter(|task| task.runtime_ns.is_some());
         reserved.map(|task| task.period_ns).fold(self.cycle_ns.max(1), i64::max)
     }
 
-    /// The task of that name.
+    /// Returns the task of that name.
     pub fn task(&self, name: &str) -> Option<&TaskReport> {
         self.tasks.iter().find(|task| task.name == name)
     }
@@ -274,7 +277,7 @@ fn task_report(
     }
 }
 
-/// Of those jobs there are no records, but the kernel counts on.
+/// Returns the misses of jobs beyond the record buffer. They have no records, but the kernel counts them.
 fn missed_later(jobs: &[Outcome], ended_early: bool, records: Option<&TaskObservation>) -> Option<u64> {
     let counters = records.and_then(|task| task.counters).filter(|_| ended_early)?;
     counters.missed.checked_sub(jobs.iter().filter(|job| job.missed()).count() as u64)
@@ -333,7 +336,7 @@ fn task_reason(task: &TaskReport) -> Option<String> {
     any.then(|| format!("{name}: {missed} of {released} jobs missed{never}{later}"))
 }
 
-/// The run's own remarks, then where records, plan and kernel disagree.
+/// Returns the run's own remarks, then differences between records, plan and kernel.
 fn remarks(observation: &Observation, outcomes: &[Outcomes]) -> Vec<String> {
     let mut remarks = observation.remarks.clone();
     let tasks = &observation.plan.system.tasks;

@@ -1,9 +1,9 @@
 //! Exact order statistics over integer nanoseconds.
 //!
-//! Percentiles are *nearest rank*: the p-th percentile of n sorted samples is the sample of rank ⌈p·n⌉ (from 1), so
-//! every percentile is a value that was really measured. The standard deviation is that of the population (divided by
-//! n), as all jobs of a run are known. Mean and deviation are computed in integers and rounded half away from zero to
-//! a tenth of a nanosecond, so that the same samples give the same text on every machine.
+//! Percentiles are *nearest rank*: the p-th percentile of n sorted samples is the sample of rank ⌈p·n⌉ (from 1). Every
+//! percentile is therefore a measured value. The standard deviation is that of the population (divided by n), because
+//! all jobs of a run are known. Mean and deviation are computed in integers and rounded half away from zero to a tenth
+//! of a nanosecond. The same samples give the same text on every machine.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -13,11 +13,11 @@ use serde::{Serialize, Serializer};
 pub struct Tenths(pub i64);
 
 impl Tenths {
-    /// The value in nanoseconds, for plots and tables only.
+    /// Returns the value in nanoseconds, for plots and tables only.
     pub fn as_ns_f64(self) -> f64 {
         self.0 as f64 / 10.0
     }
-    /// The value in microseconds, for plots and tables only.
+    /// Returns the value in microseconds, for plots and tables only.
     pub fn as_us_f64(self) -> f64 {
         self.0 as f64 / 10_000.0
     }
@@ -29,13 +29,13 @@ impl Serialize for Tenths {
     }
 }
 
-/// What is said of a set of times. There is none for an empty set.
+/// The statistics of a set of times. An empty set has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Statistics {
-    /// How many samples.
+    /// The number of samples.
     pub count: u64,
-    /// The smallest, in nanoseconds.
+    /// The smallest sample, in nanoseconds.
     pub min_ns: i64,
     /// The mean, in nanoseconds.
     #[schemars(with = "f64")]
@@ -47,7 +47,7 @@ pub struct Statistics {
     /// The 99.9th percentile (nearest rank), in nanoseconds.
     #[serde(rename = "p99_9_ns")]
     pub p999_ns: i64,
-    /// The largest, in nanoseconds.
+    /// The largest sample, in nanoseconds.
     pub max_ns: i64,
     /// The standard deviation of the population, in nanoseconds.
     #[schemars(with = "f64")]
@@ -55,7 +55,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The statistics of samples in ascending order; `None` without samples.
+    /// Returns the statistics of samples in ascending order; `None` without samples.
     pub fn of_sorted(sorted: &[i64]) -> Option<Statistics> {
         debug_assert!(sorted.is_sorted());
         let (&min_ns, &max_ns) = (sorted.first()?, sorted.last()?);
@@ -72,7 +72,7 @@ impl Statistics {
     }
 }
 
-/// The nearest-rank percentile of samples in ascending order (at least one), `permille` in 1..=1000.
+/// Returns the nearest-rank percentile of samples in ascending order (at least one), `permille` in 1..=1000.
 pub fn percentile(sorted: &[i64], permille: usize) -> i64 {
     let rank = (sorted.len() * permille).div_ceil(1000);
     sorted[rank.clamp(1, sorted.len()) - 1]
@@ -86,7 +86,7 @@ fn mean(samples: &[i64]) -> Tenths {
     Tenths(((twenty_sums + half) / (2 * count)) as i64)
 }
 
-/// σ = √(n·Σd² − (Σd)²) / n with d the distance from the smallest sample: integers until the root.
+/// Computes σ = √(n·Σd² − (Σd)²) / n with d the distance from the smallest sample: integers until the root.
 fn deviation(sorted: &[i64]) -> Tenths {
     let count = sorted.len() as u128;
     let distance = |x: i64| u128::from(x.abs_diff(sorted[0]));
@@ -98,7 +98,7 @@ fn deviation(sorted: &[i64]) -> Tenths {
     match scaled {
         // round(10·√V/n) = ⌊(√(400·V) + n) / 2n⌋
         Some(scaled) => Tenths(((scaled.isqrt() + count) / (2 * count)) as i64),
-        // Distances of hours times millions of samples leave 128 bits; floating point is exact enough for them.
+        // Distances of hours times millions of samples exceed 128 bits; floating point is exact enough for them.
         None => deviation_of_huge(sorted),
     }
 }

@@ -5,16 +5,16 @@ use macrotick_model::visible::visible_in_place;
 /// The meaning of a cell's or a text's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// As it is.
+    /// Without colour.
     #[default]
     Plain,
-    /// What is well.
+    /// A good result.
     Good,
-    /// What is not.
+    /// A bad result.
     Bad,
-    /// What is only read when it is looked for.
+    /// Text of low importance.
     Faint,
-    /// What is read first.
+    /// Text of high importance.
     Strong,
 }
 
@@ -29,7 +29,8 @@ impl Tone {
         }
     }
 
-    /// The text in this tone. What others wrote in it has none of its own, and is as wide as before.
+    /// Returns the text in this tone. Escape sequences in the text become visible characters, and its width stays the
+    /// same.
     pub fn paint(self, text: &str, colour: bool) -> String {
         let text = text.split('\n').map(visible_in_place).collect::<Vec<_>>().join("\n");
         if !colour || self == Tone::Plain || text.trim().is_empty() {
@@ -42,9 +43,9 @@ impl Tone {
 /// A cell.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// What stands in it.
+    /// The text.
     pub text: String,
-    /// How it is meant.
+    /// The tone of the text.
     pub tone: Tone,
 }
 
@@ -60,7 +61,7 @@ impl From<&str> for Cell {
     }
 }
 
-/// A cell in a tone.
+/// Returns a cell in a tone.
 pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
     Cell { text: text.into(), tone }
 }
@@ -68,18 +69,18 @@ pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
 /// A table: the first `left` columns are aligned to the left, the others to the right.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// How many columns are aligned to the left.
+    /// The number of columns that are aligned to the left.
     pub left: usize,
-    /// What stands above several columns' names: the first column, how many, and the text. Left to right.
+    /// Common names above several columns, from left to right: the first column, the number of columns, and the text.
     pub above: Vec<(usize, usize, String)>,
     /// The columns' names.
     pub head: Vec<String>,
-    /// A cell per column in each.
+    /// The rows, with a cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Returns a table without rows.
     pub fn new(left: usize, head: &[&str]) -> Table {
         Table { left, above: Vec::new(), head: head.iter().map(|text| text.to_string()).collect(), rows: Vec::new() }
     }
@@ -90,7 +91,7 @@ impl Table {
         (0..self.head.len()).map(|column| cells(column).max().unwrap_or(0).max(width(&self.head[column]))).collect()
     }
 
-    /// As text, columns two spaces apart, or one where the table would be wider than `most` columns.
+    /// Returns the table as text. Columns are two spaces apart, or one if the table would be wider than `most` columns.
     pub fn text(&self, colour: bool, most: usize) -> String {
         let widths = self.widths();
         let roomy = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1) <= most;
@@ -109,7 +110,7 @@ impl Table {
         text
     }
 
-    /// The texts above several names, each in the middle of its columns; nothing without such.
+    /// Returns the line of common names, each in the middle of its columns; an empty text without such names.
     fn line_above(&self, widths: &[usize], gap: usize, colour: bool) -> String {
         let mut line = String::new();
         for (first, count, text) in &self.above {
@@ -123,7 +124,7 @@ impl Table {
         Tone::Faint.paint(&line, colour) + "\n"
     }
 
-    /// As a markdown table; what stands above several names is left out.
+    /// Returns a markdown table, without common names.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let rule = (0..self.head.len()).map(|column| if column < self.left { "---" } else { "---:" }.into());
@@ -136,12 +137,12 @@ impl Table {
     }
 }
 
-/// Columns of a text, one per character: what reports print is narrow.
+/// Returns the columns of a text, one per character: reports contain no wide characters.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Filled with spaces up to a width.
+/// Fills a text with spaces up to a width.
 pub(crate) fn pad(text: &str, to: usize, left: bool) -> String {
     let space = " ".repeat(to.saturating_sub(width(text)));
     if left {
@@ -151,7 +152,7 @@ pub(crate) fn pad(text: &str, to: usize, left: bool) -> String {
     }
 }
 
-/// Cut to a width, with an ellipsis where something is lost.
+/// Cuts a text to a width, with an ellipsis for a lost end.
 pub(crate) fn cut(text: &str, to: usize) -> String {
     if width(text) <= to {
         return text.to_string();
@@ -159,7 +160,7 @@ pub(crate) fn cut(text: &str, to: usize) -> String {
     text.chars().take(to.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Broken into lines of at most `to` columns at spaces.
+/// Breaks a text into lines of at most `to` columns at spaces.
 pub(crate) fn wrap(text: &str, to: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

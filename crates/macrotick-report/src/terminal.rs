@@ -19,10 +19,11 @@ pub fn colour_wanted(is_terminal: bool) -> bool {
     is_terminal && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// How many periods of the fastest task the Gantt shows at most.
+/// The greatest number of periods of the fastest task in the Gantt.
 const GANTT_PERIODS: i64 = 20;
 
-/// The report as text of at most `width` columns (tables need about 96), the verdict first. Times are in microseconds.
+/// Returns the report as text of at most `width` columns (tables need about 96), the verdict first. Times are in
+/// microseconds.
 pub fn terminal(report: &Report, colour: bool, width: usize) -> String {
     let width = width.clamp(60, 160);
     let mut text = head(report, colour, width);
@@ -144,7 +145,7 @@ fn task_table(report: &Report) -> Table {
 /// The columns of a set of statistics.
 pub(crate) const STATISTICS: [&str; 7] = ["min", "mean", "p50", "p99", "p99.9", "max", "std dev"];
 
-/// The cells below [`STATISTICS`], in microseconds.
+/// Returns the cells below [`STATISTICS`], in microseconds.
 pub(crate) fn statistics_cells(statistics: Option<&Statistics>, decimals: Decimals) -> Vec<Cell> {
     let Some(s) = statistics else { return vec!["-".into(); STATISTICS.len()] };
     let mut cells: Vec<Cell> =
@@ -154,7 +155,7 @@ pub(crate) fn statistics_cells(statistics: Option<&Statistics>, decimals: Decima
     cells
 }
 
-/// How the times of a metric are written: those of all tasks alike.
+/// Returns the number of decimals for a metric, which is the same for all tasks.
 pub(crate) fn decimals(report: &Report, metric: Metric) -> Decimals {
     let largest = report.tasks.iter().filter_map(|task| task.statistics(metric)).map(|s| s.max_ns).max();
     Decimals::for_largest(largest.unwrap_or(0))
@@ -257,7 +258,7 @@ fn chain_row(chain: &str, name: &str, latency: &ChainLatency, decimals: Decimals
     ]
 }
 
-/// A list of sentences, some of which name what others have named.
+/// Formats a list of sentences. Some of them contain names of other origin.
 pub(crate) fn list(items: &[String], width: usize) -> String {
     let mut text = String::new();
     for item in items {
@@ -268,7 +269,7 @@ pub(crate) fn list(items: &[String], width: usize) -> String {
     text
 }
 
-/// Two lines per task and pool: windows above, what ran below. The height of a block is the share of its time.
+/// Draws two lines per task and pool: windows above, executions below. The height of a block is the share of its time.
 fn gantt(report: &Report, slice: Slice, colour: bool, columns: usize) -> String {
     let all = report.tasks.iter().map(|task| &task.name).chain(report.pools.iter().map(|pool| &pool.name));
     let names = all.map(|name| width(name)).max().unwrap_or(0).clamp(4, 16);
@@ -289,7 +290,7 @@ fn gantt(report: &Report, slice: Slice, colour: bool, columns: usize) -> String 
     }
     for pool in &report.pools {
         text.push_str(&planned(&pool.name, false));
-        // Only a trace tells when a pool ran.
+        // Only a trace has the execution times of a pool.
         if !report.first_segments.is_empty() {
             let ran = coverage(slice, cells, &pool_pieces(&report.first_segments, &pool.name, (slice.from, slice.to)));
             text.push_str(&format!("{indent}  actual  {}\n", Tone::Good.paint(blocks(&ran).trim_end(), colour)));
@@ -334,7 +335,7 @@ fn actual(report: &Report, task: &TaskReport, slice: Slice, cells: usize, colour
     text.trim_end().to_string()
 }
 
-/// Where a missed job is marked: from its start to its end, or around its deadline where it did not run.
+/// Returns the stretch of a missed job's mark: from its start to its end, or at its deadline if it did not run.
 fn missed_stretch(job: &Outcome, slice: Slice) -> (Duration, Duration) {
     let instant = Duration::from_nanos(1);
     match (job.start, job.end) {
@@ -343,7 +344,7 @@ fn missed_stretch(job: &Outcome, slice: Slice) -> (Duration, Duration) {
     }
 }
 
-/// The share of each of `cells` equal parts of a slice that the intervals cover.
+/// Returns the share of each of `cells` equal parts of a slice that the intervals cover.
 fn coverage(slice: Slice, cells: usize, intervals: &[(Duration, Duration)]) -> Vec<f64> {
     let length = slice.length().as_nanos();
     let edge = |cell: usize| slice.from + Duration::from_nanos(length * cell as i64 / cells as i64);
@@ -356,7 +357,7 @@ fn coverage(slice: Slice, cells: usize, intervals: &[(Duration, Duration)]) -> V
     (0..cells).map(share).collect()
 }
 
-/// Shares as blocks of eighths; whatever is not nothing can be seen.
+/// Returns shares as blocks of eighths; every share above zero is visible.
 fn blocks(shares: &[f64]) -> String {
     const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let block = |share: &f64| match *share {

@@ -1,4 +1,4 @@
-//! Which stretch of a run a Gantt shows, and what lies in it.
+//! The slice of a run that a Gantt shows, and its contents.
 
 use macrotick_model::{CpuTable, Duration, Segment, Window};
 
@@ -17,8 +17,8 @@ impl Slice {
         self.to - self.from
     }
 
-    /// The first slice of a run: a whole cycle, at least a period of each task without windows; or less where that holds
-    /// more than `most` periods of the fastest task.
+    /// Returns the first slice of a run: a whole cycle, and at least a period of each task without windows. It is
+    /// shorter if that contains more than `most` periods of the fastest task.
     pub fn first(report: &Report, most: i64) -> Slice {
         let cycle = report.longest_ns();
         let shortest = report.tasks.iter().map(|task| task.period_ns).min().unwrap_or(cycle).max(1);
@@ -26,7 +26,7 @@ impl Slice {
         Slice { from: Duration::ZERO, to: Duration::from_nanos(length) }
     }
 
-    /// A slice at least as long as `least`, up to the longest one, with a job from its nominal instant on.
+    /// Returns a slice with a job from its nominal instant on. It is at least as long as `least`.
     pub fn around(report: &Report, job: &Outcome, least: Slice) -> Slice {
         let until = job.end.unwrap_or(job.deadline).max(job.deadline);
         let needed = (until - job.nominal).as_nanos().saturating_mul(5) / 4;
@@ -36,24 +36,24 @@ impl Slice {
         Slice { from, to: from + Duration::from_nanos(length) }
     }
 
-    /// Whether a job or its deadline can be seen.
+    /// Whether the slice contains a part of a job up to its deadline.
     pub fn shows(&self, job: &Outcome) -> bool {
         let until = job.end.unwrap_or(job.deadline).max(job.deadline);
         job.nominal < self.to && until > self.from
     }
 }
 
-/// The jobs of a task that a slice shows.
+/// Returns the jobs of a task that a slice shows.
 pub(crate) fn jobs_in(jobs: &[Outcome], slice: Slice) -> impl Iterator<Item = &Outcome> {
     jobs.iter().take_while(move |job| job.nominal < slice.to).filter(move |job| slice.shows(job))
 }
 
-/// The pieces of a span in which a task had a CPU, from a trace.
+/// Returns the pieces of a span in which a task had a CPU, from a trace.
 pub(crate) fn pieces(segments: &[Segment], task: &str, span: (Duration, Duration)) -> Vec<(Duration, Duration)> {
     clipped(segments.iter().filter(|segment| segment.who == task), span)
 }
 
-/// The pieces of a span in which a thread of a pool had a CPU, from a trace.
+/// Returns the pieces of a span in which a thread of a pool had a CPU, from a trace.
 pub(crate) fn pool_pieces(segments: &[Segment], pool: &str, span: (Duration, Duration)) -> Vec<(Duration, Duration)> {
     clipped(segments.iter().filter(|segment| segment.pool.as_deref() == Some(pool)), span)
 }
@@ -64,12 +64,12 @@ fn clipped<'a>(segments: impl Iterator<Item = &'a Segment>, span: (Duration, Dur
     segments.map(clip).filter(|(from, to)| from < to).collect()
 }
 
-/// The windows of a task or pool in a slice, as `[from, to)` since the epoch, clipped to it.
+/// Returns the windows of a task or pool in a slice, as `[from, to)` since the epoch, clipped to it.
 pub(crate) fn windows_in(report: &Report, task: &str, slice: Slice) -> Vec<(Duration, Duration)> {
     report.tables.iter().flat_map(|table| windows_on(report, table, task, slice)).collect()
 }
 
-/// Those of them that are on one CPU.
+/// Returns the windows of [`windows_in`] on one CPU.
 pub(crate) fn windows_on(report: &Report, table: &CpuTable, task: &str, slice: Slice) -> Vec<(Duration, Duration)> {
     let cycle = Duration::from_nanos(report.cycle_ns.max(1));
     let windows: Vec<&Window> = table.windows.iter().filter(|window| window.task == task).collect();
@@ -81,8 +81,8 @@ pub(crate) fn windows_on(report: &Report, table: &CpuTable, task: &str, slice: S
         .collect()
 }
 
-/// The job with the least slack of all: the one that went furthest beyond its deadline; where none did, the first one
-/// that did not end; else the one that came closest.
+/// Returns the job with the least slack: the one furthest beyond its deadline. If there is none, it is the first job
+/// that did not end, or else the job that ended closest to its deadline.
 pub(crate) fn worst_job(report: &Report) -> Option<(&str, &Outcome)> {
     let slack = |job: &Outcome| job.slack().unwrap_or(Duration::ZERO);
     let jobs = report.tasks.iter().flat_map(|task| task.jobs.iter().map(|job| (task.name.as_str(), job)));

@@ -1,8 +1,6 @@
-//! A run in the Chrome trace event format, for <https://ui.perfetto.dev> and `chrome://tracing`.
-//!
-//! Three groups of tracks: the planned windows per task and pool, the actual jobs per task (with a mark where a deadline was
-//! missed), and, where a trace was taken, who had each CPU. Perfetto reads times as microseconds; three decimals keep
-//! the nanosecond.
+//! There are three groups of tracks. The first has the planned windows per task and pool. The second has the actual
+//! jobs per task, with a mark at missed deadlines. With a trace, the third has the thread on each CPU. Perfetto reads
+//! times as microseconds; three decimals keep the nanosecond.
 
 use std::fmt::Write;
 
@@ -29,7 +27,7 @@ impl Events {
         self.0.push(format!(r#"{{"ph":"M","name":"{kind}","pid":{group},"tid":{track},"args":{{"name":{name}}}}}"#));
     }
 
-    /// Something that lasted from `start` to `end`, in nanoseconds.
+    /// Adds an event from `start` to `end`, in nanoseconds.
     fn span(&mut self, (group, track): (u32, u32), name: &str, (start, end): (i64, i64), arguments: &str) {
         let (name, ts, dur) = (quote(name), words::us(start), words::us((end - start).max(0)));
         self.0.push(format!(
@@ -37,7 +35,7 @@ impl Events {
         ));
     }
 
-    /// Something that happened at an instant, in nanoseconds.
+    /// Adds an event at an instant, in nanoseconds.
     fn mark(&mut self, (group, track): (u32, u32), name: &str, at: i64) {
         let (name, ts) = (quote(name), words::us(at));
         self.0.push(format!(r#"{{"ph":"i","s":"t","name":{name},"pid":{group},"tid":{track},"ts":{ts}}}"#));
@@ -48,7 +46,7 @@ fn quote(text: &str) -> String {
     serde_json::to_string(text).expect("a string always serialises")
 }
 
-/// The run as a trace: JSON in the Chrome trace event format.
+/// Returns the run as a trace: JSON in the Chrome trace event format.
 pub fn trace_json(observation: &Observation) -> String {
     let mut events = Events(Vec::new());
     events.name(PLANNED, None, "planned windows");
@@ -127,7 +125,7 @@ fn cpus(events: &mut Events, observation: &Observation) {
     cpus.sort_unstable();
     cpus.dedup();
     if !cpus.is_empty() {
-        events.name(CPUS, None, "who had the CPU");
+        events.name(CPUS, None, "running threads");
     }
     for cpu in cpus {
         events.name(CPUS, Some(cpu + 1), &format!("CPU {cpu}"));

@@ -1,4 +1,4 @@
-//! What reports say in plain words, and how they write numbers.
+//! The texts of reports, and the format of their numbers.
 
 use macrotick_model::{
     Backend, ClockInForce, ContainerRoot, EntityCounters, LeadInForce, Load, Observation, Periodic, PingFlood, Placed,
@@ -10,7 +10,7 @@ use crate::jobs::{Outcome, Outcomes};
 use crate::report::Report;
 use crate::stats::Tenths;
 
-/// What a tier means.
+/// Describes a tier.
 pub(crate) fn tier(tier: Tier, backend: Backend) -> &'static str {
     match (tier, backend) {
         (Tier::KernelClass, _) => "kernel class SCHED_TT: the kernel enforced every window",
@@ -22,7 +22,7 @@ pub(crate) fn tier(tier: Tier, backend: Backend) -> &'static str {
     }
 }
 
-/// What was enforced in a run, and for whom there was nothing to enforce.
+/// Describes the enforcement of a run, and the tasks without enforcement.
 pub(crate) fn tier_of(report: &Report) -> String {
     let tier = self::tier(report.tier, report.backend);
     match report.tasks.iter().filter(|task| task.runtime_ns.is_some()).count() {
@@ -32,13 +32,13 @@ pub(crate) fn tier_of(report: &Report) -> String {
     }
 }
 
-/// What must stand beside times that mean nothing.
+/// Returns a warning for latencies without a meaning.
 pub(crate) fn latencies(report: &Report) -> Option<&'static str> {
     let several = report.environment.lab.is_some_and(|lab| lab.cpus > 1);
     several.then_some("Latencies mean nothing here: the lab's virtual CPUs take turns")
 }
 
-/// The one line that a hurried reader sees.
+/// Returns the verdict in one line.
 pub(crate) fn verdict_line(report: &Report) -> String {
     let verdict = &report.verdict;
     if report.tasks.is_empty() {
@@ -57,7 +57,7 @@ pub(crate) fn verdict_line(report: &Report) -> String {
     format!("{misses} in {} jobs{chains}", count(verdict.released))
 }
 
-/// The policy of a backend's tasks, as people call it.
+/// Returns the policy of a backend's tasks.
 pub(crate) fn policy_of(backend: Backend) -> &'static str {
     match backend {
         Backend::Kernel => "SCHED_TT",
@@ -68,7 +68,7 @@ pub(crate) fn policy_of(backend: Backend) -> &'static str {
     }
 }
 
-/// How many of its jobs a run missed; `short` leaves out how many there were where none was missed.
+/// Returns the number of missed jobs; `short` leaves out the number of jobs if no job was missed.
 pub(crate) fn missed(misses: u64, jobs: u64, short: bool) -> String {
     match (misses, jobs) {
         (_, 0) => "no job to judge".into(),
@@ -78,7 +78,7 @@ pub(crate) fn missed(misses: u64, jobs: u64, short: bool) -> String {
     }
 }
 
-/// Why a chain's bound was not shown to hold.
+/// Returns the reason why the run did not show that a chain's bound holds.
 pub(crate) fn chain_reason(chain: &ChainReport, name: &str, latency: &ChainLatency) -> Option<String> {
     let head = format!("chain {}", chain.name);
     match latency.verdict {
@@ -96,7 +96,7 @@ pub(crate) fn chain_reason(chain: &ChainReport, name: &str, latency: &ChainLaten
     }
 }
 
-/// Whether a bound was kept, in one word.
+/// Returns the verdict on a bound, in one word.
 pub(crate) fn bound(verdict: BoundVerdict) -> &'static str {
     match verdict {
         BoundVerdict::Kept => "kept",
@@ -106,7 +106,7 @@ pub(crate) fn bound(verdict: BoundVerdict) -> &'static str {
     }
 }
 
-/// Where plan and records disagree.
+/// Returns remarks on differences between plan and records.
 pub(crate) fn record_remarks(task: &str, outcomes: &Outcomes) -> Vec<String> {
     let early = outcomes.jobs.iter().filter(|job| job.start.is_some_and(|start| start < job.nominal)).count();
     [
@@ -121,7 +121,7 @@ pub(crate) fn record_remarks(task: &str, outcomes: &Outcomes) -> Vec<String> {
     .collect()
 }
 
-/// Where the kernel's counters and the records disagree, or tell of trouble.
+/// Returns remarks on differences between the kernel's counters and the records, and on counted faults.
 pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &EntityCounters) -> Vec<String> {
     let misses = outcomes.jobs.iter().filter(|job| Outcome::missed(job)).count() as u64;
     let mut remarks = Vec::new();
@@ -133,9 +133,9 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
     remarks.extend(yields(task, outcomes, counters));
     for (number, what) in [
         (counters.lost, "activations lost, because an older one was still pending"),
-        (counters.skipped, "windows passed over by a late interrupt"),
-        (counters.late, "jobs that the lead was too short for"),
-        (counters.never_ran, "misses of jobs that had not begun at their deadline"),
+        (counters.skipped, "windows skipped by a late interrupt"),
+        (counters.late, "jobs for which the lead was too short"),
+        (counters.never_ran, "misses of jobs that had not started at their deadline"),
     ] {
         if number > 0 {
             remarks.push(format!("{task}: the kernel counted {number} {what}"));
@@ -144,30 +144,34 @@ pub(crate) fn counter_remarks(task: &str, outcomes: &Outcomes, counters: &Entity
     remarks
 }
 
-/// A job that calls `sched_yield(2)` is complete for the kernel, and waits for the next activation before it goes on.
+/// Returns a remark if jobs call `sched_yield(2)`. For the kernel such a job is complete, and waits for the next
+/// activation.
 fn yields(task: &str, outcomes: &Outcomes, counters: &EntityCounters) -> Option<String> {
     let ended = outcomes.jobs.iter().filter(|job| job.end.is_some()).count() as u64;
-    // The kernel counts on until the table is stopped; and where there was no room for records none is there.
+    // The kernel counts until the table stops. Jobs beyond the record buffer have no records.
     let later = counters.released.saturating_sub(outcomes.jobs.len() as u64);
     let recorded = outcomes.jobs.iter().rev().take(4).any(|job| job.start.is_some());
     let yields = counters.completed.checked_sub(ended + later).filter(|yields| *yields > 2 && recorded)?;
     Some(format!(
-        "{task}: the kernel counted {} jobs completed, and {ended} came to their wait: sched_yield() ends a job, as {yields} did \
-         (write-a-task.md)",
+        "{task}: the kernel counted {} jobs completed, but {ended} reached their wait: sched_yield() ended {yields} \
+         jobs (docs/reference/task-interface.md)",
         counters.completed
     ))
 }
 
-/// The kernel counts no miss of a task that is stopped, or has no process: those jobs never started.
+/// Explains a difference in misses. The kernel counts no miss of a task that is stopped or has no process; these jobs
+/// never started.
 fn nobody_was_there(outcomes: &Outcomes, counted: u64, recorded: u64) -> &'static str {
     let never_started = outcomes.jobs.iter().filter(|job| job.start.is_none()).count() as u64;
     match recorded.checked_sub(counted) {
-        Some(uncounted @ 1..) if uncounted <= never_started => ": it counts none while nobody is there to run the job",
+        Some(uncounted @ 1..) if uncounted <= never_started => {
+            ": it counts none of a task that is stopped or has no process"
+        }
         _ => "",
     }
 }
 
-/// The lead, why it is so long, and what it takes of each CPU.
+/// Describes the lead, its reason, and the share that it takes of each CPU.
 pub(crate) fn lead(report: &Report) -> Option<String> {
     let LeadInForce { lead, kept_free, needed } = report.lead.filter(|_| report.cycle_ns > 0)?;
     let why =
@@ -180,7 +184,7 @@ pub(crate) fn lead(report: &Report) -> Option<String> {
     Some(format!("{lead} before each job{why}, which takes {}", shares.collect::<Vec<_>>().join(", ")))
 }
 
-/// The clock that the table followed, who else does, and what it took.
+/// Describes the clock that the table followed, its synchronisation, and the corrections of the table.
 pub(crate) fn clock(report: &Report) -> Option<String> {
     let ClockInForce { estimated_error, stretched, shrunk, corrections, rest, .. } = report.clock?;
     let state = match estimated_error {
@@ -192,63 +196,64 @@ pub(crate) fn clock(report: &Report) -> Option<String> {
         1 => format!("corrected once, +{stretched} -{shrunk}"),
         times => format!("corrected {times} times, +{stretched} -{shrunk}"),
     };
-    let rest = if rest.as_nanos() == 0 { String::new() } else { format!(", still {rest} beside it at the end") };
+    let rest = if rest.as_nanos() == 0 { String::new() } else { format!(", {rest} off at the end") };
     Some(format!("{state}; {taken}{rest}"))
 }
 
-/// What must be said of the clock.
+/// Returns the caveat of the clock.
 fn clock_caveat(observation: &Observation) -> Option<String> {
     match observation.clock {
         Some(ClockInForce { synchronised: false, .. }) => Some(
-            "The table followed CLOCK_TAI, but nobody synchronises that clock on this host: the table shares its grid \
-             with no other host."
+            "The table followed CLOCK_TAI, but no program synchronises that clock on this host. The table is not \
+             aligned with tables of other hosts."
                 .into(),
         ),
         None if observation.plan.system.sync().is_some() => {
-            Some("Only the kernel class follows CLOCK_TAI: here the run was on CLOCK_MONOTONIC.".into())
+            Some("Only the kernel class follows CLOCK_TAI. This run was on CLOCK_MONOTONIC.".into())
         }
         _ => None,
     }
 }
 
-/// What must be said of the lead.
+/// Returns the caveat of the lead.
 fn lead_caveat(observation: &Observation) -> Option<String> {
     match (observation.lead, observation.plan.system.lead) {
-        (Some(LeadInForce { lead, needed: Some(needed), .. }), _) if needed > lead => Some(format!(
-            "This host needs a lead of {needed}; the plan keeps {lead} free, so jobs may begin late."
-        )),
+        (Some(LeadInForce { lead, needed: Some(needed), .. }), _) if needed > lead => {
+            Some(format!("This host needs a lead of {needed}; the plan keeps {lead} free, so jobs may start late."))
+        }
         (None, Some(planned)) => Some(format!(
-            "The plan keeps {} free before each job for a lead, which only the kernel class has: here it was idle time.",
+            "The plan keeps {} free before each job for a lead. Only the kernel class has a lead; this time was idle.",
             planned.reserved()
         )),
         _ => None,
     }
 }
 
-/// What must be said of the reactions to misses.
+/// Returns the caveat of the reactions to misses.
 fn miss_caveat(observation: &Observation) -> Option<String> {
     let asked = observation.plan.system.tasks.iter().any(Task::acts_on_misses);
     (asked && observation.tier != Tier::KernelClass)
-        .then(|| "Only the kernel class acts on misses as the description asks: here late jobs went on.".into())
+        .then(|| "Only the kernel class reacts to misses. In this run late jobs continued.".into())
 }
 
-/// What must be said of pools.
+/// Returns the caveat of pools.
 fn pool_caveat(observation: &Observation) -> Option<String> {
     let asked = observation.plan.system.pools().next().is_some();
     (asked && observation.tier != Tier::KernelClass).then(|| {
-        "Only the kernel class serves groups in windows: here what is in them ran under SCHED_OTHER, wherever and whenever it could."
+        "Only the kernel class serves groups in windows. In this run their threads ran under SCHED_OTHER, at any time \
+         and on any CPU."
             .into()
     })
 }
 
-/// What must be said of groups.
+/// Returns the caveat of groups.
 fn group_caveat(observation: &Observation) -> Option<String> {
     let asked = observation.plan.system.servers().next().is_some();
     (asked && observation.tier != Tier::KernelClass)
-        .then(|| "Only the kernel class serves groups by budgets: here what is in them ran without one.".into())
+        .then(|| "Only the kernel class serves groups by budgets. In this run their threads had none.".into())
 }
 
-/// What must be said of tasks without windows.
+/// Returns the caveat of tasks without windows.
 fn supply_caveat(observation: &Observation) -> Option<String> {
     let asked = observation.plan.system.reserved().next().is_some();
     match observation.backend {
@@ -257,7 +262,7 @@ fn supply_caveat(observation: &Observation) -> Option<String> {
     }
 }
 
-/// What the numbers of a run do not show.
+/// Returns the limits of a run's numbers.
 pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     let mut caveats = Vec::new();
     if let Some(lab) = observation.environment.lab {
@@ -277,13 +282,13 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     match observation.tier {
         Tier::KernelClass => {}
         Tier::UserSpaceDispatcher => caveats.push(
-            "The user-space dispatcher can neither stop a task inside the kernel nor keep interrupts out of a window; \
-             what it held here is not guaranteed."
+            "The user-space dispatcher can neither stop a task inside the kernel nor keep interrupts out of a window. \
+             It does not guarantee the results of this run."
                 .into(),
         ),
         Tier::NotEnforced => caveats.push(
-            "No table was enforced. The plan's deadlines are used to judge the run, though the stock policy knows \
-             nothing of them."
+            "No table was enforced. The report judges the run by the plan's deadlines, which the stock policy does not \
+             know."
                 .into(),
         ),
     }
@@ -297,28 +302,28 @@ pub(crate) fn caveats(observation: &Observation) -> Vec<String> {
     caveats
 }
 
-/// Nanoseconds as microseconds with three decimals (exact).
+/// Formats nanoseconds as microseconds with three decimals (exact).
 pub(crate) fn us(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     format!("{sign}{}.{:03}", ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000)
 }
 
-/// Tenths of nanoseconds as microseconds with three decimals, rounded half away from zero.
+/// Formats tenths of nanoseconds as microseconds with three decimals, rounded half away from zero.
 pub(crate) fn us_of_tenths(tenths: Tenths) -> String {
     us(rounded(tenths.0, 10))
 }
 
-/// How the times of one table are written: all with the same number of decimals.
+/// The number of decimals in one table: all its times have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decimals {
-    /// To the nanosecond.
+    /// Three decimals: the nanosecond.
     Three,
-    /// To a tenth of a microsecond, where times of more than 10 ms would make columns too wide.
+    /// One decimal, if times of more than 10 ms would make columns too wide.
     One,
 }
 
 impl Decimals {
-    /// What suits a table whose largest time is this.
+    /// Returns the number of decimals for a table with this largest time.
     pub fn for_largest(ns: i64) -> Decimals {
         if ns.unsigned_abs() < 10_000_000 {
             Decimals::Three
@@ -326,14 +331,14 @@ impl Decimals {
             Decimals::One
         }
     }
-    /// Nanoseconds as microseconds.
+    /// Formats nanoseconds as microseconds.
     pub fn us(self, ns: i64) -> String {
         match self {
             Decimals::Three => us(ns),
             Decimals::One => tenths_of_us(rounded(ns, 100)),
         }
     }
-    /// Tenths of nanoseconds as microseconds.
+    /// Formats tenths of nanoseconds as microseconds.
     pub fn us_of_tenths(self, tenths: Tenths) -> String {
         match self {
             Decimals::Three => us_of_tenths(tenths),
@@ -347,13 +352,13 @@ fn tenths_of_us(value: i64) -> String {
     format!("{sign}{}.{}", value.unsigned_abs() / 10, value.unsigned_abs() % 10)
 }
 
-/// A quotient rounded half away from zero.
+/// Returns a quotient rounded half away from zero.
 fn rounded(value: i64, by: i64) -> i64 {
     let half = if value < 0 { -by / 2 } else { by / 2 };
     value.saturating_add(half) / by
 }
 
-/// A length of time in the unit that suits it, with about four digits, for axes and prose.
+/// Formats a time in the unit that suits it, with about four digits, for axes and sentences.
 pub(crate) fn short_time(ns: i64) -> String {
     let (scale, unit) = match ns.unsigned_abs() {
         0..=999 => (1, "ns"),
@@ -372,12 +377,12 @@ pub(crate) fn short_time(ns: i64) -> String {
     format!("{text} {unit}")
 }
 
-/// Thousandths as a percentage.
+/// Formats thousandths as a percentage.
 pub(crate) fn percent(permille: i64) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// A count with its thousands apart.
+/// Formats a count with a space between thousands.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -390,13 +395,13 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A word with a capital letter.
+/// Returns a word with a capital letter.
 pub(crate) fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A process's policy.
+/// Formats a process's policy.
 fn policy(policy: Policy) -> String {
     match policy {
         Policy::Other(0) => "SCHED_OTHER".into(),
@@ -405,7 +410,7 @@ fn policy(policy: Policy) -> String {
     }
 }
 
-/// Where a process runs, and how.
+/// Describes the CPU, the group and the policy of a process.
 pub(crate) fn place(process: &Placed) -> String {
     let policy = policy(process.policy);
     match (&process.group, process.cpu) {
@@ -417,7 +422,7 @@ pub(crate) fn place(process: &Placed) -> String {
     }
 }
 
-/// What a process does.
+/// Describes the action of a process.
 pub(crate) fn load(load: &Load) -> String {
     match load {
         Load::Hog => "computes without end".into(),
@@ -436,7 +441,7 @@ pub(crate) fn load(load: &Load) -> String {
     }
 }
 
-/// The facts about where a run took place, name and value.
+/// Returns the facts about the machine of a run, name and value.
 pub(crate) fn environment(report: &Report) -> Vec<(String, String)> {
     let environment = &report.environment;
     let lab = environment.lab.map(|lab| {

@@ -1,4 +1,4 @@
-//! Several runs side by side.
+//! Comparisons of several runs.
 
 #[allow(dead_code)]
 mod synthetic;

@@ -1,5 +1,5 @@
-//! The terminal text and the JSON of a small observation, compared to the byte. `BLESS=1` writes what is expected anew,
-//! `BLESS=data` the observations as well.
+//! The terminal text and the JSON of a small observation, compared to the byte. `BLESS=1` writes the expected files
+//! again, `BLESS=data` the observations as well.
 
 #[allow(dead_code)]
 mod synthetic;

@@ -1,4 +1,4 @@
-//! What a report says of runs whose outcome is known.
+//! Reports of runs with a known outcome.
 
 #[allow(dead_code)]
 mod synthetic;
@@ -7,7 +7,7 @@ use macrotick_fixtures::{job, ms, ns, pool_record, segment, sync, table, unsynch
 use macrotick_model::*;
 use macrotick_report::*;
 
-/// The small system under the kernel, with its records changed.
+/// Returns the small system under the kernel, with changed records.
 fn changed(change: impl FnOnce(&mut Observation)) -> (Observation, Report) {
     let mut observation = synthetic::small(Backend::Kernel);
     change(&mut observation);
@@ -135,7 +135,7 @@ fn the_kernels_counters_are_held_against_the_records() {
         [
             "vision: the kernel counted 2 misses, the records show 0",
             "vision: the kernel counted 1 activations lost, because an older one was still pending",
-            "vision: the kernel counted 3 windows passed over by a late interrupt",
+            "vision: the kernel counted 3 windows skipped by a late interrupt",
         ]
     );
 }
@@ -172,7 +172,7 @@ fn a_task_that_never_ran_breaks_its_chains() {
     assert_eq!(report.chains[0].age.verdict, BoundVerdict::Unobserved);
 }
 
-/// Observations that leave a renderer little to show.
+/// Returns observations that leave a renderer little to show.
 fn meagre() -> Vec<(Observation, Report)> {
     vec![
         changed(|run| run.tasks.clear()),
@@ -253,14 +253,13 @@ fn the_clock_says_who_synchronises_it_and_what_it_took() {
     assert!(text.contains("clock   table on an unsynchronised clock, CLOCK_TAI; never corrected\n"), "{text}");
     assert!(page.contains("<br>Clock: table on an unsynchronised clock, CLOCK_TAI; never corrected."));
     assert!(report.to_json().contains("\"synchronised\": false"));
-    assert!(report.caveats.iter().any(|caveat| caveat.contains("nobody synchronises that clock")));
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("no program synchronises that clock")));
 
     let mut held = free;
     (held.synchronised, held.estimated_error) = (true, Some(ns(12_000)));
     (held.stretched, held.shrunk, held.corrections, held.rest) = (ns(700), ns(50), 3, ns(-40));
     let (text, _, report) = followed(held);
-    let expected =
-        "CLOCK_TAI, synchronised, estimated error 12us; corrected 3 times, +700ns -50ns, still -40ns beside it";
+    let expected = "CLOCK_TAI, synchronised, estimated error 12us; corrected 3 times, +700ns -50ns, -40ns off";
     assert!(text.contains(expected), "{text}");
     assert!(!report.caveats.iter().any(|caveat| caveat.contains("CLOCK_TAI")));
 }
@@ -269,7 +268,7 @@ fn the_clock_says_who_synchronises_it_and_what_it_took() {
 fn a_clock_that_nobody_followed_is_a_caveat() {
     let sync = sync(ns(1000), ns(0), ns(100), ns(10));
     let (_, report) = changed(|run| run.plan.system.clock = Clock::Tai(sync));
-    assert!(report.caveats.iter().any(|caveat| caveat.contains("here the run was on CLOCK_MONOTONIC")));
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("This run was on CLOCK_MONOTONIC")));
 }
 
 #[test]
@@ -335,7 +334,8 @@ fn jobs_that_nobody_was_there_for_are_no_disagreement() {
     let vision = report.task("vision").unwrap();
     assert_eq!((vision.missed, vision.never_started), (vision.released, vision.released - 1));
     let counted = format!(
-        "vision: the kernel counted 1 misses, the records show {}: it counts none while nobody is there to run the job",
+        "vision: the kernel counted 1 misses, the records show {}: it counts none of a task that is stopped or has no \
+         process",
         vision.missed
     );
     assert_eq!(report.remarks, ["task `vision`: killed after a miss", &counted]);
@@ -349,13 +349,13 @@ fn other_backends_say_that_they_do_not_act_on_misses() {
     let says = |backend, on_miss| {
         let mut run = synthetic::small(backend);
         run.plan.system.tasks[0].on_miss = on_miss;
-        Report::new(&run).caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class acts on misses"))
+        Report::new(&run).caveats.iter().any(|caveat| caveat.starts_with("Only the kernel class reacts to misses"))
     };
     assert!(says(Backend::Fifo, OnMiss::Restart) && says(Backend::User, OnMiss::Signal));
     assert!(!says(Backend::Kernel, OnMiss::Restart) && !says(Backend::Fifo, OnMiss::Resume));
 }
 
-/// What stands between two marks of a page.
+/// Returns the text between two marks of a page.
 fn between<'a>(page: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = page.split_once(before).unwrap_or_else(|| panic!("no {before} in {page}"));
     rest.split_once(after).expect("an end").0
@@ -438,7 +438,7 @@ fn long_times_have_one_decimal_on_the_page_as_well() {
     assert!(page.contains("<td>11800.0</td>") && page.contains("% missed</td>"), "{page}");
 }
 
-/// A pool with 300 us of every 2 ms beside the small system, in two windows per cycle of 4 ms.
+/// Adds a pool with 300 us of every 2 ms to the small system, in two windows per cycle of 4 ms.
 fn pooled(slack: bool, had: Option<(u64, u64)>) -> (Observation, Report) {
     changed(|run| {
         let cycle = run.plan.cycle;
@@ -468,7 +468,7 @@ fn a_pool_is_held_against_its_budgets() {
     let had = Had { runtime_ns: 3_000_000, permille_of_budget: 833, outside_ns: 1_000, overrun: 5, threads: 3 };
     assert_eq!(pool.had, Some(had));
     assert!(report.holds());
-    let remark = "third-party: the kernel counted 2 windows passed over by a late interrupt";
+    let remark = "third-party: the kernel counted 2 windows skipped by a late interrupt";
     assert!(report.remarks.iter().any(|text| text == remark), "{:?}", report.remarks);
     assert!(report.to_json().contains("\"outside_ns\": 1000"));
 }

@@ -1,5 +1,5 @@
-//! The schema of the report: `MACROTICK_BLESS=1 cargo test -p macrotick-report --test schema` writes it anew. The records
-//! and reports of the tree keep it and that of the observation.
+//! The schema of the report: `MACROTICK_BLESS=1 cargo test -p macrotick-report --test schema` writes it again. The
+//! records and reports of the tree conform to it and to the schema of the observation.
 
 #[allow(dead_code)]
 mod synthetic;

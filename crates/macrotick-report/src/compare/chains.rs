@@ -20,27 +20,27 @@ pub struct ChainComparison {
 /// One chain in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChainRow {
-    /// What the run is called.
+    /// The label of the run.
     pub label: String,
-    /// What dispatched the jobs.
+    /// The backend that dispatched the jobs.
     pub backend: Backend,
     /// Reaction time and its bound.
     pub reaction: ChainLatency,
     /// Data age and its bound.
     pub age: ChainLatency,
-    /// Number of its colour.
+    /// The number of its colour.
     #[serde(skip)]
     pub(super) colour: usize,
 }
 
 impl ChainRow {
-    /// Both latencies with their names.
+    /// Returns both latencies with their names.
     pub fn latencies(&self) -> [(&'static str, &ChainLatency); 2] {
         [("reaction time", &self.reaction), ("data age", &self.age)]
     }
 }
 
-/// Sets the chains of runs side by side; `colours` has one number per run.
+/// Puts the chains of runs side by side; `colours` has one number per run.
 pub(super) fn side_by_side(runs: &[(&str, &Report)], colours: &[usize]) -> Vec<ChainComparison> {
     let mut chains: Vec<ChainComparison> = Vec::new();
     for ((label, report), &colour) in runs.iter().zip(colours) {

@@ -1,9 +1,9 @@
-//! Which runs may stand side by side.
+//! The check that runs may stand side by side.
 
 use crate::report::Report;
 use crate::words;
 
-/// Why runs cannot be compared.
+/// The reason why runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// Two runs are of different systems.
@@ -11,7 +11,7 @@ pub enum Mismatch {
     System {
         /// Label and system of the first run.
         first: (String, String),
-        /// Label and system of the one that differs.
+        /// Label and system of the run that differs.
         other: (String, String),
     },
     /// Two runs of a system differ in its tasks.
@@ -19,16 +19,17 @@ pub enum Mismatch {
     Tasks {
         /// Label of the first run.
         first: String,
-        /// Label of the one that differs.
+        /// Label of the run that differs.
         other: String,
-        /// What differs, a clause each.
+        /// The differences, a clause each.
         differences: Vec<String>,
     },
 }
 
-/// Refuses runs of different systems, and of a system whose tasks were changed in between.
+/// Refuses runs of different systems, and runs between which the tasks of the system changed.
 ///
-/// Different tables of one system may be compared; [`compare_labelled`](super::compare_labelled) remarks them.
+/// Runs with different tables of one system may be compared; [`compare_labelled`](super::compare_labelled) adds a
+/// remark.
 pub fn check_comparable(runs: &[(&str, &Report)]) -> Result<(), Mismatch> {
     let Some(((first_label, first), rest)) = runs.split_first() else { return Ok(()) };
     for (label, report) in rest {
@@ -59,7 +60,7 @@ fn task_differences(one: (&str, &Report), two: (&str, &Report)) -> Vec<String> {
     differences
 }
 
-/// The tasks that only the first of two runs has.
+/// Returns the tasks that only the first of two runs has.
 fn missing((label, report): (&str, &Report), other: (&str, &Report)) -> Vec<String> {
     let lacks = report.tasks.iter().filter(|task| other.1.task(&task.name).is_none());
     lacks.map(|task| format!("only {label} has `{}`", task.name)).collect()

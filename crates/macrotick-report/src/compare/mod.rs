@@ -29,30 +29,30 @@ pub struct Comparison {
     pub tasks: Vec<TaskComparison>,
     /// One entry per chain, in the order of the system.
     pub chains: Vec<ChainComparison>,
-    /// Numbers from elsewhere to set beside ours.
+    /// Numbers of other sources, to show beside ours.
     pub references: Vec<Reference>,
-    /// Where the runs cannot be compared, and what they had to remark.
+    /// Reasons against a comparison, and remarks of the runs.
     pub remarks: Vec<String>,
-    /// What the numbers do not show.
+    /// Limits of the numbers.
     pub caveats: Vec<String>,
 }
 
 /// One run of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Run {
-    /// What the run is called.
+    /// The label of the run.
     pub label: String,
-    /// What dispatched the jobs.
+    /// The backend that dispatched the jobs.
     pub backend: Backend,
-    /// What was enforced, in words.
+    /// The enforcement, in words.
     pub tier: String,
     /// Whether the run held.
     pub holds: bool,
     /// The verdict in a line.
     pub verdict: String,
-    /// Jobs of all tasks whose deadline lay within the run.
+    /// Jobs of all tasks with a deadline within the run.
     pub released: u64,
-    /// Those that were not complete at their deadline.
+    /// Jobs of them that were not complete at their deadline.
     pub missed: u64,
 }
 
@@ -68,19 +68,19 @@ pub struct TaskComparison {
 /// One task in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What the run is called.
+    /// The label of the run.
     pub label: String,
-    /// What dispatched the jobs.
+    /// The backend that dispatched the jobs.
     pub backend: Backend,
-    /// Jobs whose deadline lay within the run.
+    /// Jobs with a deadline within the run.
     pub released: u64,
-    /// Jobs not complete at their deadline.
+    /// Jobs that were not complete at their deadline.
     pub missed: u64,
     /// Start minus nominal instant.
     pub lateness: Option<Statistics>,
     /// End minus nominal instant.
     pub response: Option<Statistics>,
-    /// Number of its colour.
+    /// The number of its colour.
     #[serde(skip)]
     colour: usize,
     #[serde(skip)]
@@ -89,25 +89,25 @@ pub struct Row {
     response_samples: Vec<i64>,
 }
 
-/// A mean and a standard deviation from elsewhere, such as a paper.
+/// A mean and a standard deviation of another source, such as a paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reference {
-    /// What it is called.
+    /// The label.
     pub label: String,
-    /// What was measured.
+    /// The measured quantity.
     pub metric: Metric,
-    /// The run it stands beside, if there is one.
+    /// The backend of the run beside it, if there is one.
     pub backend: Option<Backend>,
     /// Mean, in microseconds.
     pub mean_us: f64,
     /// Standard deviation, in microseconds.
     pub std_us: f64,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     pub source: String,
 }
 
 impl Reference {
-    /// The response times of figure 3 of the SCHED_TT paper (RTNS 2023).
+    /// Returns the response times of figure 3 of the SCHED_TT paper (RTNS 2023).
     pub fn sched_tt_figure_3() -> Vec<Reference> {
         [
             ("paper: CFS", Backend::Other, 67.4, 42.7),
@@ -128,14 +128,14 @@ impl Reference {
 }
 
 impl Row {
-    /// The statistics of a metric.
+    /// Returns the statistics of a metric.
     pub fn statistics(&self, metric: Metric) -> Option<&Statistics> {
         match metric {
             Metric::Lateness => self.lateness.as_ref(),
             Metric::Response => self.response.as_ref(),
         }
     }
-    /// The samples of a metric in ascending order, in nanoseconds.
+    /// Returns the samples of a metric in ascending order, in nanoseconds.
     pub fn samples(&self, metric: Metric) -> &[i64] {
         match metric {
             Metric::Lateness => &self.lateness_samples,
@@ -144,7 +144,7 @@ impl Row {
     }
 }
 
-/// Compares runs, each called by its backend.
+/// Compares runs, and labels each with its backend.
 pub fn compare(reports: &[Report]) -> Comparison {
     let runs: Vec<(&str, &Report)> = reports.iter().map(|report| (report.backend.name(), report)).collect();
     compare_labelled(&runs)
@@ -200,7 +200,7 @@ fn row(label: &str, backend: Backend, colour: usize, task: &TaskReport) -> Row {
     }
 }
 
-/// A backend keeps its colour in all comparisons, except where runs share one.
+/// Returns the number of a run's colour. A backend has the same colour in all comparisons, unless runs share one.
 fn colour(runs: &[(&str, &Report)], index: usize) -> usize {
     let backend = runs[index].1.backend;
     let shared = runs
@@ -233,7 +233,7 @@ fn remarks(runs: &[(&str, &Report)]) -> Vec<String> {
     remarks
 }
 
-/// The caveats of all runs, each once.
+/// Returns the caveats of all runs, each once.
 fn caveats(runs: &[(&str, &Report)]) -> Vec<String> {
     let mut caveats: Vec<String> = Vec::new();
     for caveat in runs.iter().flat_map(|(_, report)| &report.caveats) {
@@ -245,19 +245,19 @@ fn caveats(runs: &[(&str, &Report)]) -> Vec<String> {
 }
 
 impl Comparison {
-    /// With numbers from elsewhere beside ours.
+    /// Adds numbers of other sources.
     pub fn with_references(mut self, references: Vec<Reference>) -> Comparison {
         self.references = references;
         self
     }
 
-    /// The task of that name.
+    /// Returns the task of that name.
     pub fn task(&self, name: &str) -> Option<&TaskComparison> {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// Every number of the comparison as `figures.json` wants it; `TASK.` leads the figure's name when there are
-    /// several tasks. Cases are the runs' labels, and those of the references.
+    /// Returns every number of the comparison for `figures.json`. With several tasks, `TASK.` precedes the figure's
+    /// name. Cases are the labels of runs and references.
     pub fn figures(&self) -> Vec<Figure> {
         let mut all = Vec::new();
         for task in &self.tasks {
@@ -273,9 +273,9 @@ impl Comparison {
         all
     }
 
-    /// Writes everything into a folder: `figures.json`, `comparison.json`, `tables.md`, `report.html`, and per task and
-    /// metric `TASK-METRIC-histogram.svg`, `TASK-METRIC-cdf.svg` and, where some runs are far
-    /// slower than others, `TASK-METRIC-histogram-close.svg`. Returns the files.
+    /// Writes everything into a folder, and returns the files: `figures.json`, `comparison.json`, `tables.md`,
+    /// `report.html`. Each task and metric has `TASK-METRIC-histogram.svg` and `TASK-METRIC-cdf.svg`. If some runs are
+    /// far slower than others, there is also `TASK-METRIC-histogram-close.svg`.
     pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>, WriteError> {
         let mut files = vec![
             ("figures.json".to_string(), figures::to_json(&self.figures())?),
@@ -302,7 +302,7 @@ impl Comparison {
             .collect()
     }
 
-    /// The comparison as JSON, indented, with a newline at its end.
+    /// Returns the comparison as JSON, indented, with a newline at its end.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise");
         text.push('\n');
@@ -339,7 +339,7 @@ fn row_figures(prefix: &str, row: &Row) -> Vec<Figure> {
     all
 }
 
-/// A name that is safe as a file's: whatever is no letter, digit, `-` or `_` becomes `_`.
+/// Returns a name that is safe for a file: every character that is no letter, digit, `-` or `_` becomes `_`.
 fn file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
 }

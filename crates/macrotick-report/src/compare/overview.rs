@@ -1,4 +1,4 @@
-//! What a hurried reader looks at: who missed how often, one table over all tasks, one over all chains.
+//! The overview of a comparison: misses of each run, one table over all tasks, one over all chains.
 
 use super::render::METRICS;
 use super::{ChainRow, Comparison, Row, Run};
@@ -9,18 +9,18 @@ use crate::terminal::bad_if_any;
 use crate::words::{self, Decimals};
 
 impl Comparison {
-    /// Who missed how many of its jobs, in a line: `other (SCHED_OTHER): 1178 of 1560 missed; kernel (SCHED_TT): none`.
+    /// Returns the misses of each run, in a line: `other (SCHED_OTHER): 1178 of 1560 missed; kernel (SCHED_TT): none`.
     pub fn headline(&self) -> String {
         let told = self.runs.first().map(|run| run.released);
         let clause = |(index, run): (usize, &Run)| {
-            // How many jobs there are is said once, as long as it is the same number.
+            // The number of jobs appears once, as long as it is the same.
             let short = index > 0 && told == Some(run.released);
             format!("{}: {}", self.spoken_name(run), words::missed(run.missed, run.released, short))
         };
         self.runs.iter().enumerate().map(clause).collect::<Vec<_>>().join("; ")
     }
 
-    /// A run that is called by its backend alone is known better by its policy.
+    /// Adds the policy to the name of a run that is labelled by its backend alone.
     fn spoken_name(&self, run: &Run) -> String {
         let by_backend = run.label == run.backend.name();
         match by_backend {
@@ -29,8 +29,8 @@ impl Comparison {
         }
     }
 
-    /// The comparison as text of at most about `width` columns, one table for all tasks: what `macrotick compare`
-    /// prints. Times are in microseconds.
+    /// Returns the comparison as text of at most about `width` columns, with one table for all tasks: the output of
+    /// `macrotick compare`. Times are in microseconds.
     pub fn summary(&self, colour: bool, width: usize) -> String {
         let mut text = self.head(colour, width);
         text.push_str(&format!("\n{}\n", Tone::Strong.paint(TASKS_TITLE, colour)));
@@ -40,7 +40,7 @@ impl Comparison {
         text
     }
 
-    /// All tasks in all runs.
+    /// Returns a table of all tasks in all runs.
     pub(super) fn task_table(&self) -> Table {
         let mut table = Table::new(2, &["task", "run", "jobs", "misses", "mean", "p99", "max", "mean", "p99", "max"]);
         table.above = vec![(4, 3, "lateness".into()), (7, 3, "response".into())];
@@ -53,7 +53,7 @@ impl Comparison {
         table
     }
 
-    /// All latencies of all chains in all runs.
+    /// Returns a table of all latencies of all chains in all runs.
     pub(super) fn chain_table(&self) -> Table {
         let mut table =
             Table::new(3, &["chain", "latency", "run", "paths", "mean", "p99", "max", "bound", "lost", "verdict"]);
@@ -73,10 +73,10 @@ impl Comparison {
     }
 }
 
-/// What stands above [`Comparison::task_table`] in a text.
+/// The title of [`Comparison::task_table`] in a text.
 const TASKS_TITLE: &str = "Tasks [us]";
 
-/// How the times of a metric in all these rows are written.
+/// Returns the number of decimals for the times of a metric in all these rows.
 pub(super) fn decimals<'a>(rows: impl Iterator<Item = &'a Row>, metric: Metric) -> Decimals {
     let largest = rows.filter_map(|row| row.statistics(metric)).map(|s| s.max_ns).max();
     Decimals::for_largest(largest.unwrap_or(0))

@@ -13,18 +13,18 @@ use crate::words::{self, Decimals};
 
 pub(super) const METRICS: [Metric; 2] = [Metric::Lateness, Metric::Response];
 
-/// Runs whose p99.9 is at most so many times the smallest one are close.
+/// Runs are close if their p99.9 is at most this many times the smallest one.
 const CLOSE: i64 = 10;
 
-/// Colours that `plot.css` knows.
+/// The classes of colours in `plot.css`.
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
-const TASKS_NOTE: &str = "Times in microseconds; all statistics and the distributions stand below, task by task.";
+const TASKS_NOTE: &str = "Times in microseconds; all statistics and the distributions are below, task by task.";
 
 const CHAINS_NOTE: &str = "From cause to effect, in microseconds, beside the bounds of the description; the curves \
-show the share of paths that took at most so long.";
+show the share of paths that took at most this time.";
 
-/// The class of a run's colour.
+/// Returns the class of a run's colour.
 fn class(row: &Row) -> &'static str {
     colour_class(row.colour)
 }
@@ -34,7 +34,7 @@ fn colour_class(colour: usize) -> &'static str {
 }
 
 impl Comparison {
-    /// The comparison as text of at most about `width` columns. Times are in microseconds.
+    /// Returns the comparison as text of at most about `width` columns. Times are in microseconds.
     pub fn terminal(&self, colour: bool, width: usize) -> String {
         let mut text = self.head(colour, width);
         for task in &self.tasks {
@@ -49,14 +49,14 @@ impl Comparison {
         text
     }
 
-    /// Title, headline and the runs.
+    /// Returns title, headline and the table of runs.
     pub(super) fn head(&self, colour: bool, width: usize) -> String {
         let paint = |text: &str| Tone::Strong.paint(text, colour);
         let (title, headline) = (format!("{}: runs compared", self.system), self.headline());
         format!("{}\n{}\n\n{}", paint(&title), paint(&headline), self.run_table().text(colour, width))
     }
 
-    /// The chains with a title; nothing without chains.
+    /// Returns the chains with a title; an empty text without chains.
     pub(super) fn chain_text(&self, colour: bool, width: usize) -> String {
         match self.chains.is_empty() {
             true => String::new(),
@@ -67,7 +67,7 @@ impl Comparison {
         }
     }
 
-    /// Remarks and caveats.
+    /// Returns remarks and caveats.
     pub(super) fn notes_text(&self, colour: bool, width: usize) -> String {
         let mut text = String::new();
         for (title, sentences) in [("Remarks", &self.remarks), ("Caveats", &self.caveats)] {
@@ -79,7 +79,7 @@ impl Comparison {
         text
     }
 
-    /// The tables as markdown, for `docs/results/`.
+    /// Returns the tables as markdown, for `docs/results/`.
     pub fn markdown(&self) -> String {
         let mut text = format!("### {}\n\n{}", self.system, self.run_table().markdown());
         for task in &self.tasks {
@@ -99,22 +99,24 @@ impl Comparison {
         text
     }
 
-    /// Overlaid histograms of a task's metric, with mean and deviation of runs and references below: an SVG file.
+    /// Returns an SVG file with overlaid histograms of a task's metric. Mean and deviation of runs and references are
+    /// below.
     pub fn histogram_svg(&self, task: &TaskComparison, metric: Metric) -> String {
         self.histogram(task, metric, &|_| true).file()
     }
 
-    /// The same without the runs that are so much slower that they hide how the others differ; `None` without such.
+    /// Returns the histogram without runs that are far slower, because they hide the differences of the others; `None`
+    /// without such runs.
     pub fn close_histogram_svg(&self, task: &TaskComparison, metric: Metric) -> Option<String> {
         Some(self.close_histogram(task, metric)?.file())
     }
 
-    /// Cumulative distributions of a task's metric: an SVG file.
+    /// Returns an SVG file with cumulative distributions of a task's metric.
     pub fn cdf_svg(&self, task: &TaskComparison, metric: Metric) -> String {
         self.cumulative(task, metric).file()
     }
 
-    /// The comparison as one HTML file.
+    /// Returns the comparison as one HTML file.
     pub fn html(&self) -> String {
         let tasks: Vec<String> = self.tasks.iter().map(|task| self.task_section(task)).collect();
         let notes: Vec<String> = [("Sources", &self.sources()), ("Remarks", &self.remarks), ("Caveats", &self.caveats)]
@@ -208,7 +210,7 @@ impl Comparison {
             Some(Spread { label: row.label.clone(), class: class(row).to_string(), mean, deviation })
         });
         let theirs = self.references.iter().filter(|reference| all && reference.metric == metric);
-        // The colour of the run that it stands beside, where there is just one.
+        // The colour of the run beside it, if there is exactly one.
         let beside = |reference: &Reference| {
             let mut rows = task.rows.iter().filter(|row| Some(row.backend) == reference.backend);
             rows.next().filter(|_| rows.next().is_none())
@@ -264,7 +266,7 @@ impl Comparison {
         table
     }
 
-    /// Where the references come from, each source once.
+    /// Returns the sources of the references, each once.
     fn sources(&self) -> Vec<String> {
         let mut sources: Vec<String> = self.references.iter().map(|reference| reference.source.clone()).collect();
         sources.dedup();

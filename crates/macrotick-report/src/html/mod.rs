@@ -1,4 +1,4 @@
-//! The report as one HTML file that needs nothing else: no script, no font, no network.
+//! The report as one HTML file without external parts: no script, no font, no network.
 
 mod glossary;
 mod sections;
@@ -9,7 +9,8 @@ use macrotick_model::Observation;
 use crate::report::Report;
 use write::page;
 
-/// The report as a page. The observation gives the trace (for preemption in the Gantt) and what ran beside the tasks.
+/// Returns the report as a page. The observation has the trace (for preemption in the Gantt) and the processes beside
+/// the tasks.
 pub fn html(report: &Report, observation: &Observation) -> String {
     let sections = [
         sections::header(report),

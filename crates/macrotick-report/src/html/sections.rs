@@ -51,7 +51,7 @@ fn place(report: &Report) -> String {
     format!("Linux {} {}, {place}.", environment.kernel, environment.preemption)
 }
 
-/// `us` as the sign that browsers show well.
+/// Writes `us` with the sign of micro.
 fn micro(text: &str) -> String {
     escape(text).replace(" us", " µs")
 }
@@ -68,7 +68,7 @@ pub(super) fn cards(report: &Report) -> String {
         Some((ns, task)) => (format!("{} µs", words::us(sign * ns)), task.to_string()),
         None => ("-".into(), "no job ran".into()),
     };
-    // Who has a deadline and no instant of its own is not late as long as it waits for others.
+    // A task with a deadline and no nominal instant of its own is not late while it waits for other tasks.
     let timed = |task: &TaskReport| task.lateness.filter(|_| task.runtime_ns.is_none());
     let mut lateness = us(worst(&|task| timed(task).map(|s| s.max_ns)), 1);
     if report.tasks.iter().any(|task| task.runtime_ns.is_some()) {
@@ -93,7 +93,7 @@ fn of_tasks(tasks: usize) -> String {
 
 fn share(part: u64, whole: u64) -> String {
     match whole {
-        0 => "nothing was expected".into(),
+        0 => "no job was expected".into(),
         _ => format!("{:.2} % of all jobs", part as f64 * 100.0 / whole as f64),
     }
 }
@@ -109,7 +109,7 @@ fn card(name: &str, value: &str, of: &str, bad: bool) -> String {
     )
 }
 
-/// The bounded chain that used the largest share of its bound.
+/// Returns a card with the bounded chain that used the largest share of its bound.
 fn tightest_chain(report: &Report) -> Option<String> {
     let used = |latency: &ChainLatency| Some(latency.measured?.max_ns as f64 * 100.0 / latency.bound_ns?.max(1) as f64);
     let all = report.chains.iter().flat_map(|chain| {
@@ -144,7 +144,7 @@ pub(super) fn tasks(report: &Report) -> String {
     section(
         "Tasks",
         "In the small bars the thin line spans from the smallest to the largest, the thick one from the median to the \
-         99th percentile; the tick is the mean, red lines are the shortest and the longest time to a deadline.",
+         99th percentile. The tick is the mean. Red lines are the shortest and the longest time to a deadline.",
         &body,
     )
 }
@@ -180,13 +180,13 @@ fn task_row(task: &TaskReport, lateness_axis: Axis, [of_lateness, of_response]: 
     )
 }
 
-/// Behind the name of a task without windows.
+/// Returns the text behind the name of a task without windows.
 fn supply(task: &TaskReport) -> String {
     let runtime = task.runtime_ns.map(|runtime| format!("SCHED_DEADLINE, {}", words::short_time(runtime)));
     runtime.map_or(String::new(), |runtime| format!("<br><span class=\"faint\">{}</span>", escape(&runtime)))
 }
 
-/// The shortest and the longest time to a deadline.
+/// Returns the shortest and the longest time to a deadline.
 fn deadlines(task: &TaskReport) -> Vec<i64> {
     let all = || task.jobs.iter().map(|job| (job.deadline - job.nominal).as_nanos());
     let mut ends: Vec<i64> = all().min().into_iter().chain(all().max()).collect();
@@ -208,7 +208,7 @@ fn metric_cells(statistics: Option<&Statistics>, axis: Axis, limits: &[i64], dec
     )
 }
 
-/// How many periods of the fastest task a detailed Gantt shows, and an overview at most.
+/// The number of periods of the fastest task in a detailed Gantt, and the greatest number in an overview.
 const DETAIL: i64 = 20;
 const OVERVIEW: i64 = 250;
 
@@ -239,11 +239,11 @@ pub(super) fn gantts(report: &Report, observation: &Observation) -> String {
         }
     }
     let note = if segments.is_empty() {
-        "No trace was taken: a bar spans from a job's first to its last instruction, preemptions included. Rest the \
-         pointer on a bar for its numbers."
+        "There is no trace: a bar spans from a job's first to its last instruction, preemptions included. Hold the \
+         pointer over a bar for its numbers."
     } else {
-        "Where a trace was taken, thick bars are the pieces in which a job had the CPU, and the thin one joins them; \
-         otherwise only the span from first to last instruction is known. Rest the pointer on a bar for its numbers."
+        "With a trace, thick bars are the pieces in which a job had the CPU, and the thin bar joins them. Without a \
+         trace, only the span from first to last instruction is known. Hold the pointer over a bar for its numbers."
     };
     section("Planned against actual", note, &body)
 }
@@ -272,9 +272,9 @@ pub(super) fn distributions(report: &Report) -> String {
     let pairs: Vec<String> = report.tasks.iter().map(distribution).collect();
     section(
         "Distributions",
-        "How many jobs took how long. The count axis is logarithmic where some bins hold many more jobs than others, \
-         the time axis where times differ widely. The dotted line is the median; in red, the time to the deadline and \
-         the jobs beyond it.",
+        "The number of jobs for each time. The count axis is logarithmic if some bins hold many more jobs than others. \
+         The time axis is logarithmic if times differ widely. The dotted line is the median. Red marks the time to the \
+         deadline and the jobs beyond it.",
         &format!("<div class=\"pairs\">\n{}</div>\n", pairs.concat()),
     )
 }
@@ -317,8 +317,8 @@ pub(super) fn pools(report: &Report) -> String {
     }
     section(
         "Pools [µs]",
-        "Processor time that the pool's threads had in their windows, and as a share of its budgets; outside, without \
-         slack, processes end, and groups have their budgets.",
+        "Processor time of the pool's threads in their windows, and as a share of its budgets. Without slack, the time \
+         outside comes from processes that end, and from groups' budgets.",
         &table(&pool_table(report)),
     )
 }
@@ -329,8 +329,8 @@ pub(super) fn groups(report: &Report) -> String {
     }
     section(
         "Groups [µs]",
-        "Processor time that was charged to the group, and as a share of its budgets; how often a budget was used up, \
-         and how long ready threads had to wait for a refill then.",
+        "Processor time that was charged to the group, and as a share of its budgets. The last columns are the number \
+         of times a budget was exhausted, and the time that ready threads then waited for a refill.",
         &table(&group_table(report)),
     )
 }
@@ -343,9 +343,9 @@ pub(super) fn chains(report: &Report) -> String {
     let body = format!("{}{}", table(&chain_table(report)), plots.concat());
     section(
         "Chains [µs]",
-        "A job reads at its first instruction and writes at its last. Reaction time is counted from the sampling that \
-         just missed an input to the end of the first job of the last task that reflects the next sampling; data age \
-         from a sampling to the end of the last job that still uses it (Feiertag et al. 2008, Becker et al. 2017).",
+        "A job reads at its first instruction and writes at its last. Reaction time counts from the sampling that just \
+         missed an input to the end of the first job of the last task that reflects the next sampling. Data age counts \
+         from a sampling to the end of the last job that uses it (Feiertag et al. 2008, Becker et al. 2017).",
         &body,
     )
 }
@@ -390,7 +390,7 @@ pub(super) fn output(observation: &Observation) -> String {
     };
     section(
         "Output",
-        "What the processes wrote to their standard output and error.",
+        "The standard output and error of the processes.",
         &observation.output.iter().map(entry).collect::<String>(),
     )
 }
@@ -408,7 +408,7 @@ pub(super) fn surroundings(report: &Report, observation: &Observation) -> String
         })
         .collect();
     let background = match loads.is_empty() {
-        true => "<p>Nothing: the tasks ran alone.</p>\n".into(),
+        true => "<p>No process: the tasks ran alone.</p>\n".into(),
         false => definitions(loads.iter().map(|(name, what)| (name.as_str(), what.as_str()))),
     };
     format!(

@@ -7,7 +7,7 @@ use crate::table::{Table, Tone};
 
 const STYLE: &str = include_str!("page.css");
 
-/// A whole page.
+/// Returns a whole page.
 pub(crate) fn page(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(
@@ -22,19 +22,19 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A section with a heading and a note below it (none when empty).
+/// Returns a section with a heading and a note below it (no note when empty).
 pub(crate) fn section(title: &str, note: &str, body: &str) -> String {
     let note = if note.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>\n", escape(note)) };
     format!("<section>\n<h2>{}</h2>\n{note}{body}</section>\n", escape(title))
 }
 
-/// A list of sentences.
+/// Returns a list of sentences.
 pub(crate) fn list(items: &[String]) -> String {
     let items: Vec<String> = items.iter().map(|item| format!("<li>{}</li>\n", escape(&visible(item)))).collect();
     format!("<ul>\n{}</ul>\n", items.concat())
 }
 
-/// Names and what they stand for.
+/// Returns a list of names with their definitions.
 pub(crate) fn definitions<'a>(items: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let items: Vec<String> = items
         .into_iter()
@@ -43,7 +43,7 @@ pub(crate) fn definitions<'a>(items: impl IntoIterator<Item = (&'a str, &'a str)
     format!("<dl>\n{}</dl>\n", items.concat())
 }
 
-/// The class of a tone.
+/// Returns the class of a tone.
 pub(crate) fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain | Tone::Strong => "",
@@ -53,7 +53,7 @@ pub(crate) fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// A text table as an HTML table.
+/// Returns a text table as an HTML table.
 pub(crate) fn table(table: &Table) -> String {
     let side = |column: usize| if column < table.left { "left" } else { "" };
     let row = |cells: &Vec<crate::table::Cell>| {
@@ -72,7 +72,7 @@ pub(crate) fn table(table: &Table) -> String {
     )
 }
 
-/// One row of names, or two where some columns have a name together.
+/// Returns the head of a table: one row of names, or two where some columns have a common name.
 fn head(table: &Table) -> String {
     let above = |column: usize| table.above.iter().find(|(first, count, _)| (*first..first + count).contains(&column));
     let rows = if table.above.is_empty() { "" } else { " rowspan=\"2\"" };

@@ -1,21 +1,21 @@
-//! Axes over times: linear, or logarithmic where a linear one would hide most samples in its first bin.
+//! Axes over times: linear, or logarithmic if a linear one would hide most samples in its first bin.
 
 /// An axis over nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
     lo: f64,
     hi: f64,
-    /// `None`: logarithmic; otherwise the distance of ticks.
+    /// The distance of ticks; `None` on a logarithmic axis.
     step: Option<f64>,
 }
 
-/// Where the largest is so many times the smallest, the axis is logarithmic.
+/// The axis is logarithmic if the largest time is at least this many times the smallest.
 const LOG_FROM: i64 = 30;
-/// About how many ticks a linear axis has.
+/// The approximate number of ticks of a linear axis.
 const TICKS: f64 = 5.0;
 
 impl Axis {
-    /// An axis that suits times from `min` to `max`.
+    /// Returns an axis that suits times from `min` to `max`.
     pub fn over(min: i64, max: i64) -> Axis {
         if min > 0 && max / min >= LOG_FROM {
             return Axis { lo: below(min as f64), hi: above(max as f64), step: None };
@@ -23,20 +23,20 @@ impl Axis {
         Axis::linear(min as f64, max as f64)
     }
 
-    /// A linear axis from `min` to `max`, widened to its ticks.
+    /// Returns a linear axis from `min` to `max`, widened to its ticks.
     pub fn linear(min: f64, max: f64) -> Axis {
         let max = if max > min { max } else { min + 1.0 };
         let step = above((max - min) / TICKS).max(1.0);
         Axis { lo: (min / step).floor() * step, hi: (max / step).ceil() * step, step: Some(step) }
     }
 
-    /// A linear axis exactly from `min` to `max`.
+    /// Returns a linear axis exactly from `min` to `max`.
     pub fn exactly(min: f64, max: f64) -> Axis {
         let step = above((max - min) / (2.0 * TICKS)).max(1.0);
         Axis { lo: min, hi: max.max(min + 1.0), step: Some(step) }
     }
 
-    /// Where a time lies: 0 at the start of the axis, 1 at its end.
+    /// Returns the position of a time: 0 at the start of the axis, 1 at its end.
     pub fn position(&self, ns: f64) -> f64 {
         match self.step {
             Some(_) => (ns - self.lo) / (self.hi - self.lo),
@@ -44,7 +44,7 @@ impl Axis {
         }
     }
 
-    /// The time at a position.
+    /// Returns the time at a position.
     pub fn value(&self, position: f64) -> f64 {
         match self.step {
             Some(_) => self.lo + position * (self.hi - self.lo),
@@ -52,7 +52,7 @@ impl Axis {
         }
     }
 
-    /// Ticks: time and label.
+    /// Returns the ticks: time and label.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         match self.step {
             Some(step) => {
@@ -75,7 +75,7 @@ impl Axis {
             .collect()
     }
 
-    /// How many of the samples lie in each of `bins` equal parts of the axis.
+    /// Returns the number of samples in each of `bins` equal parts of the axis.
     pub fn bin(&self, samples: &[i64], bins: usize) -> Vec<u64> {
         let mut counts = vec![0; bins];
         for &sample in samples {
@@ -86,19 +86,19 @@ impl Axis {
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below a positive value.
+/// Returns the smallest of 1, 2, 5 times a power of ten that is not below a positive value.
 fn above(value: f64) -> f64 {
     let power = 10f64.powi(value.log10().floor() as i32);
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|digit| digit * power).find(|&x| x >= value * 0.999_999).unwrap_or(value)
 }
 
-/// The largest of 1, 2, 5 times a power of ten that is not above a positive value.
+/// Returns the largest of 1, 2, 5 times a power of ten that is not above a positive value.
 fn below(value: f64) -> f64 {
     let power = 10f64.powi(value.log10().floor() as i32);
     [5.0, 2.0, 1.0].into_iter().map(|digit| digit * power).find(|&x| x <= value * 1.000_001).unwrap_or(power)
 }
 
-/// A time in the unit that suits `scale`, with the decimals that tell `step` apart.
+/// Formats a time in the unit that suits `scale`, with enough decimals to distinguish steps of `step`.
 fn label(ns: f64, scale: f64, step: f64) -> String {
     let (unit, name) = match scale.abs() {
         scale if scale < 1e3 => (1.0, "ns"),

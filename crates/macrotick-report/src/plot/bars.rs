@@ -5,18 +5,18 @@ use super::svg::{Anchor, Picture};
 /// One quantity in two cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarPair {
-    /// What was measured.
+    /// The name of the quantity.
     pub label: String,
     /// The unit of the values.
     pub unit: String,
-    /// The values: the one that is compared with, then the other.
+    /// The two values. The second one is compared with the first.
     pub values: [f64; 2],
-    /// Whether the limit applies; what it does not apply to is drawn faintly.
+    /// Whether the limit applies. Other pairs are drawn faintly.
     pub judged: bool,
 }
 
 impl BarPair {
-    /// A value as a share of the first one.
+    /// Returns a value as a share of the first one.
     fn share(&self, value: f64) -> f64 {
         if self.values[0] > 0.0 {
             value / self.values[0]
@@ -43,8 +43,8 @@ const BAR: f64 = 13.0;
 const ROW: f64 = 2.0 * BAR + 14.0;
 const CLASSES: [&str; 2] = ["s7", "s3"];
 
-/// Draws pairs as an SVG file. `names` are the two cases; values of judged pairs beyond `limit`, a share of the first
-/// value such as 1.02, stand out.
+/// Draws pairs as an SVG file. `names` are the two cases. `limit` is a share of the first value, such as 1.02; values
+/// of judged pairs beyond it are highlighted.
 pub fn paired_bars(title: &str, names: [&str; 2], limit: f64, pairs: &[BarPair]) -> String {
     let height = TOP + ROW * pairs.len() as f64 + 26.0;
     let shares = pairs.iter().flat_map(|pair| pair.values.map(|value| pair.share(value)));
@@ -86,7 +86,7 @@ fn draw_pair(picture: &mut Picture, pair: &BarPair, top: f64, limit: f64, x: &im
             true => format!("dot {class}"),
         };
         picture.rect(&class, (x(0.0), y), (x(share) - x(0.0), BAR - 1.0), "");
-        // In a column of their own, clear of the limit's line.
+        // In a column of their own, away from the limit's line.
         picture.text("tick", (WIDTH - RIGHT + 8.0, y + BAR - 3.0), Anchor::Start, &pair.text(which));
     }
 }

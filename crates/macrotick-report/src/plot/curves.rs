@@ -1,4 +1,4 @@
-//! Cumulative curves of two properties: one is told by the colour, the other by the line.
+//! Cumulative curves of two properties: the colour shows one, the line style the other.
 
 use super::axis::Axis;
 use super::overlay::{curve, empty, shares, times, LEFT, PLOT, TOP, WIDTH};
@@ -7,18 +7,18 @@ use super::svg::{Anchor, Picture};
 /// One distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve<'a> {
-    /// Curves of one group have one colour.
+    /// The group. Curves of one group have one colour.
     pub group: &'a str,
-    /// Curves of one kind have one line: of those that are told first whole, then broken, then dotted.
+    /// The kind. Curves of one kind have one line style: the first kind is solid, the second broken, the third dotted.
     pub kind: &'a str,
-    /// Ascending, in nanoseconds.
+    /// The samples, ascending, in nanoseconds.
     pub samples: &'a [i64],
 }
 
 const COLOURS: [&str; 8] = ["s3", "s4", "s0", "s5", "s1", "s6", "s2", "s7"];
 const LINES: [&str; 3] = ["", "broken", "dotted"];
 
-/// Draws cumulative curves as an SVG file; `unit` is what is counted, such as jobs.
+/// Draws cumulative curves as an SVG file; `unit` is the name of a sample, such as jobs.
 pub fn cumulative_curves(title: &str, unit: &str, curves: &[Curve]) -> String {
     let ends = || curves.iter().flat_map(|each| each.samples.first().into_iter().chain(each.samples.last()));
     let (Some(&min), Some(&max)) = (ends().min(), ends().max()) else { return empty(title).file() };
@@ -39,7 +39,7 @@ pub fn cumulative_curves(title: &str, unit: &str, curves: &[Curve]) -> String {
     picture.file()
 }
 
-/// The values of a property in the order in which they are told first, and their classes.
+/// The values of a property in the order of their first appearance, and their classes.
 struct Property<'a> {
     classes: &'static [&'static str],
     values: Vec<&'a str>,
@@ -75,7 +75,7 @@ fn key(picture: &mut Picture, groups: &Property, kinds: &Property) {
     }
 }
 
-/// Where the next entry of the key begins.
+/// Draws an entry of the key; returns the position of the next entry.
 fn explain(picture: &mut Picture, at: f64, value: &str) -> f64 {
     picture.text("label", (at, 42.0), Anchor::Start, value);
     at + 17.0 + 7.2 * value.chars().count() as f64

@@ -1,4 +1,4 @@
-//! Planned against actual: a row per task and pool, windows as outlines, what ran as bars.
+//! Planned against actual: a row per task and pool, windows as outlines, executions as bars.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ const RIGHT: f64 = 24.0;
 const ROW: f64 = 34.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 24.0;
-/// What is shorter is drawn as wide as this, so that it can be seen.
+/// The least width of a bar, so short times remain visible.
 const THINNEST: f64 = 1.0;
 
 struct Chart<'a> {
@@ -54,7 +54,7 @@ fn shows(segment: &Segment, slice: Slice) -> bool {
     segment.start_ns < slice.to.as_nanos() && segment.end_ns > slice.from.as_nanos()
 }
 
-/// Whether it is neither a task's nor a pool's.
+/// Whether a segment belongs neither to a task nor to a pool.
 fn is_other(report: &Report, segment: &Segment) -> bool {
     report.task(&segment.who).is_none() && segment.pool.is_none()
 }
@@ -93,7 +93,7 @@ impl Chart<'_> {
         }
     }
 
-    /// All windows of a row as one path; on several CPUs as one path for each, which tells its CPU.
+    /// Draws all windows of a row as one path. On several CPUs each CPU has a path with its number.
     fn windows(&mut self, report: &Report, name: &str, top: f64) {
         let each = report.tables.iter().map(|table| (table.cpu, windows_on(report, table, name, self.slice)));
         let each: Vec<_> = each.filter(|(_, windows)| !windows.is_empty()).collect();
@@ -128,8 +128,8 @@ impl Chart<'_> {
         }
     }
 
-    /// A job's span as a thin bar, and the pieces in which it had a CPU as thick ones; without any, as after the end of
-    /// a trace, the span is all that is known.
+    /// Draws a job's span as a thin bar, and the pieces in which it had a CPU as thick bars. Without pieces, for
+    /// example after the end of a trace, only the span is known.
     fn pieces(&mut self, task: &str, class: &str, span: (Duration, Duration), top: f64, hover: &str) {
         let pieces = pieces(self.segments, task, span);
         if pieces.is_empty() {
@@ -141,7 +141,7 @@ impl Chart<'_> {
         }
     }
 
-    /// A bar in a row, `inset` from its edges.
+    /// Draws a bar in a row, `inset` from its edges.
     fn bar(&mut self, class: &str, (from, to): (Duration, Duration), (top, inset): (f64, f64), hover: &str) {
         if to <= self.slice.from || from >= self.slice.to {
             return;
@@ -161,7 +161,7 @@ impl Chart<'_> {
         self.threads("other", (top, 12.0), |segment| is_other(report, segment));
     }
 
-    /// A bar for each stretch of a trace that is `wanted`.
+    /// Draws a bar for each segment of a trace that is `wanted`.
     fn threads(&mut self, class: &str, place: (f64, f64), wanted: impl Fn(&Segment) -> bool) {
         let segments = self.segments;
         for segment in segments.iter().filter(|segment| wanted(segment)) {

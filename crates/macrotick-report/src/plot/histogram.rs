@@ -11,17 +11,17 @@ pub(crate) struct Mark<'a> {
     pub class: &'static str,
 }
 
-/// What to draw.
+/// The contents of a histogram.
 pub(crate) struct Histogram<'a> {
     pub title: &'a str,
-    /// Ascending.
+    /// The samples, ascending.
     pub samples: &'a [i64],
     pub marks: &'a [Mark<'a>],
     /// `(width, height)`
     pub size: (f64, f64),
-    /// Samples beyond are drawn in the colour of misses.
+    /// Samples beyond this limit have the colour of misses.
     pub limit: Option<i64>,
-    /// What is counted: jobs or paths.
+    /// The name of a sample: jobs or paths.
     pub unit: &'a str,
 }
 
@@ -79,7 +79,7 @@ fn draw_mark(picture: &mut Picture, mark: &Mark, x: f64, (top, bottom): (f64, f6
     picture.text("tick", (x + shift, top + 3.0), anchor, mark.label);
 }
 
-/// The height of a count among `most`, in 0..=1. A single job can always be seen.
+/// Returns the height of a count among `most`, in 0..=1. A single job is always visible.
 fn count_share(count: u64, most: u64) -> f64 {
     const ONE: f64 = 0.25; // decades of room for a count of one
     if count == 0 {

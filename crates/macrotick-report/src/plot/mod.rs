@@ -1,4 +1,4 @@
-//! Plots as SVG, to stand inside a page or in a file of their own.
+//! Plots as SVG, inside a page or in a file of their own.
 
 pub(crate) mod axis;
 pub(crate) mod bars;

@@ -8,23 +8,23 @@ use super::svg::{number, Anchor, Picture};
 /// One distribution.
 pub(crate) struct Series<'a> {
     pub label: &'a str,
-    /// Class of its colour, `s0` to `s7`.
+    /// The class of its colour, `s0` to `s7`.
     pub class: &'static str,
-    /// Ascending, in nanoseconds.
+    /// The samples, ascending, in nanoseconds.
     pub samples: &'a [i64],
 }
 
 /// Samples of any kind, for [`overlaid_histogram`].
 #[derive(Clone, Copy, Debug)]
 pub struct Distribution<'a> {
-    /// What it is called.
+    /// The label.
     pub label: &'a str,
-    /// Ascending, in nanoseconds.
+    /// The samples, ascending, in nanoseconds.
     pub samples: &'a [i64],
 }
 
-/// Draws distributions over each other as an SVG file; `unit` is what is counted, such as jobs. Eight have colours of
-/// their own.
+/// Draws distributions over each other as an SVG file; `unit` is the name of a sample, such as jobs. Up to eight have
+/// different colours.
 pub fn overlaid_histogram(title: &str, unit: &str, distributions: &[Distribution]) -> String {
     const CLASSES: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
     let series: Vec<Series> = distributions
@@ -38,20 +38,20 @@ pub fn overlaid_histogram(title: &str, unit: &str, distributions: &[Distribution
 /// Mean and standard deviation in nanoseconds, drawn below a histogram.
 pub(crate) struct Spread {
     pub label: String,
-    /// Class of its colour; `paper` beside it for numbers from elsewhere.
+    /// The class of its colour, and `paper` for numbers of another source.
     pub class: String,
     pub mean: f64,
     pub deviation: f64,
 }
 
-/// What to draw.
+/// The contents of a plot.
 pub(crate) struct Overlay<'a> {
     pub title: &'a str,
     pub series: &'a [Series<'a>],
     pub spreads: &'a [Spread],
-    /// A time that none of the samples should exceed.
+    /// A time that no sample should exceed.
     pub bound: Option<i64>,
-    /// What is counted: jobs or paths.
+    /// The name of a sample: jobs or paths.
     pub unit: &'a str,
 }
 
@@ -67,11 +67,11 @@ fn x(axis: &Axis, ns: f64) -> f64 {
     LEFT + axis.position(ns).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
 }
 
-/// The axis over all samples, spreads and the bound; `None` without samples and spreads.
+/// Returns the axis over all samples, spreads and the bound; `None` without samples and spreads.
 fn common_axis(overlay: &Overlay) -> Option<Axis> {
     let samples =
         overlay.series.iter().flat_map(|series| series.samples.first().into_iter().chain(series.samples.last()));
-    // The lower whisker may reach below zero; the axis need not.
+    // The lower whisker may reach below zero; the axis does not follow it.
     let means = overlay.spreads.iter().flat_map(|spread| [spread.mean as i64, (spread.mean + spread.deviation) as i64]);
     let all: Vec<i64> = samples.copied().chain(means).collect();
     let (min, max) = (*all.iter().min()?, *all.iter().max()?);
@@ -90,7 +90,7 @@ fn frame(picture: &mut Picture, axis: &Axis, overlay: &Overlay, height: f64) {
     times(picture, axis, height);
 }
 
-/// Grid lines over the time, and their labels below.
+/// Draws grid lines over the time, and their labels below.
 pub(super) fn times(picture: &mut Picture, axis: &Axis, height: f64) {
     for (ns, label) in axis.ticks() {
         picture.line("grid", (x(axis, ns), TOP), (x(axis, ns), height - 24.0));
@@ -113,7 +113,7 @@ pub(super) fn empty(title: &str) -> Picture {
     picture
 }
 
-/// Overlaid histograms: the share of each distribution's jobs per bin, on a logarithmic scale.
+/// Draws overlaid histograms: the share of each distribution's jobs per bin, on a logarithmic scale.
 pub(crate) fn histogram(overlay: &Overlay) -> Picture {
     let Overlay { title, series, spreads, .. } = *overlay;
     let Some(axis) = common_axis(overlay) else { return empty(title) };
@@ -122,7 +122,7 @@ pub(crate) fn histogram(overlay: &Overlay) -> Picture {
     let mut picture = Picture::new(WIDTH, height, title);
     frame(&mut picture, &axis, overlay, height);
     let most = series.iter().map(|series| series.samples.len()).max().unwrap_or(1).max(10);
-    // A little more than the decades of the counts, so that a bin of one job can be seen.
+    // A little more than the decades of the counts makes a bin of one job visible.
     let decades = (most as f64).log10() + 0.3;
     let y = |share: f64| bottom - ((share.log10() + decades) / decades).clamp(0.0, 1.0) * PLOT;
     for power in 0..=decades.floor() as i32 {
@@ -140,12 +140,12 @@ pub(crate) fn histogram(overlay: &Overlay) -> Picture {
     picture
 }
 
-/// 100, 10, 1, 0.1, ...
+/// Formats 100, 10, 1, 0.1, ...
 fn number_of_percent(power: i32) -> String {
     format!("{:.*}", (power - 2).max(0) as usize, 100.0 * 10f64.powi(-power))
 }
 
-/// The outline of a histogram's bars, closed along the bottom; empty stretches are left out.
+/// Returns the outline of a histogram's bars, closed along the bottom, without empty stretches.
 fn outline(axis: &Axis, samples: &[i64], bottom: f64, y: &impl Fn(f64) -> f64) -> String {
     let counts = axis.bin(samples, BINS);
     let at = |bin: usize| number(x(axis, axis.value(bin as f64 / BINS as f64)));
@@ -182,7 +182,7 @@ fn draw_spread(picture: &mut Picture, axis: &Axis, spread: &Spread, y: f64) {
     picture.rect(&format!("dot {}", spread.class), (at(spread.mean) - 3.0, y - 3.0), (6.0, 6.0), &text);
 }
 
-/// Cumulative curves: the share of jobs or paths that took at most so long.
+/// Draws cumulative curves: the share of jobs or paths that took at most a time.
 pub(crate) fn cumulative(overlay: &Overlay) -> Picture {
     let Overlay { title, series, .. } = *overlay;
     let Some(axis) = common_axis(overlay) else { return empty(title) };
@@ -198,12 +198,12 @@ pub(crate) fn cumulative(overlay: &Overlay) -> Picture {
     picture
 }
 
-/// Where a share lies in a cumulative plot.
+/// Returns the position of a share in a cumulative plot.
 fn y(share: f64) -> f64 {
     TOP + (1.0 - share) * PLOT
 }
 
-/// Grid lines over the shares of a cumulative plot, and their labels.
+/// Draws grid lines over the shares of a cumulative plot, and their labels.
 pub(super) fn shares(picture: &mut Picture) {
     for quarter in 0..=4 {
         let share = f64::from(quarter) / 4.0;
@@ -212,10 +212,10 @@ pub(super) fn shares(picture: &mut Picture) {
     }
 }
 
-/// At most this many steps of a curve, so that files stay small.
+/// The greatest number of steps of a curve. It keeps files small.
 const STEPS: usize = 400;
 
-/// The path of a cumulative curve.
+/// Returns the path of a cumulative curve.
 pub(super) fn curve(axis: &Axis, samples: &[i64]) -> String {
     let steps = STEPS.min(samples.len());
     let mut path = format!("M{} {}", number(x(axis, samples[0] as f64)), number(y(0.0)));

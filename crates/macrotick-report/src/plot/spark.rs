@@ -1,4 +1,4 @@
-//! A small bar for a table's cell: from the smallest to the largest, the middle of it thick.
+//! A small bar for a table's cell: from the smallest to the largest value, thick in the middle.
 
 use super::axis::Axis;
 use super::svg::Picture;
@@ -7,8 +7,8 @@ use crate::stats::Statistics;
 const WIDTH: f64 = 130.0;
 const HEIGHT: f64 = 18.0;
 
-/// Draws min to max as a line, p50 to p99 as a bar and the mean as a tick; `limits` (the
-/// deadlines, ascending) as red lines.
+/// Draws min to max as a line, p50 to p99 as a bar and the mean as a tick. `limits` (the deadlines, ascending) are red
+/// lines.
 pub(crate) fn draw(statistics: &Statistics, axis: Axis, limits: &[i64], title: &str) -> Picture {
     let mut picture = Picture::new(WIDTH, HEIGHT, title);
     let x = |ns: f64| 2.0 + axis.position(ns).clamp(0.0, 1.0) * (WIDTH - 4.0);

@@ -1,11 +1,11 @@
-//! Sums as bars that show what they consist of.
+//! Sums as bars that show their parts.
 
 use super::svg::{number, Anchor, Picture};
 
 /// A sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackedBar {
-    /// Of what.
+    /// The label.
     pub label: String,
     /// Its parts, in the order of their names.
     pub parts: Vec<f64>,
@@ -18,10 +18,10 @@ const RIGHT: f64 = 90.0;
 const TOP: f64 = 62.0;
 const BAR: f64 = 14.0;
 const ROW: f64 = BAR + 7.0;
-/// One per part; more parts share them.
+/// One class per part. Further parts start again with the first class.
 const CLASSES: [&str; 8] = ["s7", "s3", "s1", "s4", "s0", "s5", "s6", "s2"];
 
-/// Draws sums as an SVG file; `names` are those of the parts.
+/// Draws sums as an SVG file; `names` are the names of the parts.
 pub fn stacked_bars(title: &str, unit: &str, names: &[&str], bars: &[StackedBar]) -> String {
     let height = TOP + ROW * bars.len() as f64 + 10.0;
     let sum = |bar: &StackedBar| bar.parts.iter().sum::<f64>();

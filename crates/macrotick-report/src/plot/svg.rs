@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("plot.css");
 
-/// A picture being drawn, in units of its view box.
+/// A picture in progress, in units of its view box.
 pub(crate) struct Picture {
     width: f64,
     height: f64,
@@ -12,7 +12,7 @@ pub(crate) struct Picture {
     body: String,
 }
 
-/// Where a text is fixed to its position.
+/// The point of a text that is at its position.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -21,31 +21,31 @@ pub(crate) enum Anchor {
 }
 
 impl Picture {
-    /// An empty picture; the title is read out to those who cannot see it.
+    /// Returns an empty picture. Screen readers read the title.
     pub fn new(width: f64, height: f64, title: &str) -> Picture {
         Picture { width, height, title: title.into(), body: String::new() }
     }
 
-    /// A rectangle, with a text that shows when the pointer rests on it (none when empty).
+    /// Adds a rectangle, with a text that appears under the pointer (no text when empty).
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), hover: &str) {
         let (x, y, w, h) = (number(at.0), number(at.1), number(size.0.max(0.0)), number(size.1.max(0.0)));
         let _ = write!(self.body, r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}""#);
         self.close("rect", hover);
     }
 
-    /// A straight line.
+    /// Adds a straight line.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let (x1, y1, x2, y2) = (number(from.0), number(from.1), number(to.0), number(to.1));
         let _ = write!(self.body, r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#);
     }
 
-    /// A path, in SVG's language.
+    /// Adds a path, in SVG's syntax.
     pub fn path(&mut self, class: &str, data: &str, hover: &str) {
         let _ = write!(self.body, r#"<path class="{class}" d="{data}""#);
         self.close("path", hover);
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -72,12 +72,12 @@ impl Picture {
         )
     }
 
-    /// As an element of a page that has the styles.
+    /// Returns an element for a page that has the styles.
     pub fn inline(&self) -> String {
         self.write("", "")
     }
 
-    /// As a file of its own.
+    /// Returns a file of its own.
     pub fn file(&self) -> String {
         let (w, h) = (number(self.width), number(self.height));
         let attributes = format!(r#" xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}""#);
@@ -86,19 +86,19 @@ impl Picture {
     }
 }
 
-/// The styles of plots, for a page.
+/// Returns the styles of plots, for a page.
 pub(crate) fn style() -> &'static str {
     STYLE
 }
 
-/// A coordinate with at most two decimals.
+/// Formats a coordinate with at most two decimals.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0" } else { text }.to_string()
 }
 
-/// A text that may stand in an element or an attribute.
+/// Escapes a text for an element or an attribute.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -108,7 +108,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // XML 1.0 cannot say most control characters at all.
+            // XML 1.0 has no representation for most control characters.
             character if character.is_control() && !matches!(character, '\n' | '\t') => escaped.push('\u{fffd}'),
             character => escaped.push(character),
         }

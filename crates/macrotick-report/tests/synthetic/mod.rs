@@ -1,5 +1,5 @@
-//! Observations made up for tests and for looking at reports: a plausible plan, and records as a kernel or a stock
-//! scheduler would leave them. Seeded: the same call gives the same records.
+//! Synthetic observations for tests and for examples of reports: a plausible plan, and records like those of a kernel
+//! or a stock scheduler. They are seeded: the same call gives the same records.
 
 use macrotick_fixtures::{self as fixtures, counters, hog, ms, ns, records, segment, spin, tables, us};
 use macrotick_model::*;
@@ -8,15 +8,15 @@ use macrotick_model::*;
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     pub fn bits(&mut self) -> u64 {
         self.0.bits()
     }
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: i64) -> i64 {
         (self.bits() % n as u64) as i64
     }
-    /// Exponential with a mean.
+    /// Returns an exponential number with a mean.
     pub fn tail(&mut self, mean: i64) -> i64 {
         let unit = (self.bits() >> 11) as f64 / (1u64 << 53) as f64;
         (-(1.0 - unit).ln() * mean as f64) as i64
@@ -41,7 +41,7 @@ fn system(tasks: Vec<Task>, chains: Vec<Chain>, duration: Duration) -> System {
     }
 }
 
-/// Rate-monotonic order on the grid, written down as a table: preempted jobs have several windows.
+/// Makes a table in rate-monotonic order on the grid: preempted jobs have several windows.
 fn table(tasks: &[Task], cycle: Duration) -> Vec<Window> {
     let slots = (cycle.as_nanos() / GRID_NS) as usize;
     let mut left = vec![0i64; tasks.len()];
@@ -79,7 +79,7 @@ fn chain(name: &str, path: &[&str], reaction_ms: Option<i64>, age_ms: Option<i64
     }
 }
 
-/// Six tasks of 1 to 100 ms, nearly 14 000 jobs in 10 s.
+/// Returns six tasks of 1 to 100 ms, with nearly 14 000 jobs in 10 s.
 pub fn robot_arm(backend: Backend, duration: Duration) -> Observation {
     let tasks = vec![
         task("current-control", 1, 90),
@@ -96,7 +96,7 @@ pub fn robot_arm(backend: Backend, duration: Duration) -> Observation {
     observe(backend, system(tasks, chains, duration), Duration::from_millis(100))
 }
 
-/// Two tasks, a few jobs: small enough to check by eye.
+/// Returns two tasks with a few jobs: small enough to check by eye.
 pub fn small(backend: Backend) -> Observation {
     let tasks = vec![task("control", 1, 200), task("vision", 4, 1_000)];
     let chains = vec![chain("sense-to-act", &["vision", "control"], Some(9), Some(7))];
@@ -134,7 +134,7 @@ fn observe(backend: Backend, system: System, cycle: Duration) -> Observation {
     }
 }
 
-/// Runs of a job in the task's windows, a few microseconds late, with the pieces in the first two cycles as segments.
+/// Runs jobs in the task's windows, a few microseconds late. The pieces in the first two cycles become segments.
 fn in_windows(plan: &Plan, task: &Task, random: &mut Random, segments: &mut Vec<Segment>) -> TaskObservation {
     let windows: Vec<&Window> =
         plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task.name).collect();
@@ -171,7 +171,7 @@ fn in_windows(plan: &Plan, task: &Task, random: &mut Random, segments: &mut Vec<
     TaskObservation { counters: Some(counters(jobs.len() as u64)), ..records(&task.name, jobs) }
 }
 
-/// Runs of a job whenever a stock scheduler gets to it.
+/// Runs jobs whenever a stock scheduler reaches them.
 fn anywhere(plan: &Plan, task: &Task, backend: Backend, random: &mut Random) -> TaskObservation {
     let planned = plan.jobs(&task.name);
     let mut jobs: Vec<Job> = Vec::new();
