@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The same program runs under every backend. The calls are those of `include/macrotick.h`, which explains them;
-//! `docs/write-a-task.md` says what belongs where.
+//! `docs/reference/task-interface.md` says what belongs where.
 
 mod calls;
 
@@ -26,40 +26,40 @@ use std::time::Duration;
 
 pub use macrotick_uapi::Stats;
 
-/// A job, as [`Task::wait`] tells it. Instants are nanoseconds of `CLOCK_MONOTONIC`.
+/// A job that [`Task::wait`] returns. Instants are nanoseconds of `CLOCK_MONOTONIC`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// Activations of this task since the epoch, from 0.
+    /// The number of activations of this task since the epoch, from 0.
     pub number: u64,
-    /// The instant of its ACTIVATE in the table.
+    /// The instant of its ACTIVATE window in the table.
     pub nominal_ns: u64,
-    /// When the wait returned.
+    /// The instant at which the wait returned.
     pub start_ns: u64,
     /// Activations lost since the last wait (backend `kernel`).
     pub lost: u64,
 }
 
 impl Job {
-    /// From the nominal instant to the start.
+    /// Returns the time from the nominal instant to the start.
     pub fn lateness(&self) -> Duration {
         Duration::from_nanos(self.start_ns.saturating_sub(self.nominal_ns))
     }
 }
 
-/// Why a thread did not become a task.
+/// The reason why a thread did not become a task.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// There is one task per process.
-    #[error("this process has joined already")]
+    /// The process already has a task; there is one task per process.
+    #[error("this process has already joined")]
     AlreadyJoined,
-    /// Without a runner a name is needed; with one it must be the runner's.
-    #[error("no name of a task, or not the one that the runner gave")]
+    /// Without a runner a name is necessary; with a runner it must be the runner's.
+    #[error("the task's name is missing, or differs from the runner's")]
     Name,
     /// The runner was built with another version of the header.
-    #[error("the runner is of another version than this program")]
+    #[error("the runner and this program have different versions")]
     Version,
-    /// There is neither a runner nor, in the kernel's table, an entity of the name.
+    /// There is no runner, and the kernel's table has no entity of the name.
     #[error("there is neither a runner nor a table with this task")]
     Nowhere,
     /// Opening the device or mapping the shared memory failed.
@@ -67,23 +67,23 @@ pub enum JoinError {
     System(io::Error),
 }
 
-/// The membership of this process's one task. Dropping it completes the running job and ends it.
+/// The membership of this process's one task. Dropping it completes the running job and ends the membership.
 ///
-/// The calls belong to the thread that joined, so that it cannot be sent to another one.
+/// The calls belong to the thread that joined. Therefore it cannot be sent to another thread.
 #[derive(Debug)]
 pub struct Task {
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl Task {
-    /// Makes the calling thread the task `name`. Under a runner it must be the name that the description gives.
+    /// Makes the calling thread the task `name`. Under a runner this must be the name in the description.
     pub fn join(name: &str) -> Result<Task, JoinError> {
         let name = CString::new(name).map_err(|_| JoinError::Name)?;
         // SAFETY: a terminated text, which is only read during the call.
         Task::joined(unsafe { calls::macrotick_join(name.as_ptr()) })
     }
 
-    /// Makes the calling thread the task for which the runner started this process, whatever its name.
+    /// Makes the calling thread the task for which the runner started this process.
     pub fn join_as_named() -> Result<Task, JoinError> {
         // SAFETY: the call takes NULL for a name.
         Task::joined(unsafe { calls::macrotick_join(std::ptr::null()) })
@@ -100,7 +100,8 @@ impl Task {
         }
     }
 
-    /// Tells that the task is initialised, and returns when the run begins. If it ended before, the first wait tells.
+    /// Reports that the task is initialised, and returns when the run starts. If the run ended before, the first wait
+    /// returns `None`.
     pub fn ready(&mut self) -> io::Result<()> {
         // SAFETY: takes nothing.
         match unsafe { calls::macrotick_ready() } {
@@ -109,8 +110,8 @@ impl Task {
         }
     }
 
-    /// Completes the running job and waits for the next one; `None` when the run is over. A signal that was handled is
-    /// an error of the kind [`io::ErrorKind::Interrupted`]: wait again.
+    /// Completes the running job and waits for the next one; `None` when the run is over. After a handled signal it
+    /// returns an error of the kind [`io::ErrorKind::Interrupted`]: wait again.
     pub fn wait(&mut self) -> io::Result<Option<Job>> {
         let mut job = Job::default();
         // SAFETY: `job` has the layout of the header (a test) and can be written.
@@ -120,8 +121,9 @@ impl Task {
         }
     }
 
-    /// What the kernel has counted of this task since the table was installed. [`io::ErrorKind::Unsupported`] under
-    /// another backend than `kernel`, [`io::ErrorKind::NotFound`] when the run has ended.
+    /// Returns the kernel's counters of this task since the installation of the table. It fails with
+    /// [`io::ErrorKind::Unsupported`] under another backend than `kernel`, and with [`io::ErrorKind::NotFound`] when
+    /// the run has ended.
     pub fn stats(&self) -> io::Result<Stats> {
         let mut stats = Stats::default();
         // SAFETY: `stats` has the layout of the header (a test of macrotick-uapi) and can be written.
@@ -131,12 +133,12 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        // SAFETY: takes nothing. It fails only for who has not joined.
+        // SAFETY: takes nothing. It fails only if the process has not joined.
         unsafe { calls::macrotick_leave() };
     }
 }
 
-/// Locks the memory that the process has and will have, so that no job waits for a page.
+/// Locks the present and future memory of the process, and no job waits for a page.
 pub fn lock_memory() -> io::Result<()> {
     // SAFETY: changes no content.
     match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {

@@ -1,4 +1,4 @@
-//! What can be said of a task that nobody runs; `crates/macrotick/tests/lab.rs` runs one.
+//! Tests of a task without a runner; `crates/macrotick/tests/lab.rs` runs one.
 
 use std::io::Write;
 use std::mem::{offset_of, size_of};
