@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd;
 
 use crate::{call, name, Argument, Bind, Entity, Get, Notify, Sized32, Start, Stats, Unbind, Wait, Window, DEVICE};
 
-/// The device cannot be opened.
+/// The error of an attempt to open the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenError {
-    /// Why: `ENOENT` where the kernel has no class, say.
+    /// The error number: `ENOENT` if the kernel has no class, for example.
     pub errno: i32,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// For programs whose errors are sentences.
+/// For programs with strings as errors.
 impl From<OpenError> for String {
     fn from(error: OpenError) -> String {
         error.to_string()
@@ -37,17 +37,17 @@ impl From<OpenError> for String {
 pub struct Device(File);
 
 impl Device {
-    /// Opens it. Everybody may.
+    /// Opens the device. Every user may do so.
     pub fn open() -> Result<Device, OpenError> {
         let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
         opened.map(Device).map_err(|error| OpenError { errno: error.raw_os_error().unwrap_or(libc::EIO) })
     }
 
-    /// Any call with any argument.
+    /// Issues any call with any argument.
     ///
     /// # Safety
-    /// The kernel writes what the call says to the address `pointer`, and [`call::GET`] to those in the structure, too.
-    /// An address that is not mapped only gives `EFAULT`.
+    /// The kernel writes the results of the call to the address `pointer`. [`call::GET`] also writes to the addresses
+    /// in the structure. An address that is not mapped only gives `EFAULT`.
     pub unsafe fn raw(&self, call: u32, pointer: u64) -> Result<(), i32> {
         // SAFETY: promised by the caller. The C libraries disagree on the type of the number.
         match unsafe { libc::ioctl(self.0.as_raw_fd(), call as _, pointer) } {
@@ -56,17 +56,18 @@ impl Device {
         }
     }
 
-    /// The call that belongs to a structure, whose size is filled in.
+    /// Issues the call of a structure, and fills in the structure's size.
     ///
-    /// Installing has no other method, because a refusal is told in the structure: `EINVAL`, `EBUSY` or `ENOMEM`, with
-    /// one of [`error`](crate::error). The kernel only reads from the addresses in it (`EFAULT`).
+    /// Installing has no other method, because the structure contains the reason of a refusal. The call fails with
+    /// `EINVAL`, `EBUSY` or `ENOMEM`, and `error` is one of [`error`](crate::error). The kernel only reads from the
+    /// addresses in the structure (`EFAULT`).
     pub fn call<T: Argument>(&self, arg: &mut T) -> Result<(), i32> {
         *arg = arg.sized();
         // SAFETY: the structure is writable and as large as it says; the trait promises the rest.
         unsafe { self.raw(T::CALL, arg as *mut T as u64) }
     }
 
-    /// Starts the table at an instant, in nanoseconds; returns the epoch in force, which is later by whole cycles if
+    /// Starts the table at an instant, in nanoseconds. Returns the epoch in force, which is later by whole cycles if
     /// the instant has passed. `ENOENT`: no table; `EBUSY`: it runs; `EINVAL`: more than
     /// [`MAX_CYCLE_NS`](crate::MAX_CYCLE_NS) ahead.
     pub fn start(&self, epoch_ns: u64) -> Result<u64, i32> {
@@ -74,25 +75,25 @@ impl Device {
         self.call(&mut start).map(|()| start.epoch_ns)
     }
 
-    /// Stops the table; one that does not run may be stopped again. `ENOENT`: no table.
+    /// Stops the table; a table that does not run may be stopped again. `ENOENT`: no table.
     pub fn stop(&self) -> Result<(), i32> {
         // SAFETY: the call takes no argument.
         unsafe { self.raw(call::STOP, 0) }
     }
 
-    /// Removes the table, and stops it before. `ENOENT`: no table.
+    /// Stops the table and removes it. `ENOENT`: no table.
     pub fn remove(&self) -> Result<(), i32> {
         // SAFETY: the call takes no argument.
         unsafe { self.raw(call::REMOVE, 0) }
     }
 
-    /// State, counts, cycle and epoch.
+    /// Returns state, counts, cycle and epoch.
     pub fn get(&self) -> Result<Get, i32> {
         self.read(&mut [], &mut [])
     }
 
-    /// What [`get`](Device::get) tells, and the table's entities and windows; an empty slice is left out. `ENOSPC`: a
-    /// slice that is not empty is too short.
+    /// Returns the values of [`get`](Device::get), and reads the table's entities and windows. It does not fill an
+    /// empty slice. `ENOSPC`: a slice is too short, but not empty.
     pub fn read(&self, entities: &mut [Entity], windows: &mut [Window]) -> Result<Get, i32> {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let mut get = Get {
@@ -107,34 +108,34 @@ impl Device {
         unsafe { self.raw(call::GET, &mut get as *mut Get as u64) }.map(|()| get)
     }
 
-    /// The counters of an entity, by its place in the table. `ENOENT`: no table, or no such entity.
+    /// Returns the counters of an entity, by its index in the table. `ENOENT`: no table, or no such entity.
     pub fn stats(&self, entity: u32) -> Result<Stats, i32> {
         let mut stats = Stats { entity, ..Default::default() };
         self.call(&mut stats).map(|()| stats)
     }
 
-    /// Has the misses of an entity, or of [`ALL_ENTITIES`](crate::ALL_ENTITIES), signalled on an eventfd; -1 ends that.
+    /// Signals the misses of an entity, or of [`ALL_ENTITIES`](crate::ALL_ENTITIES), on an eventfd; -1 ends that.
     /// `ENOENT`: no table, or no such entity; `EBADF`, `EINVAL`: no eventfd.
     pub fn notify(&self, entity: u32, eventfd: i32) -> Result<(), i32> {
         self.call(&mut Notify { entity, eventfd, ..Default::default() })
     }
 
-    /// Binds the caller (-1), or what is behind a pidfd, to an entity. `ENOENT`: no table, or no such entity; `EBUSY`:
-    /// bound already; `ESRCH`: it has ended; `EINVAL`: the name is too long, a kernel thread, or the thread may not
-    /// run on the entity's CPU; `EAGAIN`: its affinity was changed meanwhile, or it sleeps on another CPU;
-    /// `EBADF`: no pidfd.
+    /// Binds the caller (-1), or the thread of a pidfd, to an entity. `ENOENT`: no table, or no such entity; `EBUSY`:
+    /// already bound; `ESRCH`: it has ended.
+    /// `EINVAL`: the name is too long, it is a kernel thread, or its affinity excludes the entity's CPU. `EAGAIN`: its
+    /// affinity changed during the call, or it sleeps on another CPU; `EBADF`: no pidfd.
     pub fn bind(&self, pidfd: i32, entity: &str) -> Result<(), i32> {
         self.call(&mut Bind { pidfd, name: name(entity), ..Default::default() })
     }
 
-    /// Ends the membership of the caller (-1), or of what is behind a pidfd. `ENOTCONN`: not bound; `ESRCH`: it has
+    /// Ends the membership of the caller (-1), or of the thread of a pidfd. `ENOTCONN`: not bound; `ESRCH`: it has
     /// ended; `EBADF`: no pidfd.
     pub fn unbind(&self, pidfd: i32) -> Result<(), i32> {
         self.call(&mut Unbind { pidfd, ..Default::default() })
     }
 
-    /// Completes the caller's job and waits for the next. `ENOTCONN`: not bound; `ESHUTDOWN`: the table was removed;
-    /// `EINTR`: a signal was handled that came before the wait began or while no table runs.
+    /// Completes the caller's job and waits for the next one. `ENOTCONN`: not bound; `ESHUTDOWN`: the table was
+    /// removed; `EINTR`: a signal was handled that came before the wait started or while no table runs.
     pub fn wait(&self) -> Result<Wait, i32> {
         let mut wait = Wait::default();
         self.call(&mut wait).map(|()| wait)

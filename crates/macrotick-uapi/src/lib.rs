@@ -1,11 +1,12 @@
 //! The kernel's interface, `linux/macrotick.h` (`kernel/overlay/include/uapi`), for Rust.
 //!
-//! The header is the source, and it explains what things mean; this crate repeats its numbers and structures without
-//! adding an opinion, so that tests can say what no sensible program would. `tests/header.rs` compares all of it with
-//! what the C compiler makes of the header.
+//! The header is the source, and explains the interface. This crate only repeats its numbers and structures. It adds no
+//! checks, because tests must be able to make calls that no sensible program makes. `tests/header.rs` compares all of
+//! it with the C compiler's view of the header.
 //!
-//! Every time is a plain integer of nanoseconds, every instant is on the clock of the table (`CLOCK_MONOTONIC` or
-//! `CLOCK_TAI`), but nominal instants of jobs are always on `CLOCK_MONOTONIC`. Calls that fail return the errno.
+//! Every time is a plain integer of nanoseconds. Every instant is on the clock of the table (`CLOCK_MONOTONIC` or
+//! `CLOCK_TAI`), except that nominal instants of jobs are always on `CLOCK_MONOTONIC`. Calls that fail return the
+//! errno.
 
 mod device;
 pub mod error;
@@ -14,7 +15,7 @@ mod structures;
 pub use device::{Device, OpenError};
 pub use structures::{name, Argument, Bind, Entity, Get, Install, Notify, Sized32, Start, Stats, Unbind, Wait, Window};
 
-/// Where the device is: `MACROTICK_DEVICE`.
+/// The path of the device: `MACROTICK_DEVICE`.
 pub const DEVICE: &str = "/dev/macrotick";
 /// The number of the policy, for `sched_setattr(2)`: `SCHED_TT`.
 pub const SCHED_TT: u32 = 16;
@@ -23,13 +24,13 @@ pub const SCHED_DS: u32 = 17;
 
 /// The bytes of a name, with the terminating NUL: `MACROTICK_NAME_LEN`.
 pub const NAME_LEN: usize = 32;
-/// The most entities of a table: `MACROTICK_MAX_ENTITIES`.
+/// The greatest number of entities of a table: `MACROTICK_MAX_ENTITIES`.
 pub const MAX_ENTITIES: u32 = 4096;
-/// The most windows of a table: `MACROTICK_MAX_WINDOWS`.
+/// The greatest number of windows of a table: `MACROTICK_MAX_WINDOWS`.
 pub const MAX_WINDOWS: u32 = 1 << 20;
-/// The most threads of an entity: `MACROTICK_MAX_THREADS`. Children beyond are left out of the class.
+/// The greatest number of threads of an entity: `MACROTICK_MAX_THREADS`. Further children are left out of the class.
 pub const MAX_THREADS: u32 = 256;
-/// The most threads of an entity with [`MIGRATE`], likewise: `MACROTICK_MAX_MIGRATING`.
+/// The greatest number of threads of an entity with [`MIGRATE`], likewise: `MACROTICK_MAX_MIGRATING`.
 pub const MAX_MIGRATING: u32 = 16;
 /// The shortest window, in nanoseconds: `MACROTICK_MIN_WINDOW_NS`.
 pub const MIN_WINDOW_NS: u64 = 1000;
@@ -37,33 +38,33 @@ pub const MIN_WINDOW_NS: u64 = 1000;
 pub const MAX_CYCLE_NS: u64 = 3_600_000_000_000;
 /// The longest lead, in nanoseconds: `MACROTICK_MAX_LEAD_NS`.
 pub const MAX_LEAD_NS: u64 = 1_000_000;
-/// What all windows and leads together may take of a CPU, in thousandths: `MACROTICK_CAP_PERMILLE`.
+/// The greatest share of a CPU for all windows and leads together, in thousandths: `MACROTICK_CAP_PERMILLE`.
 pub const CAP_PERMILLE: u64 = 950;
 
 /// The window releases a job of its entity: `MACROTICK_WINDOW_ACTIVATE`.
 pub const ACTIVATE: u32 = 1 << 0;
 /// A job that is not complete at the end of the window is a miss: `MACROTICK_WINDOW_DEADLINE`.
 pub const DEADLINE: u32 = 1 << 1;
-/// The window serves nobody and lets the table follow its clock: `MACROTICK_WINDOW_SYNC`.
+/// The window serves no thread, and makes the table follow its clock: `MACROTICK_WINDOW_SYNC`.
 pub const SYNC: u32 = 1 << 2;
 
-/// The table takes the place of the installed one: `MACROTICK_INSTALL_SWAP`.
+/// The table replaces the installed one: `MACROTICK_INSTALL_SWAP`.
 pub const SWAP: u32 = 1 << 0;
-/// A thread whose job is a miss gets `SIGXCPU`: `MACROTICK_ENTITY_MISS_SIGNAL`.
+/// The thread with a missed job gets `SIGXCPU`: `MACROTICK_ENTITY_MISS_SIGNAL`.
 pub const MISS_SIGNAL: u32 = 1 << 0;
-/// The process of a thread whose job is a miss gets `SIGKILL`: `MACROTICK_ENTITY_MISS_KILL`.
+/// The process of the thread with a missed job gets `SIGKILL`: `MACROTICK_ENTITY_MISS_KILL`.
 pub const MISS_KILL: u32 = 1 << 1;
-/// The threads of a control group share the entity's windows and know nothing of jobs: `MACROTICK_ENTITY_POOL`.
+/// The threads of a control group share the entity's windows and have no jobs: `MACROTICK_ENTITY_POOL`.
 pub const POOL: u32 = 1 << 2;
 /// A pool's threads take turns, weighted by their nice values: `MACROTICK_ENTITY_RR`.
 pub const RR: u32 = 1 << 3;
-/// A pool's threads go by their own priorities: `MACROTICK_ENTITY_PRIORITY`.
+/// A pool's threads run by their own priorities: `MACROTICK_ENTITY_PRIORITY`.
 pub const PRIORITY: u32 = 1 << 4;
-/// Outside its windows a pool runs under its threads' own policies: `MACROTICK_ENTITY_SLACK`.
+/// Outside its windows, the threads of a pool run under their own policies: `MACROTICK_ENTITY_SLACK`.
 pub const SLACK: u32 = 1 << 5;
 /// The entity may have windows on several CPUs, and its threads move with them: `MACROTICK_ENTITY_MIGRATE`.
 pub const MIGRATE: u32 = 1 << 6;
-/// The usual length of a turn, in nanoseconds: `MACROTICK_SLICE_NS`.
+/// The default length of a turn, in nanoseconds: `MACROTICK_SLICE_NS`.
 pub const SLICE_NS: u64 = 1_000_000;
 /// The shortest turn, in nanoseconds: `MACROTICK_MIN_SLICE_NS`.
 pub const MIN_SLICE_NS: u64 = 10_000;
@@ -72,11 +73,11 @@ pub const MAX_SLICE_NS: u64 = 1_000_000_000;
 /// Every entity of the table, for [`Notify::entity`]: `MACROTICK_ALL_ENTITIES`.
 pub const ALL_ENTITIES: u32 = u32::MAX;
 
-/// What [`Get::state`] says: `enum macrotick_state`.
+/// The values of [`Get::state`]: `enum macrotick_state`.
 pub mod state {
     /// There is no table.
     pub const EMPTY: u32 = 0;
-    /// A table is installed and does not run.
+    /// A table is installed, but does not run.
     pub const STOPPED: u32 = 1;
     /// The table runs.
     pub const RUNNING: u32 = 2;
@@ -84,7 +85,7 @@ pub mod state {
 
 /// The numbers of the calls, for `ioctl(2)`: `MACROTICK_IOC_*`.
 ///
-/// They do not contain the size of the argument, which travels in the argument itself.
+/// They do not contain the size of the argument, which is a field of the argument.
 pub mod call {
     /// `_IOC(_IOC_READ | _IOC_WRITE, 0xBE, nr, 0)`.
     const fn ioc(nr: u32) -> u32 {

@@ -4,19 +4,19 @@ use std::mem::size_of;
 
 use crate::{call, NAME_LEN};
 
-/// What windows serve, an ordered set of threads: `struct macrotick_entity`.
+/// The unit that a window serves, an ordered set of threads: `struct macrotick_entity`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entity {
-    /// Unique in the table, terminated, not empty; see [`name`].
+    /// The name: unique in the table, terminated, not empty; see [`name`].
     pub name: [u8; NAME_LEN],
-    /// What becomes of its misses: zero, [`MISS_SIGNAL`](crate::MISS_SIGNAL) or [`MISS_KILL`](crate::MISS_KILL). Or
-    /// [`POOL`](crate::POOL), with [`RR`](crate::RR), [`PRIORITY`](crate::PRIORITY) or none, and perhaps with
-    /// [`SLACK`](crate::SLACK). Without a pool [`MIGRATE`](crate::MIGRATE) may be added.
+    /// The reaction to a miss: zero, [`MISS_SIGNAL`](crate::MISS_SIGNAL) or [`MISS_KILL`](crate::MISS_KILL). Or
+    /// [`POOL`](crate::POOL), optionally with [`RR`](crate::RR) or [`PRIORITY`](crate::PRIORITY), and with
+    /// [`SLACK`](crate::SLACK). An entity that is no pool may also have [`MIGRATE`](crate::MIGRATE).
     pub flags: u32,
-    /// After so many misses in a row it is stopped; zero: never. A pool misses nothing.
+    /// The number of misses in a row after which the entity is stopped; zero: never. A pool has no misses.
     pub max_misses: u32,
-    /// How long the turns of a pool's threads are, in nanoseconds; zero: [`SLICE_NS`](crate::SLICE_NS).
+    /// The length of the turns of a pool's threads, in nanoseconds; zero: [`SLICE_NS`](crate::SLICE_NS).
     pub slice_ns: u64,
 }
 
@@ -24,33 +24,33 @@ pub struct Entity {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Its beginning, in nanoseconds since the beginning of the cycle.
+    /// The start, in nanoseconds since the start of the cycle.
     pub offset_ns: u64,
-    /// Its length, in nanoseconds.
+    /// The length, in nanoseconds.
     pub length_ns: u64,
     /// The CPU.
     pub cpu: u32,
-    /// The place of its entity in the table's entities; zero with [`SYNC`](crate::SYNC).
+    /// The index of its entity in the table; zero with [`SYNC`](crate::SYNC).
     pub entity: u32,
     /// [`ACTIVATE`](crate::ACTIVATE), [`DEADLINE`](crate::DEADLINE), both or zero; or [`SYNC`](crate::SYNC).
     pub flags: u32,
-    /// With [`SYNC`](crate::SYNC): by how much it may become longer or shorter, in nanoseconds. Else zero.
+    /// With [`SYNC`](crate::SYNC), the most by which it may become longer or shorter, in nanoseconds. Otherwise zero.
     pub bound_ns: u32,
 }
 
-/// A table to be installed, and why it was refused: `struct macrotick_install`.
+/// A table to install, and the reason of a refusal: `struct macrotick_install`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Install {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
     /// [`SWAP`](crate::SWAP) or zero.
     pub flags: u32,
     /// `CLOCK_MONOTONIC` or `CLOCK_TAI`.
     pub clockid: u32,
-    /// How many entities there are.
+    /// The number of entities.
     pub nr_entities: u32,
-    /// How many windows there are.
+    /// The number of windows.
     pub nr_windows: u32,
     /// Must be zero.
     pub reserved: u32,
@@ -62,27 +62,28 @@ pub struct Install {
     pub windows: u64,
     /// Out, if the call fails: one of [`error`](crate::error).
     pub error: u32,
-    /// Out, if the call fails: which entity or window.
+    /// Out, if the call fails: the index of an entity or window.
     pub error_index: u32,
-    /// Out, if the call fails: which other one.
+    /// Out, if the call fails: the index of the other one.
     pub error_other: u32,
     /// Out, if the call fails: zero.
     pub error_reserved: u32,
-    /// How much earlier than their offsets windows with [`ACTIVATE`](crate::ACTIVATE) open, in nanoseconds.
+    /// The time by which windows with [`ACTIVATE`](crate::ACTIVATE) open before their offsets, in nanoseconds.
     pub lead_ns: u64,
-    /// Out, with [`SWAP`](crate::SWAP): the epoch of this table, in nanoseconds; zero if it is in place already.
+    /// Out, with [`SWAP`](crate::SWAP): the epoch of this table, in nanoseconds; zero if it is already in place.
     pub swap_ns: u64,
 }
 
-/// When the table begins: `struct macrotick_start`.
+/// The start of the table: `struct macrotick_start`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
     /// Must be zero.
     pub flags: u32,
-    /// In: the wish; one in the past is wound forward by whole cycles. Out: the start of cycle 0. In nanoseconds.
+    /// In: the requested start of cycle 0; the kernel moves a past one forward by whole cycles. Out: the start of cycle
+    /// 0. In nanoseconds.
     pub epoch_ns: u64,
 }
 
@@ -90,7 +91,7 @@ pub struct Start {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Get {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
     /// Must be zero.
     pub flags: u32,
@@ -98,31 +99,31 @@ pub struct Get {
     pub state: u32,
     /// Out: the clock.
     pub clockid: u32,
-    /// In: room for so many entities, or zero if only the count is wanted. Out: the count.
+    /// In: room for this number of entities, or zero for the count only. Out: the count.
     pub nr_entities: u32,
-    /// In: room for so many windows, or zero if only the count is wanted. Out: the count.
+    /// In: room for this number of windows, or zero for the count only. Out: the count.
     pub nr_windows: u32,
     /// Out: the length of the cycle, in nanoseconds.
     pub cycle_ns: u64,
     /// Out: the start of cycle 0, in nanoseconds; zero unless the table runs.
     pub epoch_ns: u64,
-    /// The address to which each [`Entity`] is written.
+    /// The address to which the kernel writes each [`Entity`].
     pub entities: u64,
-    /// The address to which each [`Window`] is written.
+    /// The address to which the kernel writes each [`Window`].
     pub windows: u64,
     /// Out: the lead, in nanoseconds.
     pub lead_ns: u64,
-    /// Out, of a running table on `CLOCK_TAI`, as what follows (else zero): by how much its grid takes that clock to be
-    /// ahead of `CLOCK_MONOTONIC`, in nanoseconds.
+    /// Out: the time by which `CLOCK_TAI` is ahead of `CLOCK_MONOTONIC` according to the table's grid, in nanoseconds.
+    /// This field and the following ones are zero unless a table on `CLOCK_TAI` runs.
     pub offset_ns: i64,
-    /// Out: what windows with [`SYNC`](crate::SYNC) have still to make good, in nanoseconds; more than zero: by becoming
-    /// longer.
+    /// Out: the remaining correction for windows with [`SYNC`](crate::SYNC), in nanoseconds; they must become longer if
+    /// it is positive.
     pub error_ns: i64,
-    /// Out: by how much they became longer since the start, altogether, in nanoseconds.
+    /// Out: the sum by which they became longer since the start, in nanoseconds.
     pub stretched_ns: u64,
-    /// Out: by how much they became shorter since the start, altogether, in nanoseconds.
+    /// Out: the sum by which they became shorter since the start, in nanoseconds.
     pub shrunk_ns: u64,
-    /// Out: how many of them became longer or shorter.
+    /// Out: the number of windows that became longer or shorter.
     pub corrections: u64,
 }
 
@@ -130,55 +131,55 @@ pub struct Get {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
-    /// In: its place in the table's entities.
+    /// In: the entity's index in the table.
     pub entity: u32,
-    /// Its name.
+    /// The entity's name.
     pub name: [u8; NAME_LEN],
     /// The CPU of its windows.
     pub cpu: u32,
-    /// The threads that are bound to it.
+    /// The number of threads that are bound to it.
     pub nr_threads: u32,
-    /// Jobs released.
+    /// Released jobs.
     pub activations: u64,
-    /// Jobs completed by waiting for the next.
+    /// Jobs that completed when their thread waited for the next one.
     pub completions: u64,
     /// Jobs incomplete at the end of a window with [`DEADLINE`](crate::DEADLINE).
     pub misses: u64,
-    /// Activations lost: an older one was still pending.
+    /// Activations that were lost, because an older one was pending.
     pub lost: u64,
-    /// Windows passed over by a late interrupt.
+    /// Windows skipped by a late interrupt.
     pub skipped: u64,
-    /// Threads preempted at a window's end.
+    /// Times a thread was preempted at a window's end.
     pub preemptions: u64,
-    /// Processor time received under [`SCHED_TT`](crate::SCHED_TT), in nanoseconds.
+    /// Processor time under [`SCHED_TT`](crate::SCHED_TT), in nanoseconds.
     pub runtime_ns: u64,
-    /// The part of it in which jobs were held until their nominal instant, in nanoseconds.
+    /// The part of it in which the kernel held jobs until their nominal instant, in nanoseconds.
     pub held_ns: u64,
-    /// Jobs that the lead was too short for.
+    /// Jobs for which the lead was too short.
     pub late: u64,
     /// The longest time from a nominal instant to its interrupt, in nanoseconds.
     pub late_max_ns: u64,
-    /// Misses with a job that had not begun.
+    /// Misses with a job that had not started.
     pub never_ran: u64,
-    /// Misses since jobs were done in time.
+    /// Misses since the last job that was in time.
     pub misses_in_row: u32,
-    /// 1: after [`Entity::max_misses`], until a thread is bound.
+    /// 1 after [`Entity::max_misses`], until a thread is bound.
     pub stopped: u32,
 }
 
-/// Where misses are signalled: `struct macrotick_notify`.
+/// The eventfd for misses: `struct macrotick_notify`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notify {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
     /// Must be zero.
     pub flags: u32,
-    /// The place of the entity in the table, or [`ALL_ENTITIES`](crate::ALL_ENTITIES).
+    /// The index of the entity in the table, or [`ALL_ENTITIES`](crate::ALL_ENTITIES).
     pub entity: u32,
-    /// An eventfd, in place of the one before; -1: none.
+    /// An eventfd, which replaces the previous one; -1: none.
     pub eventfd: i32,
 }
 
@@ -186,37 +187,37 @@ pub struct Notify {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bind {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
     /// Must be zero.
     pub flags: u32,
-    /// Of a process's first thread, or of any thread (`PIDFD_THREAD`); -1 is the caller.
+    /// The pidfd of a process's first thread, or of any thread (`PIDFD_THREAD`); -1 is the caller.
     pub pidfd: i32,
     /// Must be zero.
     pub reserved: u32,
-    /// The entity's; see [`name`].
+    /// The entity's name; see [`name`].
     pub name: [u8; NAME_LEN],
 }
 
-/// A thread whose membership ends: `struct macrotick_unbind`.
+/// The end of a thread's membership: `struct macrotick_unbind`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unbind {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
     /// Must be zero.
     pub flags: u32,
-    /// As in [`Bind`].
+    /// The thread, as in [`Bind`].
     pub pidfd: i32,
     /// Must be zero.
     pub reserved: u32,
 }
 
-/// The job that a wait ended with: `struct macrotick_wait`.
+/// The job at the end of a wait: `struct macrotick_wait`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wait {
-    /// Of this structure, in bytes.
+    /// The size of this structure, in bytes.
     pub size: u32,
     /// Must be zero.
     pub flags: u32,
@@ -228,7 +229,8 @@ pub struct Wait {
     pub lost: u64,
 }
 
-/// The name as the kernel wants it. What is too long is cut without a terminating NUL, so that the kernel refuses it.
+/// Returns the name in the kernel's format. A text that is too long loses its end and the terminating NUL, and the
+/// kernel refuses it.
 pub fn name(text: &str) -> [u8; NAME_LEN] {
     let mut bytes = [0; NAME_LEN];
     let length = text.len().min(NAME_LEN);
@@ -236,18 +238,19 @@ pub fn name(text: &str) -> [u8; NAME_LEN] {
     bytes
 }
 
-/// A structure that begins with its own size, in bytes and 32 bits.
+/// A structure that starts with its own size, in bytes and 32 bits.
 pub trait Sized32: Copy {
-    /// Sets the first field to the structure's size.
+    /// Returns the structure with its size in the first field.
     fn sized(self) -> Self;
 }
 
 /// A structure that belongs to one call.
 ///
 /// # Safety
-/// The call reads and writes `size` bytes of the structure, and writes nowhere else. That is why [`Get`] is none.
+/// The call reads and writes `size` bytes of the structure, and writes nowhere else. [`Get`] is therefore no
+/// `Argument`.
 pub unsafe trait Argument: Sized32 {
-    /// One of [`call`].
+    /// The number of the call, one of [`call`].
     const CALL: u32;
 }
 
@@ -266,7 +269,7 @@ macro_rules! sized {
 macro_rules! argument {
     ($($name:ident: $call:ident),+) => {
         $(
-            // SAFETY: the header says of each whether it has addresses, and those of Install are only read from.
+            // SAFETY: according to the header, only Install has addresses, and the kernel only reads from them.
             unsafe impl Argument for $name {
                 const CALL: u32 = call::$call;
             }

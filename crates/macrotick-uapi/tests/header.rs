@@ -1,7 +1,7 @@
-//! Compares every structure and number with what the C compiler makes of the kernel's header.
+//! Compares every structure and number with the C compiler's view of the kernel's header.
 //!
-//! Each claim is a C expression with the value that it has here. All of them go to the compiler as static assertions:
-//! nothing is built, and a wrong one is reported with its expression.
+//! Each claim is a C expression with its value in this crate. All of them go to the compiler as static assertions. The
+//! compiler builds nothing, and reports a wrong claim with its expression.
 
 use std::io::Write;
 use std::mem::{offset_of, size_of, size_of_val};
@@ -21,7 +21,7 @@ impl Claims {
 /// The size of a structure, and the offset and size of every field.
 macro_rules! structure {
     ($claims:expr, $ours:ident, $theirs:literal: $($field:ident),+) => {{
-        // Without `..`, so that no field can be left out.
+        // Without `..`, the pattern must name every field.
         let $ours { $($field),+ } = $ours::default();
         let fields = [$((stringify!($field), offset_of!($ours, $field), size_of_val(&$field))),+];
         for (field, offset, size) in fields {
@@ -77,7 +77,7 @@ fn numbers(claims: &mut Claims) {
     claims.add(format!("__builtin_strcmp(MACROTICK_DEVICE, \"{DEVICE}\")"), 0);
 }
 
-/// What a line of the header defines, as it stands in a claim.
+/// Returns the name that a line of the header defines, as it appears in a claim.
 fn defined(line: &str) -> Option<String> {
     let word =
         |text: &str| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or("").to_owned();
@@ -85,7 +85,7 @@ fn defined(line: &str) -> Option<String> {
         return Some(format!("sizeof(struct {structure})"));
     }
     let name = word(line.strip_prefix("#define ").unwrap_or(line.trim_start()));
-    // The guard begins with an underscore; the calls are made with MACROTICK_IOC().
+    // The guard starts with an underscore; MACROTICK_IOC() makes the numbers of the calls.
     let counts = name.starts_with("MACROTICK_") || line.starts_with("#define SCHED_");
     (counts && name != "MACROTICK_IOC").then_some(name)
 }
@@ -101,7 +101,7 @@ fn the_c_compiler_agrees() {
     let wanted: Vec<String> = header.lines().filter_map(defined).collect();
     assert!(wanted.len() > 40, "the header was not understood: {wanted:?}");
     for wanted in wanted {
-        // The name of the device is text, compared by a function.
+        // The name of the device is text, and a function compares it.
         let said = claims.0.iter().any(|(claim, _)| *claim == wanted || claim.contains(&format!("({wanted},")));
         assert!(said, "{wanted} is in the header, and not here");
     }
