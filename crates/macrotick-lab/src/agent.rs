@@ -1,8 +1,7 @@
-//! The agent: runs as the guest's first process, runs the one job, sends its results, and ends the guest.
+//! The agent: the guest's first process. It runs the one job, sends its results, and ends the guest.
 //!
-//! While the job runs the agent sleeps in `waitpid`, so that it does not disturb what is measured; everything it
-//! writes to the result channel comes after the job, except progress lines, and those only where the job asks for
-//! them.
+//! While the job runs, the agent sleeps in `waitpid`, so it does not disturb the measurement. It writes to the result
+//! channel after the job. Only progress lines come earlier, and only if the job asks for them.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -21,13 +20,13 @@ use crate::job::Document;
 const RESULTS: &str = "/dev/ttyS1";
 /// The directory in which the job's program starts.
 pub const DIRECTORY: &str = "/root";
-/// Where the job's output waits until it has ended.
+/// Files for the job's output until it has ended.
 const STDOUT: &str = "/tmp/.stdout";
 const STDERR: &str = "/tmp/.stderr";
-/// Tells the program the descriptor for progress lines.
+/// The variable with the descriptor for progress lines.
 const LIVE_VARIABLE: &str = "MACROTICK_LIVE_FD";
 
-/// The agent's whole life. It must be the first process of a guest, and does not return: the machine ends.
+/// Runs the agent. It must be the first process of a guest. It does not return: the machine ends.
 pub fn main() -> ! {
     match OpenOptions::new().write(true).open(RESULTS).and_then(make_raw) {
         Ok(mut channel) => {
@@ -43,7 +42,7 @@ pub fn main() -> ! {
     restart()
 }
 
-/// Sends a line of progress to the host, where the job was given `live`; else does nothing.
+/// Sends a line of progress to the host if the job has `live`; otherwise it does nothing.
 pub fn live(line: &str) {
     let Some(fd) = std::env::var(LIVE_VARIABLE).ok().and_then(|text| text.parse::<i32>().ok()) else { return };
     let line = format!("{}\n", line.replace('\n', " "));
@@ -51,7 +50,7 @@ pub fn live(line: &str) {
     unsafe { libc::write(fd, line.as_ptr().cast(), line.len()) };
 }
 
-/// Fetches the job, runs it, sends its results. An error is a text for the host.
+/// Fetches the job, runs it, and sends its results. An error is a text for the host.
 fn serve(channel: &mut File) -> Result<(), String> {
     let job = Document::decode(&fwcfg::fetch_job()?)?;
     for (path, content) in &job.files {
@@ -65,13 +64,13 @@ fn serve(channel: &mut File) -> Result<(), String> {
     report(&job, status, channel).map_err(|error| format!("cannot send results: {error}"))
 }
 
-/// Puts a file of the job in place; what begins as a program may be run.
+/// Writes a file of the job. A file that starts like a program becomes executable.
 fn install(path: &Path, content: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    // Not in place: what runs from the image may have it mapped, a library say.
+    // Removed first: a process from the image may have it mapped, for example a library.
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => fs::write(path, content)?,
@@ -80,7 +79,7 @@ fn install(path: &Path, content: &[u8]) -> std::io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(if program { 0o755 } else { 0o644 }))
 }
 
-/// Runs the program to its end. The thread that forwards its progress ends when nobody holds the descriptor any more.
+/// Runs the program to its end. The thread that forwards its progress ends when no process has the descriptor open.
 fn run(job: &Document, channel: &File) -> Result<(GuestStatus, Option<JoinHandle<()>>), String> {
     let (program, arguments) = job.argv.split_first().ok_or("no program to run")?;
     let create = |path: &str| File::create(path).map_err(|error| format!("cannot create {path}: {error}"));
@@ -101,14 +100,14 @@ fn run(job: &Document, channel: &File) -> Result<(GuestStatus, Option<JoinHandle
     Ok((wait_for(child.id() as i32), forwarder))
 }
 
-/// Gives the program a descriptor for progress lines; returns the end to read them from.
+/// Gives the program a descriptor for progress lines; returns the end for reading.
 fn offer_live(command: &mut Command) -> std::io::Result<OwnedFd> {
     let mut ends = [0; 2];
     // SAFETY: pipe2 writes two descriptors into `ends`.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the descriptors are fresh and owned by nobody else.
+    // SAFETY: the descriptors are fresh and have no other owner.
     let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     command.env(LIVE_VARIABLE, write.as_raw_fd().to_string());
     // SAFETY: between fork and exec the closure only calls fcntl, which is async-signal-safe. It owns the descriptor.
@@ -129,7 +128,7 @@ fn forward(lines: OwnedFd, channel: &File) {
     }
 }
 
-/// Reaps every child, as the first process must, until the job's own has ended.
+/// Reaps every child, as the first process must, until the job's own child has ended.
 fn wait_for(child: i32) -> GuestStatus {
     loop {
         let mut raw = 0;
@@ -146,9 +145,9 @@ fn wait_for(child: i32) -> GuestStatus {
     }
 }
 
-/// Ends what the job left running, so that it does not slow the collection, and waits until all are gone.
+/// Kills the processes that the job left running, so they do not slow the collection, and waits for their end.
 fn end_others() {
-    // SAFETY: kill takes no memory; from the first process -1 means everybody else. waitpid may ignore the status.
+    // SAFETY: kill takes no memory; from the first process -1 means all other processes. waitpid may ignore the status.
     unsafe {
         libc::kill(-1, libc::SIGKILL);
         while libc::waitpid(-1, std::ptr::null_mut(), 0) > 0 {}
@@ -167,7 +166,7 @@ fn report(job: &Document, status: GuestStatus, channel: &File) -> std::io::Resul
     send(channel, &Frame::Done)
 }
 
-/// Reads to the end rather than by size: files of tracefs and procfs have none.
+/// Reads to the end, because files of tracefs and procfs have no size.
 fn read_if_there(path: &str) -> std::io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     match File::open(path) {
@@ -180,7 +179,7 @@ fn send(mut channel: &File, frame: &Frame) -> std::io::Result<()> {
     channel.write_all(&frame.encode())
 }
 
-/// Bytes must arrive as they are sent. The speed does not matter: QEMU models none.
+/// Makes the terminal raw: bytes must arrive unchanged. The speed does not matter, because QEMU does not model it.
 fn make_raw(tty: File) -> std::io::Result<File> {
     // SAFETY: an all-zero termios is a valid value, and tcgetattr overwrites it; all calls get live pointers.
     let done = unsafe {
@@ -192,10 +191,10 @@ fn make_raw(tty: File) -> std::io::Result<File> {
     done.then_some(tty).ok_or_else(std::io::Error::last_os_error)
 }
 
-/// QEMU runs with `-no-reboot`: a restart ends it.
+/// Restarts the machine. QEMU runs with `-no-reboot`, so a restart ends it.
 fn restart() -> ! {
     // SAFETY: reboot takes a number.
     unsafe { libc::reboot(libc::LINUX_REBOOT_CMD_RESTART) };
-    // Only outside of a guest can this be reached: reboot needs the privileges of a first process.
+    // Reached only outside of a guest: reboot needs the privileges of a first process.
     std::process::exit(1)
 }

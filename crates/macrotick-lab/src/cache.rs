@@ -1,4 +1,4 @@
-//! Skipping work whose inputs have not changed: content hashes, stamps and locks.
+//! Skips work if its inputs have not changed: content hashes, stamps and locks.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Context, LabError};
 
-/// A hash over named inputs; every part is length-prefixed, so that neighbours cannot run into each other.
+/// A hash over named inputs. A length precedes every part, so neighbours cannot be confused.
 #[derive(Default)]
 pub struct Key(Sha256);
 
 impl Key {
-    /// A key over nothing.
+    /// Returns a key over no input.
     pub fn new() -> Key {
         Key::default()
     }
@@ -47,7 +47,7 @@ impl Key {
         self.with_tree_but(dir, &[])
     }
 
-    /// The same without some of its directories.
+    /// Adds the same, except some directories.
     pub fn with_tree_but(mut self, dir: &Path, without: &[&str]) -> Result<Key, LabError> {
         let counts = |path: &PathBuf| !without.iter().any(|left_out| path.starts_with(left_out));
         for path in files_below(dir)?.into_iter().filter(counts) {
@@ -56,7 +56,7 @@ impl Key {
         Ok(self)
     }
 
-    /// Adds what identifies a large file without reading it: name, size and time of change.
+    /// Adds the identity of a large file without reading it: name, size and time of change.
     pub fn with_identity(self, path: &Path) -> Result<Key, LabError> {
         let meta = fs::metadata(path).context("stat", path)?;
         let changed = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
@@ -64,13 +64,13 @@ impl Key {
         Ok(self.with(text))
     }
 
-    /// The key as hexadecimal text.
+    /// Returns the key as hexadecimal text.
     pub fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// The regular files below `dir`, relative to it, sorted.
+/// Returns the regular files below `dir`, relative to it, sorted.
 pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>, LabError> {
     let mut found = Vec::new();
     let mut pending = vec![PathBuf::new()];
@@ -95,13 +95,13 @@ pub fn is_fresh(path: &Path, key: &str) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text == key)
 }
 
-/// Writes a stamp; done last, so that an interrupted step is done again.
+/// Writes a stamp. Callers do this last: an interrupted step has no stamp and is repeated.
 pub fn stamp(path: &Path, key: &str) -> Result<(), LabError> {
     fs::write(path, key).context("write", path)
 }
 
-/// Writes a file unless it has that content already, so that `make` sees no change where there is none. A hard link
-/// is replaced, never written through.
+/// Writes a file unless it has that content already: then `make` sees no change. It replaces a hard link and does not
+/// write through it.
 pub(crate) fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool, LabError> {
     if fs::read(path).is_ok_and(|old| old == content) {
         return Ok(false);
@@ -115,7 +115,7 @@ pub(crate) fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool, LabE
     Ok(true)
 }
 
-/// Makes the directory that holds `path`.
+/// Creates the directory of `path`.
 pub(crate) fn make_parent(path: &Path) -> Result<(), LabError> {
     match path.parent() {
         Some(parent) => fs::create_dir_all(parent).context("make", parent),
@@ -123,7 +123,7 @@ pub(crate) fn make_parent(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Removes a file or a directory; it is no error if there is none.
+/// Removes a file or a directory; a missing one is no error.
 pub fn remove(path: &Path) -> Result<(), LabError> {
     let result = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match result {
@@ -132,12 +132,12 @@ pub fn remove(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Marks a file as used now; whether it exists.
+/// Marks a file as used at the present time. Returns whether it exists.
 pub fn touch(path: &Path) -> bool {
     File::open(path).and_then(|file| file.set_modified(std::time::SystemTime::now())).is_ok()
 }
 
-/// Removes all but the newest `keep` files of `dir` whose name begins with `prefix`.
+/// Removes all files of `dir` with the given `prefix` of their names, except the newest `keep`.
 pub fn keep_newest(dir: &Path, prefix: &str, keep: usize) -> Result<(), LabError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).context("list", dir)? {
@@ -145,7 +145,7 @@ pub fn keep_newest(dir: &Path, prefix: &str, keep: usize) -> Result<(), LabError
         if entry.file_name().to_string_lossy().starts_with(prefix) {
             match entry.metadata().and_then(|meta| meta.modified()) {
                 Ok(changed) => found.push((changed, entry.path())),
-                // Another process cleans up, too.
+                // Another process may clean up at the same time.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 error => drop(error.context("stat", &entry.path())?),
             }
@@ -156,7 +156,7 @@ pub fn keep_newest(dir: &Path, prefix: &str, keep: usize) -> Result<(), LabError
     found[..surplus].iter().try_for_each(|(_, path)| remove(path))
 }
 
-/// An exclusive lock between processes, held until it is dropped.
+/// An exclusive lock between processes, released when it is dropped.
 pub struct Lock(#[allow(dead_code)] File);
 
 impl Lock {

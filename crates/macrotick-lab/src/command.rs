@@ -1,14 +1,14 @@
-//! Calling programs: found or named with their package, output kept, failures told with their last words.
+//! Runs programs: finds them or names their package, keeps their output, and reports the end of it after a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::error::LabError;
 
-/// Directories searched besides `PATH`; an ordinary user's `PATH` lacks them.
+/// Directories that are searched in addition to `PATH`; an ordinary user's `PATH` lacks them.
 const SYSTEM_DIRS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Where the program `name` is, or which Debian package has it.
+/// Returns the path of the program `name`, or an error with its Debian package.
 pub fn find(name: &str, package: &'static str) -> Result<PathBuf, LabError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -18,7 +18,7 @@ pub fn find(name: &str, package: &'static str) -> Result<PathBuf, LabError> {
         .ok_or_else(|| LabError::Missing { what: name.into(), package })
 }
 
-/// Runs a command to its end and returns what it wrote to its standard output.
+/// Runs a command to its end and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String, LabError> {
     let text = display(command);
     let Output { status, stdout, stderr } = command.output().map_err(|error| LabError::Command {
@@ -37,13 +37,13 @@ pub fn output(command: &mut Command) -> Result<String, LabError> {
     })
 }
 
-/// The command as text that a shell takes.
+/// Returns the command as text for a shell.
 pub fn display(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
-/// One word, quoted where a shell would otherwise change it.
+/// Returns one word, quoted if a shell would change it.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -52,13 +52,13 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// The last `lines` lines of a text.
+/// Returns the last `lines` lines of a text.
 pub fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.trim_end().lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// The text of a file that may not exist, with what is not UTF-8 replaced.
+/// Returns the text of a file that may not exist. Bytes that are not UTF-8 are replaced.
 pub(crate) fn read_lossy(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }

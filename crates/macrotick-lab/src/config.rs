@@ -1,8 +1,8 @@
-//! The kernel's configuration: fragments joined into one request, and the proof that the request holds.
+//! The kernel's configuration: joins fragments into one request, and checks that the request holds.
 
 use std::collections::BTreeMap;
 
-/// Joins fragments; of two lines for one option the later one counts.
+/// Joins fragments; of two lines for one option, the later one counts.
 pub fn join(fragments: &[String]) -> String {
     let mut values = BTreeMap::new();
     for line in fragments.iter().flat_map(|text| text.lines()) {
@@ -13,7 +13,7 @@ pub fn join(fragments: &[String]) -> String {
     values.iter().map(|(symbol, value)| render(symbol, value.as_deref())).collect()
 }
 
-/// The requested lines that do not hold in a `.config`.
+/// Returns the requested lines that do not hold in a `.config`.
 pub fn missing(request: &str, config: &str) -> Vec<String> {
     let actual: BTreeMap<String, Option<String>> = config.lines().filter_map(parse_line).collect();
     request
@@ -24,13 +24,13 @@ pub fn missing(request: &str, config: &str) -> Vec<String> {
         .collect()
 }
 
-/// The value of an option in a `.config`, without the quotes of a text; `None` where it is not set.
+/// Returns the value of an option in a `.config`, without the quotes of a text; `None` if it is not set.
 pub fn value(config: &str, symbol: &str) -> Option<String> {
     let value = config.lines().filter_map(parse_line).find(|(found, _)| found == symbol)?.1?;
     Some(value.trim_matches('"').to_owned())
 }
 
-/// `CONFIG_X=value` or `# CONFIG_X is not set`; anything else is a comment.
+/// Parses `CONFIG_X=value` or `# CONFIG_X is not set`; any other line is a comment.
 fn parse_line(line: &str) -> Option<(String, Option<String>)> {
     let line = line.trim();
     if let Some(symbol) = line.strip_prefix("# ").and_then(|rest| rest.strip_suffix(" is not set")) {

@@ -1,9 +1,9 @@
-//! Reading the guest's console: what the kernel complained about, and how it died.
+//! Reads the guest's console: complaints of the kernel, and its panic.
 
 /// A complaint of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Its kind.
     pub kind: Complaint,
     /// The complaint's lines.
     pub excerpt: String,
@@ -12,13 +12,13 @@ pub struct Finding {
 /// Kinds of complaints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Complaint {
-    /// The kernel gave up.
+    /// The kernel panicked.
     Panic,
     /// A fault or BUG in the kernel.
     Bug,
-    /// Memory used wrongly (KASAN, KCSAN, UBSAN, slab debugging).
+    /// Wrong use of memory (KASAN, KCSAN, UBSAN, slab debugging).
     Memory,
-    /// A lock rule broken or at risk (lockdep), or sleeping where it is forbidden.
+    /// A broken lock rule or a risk of it (lockdep), or a sleep where it is forbidden.
     Locking,
     /// No progress: RCU stall, hung task, soft or hard lockup, workqueue stall.
     Stall,
@@ -28,9 +28,8 @@ pub enum Complaint {
     Trace,
 }
 
-/// What a line must contain, in the order of precedence. The texts are the kernel's own
-/// (`kernel/panic.c`, `kernel/locking/lockdep.c`, `kernel/rcu/tree_stall.h`, `kernel/hung_task.c`,
-/// `kernel/watchdog.c`, `mm/`).
+/// The texts of complaints, in the order of precedence. They are the kernel's own (`kernel/panic.c`,
+/// `kernel/locking/lockdep.c`, `kernel/rcu/tree_stall.h`, `kernel/hung_task.c`, `kernel/watchdog.c`, `mm/`).
 const PATTERNS: [(&str, Complaint); 29] = [
     ("Kernel panic", Complaint::Panic),
     ("BUG: KASAN", Complaint::Memory),
@@ -62,14 +61,14 @@ const PATTERNS: [(&str, Complaint); 29] = [
     ("general protection fault", Complaint::Bug),
     ("WARNING:", Complaint::Warning),
 ];
-/// A call trace belongs to a heading this close above it.
+/// The most lines between a heading and the call trace that belongs to it.
 const TRACE_DISTANCE: usize = 40;
-/// Lines kept before a heading (lockdep frames its headings with `=====`) and from it on.
+/// Lines that are kept before a heading (lockdep frames its headings with `=====`), and from the heading on.
 const LINES_BEFORE: usize = 1;
 const LINES_FROM: usize = 30;
 
-/// The complaints on a console, in order; lines within one complaint's excerpt do not start another, unless they are
-/// graver.
+/// Returns the complaints on a console, in order. Lines within the excerpt of a complaint start another one only if
+/// they are more serious.
 pub fn scan(console: &str) -> Vec<Finding> {
     let lines: Vec<&str> = console.lines().map(str::trim_end).collect();
     let mut findings: Vec<(usize, Complaint)> = Vec::new();
@@ -84,7 +83,7 @@ pub fn scan(console: &str) -> Vec<Finding> {
     findings.iter().map(|&(start, kind)| Finding { kind, excerpt: excerpt(&lines, start) }).collect()
 }
 
-/// The line with which the kernel gave up, if it did.
+/// Returns the kernel's panic line, if there is one.
 pub fn panic_line(console: &str) -> Option<String> {
     let line = console.lines().find(|line| line.contains("Kernel panic"))?;
     Some(line[line.find("Kernel panic").unwrap_or(0)..].trim_end().to_owned())

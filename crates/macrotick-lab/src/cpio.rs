@@ -1,22 +1,22 @@
-//! Writing initramfs archives (newc cpio): sorted, without time stamps, so that equal content gives equal bytes.
+//! Writes initramfs archives (newc cpio), sorted and without time stamps, so equal content gives equal bytes.
 
 use std::collections::BTreeMap;
 
-/// Kinds of file in the mode word (`inode(7)`).
+/// Kinds of files in the mode word (`inode(7)`).
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
-/// The archive is padded to this size: the kernel wants zeroes up to a multiple of 4 between archives.
+/// The archive's size is a multiple of this: the kernel wants zeroes up to a multiple of 4 between archives.
 const BLOCK: usize = 512;
 
-/// An archive being filled. Paths are relative (`bin/sh`); a later entry replaces an earlier one of the same path.
+/// An archive in memory. Paths are relative (`bin/sh`); a later entry replaces an earlier one of the same path.
 #[derive(Clone, Debug, Default)]
 pub struct Archive {
     entries: BTreeMap<String, (u32, Vec<u8>)>,
 }
 
 impl Archive {
-    /// An archive of nothing.
+    /// Returns an empty archive.
     pub fn new() -> Archive {
         Archive::default()
     }
@@ -26,7 +26,7 @@ impl Archive {
         self.insert(path, REGULAR | mode, content);
     }
 
-    /// Adds a directory and those above it.
+    /// Adds a directory and its parents.
     pub fn directory(&mut self, path: &str) {
         self.insert(path, DIRECTORY | 0o755, Vec::new());
     }
@@ -44,7 +44,7 @@ impl Archive {
         self.entries.insert(path.to_owned(), (mode, content));
     }
 
-    /// The archive's bytes. Parents come before what they hold, because they sort before it.
+    /// Returns the archive's bytes. A directory comes before its files, because it sorts before them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (inode, (path, (mode, content))) in (1..).zip(&self.entries) {
@@ -56,7 +56,7 @@ impl Archive {
     }
 }
 
-/// One entry: a header of 13 eight-digit fields, the name with its NUL, the content; each padded to 4 bytes.
+/// Writes one entry: a header of 13 eight-digit fields, the name with its NUL, the content; each padded to 4 bytes.
 fn write_entry(out: &mut Vec<u8>, inode: u32, mode: u32, path: &str, content: &[u8]) {
     let size = u32::try_from(content.len()).expect("files of an initramfs are below 4 GiB");
     let name_size = path.len() as u32 + 1;

@@ -1,4 +1,4 @@
-//! What can go wrong in the lab, in one enum.
+//! The errors of the lab, in one enum.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use macrotick_model::Duration;
 use crate::console::Finding;
 use crate::guest_files::FileFault;
 
-/// What can go wrong in the lab. Every message says what to do where that is known.
+/// The errors of the lab. A message states the remedy if there is a known one.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The repository's `kernel/` directory was not found.
     #[error("{start} is not inside a Macrotick checkout (no kernel/apply above it)", start = start.display())]
     NoCheckout {
-        /// Where the search began.
+        /// The start of the search.
         start: PathBuf,
     },
     /// A program or file that the set-up installs is missing.
@@ -29,36 +29,36 @@ pub enum LabError {
     /// A file operation of the lab itself failed.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The action, as a verb.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
     /// A program that the lab called failed.
     #[error("`{command}` failed ({status}):\n{tail}")]
     Command {
-        /// What was called.
+        /// The command.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The last lines of what it said.
+        /// The last lines of its output.
         tail: String,
     },
     /// apt knows no repository of Debian.
     #[error("apt lists no repository of Debian (see `apt-get indextargets`): run `apt-get update`, or add one")]
     Sources,
-    /// A program needs a shared library that the host does not have where a guest would look for it.
+    /// A program needs a shared library that the host does not have in a place where a guest would look.
     #[error(
-        "{program} needs the shared library {library}, which is nowhere that this host's loader looks (LD_LIBRARY_PATH \
+        "{program} needs the shared library {library}, which this host's loader does not find (LD_LIBRARY_PATH \
          does not count in a guest; link with -Wl,-rpath,DIRECTORY or with -static)",
         program = program.display()
     )]
     Library {
-        /// What needs it.
+        /// The program.
         program: PathBuf,
-        /// Its name.
+        /// The library's name.
         library: String,
     },
     /// Requested kernel options that do not hold in the resulting configuration.
@@ -77,19 +77,19 @@ pub enum LabError {
         /// The whole log.
         log: PathBuf,
     },
-    /// A patch of the series does not build, or not without a warning.
+    /// A patch of the series does not build, or builds with a warning.
     #[error("{patch} does not build, {options} (log: {log}):\n{tail}", log = log.display())]
     Series {
         /// The patch's file.
         patch: String,
-        /// Which options were off.
+        /// The options that were off.
         options: String,
         /// The last lines of the log, errors first.
         tail: String,
         /// The whole log.
         log: PathBuf,
     },
-    /// The job cannot be run as it was given.
+    /// The job is not valid.
     #[error("the job is not valid: {0}")]
     Job(String),
     /// The guest was still running at its limit of wall time, and was stopped.
@@ -108,7 +108,7 @@ pub enum LabError {
     /// The guest ended without reporting success.
     #[error("the guest died: {death} (files: {}); its console ended with:\n{tail}", dir.display())]
     Died {
-        /// How.
+        /// The kind of the end.
         death: Death,
         /// The console's last lines.
         tail: String,
@@ -146,9 +146,9 @@ pub enum LabError {
     Guest {
         /// The command.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// What it printed.
+        /// Its output.
         output: String,
     },
     /// A command in the lab printed something that could not be understood.
@@ -156,12 +156,12 @@ pub enum LabError {
     GuestOutput {
         /// The command.
         command: String,
-        /// What was expected.
+        /// The expected output, in words.
         expected: &'static str,
-        /// What it printed.
+        /// Its output.
         output: String,
     },
-    /// What was observed in the lab cannot be read.
+    /// The observation from the lab cannot be read.
     #[error(transparent)]
     Observation(#[from] FileError),
     /// The guest's agent could not run the job.
@@ -169,7 +169,7 @@ pub enum LabError {
     Agent(String),
 }
 
-/// How a guest ended that did not report success.
+/// The end of a guest that did not report success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Death {
     /// The kernel panicked.
@@ -180,7 +180,7 @@ pub enum Death {
     Truncated(String),
     /// The results are damaged.
     Damaged(String),
-    /// It went away before it sent any result.
+    /// It sent no result.
     Silent,
 }
 
@@ -200,9 +200,9 @@ fn excerpts(findings: &[Finding]) -> String {
     findings.iter().map(|finding| finding.excerpt.as_str()).collect::<Vec<_>>().join("\n--\n")
 }
 
-/// Gives an I/O error its verb and its path.
+/// Adds an action and a path to an I/O error.
 pub(crate) trait Context<T> {
-    /// `Err` becomes [`LabError::Io`].
+    /// Makes `Err` a [`LabError::Io`].
     fn context(self, action: &'static str, path: &Path) -> Result<T, LabError>;
 }
 

@@ -1,8 +1,16 @@
-//! The result channel: what the guest's agent sends over the second serial port.
+//! The result channel: the frames from the guest's agent over the second serial port.
 //!
-//! A frame is, in little-endian order: the magic `MTF1`, the kind (1 byte), the length of the name (2), the length of
-//! the data (4), the CRC-32 of all that follows the magic except itself (4), the name, the data (zlib). Only a
-//! [`Frame::Done`] at the end makes the results valid: whatever dies on the way cannot look like a success.
+//! A frame has these fields, in little-endian order:
+//!
+//! * the magic `MTF1`
+//! * the kind (1 byte)
+//! * the length of the name (2)
+//! * the length of the data (4)
+//! * the CRC-32 of all bytes after the magic, without the CRC itself (4)
+//! * the name
+//! * the data (zlib)
+//!
+//! Only a [`Frame::Done`] at the end makes the results valid, so an early end cannot look like a success.
 
 use std::io::{Read, Write};
 
@@ -14,10 +22,10 @@ use serde::{Deserialize, Serialize};
 const MAGIC: &[u8; 4] = b"MTF1";
 /// Magic, kind, two lengths, checksum.
 const HEADER: usize = 15;
-/// No frame is longer; a larger length is damage, not a reason to wait for more.
+/// The longest frame. A larger length is damage, not a reason to wait for more bytes.
 const MAX_DATA: usize = 1 << 28;
 
-/// How the job's program ended.
+/// The end of the job's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GuestStatus {
@@ -52,22 +60,22 @@ pub enum Frame {
     Stdout(Vec<u8>),
     /// The program's standard error.
     Stderr(Vec<u8>),
-    /// A collected file: path and content.
+    /// A collected file: its path and content.
     File(String, Vec<u8>),
-    /// How the program ended.
+    /// The end of the program.
     Status(GuestStatus),
-    /// The agent could not run the job, and why.
+    /// The reason why the agent could not run the job.
     Refused(String),
-    /// All results are sent.
+    /// The end of the results.
     Done,
 }
 
-/// Why the results cannot be read.
+/// The reason why the results cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// They end before [`Frame::Done`].
     Truncated(String),
-    /// They are not what an agent sent.
+    /// They are not the bytes that an agent sends.
     Damaged(String),
 }
 
@@ -84,7 +92,7 @@ impl Frame {
         }
     }
 
-    /// The frame's bytes.
+    /// Returns the frame's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let status;
         let (name, data): (&str, &[u8]) = match self {
@@ -135,7 +143,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes more bytes and returns the frames that are complete now.
+    /// Takes more bytes and returns the complete frames.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, FrameError> {
         self.buffer.extend_from_slice(bytes);
         let mut frames = Vec::new();
@@ -148,7 +156,7 @@ impl Decoder {
         Ok(frames)
     }
 
-    /// Whether the results are complete.
+    /// Fails if the results are not complete.
     pub fn finish(self) -> Result<(), FrameError> {
         match (self.done, self.buffer.is_empty()) {
             (true, true) => Ok(()),
@@ -162,7 +170,7 @@ impl Decoder {
         }
     }
 
-    /// Whether not one byte came.
+    /// Whether no byte has arrived.
     pub fn is_silent(&self) -> bool {
         self.consumed == 0 && self.buffer.is_empty()
     }
@@ -171,7 +179,7 @@ impl Decoder {
         FrameError::Damaged(format!("{what}, in the frame at byte {}", self.consumed))
     }
 
-    /// The frame at the start of the buffer and its length, if it is there as a whole.
+    /// Returns the frame at the start of the buffer and its length, if it is complete.
     fn next(&self) -> Result<Option<(Frame, usize)>, FrameError> {
         let buffer = &self.buffer;
         let magic = buffer.len().min(MAGIC.len());

@@ -1,13 +1,13 @@
-//! How a job reaches the guest: QEMU's firmware configuration device, read through its I/O ports.
+//! The job's way to the guest: QEMU's firmware configuration device, read through its I/O ports.
 //!
-//! The device is not part of the guest's memory. A guest can therefore be saved before it has its job and resumed with
-//! any (see `snapshot`), and reading it does not depend on when the host delivers anything.
-//! Layout: QEMU `docs/specs/fw_cfg.rst`.
+//! The device is not part of the guest's memory. A guest can therefore be saved before it has its job, and resumed with
+//! any job (see `snapshot`). Reading the device does not depend on the time at which the host delivers data. Layout:
+//! QEMU `docs/specs/fw_cfg.rst`.
 
-/// The name under which QEMU offers the job.
+/// The name of the job in QEMU's device.
 pub const JOB: &str = "opt/macrotick/job";
-/// The port of the panic device (QEMU `docs/specs/pvpanic.rst`): where it exists, a write stops the machine at once,
-/// which is the moment to save it. Elsewhere the write goes nowhere.
+/// The port of the panic device (QEMU `docs/specs/pvpanic.rst`). If the device exists, a write stops the machine at
+/// once: this is the moment to save it. Without the device, the write has no effect.
 pub const CHECKPOINT_PORT: u16 = 0x505;
 
 /// 16-bit port that selects an item, and 8-bit port that reads it byte by byte.
@@ -34,7 +34,7 @@ pub fn fetch_job() -> Result<Vec<u8>, String> {
     Ok(job)
 }
 
-/// The item and the size of a named file.
+/// Returns the item and the size of a named file.
 fn find(listing: &[u8], name: &str) -> Option<(u16, usize)> {
     let entry = listing.chunks_exact(ENTRY).find(|entry| {
         let end = entry[8..].iter().position(|&byte| byte == 0).unwrap_or(ENTRY - 8);
@@ -44,7 +44,7 @@ fn find(listing: &[u8], name: &str) -> Option<(u16, usize)> {
     Some((u16::from_be_bytes([entry[4], entry[5]]), size as usize))
 }
 
-/// Permission for the ports, given back at the end: a thread that holds it switches more slowly, and children inherit
+/// Permission for the ports, which is revoked at the end: it makes switches of the thread slower, and children inherit
 /// it.
 struct PortAccess;
 
@@ -84,7 +84,7 @@ fn read(buffer: &mut [u8]) {
 }
 
 fn write8(port: u16, value: u8) {
-    // SAFETY: a write to a port permitted by `PortAccess`. Memory may be saved meanwhile, so it must be up to date.
+    // SAFETY: a write to a port permitted by `PortAccess`. The host may save the memory here, so it must be up to date.
     unsafe { std::arch::asm!("out dx, al", in("dx") port, in("al") value, options(nostack, preserves_flags)) }
 }
 

@@ -1,9 +1,9 @@
-//! Files of the host, taken along into the lab.
+//! Files of the host that the lab copies into the guest.
 //!
-//! A file has the same path in the guest; a relative one counts from the directory in which `macrotick` was started,
-//! for which the guest's working directory stands. What a file needs to be executed comes with it: a script's
-//! interpreter, and the shared libraries of whatever is linked dynamically. What the guest's image has itself, such as
-//! `/bin/sh`, is not replaced.
+//! A file has the same path in the guest. A relative path counts from the directory in which `macrotick` was started;
+//! in the guest it counts from the working directory. The dependencies of a program come with it: a script's
+//! interpreter, and the shared libraries of a dynamic program. Files of the guest's image, such as `/bin/sh`, are not
+//! replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use crate::image::{self, ImageKind};
 use crate::libraries;
 use crate::program::{self, Foreign, Interpreter, Needs};
 
-/// Why a file cannot be taken along.
+/// The reason why a file cannot be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum FileFault {
     /// It cannot be read on the host.
@@ -25,43 +25,43 @@ pub enum FileFault {
     /// A program without execute permission on the host.
     #[error("it is not an executable file")]
     NotExecutable,
-    /// A relative path whose place in the guest is not its own.
-    #[error("the path leads out of the directory in which macrotick was started: use an absolute one")]
+    /// A relative path that leaves the directory, so it has no place in the guest.
+    #[error("the path leads out of the directory in which macrotick was started: use an absolute path")]
     Outside,
     /// The guest cannot execute it.
     #[error(transparent)]
     Foreign(#[from] Foreign),
-    /// A script whose interpreter is nowhere.
+    /// A script with an interpreter that does not exist.
     #[error("it is a script for `{0}`, which neither the lab nor this host has")]
     NoInterpreter(String),
-    /// A script whose interpreter is no program.
-    #[error("it is a script for `{0}`, which is no program")]
+    /// A script with an interpreter that is not a program.
+    #[error("it is a script for `{0}`, which is not a program")]
     BadInterpreter(String),
-    /// Its libraries cannot be told, or are not all there.
+    /// Its libraries cannot be found out, or some are missing.
     #[error(transparent)]
     Libraries(#[from] LabError),
     /// The pattern is wrong.
     #[error("{0}")]
     Pattern(#[from] glob::PatternError),
-    /// There is nothing of that name.
+    /// No file has this name.
     #[error("this host has no such file")]
     NoMatch,
-    /// A device, say, or a socket.
+    /// A device or a socket, for example.
     #[error("{0} is neither a file nor a directory")]
     Kind(PathBuf),
     /// A link that may lead in circles.
-    #[error("{0} is a symbolic link to a directory, which is followed only where it is named itself")]
+    #[error("{0} is a symbolic link to a directory; the lab follows it only if it is named itself")]
     LinkedDirectory(PathBuf),
-    /// More than the guest's memory is made for.
-    #[error("with it the files for the lab exceed {} MiB", LIMIT >> 20)]
+    /// The files are larger than the guest's memory allows.
+    #[error("with this file, the files for the lab exceed {} MiB", LIMIT >> 20)]
     TooMuch,
 }
 
-/// Bytes of all files together. The guest holds them three times while it unpacks them.
+/// The most bytes of all files together. The guest holds them three times while it unpacks them.
 const LIMIT: usize = 96 << 20;
 
-/// The directories of the guest's `PATH`, in which `env` looks. On the host `/bin` may be another name of `/usr/bin`,
-/// where programs know their files to be.
+/// The directories of the guest's `PATH`, in which `env` looks. On the host `/bin` may be a link to `/usr/bin`, and
+/// programs look for their files there.
 const GUEST_PATH: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// The files, by their absolute path in the guest.
@@ -72,7 +72,7 @@ pub(crate) struct GuestFiles {
 }
 
 impl GuestFiles {
-    /// None yet. Of the image with engines nobody knows what it has: files take the place of its own.
+    /// Returns an empty set. The programs of the image with engines are not known: files replace those of the image.
     pub(crate) fn for_image(kind: ImageKind) -> Result<GuestFiles, LabError> {
         Ok(GuestFiles::beside(match kind {
             ImageKind::Small => image::programs()?,
@@ -84,12 +84,12 @@ impl GuestFiles {
         GuestFiles { image, files: BTreeMap::new(), size: 0 }
     }
 
-    /// All of them: absolute path and content.
+    /// Returns all files: absolute path and content.
     pub(crate) fn into_files(self) -> Vec<(String, Vec<u8>)> {
         self.files.into_iter().collect()
     }
 
-    /// Takes along a program that the guest is to execute.
+    /// Adds a program that the guest executes.
     pub(crate) fn add_program(&mut self, program: &str) -> Result<(), FileFault> {
         let place = resolve(program)?;
         if self.image.contains(&place) {
@@ -108,9 +108,9 @@ impl GuestFiles {
         self.insert(place, content)
     }
 
-    /// Takes along a file, a directory with all below it, or all that match a pattern.
+    /// Adds a file, a directory with all files below it, or all files that match a pattern.
     pub(crate) fn add(&mut self, pattern: &str) -> Result<(), FileFault> {
-        // A path may hold what would be special in a pattern.
+        // A path may contain special characters of patterns.
         if Path::new(pattern).exists() {
             return self.add_tree(Path::new(pattern));
         }
@@ -132,7 +132,7 @@ impl GuestFiles {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             match fs::metadata(entry.path()) {
-                // A link to nothing is as good as no file, on the host as in the guest.
+                // A link to a missing file counts as a missing file, on the host and in the guest.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Ok(meta) if meta.is_dir() && entry.file_type()?.is_symlink() => {
                     return Err(FileFault::LinkedDirectory(entry.path()));
@@ -149,7 +149,7 @@ impl GuestFiles {
             return Ok(());
         }
         let content = fs::read(path)?;
-        // What a script needs is not known before somebody calls it.
+        // Without the interpreter of a script: it may never be executed.
         if program::needs(&content) == Ok(Needs::Libraries) {
             self.add_libraries(path)?;
         }
@@ -160,7 +160,7 @@ impl GuestFiles {
         let here = std::env::current_dir()?;
         for library in libraries::of(program)? {
             let content = fs::read(&library)?;
-            // A run path that begins at the program, or at the directory in which it starts, leads there in the guest.
+            // A run path relative to the program, or to its working directory, leads to the same place in the guest.
             if let Ok(relative) = Path::new(&library).strip_prefix(&here) {
                 self.insert(resolve(&relative.to_string_lossy())?, content.clone())?;
             }
@@ -187,7 +187,7 @@ impl GuestFiles {
         self.add_program(&path)
     }
 
-    /// What `env` would find in the guest, once it is there.
+    /// Returns the path that `env` finds in the guest, after the copy.
     fn find(&self, command: &str) -> Result<String, FileFault> {
         let places = GUEST_PATH.map(|directory| format!("{directory}/{command}"));
         let found = |there: &dyn Fn(&str) -> bool| places.iter().find(|place| there(place)).cloned();
@@ -206,7 +206,7 @@ impl GuestFiles {
     }
 }
 
-/// What a path means in the guest, absolute and without `.` and `..`.
+/// Returns a path's meaning in the guest, absolute and without `.` and `..`.
 fn resolve(path: &str) -> Result<String, FileFault> {
     let start = Path::new(if path.starts_with('/') { "/" } else { agent::DIRECTORY });
     let mut place = PathBuf::from(start);
@@ -227,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of its own per test.
+    /// A folder for one test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(fault("/no/such -x"), format!("it is a script for `/no/such`, {nowhere}"));
         assert_eq!(fault("/usr/bin/env no-such"), format!("it is a script for `no-such`, {nowhere}"));
         let script = folder.write("other", b"#!/bin/sh\n", 0o755);
-        assert_eq!(fault(&script), format!("it is a script for `{script}`, which is no program"));
+        assert_eq!(fault(&script), format!("it is a script for `{script}`, which is not a program"));
     }
 
     #[test]
@@ -358,6 +358,6 @@ mod tests {
         assert!(matches!(fault("/dev/null"), FileFault::Kind(_)));
         assert!(matches!(fault(&folder.path("d")), FileFault::LinkedDirectory(path) if path.ends_with("d/self")));
         fs::File::create(folder.path("big")).unwrap().set_len(LIMIT as u64 + 1).unwrap();
-        assert_eq!(fault(&folder.path("big")).to_string(), "with it the files for the lab exceed 96 MiB");
+        assert_eq!(fault(&folder.path("big")).to_string(), "with this file, the files for the lab exceed 96 MiB");
     }
 }

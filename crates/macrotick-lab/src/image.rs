@@ -1,4 +1,5 @@
-//! The guest's file system: one initramfs with busybox, the agent, rt-tests and iproute2. ([`crate::engines`] is another.)
+//! The guest's file system: one initramfs with busybox, the agent, rt-tests and iproute2. ([`crate::engines`] is the
+//! other image.)
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,12 +13,12 @@ use crate::error::{Context, LabError};
 use crate::layout::Layout;
 use crate::libraries;
 
-/// The first program: mounts, loopback, then the agent.
+/// The first program: it mounts file systems, sets up the loopback interface, and starts the agent.
 const INIT: &str = include_str!("init.sh");
-/// Where the agent's binary lies in the guest.
+/// The path of the agent's binary in the guest.
 const AGENT: &str = "bin/macrotick";
 const BUSYBOX: &str = "bin/busybox";
-/// Programs taken from the host: path in the guest, Debian package. Their shared libraries come along.
+/// Programs of the host: path in the guest, Debian package. The image also gets their shared libraries.
 const PROGRAMS: [(&str, &str); 18] = [
     ("usr/bin/cyclictest", "rt-tests"),
     ("usr/bin/cyclicdeadline", "rt-tests"),
@@ -38,13 +39,13 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("sbin/ip", "iproute2"),
     ("sbin/tc", "iproute2"),
 ];
-/// Mount points that the init script uses.
+/// Mount points for the init script.
 const DIRECTORIES: [&str; 6] = ["proc", "sys", "dev", "tmp", "root", "run"];
 
-/// Which image.
+/// The kind of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageKind {
-    /// Busybox, and what is measured with.
+    /// Busybox, and the tools for measurements.
     Small,
     /// Debian with systemd and container engines: `engines`.
     Engines,
@@ -53,13 +54,13 @@ pub enum ImageKind {
 /// An image on disk.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// The initramfs. It is not compressed: unpacking in the guest would take longer than loading it.
+    /// The initramfs. It is not compressed: unpacking it in the guest would take longer than loading it.
     pub path: PathBuf,
-    /// What identifies its content.
+    /// The hash of its content.
     pub key: String,
 }
 
-/// Builds the image around the agent's binary, or finds that it is built.
+/// Builds the image around the agent's binary, unless it is up to date.
 pub fn build(layout: &Layout, agent: &Path) -> Result<Image, LabError> {
     let dir = layout.lab();
     let _lock = Lock::take(&dir.join("image.lock"))?;
@@ -79,12 +80,12 @@ pub fn build(layout: &Layout, agent: &Path) -> Result<Image, LabError> {
     Ok(Image { path, key })
 }
 
-/// Images of earlier binaries are of no use any more, but one that a run is about to boot must stay: keep a few.
+/// Removes images of earlier binaries, but keeps a few: another run may be about to boot one.
 fn remove_older(dir: &Path) -> Result<(), LabError> {
     crate::cache::keep_newest(dir, "image-", 3)
 }
 
-/// Every file of the image that comes from the host: path in the guest and on the host.
+/// Returns every file of the image that comes from the host: path in the guest and on the host.
 fn inputs(agent: &Path) -> Result<Vec<(String, PathBuf)>, LabError> {
     let mut inputs =
         vec![(AGENT.to_owned(), agent.to_owned()), (BUSYBOX.to_owned(), command::find("busybox", "busybox-static")?)];
@@ -101,22 +102,22 @@ fn inputs(agent: &Path) -> Result<Vec<(String, PathBuf)>, LabError> {
     Ok(inputs)
 }
 
-/// The absolute paths of all programs of an image. Which they are depends on the host's busybox only.
+/// Returns the absolute paths of all programs of an image. They depend only on the host's busybox.
 pub fn programs() -> Result<BTreeSet<String>, LabError> {
     let paths = own_programs().map(str::to_owned).chain(applets()?);
     Ok(paths.map(|path| format!("/{path}")).collect())
 }
 
-/// The programs that are files of their own.
+/// Returns the programs that are files of their own.
 fn own_programs() -> impl Iterator<Item = &'static str> {
     [AGENT, BUSYBOX].into_iter().chain(PROGRAMS.iter().map(|(target, _)| *target))
 }
 
-/// The paths of busybox's applets.
+/// Returns the paths of busybox's applets.
 pub(crate) fn applets() -> Result<Vec<String>, LabError> {
     let busybox = command::find("busybox", "busybox-static")?;
     let listing = command::output(Command::new(busybox).arg("--list-full"))?;
-    // What came from the host counts more than busybox's version of it, in whatever directory that would be.
+    // A program of the host has priority over busybox's applet, in any directory.
     let shadowed = |path: &str| {
         let name = path.rsplit('/').next().expect("a path has a last part");
         own_programs().any(|target| target.ends_with(&format!("/{name}")))
@@ -124,8 +125,8 @@ pub(crate) fn applets() -> Result<Vec<String>, LabError> {
     Ok(listing.lines().filter(|path| path.contains('/') && !shadowed(path)).map(str::to_owned).collect())
 }
 
-/// The agent without its debugging information: that is most of it, would be unpacked at each boot, and varies with the
-/// directory it was built in, so that no two checkouts' guests would be alike.
+/// Returns the agent without its debugging information. This information is most of the file, and each boot would
+/// unpack it. It also differs with the build directory, so guests of two checkouts would not be alike.
 pub(crate) fn stripped(agent: &Path, dir: &Path) -> Result<Vec<u8>, LabError> {
     let smaller = dir.join("agent.new");
     let mut strip = Command::new(command::find("strip", "binutils")?);

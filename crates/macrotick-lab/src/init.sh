@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# The lab's first program: mounts what programs expect, then becomes the agent.
+# The lab's first program: mounts the file systems that programs expect, then becomes the agent.
 export PATH=/sbin:/usr/sbin:/bin:/usr/bin HOME=/root
 busybox mount -t proc proc /proc
 busybox mount -t sysfs sys /sys

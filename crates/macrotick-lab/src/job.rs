@@ -1,4 +1,4 @@
-//! What is run in the guest and what comes back.
+//! The jobs that a guest runs, and their outcomes.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -16,10 +16,10 @@ use crate::image::ImageKind;
 use crate::kernel::Flavor;
 use crate::paths::PathRequest;
 
-/// Which kernel a guest boots.
+/// The kernel that a guest boots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Boot {
-    /// One of ours, built if necessary.
+    /// A kernel of the lab, built if necessary.
     Flavor(Flavor),
     /// An image at this path.
     Image(PathBuf),
@@ -30,23 +30,24 @@ pub enum Boot {
 pub struct GuestJob {
     /// The kernel.
     pub boot: Boot,
-    /// What it boots into.
+    /// The image.
     pub image: ImageKind,
-    /// The program and its arguments. `/bin/macrotick` is the binary that the lab was given; busybox's applets,
-    /// rt-tests, `/sbin/ip` and `/sbin/tc` are there too.
+    /// The program and its arguments. `/bin/macrotick` is the lab's own binary. Busybox's applets, rt-tests, `/sbin/ip`
+    /// and `/sbin/tc` are there, too.
     pub argv: Vec<String>,
-    /// What the host's progress calls the run; without it only what is built and booted is told. The guest knows
-    /// nothing of it.
+    /// The name of the run in the host's progress. Without it, only builds and boots are reported. The guest does not
+    /// see it.
     pub title: Option<String>,
-    /// Environment beside `PATH` and `HOME`.
+    /// Environment in addition to `PATH` and `HOME`.
     pub env: Vec<(String, String)>,
-    /// Files put into the guest: absolute path and content. What begins as a program or as a script may be executed.
+    /// Files for the guest: absolute path and content. A file that starts like a program or a script becomes
+    /// executable.
     pub files: Vec<(String, Vec<u8>)>,
-    /// Files brought back: absolute paths. One that does not exist at the end is absent from the outcome.
+    /// Files that come back: absolute paths. The outcome has no entry for a file that does not exist at the end.
     pub collect: Vec<String>,
     /// Whether the program may send progress lines (see [`crate::agent::live`]). Each one costs guest instructions.
     pub live: bool,
-    /// Virtual CPUs, 1 to 16. Latency figures mean something with 1 only.
+    /// Virtual CPUs, 1 to 16. Latency figures are meaningful with 1 only.
     pub cpus: u32,
     /// Virtual time per instruction is `2^shift` ns. 0 is the exact clock; 2 runs four times faster.
     pub shift: u32,
@@ -54,21 +55,21 @@ pub struct GuestJob {
     pub memory_mib: u32,
     /// Further words for the kernel's command line.
     pub kernel_args: Vec<String>,
-    /// Paths through the kernel to be recorded; with one virtual CPU only.
+    /// Paths through the kernel to record; with one virtual CPU only.
     pub paths: Option<PathRequest>,
     /// Wall time after which the guest is stopped.
     pub wall_limit: Duration,
-    /// Whether complaints on the console are handed back in the outcome instead of being an error.
+    /// Whether the outcome contains complaints on the console; otherwise they are an error.
     pub allow_complaints: bool,
 }
 
 impl GuestJob {
-    /// A job on one virtual CPU with the exact clock, as much memory as the image needs, and ten minutes of wall time. The
-    /// kernels [`Flavor::Engines`] and [`Flavor::DebugEngines`] come with their image.
+    /// Returns a job on one virtual CPU with the exact clock, the memory that the image needs, and ten minutes of wall
+    /// time. The kernels [`Flavor::Engines`] and [`Flavor::DebugEngines`] have their own image.
     pub fn new<S: Into<String>>(flavor: Flavor, argv: impl IntoIterator<Item = S>) -> GuestJob {
         let (image, memory_mib) = match flavor {
             Flavor::Engines => (ImageKind::Engines, 2048),
-            // KASAN's shadow is an eighth of it.
+            // KASAN's shadow takes an eighth of the memory.
             Flavor::DebugEngines => (ImageKind::Engines, 3072),
             _ => (ImageKind::Small, 512),
         };
@@ -91,14 +92,14 @@ impl GuestJob {
         }
     }
 
-    /// The same on so many virtual CPUs with that clock, of which the guest learns: what is observed there tells of it.
+    /// Sets the CPUs and the clock, and passes them to the guest, because its observations record them.
     pub fn on(mut self, cpus: u32, shift: u32) -> GuestJob {
         (self.cpus, self.shift) = (cpus, shift);
         self.env.push(("MACROTICK_LAB".into(), format!("{shift},{cpus}")));
         self
     }
 
-    /// Refuses what no guest can run.
+    /// Refuses jobs that no guest can run.
     pub(crate) fn validate(&self) -> Result<(), LabError> {
         let problem = if self.argv.is_empty() {
             Some("no program to run".to_owned())
@@ -117,7 +118,7 @@ impl GuestJob {
         problem.map_or(Ok(()), |problem| Err(LabError::Job(problem)))
     }
 
-    /// What the agent needs to know of the job.
+    /// Returns the part of the job that the agent needs.
     pub(crate) fn document(&self) -> Document {
         Document {
             argv: self.argv.clone(),
@@ -129,10 +130,10 @@ impl GuestJob {
     }
 }
 
-/// What came back.
+/// The outcome of a job.
 #[derive(Clone, Debug)]
 pub struct GuestOutcome {
-    /// How the program ended.
+    /// The end of the program.
     pub status: GuestStatus,
     /// Its standard output.
     pub stdout: Vec<u8>,
@@ -151,12 +152,12 @@ pub struct GuestOutcome {
 }
 
 impl GuestOutcome {
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Standard error as text.
+    /// Returns standard error as text.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
@@ -183,7 +184,8 @@ struct Head {
 }
 
 impl Document {
-    /// The length of the head (4 bytes, little-endian), the head, the files' contents; all of it compressed.
+    /// Returns the length of the head (4 bytes, little-endian), the head, and the files' contents; all of it
+    /// compressed.
     pub fn encode(&self) -> Vec<u8> {
         let files = self.files.iter().map(|(path, content)| (path.clone(), content.len())).collect();
         let (argv, env, collect) = (self.argv.clone(), self.env.clone(), self.collect.clone());
@@ -197,7 +199,7 @@ impl Document {
         encoder.finish().expect("writing to memory succeeds")
     }
 
-    /// The reverse of [`Document::encode`].
+    /// Reverses [`Document::encode`].
     pub fn decode(bytes: &[u8]) -> Result<Document, String> {
         let mut plain = Vec::new();
         ZlibDecoder::new(bytes).read_to_end(&mut plain).map_err(|error| format!("the job does not unpack: {error}"))?;

@@ -1,4 +1,4 @@
-//! Building kernels: one source, several flavours, skipped when nothing changed.
+//! Builds kernels: one source, several flavours. A build is skipped if its inputs have not changed.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -13,11 +13,11 @@ use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::source::{self, Source};
 
-/// Changes whenever this file builds a different kernel from the same inputs.
+/// Must change with each change of this file that builds a different kernel from the same inputs.
 const RECIPE: &str = "2";
-/// Lines that a whole build prints, until a build has told the true number.
+/// The lines of output of a whole build, until a build has recorded the true number.
 const TYPICAL_LINES: u64 = 1400;
-/// Fixed, so that the same inputs give the same image.
+/// Fixed values, so the same inputs give the same image.
 const REPRODUCIBLE: [&str; 4] = [
     "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 2026",
     "KBUILD_BUILD_USER=macrotick",
@@ -25,7 +25,7 @@ const REPRODUCIBLE: [&str; 4] = [
     "KBUILD_BUILD_VERSION=1",
 ];
 
-/// Which kernel.
+/// The flavour of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flavor {
     /// With overlay and hooks.
@@ -36,15 +36,15 @@ pub enum Flavor {
     Debug,
     /// Patched, preemptible without PREEMPT_RT.
     NonRt,
-    /// The same with the checks of the debug kernel.
+    /// [`Flavor::NonRt`] with the checks of the debug kernel.
     DebugNonRt,
-    /// Patched, with what systemd and container engines need besides: for `crate::engines`.
+    /// Patched, with the options that systemd and container engines need: for `crate::engines`.
     Engines,
-    /// The same with the checks of the debug kernel.
+    /// [`Flavor::Engines`] with the checks of the debug kernel.
     DebugEngines,
-    /// Patched, with sched_ext, whose schedulers are loaded while it runs.
+    /// Patched, with sched_ext.
     Scx,
-    /// The same with the checks of the debug kernel.
+    /// [`Flavor::Scx`] with the checks of the debug kernel.
     DebugScx,
 }
 
@@ -62,7 +62,7 @@ impl Flavor {
         Flavor::DebugScx,
     ];
 
-    /// The name used on the command line.
+    /// Returns the name for the command line.
     pub fn name(self) -> &'static str {
         match self {
             Flavor::Patched => "patched",
@@ -77,14 +77,14 @@ impl Flavor {
         }
     }
 
-    /// What it is, in a few words.
+    /// Describes the flavour in a few words.
     pub fn about(self) -> &'static str {
         match self {
             Flavor::Patched => "With Macrotick",
             Flavor::Pristine => "Without",
-            Flavor::Debug => "With Macrotick, lockdep, KASAN and the other checks",
+            Flavor::Debug => "With Macrotick, lockdep, KASAN and other checks",
             Flavor::NonRt => "With Macrotick, without PREEMPT_RT",
-            Flavor::Engines => "With Macrotick, and with what systemd and container engines need besides",
+            Flavor::Engines => "With Macrotick and the options that systemd and container engines need",
             Flavor::Scx => "With Macrotick and sched_ext",
             Flavor::DebugNonRt | Flavor::DebugEngines | Flavor::DebugScx => {
                 "The same with the checks of the debug kernel"
@@ -92,12 +92,12 @@ impl Flavor {
         }
     }
 
-    /// The flavour of that name.
+    /// Returns the flavour of that name.
     pub fn from_name(name: &str) -> Option<Flavor> {
         Flavor::ALL.into_iter().find(|flavor| flavor.name() == name)
     }
 
-    /// Its directory below `build/`.
+    /// Returns its directory below `build/`.
     pub fn directory(self) -> &'static str {
         match self {
             Flavor::Patched => "kernel",
@@ -112,7 +112,7 @@ impl Flavor {
         }
     }
 
-    /// What `uname -r` says after the point release.
+    /// Returns the part of `uname -r` after the point release.
     pub fn local_version(self) -> &'static str {
         match self {
             Flavor::Patched => "-macrotick",
@@ -127,7 +127,7 @@ impl Flavor {
         }
     }
 
-    /// The configuration fragments in `kernel/config/`, the last one counting most.
+    /// Returns the configuration fragments in `kernel/config/`; the last one has the highest priority.
     fn fragments(self) -> &'static [&'static str] {
         match self {
             Flavor::Patched => &["base", "macrotick"],
@@ -142,12 +142,12 @@ impl Flavor {
         }
     }
 
-    /// Whether it checks locks and memory, which makes its paths ten times as long.
+    /// Whether it checks locks and memory; its paths are about ten times as long.
     pub fn is_debug(self) -> bool {
         matches!(self, Flavor::Debug | Flavor::DebugNonRt | Flavor::DebugEngines | Flavor::DebugScx)
     }
 
-    /// Whether it describes its types, which takes debug information and a program that condenses it.
+    /// Whether it describes its types (BTF). This needs debug information and a program that condenses it.
     fn has_btf(self) -> bool {
         matches!(self, Flavor::Scx | Flavor::DebugScx)
     }
@@ -160,7 +160,7 @@ impl Flavor {
 /// A built kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Which one.
+    /// Its flavour.
     pub flavor: Flavor,
     /// `uname -r`, such as `6.12.117-macrotick`.
     pub release: String,
@@ -172,31 +172,31 @@ pub struct Kernel {
     pub system_map: PathBuf,
     /// Its whole configuration.
     pub config: PathBuf,
-    /// Whether this call built it (else it was there already).
+    /// Whether this call built it; otherwise it was up to date.
     pub built: bool,
 }
 
 impl Kernel {
-    /// The C compiler that built it, in its own words, such as `gcc (Debian 12.2.0-14) 12.2.0`.
+    /// Returns the version text of its C compiler, such as `gcc (Debian 12.2.0-14) 12.2.0`.
     pub fn compiler(&self) -> Result<String, LabError> {
         Ok(self.option("CONFIG_CC_VERSION_TEXT")?.unwrap_or_else(|| "unknown".into()))
     }
 
-    /// Whether it is preemptible as PREEMPT_RT makes it.
+    /// Whether it has PREEMPT_RT.
     pub fn is_rt(&self) -> Result<bool, LabError> {
         Ok(self.option("CONFIG_PREEMPT_RT")?.is_some())
     }
 
-    /// The value of an option of its configuration; `None` where it is not set.
+    /// Returns the value of an option of its configuration; `None` if it is not set.
     fn option(&self, symbol: &str) -> Result<Option<String>, LabError> {
         Ok(config::value(&fs::read_to_string(&self.config).context("read", &self.config)?, symbol))
     }
 }
 
-/// Builds a kernel, or finds that it is built.
+/// Builds a kernel, unless it is up to date.
 ///
-/// The directory `build/<flavour>/` then holds `bzImage`, `System.map`, `config`, `build.log`, and `linux/`, the tree
-/// it was built in: hard links to the unpacked source, with the files of overlay and hooks in place.
+/// After the build, the directory `build/<flavour>/` has `bzImage`, `System.map`, `config`, `build.log`, and `linux/`.
+/// This is the build's tree: hard links to the unpacked source, with the files of overlay and hooks in place.
 pub fn build(layout: &Layout, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
     let dir = layout.flavor(flavor);
     let _lock = Lock::take(&dir.join("lock"))?;
@@ -235,10 +235,10 @@ fn describe(dir: &Path, flavor: Flavor, built: bool) -> Result<Kernel, LabError>
     })
 }
 
-/// Of the overlay; a change there makes no other kernel.
+/// Directories of the overlay that do not influence the kernel.
 const NOT_COMPILED: [&str; 2] = ["Documentation", "tools"];
 
-/// Everything that decides what the kernel is.
+/// Returns a hash of all inputs of the kernel.
 fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
     let compiler = command::output(Command::new(command::find("gcc", "gcc")?).arg("--version"))?;
     let mut key = Key::new().with(RECIPE).with(source::key()?).with(compiler).with(request(layout, flavor)?);
@@ -252,7 +252,7 @@ fn key(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
     Ok(key.finish())
 }
 
-/// The requested configuration.
+/// Returns the requested configuration.
 pub(crate) fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabError> {
     let mut fragments = vec![format!("CONFIG_LOCALVERSION=\"{}\"\n", flavor.local_version())];
     for name in flavor.fragments() {
@@ -262,7 +262,7 @@ pub(crate) fn request(layout: &Layout, flavor: Flavor) -> Result<String, LabErro
     Ok(config::join(&fragments))
 }
 
-/// Makes the flavour's tree, or brings the one of the last build up to date, touching only files that differ.
+/// Makes the flavour's tree, or updates the tree of the last build. It writes only files that differ.
 fn prepare_tree(layout: &Layout, flavor: Flavor, source: &Source) -> Result<(), LabError> {
     let dir = layout.flavor(flavor);
     let (tree, origin) = (dir.join("linux"), dir.join("origin"));
@@ -282,8 +282,8 @@ fn prepare_tree(layout: &Layout, flavor: Flavor, source: &Source) -> Result<(), 
     Ok(())
 }
 
-/// Brings the staged files into the tree, and back to the source's state what an earlier call changed and this one
-/// does not. `changed` lists what differs from the source; it is written before the tree is.
+/// Copies the staged files into the tree. Files that an earlier call changed and this call does not change return to
+/// the source's state. `changed` lists the files that differ from the source; it is written before the tree.
 fn sync(stage: &Path, source: &Path, tree: &Path, changed: &Path) -> Result<(), LabError> {
     let staged = cache::files_below(stage)?;
     let before: Vec<PathBuf> = fs::read_to_string(changed).unwrap_or_default().lines().map(PathBuf::from).collect();
@@ -293,7 +293,8 @@ fn sync(stage: &Path, source: &Path, tree: &Path, changed: &Path) -> Result<(), 
     fs::write(changed, all.join("\n")).context("write", changed)?;
     for path in before.iter().filter(|path| !staged.contains(path)) {
         match fs::read(source.join(path)) {
-            // Written anew rather than linked: the source's time stamp is older than the object built since.
+            // A copy, not a link: the source's time stamp is older than the object that was built from the changed
+            // file.
             Ok(original) => drop(cache::write_if_changed(&tree.join(path), &original)?),
             Err(_) => cache::remove(&tree.join(path))?,
         }
@@ -306,7 +307,7 @@ fn sync(stage: &Path, source: &Path, tree: &Path, changed: &Path) -> Result<(), 
     fs::write(changed, lines.join("\n")).context("write", changed)
 }
 
-/// Writes `.config` and checks that everything requested holds.
+/// Writes `.config` and checks that every requested line holds.
 fn configure(layout: &Layout, flavor: Flavor) -> Result<(), LabError> {
     let dir = layout.flavor(flavor);
     let wanted = request(layout, flavor)?;
@@ -321,19 +322,19 @@ fn configure(layout: &Layout, flavor: Flavor) -> Result<(), LabError> {
     }
 }
 
-/// `make` in the flavour's tree. Trees lie at the same depth, and paths are hashed relative to the tree: so that the
+/// Returns `make` in the flavour's tree. Trees have the same depth, and hashed paths are relative to the tree, so the
 /// flavours share the compiler cache.
 pub(crate) fn make(dir: &Path) -> Result<Command, LabError> {
     let tree = dir.join("linux");
     let mut make = Command::new(command::find("make", "make")?);
-    // An outer `make` must not hand down its flags: a dry run or its job server are not for this one.
+    // Flags of an outer `make`, such as a dry run or its job server, must not apply to this one.
     make.current_dir(&tree).env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env_remove("MFLAGS");
     make.env("CCACHE_BASEDIR", &tree).env("CCACHE_NOHASHDIR", "1").env("CCACHE_DEPEND", "1").env("LC_ALL", "C");
     make.args(REPRODUCIBLE).arg("LOCALVERSION=");
     Ok(make)
 }
 
-/// Compiles, counting what is done against what the last whole build did.
+/// Compiles the kernel. Progress compares the lines of output with those of the last whole build.
 fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn Progress) -> Result<(), LabError> {
     for (program, package) in
         [("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("ld", "binutils"), ("patch", "patch")]
@@ -370,12 +371,13 @@ fn compile(layout: &Layout, flavor: Flavor, source: &Source, progress: &mut dyn 
     Ok(())
 }
 
-/// Through ccache where it is installed; a warning in our code fails the build.
+/// Returns the compiler: through ccache if it is installed. A warning in our code fails the build.
 pub(crate) fn compiler(layout: &Layout) -> String {
     format!("CC={}", layout.kernel().join("cc").display())
 }
 
-/// The lines of a build log that say what is wrong, else its end: a parallel build buries its error.
+/// Returns the lines of a build log that show the error, else its end. In a parallel build, the error may be far above
+/// the end.
 pub(crate) fn complaints(log: &Path) -> String {
     let text = command::read_lossy(log);
     let telling = ["error", "warning: ", "Error ", "undefined reference", "***"];

@@ -1,4 +1,4 @@
-//! Where the lab finds its sources and keeps its artifacts.
+//! The places of the lab's sources and artifacts.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The checkout around the working directory, else the one this program was built from.
+    /// Finds the checkout around the working directory, else the one that this program was built from.
     pub fn find() -> Result<Layout, LabError> {
         let start = std::env::current_dir().unwrap_or_default();
         let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -24,32 +24,32 @@ impl Layout {
             .ok_or(LabError::NoCheckout { start: start.clone() })
     }
 
-    /// The checkout's root.
+    /// Returns the checkout's root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The kernel part: overlay, hooks, configuration, `apply`.
+    /// Returns the kernel part: overlay, hooks, configuration, `apply`.
     pub fn kernel(&self) -> PathBuf {
         self.root.join("kernel")
     }
 
-    /// All artifacts. Removing it costs time, nothing else.
+    /// Returns the directory of all artifacts. It can be removed; the only cost is time.
     pub fn build(&self) -> PathBuf {
         self.root.join("build")
     }
 
-    /// The unpacked source, never written to after it was unpacked.
+    /// Returns the unpacked source, which is never written after unpacking.
     pub fn source(&self) -> PathBuf {
         self.build().join("source")
     }
 
-    /// The artifacts of one kernel.
+    /// Returns the directory of one kernel's artifacts.
     pub fn flavor(&self, flavor: Flavor) -> PathBuf {
         self.build().join(flavor.directory())
     }
 
-    /// Images and the files of runs.
+    /// Returns the directory of images and of the files of runs.
     pub fn lab(&self) -> PathBuf {
         self.build().join("lab")
     }

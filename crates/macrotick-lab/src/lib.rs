@@ -1,11 +1,15 @@
-//! The lab: the deterministic virtual machine in which everything can be run and measured without special hardware.
+//! The lab: the deterministic virtual machine. Everything can run there and be measured without special hardware.
 //!
-//! [`Lab`] builds a kernel (`kernel`: from Debian's source, see [`source`] and `config`), an image (`image`,
-//! `engines`,
-//! `cpio`) and a booted machine that is saved (`snapshot`, `qemu`); runs a [`GuestJob`] in it; and judges what
-//! came back (`frame`, `console`). On request it records what the kernel executes (`paths`), or joins two guests
-//! ([`wire`]). Inside the guest, [`agent`] is the other end; `program` and [`libraries`] say what it needs to execute a
-//! file of the host. Everything is cached by content ([`cache`]) below `build/`.
+//! [`Lab`] does three things:
+//!
+//! * It builds a kernel (`kernel`: from Debian's source, see [`source`] and `config`), an image (`image`, `engines`,
+//!   `cpio`), and a booted machine that is saved (`snapshot`, `qemu`).
+//! * It runs a [`GuestJob`] in the machine.
+//! * It judges the results (`frame`, `console`).
+//!
+//! On request it records the kernel's execution (`paths`), or joins two guests ([`wire`]). Inside the guest, [`agent`]
+//! is the other end. `program` and [`libraries`] find the files that the guest needs to execute a file of the host.
+//! Everything is cached by content ([`cache`]) below `build/`.
 //!
 //! ```no_run
 //! use macrotick_lab::{progress::Terminal, Flavor, GuestJob, Lab};

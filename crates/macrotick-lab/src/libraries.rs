@@ -1,4 +1,4 @@
-//! The shared libraries that a program of the host needs, so that a guest can have them at the same places.
+//! The shared libraries that a program of the host needs; a guest gets them at the same paths.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,14 +6,15 @@ use std::process::Command;
 use crate::command;
 use crate::error::LabError;
 
-/// What the host's loader was told and a guest's is not.
+/// Variables for the host's loader that the guest's loader does not have.
 const HOST_ONLY: [&str; 2] = ["LD_LIBRARY_PATH", "LD_PRELOAD"];
 
-/// Where the loader finds libraries outside of its own directories; it does without in a guest that has none.
+/// The loader's index of libraries outside of its own directories. In a guest without it, the loader searches without
+/// an index.
 pub const LOADER_CACHE: &str = "/etc/ld.so.cache";
 
-/// The loader and the shared libraries of a program or of a library, by the path under which they are looked for.
-/// Nothing for one that is linked statically.
+/// Returns the loader and the shared libraries of a program or of a library, by the paths under which they are
+/// searched. For a static program the list is empty.
 pub fn of(program: &Path) -> Result<Vec<String>, LabError> {
     let mut ldd = Command::new(command::find("ldd", "libc-bin")?);
     for variable in HOST_ONLY {
@@ -28,14 +29,14 @@ pub fn of(program: &Path) -> Result<Vec<String>, LabError> {
     }
 }
 
-/// `name => /path (address)` or `/path (address)`; the kernel's own `linux-vdso` has no path. A loader that the program
-/// names and ldd replaces by its own is `/path => /path (address)`.
+/// Parses `name => /path (address)` or `/path (address)`; the kernel's own `linux-vdso` has no path. If ldd replaces a
+/// program's loader by its own, the line is `/path => /path (address)`.
 fn parse(listing: &str) -> Vec<String> {
     let path = |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(str::to_owned);
     listing.lines().filter_map(path).collect()
 }
 
-/// The first library that the host does not have.
+/// Returns the first library that the host does not have.
 fn missing(listing: &str) -> Option<&str> {
     listing.lines().find_map(|line| line.trim().strip_suffix(" => not found"))
 }

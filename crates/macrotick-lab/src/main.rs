@@ -1,5 +1,5 @@
-//! The lab by itself: build a kernel, run one program in a guest. This small program needs nothing but the lab, and its tests run
-//! it, and `make` builds kernels by it before there is a product; `macrotick lab` does more.
+//! The lab as a small program: it builds a kernel, or runs one program in a guest. It needs only the lab. Its tests run
+//! it, and `make` builds kernels with it before the product exists; `macrotick lab` can do more.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ fn usage() -> Result<ExitCode, LabError> {
     Ok(ExitCode::from(2))
 }
 
-/// Prints where the unpacked, unpatched kernel source is.
+/// Prints the path of the unpacked, unpatched kernel source.
 fn unpack() -> Result<ExitCode, LabError> {
     let source = macrotick_lab::source::unpack(&Layout::find()?, &mut Terminal::new())?;
     println!("{}", source.tree.display());
@@ -66,13 +66,13 @@ fn build(flavor: Flavor) -> Result<ExitCode, LabError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds every patch of the series that would be sent to a mailing list.
+/// Builds every patch of the series for a mailing list.
 fn series(tree: Option<&str>) -> Result<ExitCode, LabError> {
     macrotick_lab::series::build(&Layout::find()?, tree, &mut Terminal::new())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the image with container engines; the small one needs no call of its own.
+/// Builds the image with container engines. The small image needs no call of its own.
 fn image() -> Result<ExitCode, LabError> {
     let image = Lab::new()?.build_image(ImageKind::Engines, &mut Terminal::new())?;
     eprintln!("{}", image.path.display());
@@ -88,7 +88,7 @@ fn show(flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
 fn run(flavor: Flavor, program: &[&str]) -> Result<ExitCode, LabError> {
     let job = GuestJob::new(flavor, program.iter().copied());
     let outcome = Lab::new()?.run(&job, &mut Terminal::new(), &mut |line| eprintln!("{line}"))?;
-    // A reader that went away is no failure of the run.
+    // If the reader has gone, the run has not failed.
     let _ = std::io::stdout().write_all(&outcome.stdout);
     let _ = std::io::stderr().write_all(&outcome.stderr);
     eprintln!("{} after {:.1} s of wall time", outcome.status, outcome.wall.as_secs_f64());

@@ -1,6 +1,6 @@
-//! A plan run in the lab: the job that observes it there, and the observation that comes back.
+//! Runs a plan in the lab: the job that observes it there, and the observation that comes back.
 //!
-//! The agent's program does it when its first word is [`VERB`].
+//! The agent's program observes if its first word is [`VERB`].
 
 use std::str::FromStr;
 
@@ -13,37 +13,38 @@ use crate::plan_files;
 use crate::progress::Progress;
 use crate::run::Lab;
 
-/// What the guest's program is told; behind it are the plan, `--output` with the observation's file, and [`Dispatch::words`].
+/// The first word for the guest's program. The plan, `--output` with the observation's file, and [`Dispatch::words`]
+/// follow.
 pub const VERB: &str = "observe";
 
 const PLAN: &str = "/tmp/plan.json";
 const OBSERVATION: &str = "/tmp/observation.json";
-/// Wall time that a guest may take per second of virtual time, and on top of it. A busy guest needs about 5 s.
+/// Wall time limits of a guest: per second of virtual time, and at least. A busy guest needs about 5 s per second.
 const WALL_PER_VIRTUAL: i64 = 60;
 const WALL_LEAST: Duration = Duration::from_secs(120);
 
-/// How a plan is run.
+/// The options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatch {
-    /// What dispatches the jobs.
+    /// The mechanism that dispatches the jobs.
     pub backend: Backend,
-    /// How long; by default what the system says.
+    /// The length of the run; by default the length in the system.
     pub duration: Option<Duration>,
-    /// How long from the epoch on it is traced who has which CPU.
+    /// The time from the epoch for which the threads on each CPU are traced.
     pub trace: Option<Duration>,
     /// Seed of drawn execution times.
     pub seed: u64,
-    /// Whether settings of the whole host stay as they are, where a deployment would hold them.
+    /// Whether settings of the whole host stay unchanged; a deployment would hold them.
     pub leaves_host_settings: bool,
 }
 
 impl Dispatch {
-    /// A run with what everything is by default.
+    /// Returns a run with all defaults.
     pub fn under(backend: Backend) -> Dispatch {
         Dispatch { backend, duration: None, trace: None, seed: 1, leaves_host_settings: false }
     }
 
-    /// The options of `observe`, each with its value.
+    /// Returns the options of `observe`, each with its value.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         let mut option = |name: &str, value: String| words.extend([name.to_string(), value]);
@@ -61,7 +62,7 @@ impl Dispatch {
         words
     }
 
-    /// The reverse of [`Dispatch::words`].
+    /// Reverses [`Dispatch::words`].
     pub fn from_words(words: &[&str]) -> Result<Dispatch, String> {
         fn parsed<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
             value.parse().map_err(|_| format!("{name}: `{value}` is not valid"))
@@ -84,8 +85,8 @@ impl Dispatch {
     }
 }
 
-/// The job that observes a plan, on so many virtual CPUs, by default as many as it needs. The programs that the plan names by
-/// a path come with it.
+/// Returns the job that observes a plan on `cpus` virtual CPUs, by default as many as the plan needs. The plan's
+/// programs that have a path come with it.
 pub fn job(plan: &Plan, dispatch: &Dispatch, cpus: Option<u32>, shift: u32) -> Result<GuestJob, LabError> {
     let words = ["/bin/macrotick", VERB, PLAN, "--output", OBSERVATION].map(String::from);
     let needed = plan.system.cpus.iter().max().map_or(1, |last| last + 1);
@@ -101,7 +102,7 @@ pub fn job(plan: &Plan, dispatch: &Dispatch, cpus: Option<u32>, shift: u32) -> R
 }
 
 impl Lab {
-    /// Runs a job of [`job`]; returns what was observed.
+    /// Runs a job of [`job`] and returns the observation.
     pub fn observe(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<Observation, LabError> {
         let outcome = self.succeed(job, progress)?;
         let records = outcome.files.get(OBSERVATION).ok_or_else(|| LabError::GuestOutput {

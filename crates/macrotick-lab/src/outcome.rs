@@ -1,4 +1,4 @@
-//! From a run's files to its outcome, or to the error that tells what went wrong.
+//! Makes the outcome of a run, or its error, from the run's files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::job::GuestOutcome;
 /// Lines of the console that an error shows.
 const TAIL: usize = 40;
 
-/// What the result channel delivered so far.
+/// The results so far from the result channel.
 #[derive(Default)]
 pub struct Results {
     decoder: Decoder,
@@ -50,7 +50,8 @@ impl Results {
         }
     }
 
-    /// The outcome of a run whose QEMU has ended; `dir` has its files, `boot` is the console up to the checkpoint.
+    /// Returns the outcome after the end of QEMU; `dir` has the run's files, `boot` is the console up to the
+    /// checkpoint.
     pub fn finish(self, dir: &Path, boot: &str, wall: Duration, allow: bool) -> Result<GuestOutcome, LabError> {
         let console = format!("{boot}{}", command::read_lossy(&dir.join("console")));
         let silent = self.decoder.is_silent();
@@ -78,7 +79,8 @@ impl Results {
     }
 }
 
-/// The guest ended early. A panic on the console, or what QEMU said of itself, explains more than the results do.
+/// Makes the error of a guest that ended early. A panic on the console, or QEMU's own message, explains more than the
+/// results.
 pub fn died(dir: &Path, death: Option<Death>) -> LabError {
     let console = command::read_lossy(&dir.join("console"));
     let qemu = command::read_lossy(&dir.join("qemu"));
@@ -90,7 +92,7 @@ pub fn died(dir: &Path, death: Option<Death>) -> LabError {
     LabError::Died { death, tail: command::tail(&console, TAIL), dir: dir.to_owned() }
 }
 
-/// The guest was stopped at its limit.
+/// Makes the error of a guest that was stopped at its limit.
 pub fn over_limit(dir: &Path, limit: Duration) -> LabError {
     let console = command::read_lossy(&dir.join("console"));
     LabError::WallLimit { limit, tail: command::tail(&console, TAIL), dir: dir.to_owned() }
@@ -101,12 +103,12 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Recorded from guests: a crash, the results of `uname -a`, a back trace between the lines of another thread.
+    /// Recordings of guests: a crash, the results of `uname -a`, a back trace between the lines of another thread.
     const PANIC: &str = include_str!("../tests/data/panic.txt");
     const INTERLEAVED: &str = include_str!("../tests/data/interleaved.txt");
     const RESULTS: &[u8] = include_bytes!("../tests/data/results.bin");
 
-    /// Judges recorded files as if a run had left them.
+    /// Judges recorded files as the files of a run.
     fn judge(name: &str, console: &str, results: &[u8], qemu: &str) -> Result<GuestOutcome, LabError> {
         let dir = std::env::temp_dir().join(format!("macrotick-outcome-{name}-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A plugin of QEMU that records paths of a guest with one CPU: the addresses of all instructions that the kernel
- * executes from one entry to the next return to user space. paths.rs builds and reads it.
+ * A plugin of QEMU that records paths of a guest with one CPU. A path has the addresses of all
+ * instructions that the kernel executes from one entry to the next return to user space. paths.rs
+ * builds the plugin and reads its output.
  *
- * It only looks on: the guest's clock counts instructions, whoever watches them.
+ * The plugin has no effect on the guest: its clock counts instructions.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +31,7 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, executed ca
 
 EXPORT int qemu_plugin_version = PLUGIN_VERSION;
 
-/* A path that is longer is not recorded: the guest does something else for a while. */
+/* A longer path is not recorded: the guest does other work for a while. */
 #define LONGEST (1 << 17)
 
 static uint64_t entry, through, skip, count;

@@ -1,7 +1,7 @@
-//! Recording paths of the guest's kernel, instruction by instruction, without the guest's noticing.
+//! Records paths of the guest's kernel, instruction by instruction, without any effect on the guest.
 //!
-//! QEMU loads a plugin (`paths.c`) that keeps the addresses of what the kernel executes from an entry to the next
-//! return to user space. As the lab's clock counts instructions, the length of a path is its time.
+//! QEMU loads a plugin (`paths.c`) that keeps the addresses of the kernel's instructions from an entry to the next
+//! return to user space. The lab's clock counts instructions, so the length of a path is its time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ use crate::plugin;
 
 const SOURCE: &str = include_str!("paths.c");
 
-/// Which paths are recorded: from an entry that interrupts user space to the return to user space.
+/// The paths to record: from an entry that interrupts user space to the return to user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathRequest {
     /// Address of the entry's first instruction.
     pub entry: u64,
-    /// An address that a path must pass to count.
+    /// An address that a path must contain.
     pub through: u64,
-    /// Paths that are passed over before the first one is recorded.
+    /// The number of matching paths before the first recorded one.
     pub skip: u64,
-    /// Paths that are recorded at most.
+    /// The most paths to record.
     pub count: u64,
 }
 
-/// Builds the plugin, or finds that it is built.
+/// Builds the plugin, unless it is up to date.
 pub fn build(layout: &Layout) -> Result<PathBuf, LabError> {
     plugin::build(layout, "paths", SOURCE)
 }
 
-/// What QEMU is told to load.
+/// Returns the argument of QEMU that loads the plugin.
 pub(crate) fn argument(plugin: &Path, request: &PathRequest, dir: &Path) -> String {
     let PathRequest { entry, through, skip, count } = request;
     let (plugin, output) = (plugin.display(), file(dir));
@@ -41,13 +41,13 @@ fn file(dir: &Path) -> PathBuf {
     dir.join("paths")
 }
 
-/// The recorded paths: the addresses of their instructions in the order of execution.
+/// Returns the recorded paths: the addresses of their instructions in the order of execution.
 pub(crate) fn read(dir: &Path) -> Result<Vec<Vec<u64>>, LabError> {
     let path = file(dir);
     Ok(decode(&fs::read(&path).context("read", &path)?))
 }
 
-/// Each path ends with a zero.
+/// Splits the addresses into paths. Each path ends with a zero.
 fn decode(bytes: &[u8]) -> Vec<Vec<u64>> {
     let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
     let words: Vec<u64> = words.collect();

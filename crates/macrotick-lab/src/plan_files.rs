@@ -1,4 +1,4 @@
-//! What a system needs of the host, taken along into the lab: its programs and its files.
+//! The files of the host that a system needs in the lab: its programs and its files.
 //!
 //! A program without a slash is looked up in the guest's `PATH`; a path names a file of the host.
 
@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::guest_files::GuestFiles;
 use crate::image::ImageKind;
 
-/// The files for the guest: absolute path and content.
+/// Returns the files for the guest: absolute path and content.
 pub(crate) fn of(system: &System) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     let programs = programs(system);
     if programs.is_empty() && system.lab.files.is_empty() {
@@ -23,7 +23,7 @@ pub(crate) fn of(system: &System) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     Ok(files.into_files())
 }
 
-/// Files for a guest with an image that no plan names: absolute path and content.
+/// Returns files for a guest with an image, without a plan: absolute path and content.
 pub fn taken_along(patterns: &[String], image: ImageKind) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     if patterns.is_empty() {
         return Ok(Vec::new());
@@ -40,7 +40,7 @@ fn add(files: &mut GuestFiles, patterns: &[String]) -> Result<(), LabError> {
     })
 }
 
-/// The programs that are named by a path, each with the task or process that names it.
+/// Returns the programs that have a path, each with its task or process.
 fn programs(system: &System) -> Vec<(String, &str)> {
     let mut commands = Vec::new();
     for task in &system.tasks {

@@ -1,4 +1,4 @@
-//! Plugins of QEMU: C sources of the lab, built when they are first needed.
+//! Plugins of QEMU: C sources of the lab, built at their first use.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::command;
 use crate::error::{Context, LabError};
 use crate::layout::Layout;
 
-/// Builds a plugin, or finds that it is built.
+/// Builds a plugin, unless it is up to date.
 pub fn build(layout: &Layout, name: &str, text: &str) -> Result<PathBuf, LabError> {
     let dir = layout.lab();
     let _lock = Lock::take(&dir.join(format!("{name}.lock")))?;
@@ -28,7 +28,8 @@ pub fn build(layout: &Layout, name: &str, text: &str) -> Result<PathBuf, LabErro
     Ok(plugin)
 }
 
-/// What of the plugins' interface depends on QEMU: 9.0 dropped the first version, 9.1 copies an instruction's bytes.
+/// Returns the options for differences of QEMU's plugin interface: 9.0 dropped the first version, 9.1 copies an
+/// instruction's bytes.
 fn options(qemu: &str) -> [String; 2] {
     let version = qemu.split_once("version ").map_or("", |(_, rest)| rest);
     let mut digits = version.split(['.', ' ']).map_while(|digits| digits.parse::<u32>().ok());

@@ -1,9 +1,9 @@
-//! What a guest needs to execute a file: nothing, shared libraries, or an interpreter.
+//! The files that a guest needs to execute a file: no others, shared libraries, or an interpreter.
 
-/// What goes along with a file.
+/// The dependencies of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing: it is linked statically.
+    /// None: it is linked statically.
     Nothing,
     /// Its loader and shared libraries ([`crate::libraries`]).
     Libraries,
@@ -16,7 +16,7 @@ pub enum Needs {
 pub struct Interpreter {
     /// The program.
     pub path: String,
-    /// The name that `env` looks up in its `PATH`, if that is the program.
+    /// The name that `env` looks up in its `PATH`, if the program is `env`.
     pub command: Option<String>,
 }
 
@@ -25,7 +25,7 @@ pub struct Interpreter {
 #[error("it is neither a program for x86-64 nor a script")]
 pub struct Foreign;
 
-/// What a guest needs in order to execute a file of this content.
+/// Returns the dependencies of a file with this content.
 pub fn needs(content: &[u8]) -> Result<Needs, Foreign> {
     if let Some(rest) = content.strip_prefix(b"#!") {
         return Ok(Needs::Interpreter(interpreter(rest)));
@@ -43,7 +43,7 @@ fn interpreter(rest: &[u8]) -> Interpreter {
     Interpreter { path, command }
 }
 
-/// An ELF file for x86-64: a program or a shared library (layout: elf(5), the 64-bit forms in little-endian order).
+/// An ELF file for x86-64: a program or a shared library. Layout: the 64-bit forms of elf(5), in little-endian order.
 struct Elf<'a> {
     bytes: &'a [u8],
     headers_at: usize,
@@ -53,11 +53,11 @@ struct Elf<'a> {
 
 /// Magic number, 64 bits, little-endian.
 const IDENTITY: &[u8] = b"\x7fELF\x02\x01";
-/// `e_type`: a program at fixed addresses; a program or a library at any.
+/// `e_type`: a program at fixed addresses; a program or a library at any address.
 const LOADABLE: [u16; 2] = [2, 3];
 /// `e_machine`: x86-64.
 const X86_64: u16 = 62;
-/// `p_type` of the headers for the dynamic loader: what it has to do, and which it is.
+/// `p_type` of the headers for the dynamic loader: its work, and its path.
 const FOR_THE_LOADER: [u32; 2] = [2, 3];
 
 impl Elf<'_> {
@@ -68,7 +68,7 @@ impl Elf<'_> {
         Some(Elf { bytes, headers_at, header_size: half(bytes, 54)?.into(), header_count: half(bytes, 56)?.into() })
     }
 
-    /// Whether a dynamic loader has work with it; `None`: it is cut short.
+    /// Whether the file needs a dynamic loader; `None`: it is cut short.
     fn is_dynamic(&self) -> Option<bool> {
         for index in 0..self.header_count {
             let at = self.headers_at.checked_add(index * self.header_size)?;
@@ -79,7 +79,7 @@ impl Elf<'_> {
         Some(false)
     }
 
-    /// What a program header stands for.
+    /// Returns the segment of a program header.
     fn segment(&self, header_at: usize) -> Option<&[u8]> {
         let (from, length) = (xword(self.bytes, header_at + 8)?, xword(self.bytes, header_at + 32)?);
         self.bytes.get(from..from.checked_add(length)?)
@@ -104,7 +104,7 @@ mod tests {
 
     const DATA: &[u8] = b"/lib64/ld-linux-x86-64.so.2\0";
 
-    /// A file with one header of a type, whose segment is its end.
+    /// Returns a file with one header of a type; the header's segment is the end of the file.
     fn elf(kind: u16, machine: u16, header_type: u32) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

@@ -1,28 +1,28 @@
-//! Telling how far something long has come.
+//! Reports the progress of long work.
 
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-/// Seconds between two lines where a line cannot be redrawn.
+/// Seconds between two lines if a line cannot be redrawn.
 const PLAIN_INTERVAL_S: u64 = 20;
 /// Milliseconds between two redraws of a line.
 const REDRAW_INTERVAL_MS: u128 = 100;
-/// Empties the line of the cursor.
+/// Clears the line of the cursor.
 const WIPE: &str = "\r\x1b[K";
 
-/// Receives how far a piece of work has come.
+/// Receives the progress of a piece of work.
 pub trait Progress {
-    /// A piece of work begins.
+    /// Starts a piece of work.
     fn begin(&mut self, what: &str);
-    /// `done` of about `total` units are done; a `total` of 0 is unknown.
+    /// Reports `done` of about `total` units; a `total` of 0 is unknown.
     fn advance(&mut self, done: u64, total: u64);
-    /// The piece of work goes on, and nobody knows how far it has come. Between two pieces it means nothing.
+    /// Reports that the piece of work continues, without a known progress. Between two pieces it has no effect.
     fn tick(&mut self);
-    /// The piece of work is complete.
+    /// Completes the piece of work.
     fn end(&mut self);
 }
 
-/// Says nothing.
+/// Prints nothing.
 pub struct Quiet;
 
 impl Progress for Quiet {
@@ -32,10 +32,10 @@ impl Progress for Quiet {
     fn end(&mut self) {}
 }
 
-/// Writes to standard error: one moving line on a terminal, else a plain line now and then. A line of work that was
-/// never completed is wiped when it is dropped.
+/// Writes to standard error: on a terminal one moving line, otherwise a plain line from time to time. The line of
+/// unfinished work is cleared at the drop.
 pub struct Terminal {
-    /// The piece of work that is under way, if any.
+    /// The present piece of work, if there is one.
     what: Option<String>,
     started: Instant,
     told: Instant,
@@ -43,13 +43,13 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Looks once whether standard error is a terminal.
+    /// Determines whether standard error is a terminal.
     pub fn new() -> Terminal {
         let now = Instant::now();
         Terminal { what: None, started: now, told: now, moving: std::io::stderr().is_terminal() }
     }
 
-    /// Draws the moving line anew, unless that was done just now.
+    /// Draws the moving line again, unless it was drawn just before.
     fn redraw(&mut self, text: impl FnOnce(&str, u64) -> String) {
         let Some(what) = &self.what else { return };
         if self.told.elapsed().as_millis() >= REDRAW_INTERVAL_MS {
@@ -58,7 +58,7 @@ impl Terminal {
         }
     }
 
-    /// Writes a line, unless one was written not long ago.
+    /// Writes a line, unless one was written shortly before.
     fn repeat(&mut self, text: impl FnOnce(&str, u64) -> String) {
         let Some(what) = &self.what else { return };
         if self.told.elapsed().as_secs() >= PLAIN_INTERVAL_S {
@@ -68,7 +68,7 @@ impl Terminal {
     }
 
     fn write(&self, text: &str) {
-        // Progress that cannot be shown is no reason to stop the work.
+        // If progress cannot be written, the work continues.
         let mut stderr = std::io::stderr().lock();
         let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
@@ -118,7 +118,7 @@ impl Progress for Terminal {
     }
 }
 
-/// What a progress line says. An estimate never claims to be complete.
+/// Returns the text of a progress line. An estimate never claims to be complete.
 fn line(what: &str, done: u64, total: u64, seconds: u64) -> String {
     match (done * 100).checked_div(total) {
         Some(percent) => format!("{what}: {:3} %  {done}/~{total}  {}", percent.min(99), clock(seconds)),

@@ -1,4 +1,4 @@
-//! The virtual machine: its command line, and a QEMU process that cannot outlive its limit or its parent.
+//! The virtual machine: its command line, and a QEMU process that ends at its limit and with its parent.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use crate::error::{Context, LabError};
 use crate::fwcfg;
 use crate::image::ImageKind;
 
-/// The kernel's command line. One word less, and runs differ (`docs/lab.md` says why each is there).
+/// The kernel's command line. Without any one of these words, runs differ (`docs/explanation/lab.md` has the reasons).
 const KERNEL_ARGS: [&str; 12] = [
     "console=ttyS0",
     "panic=-1",
@@ -29,12 +29,12 @@ const KERNEL_ARGS: [&str; 12] = [
     "rdinit=/init",
 ];
 
-/// A virtual machine before it has a job.
+/// A virtual machine without a job.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The kernel's image.
     pub kernel: PathBuf,
-    /// What it boots into.
+    /// Its image.
     pub kind: ImageKind,
     /// The initramfs.
     pub initrd: PathBuf,
@@ -48,25 +48,25 @@ pub struct Machine {
     pub kernel_args: Vec<String>,
 }
 
-/// How a machine comes to life.
+/// The start of a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
-    /// It boots and runs through.
+    /// It boots and runs to the end.
     Boot,
-    /// It boots and stops at the checkpoint, to be saved.
+    /// It boots and stops at the checkpoint, where it is saved.
     Save,
     /// It resumes from the saved state in this file.
     Resume(&'a Path),
 }
 
 impl Machine {
-    /// What decides the guest's state at the checkpoint, beside the files' contents.
+    /// Returns the inputs of the guest's state at the checkpoint, without the files' contents.
     pub fn description(&self) -> String {
         let args = [self.hardware(), vec![self.append()]].concat();
         args.join("\n")
     }
 
-    /// The QEMU command. Console and results go to files in `dir`; `job` is what the agent will be given.
+    /// Returns the QEMU command. Console and results go to files in `dir`; the agent gets `job`.
     pub fn command(&self, dir: &Path, job: &Path, start: Start<'_>) -> Result<Command, LabError> {
         let mut qemu = Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?);
         qemu.args(self.hardware());
@@ -115,13 +115,13 @@ impl Machine {
     }
 }
 
-/// The device whose port is the checkpoint, what happens there, and the connection to give orders.
+/// The device with the checkpoint's port, the action there, and the connection for orders.
 const CHECKPOINT: [&str; 6] = ["-device", "pvpanic", "-action", "panic=pause", "-qmp", "stdio"];
 
-/// The port of this machine on which a debugger may look at a guest that hangs.
+/// The variable with this host's port on which a debugger may examine a hanging guest.
 const GDB_VARIABLE: &str = "MACROTICK_LAB_GDB";
 
-/// A running QEMU. Dropping it ends it.
+/// A running QEMU. Dropping it kills it.
 pub struct Process {
     /// The child, for its pipes.
     pub child: Child,
@@ -130,7 +130,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command; what QEMU itself says goes to `dir/qemu`.
+    /// Starts a command; QEMU's own messages go to `dir/qemu`.
     pub fn start(mut command: Command, dir: &Path, limit: Duration) -> Result<Process, LabError> {
         let path = dir.join("qemu");
         let log = File::create(&path).context("create", &path)?;
@@ -146,17 +146,17 @@ impl Process {
         Ok(Process { child, started: Instant::now(), limit })
     }
 
-    /// Wall time since the start.
+    /// Returns the wall time since the start.
     pub fn wall(&self) -> Duration {
         Duration::from_nanos(self.started.elapsed().as_nanos() as i64)
     }
 
-    /// Whether the wall limit is over.
+    /// Whether the wall limit has passed.
     pub fn is_over(&self) -> bool {
         self.wall() > self.limit
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status if it has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, LabError> {
         self.child.try_wait().context("wait for", Path::new("qemu-system-x86_64"))
     }
@@ -164,7 +164,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // An error means that it is gone already.
+        // An error means that it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -186,7 +186,7 @@ mod tests {
             kernel_args: vec!["isolcpus=1".into()],
         };
         let command = machine.command(Path::new("run"), Path::new("run/job"), Start::Boot);
-        // Where QEMU is not installed there is no command to look at; `make test` installs it.
+        // Without QEMU there is no command to check; `make test` installs it.
         let text = command::display(&command.expect("QEMU is installed by `make setup`"));
         let after_program = text.split_once(' ').expect("has arguments").1;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Giving QEMU orders: its JSON protocol over the process's standard input and output.
+//! Controls QEMU: its JSON protocol over the process's standard input and output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::ChildStdin;
@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 
 use crate::qemu::Process;
 
-/// How often a wait looks whether the process still runs.
+/// The interval at which a wait checks that the process still runs.
 const POLL: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// A connection to a running QEMU.
@@ -17,19 +17,19 @@ pub struct Qmp {
     messages: Receiver<Value>,
 }
 
-/// Why an order was not carried out.
+/// The reason why an order failed.
 #[derive(Debug)]
 pub enum QmpError {
     /// QEMU ended.
     Ended,
-    /// The wall limit is over.
+    /// The wall limit has passed.
     Limit,
-    /// QEMU refused.
+    /// QEMU refused it.
     Refused(String),
 }
 
 impl Qmp {
-    /// Takes the process's pipes and shakes hands.
+    /// Takes the process's pipes and does the handshake.
     pub fn connect(process: &mut Process) -> Result<Qmp, QmpError> {
         let orders = process.child.stdin.take().ok_or(QmpError::Ended)?;
         let answers = process.child.stdout.take().ok_or(QmpError::Ended)?;
@@ -48,7 +48,7 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// Gives an order and returns its answer.
+    /// Sends an order and returns its answer.
     pub fn execute(&mut self, process: &mut Process, order: &str, arguments: Value) -> Result<Value, QmpError> {
         let text = json!({ "execute": order, "arguments": arguments }).to_string();
         writeln!(self.orders, "{text}").and_then(|()| self.orders.flush()).map_err(|_| QmpError::Ended)?;
@@ -59,7 +59,7 @@ impl Qmp {
         }
     }
 
-    /// Waits until QEMU tells of an event.
+    /// Waits for an event of QEMU.
     pub fn wait_for_event(&mut self, process: &mut Process, event: &str) -> Result<(), QmpError> {
         self.wait_for(process, |message| message["event"] == event).map(drop)
     }
@@ -76,7 +76,7 @@ impl Qmp {
         }
     }
 
-    /// The next message that fits; others are dropped.
+    /// Returns the next message that matches; it drops others.
     fn wait_for(&mut self, process: &mut Process, fits: impl Fn(&Value) -> bool) -> Result<Value, QmpError> {
         loop {
             match self.messages.recv_timeout(POLL) {

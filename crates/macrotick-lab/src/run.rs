@@ -21,14 +21,14 @@ use crate::qemu::{Machine, Process, Start};
 use crate::snapshot::{self, Snapshot};
 use crate::wire;
 
-/// How often the host looks for progress lines and for the end.
+/// The interval at which the host checks for progress lines and for the end.
 const POLL: std::time::Duration = std::time::Duration::from_millis(20);
-/// Directories of failed runs that are kept; far more than runs can be under way at a time.
+/// Directories of failed runs that are kept; far more than there are runs at the same time.
 const FAILED_RUNS_KEPT: usize = 50;
-/// Set to anything, every job boots a machine of its own.
+/// If this variable is set, every job boots a machine of its own.
 const BOOT_VARIABLE: &str = "MACROTICK_LAB_BOOT";
 
-/// Builds what a job needs, and runs it.
+/// Builds the kernel, the image and the machine of a job, and runs it.
 #[derive(Clone, Debug)]
 pub struct Lab {
     layout: Layout,
@@ -37,30 +37,30 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A lab in the current checkout whose agent is this very program: it must be statically linked, and must call
-    /// [`crate::agent::main`] when its first argument is `guest`.
+    /// Returns a lab in the current checkout with this program as the agent. The program must be linked statically, and
+    /// must call [`crate::agent::main`] if its first argument is `guest`.
     pub fn new() -> Result<Lab, LabError> {
         let agent = std::env::current_exe().context("find", Path::new("/proc/self/exe"))?;
         Ok(Lab::with_agent(Layout::find()?, agent))
     }
 
-    /// A lab with another agent; it is `/bin/macrotick` in the guest.
+    /// Returns a lab with another agent; it is `/bin/macrotick` in the guest.
     pub fn with_agent(layout: Layout, agent: impl Into<PathBuf>) -> Lab {
         Lab { layout, agent: agent.into(), resume: std::env::var_os(BOOT_VARIABLE).is_none() }
     }
 
-    /// Whether jobs resume a machine that was booted before (the default) or boot one each. Only wall time differs.
+    /// Sets whether jobs resume a saved machine (the default) or boot one each. Only wall time differs.
     pub fn resuming(mut self, resume: bool) -> Lab {
         self.resume = resume;
         self
     }
 
-    /// Builds a kernel, or finds that it is built.
+    /// Builds a kernel, unless it is up to date.
     pub fn build_kernel(&self, flavor: Flavor, progress: &mut dyn Progress) -> Result<Kernel, LabError> {
         kernel::build(&self.layout, flavor, progress)
     }
 
-    /// Builds an image, or finds that it is built.
+    /// Builds an image, unless it is up to date.
     pub fn build_image(&self, kind: ImageKind, progress: &mut dyn Progress) -> Result<Image, LabError> {
         match kind {
             ImageKind::Small => image::build(&self.layout, &self.agent),
@@ -68,9 +68,9 @@ impl Lab {
         }
     }
 
-    /// Runs a job in a guest of its own. `live` gets the program's progress lines where the job asks for them. A
-    /// program that fails is an outcome; a guest that dies or a kernel that complains is an error, and the run's
-    /// files are kept.
+    /// Runs a job in a guest of its own. `live` gets the program's progress lines if the job asks for them. A program
+    /// that fails is an outcome. A guest that dies or a kernel that complains is an error; then the run's files are
+    /// kept.
     pub fn run(
         &self,
         job: &GuestJob,
@@ -87,7 +87,7 @@ impl Lab {
         guest.tidy(outcome)
     }
 
-    /// Runs a job whose program has to succeed.
+    /// Runs a job; fails if its program fails.
     pub fn succeed(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<GuestOutcome, LabError> {
         let outcome = self.run(job, progress, &mut |_| {})?;
         if outcome.status.success() {
@@ -97,8 +97,8 @@ impl Lab {
         Err(LabError::Guest { command, status: outcome.status.to_string(), output: outcome.stderr_text() })
     }
 
-    /// Runs two jobs at once, each in a guest of its own, with a wire between them: what an interface of one sends is
-    /// received by one of the other, once both jobs have started [`wire::port::serve`].
+    /// Runs two jobs at once, each in a guest of its own, with a wire between them. Frames from an interface of one
+    /// arrive at an interface of the other after both jobs have started [`wire::port::serve`].
     pub fn run_joined(&self, jobs: &[GuestJob; 2], progress: &mut dyn Progress) -> Result<[GuestOutcome; 2], LabError> {
         let plugin = wire::build(&self.layout)?;
         let guests = [self.guest(&jobs[0], progress)?, self.guest(&jobs[1], progress)?];
@@ -119,7 +119,8 @@ impl Lab {
         })
     }
 
-    /// The command that boots a guest and runs the job, ready to paste into a shell; its files are kept in `build/lab`.
+    /// Returns the command that boots a guest and runs the job, ready to paste into a shell; its files stay in
+    /// `build/lab`.
     pub fn dry_run(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<String, LabError> {
         let machine = self.machine(job, progress)?;
         let dir = self.layout.lab().join("dry-run");
@@ -128,7 +129,7 @@ impl Lab {
         Ok(command::display(&qemu_command(&machine, job, &dir, Start::Boot, &recorder)?))
     }
 
-    /// The machine that a job needs, with kernel and image built.
+    /// Returns the machine that a job needs, with kernel and image built.
     fn machine(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<Machine, LabError> {
         job.validate()?;
         let kernel = match &job.boot {
@@ -141,20 +142,20 @@ impl Lab {
         Ok(Machine { kernel, kind: job.image, initrd, cpus, shift, memory_mib, kernel_args })
     }
 
-    /// The guest for a job, booted as far as it can be without the job.
+    /// Returns the guest for a job, booted as far as possible without the job.
     fn guest(&self, job: &GuestJob, progress: &mut dyn Progress) -> Result<Guest, LabError> {
         let machine = self.machine(job, progress)?;
         let snapshot = self.resume.then(|| snapshot::take(&self.layout, &machine, progress)).transpose()?;
         Ok(Guest { machine, snapshot, dir: self.run_directory()? })
     }
 
-    /// What QEMU is told so that it records the paths that the job asks for.
+    /// Returns the arguments with which QEMU records the paths that the job asks for.
     fn recorder(&self, job: &GuestJob, dir: &Path) -> Result<Vec<String>, LabError> {
         let Some(request) = &job.paths else { return Ok(Vec::new()) };
         Ok(vec!["-plugin".to_owned(), paths::argument(&paths::build(&self.layout)?, request, dir)])
     }
 
-    /// A new directory for one run.
+    /// Creates a new directory for one run.
     fn run_directory(&self) -> Result<PathBuf, LabError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         fs::create_dir_all(self.layout.lab()).context("make", &self.layout.lab())?;
@@ -173,7 +174,7 @@ fn write_job(job: &GuestJob, dir: &Path) -> Result<PathBuf, LabError> {
     Ok(path)
 }
 
-/// The QEMU command for a job; `further` are arguments beside those of every job.
+/// Returns the QEMU command for a job; `further` are arguments in addition to those of every job.
 fn qemu_command(
     machine: &Machine,
     job: &GuestJob,
@@ -186,7 +187,7 @@ fn qemu_command(
     Ok(command)
 }
 
-/// A guest that is about to run a job.
+/// A guest before it runs its job.
 struct Guest {
     machine: Machine,
     snapshot: Option<Snapshot>,
@@ -194,7 +195,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// Removes the run's files, unless somebody should look at them.
+    /// Removes the run's files, unless the result is an error that needs them.
     fn tidy(&self, outcome: Result<GuestOutcome, LabError>) -> Result<GuestOutcome, LabError> {
         if matches!(outcome, Ok(_) | Err(LabError::Agent(_))) {
             cache::remove(&self.dir)?;
@@ -203,7 +204,7 @@ impl Guest {
     }
 }
 
-/// Starts QEMU, follows the result channel to its end, and judges.
+/// Starts QEMU, reads the result channel to its end, and judges the results.
 fn execute(
     guest: &Guest,
     job: &GuestJob,
@@ -231,7 +232,7 @@ fn execute(
         progress.tick();
         std::thread::sleep(POLL);
     }
-    drop(connection); // only now: QEMU must not lose its input while it runs
+    drop(connection); // not before: QEMU must not lose its input while it runs
     let boot = snapshot.map_or_else(String::new, |snapshot| command::read_lossy(&snapshot.console));
     let mut outcome = results.finish(dir, &boot, process.wall(), job.allow_complaints)?;
     if job.paths.is_some() {
@@ -240,7 +241,7 @@ fn execute(
     Ok(outcome)
 }
 
-/// Reads what has been added to a file.
+/// Reads the bytes that were added to a file.
 struct Tail {
     path: PathBuf,
     file: Option<File>,
@@ -251,7 +252,7 @@ impl Tail {
         Tail { path, file: None }
     }
 
-    /// What was added since the last call; nothing while there is no file.
+    /// Returns the bytes since the last call; none while there is no file.
     fn read(&mut self) -> Result<Vec<u8>, LabError> {
         let mut added = Vec::new();
         if self.file.is_none() {

@@ -1,10 +1,10 @@
-//! Building every patch of the series that `kernel/apply --series` emits, as who bisects does: with the options off and
-//! on, and without a warning.
+//! Builds every patch of the series that `kernel/apply --series` emits, as in a bisection: with the options off and on,
+//! and without a warning.
 //!
-//! After each patch the objects that the series concerns are built, after the last one with either option alone as well.
-//! The whole kernel is built with the options off; with them on it is the patched kernel, for the series ends with the
-//! same files. Our directories are built with the further warnings of compiler and kernel-doc (`W=1`), too, and the
-//! selftests.
+//! After each patch, the objects that the series concerns are built; after the last patch also with each option alone.
+//! The whole kernel is built with the options off. With them on, it would be the patched kernel, because the series
+//! ends with the same files. Our directories are also built with the extra warnings of compiler and kernel-doc (`W=1`),
+//! and so are the selftests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,19 +22,19 @@ use crate::source;
 
 const MACROTICK: &str = "CONFIG_MACROTICK";
 const TIMERSHIELD: &str = "CONFIG_TIMERSHIELD";
-/// The options that are off, by tree: the trees of a bisection, then what is built of the last patch only.
+/// The options that are off, by tree: the trees of a bisection, then the trees that are built for the last patch only.
 const TREES: [(&str, &[&str]); 4] = [
     ("series-off", &[MACROTICK, TIMERSHIELD]),
     ("series-on", &[]),
     ("series-windows", &[TIMERSHIELD]),
     ("series-timers", &[MACROTICK]),
 ];
-/// Objects that see our headers, beside those that the series changes.
+/// Objects that include our headers, in addition to those that the series changes.
 const OTHERS: [&str; 3] = ["init/init_task.o", "fs/proc/array.o", "kernel/fork.o"];
-/// Directories whose files are ours alone.
+/// Directories with our files only.
 const OURS: [&str; 2] = ["kernel/sched/macrotick/", "kernel/time/timershield/"];
 
-/// Builds all of it, or one of the trees; the error names the patch, the options that are off, and what make said.
+/// Builds all trees, or one of them. An error names the patch, the options that are off, and make's messages.
 pub fn build(layout: &Layout, only: Option<&str>, progress: &mut dyn Progress) -> Result<(), LabError> {
     let _lock = Lock::take(&layout.build().join("series.lock"))?;
     let source = source::unpack(layout, progress)?.tree;
@@ -60,12 +60,12 @@ pub fn build(layout: &Layout, only: Option<&str>, progress: &mut dyn Progress) -
     Ok(())
 }
 
-/// Whether there is a tree of that name.
+/// Whether a tree has that name.
 pub fn is_tree(name: &str) -> bool {
     TREES.iter().any(|(tree, _)| *tree == name)
 }
 
-/// The patches in order, without the cover letter.
+/// Emits the series; returns the patches in order, without the cover letter.
 fn emit(layout: &Layout, source: &Path) -> Result<Vec<PathBuf>, LabError> {
     let dir = layout.build().join("series");
     cache::remove(&dir)?;
@@ -75,7 +75,7 @@ fn emit(layout: &Layout, source: &Path) -> Result<Vec<PathBuf>, LabError> {
     Ok(patches.into_iter().map(|path| dir.join(path)).collect())
 }
 
-/// What to build of the tree: the directories and the single files that the patches change.
+/// Returns the parts of the tree to build: the directories and the single files that the patches change.
 fn concerned(source: &Path, patches: &[PathBuf]) -> Result<Vec<String>, LabError> {
     let mut objects: BTreeSet<String> = OTHERS.into_iter().map(str::to_owned).collect();
     for patch in patches {
@@ -89,7 +89,7 @@ fn changed(patch: &str) -> impl Iterator<Item = &str> {
     patch.lines().filter_map(|line| line.strip_prefix("+++ b/"))
 }
 
-/// `kernel/sched/core.c` is built with `kernel/sched/`, `kernel/exit.c` alone.
+/// Returns the make target of a file: `kernel/sched/` for `kernel/sched/core.c`, `kernel/exit.o` for `kernel/exit.c`.
 fn target(path: &str) -> Option<String> {
     let stem = path.strip_suffix(".c")?;
     Some(match path.match_indices('/').nth(1) {
@@ -113,7 +113,7 @@ impl Tree<'_> {
         ["series-off", "series-on"].contains(&self.name)
     }
 
-    /// What is built of the last patch only.
+    /// Builds the parts that are built for the last patch only.
     fn finish(&self, source: &Path, patch: &Path) -> Result<(), LabError> {
         match self.name {
             "series-off" => self.make(patch, &["vmlinux".to_owned()]),
@@ -126,7 +126,8 @@ impl Tree<'_> {
         }
     }
 
-    /// The series leads to the files that the patched kernel is built of. Who maintains them is filled in.
+    /// Checks that the series ends with the files of the patched kernel, except the maintainer, which `kernel/apply`
+    /// fills in.
     fn compare(&self, source: &Path) -> Result<(), LabError> {
         let stage = self.dir().join("stage");
         command::output(Command::new(self.layout.kernel().join("apply")).arg(source).arg("--stage").arg(&stage))?;
@@ -157,7 +158,7 @@ impl Tree<'_> {
         command::output(command.arg(self.dir().join("linux"))).map(drop)
     }
 
-    /// With the patched kernel's configuration; before the last patch some of it does not exist.
+    /// Configures the tree like the patched kernel; before the last patch some options do not exist.
     fn configure(&self, is_complete: bool) -> Result<(), LabError> {
         let off: Vec<String> = self.off.iter().map(|symbol| format!("# {symbol} is not set\n")).collect();
         let wanted = config::join(&[kernel::request(self.layout, Flavor::Patched)?, off.concat()]);

@@ -1,8 +1,8 @@
-//! Booting once: a machine is saved at the checkpoint, and every job resumes from there.
+//! Boots a machine once: it is saved at the checkpoint, and every job resumes from there.
 //!
-//! A boot costs far more wall time than most jobs (the kernel calibrates its timer in busy loops). The guest itself
-//! stops the machine at the checkpoint, between two instructions, so that the saved state does not depend on the
-//! host; a resumed job runs exactly as it would after a boot.
+//! A boot takes far more wall time than most jobs (the kernel calibrates its timer in busy loops). The guest itself
+//! stops the machine at the checkpoint, between two instructions. So the saved state does not depend on the host, and a
+//! resumed job runs exactly as after a boot.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use crate::progress::Progress;
 use crate::qemu::{Machine, Process, Start};
 use crate::qmp::{Qmp, QmpError};
 
-/// Longest boot, in wall time. That of the debug kernel with container engines takes minutes.
+/// The longest boot, in wall time. The debug kernel with container engines takes minutes.
 const BOOT_LIMIT: Duration = Duration::from_secs(1200);
 
-/// What the states of an image's machines are called, and how many are kept. One of the small image takes some tens of MiB,
-/// one with engines some hundreds.
+/// Returns the prefix of an image's saved states, and the number of states to keep. A state of the small image takes
+/// some tens of MiB, one with engines some hundreds.
 fn kept(kind: ImageKind) -> (&'static str, usize) {
     match kind {
         ImageKind::Small => ("state-", 16),
@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub console: PathBuf,
 }
 
-/// Boots and saves a machine, or finds that it is saved.
+/// Boots and saves a machine, unless it is saved already.
 pub fn take(layout: &Layout, machine: &Machine, progress: &mut dyn Progress) -> Result<Snapshot, LabError> {
     let version =
         command::output(Command::new(command::find("qemu-system-x86_64", "qemu-system-x86")?).arg("--version"))?;
@@ -53,7 +53,7 @@ pub fn take(layout: &Layout, machine: &Machine, progress: &mut dyn Progress) -> 
     let state = layout.lab().join(&name);
     let snapshot = Snapshot { console: layout.lab().join(format!("console-of-{name}")), state };
     let _lock = Lock::take(&layout.lab().join(format!("lock-of-{name}")))?;
-    // One in use is not the next to be removed.
+    // Marks the state as used, so it is not the next one to be removed.
     if !cache::touch(&snapshot.state) {
         cache::keep_newest(&layout.lab(), prefix, kept - 1)?;
         progress.begin(&format!("boot a machine with {} CPU(s)", machine.cpus));
@@ -89,7 +89,7 @@ fn save(machine: &Machine, dir: &Path) -> Result<(), LabError> {
     order().map_err(|error| explain(error, dir, BOOT_LIMIT))
 }
 
-/// Starts a process that resumes from the snapshot.
+/// Resumes a started process from the snapshot.
 pub fn resume(process: &mut Process, dir: &Path, limit: Duration) -> Result<Qmp, LabError> {
     let mut order = || -> Result<Qmp, QmpError> {
         let mut qmp = Qmp::connect(process)?;

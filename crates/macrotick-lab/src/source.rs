@@ -10,9 +10,9 @@ use crate::error::{Context, LabError};
 use crate::layout::Layout;
 use crate::progress::Progress;
 
-/// Where Debian's package puts the source.
+/// The tarball of Debian's package.
 const TARBALL: &str = "/usr/src/linux-source-6.12.tar.xz";
-/// Another tarball may be named here.
+/// The variable with another tarball.
 const TARBALL_VARIABLE: &str = "MACROTICK_LINUX_SOURCE";
 
 /// An unpacked, unpatched source tree.
@@ -22,11 +22,11 @@ pub struct Source {
     pub tree: PathBuf,
     /// The point release, such as `6.12.117`.
     pub release: String,
-    /// What identifies the tarball.
+    /// The hash that identifies the tarball.
     pub key: String,
 }
 
-/// The tarball to build from.
+/// Returns the tarball to build from.
 fn tarball() -> Result<PathBuf, LabError> {
     let path = std::env::var_os(TARBALL_VARIABLE).map_or_else(|| PathBuf::from(TARBALL), PathBuf::from);
     match path.is_file() {
@@ -35,12 +35,12 @@ fn tarball() -> Result<PathBuf, LabError> {
     }
 }
 
-/// What identifies the tarball, without unpacking it.
+/// Returns the identity of the tarball, without unpacking it.
 pub fn key() -> Result<String, LabError> {
     Ok(Key::new().with_identity(&tarball()?)?.finish())
 }
 
-/// Unpacks the tarball unless that was done already.
+/// Unpacks the tarball, unless it is already unpacked.
 pub fn unpack(layout: &Layout, progress: &mut dyn Progress) -> Result<Source, LabError> {
     let dir = layout.source();
     let tree = dir.join("linux");
@@ -61,7 +61,7 @@ pub fn unpack(layout: &Layout, progress: &mut dyn Progress) -> Result<Source, La
     Ok(Source { release: release(&tree)?, tree, key })
 }
 
-/// The point release that a tree's Makefile states.
+/// Returns the point release in a tree's Makefile.
 fn release(tree: &Path) -> Result<String, LabError> {
     let makefile = tree.join("Makefile");
     let text = fs::read_to_string(&makefile).context("read", &makefile)?;

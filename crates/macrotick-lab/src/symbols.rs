@@ -1,4 +1,4 @@
-//! The symbols of a built kernel: from names to addresses and back.
+//! The symbols of a built kernel: names to addresses, and addresses to names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,8 +18,8 @@ impl Symbols {
         Ok(Symbols::parse(&fs::read_to_string(system_map).context("read", system_map)?))
     }
 
-    /// Takes the text of a `System.map`. Lines are `ffffffff81000000 T name`; what is no code is left out. Of several
-    /// names for an address, as with aliases, the first one counts.
+    /// Parses the text of a `System.map`. Lines are `ffffffff81000000 T name`; symbols of data are ignored. If an
+    /// address has several names (aliases), the first one counts.
     pub fn parse(text: &str) -> Symbols {
         let mut by_address = BTreeMap::new();
         for line in text.lines() {
@@ -33,12 +33,12 @@ impl Symbols {
         Symbols { by_address }
     }
 
-    /// Where a function begins.
+    /// Returns the start address of a function.
     pub fn address(&self, name: &str) -> Option<u64> {
         self.by_address.iter().find(|(_, found)| *found == name).map(|(&address, _)| address)
     }
 
-    /// The function that an instruction belongs to.
+    /// Returns the function of an instruction.
     pub fn function(&self, address: u64) -> Option<&str> {
         self.by_address.range(..=address).next_back().map(|(_, name)| name.as_str())
     }

@@ -1,4 +1,4 @@
-//! `kernel/apply` on a tree small enough to see through.
+//! Tests `kernel/apply` on a very small tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ const HOOK: &str =
                     int two;\n int three;\n+int hook;\n int four;\n int five;\n int six;\n";
 
 const MAINTAINERS: &str =
-    "Subject: [PATCH] tt: who it is\n---\n--- a/MAINTAINERS\n+++ b/MAINTAINERS\n@@ -1 +1,3 @@\n+TT\n\
+    "Subject: [PATCH] tt: its maintainer\n---\n--- a/MAINTAINERS\n+++ b/MAINTAINERS\n@@ -1 +1,3 @@\n+TT\n\
                            +M:\tMacrotick <nobody@example.org>\n THE REST\n";
 
-/// A kernel part with two overlay files and two hooks, and a tree, both below one directory.
+/// A kernel part with two overlay files and two hooks, and a tree, in one directory.
 struct Bench {
     dir: PathBuf,
 }
@@ -77,7 +77,7 @@ fn overlay_and_hooks_are_applied_once() {
     assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
     assert_eq!(bench.read("tree/kernel/tt.c").as_deref(), Some("int tt;\n"));
     assert!(bench.read("tree/kernel/core.c").unwrap().contains("int three;\nint hook;\nint four;\n"));
-    assert!(complaint(&bench.apply(&[])).contains("applied already"));
+    assert!(complaint(&bench.apply(&[])).contains("already patched"));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_series_has_a_patch_per_hook_with_the_files_that_belong_to_it() {
     assert!(hook.contains("Subject: [PATCH 1/2] sched: call us"), "{hook}");
     assert!(hook.contains("\nWhy.\n") && hook.contains("Signed-off-by: ") && hook.contains("+int hook;"), "{hook}");
     assert!(hook.contains("+extern int tt;") && !hook.contains("+int tt;"), "{hook}");
-    let last = bench.read("series/0002-tt-who-it-is.patch").unwrap();
+    let last = bench.read("series/0002-tt-its-maintainer.patch").unwrap();
     let signed = last.lines().find_map(|line| line.strip_prefix("Signed-off-by: ")).unwrap();
     assert!(last.contains("+int tt;") && last.contains(&format!("+M:\t{signed}\n")), "{last}");
     assert_eq!(bench.read("tree/kernel/core.c").as_deref(), Some(CORE));
@@ -128,7 +128,7 @@ fn a_series_needs_a_patch_for_every_file() {
     assert!(text.contains("kernel/series names no patch for lib/tt.c"), "{text}");
     bench.write("part/series", "* 0003\n");
     let text = complaint(&bench.apply(&["--series", "@series"]));
-    assert!(text.contains("in hook 0003, which there is not"), "{text}");
+    assert!(text.contains("in hook 0003, which does not exist"), "{text}");
     assert_eq!(bench.read("series/0000-cover-letter.patch"), None);
 }
 
@@ -137,5 +137,5 @@ fn an_unknown_version_names_those_with_hooks() {
     let bench = Bench::new("version", CORE);
     bench.write("tree/Makefile", "VERSION = 7\nPATCHLEVEL = 1\nSUBLEVEL = 0\n");
     let text = complaint(&bench.apply(&[]));
-    assert!(text.contains("no hooks for Linux 7.1 (there are: 6.12)"), "{text}");
+    assert!(text.contains("no hooks for Linux 7.1 (available: 6.12)"), "{text}");
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use macrotick_lab::Layout;
 
-/// What it says of a source with a warning, at that path of a tree.
+/// Whether it compiles a source with a warning at that path of a tree.
 fn compiles(path: &str) -> bool {
     let dir = std::env::temp_dir().join(format!("macrotick-cc-{}-{}", path.replace('/', "-"), std::process::id()));
     fs::create_dir_all(dir.join(path).parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The lab against a real guest. Needs QEMU and a kernel: `make test` runs these.
+//! Tests of the lab with a real guest. They need QEMU and a kernel: `make test` runs them.
 
 use macrotick_lab::progress::{Progress, Quiet};
 use macrotick_lab::{
@@ -36,12 +36,13 @@ fn a_job_brings_back_its_status_output_and_files() {
 #[test]
 #[ignore = "needs the lab"]
 fn two_runs_are_the_same_to_the_nanosecond() {
-    // cat reads the clock of the kernel; cyclictest's histogram holds every latency it saw.
+    // cat reads the kernel's clock; cyclictest's histogram has every latency.
     let job = shell("cyclictest -q -m -p 90 -i 1000 -l 200 -h 50; cat /proc/uptime /proc/timer_list | grep -w now");
     let say = || run(&job).unwrap().stdout_text();
     let first = say();
     assert!(first.contains("nsecs") && first.contains("# Max Latencies"), "{first}");
-    // On a host with more guests than processors one in some forty runs is a few microseconds off (docs/lab.md).
+    // If the host has more guests than processors, about one in forty runs differs by a few microseconds
+    // (docs/explanation/lab.md).
     let second = say();
     assert!(second == first || [first, second.clone()].contains(&say()), "no two of three are the same: {second}");
 }
@@ -49,7 +50,7 @@ fn two_runs_are_the_same_to_the_nanosecond() {
 #[test]
 #[ignore = "needs the lab"]
 fn two_boots_are_the_same_to_the_nanosecond() {
-    // The layout of the address space is what the kernel draws at random.
+    // The kernel draws the layout of the address space at random.
     let job = shell("cat /proc/self/maps /proc/sys/kernel/random/uuid; cat /proc/timer_list | grep -w now");
     let boot = || lab().resuming(false).run(&job, &mut Quiet, &mut |_| {}).unwrap().stdout_text();
     let (first, second) = (boot(), boot());
@@ -75,7 +76,7 @@ fn paths_are_recorded_and_the_run_stays_the_same() {
     for path in &watched.paths {
         assert_eq!(path[0], entry);
         assert!(path.contains(&through));
-        // It went to sleep and was woken up by the timer.
+        // It went to sleep, and the timer woke it up.
         for function in ["__schedule", "hrtimer_interrupt", "__switch_to_asm"] {
             assert!(path.contains(&address(function)), "no {function}");
         }
@@ -115,7 +116,7 @@ fn progress_arrives_before_the_end() {
     assert_eq!(lines, ["step-1", "step-2", "step-3"]);
 }
 
-/// Notes what it is told.
+/// Records the progress reports.
 #[derive(Default)]
 struct Notes {
     titles: Vec<String>,
@@ -140,7 +141,7 @@ impl Progress for Notes {
 #[ignore = "needs the lab"]
 fn a_run_with_a_title_is_told_while_it_goes_on() {
     let mut job = shell("sleep 1");
-    run(&job).unwrap(); // builds and boots what is not there yet, which is told as well
+    run(&job).unwrap(); // builds and boots first, which is reported, too
     job.title = Some("sleep".into());
     let mut notes = Notes::default();
     lab().run(&job, &mut notes, &mut |_| {}).unwrap();

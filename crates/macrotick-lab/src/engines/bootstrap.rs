@@ -1,4 +1,4 @@
-//! Debian from its packages, as an archive that the kernel unpacks.
+//! Makes Debian from its packages, as an archive that the kernel unpacks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use crate::command;
 use crate::error::{Context, LabError};
 use crate::progress::Progress;
 
-/// What is installed beside Debian's essential packages, without what these only recommend.
+/// Packages in addition to Debian's essential ones, without the packages that these only recommend.
 const PACKAGES: [&str; 6] = ["systemd-sysv", "dbus", "runc", "crun", "podman", "containerd"];
-/// What is removed at the end, because nothing here needs it: half of what there is. The guest has all of it in memory. (perl
-/// is needed until then; perl-base stays.)
+/// Files that are removed at the end, because the lab does not need them: half of all files. The guest holds the
+/// archive in memory. (perl is needed during the installation; perl-base stays.)
 const LEFT_OUT: [&str; 12] = [
     "usr/share/man",
     "usr/share/doc",
@@ -27,13 +27,13 @@ const LEFT_OUT: [&str; 12] = [
     "usr/bin/containerd-shim-runc-v1",
     "usr/lib/podman/rootlessport",
 ];
-/// Names another suite of Debian's than this host's.
+/// The variable with another suite of Debian than this host's.
 const SUITE_VARIABLE: &str = "MACROTICK_DEBIAN";
-/// Files carry no later time than this; the second of the lab's clock at which it is switched on.
+/// The latest time of files: the second of the lab's clock at which it is switched on.
 const EPOCH: &str = "1767225600";
 
-/// Debian's archive in `dir`, made where it is not there. Which packages' versions are in it is decided when it is made:
-/// remove `debian-*` to have newer ones.
+/// Returns Debian's archive in `dir`, and makes it if it does not exist. The packages' versions are those of this
+/// moment: remove `debian-*` to get newer ones.
 pub fn debian(dir: &Path, progress: &mut dyn Progress) -> Result<PathBuf, LabError> {
     let own = own_suite()?;
     let suite = std::env::var(SUITE_VARIABLE).unwrap_or_else(|_| own.clone());
@@ -57,7 +57,7 @@ pub fn debian(dir: &Path, progress: &mut dyn Progress) -> Result<PathBuf, LabErr
     Ok(path)
 }
 
-/// As root, or in a user namespace: mmdebstrap finds out which.
+/// Returns the bootstrap's command; mmdebstrap runs as root, or in a user namespace.
 fn bootstrap(suite: &str, sources: &[String], tar: &Path) -> Result<Command, LabError> {
     let mut command = Command::new(command::find("mmdebstrap", "mmdebstrap")?);
     command.env("SOURCE_DATE_EPOCH", EPOCH).args(["--quiet", "--variant=essential"]);
@@ -69,14 +69,14 @@ fn bootstrap(suite: &str, sources: &[String], tar: &Path) -> Result<Command, Lab
     Ok(command)
 }
 
-/// This host's suite: what apt has mirrors for.
+/// Returns this host's suite; apt has mirrors for it.
 fn own_suite() -> Result<String, LabError> {
     let path = Path::new("/etc/os-release");
     let text = fs::read_to_string(path).context("read", path)?;
     Ok(text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).unwrap_or("stable").to_owned())
 }
 
-/// Where this host's apt takes Debian's packages from, as lines of a `sources.list`, for another suite.
+/// Returns the sources of Debian's packages of this host's apt, as lines of a `sources.list`, for another suite.
 fn sources(own: &str, suite: &str) -> Result<Vec<String>, LabError> {
     let mut apt = Command::new(command::find("apt-get", "apt")?);
     apt.args(["indextargets", "--format", "$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]);
@@ -87,8 +87,8 @@ fn sources(own: &str, suite: &str) -> Result<Vec<String>, LabError> {
     }
 }
 
-/// The repositories of Debian's own among those that apt lists: others need keys that a bootstrap does not have.
-/// What is of this host's suite is taken from the other one.
+/// Returns Debian's own repositories among those that apt lists. Others need keys that a bootstrap does not have. The
+/// other suite replaces this host's.
 fn debian_lines(listing: &str, own: &str, suite: &str) -> Vec<String> {
     let own = format!(" {own}");
     let of_debian = listing.lines().filter_map(|line| line.strip_prefix("Debian "));
@@ -99,7 +99,7 @@ fn debian_lines(listing: &str, own: &str, suite: &str) -> Vec<String> {
     lines
 }
 
-/// What this host's apt reaches its mirrors through, if anything, as lines of an `apt.conf`.
+/// Returns the proxies of this host's apt, if there are any, as lines of an `apt.conf`.
 fn proxies() -> Result<String, LabError> {
     let mut config = Command::new(command::find("apt-config", "apt")?);
     config.args(["dump", "--no-empty", "--format", "%f \"%v\";%n", "Acquire::http::Proxy", "Acquire::https::Proxy"]);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_bootstrap_is_one_command() {
-        // Where it is not installed there is no command to look at; `make test-full` installs it.
+        // Without mmdebstrap there is no command to check; `make test-full` installs it.
         let sources = ["deb http://mirror/ bookworm main".to_owned()];
         let Ok(command) = bootstrap("bookworm", &sources, Path::new("debian.tar")) else { return };
         let text = command::display(&command);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The first program of the engines' image: gives systemd a root that container engines can pivot away from, which they cannot
-# from the kernel's first file system. It is the same file system, mounted a second time.
+# The first program of the engines' image. Container engines cannot pivot away from the kernel's first file system. So
+# it mounts the same file system a second time, as systemd's root.
 PATH=/usr/sbin:/usr/bin
 mount --bind / /mnt
 cd /mnt

@@ -1,8 +1,8 @@
-//! The second image: Debian with systemd, runc, crun, podman and containerd, for what real container engines do.
+//! The second image: Debian with systemd, runc, crun, podman and containerd, for tests of real container engines.
 //!
-//! Debian is bootstrapped from its packages, from where this host's apt takes them, into an archive of its own. Behind it
-//! comes a second archive with what is ours: the kernel unpacks one after the other. All of it is in memory, as in the
-//! small image, so that nothing depends on the speed of a disk. The saved machine has booted to the end.
+//! Debian is bootstrapped from the packages of this host's apt, into an archive of its own. A second archive with our
+//! files follows; the kernel unpacks one after the other. As in the small image, all files are in memory, so the speed
+//! of a disk has no influence. The saved machine has booted to the end.
 
 mod bootstrap;
 
@@ -20,15 +20,15 @@ use crate::layout::Layout;
 use crate::libraries;
 use crate::progress::Progress;
 
-/// Gives systemd a root that can be pivoted away from.
+/// The first program: it gives systemd a root from which container engines can pivot.
 const INIT: &str = include_str!("init.sh");
 /// The agent as a service of systemd.
 const SERVICE: &str = include_str!("lab.service");
-/// Where the agent's binary lies in the guest. `/bin` is a link to it.
+/// The path of the agent's binary in the guest. `/bin` is a link to its directory.
 const AGENT: &str = "usr/bin/macrotick";
-/// A root file system for containers: busybox, and `chrt`, which it lacks.
+/// A root file system for containers: busybox, and `chrt`, which busybox lacks.
 const ROOT: &str = "srv/busybox";
-/// What a container's root has besides programs.
+/// Directories of a container's root in addition to those of programs.
 const DIRECTORIES: [&str; 6] = [
     "srv/busybox/proc",
     "srv/busybox/sys",
@@ -37,7 +37,7 @@ const DIRECTORIES: [&str; 6] = [
     "srv/busybox/root",
     "srv/busybox/etc",
 ];
-/// Nothing of these makes sense in the lab: no keyboard, no disk, no network, no modules, no next day.
+/// Units without a purpose in the lab, which has no keyboard, no disk, no network, no modules and no second day.
 const MASKED: [&str; 11] = [
     "getty.target",
     "systemd-modules-load.service",
@@ -51,10 +51,10 @@ const MASKED: [&str; 11] = [
     "podman-auto-update.service",
     "podman-auto-update.timer",
 ];
-/// systemd would draw one.
+/// A fixed value: systemd would draw a random one.
 const MACHINE_ID: &str = "6d6163726f7469636b6c6162656e6769\n";
 
-/// Builds the image around the agent's binary, or finds that it is built. Without a saved bootstrap that takes some
+/// Builds the image around the agent's binary, unless it is up to date. Without a saved bootstrap this takes some
 /// minutes and needs the network.
 pub fn build(layout: &Layout, agent: &Path, progress: &mut dyn Progress) -> Result<Image, LabError> {
     let dir = layout.lab();
@@ -72,14 +72,14 @@ pub fn build(layout: &Layout, agent: &Path, progress: &mut dyn Progress) -> Resu
     Ok(Image { path, key })
 }
 
-/// Two archives, one behind the other.
+/// Writes two archives, one after the other.
 fn join(debian: &Path, ours: &[u8], path: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
     io::copy(&mut File::open(debian)?, &mut file)?;
     io::Write::write_all(&mut file, ours)
 }
 
-/// What is ours.
+/// Returns the archive with our files.
 fn archive(agent: &Path, dir: &Path) -> Result<Archive, LabError> {
     let mut archive = Archive::new();
     archive.file("init", 0o755, INIT.as_bytes().to_vec());
@@ -87,14 +87,14 @@ fn archive(agent: &Path, dir: &Path) -> Result<Archive, LabError> {
     archive.file("etc/machine-id", 0o444, MACHINE_ID.as_bytes().to_vec());
     archive.file("etc/hostname", 0o644, b"lab\n".to_vec());
     archive.file("etc/systemd/system/lab.service", 0o644, SERVICE.as_bytes().to_vec());
-    // Beside multi-user.target rather than in it: the service waits for that.
+    // Not in multi-user.target: the service waits for it.
     archive.symlink("etc/systemd/system/graphical.target.wants/lab.service", "../lab.service");
     MASKED.iter().for_each(|unit| archive.symlink(&format!("etc/systemd/system/{unit}"), "/dev/null"));
     add_container_root(&mut archive)?;
     Ok(archive)
 }
 
-/// A root file system for containers, from programs of this host.
+/// Adds a root file system for containers, from programs of this host.
 fn add_container_root(archive: &mut Archive) -> Result<(), LabError> {
     DIRECTORIES.iter().for_each(|directory| archive.directory(directory));
     let mut add = |target: &str, source: &Path| -> Result<(), LabError> {

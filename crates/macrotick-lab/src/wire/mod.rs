@@ -1,12 +1,12 @@
 //! A wire between two guests, in virtual time.
 //!
-//! Each guest's virtual time counts the instructions of its own, and passes as fast as the host lets it. So that what
-//! one sends reaches the other at one and the same virtual instant, whatever the host does, they meet: both stop at each
-//! multiple of [`port::TURN_NS`], in the middle of an instruction, exchange what they have sent since the last meeting,
-//! and go on. Nothing takes less than [`port::DELAY_NS`], which is longer, so that all is there in time.
+//! Each guest's virtual time counts its own instructions, and passes as fast as the host allows. Frames must arrive at
+//! a fixed virtual instant, independent of the host. Therefore the guests meet: both stop at each multiple of
+//! [`port::TURN_NS`], in the middle of an instruction. They exchange the frames since the last meeting, and continue. A
+//! frame takes at least [`port::DELAY_NS`], which is longer than a turn, so it arrives in time.
 //!
 //! A guest's end of the wire is a program ([`port`]), which the job starts. QEMU loads a plugin (`wire.c`) that stops
-//! the guest. A guest's memory is a file, so that the host can exchange a page of it.
+//! the guest. A guest's memory is a file, so the host can exchange a page of it.
 
 pub mod port;
 mod post;
@@ -24,14 +24,14 @@ use post::{BEGINNING, PAGE};
 
 const SOURCE: &str = include_str!("wire.c");
 
-/// Builds the plugin, or finds that it is built.
+/// Builds the plugin, unless it is up to date.
 pub(crate) fn build(layout: &Layout) -> Result<PathBuf, LabError> {
     plugin::build(layout, "wire", SOURCE)
 }
 
-/// What QEMU is told so that the guest can be stopped and its memory can be reached.
+/// Returns the arguments with which QEMU can stop the guest and the host can access its memory.
 pub(crate) fn arguments(plugin: &Path, dir: &Path, memory_mib: u32) -> Vec<String> {
-    // A saved machine's memory has this name, and gets it here, too.
+    // A saved machine's memory has this name, so it is needed here, too.
     let name = "id=pc.ram,x-use-canonical-path-for-ramblock-id=off";
     let memory =
         format!("memory-backend-file,{name},size={memory_mib}M,share=on,mem-path={}", memory_path(dir).display());
@@ -54,16 +54,16 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Waits for the guest that will run in this directory.
+    /// Listens for the guest that will run in this directory.
     pub fn new(dir: &Path) -> Result<End, LabError> {
         let socket = socket_path(dir);
         let listener = UnixListener::bind(&socket).context("bind", &socket)?;
         Ok(End { listener, dir: dir.to_owned() })
     }
 
-    /// Lets [`join`] know that the guest has gone, if it has not even begun.
+    /// Unblocks [`join`] if the guest ended before it connected.
     pub fn give_up(&self) {
-        // Whoever is connected already is served first.
+        // A guest that is already connected is served first.
         let _ = UnixStream::connect(socket_path(&self.dir));
     }
 
@@ -88,10 +88,10 @@ pub(crate) fn join(ends: &[End; 2]) -> Result<(), LabError> {
     }
 }
 
-/// A page of a guest's memory: where it is and what is in it.
+/// A page of a guest's memory: its address and content.
 type Post = (u64, [u8; PAGE]);
 
-/// A guest that runs.
+/// A running guest.
 struct Guest {
     stream: UnixStream,
     memory_path: PathBuf,
@@ -99,7 +99,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// Waits for the next meeting: what the guest sends; nothing if it has gone.
+    /// Waits for the next meeting. Returns the guest's page, or `None` if the guest has ended.
     fn post(&mut self) -> Result<Option<Post>, LabError> {
         let mut address = [0; 8];
         if self.stream.read_exact(&mut address).is_err() {
@@ -108,17 +108,17 @@ impl Guest {
         let (address, mut page) = (u64::from_le_bytes(address), [0; PAGE]);
         self.memory()?.read_exact_at(&mut page, address).context("read", &self.memory_path)?;
         if !page.starts_with(&BEGINNING.to_le_bytes()) {
-            return Err(LabError::Job(format!("what a guest sends is not at {address:#x} of its memory")));
+            return Err(LabError::Job(format!("a guest's memory has no message at {address:#x}")));
         }
         Ok(Some((address, page)))
     }
 
-    /// Ends the meeting with what the other guest has sent, or with nothing if that has gone.
+    /// Ends the meeting with the other guest's page, or with an empty one if that guest has ended.
     fn go_on(&mut self, own: Option<Post>, other: Option<Post>) -> Result<(), LabError> {
         let Some((address, _)) = own else { return Ok(()) };
         let page = other.map_or([0; PAGE], |(_, page)| page);
         self.memory()?.write_all_at(&page, address).context("write", &self.memory_path)?;
-        // A guest that was stopped at its limit does not go on.
+        // A guest that was stopped at its limit does not continue.
         let _ = self.stream.write_all(&[1]);
         Ok(())
     }

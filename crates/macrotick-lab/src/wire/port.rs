@@ -1,4 +1,4 @@
-//! A guest's end of a wire: what one of its network interfaces sends goes to the other guest.
+//! A guest's end of a wire: it sends the frames of one network interface to the other guest.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,25 +9,26 @@ use std::ptr;
 
 use super::post::{Frame, Post, BEGINNING, PAGE};
 
-/// From one meeting to the next, in virtual time.
+/// The time from one meeting to the next, in virtual time.
 pub const TURN_NS: u64 = 2_000_000;
-/// How long a frame is under way, in virtual time: a turn, and as long as a guest may be late for a meeting.
+/// The delay of a frame, in virtual time: a turn, and the longest lateness of a guest at a meeting.
 pub const DELAY_NS: u64 = 3_000_000;
 
-/// Sleeps end so much before something is due: the way to the program, and the rate of a clock that is wrong.
+/// The time by which sleeps end early: for the wake-up of the program, and for the rate of a wrong clock.
 const EARLY_NS: u64 = 20_000;
-/// What is due so soon after a meeting is delivered before it, or it would be late.
+/// A frame that is due within this time after a meeting is delivered before the meeting, or it would be late.
 const MEETING_NS: u64 = 100_000;
-/// How long a look for a frame takes at most.
+/// The longest time of a look for a frame.
 const LOOK_NS: u64 = 5_000;
 
-/// Virtual time, which both guests count from the moment at which they were switched on, whatever their clocks say.
+/// Returns virtual time. Both guests count it from power-on, independent of their clocks.
 pub fn virtual_ns() -> u64 {
     // SAFETY: reads a counter, which in the lab is the virtual time.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Serves an interface for ever: what is sent on it is received by the other guest, which must do the same.
+/// Serves an interface for ever: the other guest receives the frames that are sent on it. The other guest must do the
+/// same.
 pub fn serve(interface: &str) -> Result<Infallible, String> {
     let mut port = Port::open(interface).map_err(|error| format!("{interface}: {error}"))?;
     let began = port.meet().map_or(0, |post| post.now_ns).max(virtual_ns());
@@ -47,10 +48,10 @@ pub fn serve(interface: &str) -> Result<Infallible, String> {
     }
 }
 
-/// What is due before it has arrived cannot be delivered as if nothing had happened.
+/// Fails if a frame was due before it arrived: it cannot be delivered in time.
 fn ensure_in_time(arrived: &[Frame]) -> Result<(), String> {
     let late = arrived.first().and_then(|frame| virtual_ns().checked_sub(frame.sent_ns + DELAY_NS));
-    late.map_or(Ok(()), |late| Err(format!("a frame met its receiver {late} ns after it was due")))
+    late.map_or(Ok(()), |late| Err(format!("a frame arrived {late} ns after it was due")))
 }
 
 struct Port {
@@ -65,7 +66,7 @@ impl Port {
         Ok(Port { socket: socket(interface)?, page: Page::new()?, outbox: Post::default(), inbox: VecDeque::new() })
     }
 
-    /// Hands over what was sent, and gets what the other guest sent, if it is still there.
+    /// Hands over the sent frames. Returns the other guest's frames, or `None` if that guest has ended.
     fn meet(&mut self) -> Option<Post> {
         self.outbox.now_ns = virtual_ns();
         self.page.exchange(&std::mem::take(&mut self.outbox))
@@ -78,7 +79,8 @@ impl Port {
         }
     }
 
-    /// Takes what is sent until an instant. Returns then, and exactly then if it wakes up so much earlier.
+    /// Takes sent frames until an instant. It returns exactly then, if sleeps that end `early_ns` early are early
+    /// enough.
     fn receive_until(&mut self, until_ns: u64, early_ns: u64) {
         loop {
             let left = until_ns.saturating_sub(virtual_ns());
@@ -93,7 +95,7 @@ impl Port {
         }
     }
 
-    /// Sleeps for a length, or until something is sent.
+    /// Sleeps for a length, or until a frame is sent.
     fn sleep(&self, ns: u64) {
         let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let length = libc::timespec { tv_sec: 0, tv_nsec: ns as _ };
@@ -103,7 +105,7 @@ impl Port {
         }
     }
 
-    /// A frame that was sent, if there is one. What this port itself delivered is none.
+    /// Returns a sent frame, if there is one. Frames that this port delivered do not count.
     fn receive(&self) -> Option<Frame> {
         let sent_ns = virtual_ns();
         let mut bytes = vec![0; PAGE];
@@ -123,7 +125,7 @@ impl Port {
     }
 }
 
-/// A socket for all frames of an interface.
+/// Opens a socket for all frames of an interface.
 fn socket(interface: &str) -> Result<OwnedFd, Error> {
     const ALL: u16 = (libc::ETH_P_ALL as u16).to_be();
     let name = CString::new(interface)?;
@@ -156,13 +158,13 @@ fn socket(interface: &str) -> Result<OwnedFd, Error> {
     }
 }
 
-/// The page of memory that guests exchange.
+/// The page of memory that the guests exchange.
 struct Page {
     bytes: *mut [u8; PAGE],
 }
 
 impl Page {
-    /// A page that stays where it is.
+    /// Allocates a page that stays at its physical address.
     fn new() -> Result<Page, Error> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
         // SAFETY: a fresh mapping.
@@ -173,9 +175,9 @@ impl Page {
         Ok(Page { bytes: at.cast() })
     }
 
-    /// Puts something on the page, meets, and reads what is there then.
+    /// Writes a message to the page, meets, and reads the answer.
     fn exchange(&mut self, post: &Post) -> Option<Post> {
-        // SAFETY: the mapping is ours, a page long, and nobody else's while this function is not in the meeting.
+        // SAFETY: the mapping is ours, a page long, and no one else uses it outside of the meeting.
         post.encode(unsafe { &mut *self.bytes });
         // SAFETY: writes the first word of the page. The plugin of QEMU, which knows these bytes, stops the guest here;
         // the host writes the page meanwhile.

@@ -1,8 +1,8 @@
-//! What a guest sends from one meeting to the next: one page of its memory.
+//! The message of a guest from one meeting to the next: one page of its memory.
 
 /// The length of a page.
 pub const PAGE: usize = 4096;
-/// How a page begins: the instruction of the meeting writes it.
+/// The first word of a page, which the instruction of the meeting writes.
 pub const BEGINNING: u64 = 0x6b63_6974;
 /// The beginning, the instant of the meeting, the number of frames.
 const HEAD: usize = 24;
@@ -16,7 +16,7 @@ pub struct Frame {
     pub bytes: Vec<u8>,
 }
 
-/// What is sent at a meeting.
+/// The message of a meeting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Post {
     /// The instant of the meeting.
@@ -26,7 +26,7 @@ pub struct Post {
 }
 
 impl Post {
-    /// Adds a frame. One that has no place is lost, as on a wire that is busy.
+    /// Adds a frame. A frame that does not fit is lost, as on a busy wire.
     pub fn push(&mut self, frame: Frame) {
         let length = self.length + FRAME_HEAD + frame.bytes.len();
         if HEAD + length <= PAGE {
@@ -35,12 +35,12 @@ impl Post {
         }
     }
 
-    /// The frames in the order of their instants.
+    /// Returns the frames in the order of their instants.
     pub fn into_frames(self) -> Vec<Frame> {
         self.frames
     }
 
-    /// Writes all of the page but its beginning.
+    /// Writes all of the page except its first word.
     pub fn encode(&self, page: &mut [u8; PAGE]) {
         let mut put = Writer { page, at: 8 };
         put.word(self.now_ns);
@@ -52,7 +52,7 @@ impl Post {
         }
     }
 
-    /// What the other guest sent; nothing if it has gone.
+    /// Reads the other guest's message; `None` if that guest has ended.
     pub fn decode(page: &[u8; PAGE]) -> Option<Post> {
         let mut rest = &page[..];
         if word(&mut rest)? != BEGINNING {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A plugin of QEMU that stops a guest at each meeting with another one, in the middle of an instruction, until the
- * host lets it go on. The guest's clock stands still meanwhile: it counts instructions. mod.rs is the host's side,
- * port.rs the guest's.
+ * A plugin of QEMU that stops a guest at each meeting with another one, in the middle of an
+ * instruction. The guest waits until the host lets it continue. Its clock counts instructions, so
+ * it stands still during the stop. mod.rs is the host's side, port.rs the guest's.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 
 EXPORT int qemu_plugin_version = PLUGIN_VERSION;
 
-/* movq $0x6b636974, (%rdi): what port.rs executes at a meeting. */
+/* movq $0x6b636974, (%rdi): the instruction that port.rs executes at a meeting. */
 static const unsigned char meeting[] = { 0x48, 0xc7, 0x07, 0x74, 0x69, 0x63, 0x6b };
 
 static int host;
@@ -51,7 +51,7 @@ static void stop(unsigned int cpu, uint32_t info, uint64_t address, void *data)
 	char go;
 
 	if (write(host, &page, sizeof(page)) != sizeof(page) || read(host, &go, 1) != 1) {
-		fprintf(stderr, "wire: the host is gone\n");
+		fprintf(stderr, "wire: the host has gone\n");
 		_exit(1);
 	}
 }
