@@ -1,4 +1,4 @@
-//! The memory that a table, its entities and its threads take.
+//! The memory of a table, its entities and its threads.
 
 use macrotick_lab::{Flavor, Kernel};
 use macrotick_model::Duration;
@@ -9,18 +9,19 @@ use crate::error::BenchError;
 use crate::kit::footprint;
 use crate::kit::lab;
 
-/// Tables that differ in one number, so small that the allocator tells each allocation once.
-const SMALL: TableSize = TableSize { entities: 64, windows: 64 };
+/// Tables that differ in one number. They are small, so the trace has one event for each allocation. With one slot more
+/// than entities, their arrays have lengths of a power of two, and the allocator adds the same share to both.
+const SMALL: TableSize = TableSize { entities: 63, windows: 64 };
 const MORE_WINDOWS: TableSize = TableSize { windows: 128, ..SMALL };
-const MORE_ENTITIES: TableSize = TableSize { entities: 128, ..MORE_WINDOWS };
-/// The same, so large that the kernel's memory as a whole tells, too.
+const MORE_ENTITIES: TableSize = TableSize { entities: 127, ..MORE_WINDOWS };
+/// Larger tables that differ in one number. They are large enough to be visible in the kernel's total memory.
 const LARGE: TableSize = TableSize { entities: 64, windows: 2048 };
 const MANY_WINDOWS: TableSize = TableSize { windows: 1 << 18, ..LARGE };
 const MANY_ENTITIES: TableSize = TableSize { entities: 2048, ..LARGE };
-/// One is installed in each run.
+/// The tables; each run installs one.
 const SIZES: [TableSize; 6] = [SMALL, MORE_WINDOWS, MORE_ENTITIES, LARGE, MANY_WINDOWS, MANY_ENTITIES];
 
-/// What a table took, in bytes.
+/// The memory of one table, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Taken {
     requested: f64,
@@ -32,18 +33,18 @@ struct Taken {
 struct Piece {
     name: &'static str,
     requested: f64,
-    /// Where the allocator gives more than was asked for each.
+    /// Bytes that the allocator gave, where it gives more than requested for each piece.
     allocated: Option<f64>,
-    /// By the kernel's memory as a whole.
+    /// Growth of the kernel's total memory per piece.
     grown: Option<f64>,
 }
 
-/// What was measured.
+/// The memory of each piece.
 pub struct Memory {
     pieces: [Piece; 4],
 }
 
-/// The entities of each run, at every scale: smaller tables would tell nothing.
+/// Returns the entities of each run. They are the same at every scale, because smaller tables would be lost in noise.
 pub fn extent() -> Vec<u64> {
     SIZES.map(|size| size.entities.into()).to_vec()
 }
@@ -82,7 +83,7 @@ impl Memory {
         })
     }
 
-    /// A row per piece.
+    /// Returns a table with a row per piece.
     pub fn markdown(&self) -> String {
         let cell = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.1}"));
         let mut text = "### memory\n\n| per | asked for [B] | given [B] | check: the kernel's memory grew by [B] |\n\
@@ -94,7 +95,7 @@ impl Memory {
         text
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let of = |piece: &Piece| {
             let kinds = [("requested", Some(piece.requested)), ("allocated", piece.allocated), ("grown", piece.grown)];
@@ -112,7 +113,7 @@ fn install(size: TableSize) -> Result<Taken, BenchError> {
     lab::read(&job, "sizes", parse)
 }
 
-/// `requested N`, `allocated N`, `grown N`.
+/// Parses `requested N`, `allocated N`, `grown N`.
 fn parse(output: &str) -> Option<Taken> {
     let value = |key: &str| output.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok();
     Some(Taken { requested: value("requested ")?, allocated: value("allocated ")?, grown: value("grown ")? })
