@@ -1,4 +1,4 @@
-//! What an experiment can fail with.
+//! The errors of experiments.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use macrotick_model::files::LoadError;
 use macrotick_plan::PlanError;
 use macrotick_report::figures::WriteError;
 
-/// Why an experiment did not run to its end.
+/// The reason why an experiment did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The experiment's description is wrong.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// There is no plan for it.
+    /// There is no plan for the experiment.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The lab failed.
@@ -27,7 +27,7 @@ pub enum BenchError {
     Copy {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file of the repository could not be read.
@@ -35,38 +35,38 @@ pub enum BenchError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The program of the guests is not beside this one.
+    /// The guests' program is not beside this program.
     #[error("{program} is missing: run `cargo build --release`", program = program.display())]
     NoGuestProgram {
-        /// The program.
+        /// The path of the program.
         program: PathBuf,
     },
-    /// A tool of the host printed something that could not be understood.
+    /// A tool of the host printed unexpected text.
     #[error("`{command}` printed no {expected}:\n{output}")]
     ToolOutput {
         /// The tool.
         command: String,
-        /// What was expected.
+        /// The expected output.
         expected: &'static str,
-        /// What it printed.
+        /// The printed output.
         output: String,
     },
-    /// A kernel lacks a function that is to be measured.
-    #[error("the kernel has no function `{0}`, by which its paths are told apart")]
+    /// A kernel lacks a function that splits its paths.
+    #[error("the kernel has no function `{0}`; it is needed to split recorded paths")]
     NoFunction(&'static str),
-    /// A quick run was to be published.
-    #[error("the figures of a quick run are not for publication: leave out `--quick` or `--publish`")]
+    /// `--quick` and `--publish` were given together.
+    #[error("the figures of a quick run cannot be published: remove `--quick` or `--publish`")]
     QuickPublished,
-    /// What is to be measured did not happen.
-    #[error("none of the kernel's recorded paths has {0}")]
+    /// The recorded paths lack the event that the bench measures.
+    #[error("no recorded path of the kernel contains {0}")]
     NoPath(&'static str),
 }
 
 impl BenchError {
-    /// 2 for wrong input, 3 for a host or lab that failed.
+    /// Returns the exit code: 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             BenchError::Load(_) | BenchError::Plan(_) | BenchError::QuickPublished => 2,

@@ -13,24 +13,23 @@ use crate::kit::bench::{Bench, Results};
 use crate::kit::scale::Scale;
 use crate::{containers, cost, deadline, e2e, isolation, jitter, lead, overhead, overrun, response, timershield, wall};
 
-/// How long a quick run takes at most.
+/// The longest time of a quick run.
 const QUICK: &str = "at most 2 min";
 
 /// An experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// On the command line, and in paths.
+    /// The name on the command line and in paths.
     name: &'static str,
     about: &'static str,
-    /// Wall time of a full run on two processors, about, until one has told the true one.
+    /// The approximate wall time of a full run on two processors. A kept duration of a previous run replaces it.
     minutes: u32,
     run: Run,
     extent: Extent,
 }
 
 type Run = fn(&Bench) -> Result<Results, BenchError>;
-/// How much each run in a guest measures, before anything runs: jobs, milliseconds of them, loops, or what else
-/// the experiment is a number of.
+/// Returns the size of each run in a guest before anything runs: jobs, milliseconds, loops, or another number.
 type Extent = fn(&Bench) -> Result<Vec<u64>, BenchError>;
 
 const ALL: [Experiment; 11] = [
@@ -57,9 +56,7 @@ const ALL: [Experiment; 11] = [
     },
     Experiment {
         name: "overrun",
-        about:
-            "One task takes far more than it says: misses and starts of 14 others, under each way to dispatch the same \
-                plan",
+        about: "One task overruns its WCET: misses and starts of 14 others, under each way to dispatch the same plan",
         minutes: 3,
         run: overrun::run,
         extent: overrun::extent,
@@ -83,14 +80,14 @@ const ALL: [Experiment; 11] = [
     Experiment {
         name: "timershield",
         about:
-            "Section IV of the TimerShield paper: responses beside tasks and timers that matter less, on three kernels",
+            "Section IV of the TimerShield paper: responses beside less important tasks and timers, on three kernels",
         minutes: 20,
         run: timershield::run,
         extent: timershield::extent,
     },
     Experiment {
         name: "containers",
-        about: "Figures 5 and 6 of the paper on real-time containers: what picks, refills and budgets of SCHED_DS cost",
+        about: "Figures 5 and 6 of the paper on real-time containers: cost of picks, refills and budgets of SCHED_DS",
         minutes: 12,
         run: containers::run,
         extent: containers::extent,
@@ -134,8 +131,8 @@ impl Experiment {
         format!("about {} min on 2 cores", self.minutes)
     }
 
-    /// Runs all of it or a little of each part, and writes what came out: to `folder`, by default `build/bench/NAME` or
-    /// `build/bench/NAME-quick`, and for the documents if it is published.
+    /// Runs all of the experiment or a little of each part, and writes its results to `folder`. The default is
+    /// `build/bench/NAME` or `build/bench/NAME-quick`. A published run also renews the page in the documents.
     pub fn run(&self, folder: Option<PathBuf>, scale: Scale, is_published: bool) -> Result<(), BenchError> {
         if is_published && scale == Scale::Quick {
             return Err(BenchError::QuickPublished);
@@ -157,7 +154,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// What kind of run it is, and how long it takes: before it does.
+    /// Prints the kind and the expected length of a run before it starts.
     fn foretell(&self, bench: &Bench) -> Result<(), BenchError> {
         if let Some(note) = bench.scale.note() {
             output::print_line(format_args!("{note}\n"));
@@ -175,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing runs: what would is counted.
+    /// Counts the runs without running anything.
     #[test]
     fn every_experiment_has_a_quick_run_that_is_far_smaller() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! The program of the benches' guests: what its first word says.
+//! The program of the benches' guests. Its first word selects the part that runs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use macrotick_node::{processes, task, HostSettings, RunOptions};
 use crate::kit::process;
 use crate::{containers, cost, deadline, isolation, jitter, timershield};
 
-/// Its main function.
+/// Runs the part that the first word selects: the program's main function.
 pub fn main() -> ExitCode {
     let first = std::env::args().nth(1).unwrap_or_default();
     match first.as_str() {
@@ -30,13 +30,13 @@ pub fn main() -> ExitCode {
         timershield::task_guest::RUN => timershield::task_guest::main(),
         timershield::window_guest::RUN => timershield::window_guest::main(),
         _ => {
-            eprintln!("this program is for guests of the lab: macrotick-bench boots them");
+            eprintln!("this program runs only in guests of the lab, which macrotick-bench boots");
             ExitCode::from(2)
         }
     }
 }
 
-/// Has a plan run, as `macrotick observe` does.
+/// Runs a plan, as `macrotick observe` does.
 fn observe(words: &[&str]) -> Result<(), String> {
     let &[plan, "--output", output, ref options @ ..] = words else { return Err("a plan, and --output".into()) };
     let plan = Plan::load(Path::new(plan)).map_err(|error| error.to_string())?;

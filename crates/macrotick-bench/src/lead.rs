@@ -1,4 +1,4 @@
-//! What the lead is for: how much the start of a job varies under different loads, without it and with it.
+//! The effect of the lead: the variation of a job's start under different loads, without a lead and with one.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -14,27 +14,30 @@ use crate::kit::lab;
 use crate::kit::scale::Scale;
 
 const DESCRIPTION: &str = "bench/lead.yaml";
-/// What a quick run lasts; before each with a lead, that is measured.
+/// The length of a quick run. Before each run with a lead, the bench measures the host.
 const QUICK: Duration = Duration::from_millis(300);
 
 type Load = (&'static str, &'static [&'static str]);
-/// The loads, and what the names of their processes begin with.
+/// The loads, and the prefixes of the names of their processes.
 const LOADS: [Load; 3] = [("hog", &["hog"]), ("fifo tasks", &["hog", "fifo-"]), ("system calls", &["hog", "syscalls"])];
 const DISPATCHES: [(&str, Backend); 3] = [("fifo", Backend::Fifo), ("tt", Backend::Kernel), (LEADING, Backend::Kernel)];
 const LEADING: &str = "tt, lead";
 
-/// What a leading job shall reach, in nanoseconds.
+/// The limits for a job with a lead, in nanoseconds.
 const AIM_MEAN: f64 = 300.0;
 const AIM_SPREAD: i64 = 100;
 
-const METHOD: &str = "One task of 100 us every 10 ms above a SCHED_OTHER process that never sleeps, alone, with four \
-SCHED_FIFO tasks of lower priority (33 % of the CPU), and with two processes that issue system calls without end. The \
-plan is the same in all runs; the solver put the task off the grid of whole milliseconds, on which the tick and the \
-other tasks' timers expire. `tt, lead` dispatches each job early and holds it in the kernel until its nominal instant; \
-its lead was chosen by measuring the host (`lead: auto`). Lateness is the first instruction of the job after its \
-nominal instant.";
+const METHOD: &str = "\
+One task of 100 us every 10 ms runs above a SCHED_OTHER process that never sleeps. It runs alone, with four SCHED_FIFO \
+tasks of lower priority (33 % of the CPU), and with two processes that issue system calls without end. The plan is the \
+same in all runs. The solver placed the task away from whole milliseconds, because the tick and the timers of the \
+other tasks expire there.
 
-/// Runs it.
+In the runs named `tt, lead`, the kernel dispatches each job early and holds it until its nominal instant. The lead \
+comes from a measurement of the host (`lead: auto`). Lateness is the first instruction of the job minus its nominal \
+instant.";
+
+/// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let plan = lab::plan(&lab::description(bench, DESCRIPTION, QUICK)?)?;
     let mut reports = Vec::new();
@@ -60,28 +63,28 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     results(&comparison, &summary, loads)
 }
 
-/// In a quick run those with more than the hog.
+/// Returns the loads. A quick run leaves out the hog alone.
 fn loads(scale: Scale) -> &'static [Load] {
     scale.of(&LOADS, &LOADS[1..])
 }
 
-/// The milliseconds of each run.
+/// Returns the milliseconds of each run.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, loads(bench.scale).len() * DISPATCHES.len()))
 }
 
-/// The file of a load's histogram.
+/// Returns the file of a load's histogram.
 fn plot(load: &str) -> String {
     format!("lateness-{}.svg", load.replace(' ', "-"))
 }
 
 fn observe(plan: Plan, backend: Backend) -> Result<Report, BenchError> {
-    // The kernel is compared, not what a deployment does besides.
+    // The bench compares the kernel alone, without the host settings of a deployment.
     let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
     Ok(Report::new(&lab::observe(&plan, &dispatch)?))
 }
 
-/// The plan with some of its loads. Without the lead what the plan keeps free for it stays idle.
+/// Returns the plan with some of its loads. Without the lead, the time that the plan keeps free for it stays idle.
 fn variant(plan: &Plan, processes: &[&str], leads: bool) -> Plan {
     let mut plan = plan.clone();
     let wanted = |load: &Process| processes.iter().any(|begin| load.name.starts_with(begin));
@@ -92,7 +95,7 @@ fn variant(plan: &Plan, processes: &[&str], leads: bool) -> Plan {
     plan
 }
 
-/// The aims of leading jobs, and what the lead costs.
+/// Returns a table with the aims of jobs with a lead, and the lead.
 fn summary(comparison: &Comparison, runs: &[(&str, &Report)], scale: Scale) -> String {
     let (mean, spread) = (AIM_MEAN / 1e3, AIM_SPREAD as f64 / 1e3);
     let mut text = format!(

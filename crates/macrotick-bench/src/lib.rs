@@ -1,8 +1,8 @@
-//! The experiments: those of the papers, and promises of ours. Each runs in the lab, writes `figures.json`, tables and plots,
-//! and says what `docs/results` should tell of it.
+//! The experiments: those of the papers, and our own. Each runs in the lab, writes `figures.json`, tables and plots,
+//! and provides its page of `docs/results`.
 //!
-//! An experiment is a module of its own. What several share is in the kit; an experiment imports the kit and never another
-//! one. Modules called `*_guest` run in the lab's guest, in the program that [`guest_main`] is.
+//! Each experiment is a module of its own. The kit has the common parts; an experiment imports the kit and never
+//! another experiment. Modules called `*_guest` run in the lab's guest, in the program of [`guest_main`].
 
 mod containers;
 mod cost;

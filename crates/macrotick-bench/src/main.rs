@@ -19,7 +19,7 @@ struct Arguments {
     /// Also renew docs/results/NAME.md and its plots
     #[arg(long)]
     publish: bool,
-    /// Run a little of each part, in at most two minutes: the same tables, whose figures are not for publication
+    /// Run a little of each part, in at most two minutes: the same tables, but the figures cannot be published
     #[arg(long)]
     quick: bool,
 }

@@ -1,4 +1,5 @@
-//! What the patched kernel costs while no table is installed: cyclictest and hackbench on it and on the pristine one.
+//! The cost of the patched kernel while no table is installed: cyclictest and hackbench on it and on the pristine
+//! kernel.
 
 mod hackbench;
 
@@ -14,33 +15,38 @@ use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
 use crate::kit::scale::Scale;
 
-const METHOD: &str = "The same source tree and configuration with and without Macrotick's overlay and hooks, no table \
-installed. cyclictest runs one SCHED_FIFO 90 thread, alone and beside hackbench, that sleeps 1.009 ms at a time: its phase \
-sweeps over that of the tick, or the least latency would depend on where it began; hackbench \
-passes messages between groups of processes over sockets, and over pipes, in 20 runs of growing length. How often they \
-switch depends on who happens to wait for whom and doubles or halves the time of a run, with nothing changed; so what a run, a loop and a \
-switch cost is estimated for each kernel by least squares over its runs, and judged is the time for equal work, the \
-mean of both. The aim is that everything takes less than 2 % longer on the patched kernel. Not judged is what chance \
-decides: a maximum is one sample, the wake-up that met most, and the sum of the runs as measured follows the number of switches.";
+const METHOD: &str = "\
+The kernels have the same source tree and configuration, with and without Macrotick's overlay and hooks. No table is \
+installed. cyclictest runs one SCHED_FIFO 90 thread, alone and beside hackbench. The thread sleeps 1.009 ms at a time, \
+and its phase therefore sweeps over the tick. With a fixed phase, the least latency would depend on the start.
 
-/// The patched kernel shall take less than so many percent longer.
+hackbench passes messages between groups of processes over sockets, and over pipes, in 20 runs of growing length. The \
+number of switches depends on which process waits for which other one. It doubles or halves the time of a run without \
+any change to the kernel. Therefore the bench estimates the cost of a run, a loop and a switch for each kernel, by \
+least squares over its runs. It judges the time for equal work, the mean of both kernels.
+
+The aim is that everything takes less than 2 % longer on the patched kernel. Figures that depend on chance are not \
+judged. A maximum is one sample, the wake-up that met the most work. The measured sum of the runs follows the number \
+of switches.";
+
+/// The percentage by which the patched kernel may take longer.
 const AIM: f64 = 2.0;
 const PLOT: &str = "bars.svg";
 
-/// What a case runs, and how its output is read.
+/// The program of a case, and the way to parse its output.
 enum Tool {
-    /// Alone, or beside a hackbench.
+    /// One thread, alone or beside a hackbench.
     Cyclictest { loops: u32, beside: bool },
     /// Runs of growing length.
     Hackbench { options: &'static str, lengths: Lengths },
 }
 
-/// Loops of the runs of hackbench: of the first, by how many each next one has more, of the last.
+/// Loops of the runs of hackbench: of the first run, the increase per run, of the last run.
 #[derive(Clone, Copy)]
 struct Lengths(u32, u32, u32);
 
 const ALL_LENGTHS: Lengths = Lengths(100, 10, 290);
-/// The least from which the costs of a run, a loop and a switch can be told, and some more.
+/// A few more runs than the least number that gives the costs of a run, a loop and a switch.
 const FEW_LENGTHS: Lengths = Lengths(20, 10, 70);
 
 struct Case {
@@ -62,7 +68,7 @@ fn cases(scale: Scale) -> [Case; 4] {
 }
 
 impl Tool {
-    /// For the guest's shell.
+    /// Returns the command for the guest's shell.
     fn command(&self) -> String {
         match *self {
             Tool::Cyclictest { loops, beside } => {
@@ -78,7 +84,7 @@ impl Tool {
         }
     }
 
-    /// Loops of a run, on one kernel.
+    /// Returns the loops of all runs on one kernel.
     fn loops(&self) -> u64 {
         match *self {
             Tool::Cyclictest { loops, .. } => loops.into(),
@@ -89,7 +95,7 @@ impl Tool {
     }
 }
 
-/// The loops of each case on both kernels.
+/// Returns the loops of each case on both kernels.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     Ok(cases(bench.scale).iter().flat_map(|case| [case.tool.loops(); 2]).collect())
 }
@@ -101,7 +107,7 @@ struct Row {
     unit: &'static str,
     pristine: f64,
     patched: f64,
-    /// Why it is not held against the aim.
+    /// The reason why the row is not judged.
     excuse: Option<&'static str>,
 }
 
@@ -126,7 +132,7 @@ impl Row {
     }
 }
 
-/// Runs it.
+/// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let mut rows = Vec::new();
     for case in &cases(bench.scale) {
@@ -174,14 +180,14 @@ fn read<T>(parse: impl Fn(&str) -> Option<T>, command: &str, output: &str) -> Re
     parse(output).ok_or_else(|| fault().into())
 }
 
-/// Runs of hackbench, and the machine's context switches before and after each.
+/// Returns a script that runs hackbench, and prints the machine's context switches before and after each run.
 fn script(options: &str, Lengths(first, step, last): Lengths) -> String {
     let switches = "sed -n 's/^ctxt/Switches:/p' /proc/stat";
     let lengths = format!("seq {first} {step} {last}");
     format!("{switches}; for i in $({lengths}); do echo Loops: $i; hackbench {options} -l $i; {switches}; done")
 }
 
-/// cyclictest's least, mean and greatest latency in nanoseconds, from its last line:
+/// Parses cyclictest's least, mean and greatest latency in nanoseconds, from its last line:
 /// `T: 0 ( 42) P:90 I:1000 C: 5000 Min: 3012 Act: 3120 Avg: 3100 Max: 5400`.
 fn parse_cyclictest(output: &str) -> Option<[f64; 3]> {
     let line = output.lines().rev().find(|line| line.starts_with("T:"))?;
@@ -246,7 +252,7 @@ fn markdown(rows: &[Row], scale: Scale) -> String {
     format!("{text}\n{}\n", summary(rows, scale))
 }
 
-/// How many of the judged figures meet the aim, and which do not.
+/// Returns a line with the number of judged figures that meet the aim, and the others.
 fn summary(rows: &[Row], scale: Scale) -> String {
     let judged = || rows.iter().filter(|row| row.is_judged());
     let missing: Vec<String> =

@@ -1,4 +1,4 @@
-//! What one task that takes far more than it says does to all others, under each way to dispatch the same plan.
+//! The effect of one task that overruns its WCET on all other tasks, under each way to dispatch the same plan.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
 
 const DESCRIPTION: &str = "bench/overrun.yaml";
-/// What a quick run lasts: some cycles.
+/// The length of a quick run: some cycles.
 const QUICK: Duration = Duration::from_millis(400);
 /// The task that overruns.
 const FAULTY: &str = "faulty";
@@ -25,18 +25,20 @@ const DISPATCHES: [(&str, Backend); 5] = [
     (LEADING, Backend::Kernel),
 ];
 
-const METHOD: &str = "Fifteen tasks with 65.5 % of a CPU, one of which says that it takes 100 us of every 4 ms and takes 1.5 ms in \
-each job. The plan is the same in all runs, and gives each task the same windows in every period. Counted are the misses of the \
-fourteen others, and how far apart their starts are: the greatest lateness of a task less its least one, of the task for which that \
-is most. Under SCHED_FIFO jobs are released at the plan's instants, with priorities by their deadlines.";
+const METHOD: &str = "\
+Fifteen tasks use 65.5 % of a CPU. One of them declares 100 us every 4 ms, but takes 1.5 ms in each job. The plan is \
+the same in all runs, and gives each task the same windows in every period. The bench counts the misses of the \
+fourteen other tasks. It also measures the spread of their starts: the greatest lateness of a task minus its least \
+lateness, for the task with the greatest spread. Under SCHED_FIFO jobs are released at the plan's instants, with \
+priorities by their deadlines.";
 
-/// What one way to dispatch came to.
+/// The result of one way to dispatch.
 struct Row {
     dispatch: &'static str,
-    /// Jobs of the others that were due.
+    /// Jobs of the other tasks that were due.
     jobs: u64,
     misses: u64,
-    /// In nanoseconds; of the task for which it is most.
+    /// The spread of starts in nanoseconds, of the task with the greatest one.
     spread: i64,
     /// Misses of the task that overruns.
     own: u64,
@@ -71,7 +73,7 @@ impl Row {
     }
 }
 
-/// Runs it.
+/// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let plan = lab::plan(&lab::description(bench, DESCRIPTION, QUICK)?)?;
     let mut rows = Vec::new();
@@ -93,7 +95,7 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     })
 }
 
-/// The milliseconds of each run.
+/// Returns the milliseconds of each run.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, DISPATCHES.len()))
 }
@@ -102,7 +104,7 @@ fn observe(plan: Plan, backend: Backend) -> Result<Report, BenchError> {
     Ok(Report::new(&lab::observe(&plan, &Dispatch::under(backend))?))
 }
 
-/// Without a lead what the plan keeps free for it stays idle.
+/// Returns the plan for a way to dispatch. Without a lead, the time that the plan keeps free for it stays idle.
 fn variant(plan: &Plan, dispatch: &str) -> Plan {
     let mut plan = plan.clone();
     plan.system.lead = plan.system.lead.filter(|_| dispatch == LEADING);

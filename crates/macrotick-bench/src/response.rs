@@ -12,23 +12,25 @@ use crate::kit::bench::{kernel, Bench, Results};
 use crate::kit::lab;
 
 const DESCRIPTION: &str = "bench/response.yaml";
-/// What a quick run lasts.
+/// The length of a quick run.
 const QUICK: Duration = Duration::from_millis(1000);
 const BACKENDS: [Backend; 5] = [Backend::Other, Backend::Fifo, Backend::Deadline, Backend::User, Backend::Kernel];
 
-const METHOD: &str = "One task of 100 us every 10.001009 ms, so that its phase sweeps over the kernel's tick, above a \
-SCHED_OTHER process that never sleeps. The same plan is run under each backend. Lateness is the first instruction of \
-the job after its nominal instant in the table, response its last. The paper's figure 3 measured the time from the \
-nominal instant to the task's reaction on other hardware (Atom E3950, Linux 5.9): compare shapes and order, not \
-absolute values.";
+const METHOD: &str = "\
+One task of 100 us every 10.001009 ms runs above a SCHED_OTHER process that never sleeps. With this period, its phase \
+sweeps over the kernel's tick. The same plan runs under each backend. Lateness is the first instruction of the job \
+minus its nominal instant in the table. Response is the last instruction minus the nominal instant.
 
-/// Runs it.
+The paper's figure 3 has the time from the nominal instant to the task's reaction on other hardware (Atom E3950, Linux \
+5.9). Compare shapes and order, not absolute values.";
+
+/// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let plan = lab::plan(&lab::description(bench, DESCRIPTION, QUICK)?)?;
     let mut reports = Vec::new();
     for backend in BACKENDS {
         lab::announce(&format!("{}: {}", bench.name, backend));
-        // The kernel is compared, not what a deployment does besides.
+        // The bench compares the kernel alone, without the host settings of a deployment.
         let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
         reports.push(Report::new(&lab::observe(&plan, &dispatch)?));
     }
@@ -40,12 +42,13 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     results(&comparison)
 }
 
-/// The milliseconds of each run.
+/// Returns the milliseconds of each run.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, BACKENDS.len()))
 }
 
-/// The paper's response times come from a job of next to no length, which makes them what we call lateness.
+/// Returns the paper's response times as lateness. The paper's job has nearly no length, and its response time is
+/// therefore our lateness.
 fn references() -> Vec<Reference> {
     Reference::sched_tt_figure_3()
         .into_iter()

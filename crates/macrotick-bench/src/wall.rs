@@ -1,4 +1,4 @@
-//! How long an experiment takes: about, before it runs here; then as it took the last time.
+//! The length of an experiment: an estimate, or the length of the previous run on this machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use macrotick_report::figures::WriteError;
 use macrotick_report::write_text;
 
-/// In the experiment's folder: whole seconds of wall time. It is no figure.
+/// A file in the experiment's folder with whole seconds of wall time. It is not a figure.
 const FILE: &str = "duration";
 
-/// How long the run takes that is going to write to this folder.
+/// Returns the expected length of a run that writes to this folder.
 pub fn expected(folder: &Path, estimate: &str) -> String {
     match last(folder) {
         Some(time) => format!("{} the last time", told(time)),
@@ -17,7 +17,7 @@ pub fn expected(folder: &Path, estimate: &str) -> String {
     }
 }
 
-/// Keeps how long a run took, for the next one.
+/// Keeps the length of a run for the next one.
 pub fn keep(folder: &Path, time: Duration) -> Result<(), WriteError> {
     write_text(&folder.join(FILE), &format!("{} s\n", time.as_secs().max(1)))
 }
@@ -27,7 +27,7 @@ fn last(folder: &Path) -> Option<Duration> {
     text.trim().strip_suffix(" s")?.parse().ok().map(Duration::from_secs)
 }
 
-/// In seconds, or in minutes where there are several.
+/// Formats a time in seconds, or in minutes from 180 s on.
 pub fn told(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds < 180 => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! Benches whose figures must be what is promised, and their attacks from inside of an engine's container.
+//! Benches with figures that must keep a promise, and their attacks from inside an engine's container.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Runs one; returns its figures.
+/// Runs a bench; returns its figures.
 fn bench(name: &str, folder: &Path) -> serde_json::Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_macrotick-bench"));
     let result = command.arg(name).arg("--output").arg(folder).output().unwrap();
@@ -19,14 +19,14 @@ fn bench(name: &str, folder: &Path) -> serde_json::Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A number of `figures.json`.
+/// Returns a number of `figures.json`.
 fn figure(figures: &serde_json::Value, name: &str, case: &str) -> f64 {
     let list = figures.as_array().expect("a list");
     let found = list.iter().find(|one| one["figure"] == name && one["case"] == case);
     found.unwrap_or_else(|| panic!("no {name} of {case}"))["value"].as_f64().expect("a number")
 }
 
-/// Needs the pristine kernel, too.
+/// Also needs the pristine kernel.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_a_window_costs_the_same_in_a_large_table() {
@@ -43,7 +43,7 @@ fn full_a_window_costs_the_same_in_a_large_table() {
             assert!(thousand <= hundred + 16.0, "{case}: {name} is {hundred}, with 1000 entities {thousand}");
         }
     }
-    // The handler passes over 16 windows at most.
+    // The handler skips 16 windows at most.
     let passing = |entities: &str| value("handler.max", &format!("nothing changes, {entities}"));
     assert!(passing("1000 entities") <= passing("100 entities") + 16.0);
 
@@ -57,7 +57,7 @@ fn full_a_window_costs_the_same_in_a_large_table() {
     assert!(value("hook lines added", "source") + value("hook lines removed", "source") <= 600.0);
 }
 
-/// Played in the kernel, the worst case of bound and unbound tasks is what the checker says.
+/// The worst case of bound and unbound tasks, played in the kernel, reaches the checker's bound.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_responses_in_groups_reach_their_bounds_and_no_more() {
@@ -74,25 +74,26 @@ fn full_responses_in_groups_reach_their_bounds_and_no_more() {
     }
 }
 
-/// The product, which a build puts beside this package's programs.
+/// Returns the product's program, which a build puts beside this package's programs.
 fn product() -> PathBuf {
     let product = Path::new(env!("CARGO_BIN_EXE_macrotick-bench")).with_file_name("macrotick");
     assert!(product.is_file(), "{} is missing: build the package macrotick", product.display());
     product
 }
 
-/// How containers of each engine are started, found and removed.
+/// Functions that start, find and remove containers of each engine.
 const ENGINES: &str = include_str!("../../macrotick/tests/containers/engines.sh");
 
-/// The value of `key=value` in a line.
+/// Returns the value of `key=value` in a line.
 fn stat(line: &str, key: &str) -> u64 {
     let word = line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     word.unwrap_or_else(|| panic!("no {key} in {line}")).parse().unwrap()
 }
 
-/// From inside of a container, by an ordinary user whose engine gave it a budget, memory and processes, and with TimerShield: none
-/// of it moves the worst response of somebody in a more important group by more than some microseconds. `macrotick-bench isolation`
-/// measures the same without an engine, and has 5 us for it; which phases meet in three seconds is another matter in each build.
+/// The attacks run inside a container, as an unprivileged user, with a budget, memory and processes from the engine,
+/// and with TimerShield. No attack moves the worst response in a more important group by more than some microseconds.
+/// `macrotick-bench isolation` measures the same without an engine, with a limit of 5 us. In the three seconds here,
+/// the phases that meet differ with each build.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_attacks_from_inside_a_container_do_not_move_a_response() {
@@ -124,7 +125,7 @@ fn full_attacks_from_inside_a_container_do_not_move_a_response() {
         words.nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or_else(|| panic!("no response in {line}{errors}"))
     };
     for attack in &lines[1..] {
-        // It has begun. A hog has 0.7 of the three seconds.
+        // The attack has started. A hog gets 0.7 of the three seconds.
         assert!(stat(attack, "usage_usec") > 50_000, "{attack}{errors}");
         assert!(response(attack) <= response(lines[0]) + 6000, "{attack} beside {}", lines[0]);
     }

@@ -1,4 +1,4 @@
-//! The command line of quick runs, and what is told of durations, without a lab.
+//! The command line of quick runs, and the printed durations, without a lab.
 
 use std::process::{Command, Output};
 
@@ -14,7 +14,7 @@ fn a_quick_run_is_not_published() {
     let refused = bench(&["response", "--quick", "--publish"]);
     let errors = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{errors}");
-    assert!(errors.contains("a quick run are not for publication"), "{errors}");
+    assert!(errors.contains("a quick run cannot be published"), "{errors}");
     assert!(refused.stdout.is_empty());
 }
 

@@ -7,24 +7,25 @@ use clap::ValueEnum;
 use macrotick_bench::Experiment;
 use macrotick_fixtures::{read_tree, repository, source, sources, Source};
 
-/// Their modules are called what they are called on the command line.
+/// Returns the experiments. Their modules have the names of the command line.
 fn experiments() -> Vec<String> {
     let all = Experiment::value_variants().iter();
     all.filter_map(|one| Some(one.to_possible_value()?.get_name().to_string())).collect()
 }
 
-/// What is at the root of the crate that a source names: modules, and what is below them. `*` is all of it.
+/// Returns the names at the root of the crate that a source uses: modules, and items below them. `*` stands for all of
+/// them.
 fn named(source: &Source) -> BTreeSet<&str> {
     source.paths.iter().filter_map(|path| path.strip_prefix("crate::")?.split("::").next()).collect()
 }
 
-/// The room of a source: the module at the root of the crate in which it is.
+/// Returns the room of a source: the module at the root of the crate that contains it.
 fn room_of<'a>(source: &'a Source, root: &Path) -> &'a str {
     let inside = source.file.strip_prefix(root).expect("a file of the crate");
     inside.iter().next().and_then(|name| Path::new(name).file_stem()?.to_str()).expect("a name")
 }
 
-/// What a source in a room names that is neither in it nor common to all.
+/// Returns the names that a source in a room uses and that are neither in the room nor common to all.
 fn strange<'a>(source: &'a Source, room: &str) -> Vec<&'a str> {
     named(source).into_iter().filter(|name| ![room, "kit", "error"].contains(name)).collect()
 }

@@ -1,4 +1,4 @@
-//! Groups with a budget: what picks, refills and the budgets themselves cost (figures 5 and 6 of the paper).
+//! The cost of picks, refills and budgets of groups (figures 5 and 6 of the paper).
 
 mod papers;
 mod paths;
@@ -19,29 +19,42 @@ use crate::kit::bench::{kernel, Bench, Results};
 const PLOT: &str = "picks.svg";
 
 const METHOD: &str = "\
-**Picks and refills** (figure 5). Groups with a budget of 2.5 ms each, together 85 % of the CPU: two with three threads, \
-four with six, six with nine, and five drawn at random (two to six groups, two to seven threads). Two threads of each \
-group never sleep, so that its budget is used up in every period; the others have jobs of 20 us and periods of 2 to \
-20 ms. QEMU records the address of every instruction that the kernel executes from an interrupt of the timer, or from a \
-system call, to the next return to user space, where SCHED_DS was asked what to run: up to 1000 of each, after 50. A pick goes \
-from the first question to a scheduling class (balance, put, pick, set) to where windows and groups have been told what is \
-going to run, and have charged what ran: all classes' together, and what SCHED_DS has of it. A refill is the budgets' timer \
-handler from entry to return, where it refills groups whose budget was used up: as many as budgets were seen to end since \
-the refill before it. What a refill leaves to whoever looks at a group next is in the end of a budget, the same handler \
-where it finds one used up, and in picks. Nothing is traced in the guest, and its clock does not notice.
+**Picks and refills** (figure 5). Groups with a server period of 2.5 ms have budgets of together 85 % of the CPU. \
+There are eight populations. Three of them are even: two groups with three threads each, four groups with six, and six \
+groups with nine. Five are drawn at random, with two to six groups of two to seven threads. Two threads of each group \
+never sleep, and therefore exhaust its budget in every period. The other threads have jobs of 20 us and periods of 2 \
+to 20 ms.
 
-**Overhead** (figure 6). Twelve threads count and yield to each other after 0.1, 1 or 10 ms of counting, for three seconds \
-from one refill to another: under SCHED_FIFO, and in a group with 40 % of the CPU. The overhead is what the latter lack of \
-40 % of the former's count. With a load beside them they are compared with SCHED_FIFO without one: a process that never \
-sleeps; one that writes a file, synchronises, and removes it (ext4 on a disk in memory); two that send each \
-other datagrams; an unprivileged one with 100 timers of 1 ms.";
+QEMU records the address of every instruction that the kernel executes. A path starts at a timer interrupt or a system \
+call, and ends at the next return to user space. Only paths count in which the scheduler core asked SCHED_DS for the \
+next thread. The bench skips 50 paths of each kind and records up to 1000.
 
-/// The server periods of runs that are recorded, and the milliseconds of counting.
+A *pick* starts at the first callback of a scheduling class (balance, put, pick, set). It ends when the scheduler core \
+has reported the next thread to the windows and the groups, and they have charged the previous thread. The tables have \
+the instructions of all classes together, and the part of SCHED_DS.
+
+A *refill* is the budgets' timer handler from entry to return, when it refills groups with an exhausted budget. It \
+refills all groups that exhausted their budgets since the previous refill. A refill leaves some work to the next use \
+of a group. That work is part of picks, and of *end of a budget*: the same handler when it finds an exhausted budget. \
+Nothing is traced in the guest, and the recording does not change its clock.
+
+**Overhead** (figure 6). Twelve threads count, and each yields to the others after it has counted for 0.1, 1 or 10 ms. \
+A run starts at a refill and takes three seconds. One run is under SCHED_FIFO, the other in a group with 40 % of the \
+CPU. The overhead is 40 % minus the second count in percent of the first.
+
+In further runs a load runs beside the threads. They are compared with SCHED_FIFO without a load. The loads are:
+
+* a process that never sleeps
+* a process that writes a file, synchronises, and removes it (ext4 on a disk in memory)
+* two processes that send each other datagrams
+* an unprivileged process with 100 timers of 1 ms";
+
+/// Returns the server periods of the runs that are recorded, and the milliseconds of the runs that count.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     Ok([picks::extent(bench.scale), yields::extent(bench.scale)].concat())
 }
 
-/// Runs it.
+/// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let patched = kernel(Flavor::Patched)?;
     let picks = Picks::measure(bench, &patched)?;

@@ -3,7 +3,8 @@
 use super::picks::Picks;
 use super::yields::Yields;
 
-/// Cinque, Ruggiero et al.: Industrial real-time containers, ECRTS 2022, figures 5 and 6, sections 5.1 and 5.2.
+/// The paper is Barletta, Cinque, De Simone, Della Corte: Achieving Isolation in Mixed-Criticality Industrial Edge
+/// Systems with Real-Time Containers. ECRTS 2022, figures 5 and 6, sections 5.1 and 5.2.
 pub fn markdown(picks: &Picks, yields: &Yields) -> String {
     let [p99, most, all_p99, all_most, refill] = picks.judged();
     let [ms1, ms2_5] = yields.ranges();

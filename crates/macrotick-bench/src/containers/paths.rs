@@ -1,4 +1,4 @@
-//! Recorded paths through the kernel, taken apart: what picks and refills of SCHED_DS cost in them.
+//! Splits recorded paths through the kernel, to find the cost of picks and refills of SCHED_DS.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,25 +11,25 @@ use crate::kit::trail::{callbacks_of, return_from, RUN_GROUPS};
 pub const INTERRUPT: &str = "asm_sysvec_apic_timer_interrupt";
 /// The system call's first instruction.
 pub const CALL: &str = "entry_SYSCALL_64";
-/// The class's answer when the scheduler core asks what to run.
+/// The callback by which the scheduler core asks SCHED_DS for its next thread.
 pub const PICK: &str = "pick_task_macrotick_ds";
 const HANDLER: &str = "mt_ds_timer_fn";
-/// A server period begins: groups without budget have theirs again.
+/// Called when a server period starts: the groups get their budgets again.
 const OPEN: &str = "mt_ds_open_all";
-/// A group's budget is used up.
+/// Called when a group's budget is exhausted.
 const CLOSE: &str = "mt_ds_close";
 const SCHEDULE: &str = "__schedule";
 const SWITCH: &str = "__switch_to_asm";
 const CLASSES: [&str; 7] = ["stop", "macrotick", OWN, "dl", "rt", "fair", "idle"];
 const OWN: &str = "macrotick_ds";
 
-/// One choice of what runs next.
+/// One choice of the next thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Instructions from the first question to a class to where windows and groups have been told what is going to run:
-    /// who ran is put back and charged, who is next is picked and set.
+    /// Instructions from the first callback of a class to the end of the reports to windows and groups. In between, the
+    /// previous thread is put back and charged, and the next thread is picked and set.
     pub all: i64,
-    /// Those of SCHED_DS, with what they call.
+    /// The instructions of SCHED_DS and of the functions that it calls.
     pub own: i64,
 }
 
@@ -38,20 +38,20 @@ pub struct Pick {
 pub struct Refill {
     /// Instructions of the handler.
     pub length: i64,
-    /// Budgets that were used up since the refill before.
+    /// Budgets that were exhausted since the previous refill.
     pub groups: usize,
 }
 
-/// What interrupts of the budgets' timer did.
+/// The actions of the budgets' timer interrupts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handled {
-    /// They refilled groups whose budget had been used up.
+    /// Interrupts that refilled groups with an exhausted budget.
     pub refills: Vec<Refill>,
-    /// A budget was used up, and there was no refill: instructions of the handler.
+    /// Instructions of each handler that found an exhausted budget and refilled no group.
     pub ends: Vec<i64>,
 }
 
-/// Takes paths apart. It knows the kernel's functions.
+/// Splits paths. It knows the addresses of the kernel's functions.
 pub struct Reader<'a> {
     symbols: &'a Symbols,
     handler: u64,
@@ -66,7 +66,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// `Err` names the function that the kernel lacks.
+    /// Returns a reader, or the name of a function that the kernel lacks.
     pub fn new(symbols: &'a Symbols) -> Result<Reader<'a>, &'static str> {
         let address = |name: &'static str| symbols.address(name).ok_or(name);
         Ok(Reader {
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The picks in which SCHED_DS was asked.
+    /// Returns the picks in which the scheduler core asked SCHED_DS.
     pub fn picks(&self, path: &[u64]) -> Vec<Pick> {
         let begins = (0..path.len()).filter(|&i| path[i] == self.schedule);
         begins.filter_map(|begin| self.pick(path, begin)).collect()
@@ -104,10 +104,10 @@ impl<'a> Reader<'a> {
         Some(Pick { all: (last - first) as i64, own: (answers + last - told) as i64 })
     }
 
-    /// What the interrupts did in paths that follow each other.
+    /// Returns the actions of the interrupts in consecutive paths.
     ///
-    /// A refill is as long however many groups it refills: how many that are is told by the budgets that were used up
-    /// before it.
+    /// The length of a refill does not depend on the number of groups. The number comes from the budgets that were
+    /// exhausted before it.
     pub fn handled(&self, paths: &[Vec<u64>]) -> Handled {
         let mut handled = Handled::default();
         let mut ended = 0;
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         handled
     }
 
-    /// How many budgets are used up in a part of a path.
+    /// Returns the number of budgets that are exhausted in a part of a path.
     fn ends(&self, path: &[u64], part: Range<usize>) -> usize {
         path[part].iter().filter(|&&at| at == self.close).count()
     }
@@ -147,9 +147,9 @@ mod tests {
         600 t pick_task_macrotick_ds\n700 t put_prev_task_macrotick_ds\n800 t set_next_task_fair\n\
         900 T __switch_to_asm\na00 T schedule\nb00 T mt_run\nc00 T mt_ds_run\n";
 
-    /// A budget is used up: two instructions.
+    /// The end of a budget: two instructions.
     const END: [u64; 2] = [0x4e0, 0x480];
-    /// What is told of the answers, from the scheduler core: two instructions for windows, two for groups.
+    /// The scheduler core's reports of its choice: two instructions for windows, two for groups.
     const TOLD: [u64; 5] = [0xb00, 0xb01, 0x505, 0xc00, 0xc01];
 
     fn with<T>(read: impl Fn(&Reader) -> T) -> T {

@@ -1,4 +1,4 @@
-//! What picks and refills take (figure 5 of the paper).
+//! The instructions of picks and refills (figure 5 of the paper).
 
 use std::fmt::Write as _;
 
@@ -16,19 +16,19 @@ use crate::kit::bench::Bench;
 use crate::kit::lab;
 use crate::kit::scale::Scale;
 
-/// Server periods of a full run, and of a quick one.
+/// Server periods of a full run, and of a quick run.
 const PERIODS: u64 = 1200;
 const QUICK_PERIODS: u64 = 120;
-/// Populations of a quick run: one of each kind, the largest among them.
+/// Populations of a quick run: one of each kind, and the largest is among them.
 const QUICK: [&str; 3] = ["2 x 3", "6 x 9", "mixed 1"];
-/// Paths of each kind that are passed over, and recorded.
+/// The numbers of paths of each kind that are skipped and recorded.
 const SKIP: u64 = 50;
 const COUNT: u64 = 1000;
-/// From the paper, which has them in nanoseconds.
+/// The paper's limits in nanoseconds, taken as instructions.
 const PICK_P99: f64 = 450.0;
 const PICK_MAX: f64 = 1300.0;
 const REFILL_MAX: f64 = 630.0;
-/// Groups of the largest population.
+/// The number of groups of the largest population.
 const MOST_GROUPS: usize = 6;
 const UNIT: &str = "instructions";
 
@@ -41,15 +41,16 @@ fn periods(scale: Scale) -> u64 {
     scale.of(PERIODS, QUICK_PERIODS)
 }
 
-/// The server periods of each run: in one interrupts are recorded, in one system calls.
+/// Returns the server periods of each run. Each population has two runs: one records interrupts, the other records
+/// system calls.
 pub fn extent(scale: Scale) -> Vec<u64> {
     vec![periods(scale); populations(scale).len() * 2]
 }
 
-/// One population.
+/// The lengths of one population, in instructions.
 struct Row {
     title: String,
-    /// In ascending order, each of them.
+    /// Whole picks, in ascending order like all lists here.
     picks: Vec<i64>,
     own: Vec<i64>,
     refills: Vec<i64>,
@@ -59,7 +60,7 @@ struct Row {
     full: Vec<i64>,
 }
 
-/// All of them.
+/// The lengths of all populations.
 pub struct Picks {
     rows: Vec<Row>,
 }
@@ -73,7 +74,7 @@ impl Picks {
         let mut rows = Vec::new();
         for population in populations(bench.scale) {
             lab::announce(&format!("{}: picks and refills, {}", bench.name, population.title));
-            // A path begins with one of the two.
+            // A path starts with an interrupt or with a system call.
             let interrupts = observe(job(&population, periods), &symbols, INTERRUPT)?;
             let calls = observe(job(&population, periods), &symbols, CALL)?;
             let picks = interrupts.iter().chain(&calls).flat_map(|path| reader.picks(path)).collect();
@@ -91,16 +92,16 @@ impl Picks {
         all
     }
 
-    /// What the aims are about: the 99th percentile and the most of what SCHED_DS has of picks, and of whole picks; of full
-    /// refills the most.
+    /// Returns the values that the aims limit. The first four are the 99th percentile and the maximum of SCHED_DS's
+    /// part of a pick, then of whole picks. The last one is the maximum of full refills.
     pub fn judged(&self) -> [i64; 5] {
         let [own, all] = [self.all(|row| &row.own), self.all(|row| &row.picks)];
         let [own, all] = [own, all].map(|picks| [percentile(&picks, 990), percentile(&picks, 1000)]);
         [own[0], own[1], all[0], all[1], percentile(&self.all(|row| &row.full), 1000)]
     }
 
-    /// What shall hold. The paper's pick ends where Linux is to run something: what SCHED_OTHER takes to choose among its
-    /// threads is no part of it.
+    /// Returns the aims. The paper's pick ends where Linux may run: it does not contain the choice of SCHED_OTHER among
+    /// its threads.
     pub fn aims(&self) -> Vec<Aim> {
         let aims = [
             ("a pick, what SCHED_DS has of it, 99th percentile", PICK_P99),
@@ -118,7 +119,7 @@ impl Picks {
         aims.into_iter().zip(self.judged()).map(aim).collect()
     }
 
-    /// A row for each population and part.
+    /// Returns a table with a row for each population and part.
     pub fn markdown(&self) -> String {
         let mut text = "### picks and refills\n\n| threads | | times | min | median | p95 | p99 | max |\n\
             |---|---|---:|---:|---:|---:|---:|---:|\n"
@@ -146,7 +147,7 @@ impl Picks {
         })
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let percentiles = [("min", 1), ("p50", 500), ("p95", 950), ("p99", 990), ("max", 1000)];
         self.parts()
@@ -161,7 +162,7 @@ impl Picks {
             .collect()
     }
 
-    /// Cumulative curves of the three even populations and of all mixed ones.
+    /// Returns cumulative curves of the three even populations and of all mixed ones.
     pub fn plot(&self) -> String {
         let curves: Vec<Curve> = self
             .parts()

@@ -1,40 +1,40 @@
-//! The groups and threads whose picks and refills are measured (figure 5 of the paper).
+//! The groups and threads of the picks and refills that are measured (figure 5 of the paper).
 
 use macrotick_model::SplitMix64;
 
 use crate::kit::process;
 
-/// How many threads each group has.
+/// The number of threads of each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Population {
-    /// What a table calls it.
+    /// The name in tables.
     pub title: String,
-    /// By group.
+    /// The threads of each group.
     pub threads: Vec<u32>,
 }
 
-/// Of a thread.
+/// A thread of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Within its group.
+    /// The priority within its group.
     pub priority: u32,
-    /// `None`: it never sleeps.
+    /// The period; `None` if the thread never sleeps.
     pub period_us: Option<u64>,
 }
 
-/// Threads of each group that never sleep, so that its budget is used up in every period.
+/// Threads of each group that never sleep. They exhaust its budget in every period.
 const HOGS: u32 = 2;
-/// The mixed workloads have so many groups, and threads in each.
+/// The least and the greatest number of groups of a mixed population.
 const GROUPS: (u64, u64) = (2, 6);
 const THREADS: (u64, u64) = (2, 7);
 const MIXED: u64 = 5;
-/// What all budgets take together, in thousandths of a CPU.
+/// The share of all budgets together, in thousandths of a CPU.
 const SHARE: u32 = 850;
 /// Shortest and longest period of a thread that sleeps.
 const PERIODS_US: (f64, f64) = (2_000.0, 20_000.0);
 
 impl Population {
-    /// Those of the paper: two groups of three threads, four of six, six of nine, and mixed ones.
+    /// Returns the paper's populations: two groups of three threads, four of six, six of nine, and mixed ones.
     pub fn all() -> Vec<Population> {
         let even = |groups: u32, threads: u32| Population {
             title: format!("{groups} x {threads}"),
@@ -49,23 +49,23 @@ impl Population {
         [even(2, 3), even(4, 6), even(6, 9)].into_iter().chain((1..=MIXED).map(mixed)).collect()
     }
 
-    /// The word that the guest gets.
+    /// Returns the word of the guest's command line for this population.
     pub fn word(&self) -> String {
         self.threads.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
     }
 
-    /// The reverse of [`Population::word`].
+    /// Parses a word of [`Population::word`].
     pub fn from_word(word: &str) -> Result<Population, String> {
         let threads = word.split(',').map(process::number).collect::<Result<_, _>>()?;
         Ok(Population { title: word.into(), threads })
     }
 
-    /// The budget of each group, in microseconds.
+    /// Returns the budget of each group, in microseconds.
     pub fn budget_us(&self, period_us: u32) -> u32 {
         period_us * SHARE / 1000 / self.threads.len() as u32
     }
 
-    /// The threads of a group.
+    /// Returns the threads of a group.
     pub fn threads_of(&self, group: usize) -> Vec<Thread> {
         let mut random = SplitMix64::new(group as u64 + 1);
         let thread = |i: u32| match i < HOGS {
@@ -76,7 +76,7 @@ impl Population {
     }
 }
 
-/// Both ends included.
+/// Returns a random number of a range, both ends included.
 fn between(random: &mut SplitMix64, (least, most): (u64, u64)) -> u64 {
     least + random.bits() % (most - least + 1)
 }

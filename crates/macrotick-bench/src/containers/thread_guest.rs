@@ -1,4 +1,4 @@
-//! What runs in the guest: threads in groups.
+//! The guest's part: threads in groups.
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -13,23 +13,23 @@ use crate::kit::process::{lock_memory, spin};
 use crate::kit::variant::switch;
 use crate::kit::{group, process};
 
-/// Hidden verbs of this program.
+/// A hidden verb of this program: runs the threads of a population.
 pub const LOAD: &str = "containers-load";
-/// See [`LOAD`].
+/// A hidden verb of this program: runs threads that count and yield.
 pub const COUNT: &str = "containers-count";
 
 const MS: u64 = 1_000_000;
 /// The server period of [`LOAD`].
 pub const PERIOD_US: u32 = 2500;
-/// A job of a thread that sleeps.
+/// The length of a job of a thread that sleeps.
 const JOB_NS: u64 = 20_000;
-/// Threads of [`COUNT`].
+/// The number of threads of [`COUNT`].
 const COUNTERS: usize = 12;
 /// Iterations of a round.
 const ITERATIONS: u32 = 200;
-/// Rounds by which their length is found.
+/// Rounds of the measurement of a round's length.
 const TRIAL: u64 = 10_000;
-/// The verb's own main function.
+/// Runs the verb: its main function.
 pub fn main(verb: &str) -> ExitCode {
     process::main(|words| match (verb, words) {
         (LOAD, [population, periods]) => load(&Population::from_word(population)?, process::number(periods)?),
@@ -42,7 +42,7 @@ fn group_name(index: usize) -> String {
     format!("g{index}")
 }
 
-/// Threads in groups, for so many server periods.
+/// Runs threads in groups for a number of server periods.
 fn load(population: &Population, periods: u64) -> Result<(), String> {
     group::set_period(PERIOD_US)?;
     // SAFETY: atomic words.
@@ -61,7 +61,7 @@ fn load(population: &Population, periods: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A thread, for ever.
+/// Becomes a thread of a group; runs without end.
 fn be(group: usize, thread: Thread, board: &Board) -> Result<(), String> {
     lock_memory()?;
     group::enter(&group_name(group), thread.priority)?;
@@ -80,7 +80,7 @@ fn be(group: usize, thread: Thread, board: &Board) -> Result<(), String> {
     }
 }
 
-/// A number is counted up by threads that yield to each other; prints how far they came.
+/// Runs threads that count and yield to each other, and prints the sum of their rounds.
 fn count(request: &Request) -> Result<(), String> {
     let Request { policy, period_us, yield_us, seconds, load, variant } = *request;
     switch(variant)?;
@@ -108,7 +108,7 @@ fn count(request: &Request) -> Result<(), String> {
         })
     });
     let counters = counters.collect::<Result<Vec<i32>, String>>()?;
-    // From one refill to another.
+    // The runs start at a refill. Their length is a whole number of server periods.
     let zero = group::next_refill(gather(board, (counters.len() + loads.len()) as u32))?;
     release(board, zero);
     counters.into_iter().try_for_each(process::wait)?;
@@ -117,7 +117,7 @@ fn count(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-/// Counts, and yields after so many rounds, until an instant. Says how many rounds there were.
+/// Counts until an instant, and yields after each turn. Returns the number of rounds.
 fn take_turns(rounds_per_turn: u64, until: u64) -> u64 {
     let mut rounds = 0;
     loop {
@@ -139,7 +139,7 @@ fn round() {
     });
 }
 
-/// Nanoseconds that a round takes, with reading the clock.
+/// Returns the nanoseconds of a round, including one reading of the clock.
 fn round_ns() -> u64 {
     let begin = now_ns();
     (0..TRIAL).for_each(|_| {

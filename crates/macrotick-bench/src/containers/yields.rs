@@ -1,5 +1,5 @@
-//! What groups cost those in them: threads that count and yield to each other, under SCHED_DS and under SCHED_FIFO
-//! (figure 6 of the paper).
+//! The cost of groups for their threads. Threads that count and yield to each other are compared under SCHED_DS and
+//! SCHED_FIFO (figure 6 of the paper).
 
 use std::fmt::Write as _;
 
@@ -17,15 +17,15 @@ use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 use crate::kit::{disk, lab, process};
 
-/// Per cent of the CPU that the group has.
+/// The group's share of the CPU, in percent.
 pub const SHARE: u32 = 40;
 
-/// What is measured.
+/// The combinations of a run.
 struct Sweep {
     periods_us: &'static [u32],
     yields_us: &'static [u64],
     loads: &'static [Load],
-    /// All server periods have a whole number of periods in it, and the loads less time.
+    /// The length of each run. It is a whole number of all server periods.
     seconds: u64,
 }
 
@@ -42,37 +42,37 @@ fn sweep(scale: Scale) -> Sweep {
     scale.of(ALL, QUICK)
 }
 
-/// The milliseconds of each run.
+/// Returns the milliseconds of each run.
 pub fn extent(scale: Scale) -> Vec<u64> {
     let Sweep { periods_us, yields_us, loads, seconds } = sweep(scale);
     let alone = (1 + periods_us.len()) * yields_us.len();
     vec![seconds * 1000; alone + loads.len() * SWITCHED.len()]
 }
 
-/// What the loads are measured with.
+/// The server period, and the time before a yield, of the runs with a load.
 const PERIOD_US: u32 = 2500;
 const YIELD_US: u64 = 1000;
-/// TimerShield's switch beside loads.
+/// The states of TimerShield in the runs with a load.
 const SWITCHED: [Variant; 2] = [Variant::Off, Variant::On];
-/// In percentage points.
+/// The greatest overhead, in percentage points.
 const AIM: f64 = 0.05;
 const AIM_LOADED: f64 = 0.1;
 const UNIT: &str = "percentage points";
 
-/// What the guest is asked for.
+/// A run that the host requests from the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Of the threads that count.
+    /// The policy of the threads that count.
     pub policy: Policy,
     /// The server period.
     pub period_us: u32,
-    /// So long a thread counts before it yields.
+    /// The time for which a thread counts before it yields.
     pub yield_us: u64,
-    /// So long all of them count.
+    /// The length of the run.
     pub seconds: u64,
-    /// What else runs.
+    /// The load that runs beside the threads.
     pub load: Load,
-    /// TimerShield's switch.
+    /// The state of TimerShield.
     pub variant: Variant,
 }
 
@@ -89,7 +89,7 @@ impl Request {
         ]
     }
 
-    /// What a command line asks for.
+    /// Parses the words of a command line.
     pub fn from_words(words: &[&str]) -> Result<Request, String> {
         let &[policy, period, yields, seconds, load, variant] = words else { return Err("six words".into()) };
         Ok(Request {
@@ -112,7 +112,7 @@ impl Request {
         Ok(job)
     }
 
-    /// How many rounds there were.
+    /// Runs the guest, and returns the number of rounds.
     fn measure(&self) -> Result<u64, BenchError> {
         lab::read(&self.job()?, "rounds", parse)
     }
@@ -122,7 +122,8 @@ fn parse(output: &str) -> Option<u64> {
     output.trim().strip_prefix("rounds ")?.parse().ok().filter(|&rounds| rounds > 0)
 }
 
-/// What threads of a group had less than their share of what they have under SCHED_FIFO, in percentage points.
+/// One run of a group. `overhead` is the missing part of its share of the rounds under SCHED_FIFO, in percentage
+/// points.
 struct Row {
     request: Request,
     overhead: f64,
@@ -138,7 +139,7 @@ fn overhead(fifo: u64, ds: u64) -> f64 {
 }
 
 impl Yields {
-    /// Has everything run in the lab.
+    /// Runs everything in the lab.
     pub fn measure(bench: &Bench) -> Result<Yields, BenchError> {
         let Sweep { periods_us, yields_us, loads, seconds } = sweep(bench.scale);
         let mut rows = Vec::new();
@@ -172,7 +173,7 @@ impl Yields {
         chosen.map(|row| row.overhead).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// What shall hold.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         let aim = |what: &str, value, limit| Aim { what: what.into(), unit: UNIT, value, limit };
         let loaded = |variant| self.most(|one| one.load != Load::None && one.variant == variant);
@@ -184,7 +185,7 @@ impl Yields {
         ]
     }
 
-    /// The least and the most overhead alone, with server periods of 1 and of 2.5 ms.
+    /// Returns the least and the greatest overhead without a load, for server periods of 1 and of 2.5 ms.
     pub fn ranges(&self) -> [String; 2] {
         [1000, PERIOD_US].map(|period| {
             let alone = |one: &Request| one.load == Load::None && one.period_us == period;
@@ -198,7 +199,7 @@ impl Yields {
         })
     }
 
-    /// Tables of both parts of the figure.
+    /// Returns the tables of both parts of the figure.
     pub fn markdown(&self, scale: Scale) -> String {
         let Sweep { periods_us, yields_us, loads, .. } = sweep(scale);
         let value = |of: &dyn Fn(&Request) -> bool| {
@@ -224,7 +225,7 @@ impl Yields {
         format!("{text}\nIn percentage points.\n")
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let figure = |row: &Row| Figure {
             figure: "overhead".into(),

@@ -1,4 +1,4 @@
-//! What the kernel class costs: instructions of a window's boundary, memory, size.
+//! The cost of the kernel class: instructions at window boundaries, memory, size.
 
 mod memory;
 mod papers;
@@ -21,44 +21,53 @@ use crate::kit::lab::announce;
 const PLOT: &str = "paths.svg";
 
 const METHOD: &str = "\
-**Instructions.** A table with one window of 40 us per entity, over a SCHED_OTHER process that never sleeps, with \
-1, 10, 100 and 1000 entities of one process each; four windows follow each other, then 40 us are free. QEMU records \
-the address of every instruction that the kernel executes from the timer's interrupt to the next return to user \
-space. Nothing is traced in the guest and its clock does not notice, so that no figure contains the cost of \
-measuring it. 64 interrupts in a row are recorded, around the end of the third cycle. A path is cut where the \
-window handler (`mt_timer_fn`) is entered and has returned; the pick goes from the first question to a \
-scheduling class in the switch after it (balance, pick, put, set) to where windows and groups have been told what is \
-going to run, and the switch from there to the next process's first instruction. The pick is mostly other classes' \
-accounting, which varies with them; what windows add is told apart. Paths into which the interrupt comes again, or \
-in which kernel threads run, are left out. Whatever else expires in the same interrupt, such as the tick, is in the \
-whole path. In *a job is released* jobs are done long before their windows end. In *a window begins, follows another, ends* the processes never wait and are \
-preempted at the end of their windows; in *a miss* they have a job with a deadline, too. In the last two cases only \
-one of the entities has a process: the handler passes over the others' windows, at most 16 at a time.
+**Instructions.** A table has one window of 40 us per entity. Four windows follow each other without a gap, then 40 us \
+are free. The tables have 1, 10, 100 and 1000 entities with one process each. A SCHED_OTHER process that never sleeps \
+runs outside the windows.
 
-Not constant, and not in these figures: every thread of an entity is released, and an interrupt that comes late takes \
-the windows that have passed one by one, unless the CPU has no threads in the class.
+QEMU records the address of every instruction that the kernel executes from the timer interrupt to the next return to \
+user space. Nothing is traced in the guest, and the recording does not change its clock. Therefore no figure contains \
+the cost of measuring it. The bench records 64 consecutive interrupts, around the end of the third cycle.
 
-**Memory.** Tables are installed with the kernel's allocator traced (`kmem:kmalloc`); what is accounted to the \
-caller stays. Two tables that differ in one number tell what it costs. The check is by how much slabs and vmalloc \
-grow with larger tables. What a thread (of any class) and a CPU cost is told by the sizes of `task_struct` and of \
-the class's variable per CPU in the linked kernels.
+Each path is split at the entry and the return of the window handler (`mt_timer_fn`). The *pick* starts at the first \
+callback of a scheduling class in the switch after the handler (balance, pick, put, set). It ends when the scheduler \
+core has reported the next thread to the windows and the groups. The *switch* goes from there to the next process's \
+first instruction. Most of a pick is accounting of other classes, and varies with them. The class's own part has a \
+column of its own.
+
+Paths are left out when the interrupt comes again before user space, or when kernel threads run. Other timers that \
+expire in the same interrupt, such as the tick, count in the whole path.
+
+In *a job is released* jobs end long before their windows. In *a window begins, follows another, ends* the processes \
+never wait. They are preempted at the end of their windows. In *a miss* they also have a job with a deadline. In the \
+last two cases only one of the entities has a process. The handler skips the other entities' windows, at most 16 at a \
+time.
+
+These figures do not contain two costs that are not constant. The kernel releases every thread of an entity. An \
+interrupt that comes late handles the windows that have passed one by one, unless the CPU has no threads in the class.
+
+**Memory.** Tables are installed while the kernel's allocator is traced (`kmem:kmalloc`). Allocations that are \
+accounted to the caller are kept by the table; the others are temporary. The cost of a window or an entity is the \
+difference between two tables that differ in one number. As a check, the bench compares the growth of slabs and \
+vmalloc with larger tables. The cost of a thread (of any class) is the growth of `task_struct` in the linked kernels. \
+The cost of a CPU is the size of the class's variable per CPU.
 
 **Size.** `size` of both kernels, built from the same tree and configuration; lines of `kernel/hooks` and \
 `kernel/overlay`.";
 
-/// So many windows of the measured tables follow each other.
+/// The number of windows of the measured tables that follow each other without a gap.
 const IN_A_ROW: u32 = 4;
 
-/// Which threads there are, and what they do.
+/// The threads of a run, and their behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Population {
-    /// One per entity, whose job is done at once.
+    /// One thread per entity; its job ends at once.
     Jobs,
-    /// One per entity, which never waits.
+    /// One thread per entity; it never waits.
     Overrun,
-    /// The same, with jobs and deadlines that all of them miss.
+    /// One thread per entity. It never waits, and has jobs with deadlines that it misses.
     Misses,
-    /// One, of the first entity, whose job is done at once.
+    /// One thread, of the first entity; its job ends at once.
     Sparse,
 }
 
@@ -82,13 +91,13 @@ impl Population {
 /// The numbers that decide a table's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSize {
-    /// Entities.
+    /// The number of entities.
     pub entities: u32,
-    /// Windows, at least one per entity.
+    /// The number of windows, at least one per entity.
     pub windows: u32,
 }
 
-/// What the kernel part adds at rest.
+/// The size of the kernel part at rest.
 struct Footprint {
     pristine: Segments,
     patched: Segments,
@@ -96,12 +105,12 @@ struct Footprint {
     overlay: Overlay,
 }
 
-/// The entities of each run's table.
+/// Returns the entities of each run's table.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     Ok([windows::extent(bench.scale), memory::extent()].concat())
 }
 
-/// Runs it.
+/// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let (pristine, patched) = (kernel(Flavor::Pristine)?, kernel(Flavor::Patched)?);
     let windows = Windows::measure(bench, &patched)?;
@@ -143,7 +152,7 @@ impl Footprint {
         })
     }
 
-    /// Name, pristine, patched.
+    /// Returns name, pristine and patched size of each segment.
     fn segments(&self) -> [(&'static str, u64, u64); 4] {
         let (before, after) = (&self.pristine, &self.patched);
         [

@@ -1,4 +1,4 @@
-//! What the papers say of the same quantities.
+//! The papers' numbers for the same quantities.
 
 use super::windows::Windows;
 use super::Footprint;
@@ -7,7 +7,7 @@ use super::Footprint;
 const BUDGET_FILES: usize = 20;
 const BUDGET_LINES: usize = 600;
 
-/// Ours, the budget and the papers' side by side.
+/// Returns a table with our numbers, the budget and the papers' numbers.
 pub(super) fn markdown(footprint: &Footprint, windows: &Windows) -> String {
     let (handler, pick) = windows.most();
     let (hooks, overlay) = (&footprint.hooks, &footprint.overlay);
@@ -26,10 +26,10 @@ pub(super) fn markdown(footprint: &Footprint, windows: &Windows) -> String {
          | data of the kernel | {data} | | | | +35 KiB | |\n\
          | to pick, at most | {pick} instructions | | O(1) | | | 1343 ns |\n\
          | handler of the window or period, at most | {handler} instructions | | | | | 630 ns |\n\n\
-         SCHED_TT and LITMUS^RT: RTNS 2023, section 4.2.3, where 19 and 27 is all that was touched; the SCHED_TT paper \
-         states that its pick is O(1), and tells no time or memory of it. TimerShield: RTAS 2017, table I, a different \
-         feature of another kernel. SCHED_DS: ECRTS 2022, figure 5, on Xenomai and the authors' machine, whose \
-         nanoseconds are no instructions.\n",
+         SCHED_TT and LITMUS^RT: RTNS 2023, section 4.2.3; 19 and 27 are all files that they touch. The SCHED_TT \
+         paper states that its pick is O(1), and gives no time or memory for it. TimerShield: RTAS 2017, table I, a \
+         different feature of another kernel. SCHED_DS: ECRTS 2022, figure 5, on Xenomai and the authors' machine. Its \
+         nanoseconds cannot be compared with instructions.\n",
         hooks.files,
         hooks.added + hooks.removed,
         overlay.code + hooks.added,

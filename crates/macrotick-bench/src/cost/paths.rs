@@ -1,4 +1,4 @@
-//! A recorded path through the kernel, taken apart: to the window handler, the handler, the pick, the switch.
+//! Splits a recorded path through the kernel: to the window handler, the handler, the pick, the switch.
 
 use std::collections::HashSet;
 
@@ -15,44 +15,43 @@ const SWITCH: &str = "__switch_to_asm";
 const CLASSES: [&str; 6] = ["stop", OWN, "dl", "rt", "fair", "idle"];
 const OWN: &str = "macrotick";
 
-/// What a path consists of, in the order of execution.
+/// The phases of a path, in the order of execution.
 pub const PHASES: [&str; 5] = ["to the handler", "handler", "to the pick", "pick", "to user space"];
 
-/// The numbers of instructions.
+/// The numbers of instructions of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Of each phase. Without a switch the whole way back is the last one.
+    /// The instructions of each phase. Without a switch, the last phase is the whole way back.
     pub phases: [u64; 5],
-    /// The part of the pick that is the class's own; the rest is the scheduler core's and other classes'.
+    /// The class's own part of the pick. The rest belongs to the scheduler core and other classes.
     pub own: u64,
-    /// What the path did.
+    /// The change of the running thread.
     pub effect: Effect,
 }
 
-/// Who lost the processor to whom.
+/// The change of the running thread: its class before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// Nobody.
+    /// The thread did not change.
     Nothing,
-    /// Another class to a thread of ours.
+    /// From another class to a thread of SCHED_TT.
     Begin,
-    /// A thread of ours to another one of ours.
+    /// From a thread of SCHED_TT to another one of SCHED_TT.
     Change,
-    /// A thread of ours to another class.
+    /// From a thread of SCHED_TT to another class.
     End,
-    /// Something else, or more than that: kernel threads ran, or the interrupt came again, before user space was
-    /// reached.
+    /// Another change or more than one: kernel threads ran, or the interrupt came again, before user space was reached.
     Elsewhere,
 }
 
 impl Split {
-    /// From the interrupt's first instruction to the last one of the kernel.
+    /// Returns the instructions from the interrupt's first one to the last one of the kernel.
     pub fn total(&self) -> u64 {
         self.phases.iter().sum()
     }
 }
 
-/// Takes paths apart. It knows the kernel's functions.
+/// Splits paths. It knows the addresses of the kernel's functions.
 pub struct Splitter<'a> {
     symbols: &'a Symbols,
     entry: u64,
@@ -67,7 +66,7 @@ pub struct Splitter<'a> {
 }
 
 impl<'a> Splitter<'a> {
-    /// `Err` names the function that the kernel lacks.
+    /// Returns a splitter, or the name of a function that the kernel lacks.
     pub fn new(symbols: &'a Symbols) -> Result<Splitter<'a>, &'static str> {
         let address = |name: &'static str| symbols.address(name).ok_or(name);
         Ok(Splitter {
@@ -84,7 +83,7 @@ impl<'a> Splitter<'a> {
         })
     }
 
-    /// `None` for a path without the handler, or that ends in it.
+    /// Splits a path. Returns `None` for a path without the handler, or that ends in it.
     pub fn split(&self, path: &[u64]) -> Option<Split> {
         let begin = path.iter().position(|&at| at == self.handler)?;
         let end = return_from(self.symbols, path, begin)?;
@@ -102,7 +101,8 @@ impl<'a> Splitter<'a> {
         Some(Split { phases, own: self.own(path, pick, picked), effect })
     }
 
-    /// From the first question to a class to behind what is told of the answers, in the first switch after the handler.
+    /// Returns a range in the first switch after the handler. It goes from the first callback of a class to the end of
+    /// the report to the windows.
     fn find_pick(&self, path: &[u64], from: usize) -> Option<(usize, usize)> {
         let find =
             |from: usize, wanted: u64| path[from..].iter().position(|&at| at == wanted).map(|after| from + after);
@@ -113,8 +113,8 @@ impl<'a> Splitter<'a> {
         Some((first, return_from(self.symbols, path, told)?))
     }
 
-    /// How many instructions of a pick lie between a question to the class and its answer, and what windows do when they
-    /// are told what is going to run.
+    /// Returns the class's own instructions of a pick. They are its callbacks, and the windows' part when the scheduler
+    /// core reports the next thread.
     fn own(&self, path: &[u64], pick: usize, picked: usize) -> u64 {
         let questions = (pick..picked).filter(|&i| self.own.contains(&path[i]));
         let answers: usize = questions.filter_map(|at| Some(return_from(self.symbols, path, at)? - at)).sum();
@@ -141,7 +141,7 @@ mod tests {
         500 t __schedule\n600 t pick_task_macrotick\n700 t put_prev_task_macrotick\n800 t set_next_task_macrotick\n\
         900 T __switch_to_asm\na00 t put_prev_task_fair\nb00 T mt_run\n";
 
-    /// Windows are told of the answers: two instructions, and two back in the scheduler core.
+    /// The report of the choice to the windows: two instructions, and two back in the scheduler core.
     const TOLD: [u64; 4] = [0xb00, 0xb01, 0x503, 0x504];
 
     fn split(path: &[u64]) -> Option<Split> {

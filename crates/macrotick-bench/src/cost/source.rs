@@ -1,4 +1,4 @@
-//! What the kernel part adds to the source: hooks and overlay.
+//! The source lines that the kernel part adds: hooks and overlay.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,18 +8,18 @@ use macrotick_lab::cache;
 
 use crate::error::BenchError;
 
-/// How far the kernel's own files are changed.
+/// The changes to the kernel's own files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Files that are touched.
+    /// Files that are changed.
     pub files: usize,
     /// Lines that are added.
     pub added: usize,
-    /// Lines that are removed; one that is changed is both.
+    /// Lines that are removed. A changed line counts as removed and as added.
     pub removed: usize,
 }
 
-/// Counts the patches in `kernel/hooks`, of which there is a folder for each version.
+/// Counts the patches in `kernel/hooks`, which has a folder for each version.
 pub fn hooks(root: &Path) -> Result<Hooks, BenchError> {
     let texts = read_all(&root.join("kernel/hooks"))?;
     Ok(count_hooks(texts.iter().map(|(_, text)| text.as_str())))
@@ -47,21 +47,21 @@ fn count_hooks<'a>(patches: impl Iterator<Item = &'a str>) -> Hooks {
     hooks
 }
 
-/// Whether a file of the tree is documentation, a selftest, or says who maintains what.
+/// Whether a file of the tree is documentation, a selftest, or the list of maintainers.
 fn is_beside_the_code(path: &Path) -> bool {
     ["Documentation", "tools", "MAINTAINERS"].iter().any(|top| path.starts_with(top))
 }
 
-/// The files of the overlay, documentation and selftests apart.
+/// The files of the overlay without documentation and selftests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlay {
-    /// How many.
+    /// The number of files.
     pub files: usize,
-    /// All their lines.
+    /// The number of all lines.
     pub lines: usize,
-    /// Lines with code, in C files.
+    /// The number of lines with code, in C files.
     pub code: usize,
-    /// Those of them in the two files that walk the windows and say what runs next.
+    /// The part of [`Overlay::code`] in the two files that walk the windows and choose the next thread.
     pub dispatcher: usize,
 }
 
@@ -84,7 +84,7 @@ pub fn overlay(root: &Path) -> Result<Overlay, BenchError> {
     Ok(overlay)
 }
 
-/// Lines with something else than space and comments.
+/// Counts the lines that contain more than space and comments.
 fn code_lines(text: &str) -> usize {
     let mut inside = false;
     let has_code = |line: &&str| {
@@ -98,6 +98,7 @@ fn code_lines(text: &str) -> usize {
             let rest_of_line = rest.split("//").next().unwrap_or("");
             match rest_of_line.split_once("/*") {
                 Some((before, after)) => {
+                    // The comment may end in the rest of the line, at its `*/`.
                     code |= !before.trim().is_empty();
                     (inside, rest) = (true, after);
                 }

@@ -1,4 +1,4 @@
-//! What runs in the guest: a table with its threads over a process that never sleeps, and installs that are traced.
+//! The guest's part: runs of a table with its threads over a process that never sleeps, and traced installations.
 
 use std::arch::x86_64::_rdtsc;
 use std::fs;
@@ -12,18 +12,18 @@ use super::{Population, TableSize, IN_A_ROW};
 use crate::kit::group::write;
 use crate::kit::process::{self, Gate};
 
-/// Hidden verbs of this program.
+/// A hidden verb of this program: runs a table.
 pub const CROSS: &str = "cost-cross";
-/// See [`CROSS`].
+/// A hidden verb of this program: installs a table.
 pub const INSTALL: &str = "cost-install";
 
 const WINDOW_NS: u64 = 40_000;
-/// A hog's round takes fewer instructions, the shortest interrupt takes more.
+/// A round of the hog takes fewer instructions, and the shortest interrupt takes more.
 const GAP: u64 = 200;
 /// Room for the gaps of the longest run.
 const GAPS: usize = 1 << 16;
 
-/// The verb's own main function.
+/// Runs the verb: its main function.
 pub fn main(verb: &str) -> ExitCode {
     process::main(|words| match (verb, words) {
         (CROSS, [population, entities, cycles]) => parse_cross(population, entities, cycles).and_then(cross),
@@ -41,7 +41,7 @@ fn parse_size(entities: &str, windows: &str) -> Result<TableSize, String> {
     Ok(TableSize { entities: process::number(entities)?, windows: process::number(windows)? })
 }
 
-/// Windows of one length, each of the next entity. As many as [`IN_A_ROW`] follow each other, then one length is free.
+/// A table with windows of one length for all entities in turn. After each [`IN_A_ROW`] windows, one length is free.
 struct Table {
     entities: Vec<Entity>,
     windows: Vec<Window>,
@@ -78,15 +78,15 @@ impl Table {
     }
 }
 
-/// What the processes share.
+/// The memory that the processes share.
 struct Board {
-    /// Threads that are bound.
+    /// The number of threads that are bound.
     bound: AtomicU32,
-    /// The table runs.
+    /// Opens when the table runs.
     runs: Gate,
 }
 
-/// Runs a table for some cycles under a process that never sleeps; prints that process's round and what interrupted it.
+/// Runs a table for some cycles over a process that never sleeps. Prints that process's round and its interruptions.
 fn cross((population, entities, cycles): (Population, u32, u64)) -> Result<(), String> {
     let device = Device::open()?;
     let flags = if population == Population::Overrun { 0 } else { abi::ACTIVATE | abi::DEADLINE };
@@ -104,14 +104,14 @@ fn cross((population, entities, cycles): (Population, u32, u64)) -> Result<(), S
     device.start(0).map_err(|errno| format!("cannot start: errno {errno}"))?;
     board.runs.open();
     let (round, gaps) = hog(cycles * table.cycle_ns, room);
-    // While the table runs: without it those that never sleep would share the processor.
+    // The threads end while the table runs: without it those that never sleep would share the processor.
     children.into_iter().for_each(process::kill);
     println!("round {round}");
     gaps.iter().for_each(|gap| println!("gap {gap}"));
     Ok(())
 }
 
-/// The thread of an entity; returns why it could not go on.
+/// Runs the thread of an entity; returns the reason why it failed.
 fn member(device: &Device, index: u32, population: Population, board: &Board) -> String {
     if let Err(errno) = device.bind(-1, &entity_name(index)) {
         return format!("cannot bind: errno {errno}");
@@ -130,7 +130,7 @@ fn member(device: &Device, index: u32, population: Population, board: &Board) ->
     }
 }
 
-/// Uses every window to its end.
+/// Computes until the end of every window.
 fn overrun(board: &Board) -> String {
     if let Err(reason) = process::set_policy(abi::SCHED_TT, 0) {
         return reason;
@@ -145,14 +145,15 @@ fn never_wait() -> ! {
     }
 }
 
-/// Every page of it is there before the table runs: a switch to a process in a page fault does not reach user space soon.
+/// Makes room for the gaps. It touches every page before the table runs: a switch to a process in a page fault takes
+/// long to reach user space.
 fn room_for_gaps() -> Vec<u64> {
     let mut room = std::hint::black_box(vec![1; GAPS]);
     room.clear();
     room
 }
 
-/// Reads the counter of instructions without a pause; returns what one round takes, and each gap between two readings.
+/// Reads the instruction counter without a pause. Returns the length of one round, and each gap between two readings.
 fn hog(length: u64, mut gaps: Vec<u64>) -> (u64, Vec<u64>) {
     // SAFETY: every x86-64 processor has the instruction.
     let read = || unsafe { _rdtsc() };
@@ -173,8 +174,8 @@ fn hog(length: u64, mut gaps: Vec<u64>) -> (u64, Vec<u64>) {
     (round, gaps)
 }
 
-/// Installs a table with the kernel's allocator traced; prints what the table keeps, and by how much the kernel's
-/// memory grew.
+/// Installs a table while the kernel's allocator is traced. Prints the bytes that the table keeps, and the growth of
+/// the kernel's memory.
 fn install_traced(size: TableSize) -> Result<(), String> {
     let device = Device::open()?;
     let table = Table::new(size, 0);
@@ -190,7 +191,7 @@ fn install_traced(size: TableSize) -> Result<(), String> {
     Ok(())
 }
 
-/// What the kernel's allocators hold, in bytes.
+/// Returns the bytes that the kernel's allocators hold.
 fn kernel_memory() -> Result<i64, String> {
     let text = fs::read_to_string("/proc/meminfo").map_err(|error| error.to_string())?;
     let value = |key: &str| {
@@ -200,8 +201,8 @@ fn kernel_memory() -> Result<i64, String> {
     Ok((value("Slab:")? + value("VmallocUsed:")?) * 1024)
 }
 
-/// The sums of the bytes that were asked for and given, of the allocations that are accounted to their user. The
-/// copies of what user space passed are not, and do not stay.
+/// Returns the requested and the allocated bytes of all allocations that are accounted to their user. Copies of
+/// user-space data are not accounted, and are temporary.
 fn kept_allocations(trace: &str) -> (u64, u64) {
     let value = |line: &str, key: &str| {
         let rest = line.split_once(key)?.1;

@@ -1,4 +1,4 @@
-//! The instructions of what happens at a window's boundary, for tables of different sizes.
+//! The instructions at a window's boundary, for tables of different sizes.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -20,25 +20,26 @@ fn sizes(scale: Scale) -> &'static [u32] {
     scale.of(&ENTITIES, &QUICK_ENTITIES)
 }
 
-/// The entities of each run.
+/// Returns the entities of each run.
 pub fn extent(scale: Scale) -> Vec<u64> {
     Population::ALL.iter().flat_map(|_| sizes(scale).iter().map(|&entities| entities.into())).collect()
 }
 
-/// Interrupts that are recorded.
+/// The number of interrupts that are recorded.
 const PATHS: u64 = 64;
-/// Cycles after which all processes have touched what they need.
+/// The number of cycles after which all processes have touched their memory.
 const WARM_CYCLES: u64 = 2;
-/// The least interrupts that are passed over, where cycles are short.
+/// The least number of interrupts that are skipped, where cycles are short.
 const WARM_PATHS: u64 = 16;
-/// What is constant may take so many instructions more in the larger table: an addition wraps, a branch goes the other
-/// way.
+/// The number of instructions by which a constant part may grow in the larger table. An addition may wrap, or a branch
+/// may go the other way.
 const TOLERANCE: u64 = 16;
-/// So much longer may a path be on the clock: QEMU begins an instruction twice that reaches a device, the local timer.
+/// The nanoseconds by which a path may be longer on the clock. QEMU starts an instruction twice when it reaches a
+/// device, such as the local timer.
 const DEVICES: u64 = 3;
 const UNIT: &str = "instructions";
 
-/// What happens, who has threads, and the effect that tells it.
+/// Name, threads, and the effect by which a path belongs to the case.
 const CASES: [(&str, Population, Effect); 7] = [
     ("a job is released", Population::Jobs, Effect::Begin),
     ("a window begins", Population::Overrun, Effect::Begin),
@@ -49,22 +50,23 @@ const CASES: [(&str, Population, Effect); 7] = [
     ("nothing changes", Population::Sparse, Effect::Nothing),
 ];
 
-/// The paths of a case with so many entities.
+/// The paths of a case with one number of entities.
 struct Row {
     case: &'static str,
     entities: u32,
     splits: Vec<Split>,
 }
 
-/// What was measured.
+/// All paths.
 pub struct Windows {
     rows: Vec<Row>,
-    /// Paths that returned to the process that they interrupted, and how many of them it saw as long on its clock.
+    /// The number of paths that returned to the process that they interrupted. `confirmed` is the number of them that
+    /// the process saw with the same length on its clock.
     checked: usize,
     confirmed: usize,
 }
 
-/// The least, the mean, the most.
+/// The least value, the mean and the greatest value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
     min: u64,
@@ -73,7 +75,7 @@ struct Range {
 }
 
 impl Range {
-    /// Of at least one value.
+    /// Returns the range of at least one value.
     fn of(values: impl Iterator<Item = u64> + Clone) -> Range {
         let count = values.clone().count() as f64;
         let mean = values.clone().sum::<u64>() as f64 / count;
@@ -89,7 +91,7 @@ impl Range {
 }
 
 impl Row {
-    /// The range of a phase.
+    /// Returns the range of a phase.
     fn phase(&self, name: &str) -> Range {
         let index = PHASES.iter().position(|phase| *phase == name).expect("a phase has that name");
         Range::of(self.splits.iter().map(move |split| split.phases[index]))
@@ -142,7 +144,7 @@ impl Windows {
         self.confirmed += returned.iter().filter(is_seen).count();
     }
 
-    /// The instructions per case and size, and whether they grow.
+    /// Returns the instructions per case and size, and whether they grow.
     pub fn markdown(&self, scale: Scale) -> String {
         let mut text =
             "### instructions\n\n| what happens | entities | interrupts | handler | pick | of it the class's own \
@@ -165,13 +167,13 @@ impl Windows {
         format!("{text}\nMean (least to most).\n\n{}\n{}\n", self.growth(scale), self.check())
     }
 
-    /// The longest handler, and the class's own part of the longest pick.
+    /// Returns the longest handler, and the class's own part of the longest pick.
     pub fn most(&self) -> (u64, u64) {
         let most = |range: fn(&Row) -> Range| self.rows.iter().map(|row| range(row).max).max().unwrap_or(0);
         (most(|row| row.phase("handler")), most(Row::own))
     }
 
-    /// The two largest sizes of each case.
+    /// Returns the two largest sizes of each case.
     fn pairs(&self) -> Vec<(&Row, &Row)> {
         let pair_of = |case| {
             let mut rows = self.rows.iter().rev().filter(|row| row.case == case);
@@ -214,7 +216,7 @@ impl Windows {
         )
     }
 
-    /// Every phase of every case and size.
+    /// Returns every phase of every case and size as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let mut all = Vec::new();
         for row in &self.rows {
@@ -233,7 +235,7 @@ impl Windows {
         all
     }
 
-    /// A bar per case and size.
+    /// Returns a plot with a bar per case and size.
     pub fn plot(&self) -> String {
         let bar =
             |row: &Row| StackedBar { label: row.label(), parts: PHASES.map(|phase| row.phase(phase).mean).to_vec() };
@@ -251,7 +253,7 @@ struct Observed {
     seen: HashSet<u64>,
 }
 
-/// About how many interrupts of the handler a cycle has.
+/// Returns the approximate number of handler interrupts in a cycle.
 fn interrupts(population: Population, entities: u32) -> u64 {
     let entities = u64::from(entities);
     match population {
@@ -269,7 +271,7 @@ fn observe(
 ) -> Result<Observed, BenchError> {
     let address = |name| symbols.address(name).ok_or(BenchError::NoFunction(name));
     let per_cycle = interrupts(population, entities);
-    // The end of a cycle is among the recorded.
+    // The recorded interrupts include the end of a cycle.
     let skip = ((WARM_CYCLES + 1) * per_cycle).saturating_sub(PATHS / 2).max(WARM_CYCLES * per_cycle).max(WARM_PATHS);
     let cycles = (skip + PATHS).div_ceil(per_cycle) + 2;
     let words = [table_guest::CROSS, population.name(), &entities.to_string(), &cycles.to_string()];
@@ -285,7 +287,7 @@ fn observe(
     }
 }
 
-/// `round N`, then lines `gap N`.
+/// Parses `round N`, then lines `gap N`.
 fn parse_gaps(output: &str) -> Option<HashSet<u64>> {
     let mut lines = output.lines();
     let round: u64 = lines.next()?.strip_prefix("round ")?.parse().ok()?;

@@ -13,10 +13,11 @@ use crate::kit::scale::Scale;
 
 const MILLIS: u64 = 2000;
 const QUICK_MILLIS: u64 = 200;
-/// One column of the picture, and how many there are.
+/// The width of a column of the picture in microseconds, and the number of columns.
 const COLUMN_US: u64 = 500;
 const COLUMNS: u64 = 80;
-/// A share of a reservation that is cut off at ticks is a little off.
+/// The greatest share of its reservation that a greedy task may have. It is a little above 1, because the kernel
+/// throttles at ticks.
 const BEYOND: f64 = 1.02;
 
 /// A task of the experiment.
@@ -24,12 +25,12 @@ struct Task {
     name: &'static str,
     period_us: u32,
     runtime_us: u32,
-    /// `None`: it is greedy.
+    /// The processor time of a job; `None` for a greedy task.
     work_us: Option<u32>,
 }
 
-/// The paper's three, in the order of their periods, and one that is ours: with the longest period it is the lowest under
-/// SCHED_FIFO.
+/// The paper's three tasks in the order of their periods, and one of ours. The added task has the longest period, and
+/// therefore the lowest priority under SCHED_FIFO.
 const TASKS: [Task; 4] = [
     Task { name: "periodic", period_us: 4000, runtime_us: 1100, work_us: Some(1000) },
     Task { name: "greedy 1", period_us: 6000, runtime_us: 1000, work_us: None },
@@ -60,7 +61,7 @@ impl Sched {
         }
     }
 
-    /// Of the task of this index: rate monotonic under SCHED_FIFO.
+    /// Returns the policy of the task of this index. Priorities of SCHED_FIFO are rate monotonic.
     fn policy(self, index: usize) -> Policy {
         match self {
             Sched::Deadline => Policy::Deadline(TASKS[index].runtime_us),
@@ -74,20 +75,20 @@ fn millis(scale: Scale) -> u64 {
     scale.of(MILLIS, QUICK_MILLIS)
 }
 
-/// The milliseconds of each case.
+/// Returns the milliseconds of each case.
 pub fn extent(scale: Scale) -> Vec<u64> {
     vec![millis(scale); CASES.len()]
 }
 
-/// What became of the tasks, by case.
+/// The outcomes of the tasks, by case.
 pub struct Greedy {
-    /// How long they played.
+    /// The milliseconds of a run.
     millis: u64,
     outcomes: Vec<Vec<Outcome>>,
 }
 
 impl Greedy {
-    /// Has all cases play.
+    /// Runs all cases.
     pub fn measure(bench: &Bench) -> Result<Greedy, BenchError> {
         let millis = millis(bench.scale);
         let mut outcomes = Vec::new();
@@ -110,7 +111,7 @@ impl Greedy {
         CASES.iter().zip(&self.outcomes).filter(move |((found, _), _)| *found == sched).map(|(_, outcomes)| outcomes)
     }
 
-    /// What shall hold.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         let misses: u64 = self.under(Sched::Deadline).flatten().map(|outcome| outcome.misses).sum();
         let greedy = |outcomes: &Vec<Outcome>| {
@@ -134,7 +135,7 @@ impl Greedy {
         ]
     }
 
-    /// A row for each task and case, and the paper's figure.
+    /// Returns a table with a row for each task and case, and the paper's figure.
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "### Figure 3: greedy tasks\n\n{} s.\n\n\
@@ -164,12 +165,13 @@ impl Greedy {
         let first = self.under(Sched::Deadline).last().map_or(String::new(), |outcomes| picture(outcomes));
         let (width, length) = (COLUMN_US as f64 / 1e3, COLUMN_US * COLUMNS / 1000);
         text + &format!(
-            "\nThe first {length} ms under SCHED_DEADLINE on our kernel. A column is {width} ms: `#` where the task ran for most \
-             of it, `+` where it ran; releases and ends of periods are `|` where it did not.\n\n```text\n{first}```\n"
+            "\nThe first {length} ms under SCHED_DEADLINE on our kernel. A column is {width} ms: `#` where the task \
+             ran for at least half of it, `+` for at least a tenth; `|` marks other columns with a release and the \
+             end of a period.\n\n```text\n{first}```\n"
         )
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for ((sched, flavor), outcomes) in CASES.iter().zip(&self.outcomes) {
@@ -191,20 +193,20 @@ impl Greedy {
         figures
     }
 
-    /// What a task had of the CPU.
+    /// Returns a task's share of the CPU.
     fn share(&self, outcome: &Outcome) -> f64 {
         outcome.took_ns as f64 / (self.millis as f64 * 1e6)
     }
 }
 
 impl Task {
-    /// Of the CPU.
+    /// Returns the task's reserved share of the CPU.
     fn share(&self) -> f64 {
         f64::from(self.runtime_us) / f64::from(self.period_us)
     }
 }
 
-/// A line for each task.
+/// Returns a text with a line for each task.
 fn picture(outcomes: &[Outcome]) -> String {
     let line = |(task, outcome): (&Task, &Outcome)| {
         let columns: String = (0..COLUMNS).map(|column| mark(task, outcome, column * COLUMN_US)).collect();
@@ -213,7 +215,7 @@ fn picture(outcomes: &[Outcome]) -> String {
     TASKS.iter().zip(outcomes).map(line).collect()
 }
 
-/// What a task did in the column that begins here.
+/// Returns the mark of a task in the column that starts at this instant.
 fn mark(task: &Task, outcome: &Outcome, begin: u64) -> char {
     let end = begin + COLUMN_US;
     let inside = |&(from, until): &(u64, u64)| until.min(end).saturating_sub(from.max(begin));

@@ -1,18 +1,18 @@
-//! What a scheduler that costs nothing would make of a task set: which misses are the policy's, and which the kernel's.
+//! An ideal scheduler without any cost plays a task set. It separates misses of the policy from misses of the kernel.
 
 use super::sets::{Placement, Task, TaskSet};
 
-/// Who goes first.
+/// The order of ready tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The earliest deadline.
+    /// The earliest deadline first.
     Edf,
-    /// The highest of [`TaskSet::priorities`].
+    /// The highest of [`TaskSet::priorities`] first.
     Fixed,
 }
 
-/// How many jobs of a set miss their deadlines in so many milliseconds, counted as in the guest: late ones, and those that
-/// were due and are not done.
+/// Returns the number of jobs of a set that miss their deadlines in `millis` milliseconds. It counts as the guest does:
+/// late jobs, and jobs that were due and did not complete.
 pub fn misses(set: &TaskSet, rule: Rule, millis: u64) -> u64 {
     let priorities = set.priorities();
     let all: Vec<(Task, u32)> = set.tasks.iter().copied().zip(priorities).collect();
@@ -26,7 +26,7 @@ pub fn misses(set: &TaskSet, rule: Rule, millis: u64) -> u64 {
     }
 }
 
-/// The job that a task is at; late ones are done one behind the other.
+/// The current job of a task. Late jobs run one after the other.
 #[derive(Clone, Copy)]
 struct Job {
     release: u64,
@@ -35,7 +35,7 @@ struct Job {
     late: u64,
 }
 
-/// From one release or end of a job to the next, in microseconds.
+/// Advances from one release or end of a job to the next, in microseconds. Returns the number of misses.
 fn play(tasks: &[(Task, u32)], cpus: usize, rule: Rule, end: u64) -> u64 {
     let first = |(task, _): &(Task, u32)| Job { release: 0, left: task.wcet_us.into(), done: 0, late: 0 };
     let mut jobs: Vec<Job> = tasks.iter().map(first).collect();
@@ -84,7 +84,7 @@ mod tests {
         TaskSet { kind: Kind { placement, cpus, load: 0 }, index: 0, tasks }
     }
 
-    /// Two thirds of a CPU each: the third waits for the first two, and is late by one.
+    /// Each task needs two thirds of a CPU: the third task waits for the first two, and is late by one.
     #[test]
     fn three_tasks_on_two_cpus_are_late() {
         let three = set(Placement::Global, 2, &[(None, 2000, 3000); 3]);
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(misses(&two, Rule::Edf, 60), 0);
     }
 
-    /// Liu and Layland's example: rate monotonic priorities leave the second task late at a load of 0.97.
+    /// Liu and Layland's example: with rate monotonic priorities, the second task is late at a load of 0.97.
     #[test]
     fn edf_meets_what_rate_monotonic_misses() {
         let of = [(Some(0), 2000, 5000), (Some(0), 4000, 7000)];

@@ -15,29 +15,30 @@ use crate::kit::aims::Aim;
 use crate::kit::bench::Bench;
 use crate::kit::scale::Scale;
 
-/// With 4 ns per instruction a task would see some 100 us too late that it is done, with its runtime used up.
+/// One nanosecond per instruction. With 4 ns, a task would notice the end of its job about 100 us late, with its
+/// runtime exhausted.
 const SHIFT: u32 = 0;
-/// By how much a virtual CPU may have had less than its part.
+/// The greatest missing part of a virtual CPU's equal share.
 const EVEN: f64 = 0.02;
 const SCHED: [&str; 3] = ["SCHED_DEADLINE", "SCHED_FIFO", "SCHED_OTHER"];
-/// What they do where nothing costs time.
+/// The ideal schedules of these policies.
 const RULES: [Option<Rule>; 3] = [Some(Rule::Edf), Some(Rule::Fixed), None];
 
-/// The milliseconds of each turn.
+/// Returns the milliseconds of each turn.
 pub fn extent(scale: Scale) -> Vec<u64> {
     let sweep = Sweep::at(scale);
     let turns = |(_, _, loads, scheds): &(_, _, Vec<u32>, &[usize])| loads.len() * scheds.len() * sweep.sets as usize;
     vec![sweep.millis; sweep.parts().iter().map(turns).sum()]
 }
 
-/// A set, how it was played, and what came out.
+/// A set, the way in which it was played, and its outcomes.
 struct Play {
     set: TaskSet,
     theory: Theory,
-    /// One of [`SCHED`].
+    /// An index of [`SCHED`].
     sched: usize,
     outcomes: Vec<Outcome>,
-    /// Misses in an ideal schedule, where there is such a thing.
+    /// Misses in an ideal schedule, for a policy that has one.
     ideal: Option<u64>,
 }
 
@@ -55,7 +56,7 @@ pub struct Misses {
 }
 
 impl Misses {
-    /// Draws the sets, and has them play.
+    /// Draws the sets and plays them.
     pub fn measure(bench: &Bench) -> Result<Misses, BenchError> {
         let sweep = Sweep::at(bench.scale);
         let parts = sweep.parts().into_iter();
@@ -73,7 +74,7 @@ impl Misses {
         plays.filter(|play| play.sched == DEADLINE && of(play)).collect()
     }
 
-    /// What shall hold.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         let partitioned = self.under_deadline(|play| play.set.kind.placement == Placement::Partitioned);
         let passing = self.under_deadline(|play| play.set.kind.placement == Placement::Global && play.theory.passes);
@@ -92,7 +93,7 @@ impl Misses {
         ]
     }
 
-    /// The tables of the paper, its numbers beside ours, and how late jobs were.
+    /// Returns the tables of the paper with its numbers beside ours, and the tardiness of jobs.
     pub fn markdown(&self) -> String {
         let tables: String = self.on(Flavor::Patched).map(Played::markdown).collect();
         tables + &self.kernels()
@@ -111,7 +112,7 @@ impl Misses {
         text
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         self.played.iter().flat_map(Played::figures).collect()
     }
@@ -154,8 +155,8 @@ fn turn(set: &TaskSet, sched: usize, millis: u64) -> Turn {
 }
 
 impl Play {
-    /// The most that a job's tardiness is of the task's bound; 0 where there is none. Where theory has no tardiness at all, any
-    /// is infinite.
+    /// Returns the greatest tardiness of a job as a share of its task's bound, or 0 without a tardy job. If the bound
+    /// is 0, any tardiness gives infinity.
     fn of_bound(&self) -> f64 {
         let bounds = self.theory.bounds_ns.iter().flatten();
         let of = |(outcome, &bound): (&Outcome, &u64)| match outcome.tardiest_ns {
@@ -166,14 +167,14 @@ impl Play {
     }
 }
 
-/// Over some plays.
+/// The sums over some plays.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     sets: usize,
     passing: usize,
     due: u64,
     misses: u64,
-    /// The most and the sum, in periods of the task.
+    /// The greatest tardiness and the sum, in periods of the task.
     tardiest: f64,
     tardiness: f64,
     of_bound: f64,
@@ -207,7 +208,7 @@ impl Sum {
         jobs as f64 * 100.0 / self.due as f64
     }
 
-    /// As measured, as it would be ideally, and what the paper has.
+    /// Returns a cell with the measured, the ideal and the paper's percentage.
     fn cell(&self, paper: Option<f64>) -> String {
         let ideal = self.ideal.map_or("-".into(), |misses| format!("{:.3}", self.share(misses)));
         let paper = paper.map_or("-".into(), |percent| percent.to_string());
@@ -220,7 +221,7 @@ impl Sum {
 }
 
 impl Played {
-    /// The loads that were played, with the paper's numbers.
+    /// Returns the loads that were played, with the paper's numbers.
     fn rows(&self) -> impl Iterator<Item = &'static (u32, Option<[f64; 3]>)> + '_ {
         let is_played = |load: u32| self.plays.iter().any(|play| play.set.kind.load == load);
         self.table.rows.iter().filter(move |(load, _)| is_played(*load))
@@ -237,7 +238,7 @@ impl Played {
             Placement::Global => "density",
         };
         let mut text = format!(
-            "### {}\n\nMissed deadlines in per cent: measured, in an ideal schedule, in the paper.\n\n\
+            "### {}\n\nMissed deadlines in percent: measured, in an ideal schedule, in the paper.\n\n\
              | load | jobs | sets that pass the test by {test} | {} | {} | {} |\n|---:|---:|---:|---:|---:|---:|\n",
             table.name, SCHED[0], SCHED[1], SCHED[2]
         );
@@ -252,7 +253,7 @@ impl Played {
 
     fn tardiness(&self) -> String {
         let mut text = format!(
-            "\nTardiness in per cent of the task's period: the most, and the mean of all jobs.\n\n\
+            "\nTardiness in percent of the task's period: the greatest, and the mean of all jobs.\n\n\
              | load | {} | {} | {} | most under {}, of its bound |\n|---:|---:|---:|---:|---:|\n",
             SCHED[0], SCHED[1], SCHED[2], SCHED[0]
         );

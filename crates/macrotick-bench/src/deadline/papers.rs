@@ -1,22 +1,22 @@
-//! The paper's experiments, and its numbers.
+//! The paper's experiments and its numbers.
 
 use super::sets::{Kind, Placement};
 
-/// One of its tables: loads in per cent of a CPU, and the percentages of missed deadlines.
+/// A table of the paper: loads in percent of a CPU, and the percentages of missed deadlines.
 #[derive(Clone, Copy)]
 pub struct Table {
-    /// What the paper calls it.
+    /// The paper's name of the table.
     pub name: &'static str,
-    /// Where tasks may run.
+    /// The CPUs on which tasks may run.
     pub placement: Placement,
-    /// How many CPUs there are.
+    /// The number of CPUs.
     pub cpus: u32,
-    /// Load, and what the paper has for it under SCHED_DEADLINE, SCHED_FIFO, SCHED_OTHER.
+    /// The load, and the paper's percentages under SCHED_DEADLINE, SCHED_FIFO, SCHED_OTHER.
     pub rows: &'static [(u32, Option<[f64; 3]>)],
 }
 
-/// Lelli, Scordino, Abeni, Faggioli: Deadline scheduling in the Linux kernel, Software: Practice and Experience 46, 2016,
-/// section 4.2. Every other load of table III; 200 % is ours.
+/// Lelli, Scordino, Abeni, Faggioli: Deadline scheduling in the Linux kernel. Software: Practice and Experience 46,
+/// 2016, section 4.2. The table III here has every other load of the paper; 200 % is ours.
 pub const TABLES: [Table; 3] = [
     Table {
         name: "Table I: tasks with a CPU each, 4 CPUs",
@@ -58,12 +58,12 @@ pub const TABLES: [Table; 3] = [
 ];
 
 impl Table {
-    /// What the sets of a load have in common.
+    /// Returns the kind of the sets of a load.
     pub fn kind(&self, load: u32) -> Kind {
         Kind { placement: self.placement, cpus: self.cpus, load }
     }
 
-    /// The greatest load.
+    /// Returns the greatest load.
     pub fn most(&self) -> u32 {
         self.rows.iter().map(|(load, _)| *load).max().unwrap_or(0)
     }

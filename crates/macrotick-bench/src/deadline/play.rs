@@ -1,4 +1,4 @@
-//! Has tasks play in the lab, and reads what came out.
+//! Plays tasks in the lab, and reads their outcomes.
 
 use macrotick_lab::{Flavor, GuestJob};
 use macrotick_model::Duration;
@@ -9,84 +9,85 @@ use crate::error::BenchError;
 use crate::kit::lab;
 
 const FILE: &str = "/tmp/turns.json";
-/// Turns that one guest plays, one after the other.
+/// The turns that one guest plays, one after the other.
 const TURNS_PER_GUEST: usize = 30;
 
-/// Tasks that run together, for a while.
+/// Tasks that run together for a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// They are released together.
+    /// The tasks, which are released together.
     pub tasks: Vec<Player>,
-    /// How long.
+    /// The length of the turn.
     pub millis: u64,
-    /// Whether each tells when it ran.
+    /// Whether each task records the times in which it ran.
     pub spans: bool,
 }
 
-/// A task, as the guest has it.
+/// A task, as the guest needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Player {
     /// Its policy.
     pub policy: Policy,
-    /// Where it stays: in a partition of that CPU.
+    /// The CPU, in a partition of its own; `None` for all CPUs.
     pub cpu: Option<u32>,
-    /// Its period, at the end of which a job is due.
+    /// The period, at the end of which a job is due.
     pub period_us: u32,
     /// The processor time of a job; `None` for a greedy task, which never sleeps.
     pub work_us: Option<u32>,
 }
 
-/// How a task is scheduled.
+/// The policy of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// SCHED_DEADLINE, with its runtime in microseconds.
+    /// SCHED_DEADLINE, with the runtime in microseconds.
     Deadline(u32),
-    /// SCHED_FIFO, with its priority.
+    /// SCHED_FIFO, with the priority.
     Fifo(u32),
     /// SCHED_OTHER.
     Other,
 }
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Jobs that were due while it played.
+    /// Jobs that were due before the end of the turn.
     pub due: u64,
-    /// Those that were late, or never done.
+    /// Due jobs that were late or did not complete.
     pub misses: u64,
-    /// By how much a job was late at most.
+    /// The greatest tardiness of a job.
     pub tardiest_ns: u64,
     /// The tardiness of all jobs together.
     pub tardiness_ns: u64,
-    /// The longest response.
+    /// The longest response time.
     pub response_ns: u64,
-    /// Its processor time.
+    /// The processor time of the task.
     pub took_ns: u64,
-    /// When it ran: microseconds from the release of all, at most as many as there is room for.
+    /// The times in which it ran, in microseconds from the common release. Spans beyond the room of the array are left
+    /// out.
     pub spans: Vec<(u64, u64)>,
 }
 
-/// What guests are like.
+/// The configuration of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The kernel.
     pub flavor: Flavor,
-    /// Virtual CPUs.
+    /// The number of virtual CPUs.
     pub cpus: u32,
-    /// An instruction takes `2^shift` ns.
+    /// The time of an instruction is `2^shift` ns.
     pub shift: u32,
 }
 
-/// What guests told.
+/// The outcomes of all guests.
 pub struct Played {
-    /// In the order of the turns, and of their tasks.
+    /// The outcomes in the order of the turns and of their tasks.
     pub outcomes: Vec<Vec<Outcome>>,
-    /// The least share of an equal part that a busy virtual CPU had.
+    /// The least share that a busy virtual CPU had of its equal part.
     pub evenness: f64,
 }
 
-/// Plays all.
+/// Plays all turns.
 pub fn play(bench: &str, machine: Machine, turns: &[Turn]) -> Result<Played, BenchError> {
     let mut played = Played { outcomes: Vec::new(), evenness: 1.0 };
     for (index, batch) in turns.chunks(TURNS_PER_GUEST).enumerate() {
@@ -116,7 +117,7 @@ fn play_batch(machine: Machine, turns: &[Turn]) -> Result<(Vec<u64>, Vec<Vec<Out
     lab::read(&job(machine, turns), "outcomes", |output| read(output, turns.len()))
 }
 
-/// What the virtual CPUs counted, and the outcomes of as many turns.
+/// Parses the counters of the virtual CPUs, and the outcomes of this number of turns.
 fn read(output: &str, turns: usize) -> Option<(Vec<u64>, Vec<Vec<Outcome>>)> {
     let mut lines = output.lines();
     let counts = serde_json::from_str(lines.next()?).ok()?;

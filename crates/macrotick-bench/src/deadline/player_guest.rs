@@ -1,9 +1,9 @@
-//! What runs in the guest: tasks that take a processor time, on one CPU or on several.
+//! The guest's part: tasks that use a processor time, on one CPU or on several.
 //!
-//! With several virtual CPUs the emulator executes one at a time, and changes to the next when a timer is due, which is
-//! milliseconds later, or when it meets `pause`. So work pauses often; then all that work progress alike, by some tens of
-//! microseconds. How long an instruction takes still depends on how many CPUs are busy, so that a job is over when it has
-//! had its processor time, as in rt-app, and not after a number of instructions.
+//! With several virtual CPUs, the emulator executes one at a time. It changes to the next one at `pause`, or when a
+//! timer is due, which is milliseconds later. Therefore the tasks' work contains many pauses. All working CPUs then
+//! progress evenly, to some tens of microseconds. The time of an instruction still depends on the number of busy CPUs.
+//! Therefore a job ends after its processor time, as in rt-app, and not after a number of instructions.
 
 use std::fs;
 use std::process::ExitCode;
@@ -20,16 +20,16 @@ use crate::kit::process::lock_memory;
 pub const PLAY: &str = "deadline-play";
 
 const MS: u64 = 1_000_000;
-/// Who does not look at the clock for so long has not run.
+/// A task that does not read the clock for this time was not running.
 const GAP_NS: u64 = 100_000;
-/// Room for what a task tells of itself, and for the spans in which it ran.
+/// Room for a task's report: `WORDS` words of numbers, then its spans.
 const WORDS: usize = 8;
 const ALL_WORDS: usize = 1024;
 const SPANS: usize = 512;
-/// For how long busy CPUs are compared.
+/// The time for which busy CPUs are compared.
 const EVEN_NS: u64 = 200 * MS;
 
-/// The verb's own main function.
+/// Runs the verb: its main function.
 pub fn main() -> ExitCode {
     process::main(|words| match words {
         [path] => play(path),
@@ -37,19 +37,19 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Prints what busy CPUs count, and a line of outcomes for each turn.
+/// Prints the counters of busy CPUs, and a line of outcomes for each turn.
 fn play(path: &str) -> Result<(), String> {
     let turns: Vec<Turn> = process::read(path)?;
     process::print(&count_beside_each_other()?)?;
-    // The real-time policies may use all of the time.
+    // The real-time policies may use all the time.
     write("/proc/sys/kernel/sched_rt_runtime_us", "-1")?;
     let cpus = turns.iter().flat_map(|turn| &turn.tasks).filter_map(|task| task.cpu).max();
     (1..=cpus.unwrap_or(0)).try_for_each(make_partition)?;
     turns.iter().try_for_each(|turn| process::print(&take_turn(turn)?))
 }
 
-/// One CPU that the kernel balances no load with: SCHED_DEADLINE takes no other affinity than all CPUs of a partition. CPU 0
-/// is left to the root, which must have one.
+/// Makes a partition of one CPU, without load balancing. SCHED_DEADLINE accepts no other affinity than all CPUs of a
+/// partition. CPU 0 stays in the root's partition, which must have one.
 fn make_partition(cpu: u32) -> Result<(), String> {
     write(&format!("{ROOT}/cgroup.subtree_control"), "+cpuset")?;
     let path = partition(cpu);
@@ -67,13 +67,14 @@ fn partition(cpu: u32) -> String {
     format!("{ROOT}/cpu{cpu}")
 }
 
-/// Works a little: instructions that do nothing are emulated much faster than others; then the other CPUs have their turn.
+/// Works a little, then yields to the other virtual CPUs. The emulator executes `nop` much faster than other
+/// instructions.
 fn work() {
     // SAFETY: has no effect.
     unsafe { std::arch::asm!(".rept 1920", "nop", ".endr", "pause", options(nomem, nostack, preserves_flags)) };
 }
 
-/// What each CPU counts while all do.
+/// Returns the counters of all CPUs, which count at the same time.
 fn count_beside_each_other() -> Result<Vec<u64>, String> {
     let cpus = std::thread::available_parallelism().map_err(|error| format!("CPUs: {error}"))?.get();
     // SAFETY: atomic words.
@@ -108,7 +109,7 @@ fn pin(cpu: usize) -> Result<(), String> {
     }
 }
 
-/// What a task tells of itself.
+/// The memory in which a task reports its outcome.
 #[derive(Clone, Copy)]
 struct Report<'a>(&'a [AtomicU64]);
 
@@ -142,7 +143,7 @@ impl Report<'_> {
         self.most(RESPONSE, response);
     }
 
-    /// It has run from one instant to another, in ns from time zero.
+    /// Records that the task ran from one instant to another, in nanoseconds from time zero.
     fn ran(&self, from: u64, until: u64) {
         let runs = self.get(RUNS) as usize;
         if runs < SPANS - WORDS {
@@ -153,7 +154,7 @@ impl Report<'_> {
     }
 
     fn outcome(&self, task: &Player, millis: u64) -> Outcome {
-        // A job that is due when the end comes is not asked for; nor has a greedy task any.
+        // A job that is due at the end does not count. A greedy task has no jobs.
         let due = task.work_us.map_or(0, |_| (millis * 1000 - 1) / u64::from(task.period_us));
         let undone = due.saturating_sub(self.get(DONE));
         let span = |run| (self.get(WORDS + 2 * run), self.get(WORDS + 2 * run + 1));
@@ -187,7 +188,7 @@ fn take_turn(turn: &Turn) -> Result<Vec<Outcome>, String> {
     Ok(turn.tasks.iter().zip(reports).map(|(task, report)| report.outcome(task, turn.millis)).collect())
 }
 
-/// A task, until its life is over.
+/// Becomes a task, and runs to the end of the turn.
 fn be(task: &Player, turn: &Turn, board: &Board, report: Report) -> Result<(), String> {
     lock_memory()?;
     if let Some(cpu) = task.cpu.filter(|&cpu| cpu > 0) {
@@ -210,7 +211,7 @@ fn be(task: &Player, turn: &Turn, board: &Board, report: Report) -> Result<(), S
     Ok(())
 }
 
-/// From time zero to the end.
+/// The life of a task, from time zero to the end.
 struct Life<'a> {
     zero: u64,
     end: u64,
@@ -219,8 +220,8 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    /// A job in each period, late ones one behind the other. What a task needs to sleep and to wake is part of its jobs, and
-    /// what one job takes too long the next one is shorter. The job that it does at the end does not count.
+    /// Runs a job in each period; late jobs follow each other. The processor time to sleep and to wake up is part of
+    /// the jobs. When a job takes too long, the next one is shorter. The job at the end does not count.
     fn repeat(&self, period: u64, work_ns: u64) {
         let mut until = process::processor_ns();
         for release in (self.zero..).step_by(period as usize) {
@@ -235,13 +236,13 @@ impl Life<'_> {
         }
     }
 
-    /// Never sleeps.
+    /// Computes to the end and never sleeps.
     fn devour(&self) {
         sleep_until(self.zero);
         self.run(|now| now < self.end);
     }
 
-    /// Works as long as something holds of the time.
+    /// Works as long as a condition on the time holds.
     fn run(&self, goes_on: impl Fn(u64) -> bool) {
         let mut from = now_ns();
         let mut last = from;

@@ -1,4 +1,4 @@
-//! Random task sets (section 4.2 of the paper), and what theory says of them.
+//! Random task sets (section 4.2 of the paper), and their analysis.
 
 use macrotick_analysis::deadline::{demand, density_test, tardiness_bounds, Processor, Task as Reserved};
 use macrotick_model::{Duration, SplitMix64};
@@ -7,61 +7,61 @@ use crate::kit::draw::{bounded_shares, log_uniform};
 
 /// Shortest and longest period.
 const PERIODS_US: (f64, f64) = (10_000.0, 100_000.0);
-/// Periods are multiples of it.
+/// The unit of periods: all are multiples.
 const GRID_US: f64 = 100.0;
-/// No execution time is shorter: it is some times what a task needs to see that it is done.
+/// The shortest execution time. It is several times the time in which a task notices that its job is complete.
 const LEAST_US: u32 = 300;
-/// No task needs more of a CPU, so that each can have a little more than it needs.
+/// The greatest share of a CPU for a task. The remainder leaves room for its larger runtime.
 const MOST_SHARE: f64 = 0.95;
-/// Tasks of one CPU.
+/// The number of tasks for each CPU, if tasks stay on a CPU.
 const PER_CPU: usize = 5;
-/// And where they share all CPUs, for each: with fewer, tasks are larger.
+/// The number of tasks for each CPU, if tasks may migrate. With fewer tasks, each one is larger.
 const PER_CPU_GLOBAL: f64 = 2.5;
 
-/// Where tasks may run.
+/// The CPUs on which tasks may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placement {
-    /// Each on a CPU of its own; the load is that of each CPU.
+    /// Each task on one CPU; the load is that of each CPU.
     Partitioned,
-    /// On all; the load is that of all together.
+    /// Tasks on all CPUs; the load is that of all CPUs together.
     Global,
 }
 
-/// What the sets of one row of a table have in common.
+/// The common properties of the sets of one row of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// Where its tasks may run.
+    /// The CPUs on which the tasks may run.
     pub placement: Placement,
-    /// How many CPUs there are.
+    /// The number of CPUs.
     pub cpus: u32,
-    /// In per cent of a CPU.
+    /// The load in percent of a CPU.
     pub load: u32,
 }
 
 /// Tasks that are released together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSet {
-    /// How it was drawn.
+    /// The kind of the set.
     pub kind: Kind,
-    /// Which of its kind.
+    /// The number of the set within its kind.
     pub index: u32,
-    /// Its tasks.
+    /// The tasks.
     pub tasks: Vec<Task>,
 }
 
-/// A job in each period, due at its end.
+/// A task: a job in each period, due at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Where it stays.
+    /// The task's CPU, if it stays on one.
     pub cpu: Option<u32>,
-    /// Its period.
+    /// The period.
     pub period_us: u32,
-    /// What a job takes.
+    /// The processor time of a job.
     pub wcet_us: u32,
 }
 
 impl Task {
-    /// A runtime that is slightly larger than the execution time, as in the paper: 1 % and 50 us.
+    /// Returns a runtime that is slightly larger than the execution time, as in the paper: by 1 % and 50 us.
     pub fn runtime_us(&self) -> u32 {
         self.wcet_us + self.wcet_us / 100 + 50
     }
@@ -73,7 +73,7 @@ impl Task {
 }
 
 impl TaskSet {
-    /// The same each time: the first set of those drawn whose runtimes there is time for.
+    /// Draws sets until the runtimes of one fit, and returns it. The same arguments always give the same set.
     pub fn draw(kind: Kind, index: u32) -> TaskSet {
         let Kind { placement, cpus, load } = kind;
         let seed = u64::from(cpus) << 48 | u64::from(load) << 32 | u64::from(index);
@@ -93,7 +93,7 @@ impl TaskSet {
         }
     }
 
-    /// Whether there is so much time as all runtimes together: of each CPU, or of all.
+    /// Whether the runtimes fit: on each CPU, or on all together.
     fn fits(&self) -> bool {
         let share = |task: &Task| f64::from(task.runtime_us()) / f64::from(task.period_us);
         let bandwidth = |cpu: Option<u32>| self.tasks.iter().filter(|task| task.cpu == cpu).map(share).sum::<f64>();
@@ -103,7 +103,7 @@ impl TaskSet {
         }
     }
 
-    /// What theory says of the reservations.
+    /// Returns the result of the analysis of the reservations.
     pub fn theory(&self) -> Theory {
         let all: Vec<Reserved> = self.tasks.iter().map(Task::reserved).collect();
         let cpus = self.kind.cpus;
@@ -123,9 +123,9 @@ impl TaskSet {
         demand(&here, &Processor).is_ok()
     }
 
-    /// Priorities for SCHED_FIFO, in the order of the tasks, unique: by `D - k C`, the least first (Davis, Burns: Priority
-    /// assignment for global fixed priority pre-emptive scheduling in multiprocessor real-time systems, RTSS 2009,
-    /// equation 15). On one CPU `k` is 0, and this rate monotonic.
+    /// Returns unique priorities for SCHED_FIFO, in the order of the tasks. They follow `D - k C`: the least value has
+    /// the highest priority (Davis and Burns, RTSS 2009, equation 15). On one CPU `k` is 0, and the priorities are rate
+    /// monotonic.
     pub fn priorities(&self) -> Vec<u32> {
         let m = match self.kind.placement {
             Placement::Partitioned => 1.0,
@@ -143,12 +143,13 @@ impl TaskSet {
     }
 }
 
-/// What theory says of a set.
+/// The result of the analysis of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theory {
-    /// That no deadline is missed: by the processor demand of each CPU, or by the density test of global EDF.
+    /// Whether a test excludes missed deadlines: by the processor demand of each CPU, or by the density test of global
+    /// EDF.
     pub passes: bool,
-    /// How late jobs can be under global EDF, if that is bounded.
+    /// The greatest tardiness of each task's jobs under global EDF, if it is bounded.
     pub bounds_ns: Option<Vec<u64>>,
 }
 

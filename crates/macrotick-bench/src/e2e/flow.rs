@@ -1,4 +1,4 @@
-//! From the sender's start to the receiver's end, datagram by datagram.
+//! The times from the sender's start to the receiver's end, for each datagram.
 
 use macrotick_model::{Job, Observation};
 use macrotick_report::Statistics;
@@ -6,24 +6,24 @@ use macrotick_report::Statistics;
 /// All datagrams of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// From the nominal instant of the sender's job to the end of the receiver's, in nanoseconds, ascending.
+    /// Times from the nominal instant of the sender's job to the end of the receiver's job, in nanoseconds, ascending.
     pub from_nominal: Vec<i64>,
-    /// From the first instruction of the sender's job, as the paper has it, likewise.
+    /// Times from the first instruction of the sender's job, as in the paper, in nanoseconds, ascending.
     pub from_start: Vec<i64>,
-    /// How many datagrams were sent.
+    /// The number of datagrams that were sent.
     pub sent: usize,
-    /// How many the receiver was done with.
+    /// The number of datagrams that the receiver handled.
     pub received: usize,
-    /// How many of them took longer than a period of the sender.
+    /// The number of handled datagrams that took longer than a period of the sender.
     pub outliers: usize,
 }
 
 impl Flow {
-    /// The flow between two tasks of an observation; `None`: it has no such task.
+    /// Returns the flow between two tasks of an observation; `None` if it has no such task.
     ///
-    /// Every job of the sender that completed has sent one datagram, every job of the receiver that completed has taken
-    /// one, and the socket keeps their order: the n-th of the one belong to the n-th of the other. Should one be lost,
-    /// all that follow are a period late, and seen to be.
+    /// Every complete job of the sender has sent one datagram, and every complete job of the receiver has taken one.
+    /// The socket keeps their order: the n-th jobs of both belong together. If a datagram is lost, all later ones
+    /// appear a period late.
     pub fn of(observation: &Observation, sender: &str, receiver: &str) -> Option<Flow> {
         let period = observation.plan.system.task(sender)?.period.as_nanos();
         let (sends, receptions) = (completed(observation, sender)?, completed(observation, receiver)?);
@@ -38,22 +38,22 @@ impl Flow {
         Some(Flow { from_nominal, from_start, sent: sends.len(), received: receptions.len(), outliers })
     }
 
-    /// How many datagrams the receiver was not done with at the end.
+    /// Returns the number of datagrams that the receiver had not handled at the end.
     pub fn missing(&self) -> usize {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Of the times from the nominal instant; `None` without any.
+    /// Returns the statistics of the times from the nominal instant; `None` without any.
     pub fn statistics(&self) -> Option<Statistics> {
         Statistics::of_sorted(&self.from_nominal)
     }
 
-    /// Of the times from the sender's first instruction; `None` without any.
+    /// Returns the statistics of the times from the sender's first instruction; `None` without any.
     pub fn statistics_from_start(&self) -> Option<Statistics> {
         Statistics::of_sorted(&self.from_start)
     }
 
-    /// The largest distance of a time from what was planned, in nanoseconds.
+    /// Returns the largest distance of a time from the planned time, in nanoseconds.
     pub fn deviation(&self, planned: i64) -> Option<i64> {
         let ends = [self.from_nominal.first()?, self.from_nominal.last()?];
         ends.iter().map(|time| (*time - planned).abs()).max()
@@ -75,7 +75,7 @@ pub mod tests {
         fixtures::job(number, us(nominal), times.map(|(start, _)| us(start)), times.map(|(_, end)| us(end)))
     }
 
-    /// A run in which the sender and the receiver did these jobs.
+    /// Returns a run in which the sender and the receiver did these jobs.
     pub fn observation(sender: Vec<Job>, receiver: Vec<Job>) -> Observation {
         let text =
             "system: s\ntasks:\n  - {name: sender, period: 10ms, wcet: 1ms}\n  - {name: receiver, period: 10ms, \
@@ -94,7 +94,7 @@ pub mod tests {
             job(2, 21_100, Some((21_101, 22_100))),
             job(3, 31_100, Some((31_100, 32_100))),
         ];
-        // The first reception is late by a period, and the last one does not come.
+        // The first datagram arrives a period late, and the last one does not arrive.
         let receiver = vec![
             job(0, 3500, Some((3500, 14_200))),
             job(1, 13_500, None),

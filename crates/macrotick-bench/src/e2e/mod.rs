@@ -1,5 +1,5 @@
-//! The end-to-end experiment of the SCHED_TT paper: how long from a sender's start to a receiver's end, in two network
-//! namespaces, over UDP through a bridge.
+//! The end-to-end experiment of the SCHED_TT paper: the time from a sender's start to a receiver's end. The two are in
+//! different network namespaces and use UDP through a bridge.
 
 mod flow;
 mod papers;
@@ -18,7 +18,7 @@ use crate::kit::lab;
 use crate::kit::scale::Scale;
 
 const DESCRIPTION: &str = "bench/e2e.yaml";
-/// What a quick run lasts.
+/// The length of a quick run.
 const QUICK: Duration = Duration::from_millis(300);
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
@@ -36,25 +36,32 @@ const POLICIES: [(&str, Backend); 3] =
     [("fifo", Backend::Fifo), ("deadline", Backend::Deadline), (TT, Backend::Kernel)];
 const TT: &str = "tt";
 
-/// From the sender's start to the receiver's end in the paper's table, in nanoseconds.
+/// The planned time from the sender's start to the receiver's end in the paper's table, in nanoseconds.
 const PLANNED: i64 = 3_100_000;
-/// What SCHED_TT shall reach beside competing tasks, in nanoseconds.
+/// The limits for SCHED_TT beside competing tasks, in nanoseconds.
 const AIM_SPREAD: i64 = 25_000;
 const AIM_DEVIATION: i64 = 50_000;
 
-const METHOD: &str = "A sender computes and sends one UDP datagram every 10 ms; a receiver waits for it and computes. \
-They are in two network namespaces, joined by veth and a bridge. Measured is the time from the nominal instant of the \
-sender's job to the last instruction of the receiver's; the paper's begins with the sender's first instruction, and is \
-told beside it. In the table the sender has 1100 us to 2500 us, the receiver begins at 3500 us, is preempted at 3900 us \
-for 300 us, and is done at 4200 us: 3.1 ms. Loads: `background` is four SCHED_OTHER processes that never sleep, with \
-the preempting task; `competing tasks` adds 14 more with periods of the automotive benchmark and Gumbel-distributed \
-execution times (65 % of the processor in the worst case); `ping flood` adds a SCHED_FIFO 40 process that \
-sends pings of 6000 bytes through the bridge to the receiver's namespace, each as soon as the last was answered. Under \
-every policy jobs are released at the instants of the same table, from which stock policies profit: in the paper they \
-are released without one. Under SCHED_DEADLINE the receiver is done 300 us early, because its deadline comes before \
-that of the preempting task. Under SCHED_FIFO the flood's outliers come from the server that gives the fair class 50 ms \
-of every second: it precedes all of SCHED_FIFO, whatever locks the flood holds by then. An outlier is a datagram that \
-took longer than a period.";
+const METHOD: &str = "\
+A sender computes and sends one UDP datagram every 10 ms. A receiver waits for it and computes. They are in two \
+network namespaces, joined by veth and a bridge. The bench measures the time from the nominal instant of the sender's \
+job to the last instruction of the receiver's job. The paper's time starts at the sender's first instruction; a second \
+table has this time.
+
+In the table the sender has 1100 us to 2500 us. The receiver starts at 3500 us, is preempted at 3900 us for 300 us, \
+and ends at 4200 us: 3.1 ms after the sender's start. The loads are:
+
+* `background`: four SCHED_OTHER processes that never sleep, and the preempting task
+* `competing tasks`: 14 more tasks with periods of the automotive benchmark and Gumbel-distributed execution times (65 \
+% of the processor in the worst case)
+* `ping flood`: also a SCHED_FIFO 40 process that sends pings of 6000 bytes through the bridge to the receiver's \
+namespace. It sends each ping after the reply to the previous one
+
+Under every policy the jobs are released at the instants of the same table. The stock policies profit from it: the \
+paper releases their jobs without a table. Under SCHED_DEADLINE the receiver ends 300 us early, because its deadline \
+is earlier than the deadline of the preempting task. Under SCHED_FIFO the flood causes outliers through the fair \
+server, which gives the fair class 50 ms of every second. This server precedes all of SCHED_FIFO, even while the flood \
+holds locks. An outlier is a datagram that takes longer than a period.";
 
 /// One run.
 struct Case {
@@ -69,7 +76,7 @@ impl Case {
     }
 }
 
-/// Runs it.
+/// Runs the experiment.
 pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     let system = lab::description(bench, DESCRIPTION, QUICK)?;
     let mut cases = Vec::new();
@@ -97,12 +104,12 @@ pub fn run(bench: &Bench) -> Result<Results, BenchError> {
     })
 }
 
-/// The milliseconds of each run.
+/// Returns the milliseconds of each run.
 pub fn extent(bench: &Bench) -> Result<Vec<u64>, BenchError> {
     Ok(lab::extent(&lab::description(bench, DESCRIPTION, QUICK)?, LOADS.len() * POLICIES.len()))
 }
 
-/// The system with what a load has of it.
+/// Returns the system with the tasks and processes of a load.
 fn under(system: &System, load: &str) -> System {
     let mut system = system.clone();
     if load == ALONE {
@@ -115,7 +122,7 @@ fn under(system: &System, load: &str) -> System {
 }
 
 fn observe(plan: &Plan, backend: Backend) -> Result<Flow, BenchError> {
-    // The kernel is compared, not what a deployment does besides.
+    // The bench compares the kernel alone, without the host settings of a deployment.
     let dispatch = Dispatch { leaves_host_settings: true, ..Dispatch::under(backend) };
     let observation = lab::observe(plan, &dispatch)?;
     let fault = || LabError::GuestOutput {
@@ -130,7 +137,7 @@ fn markdown(cases: &[Case], scale: Scale) -> String {
     format!("{}\n{}\n{}", aims(cases, scale), times(cases), from_start(cases))
 }
 
-/// What SCHED_TT reached beside competing tasks, and beside the flood.
+/// Returns a table with the results of SCHED_TT beside competing tasks, and beside the flood.
 fn aims(cases: &[Case], scale: Scale) -> String {
     let (spread, deviation, planned) = (us(AIM_SPREAD), us(AIM_DEVIATION), ms(PLANNED));
     let mut text = format!(
@@ -188,7 +195,7 @@ fn from_start(cases: &[Case]) -> String {
     text
 }
 
-/// Least, mean, 99th percentile, greatest and deviation.
+/// Returns cells with the least value, mean, 99th percentile, greatest value and deviation.
 fn row(s: &Statistics) -> String {
     let mean = |tenths: macrotick_report::stats::Tenths| tenths.as_us_f64() / 1e3;
     format!(
@@ -236,7 +243,7 @@ fn all_figures(cases: &[Case]) -> Vec<Figure> {
     all
 }
 
-/// File, caption and content of a plot for each load.
+/// Returns file, caption and content of a plot for each load.
 fn plots(cases: &[Case]) -> Vec<(String, String, String)> {
     let plot = |cases: &[Case]| {
         let load = cases.first().map_or("", |case| case.load);
@@ -276,7 +283,7 @@ mod tests {
         plan
     }
 
-    /// In every cycle of 10 ms, whatever the load.
+    /// In every cycle of 10 ms, under each load.
     #[test]
     fn the_table_is_the_papers() {
         for load in [ALONE, COMPETING, FLOODED] {

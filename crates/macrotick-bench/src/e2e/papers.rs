@@ -1,11 +1,11 @@
-//! What the SCHED_TT paper (RTNS 2023, section 4.2.1) says of the same experiment on the authors' machine.
+//! The numbers of the SCHED_TT paper (RTNS 2023, section 4.2.1) for the same experiment on the authors' machine.
 
-/// A row of ours in the paper: milliseconds, `None` where it gives none.
+/// A row of the paper in milliseconds; `None` where the paper gives no number.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Which load, as ours is called.
+    /// The load, by our name.
     pub load: &'static str,
-    /// Which policy, as ours is called.
+    /// The policy, by our name.
     pub policy: &'static str,
     /// Least, mean and greatest time, and standard deviation.
     pub figures: [(&'static str, Option<f64>); 4],
@@ -16,7 +16,7 @@ const fn row(load: &'static str, policy: &'static str, figures: [Option<f64>; 4]
     Row { load, policy, figures: [("min", min), ("mean", mean), ("max", max), ("std", std)] }
 }
 
-/// All that it gives in numbers.
+/// All numbers that the paper gives.
 pub const ROWS: [Row; 5] = [
     row(super::ALONE, "fifo", [Some(3.107), Some(4.085), Some(5.102), Some(0.024)]),
     row(super::ALONE, "deadline", [Some(3.296), Some(4.094), Some(14.093), Some(0.314)]),
@@ -25,7 +25,7 @@ pub const ROWS: [Row; 5] = [
     row(super::COMPETING, "tt", [None, None, Some(13.306), None]),
 ];
 
-/// The paper's row beside one of ours.
+/// Returns the paper's row for one of ours.
 pub fn beside(load: &str, policy: &str) -> Option<Row> {
     ROWS.into_iter().find(|row| row.load == load && row.policy == policy)
 }

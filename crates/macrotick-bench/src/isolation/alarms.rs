@@ -1,14 +1,14 @@
-//! An attack of our own: the sleeps of many threads end at the same instants, each in the timer's interrupt.
+//! An attack of our own: the sleeps of many threads end at the same instants, each in the timer interrupt.
 
 use crate::kit::clock::{now_ns, sleep_until};
 use crate::kit::process::{set_policy, spawn};
 
 const THREADS: u64 = 200;
 const PRIORITY: u32 = 98;
-/// Not in step with the victim's jobs. They all get to sleep again within it.
+/// Not in step with the victim's jobs. Within this period all threads go back to sleep.
 const PERIOD_NS: u64 = 20_300_000;
 
-/// For ever.
+/// Attacks without end.
 pub fn run() -> Result<(), String> {
     for _ in 1..THREADS {
         spawn(sleep)?;

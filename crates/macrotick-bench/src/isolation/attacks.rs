@@ -1,4 +1,4 @@
-//! By how much a critical container's worst response moves when another container attacks.
+//! The change of a critical container's worst response when another container attacks.
 
 use std::fmt::Write as _;
 
@@ -13,12 +13,12 @@ use crate::kit::policy::Policy;
 use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
-/// Its releases pass over the tick.
+/// The victim's period. Its releases pass over the tick.
 const PERIOD_US: u32 = 1001;
 const WORK_US: u64 = 100;
 const MILLIS: u64 = 10_000;
 const QUICK_MILLIS: u64 = 300;
-/// What a quick run tries: one of stress-ng, one of our own.
+/// The attacks of a quick run: one of stress-ng, one of our own.
 const QUICK_ATTACKS: [Rival; 2] = [ATTACKS[0], ATTACKS[11]];
 const AIM_US: f64 = 5.0;
 const VARIANTS: [Variant; 2] = [Variant::Off, Variant::On];
@@ -33,20 +33,21 @@ fn millis(scale: Scale) -> u64 {
     scale.of(MILLIS, QUICK_MILLIS)
 }
 
-/// The milliseconds of each trial.
+/// Returns the milliseconds of each trial.
 pub fn extent(scale: Scale) -> Vec<u64> {
     vec![millis(scale); rivals(scale).len() * VARIANTS.len()]
 }
 
-/// By attack, the first of which is none; on a host as it is, and one that is set as deployments set it.
+/// The readings by attack; the first row has no attack. Each row has a host without settings, and a host with the
+/// settings of deployments.
 pub struct Attacks {
-    /// How long each trial was.
+    /// The milliseconds of each trial.
     millis: u64,
     rows: Vec<(Rival, [Reading; 2])>,
 }
 
 impl Attacks {
-    /// Has everything run in the lab.
+    /// Runs everything in the lab.
     pub fn measure(bench: &Bench) -> Result<Attacks, BenchError> {
         let millis = millis(bench.scale);
         let mut rows = Vec::new();
@@ -61,7 +62,7 @@ impl Attacks {
         Ok(Attacks { millis, rows })
     }
 
-    /// By how much the worst response is longer than without the attack, in microseconds.
+    /// Returns the difference to the worst response without the attack, in microseconds.
     fn moved_us(&self, rival: &Rival, readings: &[Reading; 2], variant: usize) -> f64 {
         let without = self
             .rows
@@ -71,7 +72,8 @@ impl Attacks {
         (readings[variant].response_ns as f64 - without as f64) / 1e3
     }
 
-    /// The attack that moves the worst response most, where the host is set as deployments set it; and by how much.
+    /// Returns a line with the attack that moves the worst response most on a host with the settings of deployments,
+    /// and the difference.
     pub fn headline(&self) -> String {
         let moved = |(rival, readings): &(Rival, [Reading; 2])| (self.moved_us(rival, readings, 1), rival.name);
         let (us, name) = self.rows.iter().map(moved).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
@@ -86,7 +88,8 @@ impl Attacks {
         self.rows.iter().filter(|(rival, _)| ATTACKS.contains(rival)).count()
     }
 
-    /// What shall hold. Against sleeps that end by the hundred, control groups and clocks there are settings of the host.
+    /// Returns the aims. Settings of the host limit hundreds of simultaneous wake-ups, control groups, and perf clocks.
+    /// Therefore the first aim has only attacks of stress-ng.
     pub fn aims(&self) -> Vec<Aim> {
         let aim = |attacks: &str, variant: usize, counts: fn(&Rival) -> bool| Aim {
             what: format!(
@@ -106,12 +109,12 @@ impl Attacks {
         vec![aim("any attack of stress-ng", 0, is_stress), aim("any attack", 1, |_| true)]
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "### attacks on a container with a job of {WORK_US} us every {PERIOD_US} us, in us\n\n\
-             Processor time of a run and what comes before it, as a share of its {} s, under whatever policy: \
-             budgets do not bound what SCHED_OTHER has of idle time.\n\n\
+             Processor time of a run and of its preparation, as a share of its {} s, under all policies: a budget does \
+             not limit the idle time that SCHED_OTHER uses.\n\n\
              | attack | its processor time | worst response, settings left | moved by | held | moved by |\n\
              |---|---:|---:|---:|---:|---:|\n",
             self.millis as f64 / 1e3
@@ -130,7 +133,7 @@ impl Attacks {
         text
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for (rival, readings) in &self.rows {

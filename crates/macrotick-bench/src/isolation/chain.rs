@@ -1,5 +1,5 @@
-//! An attack of our own: each of many threads has a lock and waits for that of the one before, and the priority of the last one
-//! changes all the time. The kernel hands each change on, from owner to owner.
+//! An attack of our own: each of many threads owns a lock and waits for the lock of the thread before it. The priority
+//! of the last thread changes all the time. The kernel passes each change on, from owner to owner.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use super::pi::{thread_id, Lock};
 use crate::kit::process::{set_policy, set_policy_of, spawn};
 
-/// A container may have a thousand threads.
+/// Near the limit of a container's threads, which is 1000.
 const LINKS: usize = 900;
-/// Of who changes, of all who wait, and what the last one gets.
+/// The priorities of the changing thread and of all waiting threads, and the higher priority that the last thread gets.
 const PRIORITIES: (u32, u32, u32) = (98, 10, 97);
 const PAUSE: Duration = Duration::from_millis(1);
 
 static LOCKS: [Lock; LINKS] = [const { Lock::free() }; LINKS];
 static LAST: AtomicU32 = AtomicU32::new(0);
 
-/// For ever.
+/// Attacks without end.
 pub fn run() -> Result<(), String> {
     for link in 0..LINKS {
         spawn(move || wait(link))?;
@@ -35,7 +35,7 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// The first one waits for nobody.
+/// Takes a lock, and waits for the lock before it. The first thread has no lock to wait for.
 fn wait(link: usize) -> Result<(), String> {
     set_policy(libc::SCHED_FIFO as u32, PRIORITIES.1)?;
     LOCKS[link].take()?;

@@ -1,4 +1,4 @@
-//! An attack of our own: clocks of perf_event_open(2), each of which interrupts the processor every 10 us.
+//! An attack of our own: clocks of perf_event_open(2). Each of them interrupts the processor every 10 us.
 
 use std::os::fd::OwnedFd;
 
@@ -8,10 +8,10 @@ use macrotick_model::Duration;
 use crate::kit::process::{set_policy, spin};
 
 const CLOCKS: usize = 50;
-/// The kernel takes no less.
+/// The shortest period that the kernel accepts.
 const PERIOD: Duration = Duration::from_micros(10);
 
-/// For ever. Who gets no clocks is a hog.
+/// Attacks without end. If the kernel refuses all clocks, only the busy loop remains.
 pub fn run() -> Result<(), String> {
     let clocks: Vec<OwnedFd> = (0..CLOCKS).map_while(|_| open_clock(PERIOD).ok()).collect();
     eprintln!("{} clocks", clocks.len());

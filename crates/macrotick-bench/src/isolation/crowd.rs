@@ -1,14 +1,15 @@
-//! Attacks of our own: threads that never sleep, as many as a container may have.
+//! Attacks of our own: threads that never sleep, nearly as many as a container may have.
 
 use crate::kit::group::write;
 use crate::kit::process::{set_policy, spawn, spin};
 
-/// A container may have a thousand.
+/// Near the limit of a container's threads, which is 1000.
 const MANY: usize = 900;
-/// Of who makes the others: they begin once there are all of them.
+/// The priorities of the creating thread and of the other threads. The others start when all of them exist.
 const PRIORITIES: (u32, u32) = (99, 98);
 
-/// For ever, in the caller's group: many under SCHED_FIFO, so many under SCHED_OTHER.
+/// Attacks without end, in the caller's group: with [`MANY`] threads under SCHED_FIFO, or with the given number under
+/// SCHED_OTHER.
 pub fn run(ordinary: Option<usize>) -> Result<(), String> {
     let policy = match ordinary {
         None => (libc::SCHED_FIFO as u32, PRIORITIES.1),
@@ -17,7 +18,7 @@ pub fn run(ordinary: Option<usize>) -> Result<(), String> {
     spin_each(ordinary.unwrap_or(MANY), move |_| set_policy(policy.0, policy.1))
 }
 
-/// For ever, one in each of so many groups below one.
+/// Attacks without end, with one thread in each child group of a group.
 pub fn run_in_groups(group: &str, groups: usize) -> Result<(), String> {
     let group = group.to_owned();
     spin_each(groups, move |index| {

@@ -1,4 +1,4 @@
-//! The most that a task with a period of 100 us begins late, beside loads (table 2 of the paper).
+//! The greatest latency of a task with a period of 100 us, beside loads (table 2 of the paper).
 
 use std::fmt::Write as _;
 
@@ -13,29 +13,29 @@ use crate::kit::policy::Policy;
 use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
-/// Releases that pass over the tick and the refills, a microsecond farther with each tick.
+/// Releases that pass over the tick and the refills. They move by one microsecond relative to the tick with each tick.
 const PASSING: Releases = Releases { period_ns: 100_100, phase_ns: 0 };
-/// Releases that are never near one, as the planner places windows: the ticks are on the multiples of 1 ms, the refills on those of
-/// 500 us and 250 us more.
+/// Releases that are never near a tick or a refill, like windows of the planner. The ticks are at multiples of 1 ms,
+/// the refills 250 us after multiples of 500 us.
 const CLEAR: Releases = Releases { period_ns: 100_000, phase_ns: 25_000 };
 const MILLIS: u64 = 5000;
 const QUICK_MILLIS: u64 = 200;
-/// Beside these the aim is for.
+/// The loads of the aims.
 const HARD: [&str; 2] = ["hdd", "udp"];
-/// Of what SCHED_FIFO on the pristine kernel has.
+/// The greatest ratio to the latency of SCHED_FIFO on the pristine kernel.
 const AIM: f64 = 0.5;
 
-/// More than the task is late without one.
+/// More than the task's latency without a lead.
 const LEAD_US: u32 = 15;
 
-/// When the task is released.
+/// The instants at which the task is released.
 #[derive(Clone, Copy)]
 struct Releases {
     period_ns: u32,
     phase_ns: u32,
 }
 
-/// One way for it to run.
+/// A configuration of the task.
 struct Column {
     title: &'static str,
     policy: Policy,
@@ -68,10 +68,11 @@ const COLUMNS: [Column; 8] = [
     Column::new("FIFO, pristine, clear", Policy::Fifo, Variant::Pristine).clear(),
     Column::new("DS, TimerShield, lead, clear", Policy::Ds, Variant::On).leading().clear(),
 ];
-/// The columns that are compared, and with which.
+/// The columns that have an aim, and the columns that they are compared with.
 const JUDGED: [(usize, usize); 3] = [(4, 0), (5, 0), (7, 6)];
 
-/// A quick run has no loads here: to bring stress-ng into a guest takes longer than all else. Its attacks have it.
+/// Returns the loads. A quick run has none, because it takes longest to bring stress-ng into a guest; a quick run's
+/// attacks use it.
 fn rivals(scale: Scale) -> Vec<Rival> {
     [&[NOTHING][..], scale.of(&LOADS[..], &[])].concat()
 }
@@ -80,18 +81,18 @@ fn millis(scale: Scale) -> u64 {
     scale.of(MILLIS, QUICK_MILLIS)
 }
 
-/// The milliseconds of each trial.
+/// Returns the milliseconds of each trial.
 pub fn extent(scale: Scale) -> Vec<u64> {
     vec![millis(scale); rivals(scale).len() * COLUMNS.len()]
 }
 
-/// By load, in the order of the columns.
+/// The readings by load, in the order of the columns.
 pub struct Latencies {
     rows: Vec<(Rival, [Reading; COLUMNS.len()])>,
 }
 
 impl Latencies {
-    /// Has everything run in the lab.
+    /// Runs everything in the lab.
     pub fn measure(bench: &Bench) -> Result<Latencies, BenchError> {
         let mut rows = Vec::new();
         for rival in rivals(bench.scale) {
@@ -106,7 +107,7 @@ impl Latencies {
         Ok(Latencies { rows })
     }
 
-    /// What shall hold.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         let hard = || self.rows.iter().filter(|(rival, _)| HARD.contains(&rival.name));
         let aim = |(column, other): (usize, usize), (rival, readings): &(Rival, [Reading; COLUMNS.len()])| Aim {
@@ -121,7 +122,7 @@ impl Latencies {
         JUDGED.iter().flat_map(|&pair| hard().map(move |row| aim(pair, row))).collect()
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "### most and mean latency of a task with a period of 100 us, in us\n\n| load | {} |\n|---|{}\n",
@@ -137,7 +138,7 @@ impl Latencies {
         text
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for (rival, readings) in &self.rows {
@@ -156,7 +157,7 @@ impl Latencies {
         figures
     }
 
-    /// The most of the judged columns, over all loads, in microseconds.
+    /// Returns the greatest latency of the columns that have an aim, over all loads, in microseconds.
     pub fn most_us(&self) -> [f64; 3] {
         let most = |column: usize| self.rows.iter().map(|(_, readings)| readings[column].latency_ns).max();
         JUDGED.map(|(column, _)| most(column).unwrap_or(0) as f64 / 1e3)

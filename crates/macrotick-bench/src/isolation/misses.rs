@@ -11,14 +11,14 @@ use crate::kit::aims::Aim;
 use crate::kit::bench::Bench;
 use crate::kit::scale::Scale;
 
-/// What is played.
+/// The sets that are played.
 #[derive(Clone, Copy)]
 struct Sweep {
-    /// In per cent of the CPU.
+    /// The loads in percent of the CPU.
     totals: &'static [u32],
-    /// Of each total; each load has its turn.
+    /// The number of sets of each total; the loads take turns.
     sets: u32,
-    /// How long each set plays.
+    /// The seconds that each set plays.
     seconds: u64,
 }
 
@@ -26,7 +26,7 @@ const ALL: Sweep = Sweep { totals: &[50, 55, 60, 65, 70], sets: 30, seconds: 30 
 const QUICK: Sweep = Sweep { totals: &[50, 70], sets: LOADS.len() as u32, seconds: 1 };
 const SCENARIOS: [Scenario; 2] = [Scenario::LowHi, Scenario::Loaded];
 
-/// The milliseconds of each set.
+/// Returns the milliseconds of each set.
 pub fn extent(scale: Scale) -> Vec<u64> {
     let Sweep { totals, sets, seconds } = scale.of(ALL, QUICK);
     vec![seconds * 1000; totals.len() * sets as usize * SCENARIOS.len()]
@@ -35,21 +35,21 @@ pub fn extent(scale: Scale) -> Vec<u64> {
 const LOW: usize = 0;
 const HIGH: usize = 1;
 
-/// What one scenario gave.
+/// The outcomes of one scenario.
 struct Played {
     scenario: Scenario,
     turns: Vec<Turn>,
     outcomes: Vec<Outcomes>,
 }
 
-/// All scenarios.
+/// The outcomes of all scenarios.
 pub struct Misses {
     sweep: Sweep,
     played: Vec<Played>,
 }
 
 impl Misses {
-    /// Draws the sets, and has them play.
+    /// Draws the sets and plays them.
     pub fn measure(bench: &Bench) -> Result<Misses, BenchError> {
         let sweep = bench.scale.of(ALL, QUICK);
         let draw = |&total: &u32| (0..sweep.sets).map(move |index| TaskSet::draw(total, index));
@@ -68,7 +68,7 @@ impl Misses {
         self.played.iter().find(|played| played.scenario == scenario).expect("both scenarios are played")
     }
 
-    /// What shall hold.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         let (low_hi, loaded) = (self.of(Scenario::LowHi), self.of(Scenario::Loaded));
         let aim = |what: &str, value: u64| Aim { what: what.into(), unit: "jobs", value: value as f64, limit: 0.0 };
@@ -83,7 +83,7 @@ impl Misses {
         ]
     }
 
-    /// What the paper's figure shows, and the loads.
+    /// Returns the tables: the paper's figure, and the loads.
     pub fn markdown(&self) -> String {
         let low_hi = self.of(Scenario::LowHi);
         let Sweep { totals, sets, seconds } = self.sweep;
@@ -118,14 +118,15 @@ impl Misses {
         let [took, excess] = [self.of(Scenario::Loaded).took(), low_hi.took()];
         let _ = writeln!(
             text,
-            "\nProcessor time of all jobs, by what they said to take: {:.3} (low) and {:.3} (high) beside loads, {:.3} and {:.3} \
-             where the high container takes more. What is above 1 and 1.8 are interrupts, which are charged to whoever runs.",
+            "\nProcessor time of all jobs, divided by their declared times: {:.3} (low) and {:.3} (high) beside \
+             loads, {:.3} and {:.3} where the high container takes more. The excess above 1 and 1.8 is interrupts, \
+             which the kernel charges to the running thread.",
             took[LOW], took[HIGH], excess[LOW], excess[HIGH]
         );
         text
     }
 
-    /// The same for machines, by set.
+    /// Returns the same values as figures, by set.
     pub fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for played in &self.played {
@@ -147,7 +148,7 @@ impl Misses {
         figures
     }
 
-    /// Misses of the high container in the scenario of the paper, for its table.
+    /// Returns the misses of the high container in the paper's scenario, for the comparison with the paper.
     pub fn of_high(&self) -> u64 {
         self.of(Scenario::LowHi).sum(HIGH, misses)
     }
@@ -157,7 +158,7 @@ fn misses(outcome: &Outcome) -> u64 {
     outcome.misses
 }
 
-/// Of numbers in ascending order: least, quartiles, most.
+/// Returns least value, quartiles and greatest value of numbers in ascending order.
 fn quartiles(sorted: &[u64]) -> String {
     let at = |quarter: usize| sorted.get((sorted.len().saturating_sub(1)) * quarter / 4).copied().unwrap_or(0);
     (0..5).map(|quarter| at(quarter).to_string()).collect::<Vec<_>>().join(", ")
@@ -172,7 +173,7 @@ impl Played {
         self.outcomes.iter().map(|outcomes| of(&outcomes[which])).sum()
     }
 
-    /// On average over the sets.
+    /// Returns the ratio of used to declared processor time of both containers, averaged over the sets.
     fn took(&self) -> [f64; 2] {
         [LOW, HIGH].map(|which| {
             self.outcomes.iter().map(|outcomes| outcomes[which].of_declared).sum::<f64>() / self.outcomes.len() as f64

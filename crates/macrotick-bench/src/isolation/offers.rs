@@ -1,5 +1,5 @@
-//! An attack of our own: many threads that are offered locks when their group's budget ends, each of which the kernel has
-//! to let go on for the sake of others.
+//! An attack of our own: many threads are offered locks when their group's budget ends. The kernel must then let each
+//! of these threads continue for the sake of others.
 
 use std::thread;
 use std::time::Duration;
@@ -8,18 +8,19 @@ use super::pi::Lock;
 use crate::kit::clock::now_ns;
 use crate::kit::process::{set_policy, spawn};
 
-/// As many as can be offered in some periods.
+/// The number of locks that can be offered in some periods.
 const LOCKS: usize = 400;
-/// Of who gives the locks away, and of those who wait: they do not run before it has used up the budget.
+/// The priorities of the thread that gives the locks away, and of the waiting threads. The waiting threads run only
+/// after the first one has exhausted the budget.
 const PRIORITIES: (u32, u32) = (98, 10);
-/// Those who had their locks wait for them again after so long, and all do after the longer one.
+/// The time after which a thread waits for its lock again, and the time after which all threads wait.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(4)];
-/// More than a budget.
+/// Longer than a budget.
 const SPIN_NS: u64 = 1_000_000;
 
 static ALL: [Lock; LOCKS] = [const { Lock::free() }; LOCKS];
 
-/// For ever.
+/// Attacks without end.
 pub fn run() -> Result<(), String> {
     for lock in &ALL {
         spawn(|| be_offered(lock))?;

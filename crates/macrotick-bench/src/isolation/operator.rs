@@ -1,4 +1,4 @@
-//! What whoever runs the host does for the sake of an attack, or beside it: groups, a pool, and budgets that come and go.
+//! The host operator's part of an attack: groups, a pool, and budgets that come and go.
 
 use std::time::Duration;
 
@@ -9,26 +9,27 @@ use crate::kit::clock::now_ns;
 use crate::kit::group::{self, write};
 use crate::kit::process;
 
-/// The pool has a twenty-fifth of the time, and what nobody else wants.
+/// The pool has a twenty-fifth of the time in windows, and unused time.
 const POOL: &str = "crowd";
 const CYCLE_NS: u64 = 2_500_000;
 const WINDOW_NS: u64 = 100_000;
-/// The table begins.
+/// The time until the table starts.
 const HEAD_START_NS: u64 = 10_000_000;
-/// In microseconds: the least that there is, so that the period has to be long.
+/// The least budget, in microseconds. It requires a long server period.
 const LEAST_BUDGET_US: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(7);
-/// More than anything outside of groups.
+/// Higher than every thread outside of groups.
 const PRIORITY: u32 = 50;
 
-/// A server period, and what the victim and the rival have of it, in microseconds.
+/// A server period, and the budgets of victim and rival in it, in microseconds.
 pub struct Budgets {
     pub period_us: u32,
     pub victim_us: u32,
     pub rival_us: u32,
 }
 
-/// Two fifths of the CPU for the victim; three tenths for the rival.
+/// Returns the budgets: two fifths of the CPU for the victim, and three tenths for a rival with a budget of its own. A
+/// pool has no budget. With [`Program::Groups`], child groups have the rest of the three tenths.
 pub fn budgets(program: &Program) -> Budgets {
     match program {
         Program::Groups(_) => Budgets { period_us: 25_000, victim_us: 10_000, rival_us: 2500 },
@@ -37,7 +38,7 @@ pub fn budgets(program: &Program) -> Budgets {
     }
 }
 
-/// Before anybody runs; the rival's group is there.
+/// Prepares the rival's group, which exists, before any process runs.
 pub fn prepare(program: &Program, group: &str) -> Result<(), String> {
     match program {
         Program::Groups(groups) => make_groups(group, *groups),
@@ -72,7 +73,7 @@ fn serve(group: &str) -> Result<(), String> {
     write(&format!("{group}/cpu.tt.entity"), &format!("{POOL}\n"))
 }
 
-/// For ever, beside the rival: its budget is taken away, and given again.
+/// Removes the rival's budget and gives it back, without end.
 pub fn take_and_give(group: &str, budget_us: u32) -> Result<(), String> {
     process::set_policy(libc::SCHED_FIFO as u32, PRIORITY)?;
     loop {

@@ -1,5 +1,5 @@
-//! An attack of our own: many pairs of threads, one of which owns a lock under SCHED_OTHER and never sleeps, while the other
-//! waits for it under SCHED_DS. Whoever serves the waiter serves the owner.
+//! An attack of our own: many pairs of threads. One thread owns a lock under SCHED_OTHER and never sleeps. The other
+//! one waits for the lock under SCHED_DS, and lends its budget to the owner.
 
 use std::sync::{Barrier, LazyLock};
 use std::thread;
@@ -10,16 +10,16 @@ use macrotick_uapi::SCHED_DS;
 use super::pi::Lock;
 use crate::kit::process::{set_policy, spawn, spin};
 
-/// A container may have a thousand threads.
+/// A container may have 1000 threads.
 const PAIRS: usize = 450;
 const PAUSE: Duration = Duration::from_millis(1);
 
 static LOCKS: [Lock; PAIRS] = [const { Lock::free() }; PAIRS];
 
-/// All of them wait before any of them spins.
+/// Opens when all threads wait: no owner spins before.
 static START: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(PAIRS + 1));
 
-/// For ever.
+/// Attacks without end.
 pub fn run() -> Result<(), String> {
     for lock in &LOCKS {
         spawn(|| own(lock))?;
@@ -49,5 +49,5 @@ fn own(lock: &Lock) -> Result<(), String> {
 fn wait(lock: &Lock) -> Result<(), String> {
     set_policy(SCHED_DS, 10)?;
     lock.take()?;
-    Err("who spins for ever has given its lock away".into())
+    Err("an owner that spins without end has released its lock".into())
 }

@@ -4,21 +4,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::kit::process::last_error;
 
-/// Nobody has it when it is zero, else the thread whose number it is.
+/// A lock: zero when it is free, otherwise the owner's thread number.
 pub struct Lock(AtomicU32);
 
 impl Lock {
-    /// One that nobody has.
+    /// Returns a free lock.
     pub const fn free() -> Lock {
         Lock(AtomicU32::new(0))
     }
 
-    /// Takes it unless somebody has it.
+    /// Takes the lock if it is free.
     pub fn try_take(&self) -> bool {
         self.0.compare_exchange(0, thread_id(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Waits until it has it.
+    /// Waits for the lock and takes it.
     pub fn take(&self) -> Result<(), String> {
         if self.try_take() {
             return Ok(());
@@ -26,7 +26,7 @@ impl Lock {
         self.futex(libc::FUTEX_LOCK_PI)
     }
 
-    /// Gives it to whoever waits.
+    /// Releases the lock to a waiter.
     pub fn give(&self) -> Result<(), String> {
         match self.0.compare_exchange(thread_id(), 0, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => Ok(()),
@@ -34,17 +34,17 @@ impl Lock {
         }
     }
 
-    /// Whether somebody has it.
+    /// Whether the lock has an owner.
     pub fn is_taken(&self) -> bool {
         self.0.load(Ordering::SeqCst) != 0
     }
 
-    /// Whether somebody waits for it.
+    /// Whether the lock has a waiter.
     pub fn is_wanted(&self) -> bool {
         self.0.load(Ordering::SeqCst) & libc::FUTEX_WAITERS != 0
     }
 
-    /// Between looking and waiting the word may have changed: that is no error.
+    /// Calls the kernel. The word may have changed between the caller's test and the call; that is no error.
     fn futex(&self, operation: i32) -> Result<(), String> {
         loop {
             // SAFETY: the word outlives the call; no time limit.
@@ -58,7 +58,7 @@ impl Lock {
     }
 }
 
-/// The caller, as the kernel calls it.
+/// Returns the kernel's number of the calling thread.
 pub fn thread_id() -> u32 {
     // SAFETY: has no arguments.
     unsafe { libc::gettid() as u32 }

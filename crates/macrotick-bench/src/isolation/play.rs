@@ -1,4 +1,4 @@
-//! Has task sets play in the lab, and reads what came out.
+//! Plays task sets in the lab, and reads their outcomes.
 
 use std::sync::Mutex;
 
@@ -12,44 +12,45 @@ use crate::error::BenchError;
 use crate::kit::loads::Load;
 use crate::kit::{disk, lab};
 
-/// A guest instruction is 4 ns: four times as fast to emulate as 1 ns, and everything the kernel does costs four times as much.
+/// A guest instruction takes 4 ns. Emulation is four times as fast as with 1 ns, and the kernel's work costs four times
+/// as much.
 const SHIFT: u32 = 2;
-/// Most sets that one guest plays, one after the other.
+/// The greatest number of sets that one guest plays, one after the other.
 const SETS_PER_GUEST: usize = 10;
-/// Guests at once. Each has a processor of the host.
+/// The number of guests at the same time. Each one has a processor of the host.
 const GUESTS: usize = 2;
 const SETS: &str = "/tmp/sets.json";
 
-/// What is wrong, or runs beside.
+/// The fault of a scenario, or its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scenario {
-    /// Tasks of the container with the high priority take 1.8 times what they say.
+    /// Tasks of the high-priority container take 1.8 times their declared time.
     LowHi,
-    /// Everybody keeps to what he says; each set has one of the loads beside it, in turn.
+    /// All tasks keep their declared time. Each set has one of the loads beside it, in turn.
     Loaded,
 }
 
 /// The loads of [`Scenario::Loaded`].
 pub const LOADS: [Load; 4] = [Load::Hog, Load::Io, Load::Network, Load::Timers];
 
-/// What a task of the high container takes of what it says, in tenths.
+/// The time that a job of the high container takes, in tenths of its declared time.
 const EXCESS: u32 = 18;
 
-/// A set, and how it is played: what the guest gets.
+/// A set, and the way to play it, as the guest needs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     /// The set.
     pub set: TaskSet,
-    /// What tasks of the high container take, in tenths of what they say.
+    /// The time that jobs of the high container take, in tenths of their declared time.
     pub tenths: u32,
     /// The name of the load.
     pub load: String,
-    /// How long.
+    /// The seconds that the set plays.
     pub seconds: u64,
 }
 
 impl Turn {
-    /// For the `index`th set of a total.
+    /// Returns the turn of the `index`th set of a total.
     pub fn new(set: TaskSet, scenario: Scenario, seconds: u64) -> Turn {
         let (tenths, load) = match scenario {
             Scenario::LowHi => (EXCESS, Load::None),
@@ -59,25 +60,25 @@ impl Turn {
     }
 }
 
-/// What became of the tasks of a container.
+/// The outcome of the tasks of a container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Jobs whose deadlines lie in the time played.
+    /// Jobs that were due before the end of the turn.
     pub due: u64,
-    /// Those that were late, or never done.
+    /// Due jobs that were late or did not complete.
     pub misses: u64,
-    /// Those later than the checker's bound.
+    /// Jobs with a response beyond the checker's bound.
     pub beyond: u64,
-    /// The most that a response was of its bound.
+    /// The greatest ratio of a response to its bound.
     pub of_bound: f64,
-    /// Processor time of all jobs, by what they said to take.
+    /// The processor time of all jobs, divided by their declared time.
     pub of_declared: f64,
 }
 
 /// The outcomes of both containers, in the order of the set.
 pub type Outcomes = [Outcome; 2];
 
-/// Plays all, some guests at a time; the outcomes are in the order of the turns.
+/// Plays all turns, some guests at the same time. The outcomes are in the order of the turns.
 pub fn play(bench: &str, turns: &[Turn]) -> Result<Vec<Outcomes>, BenchError> {
     let batches: Vec<&[Turn]> = turns.chunks(turns.len().div_ceil(GUESTS).clamp(1, SETS_PER_GUEST)).collect();
     let next = Mutex::new(0..batches.len());

@@ -1,41 +1,42 @@
-//! What disturbs a task: stressors of stress-ng and some of our own, beside it as loads, or as attacks from inside a
-//! container.
+//! The rivals of a task: stressors of stress-ng and programs of our own. They run beside it as loads, or attack from
+//! inside a container.
 
-/// What a rival executes.
+/// The program of a rival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// Nothing runs.
+    /// No program.
     Nothing,
     /// Stressors of stress-ng.
     Stress(&'static [&'static str]),
     /// Threads that are offered locks, see [`super::offers`].
     Offers,
-    /// Threads whose sleeps end at the same instants, see [`super::alarms`].
+    /// Threads that wake up at the same instants, see [`super::alarms`].
     Alarms,
     /// Threads in a chain of locks, see [`super::chain`].
     Chain,
-    /// Control groups below one that is held back, see [`super::throttle`].
+    /// Control groups below a group that `cpu.max` throttles, see [`super::throttle`].
     Throttle,
     /// Clocks of perf_event_open(2), see [`super::clocks`].
     Clocks,
-    /// Owners of locks that those wait for who have a budget, see [`super::pairs`].
+    /// Lock owners with waiters that have a budget, see [`super::pairs`].
     Pairs,
-    /// Many threads whose budget is taken away and given again, see [`super::operator`].
+    /// Many threads with a budget that is removed and given back, see [`super::operator`].
     TakenBudget,
-    /// So many threads of a pool that has what nobody else wants, see [`super::operator`].
+    /// A number of threads in a pool that also gets unused time, see [`super::operator`].
     Pool(usize),
-    /// So many groups that use their budgets up, see [`super::operator`].
+    /// A number of groups that exhaust their budgets, see [`super::operator`].
     Groups(usize),
 }
 
-/// Programs that run beside.
+/// A rival: a program with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rival {
-    /// What a table calls it.
+    /// The name in tables.
     pub name: &'static str,
-    /// What it executes.
+    /// The program.
     pub program: Program,
-    /// In a container with a budget, memory and processes of its own, as an ordinary user, under SCHED_FIFO 99.
+    /// Whether it runs in a container with a budget, memory and processes of its own, as an unprivileged user, under
+    /// SCHED_FIFO 99.
     pub confined: bool,
 }
 
@@ -51,10 +52,10 @@ const fn own(name: &'static str, program: Program) -> Rival {
     Rival { name, program, confined: true }
 }
 
-/// Nothing.
+/// No rival.
 pub const NOTHING: Rival = Rival { name: "nothing", program: Program::Nothing, confined: false };
 
-/// Those of the paper (section 5.2), as root under SCHED_OTHER.
+/// The paper's loads (section 5.2), as root under SCHED_OTHER.
 pub const LOADS: [Rival; 5] = [
     load("cpu", &["--cpu", "1"]),
     load("io", &["--io", "1"]),
@@ -63,7 +64,7 @@ pub const LOADS: [Rival; 5] = [
     load("udp", &["--udp", "1"]),
 ];
 
-/// What a hostile container may try.
+/// The attacks of a hostile container.
 pub const ATTACKS: [Rival; 18] = [
     attack("a hog", &["--cpu", "2"]),
     attack("fork bomb", &["--fork", "4", "--fork-max", "16"]),
@@ -85,16 +86,16 @@ pub const ATTACKS: [Rival; 18] = [
     own("pool of 900", Program::Pool(900)),
 ];
 
-/// Windows are in the way of a budget, whoever is in them.
+/// The rival that [`Program::Pool`] is compared with. Windows delay a budget, however many threads use them.
 pub const POOL_OF_ONE: Rival = own("pool of one", Program::Pool(1));
 
 impl Rival {
-    /// All of them.
+    /// Returns all rivals.
     pub fn all() -> impl Iterator<Item = Rival> {
         [NOTHING, POOL_OF_ONE].into_iter().chain(LOADS).chain(ATTACKS)
     }
 
-    /// What its attack is compared with.
+    /// Returns the rival that this one is compared with.
     pub fn without(&self) -> Rival {
         match self.program {
             Program::Pool(_) => POOL_OF_ONE,
@@ -102,17 +103,17 @@ impl Rival {
         }
     }
 
-    /// By its name, as a word of a command line.
+    /// Returns the rival with this word on a command line.
     pub fn from_word(word: &str) -> Result<Rival, String> {
         Rival::all().find(|one| one.word() == word).ok_or_else(|| format!("no rival `{word}`"))
     }
 
-    /// Whether it writes to a disk. Nothing does not, and containers have their memory.
+    /// Whether it is a load. Loads write to a disk; containers write to memory.
     pub fn is_load(&self) -> bool {
         LOADS.contains(self)
     }
 
-    /// Its name without spaces.
+    /// Returns its name without spaces.
     pub fn word(&self) -> String {
         self.name.replace(' ', "-")
     }

@@ -1,4 +1,4 @@
-//! What runs in the guest: the containers of a task set.
+//! The guest's part: the containers of a task set.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use crate::kit::round::{round_ps, work};
 
 /// A hidden verb of this program: plays the task sets of a file.
 pub const PLAY: &str = "isolation-play";
-/// Another one: a task that is disturbed.
+/// A hidden verb: runs the victim of a trial.
 pub const VICTIM: &str = "isolation-victim";
 
-/// And one that attacks, from inside of a container.
+/// A hidden verb: attacks from inside a container.
 pub const ATTACK: &str = "isolation-attack";
 
 const MS: u64 = 1_000_000;
-/// Room for what a task tells of itself.
+/// The words of a task's report.
 const WORDS: usize = 5;
 
-/// The verbs' own main function.
+/// Runs a verb: its main function.
 pub fn main(verb: &str) -> ExitCode {
     process::main(|words| match (verb, words) {
         (PLAY, [path]) => play(path),
@@ -44,7 +44,7 @@ fn play(path: &str) -> Result<(), String> {
     turns.iter().try_for_each(|turn| process::print(&take_turn(turn, round_ps)?))
 }
 
-/// What a task tells of itself.
+/// The memory in which a task reports its outcome.
 struct Report<'a>(&'a [AtomicU64]);
 
 impl Report<'_> {
@@ -95,7 +95,7 @@ fn sum<'a>(container: &Container, seconds: u64, reports: impl Iterator<Item = Re
     let mut outcome = Outcome::default();
     let (mut took, mut declared) = (0, 0);
     for (task, report) in container.tasks.iter().zip(reports) {
-        // A job that is due when the end comes is not asked for.
+        // A job that is due at the end does not count.
         let due = (seconds * 1000 - 1) / u64::from(task.period_ms);
         let undone = due.saturating_sub(report.get(DONE));
         outcome.due += due;
@@ -109,7 +109,7 @@ fn sum<'a>(container: &Container, seconds: u64, reports: impl Iterator<Item = Re
     outcome
 }
 
-/// A task, until its life is over. The job that it does then does not count.
+/// Becomes a task, and runs to the end of the turn. The job at the end does not count.
 fn be(
     container: &Container,
     task: &Task,

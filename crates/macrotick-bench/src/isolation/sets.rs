@@ -8,65 +8,65 @@ use crate::kit::draw::{fraction, shares};
 
 /// The server period of all sets.
 pub const SERVER_PERIOD_US: u32 = 2500;
-/// What execution times are analysed with in addition: switches, and the kernel's own time.
+/// An addition to execution times in the analysis, for switches and the kernel's own time.
 const MARGIN: Duration = Duration::from_micros(30);
-/// In thousandths, how much longer they are than alone: interrupts, of the tick above all, are charged to whoever runs. What
-/// they do take is in the results.
+/// A factor of execution times in the analysis, in thousandths. The kernel charges interrupts, mostly of the tick, to
+/// the running thread. The results have the true factor.
 const WITH_INTERRUPTS: i64 = 1100;
-/// No execution time is shorter.
+/// The shortest execution time.
 const LEAST_WCET_US: u64 = 30;
-/// A container has at least so much of the CPU.
+/// The least share of the CPU for a container.
 const LEAST_SHARE: f64 = 0.001;
-/// Sets whose budgets are more of the CPU together are drawn anew.
+/// The greatest share of the CPU for both budgets. The bench draws another set when it is exceeded.
 const MOST_BUDGETS: f64 = 0.9;
-/// What a group does not have of its budget, in each period: a switch to it, and the interrupt that ends its turn.
+/// The part of its budget that a group loses in each period: a switch to it, and the interrupt that ends its turn.
 const COST_US: u32 = 12;
-/// By so much budgets are greater than the least, for the cost of scheduling.
+/// The factor by which budgets exceed the least ones, for the cost of scheduling.
 const EXTRA: f64 = 1.01;
 /// Shortest and longest period.
 const PERIODS_MS: (f64, f64) = (1.0, 2000.0);
-/// Fewest and most tasks of a container.
+/// Least and greatest number of tasks of a container.
 const TASKS: (u64, u64) = (2, 5);
 
 /// Two containers on one CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSet {
-    /// What the tasks were drawn to have together, in per cent of the CPU.
+    /// The load of all tasks, in percent of the CPU.
     pub total: u32,
-    /// Which one of that total.
+    /// The number of the set within its total.
     pub index: u32,
-    /// The one with the low priority, then that with the high one.
+    /// The container with the low priority, then the container with the high one.
     pub containers: [Container; 2],
 }
 
 /// One of the containers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
-    /// Of the group.
+    /// The name of its group.
     pub name: String,
-    /// Of the group.
+    /// The priority of its group.
     pub priority: u32,
-    /// Per server period.
+    /// The budget per server period.
     pub budget_us: u32,
-    /// In ascending order of their periods, which is that of their priorities.
+    /// The tasks in ascending order of their periods, which is the order of their priorities.
     pub tasks: Vec<Task>,
 }
 
-/// A task: released at each multiple of its period, which is its deadline, too.
+/// A task, released at each multiple of its period. The period is also its deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its period.
+    /// The period.
     pub period_ms: u32,
-    /// What it says that a job takes.
+    /// The declared execution time of a job.
     pub wcet_us: u32,
-    /// Inside its container.
+    /// The priority inside the container.
     pub priority: u32,
-    /// The worst response time, as the checker has it.
+    /// The worst response time that the checker computes.
     pub bound_ns: u64,
 }
 
 impl TaskSet {
-    /// The first set that the checker calls feasible of those drawn for a total and an index.
+    /// Draws sets for a total and an index until the checker finds one feasible, and returns it.
     pub fn draw(total: u32, index: u32) -> TaskSet {
         let mut random = SplitMix64::new(u64::from(total) << 32 | u64::from(index));
         loop {
@@ -86,7 +86,8 @@ impl TaskSet {
         }
     }
 
-    /// The least budgets with which the checker finds no miss, and a little more. False: there are none, or they are too large.
+    /// Sets the least budgets with which the checker finds no miss, and adds the margin. Returns false if there are
+    /// none, or if they are too large.
     fn give_budgets(&mut self) -> bool {
         let mut host = match least_budgets(&self.host(), TaskOrder::Given) {
             Ok(host) => host,
@@ -103,7 +104,8 @@ impl TaskSet {
         f64::from(sum) <= MOST_BUDGETS * f64::from(SERVER_PERIOD_US) && self.take_bounds(&host)
     }
 
-    /// For each container with what it has of its budget, beside all of the others'.
+    /// Computes the bounds of each container. It loses the cost of switches from its budget; the other containers have
+    /// their whole budgets.
     fn take_bounds(&mut self, host: &Host) -> bool {
         self.containers.iter_mut().enumerate().all(|(own, container)| {
             let mut host = host.clone();
@@ -138,7 +140,7 @@ fn declared((index, task): (usize, &Task)) -> GroupTask {
     GroupTask::unbound(task_name(index), wcet, Duration::from_millis(i64::from(task.period_ms)), task.priority)
 }
 
-/// Log-uniform periods; the shortest has the highest priority.
+/// Draws log-uniform periods; the shortest has the highest priority.
 fn draw_tasks(random: &mut SplitMix64, share: f64) -> Vec<Task> {
     let n = TASKS.0 + random.bits() % (TASKS.1 - TASKS.0 + 1);
     let shares = shares(random, share, n as usize);

@@ -1,15 +1,16 @@
-//! An attack of our own: many control groups below one whose `cpu.max` is used up again and again. The kernel visits all of them
-//! each time, with interrupts off. Whoever was given a control group of its own, as services and containers are, can do that.
+//! An attack of our own: many control groups below one that exhausts its `cpu.max` again and again. Each time, the
+//! kernel visits all of them with interrupts off. Every owner of a control group can do that, for example a service or
+//! a container.
 
 use crate::kit::group::{create, write};
 use crate::kit::process::{set_policy, spin};
 
-/// As many as it may have; fewer, if the kernel does not allow as many.
+/// The number of control groups, if the kernel allows as many.
 const GROUPS: usize = 5000;
-/// In microseconds: the least quota, and the period.
+/// The least quota and the period, in microseconds.
 const MAX: &str = "1000 2000";
 
-/// For ever. The caller's group is its own to change.
+/// Attacks without end. The caller owns its group.
 pub fn run(group: &str) -> Result<(), String> {
     let (own, many) = (format!("{group}/own"), format!("{group}/many"));
     create(&own)?;
@@ -22,7 +23,7 @@ pub fn run(group: &str) -> Result<(), String> {
     let made = (0..GROUPS).take_while(|index| create(&format!("{many}/{index}")).is_ok()).count();
     eprintln!("{made} control groups");
     write(&format!("{many}/cpu.max"), MAX)?;
-    // Of SCHED_FIFO it would not be held back.
+    // `cpu.max` does not throttle SCHED_FIFO.
     set_policy(libc::SCHED_OTHER as u32, 0)?;
     write(&format!("{hog}/cgroup.procs"), "0")?;
     spin()

@@ -1,4 +1,4 @@
-//! A task that is disturbed: what the lab is asked for, and what it tells.
+//! A trial of a task and a rival: the request to the lab, and the readings.
 
 use macrotick_lab::{taken_along, GuestJob};
 use macrotick_model::Duration;
@@ -11,42 +11,42 @@ use crate::kit::policy::Policy;
 use crate::kit::variant::Variant;
 use crate::kit::{disk, lab, process};
 
-/// Rivals that have had less in all of a trial have not run.
+/// A rival that used less processor time in a trial did not run.
 const LEAST_US: u64 = 100_000;
 
-/// What the guest is asked for.
+/// A trial that the host requests from the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Of the task.
+    /// The policy of the task.
     pub policy: Policy,
-    /// Of its group; zero: none.
+    /// The lead of its group; zero for no lead.
     pub lead_us: u32,
-    /// The kernel, and TimerShield's switch.
+    /// The kernel, and the state of TimerShield.
     pub variant: Variant,
-    /// Of the task.
+    /// The period of the task.
     pub period_ns: u32,
-    /// By which the first release is later than time zero, and with it beyond the tick.
+    /// The time from time zero to the first release. It moves the releases away from the tick.
     pub phase_ns: u32,
-    /// What a job takes.
+    /// The work of a job.
     pub work_us: u64,
-    /// How long.
+    /// The length of the trial.
     pub millis: u64,
-    /// What runs beside.
+    /// The rival.
     pub rival: Rival,
 }
 
-/// What it tells.
+/// The readings of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// How many there were.
+    /// The number of jobs.
     pub jobs: u64,
-    /// The most that one began late, in nanoseconds.
+    /// The greatest latency, in nanoseconds.
     pub latency_ns: u64,
-    /// What they began late together.
+    /// The sum of all latencies.
     pub sum_ns: u64,
-    /// The longest from a release to the end of the job.
+    /// The longest time from a release to the end of the job.
     pub response_ns: u64,
-    /// Processor time of what ran beside.
+    /// The processor time of the rival.
     pub rival_us: u64,
 }
 
@@ -64,7 +64,7 @@ impl Request {
         ]
     }
 
-    /// What a command line asks for.
+    /// Parses the words of a command line.
     pub fn from_words(words: &[&str]) -> Result<Request, String> {
         let &[policy, lead, variant, period, phase, work, millis, rival] = words else {
             return Err("eight words".into());
@@ -92,7 +92,7 @@ impl Request {
         Ok(job)
     }
 
-    /// Runs it.
+    /// Runs the trial.
     pub fn measure(&self, bench: &str) -> Result<Reading, BenchError> {
         lab::announce(&format!("{bench}: {}", self.words().join(" ")));
         let has_run = |reading: &Reading| self.rival == NOTHING || reading.rival_us >= LEAST_US;
@@ -113,7 +113,7 @@ impl Reading {
         })
     }
 
-    /// What jobs began late on average, in microseconds.
+    /// Returns the mean latency, in microseconds.
     pub fn mean_us(&self) -> f64 {
         self.sum_ns as f64 / self.jobs as f64 / 1e3
     }

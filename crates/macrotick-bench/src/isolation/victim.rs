@@ -1,4 +1,4 @@
-//! In the guest: a task with a short period, and what disturbs it.
+//! The guest's part of a trial: a task with a short period, and its rival.
 
 use std::ffi::CString;
 use std::fs;
@@ -22,22 +22,22 @@ use crate::kit::variant::{switch, Variant};
 const VICTIM: &str = "victim";
 const RIVAL: &str = "rival";
 pub const STRESS: &str = "/usr/bin/stress-ng";
-/// Inside its group, or of SCHED_FIFO.
+/// The priority inside its group, or of SCHED_FIFO.
 const PRIORITY: u32 = 90;
-/// The rivals' files, and the victim's first release: they have begun by then.
+/// The time from the common start to the victim's first release. The rivals have started by then.
 const HEAD_START_NS: u64 = 500_000_000;
-/// Where containers have theirs.
+/// The folder of a container's files.
 const FILES: &str = "/tmp";
-/// Nobody in particular.
+/// The number of an unprivileged user.
 const USER: u32 = 65_534;
-/// A container's memory and processes.
+/// The limits of a container's memory and processes.
 const LIMITS: [(&str, &str); 2] = [("memory.max", "67108864"), ("pids.max", "1000")];
 
-/// Prints what [`super::trial::Reading`] reads.
+/// Runs a trial, and prints the text that [`super::trial::Reading`] parses.
 pub fn run(words: &[&str]) -> Result<(), String> {
     let request = Request::from_words(words)?;
     switch(request.variant)?;
-    // As a deployment does.
+    // Takes the host settings, as a deployment does.
     let _held = (request.variant == Variant::On).then(|| Held::take(Holder::this_process("the victim")));
     make_groups(&request)?;
     if request.rival.is_load() {
@@ -88,7 +88,7 @@ fn make_groups(request: &Request) -> Result<(), String> {
     group::create(&format!("{ROOT}/{RIVAL}"))
 }
 
-/// Has it be the user's own, as the control groups of services and containers are.
+/// Makes the unprivileged user the owner of a group, as services and containers own their control groups.
 pub fn give_away(group: &str) -> Result<(), String> {
     ["", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"].iter().try_for_each(|file| {
         let path = format!("{group}{file}");
@@ -96,7 +96,7 @@ pub fn give_away(group: &str) -> Result<(), String> {
     })
 }
 
-/// Each job sees how late it begins, and when it is done.
+/// Becomes the task. Each job measures its latency and its response.
 fn be(request: &Request, rounds: u64, board: &Board) -> Result<(), String> {
     lock_memory()?;
     match request.policy {
@@ -135,14 +135,14 @@ fn become_rival(rival: &Rival, board: &Board) -> Result<(), String> {
     execute(&rival.program, if rival.is_load() { disk::PATH } else { FILES })
 }
 
-/// An attack from inside of a container that somebody else has made.
+/// Attacks from inside a container that the caller has made.
 pub fn attack(word: &str) -> Result<(), String> {
     let rival = Rival::from_word(word)?;
     process::set_policy(libc::SCHED_FIFO as u32, 99)?;
     execute(&rival.program, FILES)
 }
 
-/// Returns where there is nothing to do, only.
+/// Executes a program. It returns only if there is nothing to do.
 fn execute(program: &Program, files: &str) -> Result<(), String> {
     match program {
         Program::Nothing => Ok(()),
@@ -170,7 +170,7 @@ fn stress(files: &str, stressors: &[&str]) -> Result<(), String> {
     Err(last_error(STRESS))
 }
 
-/// An ordinary user who may ask for any real-time priority.
+/// Becomes an unprivileged user that may request any real-time priority.
 fn confine() -> Result<(), String> {
     process::set_policy(libc::SCHED_FIFO as u32, 99)?;
     let limit = libc::rlimit { rlim_cur: 99, rlim_max: 99 };
@@ -190,7 +190,7 @@ fn is_alive(child: i32) -> Result<(), String> {
     }
 }
 
-/// Processor time that the rivals have had.
+/// Returns the processor time of the rivals.
 fn usage_us() -> Result<u64, String> {
     let path = format!("{ROOT}/{RIVAL}/cpu.stat");
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;

@@ -1,4 +1,4 @@
-//! What runs in the guest: the groups of a set.
+//! The guest's part: the groups of a set.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::kit::round::{round_ps, work};
 /// A hidden verb of this program: plays the sets of a file.
 pub const RUN: &str = "jitter-run";
 
-/// The verb's own main function.
+/// Runs the verb: its main function.
 pub fn main() -> ExitCode {
     process::main(|words| match words {
         [path] => run(path),
@@ -56,7 +56,7 @@ fn take_turn(play: &Play, round_ps: u64) -> Result<Vec<u64>, String> {
     Ok(board.samples[..play.phases_ns.len()].iter().map(|sample| sample.load(Ordering::SeqCst)).collect())
 }
 
-/// A group above: it sleeps, and then uses its budget up at the beginning of each server period.
+/// Becomes a group above. It sleeps, and then uses its budget from the start of each server period.
 fn crowd(play: &Play, name: &str, board: &Board) -> Result<(), String> {
     lock_memory()?;
     group::enter(name, 50)?;
@@ -70,7 +70,7 @@ fn crowd(play: &Play, name: &str, board: &Board) -> Result<(), String> {
     Ok(())
 }
 
-/// The group's own thread that leaves nothing of the budget.
+/// Becomes the group's own thread that exhausts the rest of the budget.
 fn use_up(board: &Board) -> Result<(), String> {
     lock_memory()?;
     group::enter(GROUP, 1)?;
@@ -80,7 +80,7 @@ fn use_up(board: &Board) -> Result<(), String> {
     }
 }
 
-/// A task. The last one notes its responses, from the arrival on.
+/// Becomes a task. The last task records its responses, from the arrival on.
 fn be(play: &Play, index: usize, round_ps: u64, board: &Board) -> Result<(), String> {
     lock_memory()?;
     group::enter(GROUP, task_priority(index))?;
@@ -97,7 +97,7 @@ fn be(play: &Play, index: usize, round_ps: u64, board: &Board) -> Result<(), Str
             }
         }
     }
-    // To end takes time, which those of lower priority would lack.
+    // The other tasks do not exit, because the exit of a process takes time from tasks of lower priority.
     if is_measured {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! When what is released, for the host and the guest.
+//! The release instants of a play, for the host and the guest.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,31 +8,32 @@ use crate::kit::scale::Scale;
 const US: u64 = 1000;
 /// The server period in nanoseconds.
 pub const PERIOD_NS: u64 = SERVER_PERIOD_US as u64 * US;
-/// Steps of the sweep over the server period, and of that around the end of the budget.
+/// Steps of the sweep over the server period, and of the sweep around the end of the budget.
 const STEPS_NS: (u64, u64) = (100 * US, 2 * US);
 const QUICK_STEPS_NS: (u64, u64) = (1250 * US, 10 * US);
-/// The budget is used up some microseconds after its length, for the refill's interrupt and switches.
+/// The range of the fine sweep around the length of the budget. The budget ends some microseconds later than its
+/// length, because of the refill's interrupt and switches.
 const AROUND_NS: (u64, u64) = (10 * US, 40 * US);
-/// How often a bound task is released.
+/// The number of releases of a bound task.
 const TIMES: usize = 40;
 const QUICK_TIMES: usize = 4;
-/// Before the releases, so that all of the trial before is over, and after the longest response.
+/// Server periods before the releases, for the end of the previous trial, and after the longest response.
 const BEFORE: u64 = 2;
 const AFTER: u64 = 2;
 
-/// A set, and the phases of its releases: what the guest gets.
+/// A set, and the phases of its releases, as the guest needs them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Play {
     /// The set.
     pub set: Set,
-    /// How long after a refill the tasks are released, in nanoseconds.
+    /// The time from a refill to the release of the tasks, in nanoseconds.
     pub phases_ns: Vec<u64>,
     /// The length of each trial, in server periods.
     pub length: u64,
 }
 
 impl Play {
-    /// Of a set whose worst response time is known.
+    /// Returns the play of a set with a known bound of the worst response time.
     pub fn new(set: Set, bound_ns: u64, scale: Scale) -> Play {
         let phases_ns = match set.bound {
             true => vec![0; scale.of(TIMES, QUICK_TIMES)],
@@ -42,22 +43,23 @@ impl Play {
         Play { set, phases_ns, length }
     }
 
-    /// The first refill of a trial, counted from that of the first one.
+    /// Returns the refill before the releases of a trial, in nanoseconds from the first trial's start.
     pub fn refill_ns(&self, trial: usize) -> u64 {
         (trial as u64 * self.length + BEFORE) * PERIOD_NS
     }
 
-    /// From when on the groups above ask for all that they can have: a refill.
+    /// Returns the refill from which on the groups above use all their budgets.
     pub fn crowd_ns(&self, trial: usize) -> u64 {
         self.refill_ns(trial) + if self.set.bound { 0 } else { PERIOD_NS }
     }
 
-    /// Until when.
+    /// Returns the instant at which the groups above stop.
     pub fn crowd_ends_ns(&self, trial: usize) -> u64 {
         (trial as u64 + 1) * self.length * PERIOD_NS
     }
 
-    /// When the jobs of a task are released in a trial: the first one as late as its jitter allows, the others as they arrive.
+    /// Returns the instants of a task's releases in a trial: the first one as late as its jitter allows, the others as
+    /// they arrive.
     pub fn releases_ns(&self, trial: usize, task: usize) -> impl Iterator<Item = u64> {
         let (task, last) = (self.set.tasks[task], task + 1 == self.set.tasks.len());
         let first = self.refill_ns(trial) + self.phases_ns[trial];
@@ -67,7 +69,7 @@ impl Play {
     }
 }
 
-/// Phases over a server period, more of them around the end of the budget.
+/// Returns phases over a server period, with more of them around the end of the budget.
 fn sweep(budget_ns: u64, (step_ns, fine_step_ns): (u64, u64)) -> Vec<u64> {
     let fine = (budget_ns - AROUND_NS.0..budget_ns + AROUND_NS.1).step_by(fine_step_ns as usize);
     let mut phases: Vec<u64> = (0..PERIOD_NS).step_by(step_ns as usize).chain(fine).collect();

@@ -1,4 +1,4 @@
-//! Responses as measured, beside the checker's bounds.
+//! Measured responses beside the checker's bounds.
 
 use std::fmt::Write as _;
 
@@ -16,14 +16,14 @@ use crate::kit::lab;
 use crate::kit::scale::Scale;
 
 const PLAYS: &str = "/tmp/plays.json";
-/// By how much the worst response may stay below its bound.
+/// The percentage by which the worst response may stay below its bound.
 const SLACK_PERCENT: f64 = 3.0;
 
-/// A set, the bound of its measured task, and what was seen.
+/// A set, the bound of its measured task, and the responses.
 struct Row {
     play: Play,
     bound: Bound,
-    /// One for each phase, in nanoseconds.
+    /// One response for each phase, in nanoseconds.
     responses: Vec<u64>,
 }
 
@@ -35,12 +35,12 @@ fn plays(scale: Scale) -> (Vec<Play>, Vec<Bound>) {
     Set::all().into_iter().map(of).unzip()
 }
 
-/// How many jobs are measured.
+/// Returns the number of measured jobs.
 pub fn jobs(scale: Scale) -> u64 {
     plays(scale).0.iter().map(|play| play.phases_ns.len() as u64).sum()
 }
 
-/// All that were played.
+/// The results of all plays.
 pub struct Responses(Vec<Row>);
 
 impl Responses {
@@ -60,7 +60,7 @@ impl Responses {
         Ok(Responses(rows.map(|((play, bound), responses)| Row { play, bound, responses }).collect()))
     }
 
-    /// Sound in every job, and close where it is worst.
+    /// Returns the aims: no job exceeds its bound, and the worst response is near it.
     pub fn aims(&self) -> Vec<Aim> {
         let beyond: usize = self.0.iter().map(Row::beyond).sum();
         let slack = self.0.iter().map(Row::slack_percent).fold(0.0, f64::max);
@@ -70,7 +70,7 @@ impl Responses {
         ]
     }
 
-    /// A row for each set and arrival.
+    /// Returns tables with a row for each set and arrival.
     pub fn markdown(&self) -> String {
         let mut text = "### responses, in us\n\n| set | arrival | jobs | best | median | worst | its phase | bound | \
                         worst / bound |\n|---|---|---:|---:|---:|---:|---:|---:|---:|\n"
@@ -94,7 +94,7 @@ impl Responses {
         text + &self.sets()
     }
 
-    /// What the sets are.
+    /// Returns a table that describes the sets.
     fn sets(&self) -> String {
         let mut text =
             "\n| set | budgets above | budget | tasks: execution time, period, release jitter; the last one \
@@ -110,7 +110,7 @@ impl Responses {
         text
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let figure = |row: &Row, figure: &str, value: u64| Figure {
             figure: figure.into(),
@@ -138,7 +138,7 @@ impl Row {
         sorted
     }
 
-    /// The longest response, and the phase of its release.
+    /// Returns the longest response, and the phase of its release.
     fn worst(&self) -> (u64, u64) {
         let both = self.responses.iter().copied().zip(self.play.phases_ns.iter().copied());
         both.max().expect("every play has phases")

@@ -1,4 +1,4 @@
-//! The sets of tasks, and what the checker says of them.
+//! The sets of tasks, and the checker's bounds.
 
 use macrotick_analysis::servers::{analyse, Accuracy, Arrival, Group, GroupTask, Host, Server};
 use macrotick_model::Duration;
@@ -6,48 +6,48 @@ use serde::{Deserialize, Serialize};
 
 /// The server period of all sets.
 pub const SERVER_PERIOD_US: u32 = 2500;
-/// What execution times are analysed with in addition: switches, interrupts, and what budgets are overrun by.
+/// An addition to execution times in the analysis, for switches, interrupts, and the overrun of budgets.
 const MARGIN: Duration = Duration::from_micros(20);
-/// The group whose tasks are looked at.
+/// The group of the measured task.
 pub const GROUP: &str = "own";
 
 /// A task inside the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What a job executes.
+    /// The work of a job.
     pub wcet_us: u32,
-    /// From one arrival to the next.
+    /// The time from one arrival to the next.
     pub period_us: u32,
-    /// From a job's arrival to its release, of the first job of a busy time: the longest.
+    /// The longest time from the arrival to the release of the first job of a busy time.
     pub jitter_us: u32,
 }
 
 /// A group with tasks below other groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Set {
-    /// What tells it from others.
+    /// The name of the set.
     pub name: String,
     /// Budgets of the groups above, the highest first.
     pub above_us: Vec<u32>,
-    /// The group's own.
+    /// The group's own budget.
     pub budget_us: u32,
-    /// From the highest priority inside the group to the lowest, which is measured.
+    /// The tasks from the highest to the lowest priority inside the group. The last task is measured.
     pub tasks: Vec<Task>,
-    /// Whether all of them are bound.
+    /// Whether all tasks are bound.
     pub bound: bool,
 }
 
-/// What the checker says of the measured task.
+/// The checker's result for the measured task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The worst response time.
     pub response: Duration,
-    /// Whether it can occur.
+    /// Whether the response can occur.
     pub exact: bool,
 }
 
 impl Set {
-    /// All that are played: each with unbound and with bound tasks.
+    /// Returns all sets: each with unbound and with bound tasks.
     pub fn all() -> Vec<Set> {
         let task = |wcet_us, period_us, jitter_us| Task { wcet_us, period_us, jitter_us };
         let sets = [
@@ -70,7 +70,7 @@ impl Set {
         sets.into_iter().flat_map(both).collect()
     }
 
-    /// Of what kind its tasks are.
+    /// Returns the kind of the tasks.
     pub fn arrival(&self) -> &'static str {
         if self.bound {
             "bound"
@@ -79,7 +79,7 @@ impl Set {
         }
     }
 
-    /// What the checker says of the measured task.
+    /// Returns the checker's result for the measured task.
     pub fn bound(&self) -> Bound {
         let analysis = analyse(&self.host()).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         let task = analysis.task(GROUP, &name_of(self.tasks.len() - 1)).expect("it is in the host");
@@ -103,7 +103,7 @@ impl Set {
     fn declared(&self, index: usize, task: &Task) -> GroupTask {
         let us = |us: u32| Duration::from_micros(i64::from(us));
         GroupTask {
-            // Of no interest: jobs of a task wait for those before them.
+            // The deadline does not matter: a job waits for the previous jobs of its task.
             deadline: us(task.period_us) * 4,
             jitter: us(task.jitter_us),
             arrival: if self.bound { Arrival::Bound } else { Arrival::Unbound },
@@ -116,17 +116,17 @@ fn name_of(index: usize) -> String {
     format!("t{index}")
 }
 
-/// The name of the `index`th group above.
+/// Returns the name of the `index`th group above.
 pub fn above_name(index: usize) -> String {
     format!("above{index}")
 }
 
-/// Its priority; that of the group below all is 1.
+/// Returns the priority of the `index`th group above. The group of the measured task has priority 1.
 pub fn above_priority(index: usize) -> usize {
     50 - index
 }
 
-/// The priority of the `index`th task inside the group. Its thread that never sleeps has 1.
+/// Returns the priority of the `index`th task inside the group. The thread that never sleeps has 1.
 pub fn task_priority(index: usize) -> u32 {
     50 - index as u32
 }

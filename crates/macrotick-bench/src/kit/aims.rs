@@ -1,4 +1,4 @@
-//! What shall hold, and whether it does.
+//! Aims and their verdicts.
 
 use std::fmt::Write as _;
 
@@ -6,32 +6,32 @@ use macrotick_report::Figure;
 
 use super::scale::Scale;
 
-/// A quantity that shall not be greater than its limit.
+/// A quantity with an upper limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aim {
-    /// What it is.
+    /// The name of the quantity.
     pub what: String,
-    /// Its unit.
+    /// The unit.
     pub unit: &'static str,
-    /// As measured.
+    /// The measured value.
     pub value: f64,
-    /// The aim.
+    /// The greatest value that meets the aim.
     pub limit: f64,
 }
 
 impl Aim {
-    /// Whether it holds.
+    /// Whether the value meets the aim.
     pub fn is_met(&self) -> bool {
         self.value <= self.limit
     }
 
-    /// The same for machines.
+    /// Returns the value as a figure.
     pub fn figure(&self) -> Figure {
         Figure { figure: self.what.clone(), case: "aim".into(), value: self.value, unit: self.unit.into() }
     }
 }
 
-/// A row for each, and how many are met, where that is judged.
+/// Returns a table with a row for each aim, and a line with the number of aims that are met, if the scale judges them.
 pub fn markdown(aims: &[Aim], scale: Scale) -> String {
     let mut text = "### aims\n\n| | unit | measured | aim | |\n|---|---|---:|---|---|\n".to_owned();
     for aim in aims {

@@ -1,4 +1,4 @@
-//! An experiment's places, what it has to say to a reader, and the page that says it.
+//! An experiment's places, its results for readers, and its page.
 
 use std::path::{Path, PathBuf};
 
@@ -12,47 +12,47 @@ use crate::error::BenchError;
 
 /// One experiment and its places.
 pub struct Bench {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// The repository.
+    /// The root of the repository.
     pub root: PathBuf,
-    /// Where its files go.
+    /// The folder of its files.
     pub folder: PathBuf,
-    /// How much of it runs.
+    /// The scale of the run.
     pub scale: Scale,
-    /// The source that it is made from, as it was at the start: some experiments take longer than what comes next.
+    /// The source version at the start. Some experiments run longer than until the next commit.
     source: String,
 }
 
-/// What an experiment has to say to a reader.
+/// An experiment's results for readers.
 pub struct Results {
-    /// Title of the page.
+    /// The title of the page.
     pub title: &'static str,
-    /// What was done, in a paragraph.
+    /// The description of the method.
     pub method: String,
     /// The tables, in Markdown.
     pub tables: String,
-    /// Kernels that were measured.
+    /// The kernels that were measured.
     pub kernels: Vec<Kernel>,
-    /// Debian packages whose programs measured, or were measured.
+    /// Debian packages with programs that measured, or were measured.
     pub packages: &'static [&'static str],
     /// Files of the experiment's folder that the page shows, with their captions.
     pub plots: Vec<(String, String)>,
 }
 
 impl Bench {
-    /// An experiment of a repository that is going to run.
+    /// Returns an experiment of a repository before its run.
     pub fn new(name: &'static str, root: &Path, folder: PathBuf, scale: Scale) -> Bench {
         Bench { name, root: root.into(), folder, scale, source: provenance::source(root) }
     }
 
-    /// Writes the tables to the experiment's folder, below the note that a run of its scale has.
+    /// Writes the tables to the experiment's folder, below the note of the scale.
     pub fn keep(&self, results: &Results) -> Result<(), BenchError> {
         let note = self.scale.note().map_or(String::new(), |note| format!("**{note}**\n\n"));
         Ok(write_text(&self.folder.join("tables.md"), &(note + &results.tables))?)
     }
 
-    /// Renews `docs/results/NAME.md` and the plots beside it; returns the page.
+    /// Renews `docs/results/NAME.md` and the plots beside it; returns the path of the page.
     pub fn publish(&self, results: &Results) -> Result<PathBuf, BenchError> {
         let docs = self.root.join("docs/results");
         let plots = docs.join(self.name);
@@ -73,14 +73,15 @@ impl Bench {
             "# {title}\n\n{method}\n\n{tables}\n{images}## How it was made\n\n\
              Command: `macrotick-bench {name} --publish`\n\n\
              {}\n\
-             Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU, unless it says otherwise \
-             above. It measures the real kernel's path lengths; caches, memory and device speed are not modelled. The numbers in \
-             [figures.json]({name}/figures.json) repeat to the bit, but for those from several virtual CPUs.\n",
+             Measured in the lab: one virtual nanosecond per guest instruction, one virtual CPU, unless stated \
+             otherwise above. It measures the real kernel's path lengths; it does not model caches, memory and device \
+             speed. The numbers in [figures.json]({name}/figures.json) repeat to the bit, except those from several \
+             virtual CPUs.\n",
             self.parts(results)?,
         ))
     }
 
-    /// The versions of what took part, as a table.
+    /// Returns a table with the versions of all parts.
     fn parts(&self, results: &Results) -> Result<String, BenchError> {
         let mut parts = vec![
             ("macrotick", self.source.clone()),
@@ -100,7 +101,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), BenchError> {
     std::fs::copy(from, to).map(drop).map_err(failed)
 }
 
-/// A kernel that was measured; the lab has built it for that.
+/// Returns a kernel to measure; the lab builds it if necessary.
 pub fn kernel(flavor: Flavor) -> Result<Kernel, BenchError> {
     Ok(lab::lab()?.build_kernel(flavor, &mut Terminal::new())?)
 }
@@ -109,7 +110,7 @@ fn describe(kernel: &Kernel) -> Result<String, LabError> {
     Ok(format!("{}{}", kernel.release, if kernel.is_rt()? { " (PREEMPT_RT)" } else { "" }))
 }
 
-/// The texts, each once.
+/// Joins the texts without repetitions.
 fn distinct(texts: impl Iterator<Item = Result<String, LabError>>) -> Result<String, BenchError> {
     let mut all: Vec<String> = texts.collect::<Result<_, _>>()?;
     all.dedup();

@@ -1,4 +1,4 @@
-//! What the processes of a guest share, and how they begin together.
+//! The memory that the processes of a guest share, and their common start.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -6,29 +6,29 @@ use super::clock::now_ns;
 use super::process::Gate;
 
 const MS: u64 = 1_000_000;
-/// From the last preparation to time zero, for everybody to go to sleep.
+/// The time from the last preparation to time zero, in which all processes go to sleep.
 const DELAY_NS: u64 = 50 * MS;
-/// The ticks come at whole milliseconds. Time zero lies between two of them: no job of the high task has one.
+/// The ticks come at whole milliseconds. Time zero lies between two ticks: no job of the high task has a tick.
 const OFF_THE_TICK_NS: u64 = 300_000;
 /// Room for the samples of the longest run.
 pub const SAMPLES: usize = 8192;
 
-/// What the processes share.
+/// The memory that the processes share.
 pub struct Board {
-    /// Processes that have prepared.
+    /// The number of processes that have prepared.
     ready: AtomicU32,
-    /// It is known when time zero is.
+    /// Opens when time zero is set.
     begins: Gate,
     zero_ns: AtomicU64,
-    /// What the measured task saw.
+    /// The samples of the measured task.
     pub samples: [AtomicU64; SAMPLES],
-    /// How often the hostile process has read a timer.
+    /// The number of timer reads of the hostile process.
     pub reads: AtomicU64,
-    /// How often those had expired.
+    /// The number of expirations that these reads returned.
     pub expirations: AtomicU64,
 }
 
-/// Waits until so many processes have prepared; returns a time zero.
+/// Waits until a number of processes have prepared; returns a time zero.
 pub fn gather(board: &Board, processes: u32) -> u64 {
     while board.ready.load(Ordering::SeqCst) < processes {
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -36,21 +36,21 @@ pub fn gather(board: &Board, processes: u32) -> u64 {
     (now_ns() + DELAY_NS).next_multiple_of(MS) + OFF_THE_TICK_NS
 }
 
-/// Tells them time zero.
+/// Sets time zero, and lets the processes go.
 pub fn release(board: &Board, zero: u64) {
     board.zero_ns.store(zero, Ordering::SeqCst);
     board.begins.open();
 }
 
 impl Board {
-    /// One more has prepared; waits until all have, and returns time zero.
+    /// Counts the calling process as prepared, waits until all are, and returns time zero.
     pub fn join(&self) -> u64 {
         self.ready.fetch_add(1, Ordering::SeqCst);
         self.begins.wait();
         self.zero_ns.load(Ordering::SeqCst)
     }
 
-    /// The hostile process has read that a timer has expired, so many times.
+    /// Counts one timer read of the hostile process with this number of expirations.
     pub fn count_expirations(&self, expirations: u64) {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.expirations.fetch_add(expirations, Ordering::Relaxed);

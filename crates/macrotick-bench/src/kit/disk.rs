@@ -1,5 +1,5 @@
-//! A disk in the guest's memory, for loads that write: a block device with ext4, whose journal and writeback run in the kernel's
-//! threads. It has no interrupts, and its runs repeat.
+//! A disk in the guest's memory, for loads that write: a block device with ext4. Its journal and writeback run in
+//! kernel threads. It has no interrupts, and its runs repeat to the bit.
 
 use std::ffi::CString;
 use std::fs;
@@ -7,15 +7,15 @@ use std::process::{Command, Stdio};
 
 use super::process::last_error;
 
-/// Where it is mounted in the guest.
+/// The mount point in the guest.
 pub const PATH: &str = "/disk";
 const DEVICE: &str = "/dev/ram0";
-/// A program that [`mount`] needs in the guest. Under this name it is not busybox's, which has no ext4.
+/// A program that [`mount`] needs in the guest. Under this name it is not busybox's program, which has no ext4.
 pub const MAKER: &str = "/sbin/mkfs.ext4";
-/// Or they would be drawn at random.
+/// The identity of the file system. Without it, mkfs draws one at random.
 const IDENTITY: &str = "6d616372-6f74-4963-8b6b-000000000001";
 
-/// In the guest: makes a file system and mounts it, unless that is done.
+/// Makes a file system in the guest and mounts it, unless it is mounted.
 pub fn mount() -> Result<(), String> {
     let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| format!("/proc/self/mounts: {error}"))?;
     if mounts.lines().any(|mount| mount.split(' ').nth(1) == Some(PATH)) {

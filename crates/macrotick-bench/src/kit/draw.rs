@@ -1,16 +1,17 @@
-//! Drawing random task sets, from seeds.
+//! Draws random task sets from seeds.
 
 use macrotick_model::SplitMix64;
 
-/// As many shares of a sum, each division with equal chance: the spacings of random points. For sums below 1 this is what
-/// RandFixedSum yields (Emberson, Stafford, Davis: Techniques for the synthesis of multiprocessor tasksets, WATERS 2010).
+/// Draws `n` shares of a sum: the spacings of random points. Each division has the same probability. For sums below 1,
+/// RandFixedSum has the same result (Emberson, Stafford, Davis: Techniques for the synthesis of multiprocessor
+/// tasksets, WATERS 2010).
 pub fn shares(random: &mut SplitMix64, sum: f64, n: usize) -> Vec<f64> {
     let mut points: Vec<f64> = (1..n).map(|_| fraction(random) * sum).chain([0.0, sum]).collect();
     points.sort_by(f64::total_cmp);
     points.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// The same with none of them greater than `most`, for any sum: draws until that is so.
+/// Draws shares of any sum until none is greater than `most`.
 pub fn bounded_shares(random: &mut SplitMix64, sum: f64, n: usize, most: f64) -> Vec<f64> {
     assert!(sum < most * n as f64, "{n} shares of at most {most} do not make up {sum}");
     loop {
@@ -21,12 +22,12 @@ pub fn bounded_shares(random: &mut SplitMix64, sum: f64, n: usize, most: f64) ->
     }
 }
 
-/// At least 0, below 1.
+/// Draws a number that is at least 0 and below 1.
 pub fn fraction(random: &mut SplitMix64) -> f64 {
     (random.bits() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Between two positive numbers, each order of magnitude with equal chance.
+/// Draws a number between two positive ones; each order of magnitude has the same probability.
 pub fn log_uniform(random: &mut SplitMix64, least: f64, most: f64) -> f64 {
     (least.ln() + (most.ln() - least.ln()) * fraction(random)).exp()
 }

@@ -1,4 +1,4 @@
-//! What a kernel has at rest: segments of it and of its objects, sizes of its variables.
+//! The size of a kernel at rest: segments of the kernel and its objects, sizes of its variables.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,37 +14,37 @@ pub struct Segments {
     pub text: u64,
     /// Initialised data.
     pub data: u64,
-    /// Data that begins as zeroes.
+    /// Data that starts as zeroes.
     pub bss: u64,
 }
 
 impl Segments {
-    /// All of them.
+    /// Returns the sum of all segments.
     pub fn total(&self) -> u64 {
         self.text + self.data + self.bss
     }
 }
 
-/// What `size` says of a kernel.
+/// Returns the segments of a kernel, from `size`.
 pub fn segments(kernel: &Kernel) -> Result<Segments, BenchError> {
     segments_of(&kernel.vmlinux)
 }
 
-/// What `size` says of a linked kernel, or of an object of it.
+/// Returns the segments of a linked kernel or of one of its objects, from `size`.
 pub fn segments_of(path: &Path) -> Result<Segments, BenchError> {
     let mut size = Command::new(command::find("size", "binutils")?);
     let output = command::output(size.arg(path))?;
     parse_size(&output).ok_or_else(|| unreadable("size", "segments", output))
 }
 
-/// The bytes of instructions in an object, without constants and what tells the stack's layout.
+/// Returns the bytes of instructions in an object, without constants and unwind tables.
 pub fn code_of(path: &Path) -> Result<u64, BenchError> {
     let mut size = Command::new(command::find("size", "binutils")?);
     let output = command::output(size.args(["-A", "-d"]).arg(path))?;
     parse_sections(&output).ok_or_else(|| unreadable("size", "sections", output))
 }
 
-/// Lines `section size address`; those of code have `text` in their names.
+/// Parses lines `section size address`. Sections of code have `text` in their names.
 fn parse_sections(output: &str) -> Option<u64> {
     let size = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -53,7 +53,7 @@ fn parse_sections(output: &str) -> Option<u64> {
     output.lines().skip(2).filter_map(size).reduce(|sum, size| sum + size)
 }
 
-/// A head, then `text data bss dec hex filename`.
+/// Parses a head, then `text data bss dec hex filename`.
 fn parse_size(output: &str) -> Option<Segments> {
     let mut numbers = output.lines().nth(1)?.split_whitespace().map_while(|word| word.parse().ok());
     Some(Segments { text: numbers.next()?, data: numbers.next()?, bss: numbers.next()? })
@@ -63,7 +63,7 @@ fn unreadable(command: &str, expected: &'static str, output: String) -> BenchErr
     BenchError::ToolOutput { command: command.into(), expected, output }
 }
 
-/// The sizes in bytes of variables of a kernel.
+/// Returns the sizes in bytes of variables of a kernel.
 pub fn variable_sizes<const N: usize>(kernel: &Kernel, names: [&'static str; N]) -> Result<[u64; N], BenchError> {
     let mut nm = Command::new(command::find("nm", "binutils")?);
     let output = command::output(nm.arg("--print-size").arg(&kernel.vmlinux))?;
@@ -74,7 +74,7 @@ pub fn variable_sizes<const N: usize>(kernel: &Kernel, names: [&'static str; N])
     Ok(sizes)
 }
 
-/// Lines are `address size kind name`.
+/// Parses lines `address size kind name`.
 fn parse_nm(output: &str, name: &str) -> Option<u64> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let line = output.lines().map(words).find(|words| words.len() == 4 && words[3] == name)?;

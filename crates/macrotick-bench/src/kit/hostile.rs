@@ -5,18 +5,18 @@ use std::os::fd::RawFd;
 use super::board::Board;
 use super::process::last_error;
 
-/// Nobody in particular.
+/// The number of an unprivileged user.
 const USER: u32 = 65_534;
-/// Events that are taken at once.
+/// The number of events that one call takes.
 const EVENTS: usize = 64;
 
-/// Gives up all privileges, starts timers with these periods, and reads them whenever they have expired, for ever.
+/// Gives up all privileges, starts timers with these periods, and reads every expired timer, without end.
 pub fn run(periods_ns: &[u64], board: &Board) -> Result<(), String> {
     become_nobody()?;
     let poll = check("epoll_create1", || unsafe { libc::epoll_create1(0) })?;
     let timers = periods_ns.iter().map(|_| watched_timer(poll)).collect::<Result<Vec<RawFd>, String>>()?;
     board.join();
-    // The longest first: the shorter ones would not let the rest be started soon.
+    // The longest period comes first. The timers with short periods would delay the start of the others.
     for (&timer, &period) in timers.iter().zip(periods_ns).rev() {
         start(timer, period)?;
     }
@@ -38,7 +38,7 @@ fn become_nobody() -> Result<(), String> {
     check("setuid", || unsafe { libc::setuid(USER) }).map(drop)
 }
 
-/// A timer that does not run yet, among what `poll` waits for.
+/// Returns a timer that does not run yet, and that `poll` waits for.
 fn watched_timer(poll: RawFd) -> Result<RawFd, String> {
     // SAFETY: passes numbers.
     let timer = check("timerfd_create", || unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK) })?;
@@ -61,7 +61,7 @@ fn read_expired(poll: RawFd, board: &Board) -> Result<(), String> {
     let n = check("epoll_wait", || unsafe { libc::epoll_wait(poll, events.as_mut_ptr(), EVENTS as i32, -1) })?;
     for event in &events[..n as usize] {
         let mut expirations = 0u64;
-        // SAFETY: writes one number. Nobody else reads it: it has expired since.
+        // SAFETY: writes one number. It does not block: only this process reads the timer, which has expired.
         unsafe { libc::read(event.u64 as RawFd, (&raw mut expirations).cast(), size_of::<u64>()) };
         board.count_expirations(expirations);
     }

@@ -1,4 +1,4 @@
-//! The guests of benches: what runs in them is a verb of the guests' program, or a plan.
+//! The guests of benches. A guest runs a verb of the guests' program, or a plan.
 
 use std::io::IsTerminal;
 
@@ -12,10 +12,10 @@ use macrotick_report::output;
 use super::bench::Bench;
 use crate::error::BenchError;
 
-/// The program of the guests, beside this one.
+/// The program of the guests, beside this program.
 const PROGRAM: &str = "macrotick-bench-guest";
 
-/// The lab, with that program as its agent.
+/// Returns the lab with the guests' program as its agent.
 pub fn lab() -> Result<Lab, BenchError> {
     let this = std::env::current_exe().map_err(|source| BenchError::Read { path: "/proc/self/exe".into(), source })?;
     let program = this.with_file_name(PROGRAM);
@@ -25,34 +25,34 @@ pub fn lab() -> Result<Lab, BenchError> {
     }
 }
 
-/// A verb of the guests' program with its words, on one virtual CPU with the exact clock.
+/// Returns a job for a verb of the guests' program with its words, on one virtual CPU with the exact clock.
 pub fn job<S: Into<String>>(flavor: Flavor, words: impl IntoIterator<Item = S>) -> GuestJob {
     job_on(flavor, 1, 0, words)
 }
 
-/// The same on several virtual CPUs, or with another clock.
+/// Returns a job on several virtual CPUs, or with another clock.
 pub fn job_on<S: Into<String>>(flavor: Flavor, cpus: u32, shift: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
     let program = "/bin/macrotick".to_owned();
     GuestJob::new(flavor, std::iter::once(program).chain(words.into_iter().map(Into::into))).on(cpus, shift)
 }
 
-/// Runs a job that has to succeed.
+/// Runs a job that must succeed.
 pub fn run(job: &GuestJob) -> Result<GuestOutcome, BenchError> {
     Ok(lab()?.succeed(job, &mut Terminal::new())?)
 }
 
-/// The same, and reads what it printed.
+/// Runs a job that must succeed, and parses its output.
 pub fn read<T>(job: &GuestJob, expected: &'static str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, BenchError> {
     let output = run(job)?.stdout_text();
     parse(&output).ok_or_else(|| no_output(job, expected, output))
 }
 
-/// The fault that a job printed something else.
+/// Returns the error that a job printed unexpected text.
 pub fn no_output(job: &GuestJob, expected: &'static str, output: String) -> BenchError {
     LabError::GuestOutput { command: job.argv.join(" "), expected, output }.into()
 }
 
-/// A description of the repository; a quick run of it lasts so long.
+/// Returns a description of the repository; a quick run shortens it to this time.
 pub fn description(bench: &Bench, path: &str, quick: Duration) -> Result<System, BenchError> {
     let mut system = System::load(&bench.root.join(path))?;
     let duration = &mut system.experiment.duration;
@@ -60,22 +60,22 @@ pub fn description(bench: &Bench, path: &str, quick: Duration) -> Result<System,
     Ok(system)
 }
 
-/// The milliseconds of each of so many runs of a system: all its tasks have jobs in them.
+/// Returns the milliseconds of each of a number of runs of a system. All tasks have jobs in this time.
 pub fn extent(system: &System, runs: usize) -> Vec<u64> {
     vec![(system.experiment.duration.as_nanos() / 1_000_000) as u64; runs]
 }
 
-/// A plan of a system, by its default solver.
+/// Returns a plan of a system, made by its default solver.
 pub fn plan(system: &System) -> Result<Plan, BenchError> {
     Ok(macrotick_plan::plan(system, Solver::default_for(system))?)
 }
 
-/// Has a plan run, with the exact clock.
+/// Runs a plan with the exact clock.
 pub fn observe(plan: &Plan, dispatch: &Dispatch) -> Result<Observation, BenchError> {
     Ok(lab()?.observe(&observe::job(plan, dispatch, None, 0)?, &mut Terminal::new())?)
 }
 
-/// Says on a terminal what is about to take a while.
+/// Reports the next long step, if standard error is a terminal.
 pub fn announce(text: &str) {
     if std::io::stderr().is_terminal() {
         output::tell(text);

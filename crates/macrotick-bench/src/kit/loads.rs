@@ -1,4 +1,4 @@
-//! Loads beside what is measured, under SCHED_OTHER.
+//! Loads beside the measured threads, under SCHED_OTHER.
 
 use std::io::Write;
 use std::net::UdpSocket;
@@ -7,29 +7,29 @@ use super::board::Board;
 use super::process::{fork, spin};
 use super::{disk, hostile};
 
-/// Timers of the unprivileged process, and their period.
+/// The number of timers of the unprivileged process, and their period.
 const TIMERS: (usize, u64) = (100, 1_000_000);
 
-/// What else runs, under SCHED_OTHER.
+/// A load under SCHED_OTHER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Nothing.
     None,
     /// A process that never sleeps.
     Hog,
-    /// One that writes files, and has everything written out.
+    /// A process that writes files and synchronises.
     Io,
-    /// Two that send and receive datagrams.
+    /// Two processes that send and receive datagrams.
     Network,
-    /// An unprivileged one with many timers.
+    /// An unprivileged process with many timers.
     Timers,
 }
 
 impl Load {
-    /// All of them.
+    /// All loads.
     pub const ALL: [Load; 5] = [Load::None, Load::Hog, Load::Io, Load::Network, Load::Timers];
 
-    /// What the guest, and a table, calls it.
+    /// Returns the name in tables and on the guest's command line.
     pub fn name(self) -> &'static str {
         match self {
             Load::None => "alone",
@@ -40,13 +40,13 @@ impl Load {
         }
     }
 
-    /// The reverse of [`Load::name`].
+    /// Parses a name of [`Load::name`].
     pub fn from_name(name: &str) -> Result<Load, String> {
         Load::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| format!("no load `{name}`"))
     }
 }
 
-/// The processes of a load. They join the board.
+/// Starts the processes of a load. They join the board.
 pub fn begin(load: Load, board: &'static Board) -> Result<Vec<i32>, String> {
     let begun = |body: fn(&'static Board) -> Result<(), String>| fork(move || body(board));
     match load {
@@ -73,11 +73,11 @@ fn socket() -> Result<UdpSocket, String> {
     UdpSocket::bind("127.0.0.1:0").map_err(|error| format!("a socket: {error}"))
 }
 
-/// Sends datagrams without a pause, for ever.
+/// Sends datagrams without a pause and without end.
 fn send(socket: &UdpSocket, to: std::net::SocketAddr, board: &Board) -> Result<(), String> {
     board.join();
     loop {
-        // What does not fit is dropped by whoever has no room.
+        // The kernel drops datagrams when the receiver has no room.
         let _ = socket.send_to(&[0; 1000], to);
     }
 }
@@ -90,7 +90,7 @@ fn receive(socket: &UdpSocket, board: &Board) -> Result<(), String> {
     }
 }
 
-/// Writes a file, has it and everything else written out, and removes it, for ever.
+/// Writes a file, synchronises all files, and removes it, without end.
 fn write_files(board: &'static Board) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("a file: {error}");
     let path = format!("{}/load", disk::PATH);

@@ -1,4 +1,5 @@
-//! What experiments share: their pages and figures, guests and what runs in them, task sets, and reading the kernel's paths.
+//! The common parts of experiments: pages and figures, guests and their programs, task sets, and readers of the
+//! kernel's paths.
 
 pub mod aims;
 pub mod bench;

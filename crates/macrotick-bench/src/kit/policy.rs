@@ -1,16 +1,16 @@
-//! What threads are under that are compared with those in a group.
+//! The policies of the threads that are compared with threads of a group.
 
-/// What the threads are under.
+/// The policy of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// In a group with a budget.
+    /// SCHED_DS, in a group with a budget.
     Ds,
-    /// Without one.
+    /// SCHED_FIFO, without a budget.
     Fifo,
 }
 
 impl Policy {
-    /// What the guest calls it.
+    /// Returns the name on the guest's command line.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Ds => "ds",
@@ -18,7 +18,7 @@ impl Policy {
         }
     }
 
-    /// The reverse of [`Policy::name`].
+    /// Parses a name of [`Policy::name`].
     pub fn from_name(name: &str) -> Result<Policy, String> {
         let all = [Policy::Ds, Policy::Fifo];
         all.into_iter().find(|one| one.name() == name).ok_or_else(|| format!("no policy `{name}`"))

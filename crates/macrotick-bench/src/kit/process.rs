@@ -1,4 +1,4 @@
-//! What the hidden verbs of benches have in common: processes, and the memory that they share.
+//! The common parts of the hidden verbs of benches: processes, and the memory that they share.
 
 use std::fs;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use macrotick_uapi::{Device, Entity, Install, Sized32, Window};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-/// The main function of a verb, which gets the words behind it. What it fails with goes to standard error.
+/// Runs a verb with the words behind it: its main function. Writes an error to standard error.
 pub fn main(run: impl FnOnce(&[&str]) -> Result<(), String>) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(2).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -22,7 +22,7 @@ pub fn main(run: impl FnOnce(&[&str]) -> Result<(), String>) -> ExitCode {
     }
 }
 
-/// Forks a process for one thing; returns its id. What it fails with goes to standard error.
+/// Forks a process that runs `run` and exits; returns its id. The process writes an error to standard error.
 pub fn fork(run: impl FnOnce() -> Result<(), String>) -> Result<i32, String> {
     // SAFETY: this process has one thread.
     match unsafe { libc::fork() } {
@@ -39,8 +39,8 @@ pub fn fork(run: impl FnOnce() -> Result<(), String>) -> Result<i32, String> {
     }
 }
 
-/// Begins one of many threads, with a small stack. Its failure ends the process: that of an attack without part of it would
-/// tell too little.
+/// Starts a thread with a small stack. If it fails, the process ends, because an attack without one of its threads
+/// would be too weak.
 pub fn spawn(run: impl FnOnce() -> Result<(), String> + Send + 'static) -> Result<(), String> {
     const STACK: usize = 32 << 10;
     let run = || {
@@ -52,7 +52,7 @@ pub fn spawn(run: impl FnOnce() -> Result<(), String> + Send + 'static) -> Resul
     thread::Builder::new().stack_size(STACK).spawn(run).map(drop).map_err(|error| format!("a thread: {error}"))
 }
 
-/// Has all pages that are mapped, shared memory included.
+/// Locks all mapped pages in memory, shared memory included.
 pub fn lock_memory() -> Result<(), String> {
     // SAFETY: passes a number.
     match unsafe { libc::mlockall(libc::MCL_CURRENT) } {
@@ -61,7 +61,7 @@ pub fn lock_memory() -> Result<(), String> {
     }
 }
 
-/// Never sleeps. Without the instruction that tells the processor so: an emulator leaves its fast path for each one.
+/// Computes without end. It has no pause instruction: for each one, an emulator would leave its fast path.
 pub fn spin() -> ! {
     loop {
         std::hint::black_box(());
@@ -90,13 +90,13 @@ pub fn install(
     device.call(&mut request).map_err(|errno| format!("cannot install: errno {errno}, error {}", request.error))
 }
 
-/// Ends a child that was not reaped.
+/// Kills a child that was not reaped.
 pub fn kill(child: i32) {
     // SAFETY: passes two numbers.
     unsafe { libc::kill(child, libc::SIGKILL) };
 }
 
-/// Ends a child, and reaps it.
+/// Kills a child and reaps it.
 pub fn end(child: i32) -> Result<(), String> {
     kill(child);
     // SAFETY: no status is asked for.
@@ -106,7 +106,7 @@ pub fn end(child: i32) -> Result<(), String> {
     }
 }
 
-/// Waits for a child that has to succeed.
+/// Waits for a child that must succeed.
 pub fn wait(child: i32) -> Result<(), String> {
     let mut status = 0;
     // SAFETY: writes one number.
@@ -117,12 +117,12 @@ pub fn wait(child: i32) -> Result<(), String> {
     }
 }
 
-/// The last error of the system, and what it is of.
+/// Returns the last error of the system, with the name of its cause.
 pub fn last_error(what: &str) -> String {
     format!("{what}: {}", std::io::Error::last_os_error())
 }
 
-/// Memory that this process and those it forks have in common; it is never given back.
+/// Returns memory that this process and its later children share. It is never freed.
 ///
 /// # Safety
 ///
@@ -138,19 +138,19 @@ pub unsafe fn share<T>() -> Result<&'static T, String> {
     }
 }
 
-/// Shut when it is zero, and then open for good. Processes wait at it.
+/// Closed when it is zero, then open for good. Processes wait for it.
 #[repr(transparent)]
 pub struct Gate(AtomicU32);
 
 impl Gate {
-    /// Lets everybody through.
+    /// Opens the gate, and wakes all waiting processes up.
     pub fn open(&self) {
         self.0.store(1, Ordering::SeqCst);
-        // SAFETY: wakes whoever waits for the word.
+        // SAFETY: wakes the waiters of the word.
         unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
 
-    /// Waits until it is open.
+    /// Waits until the gate is open.
     pub fn wait(&self) {
         while self.0.load(Ordering::SeqCst) == 0 {
             // SAFETY: waits while the word is zero, without a limit.
@@ -159,7 +159,7 @@ impl Gate {
     }
 }
 
-/// `struct sched_attr`, as first published.
+/// `struct sched_attr`, in its first version.
 #[repr(C)]
 #[derive(Default)]
 struct SchedAttr {
@@ -168,16 +168,16 @@ struct SchedAttr {
     flags: u64,
     nice: i32,
     priority: u32,
-    /// Of SCHED_DEADLINE, in nanoseconds: runtime, deadline, period.
+    /// Times of SCHED_DEADLINE, in nanoseconds: runtime, deadline, period.
     times: [u64; 3],
 }
 
-/// Gives the caller a policy, and a priority where that has any, else 0.
+/// Sets the caller's policy, and its priority; 0 for a policy without one.
 pub fn set_policy(policy: u32, priority: u32) -> Result<(), String> {
     set_policy_of(0, policy, priority)
 }
 
-/// The same for any thread.
+/// Sets policy and priority of any thread.
 pub fn set_policy_of(thread: i32, policy: u32, priority: u32) -> Result<(), String> {
     set_attr(thread, SchedAttr { policy, priority, ..Default::default() })
 }
@@ -197,7 +197,7 @@ fn set_attr(thread: i32, attr: SchedAttr) -> Result<(), String> {
     }
 }
 
-/// Processor time of the caller.
+/// Returns the processor time of the caller.
 pub fn processor_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one structure.
@@ -205,18 +205,18 @@ pub fn processor_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A number among a verb's words.
+/// Parses a number among a verb's words.
 pub fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
     word.parse().map_err(|_| format!("`{word}` is no number"))
 }
 
-/// What the host has for a guest, of a file.
+/// Reads the host's input for a guest from a file.
 pub fn read<T: DeserializeOwned>(path: &str) -> Result<T, String> {
     let text = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     serde_json::from_slice(&text).map_err(|error| format!("{path}: {error}"))
 }
 
-/// What a guest has for the host, on a line.
+/// Prints a guest's output for the host on a line.
 pub fn print(what: &impl Serialize) -> Result<(), String> {
     println!("{}", serde_json::to_string(what).map_err(|error| error.to_string())?);
     Ok(())

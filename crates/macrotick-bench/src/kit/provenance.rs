@@ -1,20 +1,21 @@
-//! What made the numbers of a page: versions of the source, of compilers and of tools.
+//! The provenance of a page's numbers: versions of the source, of compilers and of tools.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The version of this program, and the commit of the source it is run in.
+/// Returns the version of this program, and the commit of its source tree.
 pub fn source(root: &Path) -> String {
     let commit = commit(root).map_or(String::new(), |commit| format!(", commit {commit}"));
     format!("{}{commit}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The short hash of the checkout's commit, with `-dirty` where the work tree differs from it; `None` outside a checkout.
+/// Returns the short hash of the checkout's commit, with `-dirty` if the work tree differs from it; `None` outside a
+/// checkout.
 ///
-/// What lies in `docs/results` does not count: an experiment that is published changes it, and a series of experiments
-/// is published page by page.
+/// Changes in `docs/results` do not count. A published experiment changes this folder, and a series of experiments
+/// publishes one page after the other.
 fn commit(root: &Path) -> Option<String> {
-    // A copy of the source inside some other repository has no commit of its own.
+    // A copy of the source inside another repository has no commit of its own.
     let is_top = git(root, &["rev-parse", "--show-prefix"])?.is_empty();
     let hash = git(root, &["rev-parse", "--short", "HEAD"]).filter(|_| is_top)?;
     let changes = git(root, &["status", "--porcelain", "--", ".", ":(exclude)docs/results"])?;
@@ -25,19 +26,19 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     output(Command::new("git").arg("-C").arg(root).args(arguments))
 }
 
-/// QEMU's version, as it states it.
+/// Returns QEMU's version, as QEMU prints it.
 pub fn qemu() -> String {
     let text = output(Command::new("qemu-system-x86_64").arg("--version")).unwrap_or_default();
     text.lines().next().unwrap_or("unknown").replace("QEMU emulator version ", "")
 }
 
-/// The version of a Debian package whose programs do not state their own.
+/// Returns the version of a Debian package with programs that do not print a version.
 pub fn package(name: &str) -> String {
     let version = output(Command::new("dpkg-query").args(["--show", "--showformat=${Version}", name]));
     version.unwrap_or_else(|| "unknown".into())
 }
 
-/// What a command printed, without the space around it; `None` where it is missing or fails.
+/// Returns the trimmed output of a command; `None` if it is missing or fails.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

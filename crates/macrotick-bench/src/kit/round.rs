@@ -2,23 +2,23 @@
 
 use super::clock::now_ns;
 
-/// Rounds by which the length of one is found.
+/// Rounds of a trial that measures the length of a round.
 const TRIAL: u64 = 500;
 const TRIALS: usize = 50;
 
-/// Instructions that do nothing are emulated much faster than others, and count as much.
+/// Executes `nop` instructions. The emulator executes them much faster than others, and counts them alike.
 fn round() {
     // SAFETY: has no effect.
     unsafe { std::arch::asm!(".rept 240", "nop", ".endr", options(nomem, nostack, preserves_flags)) };
 }
 
-/// So many rounds. Not inlined, so that it is the same code wherever it is called.
+/// Works for a number of rounds. It is not inlined: all callers execute the same code.
 #[inline(never)]
 pub fn work(rounds: u64) {
     (0..rounds).for_each(|_| round());
 }
 
-/// Picoseconds that a round takes when nothing interferes: the shortest of some trials.
+/// Returns the picoseconds of a round without interference: the shortest of some trials.
 pub fn round_ps() -> u64 {
     let trial = |_| {
         let begin = now_ns();

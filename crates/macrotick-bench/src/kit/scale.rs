@@ -1,16 +1,16 @@
-//! How much of an experiment runs: all that its page tells of, or a little of each part.
+//! The scale of an experiment: everything that its page describes, or a little of each part.
 
-/// All of an experiment, or a quick look at it.
+/// A whole experiment, or a quick look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// As it is published.
+    /// A published run.
     Full,
     /// The same parts and tables in at most two minutes: fewer sizes and repetitions, shorter times.
     Quick,
 }
 
 impl Scale {
-    /// A count, a time or a list: each of them is as large as the scale says.
+    /// Returns the value of this scale: a count, a time or a list.
     pub fn of<T>(self, full: T, quick: T) -> T {
         match self {
             Scale::Full => full,
@@ -18,7 +18,7 @@ impl Scale {
         }
     }
 
-    /// What a table says of an aim. A quick run has too few samples to hold anything against it.
+    /// Returns the verdict of an aim in tables. A quick run has too few samples to judge.
     pub fn verdict(self, is_met: bool) -> &'static str {
         match (self, is_met) {
             (Scale::Quick, _) => "not judged: quick run",
@@ -27,7 +27,7 @@ impl Scale {
         }
     }
 
-    /// What stands below a table of aims.
+    /// Returns the line below a table of aims.
     pub fn summary(self, met: usize, all: usize) -> String {
         match self {
             Scale::Full => format!("{met} of {all} aims are met."),
@@ -35,11 +35,11 @@ impl Scale {
         }
     }
 
-    /// What stands above everything that a run says; `None` for a full one.
+    /// Returns the note above all output of a run; `None` for a full run.
     pub fn note(self) -> Option<&'static str> {
         const NOTE: &str =
-            "Quick run: fewer and shorter measurements than the experiment has. Its figures are not for \
-                            publication, and its aims are not judged.";
+            "Quick run: fewer and shorter measurements than a full run. Its figures cannot be published, and its aims \
+             are not judged.";
         self.of(None, Some(NOTE))
     }
 }

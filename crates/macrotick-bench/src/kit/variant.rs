@@ -1,26 +1,26 @@
-//! The kernels that are compared where TimerShield matters, and its switch.
+//! The kernels that are compared where TimerShield matters, and the state of TimerShield.
 
 use macrotick_host::settings::TIMERSHIELD;
 use macrotick_lab::Flavor;
 
 use crate::kit::group::write;
 
-/// The kernels, and the state of the switch.
+/// A kernel and the state of TimerShield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Without our changes.
+    /// The kernel without our changes.
     Pristine,
-    /// Ours, TimerShield switched off.
+    /// Our kernel, with TimerShield off.
     Off,
-    /// Ours, TimerShield switched on.
+    /// Our kernel, with TimerShield on.
     On,
 }
 
 impl Variant {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Variant; 3] = [Variant::Pristine, Variant::Off, Variant::On];
 
-    /// The name on a guest's command line, and in figures.
+    /// Returns the name on a guest's command line, and in figures.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Pristine => "pristine",
@@ -29,12 +29,12 @@ impl Variant {
         }
     }
 
-    /// The reverse of [`Variant::name`].
+    /// Parses a name of [`Variant::name`].
     pub fn from_name(name: &str) -> Option<Variant> {
         Variant::ALL.into_iter().find(|variant| variant.name() == name)
     }
 
-    /// Which kernel it is.
+    /// Returns the kernel.
     pub fn flavor(self) -> Flavor {
         match self {
             Variant::Pristine => Flavor::Pristine,
@@ -42,7 +42,7 @@ impl Variant {
         }
     }
 
-    /// What the switch is set to; the pristine kernel has none.
+    /// Returns the state of TimerShield; `None` for the pristine kernel, which has none.
     fn switch(self) -> Option<bool> {
         match self {
             Variant::Pristine => None,
@@ -52,7 +52,7 @@ impl Variant {
     }
 }
 
-/// Sets TimerShield's switch, where there is one.
+/// Switches TimerShield on or off, if the kernel has it.
 pub fn switch(variant: Variant) -> Result<(), String> {
     let Some(on) = variant.switch() else { return Ok(()) };
     write(TIMERSHIELD, if on { "1" } else { "0" })

@@ -1,8 +1,9 @@
 //! hackbench's time for equal work on two kernels.
 //!
-//! How long a run takes depends first of all on how often its processes switch, 10 to 600 times a loop, and that on who
-//! happens to wait for whom: the same kernel differs by a factor of two from run to run. What a loop and what a
-//! switch cost hardly varies (1 % from run to run), so they are estimated for each kernel by least squares and applied to the same work.
+//! The time of a run depends mostly on the number of switches, 10 to 600 times a loop. That number depends on which
+//! process waits for which other one: the same kernel differs by a factor of two from run to run. The costs of a loop
+//! and of a switch hardly vary (1 % from run to run). Therefore this module estimates them for each kernel by least
+//! squares, and applies them to the same work.
 
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,12 +12,12 @@ pub struct Run {
     pub loops: f64,
     /// Context switches of the machine during the run.
     pub switches: f64,
-    /// What hackbench printed, in seconds.
+    /// The time that hackbench printed, in seconds.
     pub seconds: f64,
 }
 
-/// Reads the lines `Loops: 100`, `Switches: 4711` (of the machine since its boot, before and after each run) and
-/// hackbench's `Time: 0.123`.
+/// Parses the lines `Loops: 100`, `Switches: 4711` and hackbench's `Time: 0.123`. The switches are those of the machine
+/// since its boot, before and after each run.
 pub fn parse(output: &str) -> Option<Vec<Run>> {
     let number = |key: &str, line: &str| line.strip_prefix(key)?.trim().parse::<f64>().ok();
     let (mut runs, mut loops, mut seconds, mut before) = (Vec::new(), None, None, None);
@@ -32,24 +33,24 @@ pub fn parse(output: &str) -> Option<Vec<Run>> {
     (!runs.is_empty()).then_some(runs)
 }
 
-/// Seconds that each kernel takes for the work of all runs on both: as many runs, loops and switches.
+/// Returns the seconds of each kernel for the mean work of both: the same number of runs, loops and switches.
 ///
-/// `None` when the runs of one do not tell what its loops and switches cost (too few, or all alike).
+/// Returns `None` if the runs of a kernel do not determine its costs (too few, or all alike).
 pub fn equal_work(first: &[Run], second: &[Run]) -> Option<[f64; 2]> {
     let work = |of: &[Run]| of.iter().map(factors).fold([0.0; 3], |sum, run| [0, 1, 2].map(|i| sum[i] + run[i]));
     let (a, b) = (work(first), work(second));
-    // The mean of both, so that the sums stay comparable to those measured.
+    // The mean of both kernels. With it the sums remain comparable with the measured ones.
     let both = [0, 1, 2].map(|i| (a[i] + b[i]) / 2.0);
     let seconds = |runs: &[Run]| costs(runs).map(|cost| (0..3).map(|i| cost[i] * both[i]).sum::<f64>());
     Some([seconds(first)?, seconds(second)?])
 }
 
-/// What a run consists of: itself (its processes come and go), its loops, its switches.
+/// Returns the factors of a run's time: the run itself (its processes start and exit), its loops, its switches.
 fn factors(run: &Run) -> [f64; 3] {
     [1.0, run.loops, run.switches]
 }
 
-/// Seconds per run, per loop and per switch: least squares over the runs, by the normal equations.
+/// Returns the seconds per run, per loop and per switch: least squares over the runs, by the normal equations.
 fn costs(runs: &[Run]) -> Option<[f64; 3]> {
     let mut rows = [[0.0; 4]; 3];
     for run in runs {
@@ -63,7 +64,7 @@ fn costs(runs: &[Run]) -> Option<[f64; 3]> {
     solve(rows)
 }
 
-/// Gauss and Jordan's elimination with pivots; the last column is the right side.
+/// Solves a linear system by Gauss-Jordan elimination with pivots. The last column is the right side.
 fn solve(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     for column in 0..3 {
         let pivot = (column..3).max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()))?;

@@ -1,4 +1,4 @@
-//! What shall hold, and whether it does.
+//! Aims and their verdicts.
 
 use std::fmt::Write as _;
 
@@ -7,21 +7,21 @@ use macrotick_report::Figure;
 use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
-/// A quantity on the kernels, of which that with TimerShield on has a limit.
+/// A quantity on the kernels. Its value with TimerShield on has a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aim {
-    /// What it is.
+    /// The name of the quantity.
     pub what: String,
-    /// Its unit.
+    /// The unit.
     pub unit: &'static str,
-    /// In the order of [`Variant::ALL`]; `None` where it means nothing.
+    /// The values in the order of [`Variant::ALL`]; `None` where there is none.
     pub values: [Option<f64>; 3],
-    /// The last value shall not be greater.
+    /// The greatest last value that meets the aim.
     pub limit: f64,
 }
 
 impl Aim {
-    /// One that concerns our kernel as it is built.
+    /// Returns an aim of our kernel as it is built.
     pub fn of_ours(what: impl Into<String>, unit: &'static str, value: f64, limit: f64) -> Aim {
         Aim { what: what.into(), unit, values: [None, None, Some(value)], limit }
     }
@@ -30,7 +30,7 @@ impl Aim {
         self.values[2].is_some_and(|value| value <= self.limit)
     }
 
-    /// The values that there are.
+    /// Returns the existing values as figures.
     pub fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
         Variant::ALL.iter().zip(self.values).filter_map(|(variant, value)| {
             Some(Figure {
@@ -43,7 +43,7 @@ impl Aim {
     }
 }
 
-/// A row for each, and how many are met, where that is judged.
+/// Returns a table with a row for each aim, and a line with the number of aims that are met, if the scale judges them.
 pub fn markdown(aims: &[Aim], scale: Scale) -> String {
     let mut text =
         "| | unit | pristine | off | on | aim, with it on | |\n|---|---|---:|---:|---:|---|---|\n".to_owned();
@@ -57,7 +57,7 @@ pub fn markdown(aims: &[Aim], scale: Scale) -> String {
     format!("{text}\n{}\n", scale.summary(met, aims.len()))
 }
 
-/// With at most three decimals.
+/// Formats a value with at most three decimals.
 fn decimal(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -17,12 +17,12 @@ use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
 const WORKLOAD: Workload = Workload::Unsynchronised;
-/// Lower tasks, jobs of the high task, and paths that are passed over and recorded.
+/// Lower tasks, jobs of the high task, and paths that are skipped and recorded.
 const LOADS: [Load; 2] =
     [Load { size: 0, jobs: 400, skip: 100, count: 200 }, Load { size: 50, jobs: 400, skip: 600, count: 1000 }];
 const QUICK_LOADS: [Load; 2] =
     [Load { size: 0, jobs: 100, skip: 20, count: 50 }, Load { size: 50, jobs: 100, skip: 100, count: 200 }];
-/// In instructions, without load, of the medians.
+/// The limits in instructions, without load, of the medians.
 const AIM_TIMER: f64 = 120.0;
 const AIM_SWITCH: f64 = 40.0;
 const UNIT: &str = "instructions";
@@ -38,19 +38,19 @@ fn loads(scale: Scale) -> &'static [Load] {
     scale.of(&LOADS, &QUICK_LOADS)
 }
 
-/// The jobs of each run.
+/// Returns the jobs of each run.
 pub fn extent(scale: Scale) -> Vec<u64> {
     loads(scale).iter().flat_map(|load| [u64::from(load.jobs); Variant::ALL.len()]).collect()
 }
 
-/// What is measured of a path.
+/// The measured parts of a path.
 const PARTS: [(&str, PartOf); 4] = [
     (ENQUEUE, |parts| parts.enqueue),
     (EXPIRY, |parts| parts.expiry),
     (SWITCH, |parts| parts.switch),
     ("of it TimerShield's", |parts| parts.own),
 ];
-/// Their names.
+/// The names of the parts.
 pub const ENQUEUE: &str = "enqueue";
 /// See [`ENQUEUE`].
 pub const EXPIRY: &str = "expiry";
@@ -64,17 +64,17 @@ struct Row {
     part: &'static str,
     size: u32,
     variant: Variant,
-    /// Ascending, of at least one.
+    /// The lengths in ascending order, at least one.
     lengths: Vec<i64>,
 }
 
-/// What was measured.
+/// The lengths of all parts.
 pub struct Operations {
     rows: Vec<Row>,
 }
 
 impl Operations {
-    /// Records paths on all kernels, whose symbols differ.
+    /// Records paths on all kernels, which have different symbols.
     pub fn measure(
         bench: &Bench,
         kernel_of: impl Fn(Variant) -> Result<Kernel, BenchError>,
@@ -94,13 +94,13 @@ impl Operations {
         self.percentile(part, size, variant, 500)
     }
 
-    /// A percentile of the lengths of a part.
+    /// Returns a percentile of the lengths of a part.
     pub fn percentile(&self, part: &str, size: u32, variant: Variant, permille: usize) -> Option<f64> {
         let row = self.rows.iter().find(|row| (row.part, row.size, row.variant) == (part, size, variant))?;
         Some(percentile(&row.lengths, permille) as f64)
     }
 
-    /// What shall hold.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         let more = |parts: &[&str], variant| -> Option<f64> {
             let one = |part: &&str| Some(self.median(part, 0, variant)? - self.median(part, 0, Variant::Pristine)?);
@@ -118,7 +118,7 @@ impl Operations {
         ]
     }
 
-    /// A row for each part, load and kernel.
+    /// Returns a table with a row for each part, load and kernel.
     pub fn markdown(&self) -> String {
         let mut text = "### instructions\n\n| | lower tasks | kernel | times | min | p5 | median | p95 | max |\n\
             |---|---:|---|---:|---:|---:|---:|---:|---:|\n"
@@ -132,7 +132,7 @@ impl Operations {
         text
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let of = |Row { part, size, variant, lengths }: &Row| {
             let case = format!("{size} lower tasks, {}", variant.name());

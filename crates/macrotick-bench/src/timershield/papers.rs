@@ -1,4 +1,4 @@
-//! What the paper says of the same quantities, on its Intel machine.
+//! The paper's numbers for the same quantities, on its Intel machine.
 
 use macrotick_report::Figure;
 
@@ -11,7 +11,7 @@ use crate::kit::variant::Variant;
 /// Table II: multiplications per millisecond, idle and beside the hostile process with 1000 timers.
 const THROUGHPUT: [(&str, f64, f64); 2] = [("baseline", 7044.4, 6916.8), ("TimerShield", 7048.3, 7047.0)];
 
-/// The paper's numbers and ours.
+/// Returns a table with the paper's numbers and ours.
 pub fn markdown(responses: &Responses, operations: &Operations, size: &Size) -> String {
     let [baseline, shield] = THROUGHPUT.map(|(_, idle, hostile)| lost(idle, hostile));
     let [pristine, on] = [Variant::Pristine, Variant::On].map(|variant| throughput_lost(responses, variant));
@@ -27,8 +27,8 @@ pub fn markdown(responses: &Responses, operations: &Operations, size: &Size) -> 
     let rows: String = rows.iter().map(|(what, paper, ours)| format!("| {what} | {paper} | {ours} |\n")).collect();
     format!(
         "### beside the paper\n\n| | the paper: baseline, TimerShield | ours: pristine, on |\n|---|---|---|\n{rows}\n\
-         The paper: RTAS 2017, section IV, on an Intel Core i5 at 3.2 GHz with Linux 4.6.1-rt2, whose nanoseconds are no \
-         instructions. Its figures 5 to 12 show responses as curves, without numbers.\n"
+         The paper: RTAS 2017, section IV, on an Intel Core i5 at 3.2 GHz with Linux 4.6.1-rt2. Its nanoseconds \
+         cannot be compared with instructions. Its figures 5 to 12 show responses as curves, without numbers.\n"
     )
 }
 
@@ -41,7 +41,7 @@ fn throughput_lost(responses: &Responses, variant: Variant) -> String {
     mean(0).zip(mean(1000)).map_or(String::new(), |(idle, hostile)| lost(idle, hostile))
 }
 
-/// By how much the mean response is longer than on the pristine kernel where it is most.
+/// Returns the greatest increase of the mean response over the pristine kernel.
 fn lowest_longer(responses: &Responses) -> String {
     let mean = |variant, size| responses.mean(variant, Workload::Lowest, size);
     let longer = |&size: &u32| Some(mean(Variant::On, size)? - mean(Variant::Pristine, size)?);
@@ -49,7 +49,7 @@ fn lowest_longer(responses: &Responses) -> String {
     most.map_or(String::new(), |ns| format!("{:.2} us", ns / 1e3))
 }
 
-/// By how many instructions a percentile of an operation is longer than on the pristine kernel.
+/// Returns the increase of an operation's percentile over the pristine kernel, in instructions.
 fn more(operations: &Operations, part: &str, size: u32, permille: usize) -> String {
     let of = |variant| operations.percentile(part, size, variant, permille);
     let both = of(Variant::Pristine).zip(of(Variant::On));
@@ -60,7 +60,7 @@ fn kib(bytes: f64) -> String {
     format!("{:+.1} KiB", bytes / 1024.0)
 }
 
-/// The paper's numbers for machines.
+/// Returns the paper's numbers as figures.
 pub fn figures() -> Vec<Figure> {
     let of = |(kernel, idle, hostile): (&str, f64, f64)| {
         [(0, idle), (1000, hostile)].map(|(size, value)| Figure {

@@ -1,10 +1,10 @@
-//! A recorded path through the kernel of a task that goes to sleep, and what its parts take.
+//! Splits a recorded path through the kernel of a task that goes to sleep.
 
 use macrotick_lab::Symbols;
 
-/// How a system call begins.
+/// The first instruction of a system call.
 pub const ENTRY: &str = "entry_SYSCALL_64";
-/// What every sleep of a task goes through.
+/// A function that every sleep of a task calls.
 pub const SLEEP: &str = "do_nanosleep";
 const INTERRUPT: &str = "asm_sysvec_apic_timer_interrupt";
 const ENQUEUE: &str = "enqueue_hrtimer";
@@ -15,20 +15,20 @@ const SWITCH: &str = "__switch_to_asm";
 /// The hook in the scheduler; the pristine kernel lacks it.
 const HOOK: &str = "__timershield_run";
 
-/// Instructions of the parts of a path that it has.
+/// The instructions of the parts of a path; `None` for a missing part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Of the sleep's timer into its queue.
+    /// The enqueue of the sleep's timer.
     pub enqueue: Option<i64>,
-    /// From the interrupt's handler to the wake-up of a task whose sleep has ended.
+    /// From the interrupt's handler to the wake-up of a task at the end of its sleep.
     pub expiry: Option<i64>,
-    /// From the scheduler's beginning to the switch to somebody else.
+    /// From the scheduler's start to the switch to another task.
     pub switch: Option<i64>,
-    /// The part of the switch that is TimerShield's.
+    /// TimerShield's part of the switch.
     pub own: Option<i64>,
 }
 
-/// Takes paths apart.
+/// Splits paths.
 pub struct Splitter<'a> {
     symbols: &'a Symbols,
     sleep: u64,
@@ -42,7 +42,7 @@ pub struct Splitter<'a> {
 }
 
 impl<'a> Splitter<'a> {
-    /// `Err` names the function that the kernel lacks.
+    /// Returns a splitter, or the name of a function that the kernel lacks.
     pub fn new(symbols: &'a Symbols) -> Result<Splitter<'a>, &'static str> {
         let address = |name: &'static str| symbols.address(name).ok_or(name);
         Ok(Splitter {
@@ -58,8 +58,8 @@ impl<'a> Splitter<'a> {
         })
     }
 
-    /// The parts of a path from the system call to the next return to user space, whoever returns. An interrupt on the
-    /// way to the switch would be counted with what it interrupts.
+    /// Returns the parts of a path from the system call to the next return to user space, of any task. If an interrupt
+    /// comes before the switch, enqueue and switch are missing, because they would contain it.
     pub fn split(&self, path: &[u64]) -> Parts {
         let expiry = self.expiry(path);
         let to_switch = self.find(path, 0, self.switch).map(|switch| &path[..switch]);
@@ -80,13 +80,13 @@ impl<'a> Splitter<'a> {
         path[from..].iter().position(|&at| at == wanted).map(|after| from + after)
     }
 
-    /// The instructions from the entry of a function to its return, with those of what it calls.
+    /// Returns the instructions from the entry of a function to its return, including the functions that it calls.
     fn length(&self, path: &[u64], begin: usize) -> Option<i64> {
         let caller = self.symbols.function(path[begin.checked_sub(1)?])?;
         path[begin..].iter().position(|&at| self.symbols.function(at) == Some(caller)).map(|n| n as i64)
     }
 
-    /// `None` where something else than the handler has the first task woken up.
+    /// Returns `None` if the first wake-up does not come from the handler.
     fn expiry(&self, path: &[u64]) -> Option<i64> {
         let wake = self.find(path, 0, self.wake)?;
         let begin = path[..wake].iter().rposition(|&at| at == self.expire)?;

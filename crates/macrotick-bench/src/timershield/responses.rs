@@ -12,9 +12,9 @@ use crate::kit::bench::Bench;
 use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
-/// So much longer may the longest response beside many tasks be than beside one, in microseconds.
+/// The time by which the longest response beside many tasks may exceed the one beside one task, in microseconds.
 const AIM_LONGER_US: f64 = 1.0;
-/// So much longer may the mean response of the lowest task be, in percent.
+/// The percentage by which the mean response of the lowest task may be longer.
 const AIM_LOWEST_PERCENT: f64 = 2.0;
 
 /// All runs.
@@ -23,7 +23,7 @@ pub struct Responses {
     runs: Vec<Run>,
 }
 
-/// The samples of each run.
+/// Returns the samples of each run.
 pub fn extent(scale: Scale) -> Vec<u64> {
     let of =
         |workload: Workload| vec![workload.samples(scale).into(); workload.sizes(scale).len() * Variant::ALL.len()];
@@ -31,7 +31,7 @@ pub fn extent(scale: Scale) -> Vec<u64> {
 }
 
 impl Responses {
-    /// Has everything run in the lab.
+    /// Runs everything in the lab.
     pub fn measure(bench: &Bench) -> Result<Responses, BenchError> {
         let mut runs = Vec::new();
         for workload in Workload::ALL {
@@ -44,7 +44,7 @@ impl Responses {
         Ok(Responses { scale: bench.scale, runs })
     }
 
-    /// The sizes that a workload was measured with.
+    /// Returns the sizes that a workload was measured with.
     pub fn sizes(&self, workload: Workload) -> &'static [u32] {
         workload.sizes(self.scale)
     }
@@ -54,7 +54,7 @@ impl Responses {
         self.runs.iter().find(is_it).map(Run::statistics)
     }
 
-    /// The mean of the samples, as the guest counted them.
+    /// Returns the mean of the samples, in the guest's unit.
     pub fn mean(&self, variant: Variant, workload: Workload, size: u32) -> Option<f64> {
         self.statistics(variant, workload, size).map(|statistics| statistics.mean_ns.as_ns_f64())
     }
@@ -63,14 +63,14 @@ impl Responses {
         self.runs.iter().filter(move |run| run.workload == workload)
     }
 
-    /// What shall hold of them.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         let mut aims: Vec<Aim> = [Workload::Unsynchronised, Workload::Synchronised].map(|w| self.longer(w)).into();
         aims.extend(self.sizes(Workload::Lowest).iter().map(|&size| self.lowest(size)));
         aims
     }
 
-    /// The longest response beside 100 tasks, less that beside one.
+    /// Compares the longest response beside 100 tasks with the longest beside one.
     fn longer(&self, workload: Workload) -> Aim {
         let max = |variant, size| self.statistics(variant, workload, size).map(|statistics| us(statistics.max_ns));
         Aim {
@@ -81,7 +81,7 @@ impl Responses {
         }
     }
 
-    /// The mean response of the lowest task against that on the pristine kernel.
+    /// Compares the mean response of the lowest task with the pristine kernel.
     fn lowest(&self, size: u32) -> Aim {
         let mean = |variant| self.mean(variant, Workload::Lowest, size);
         let longer = |variant| Some((mean(variant)? / mean(Variant::Pristine)? - 1.0) * 100.0);
@@ -93,7 +93,7 @@ impl Responses {
         }
     }
 
-    /// A table for each workload.
+    /// Returns a table for each workload.
     pub fn markdown(&self) -> String {
         let tables = Workload::ALL.map(|workload| match workload {
             Workload::Throughput => self.throughput(),
@@ -148,19 +148,19 @@ impl Responses {
         text
     }
 
-    /// Everything that was measured.
+    /// Returns all measured values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         self.runs.iter().flat_map(figures_of).collect()
     }
 
-    /// File, caption and content of a plot for each workload that has responses.
+    /// Returns file, caption and content of a plot for each workload that has responses.
     pub fn plots(&self) -> Vec<(String, String, String)> {
         let plot = |workload: Workload| Some(self.plot(workload, workload.plotted()?));
         Workload::ALL.into_iter().filter_map(plot).collect()
     }
 
     fn plot(&self, workload: Workload, of: &str) -> (String, String, String) {
-        // What is drawn with a whole line comes first.
+        // The variant with a solid line comes first.
         let kinds = [Variant::On, Variant::Off, Variant::Pristine];
         let of_kind = |variant| self.runs_of(workload).filter(move |run| run.variant == variant && run.size > 0);
         let runs: Vec<&Run> = kinds.into_iter().flat_map(of_kind).collect();

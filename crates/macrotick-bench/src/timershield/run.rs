@@ -11,25 +11,25 @@ use crate::kit::bench::Bench;
 use crate::kit::lab;
 use crate::kit::variant::Variant;
 
-/// What was measured.
+/// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// On which kernel.
+    /// The kernel.
     pub variant: Variant,
-    /// What ran.
+    /// The workload.
     pub workload: Workload,
-    /// Beside so many others.
+    /// The number of other tasks or timers.
     pub size: u32,
-    /// Ascending.
+    /// The samples in ascending order.
     pub samples: Vec<i64>,
-    /// How often the hostile process read a timer.
+    /// The number of timer reads of the hostile process.
     pub reads: u64,
-    /// How often those had expired.
+    /// The number of expirations that these reads returned.
     pub expirations: u64,
 }
 
 impl Run {
-    /// Has it run in the lab.
+    /// Runs in the lab.
     pub fn measure(bench: &Bench, variant: Variant, workload: Workload, size: u32) -> Result<Run, BenchError> {
         lab::announce(&format!("{}: {}, {size}: {}", bench.name, workload.name(), variant.name()));
         let samples = workload.samples(bench.scale);
@@ -40,31 +40,31 @@ impl Run {
         Ok(Run { variant, workload, size, samples, reads, expirations })
     }
 
-    /// Of the samples.
+    /// Returns the statistics of the samples.
     pub fn statistics(&self) -> Statistics {
         Statistics::of_sorted(&self.samples).expect("a run without samples is refused")
     }
 
-    /// How many timers the hostile process read in a millisecond.
+    /// Returns the timer reads of the hostile process per millisecond.
     pub fn reads_per_ms(&self) -> f64 {
         let ms = self.workload.measured().period_ns as f64 / 1e6;
         self.reads as f64 / (self.samples.len() as f64 * ms)
     }
 
-    /// What the figures call it.
+    /// Returns the name in figures.
     pub fn label(&self) -> String {
         format!("{} {}, {}", self.workload.name(), self.size, self.variant.name())
     }
 }
 
-/// What runs in the guest.
+/// Returns the guest's job.
 pub fn job(variant: Variant, workload: Workload, size: u32, samples: u32) -> GuestJob {
     let mut job = lab::job(variant.flavor(), task_guest::words(variant, workload, size, samples));
     job.wall_limit = Duration::from_secs(900);
     job
 }
 
-/// What the guest prints.
+/// The parsed output of the guest.
 #[derive(Debug, PartialEq, Eq)]
 struct Printed {
     reads: u64,
@@ -72,7 +72,7 @@ struct Printed {
     samples: Vec<i64>,
 }
 
-/// `reads N`, `expirations N`, and a line `sample N` for each.
+/// Parses `reads N`, `expirations N`, and a line `sample N` for each sample.
 fn parse(output: &str) -> Option<Printed> {
     let mut lines = output.lines();
     let mut number = |key: &str| lines.next()?.strip_prefix(key)?.parse::<u64>().ok();

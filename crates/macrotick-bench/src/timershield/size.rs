@@ -1,4 +1,4 @@
-//! What TimerShield adds to the kernel at rest: its objects, and its memory per CPU.
+//! The size of TimerShield at rest: its objects, and its memory per CPU.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use crate::kit::footprint::{self, Segments};
 /// The design's limits, in bytes.
 const AIM_TEXT: f64 = 4.0 * 1024.0;
 const AIM_PER_CPU: f64 = 35.0 * 1024.0;
-/// Objects of its own.
+/// TimerShield's own objects.
 const OWN: [&str; 1] = ["timershield/control.o"];
-/// What includes the rest of it.
+/// The object that includes the rest of TimerShield.
 const SHARED: &str = "hrtimer.o";
 /// Its variables per CPU.
 const VARIABLES: [&str; 2] = ["ts_cpus", "ts_stats"];
@@ -24,15 +24,15 @@ type Bytes = [i64; 4];
 
 const KINDS: [&str; 4] = ["code", "text", "data", "bss"];
 
-/// What was found.
+/// The sizes of all parts.
 pub struct Size {
-    /// By how much each object is larger; one of its own is new altogether.
+    /// The growth of each object; an own object counts as a whole.
     objects: Vec<(&'static str, Bytes)>,
     per_cpu: u64,
 }
 
 impl Size {
-    /// Looks into the trees of the kernels.
+    /// Reads the sizes from the trees of the kernels.
     pub fn measure(pristine: &Kernel, patched: &Kernel) -> Result<Size, BenchError> {
         let (before, after) = (bytes(pristine, SHARED)?, bytes(patched, SHARED)?);
         let mut objects = vec![(SHARED, [0, 1, 2, 3].map(|kind| after[kind] - before[kind]))];
@@ -46,17 +46,17 @@ impl Size {
         [0, 1, 2, 3].map(|kind| self.objects.iter().map(|(_, bytes)| bytes[kind]).sum())
     }
 
-    /// By how much the kernel's text is longer, as `size` tells it: with constants, and with what tells the stack's layout.
+    /// Returns the growth of the kernel's text, as `size` defines it: with constants and unwind tables.
     pub fn text(&self) -> f64 {
         self.all()[1] as f64
     }
 
-    /// What each CPU has of it, in bytes.
+    /// Returns TimerShield's bytes for each CPU.
     pub fn per_cpu(&self) -> f64 {
         self.per_cpu as f64
     }
 
-    /// What shall hold.
+    /// Returns the aims.
     pub fn aims(&self) -> Vec<Aim> {
         vec![
             Aim::of_ours("text of the kernel: more", "B", self.text(), AIM_TEXT),
@@ -64,7 +64,7 @@ impl Size {
         ]
     }
 
-    /// A row for each object.
+    /// Returns a table with a row for each object.
     pub fn markdown(&self) -> String {
         let mut text =
             "### size\n\n| `kernel/time` | text [B] | of it code [B] | data [B] | bss [B] |\n|---|---:|---:|---:|---:|\n"
@@ -73,13 +73,13 @@ impl Size {
             text += &format!("| {name} | {all_text:+} | {code:+} | {data:+} | {bss:+} |\n");
         }
         text + &format!(
-            "\nOf the data {} B are there for each CPU. What is not code is constants and what tells the \
-            stack's layout.\n",
+            "\nEach CPU has {} B of the data. The rest of the text beside the code is constants and unwind \
+             tables.\n",
             self.per_cpu
         )
     }
 
-    /// The same for machines.
+    /// Returns the same values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         let figure =
             |figure: String, case: &str, value: f64| Figure { figure, case: case.into(), value, unit: "B".into() };
@@ -93,7 +93,7 @@ impl Size {
     }
 }
 
-/// Of one object in a kernel's tree.
+/// Returns the sizes of one object in a kernel's tree.
 fn bytes(kernel: &Kernel, object: &str) -> Result<Bytes, BenchError> {
     let path = time_folder(kernel).join(object);
     let Segments { text, data, bss } = footprint::segments_of(&path)?;

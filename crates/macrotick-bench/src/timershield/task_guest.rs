@@ -1,4 +1,4 @@
-//! What runs in the guest: one task that is measured, beside others.
+//! The guest's part: one measured task beside others.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,15 +13,15 @@ use crate::kit::{hostile, process};
 /// A hidden verb of this program.
 pub const RUN: &str = "timershield-run";
 
-/// Rounds between two looks at the clock.
+/// Rounds between two readings of the clock.
 const BATCH: u64 = 8;
 
-/// The verb's own main function.
+/// Runs the verb: its main function.
 pub fn main() -> ExitCode {
     process::main(|words| parse(words).and_then(|request| run(&request)))
 }
 
-/// What the host asks for.
+/// The host's request.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     variant: Variant,
@@ -43,12 +43,12 @@ fn parse(words: &[&str]) -> Result<Request, String> {
     Ok(Request { variant, workload, size: process::number(size)?, samples })
 }
 
-/// The words of the command line that [`main`] takes.
+/// Returns the words of the command line that [`main`] takes.
 pub fn words(variant: Variant, workload: Workload, size: u32, samples: u32) -> [String; 5] {
     [RUN.into(), variant.name().into(), workload.name().into(), size.to_string(), samples.to_string()]
 }
 
-/// Begins all processes, waits for the measured one, and prints its samples.
+/// Starts all processes, waits for the measured one, and prints its samples.
 fn run(request: &Request) -> Result<(), String> {
     let &Request { variant, workload, size, samples } = request;
     switch(variant)?;
@@ -76,13 +76,13 @@ fn run(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-/// Processes that repeat these tasks, from time zero.
+/// Starts processes that repeat these tasks, from time zero.
 pub fn begin_tasks(tasks: &[Task], board: &'static Board) -> Result<Vec<i32>, String> {
     let begin = |task: &Task| process::fork(|| rehearsed(board, task.priority, |zero| repeat(task, zero)));
     tasks.iter().map(begin).collect()
 }
 
-/// Becomes a task under SCHED_FIFO that has all its pages, and runs when time zero is known.
+/// Becomes a task under SCHED_FIFO with all its pages, and runs when time zero is known.
 fn rehearsed(board: &Board, priority: u8, body: impl FnOnce(u64) -> Result<(), String>) -> Result<(), String> {
     process::lock_memory()?;
     let parameter = libc::sched_param { sched_priority: i32::from(priority) };
@@ -93,7 +93,7 @@ fn rehearsed(board: &Board, priority: u8, body: impl FnOnce(u64) -> Result<(), S
     body(board.join())
 }
 
-/// A job at every release, for ever.
+/// Runs a job at every release, without end.
 fn repeat(task: &Task, zero: u64) -> Result<(), String> {
     for release in (zero + task.phase_ns..).step_by(task.period_ns as usize) {
         sleep_until(release);
@@ -102,7 +102,7 @@ fn repeat(task: &Task, zero: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The same for as many jobs as there are samples: each is a response, from the release to the end of the job.
+/// Runs a job for each sample: the response, from the release to the end of the job.
 fn respond(task: &Task, zero: u64, samples: &[AtomicU64]) -> Result<(), String> {
     for (release, sample) in (zero + task.phase_ns..).step_by(task.period_ns as usize).zip(samples) {
         sleep_until(release);
@@ -112,7 +112,7 @@ fn respond(task: &Task, zero: u64, samples: &[AtomicU64]) -> Result<(), String> 
     Ok(())
 }
 
-/// Works without a pause for the first half of every period: each sample is the number of rounds in that.
+/// Works without a pause for the first half of every period. Each sample is the number of rounds in that half.
 fn count(task: &Task, zero: u64, samples: &[AtomicU64]) -> Result<(), String> {
     for (release, sample) in (zero + task.phase_ns..).step_by(task.period_ns as usize).zip(samples) {
         sleep_until(release);

@@ -1,4 +1,4 @@
-//! What runs in the guest: a task of SCHED_TT beside a load.
+//! The guest's part: a task of SCHED_TT beside a load.
 
 use std::fs;
 use std::process::ExitCode;
@@ -17,31 +17,32 @@ use crate::kit::{hostile, process};
 /// A hidden verb of this program.
 pub const RUN: &str = "timershield-window";
 
-/// As many jobs are observed in a full run, and in a quick one.
+/// The jobs of a full run, and of a quick run.
 pub const JOBS: usize = 400;
 /// See [`JOBS`].
 pub const QUICK_JOBS: usize = 20;
 
 const ENTITY: &str = "job";
-/// No whole number of ticks, nor of periods of the lower tasks: their timers expire at every phase of the job.
+/// A period that is no multiple of the tick's or of the lower tasks' periods. Their timers expire at every phase of the
+/// job.
 const CYCLE_NS: u64 = 5_003_500;
 const WINDOW_NS: u64 = 2_500_000;
-/// Longer than what comes before a job, whatever the kernel does at that moment.
+/// Longer than the path to a job, whatever the kernel does at that moment.
 const LEAD_NS: u64 = 40_000;
 /// About 1.7 ms.
 const ROUNDS: u64 = 7200;
 /// Lower tasks of SCHED_FIFO.
 const TASKS: u32 = 100;
-/// Of the unprivileged process.
+/// The number of timers of the unprivileged process.
 const TIMERS: u32 = 1000;
 const BYTES: usize = 4096;
 
-/// What else runs.
+/// The load of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Only the tick.
     None,
-    /// Tasks of SCHED_FIFO, whose sleeps end in groups.
+    /// Tasks of SCHED_FIFO that wake up in groups.
     Tasks,
     /// An unprivileged process with timers.
     Timers,
@@ -50,10 +51,10 @@ pub enum Load {
 }
 
 impl Load {
-    /// All of them.
+    /// All loads.
     pub const ALL: [Load; 4] = [Load::None, Load::Tasks, Load::Timers, Load::Calls];
 
-    /// The name on the guest's command line, and in figures.
+    /// Returns the name on the guest's command line, and in figures.
     pub fn name(self) -> &'static str {
         match self {
             Load::None => "alone",
@@ -63,7 +64,7 @@ impl Load {
         }
     }
 
-    /// What a table calls it.
+    /// Returns the name in tables.
     pub fn title(self) -> String {
         match self {
             Load::None => "the tick alone".into(),
@@ -78,12 +79,12 @@ impl Load {
     }
 }
 
-/// What is told of each job.
+/// The observations of each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// Nanoseconds from its nominal instant to its first instruction, and to its end.
     Times,
-    /// How many interrupts of the timer came into it, and a zero.
+    /// The number of timer interrupts in the job, and a zero.
     Interrupts,
 }
 
@@ -100,12 +101,12 @@ impl Observed {
     }
 }
 
-/// The words of the command line that [`main`] takes.
+/// Returns the words of the command line that [`main`] takes.
 pub fn words(variant: Variant, load: Load, observed: Observed, jobs: usize) -> [String; 5] {
     [RUN.into(), variant.name().into(), load.name().into(), observed.name().into(), jobs.to_string()]
 }
 
-/// The verb's own main function.
+/// Runs the verb: its main function.
 pub fn main() -> ExitCode {
     process::main(|words| {
         let (variant, load, observed, jobs) = parse(words).ok_or("a verb of `macrotick-bench timershield`")?;
@@ -119,7 +120,7 @@ fn parse(words: &[&str]) -> Option<(Variant, Load, Observed, usize)> {
     Some((Variant::from_name(variant)?, Load::from_name(load)?, Observed::from_name(observed)?, jobs))
 }
 
-/// Begins all processes and the table, waits for the task, and prints what it saw.
+/// Starts all processes and the table, waits for the task, and prints its observations.
 fn run(variant: Variant, load: Load, observed: Observed, jobs: usize) -> Result<(), String> {
     switch(variant)?;
     let device = Device::open()?;
@@ -144,7 +145,7 @@ fn install(device: &Device) -> Result<(), String> {
     process::install(device, &[entity], &[window], CYCLE_NS, LEAD_NS)
 }
 
-/// The processes of a load, which wait for time zero.
+/// Starts the processes of a load, which wait for time zero.
 fn begin_load(load: Load, board: &'static Board) -> Result<Vec<i32>, String> {
     match load {
         Load::None => Ok(Vec::new()),
@@ -154,7 +155,7 @@ fn begin_load(load: Load, board: &'static Board) -> Result<Vec<i32>, String> {
     }
 }
 
-/// Pipe, memory mapping, process id.
+/// Issues system calls without end: pipe, memory mapping, process id.
 fn issue_calls(board: &Board) -> Result<(), String> {
     let (mut ends, mut buffer) = ([0; 2], [0u8; BYTES]);
     // SAFETY: two descriptors are written.
@@ -179,12 +180,12 @@ fn issue_calls(board: &Board) -> Result<(), String> {
     }
 }
 
-/// The task: jobs with as many instructions each.
+/// Becomes the task: jobs with the same number of instructions.
 fn task(device: &Device, observed: Observed, jobs: usize, board: &Board) -> Result<(), String> {
     process::lock_memory()?;
     device.bind(-1, ENTITY).map_err(|errno| format!("cannot bind: errno {errno}"))?;
     board.join();
-    // Its first job has pages to be found, and the clock.
+    // The first job does not count: it has page faults, also for the clock.
     for round in 0..=jobs {
         let job = device.wait().map_err(|errno| format!("cannot wait: errno {errno}"))?;
         let seen = match observed {
@@ -212,7 +213,7 @@ fn counted() -> [u64; 2] {
     [timer_interrupts() - before, 0]
 }
 
-/// Of the first CPU, so far.
+/// Returns the timer interrupts of the first CPU since its boot.
 fn timer_interrupts() -> u64 {
     let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let line = text.lines().find(|line| line.trim_start().starts_with("LOC:"));

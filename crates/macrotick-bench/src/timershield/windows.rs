@@ -14,31 +14,31 @@ use crate::kit::lab;
 use crate::kit::scale::Scale;
 use crate::kit::variant::Variant;
 
-/// So much may the beginnings of jobs differ from each other, over all loads, in microseconds.
+/// The greatest spread of the jobs' starts over all loads, in microseconds.
 const AIM_LATENESS_US: f64 = 0.25;
-/// So much the ends.
+/// The greatest spread of the jobs' ends over all loads, in microseconds.
 const AIM_RESPONSE_US: f64 = 0.5;
-/// The pristine kernel has no such class.
+/// The pristine kernel has no SCHED_TT.
 const VARIANTS: [Variant; 2] = [Variant::Off, Variant::On];
 
 fn jobs(scale: Scale) -> usize {
     scale.of(JOBS, QUICK_JOBS)
 }
 
-/// The jobs of each run: one sees times, one counts interrupts.
+/// Returns the jobs of each run. Each case has two runs: one measures times, the other counts interrupts.
 pub fn extent(scale: Scale) -> Vec<u64> {
     vec![jobs(scale) as u64; Load::ALL.len() * VARIANTS.len() * 2]
 }
 
-/// One load, with the switch in one state.
+/// One load in one state of TimerShield.
 struct Run {
     variant: Variant,
     load: Load,
-    /// From the nominal instant to the first instruction of the job, ascending.
+    /// Times from the nominal instant to the first instruction of the job, ascending.
     lateness: Vec<i64>,
-    /// From the nominal instant to the end of the job, ascending.
+    /// Times from the nominal instant to the end of the job, ascending.
     responses: Vec<i64>,
-    /// Of the timer, in the jobs of a run of its own: to count them takes time.
+    /// Timer interrupts in the jobs. They come from a run of their own, because the count takes time.
     interrupts: u64,
 }
 
@@ -57,7 +57,7 @@ impl Run {
     }
 }
 
-/// What the guest prints of each job.
+/// Returns the guest's two numbers for each job.
 fn observe(variant: Variant, load: Load, observed: Observed, jobs: usize) -> Result<Vec<[i64; 2]>, BenchError> {
     lab::read(&job(variant, load, observed, jobs), "jobs", |output| parse(output, jobs))
 }
@@ -68,7 +68,7 @@ fn job(variant: Variant, load: Load, observed: Observed, jobs: usize) -> GuestJo
     job
 }
 
-/// A line `job A B` for each.
+/// Parses a line `job A B` for each job.
 fn parse(output: &str, jobs: usize) -> Option<Vec<[i64; 2]>> {
     let row = |line: &str| {
         let (a, b) = line.strip_prefix("job ")?.split_once(' ')?;
@@ -83,14 +83,14 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Has everything run in the lab.
+    /// Runs everything in the lab.
     pub fn measure(bench: &Bench) -> Result<Windows, BenchError> {
         let cases = Load::ALL.into_iter().flat_map(|load| VARIANTS.map(|variant| (variant, load)));
         let runs = cases.map(|(variant, load)| Run::measure(bench, variant, load)).collect::<Result<_, _>>()?;
         Ok(Windows { runs })
     }
 
-    /// The greatest less the least of what the runs of a variant have.
+    /// Returns the greatest value minus the least value over the runs of a variant.
     fn spread_us(&self, variant: Variant, of: impl Fn(&Run) -> &[i64]) -> Option<f64> {
         let samples = || self.runs.iter().filter(|run| run.variant == variant).flat_map(&of);
         Some((samples().max()? - samples().min()?) as f64 / 1e3)
@@ -101,12 +101,12 @@ impl Windows {
         (variant != Variant::Pristine).then(|| runs.map(|run| run.interrupts).sum::<u64>() as f64)
     }
 
-    /// All that interrupts are counted in, with the switch in one state.
+    /// Returns the number of jobs in which interrupts are counted, in one state of TimerShield.
     fn jobs(&self) -> usize {
         self.runs.iter().filter(|run| run.variant == Variant::On).map(|run| run.lateness.len()).sum()
     }
 
-    /// What shall hold of them.
+    /// Returns the aims.
     pub fn aims(&self) -> [Aim; 3] {
         let all = "over all loads";
         let lateness = Variant::ALL.map(|variant| self.spread_us(variant, |run| &run.lateness));
@@ -133,7 +133,7 @@ impl Windows {
         ]
     }
 
-    /// A row for each run.
+    /// Returns a table with a row for each run.
     pub fn markdown(&self) -> String {
         let mut text = "### windows: jobs of SCHED_TT\n\n\
             | load | kernel | timer interrupts | lateness min [us] | max [us] | max - min [us] | \
@@ -161,14 +161,14 @@ impl Windows {
         text
     }
 
-    /// Everything that was measured.
+    /// Returns all measured values as figures.
     pub fn figures(&self) -> Vec<Figure> {
         self.runs.iter().flat_map(figures_of).collect()
     }
 }
 
 impl Run {
-    /// Of lateness and response.
+    /// Returns the statistics of lateness and response.
     fn statistics(&self) -> Option<[Statistics; 2]> {
         Some([Statistics::of_sorted(&self.lateness)?, Statistics::of_sorted(&self.responses)?])
     }

@@ -1,32 +1,32 @@
-//! What runs in the guest: the tasks of each experiment, on every kernel the same.
+//! The tasks of each experiment in the guest. They are the same on every kernel.
 
 use macrotick_model::SplitMix64;
 
 use crate::kit::scale::Scale;
 
-/// The experiments. Host and guest name them alike.
+/// The experiments. Host and guest use the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// A high task beside lower ones with any phases.
+    /// A high task beside lower tasks with random phases.
     Unsynchronised,
-    /// The same, with all first releases at one instant.
+    /// A high task beside lower tasks with all first releases at one instant.
     Synchronised,
     /// A high task beside an unprivileged process with timers.
     Hostile,
     /// A low task below a high one and others in between.
     Lowest,
-    /// A task that works for long stretches beside that unprivileged process.
+    /// A task that works for long times beside the unprivileged process.
     Throughput,
 }
 
-/// How often one is released, when first, and what its job is.
+/// A periodic task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Of SCHED_FIFO.
+    /// The priority of SCHED_FIFO.
     pub priority: u8,
-    /// Between two releases.
+    /// The time between two releases.
     pub period_ns: u64,
-    /// From time zero to the first release, less than a period.
+    /// The time from time zero to the first release, less than a period.
     pub phase_ns: u64,
     /// Rounds of a job ([`work`](crate::kit::round::work)).
     pub rounds: u64,
@@ -34,26 +34,26 @@ pub struct Task {
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
-/// Those of the automotive benchmark that the paper draws from.
+/// The periods of the automotive benchmark that the paper draws from.
 const PERIODS_MS: [u64; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 1000];
-/// Each divides the next one.
+/// Harmonic periods: each divides the next one.
 const HARMONIC_MS: [u64; 7] = [1, 2, 10, 20, 100, 200, 1000];
-/// About 170 us.
+/// A job takes about 170 us.
 const HIGH: Task = Task { priority: 99, period_ns: MS, phase_ns: 0, rounds: 700 };
-/// A small loop, released at instants that differ from those of the high task by changing lengths.
+/// A job is a small loop. Its releases move relative to those of the high task.
 const LOW: Task = Task { priority: 70, period_ns: 900 * US, phase_ns: 137 * US, rounds: 100 };
-/// Works for half of its period, however much that is. In the other half the unprivileged process starts its timers
-/// anew: one that has expired does nothing more until it was read.
+/// Works for half of its period, without a fixed number of rounds. In the other half, the unprivileged process reads
+/// and thereby restarts its timers. An expired timer does nothing until it is read.
 const BUSY: Task = Task { priority: 99, period_ns: 2 * MS, phase_ns: 0, rounds: 0 };
-/// Begins the random choices.
+/// The seed of the random choices.
 const SEED: u64 = 1;
 
 impl Workload {
-    /// All of them.
+    /// All workloads.
     pub const ALL: [Workload; 5] =
         [Workload::Unsynchronised, Workload::Synchronised, Workload::Hostile, Workload::Lowest, Workload::Throughput];
 
-    /// The name on the guest's command line, in figures and in files.
+    /// Returns the name on the guest's command line, in figures and in files.
     pub fn name(self) -> &'static str {
         match self {
             Workload::Unsynchronised => "unsynchronised",
@@ -64,12 +64,12 @@ impl Workload {
         }
     }
 
-    /// The workload of that name.
+    /// Parses a name of [`Workload::name`].
     pub fn from_name(name: &str) -> Option<Workload> {
         Workload::ALL.into_iter().find(|workload| workload.name() == name)
     }
 
-    /// What its size is the number of: of one, of several.
+    /// Returns the unit of its size, in singular and plural.
     fn sized(self) -> [&'static str; 2] {
         match self {
             Workload::Unsynchronised | Workload::Synchronised => ["lower task", "lower tasks"],
@@ -78,18 +78,18 @@ impl Workload {
         }
     }
 
-    /// What stands above a column of sizes.
+    /// Returns the head of a column of sizes.
     pub fn head(self) -> &'static str {
         self.sized()[1]
     }
 
-    /// A size, and what it is the number of.
+    /// Returns a size with its unit.
     pub fn counted(self, size: u32) -> String {
         let [one, several] = self.sized();
         format!("{size} {}", if size == 1 { one } else { several })
     }
 
-    /// Of what a plot shows the responses; `None` where none are measured.
+    /// Returns the subject of a plot of responses; `None` if the workload has none.
     pub fn plotted(self) -> Option<&'static str> {
         match self {
             Workload::Unsynchronised => Some("the high task beside unsynchronised lower tasks"),
@@ -100,7 +100,7 @@ impl Workload {
         }
     }
 
-    /// How many others there are, each number in a run of its own.
+    /// Returns the sizes; each one has a run of its own.
     pub fn sizes(self, scale: Scale) -> &'static [u32] {
         match self {
             Workload::Unsynchronised => scale.of(&[0, 1, 50, 100], &[1, 100]),
@@ -111,7 +111,7 @@ impl Workload {
         }
     }
 
-    /// How many samples a run has.
+    /// Returns the number of samples of a run.
     pub fn samples(self, scale: Scale) -> u32 {
         match self {
             Workload::Throughput => scale.of(1000, 20),
@@ -119,7 +119,7 @@ impl Workload {
         }
     }
 
-    /// The task that is measured.
+    /// Returns the measured task.
     pub fn measured(self) -> Task {
         match self {
             Workload::Lowest => LOW,
@@ -128,7 +128,7 @@ impl Workload {
         }
     }
 
-    /// The other tasks.
+    /// Returns the other tasks.
     pub fn others(self, size: u32) -> Vec<Task> {
         let mut random = SplitMix64::new(SEED);
         let mut drawn = |priority: u8, periods: &[u64], phased: bool| -> Vec<Task> {
@@ -142,7 +142,7 @@ impl Workload {
         }
     }
 
-    /// The periods of the unprivileged process's timers: 1 us and so on in steps of 1 us, as in the paper.
+    /// Returns the periods of the unprivileged process's timers: 1 us and so on in steps of 1 us, as in the paper.
     pub fn timers(self, size: u32) -> Vec<u64> {
         match self {
             Workload::Hostile | Workload::Throughput => (1..=u64::from(size)).map(|n| n * US).collect(),
@@ -151,8 +151,8 @@ impl Workload {
     }
 }
 
-/// One that sleeps, wakes up and sleeps again, as cyclictest does. A phase is drawn in any case, so that both kinds of
-/// workload have as many choices.
+/// Draws a task that sleeps, wakes up and sleeps again, as cyclictest does. It always draws a phase, so both kinds of
+/// workload use the same number of random values.
 fn draw(random: &mut SplitMix64, priority: u8, periods_ms: &[u64], phased: bool) -> Task {
     let period_ns = periods_ms[(random.bits() % periods_ms.len() as u64) as usize] * MS;
     let phase_ns = random.bits() % period_ns;
