@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * libmacrotick-rt.so, to be preloaded: a program that asks for SCHED_FIFO or
- * SCHED_RR gets SCHED_DS, the budget of its control group, and is told what it
- * asked for. The rt-lib of Barletta et al. (ECRTS 2022, section 4.4), which
- * wraps the same calls at link time; see docs/groups.md.
+ * libmacrotick-rt.so, a library to preload. A program that asks for SCHED_FIFO
+ * or SCHED_RR gets SCHED_DS, the budget of its control group. When it reads its
+ * policy, it gets its own request. The model is the rt-lib of Barletta et al.
+ * (ECRTS 2022, section 4.4), which wraps the same calls at link time; see
+ * docs/reference/group-files.md.
  *
  *	LD_PRELOAD=libmacrotick-rt.so cyclictest -p 80
- *	MACROTICK_RT=fifo	where there is no budget: what the program asked for
+ *	MACROTICK_RT=fifo	without a budget: the program's own request
  *
- * The calls that ask the kernel, syscall(2) included, use nothing of libc but
- * syscall(2), and keep no state but a word of the calling thread: they may be
- * called in signal handlers and after fork(2). What libc does inside, without
- * a call of its own functions by name (posix_spawn(3), the threads of
- * timer_create(2), pthread_setattr_default_np(3)), is not seen here.
+ * The calls that ask the kernel, syscall(2) included, use no libc function
+ * except syscall(2). Their only state is a word of the calling thread. So
+ * signal handlers may call them, and a process after fork(2). The library does
+ * not see what libc does inside, without a call of its own functions by name:
+ * posix_spawn(3), threads of timer_create(2), pthread_setattr_default_np(3).
  *
  *	cc -O2 -shared -fPIC -I kernel/overlay/include/uapi \
  *		-o libmacrotick-rt.so bindings/macrotick-rt.c
@@ -34,14 +35,14 @@
 #include <linux/macrotick.h>
 
 #define EXPORT __attribute__((visibility("default")))
-/* A preloaded library is there from the beginning, so that this needs no allocation. */
+/* A preloaded library is mapped at the start, so this needs no allocation. */
 #define PER_THREAD static __thread __attribute__((tls_model("initial-exec")))
 
 #ifndef SCHED_RESET_ON_FORK
 #define SCHED_RESET_ON_FORK	0x40000000
 #endif
 
-/* The beginning of the kernel's struct sched_attr, which libc may or may not have. */
+/* The first members of the kernel's struct sched_attr, which libc may lack. */
 struct attr_head {
 	unsigned int size;
 	unsigned int policy;
@@ -54,7 +55,7 @@ static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *)
 static int (*real_set)(pthread_t, int, const struct sched_param *);
 static int (*real_get)(pthread_t, int *, struct sched_param *);
 
-/* What the calling thread asked for, SCHED_FIFO or SCHED_RR. */
+/* The policy that the calling thread asked for, SCHED_FIFO or SCHED_RR. */
 PER_THREAD int asked;
 
 /* MACROTICK_RT=fifo */
@@ -69,7 +70,7 @@ static void *libc_function(const char *name)
 	return found;
 }
 
-/* At the latest by our constructor, but those of other libraries may come first. */
+/* Our constructor calls it, but constructors of other libraries may be first. */
 static void find_libc(void)
 {
 	const char *fallback;
@@ -100,14 +101,17 @@ static int served(int policy)
 	return SCHED_DS | (policy & SCHED_RESET_ON_FORK);
 }
 
-/* The kernel gave SCHED_DS to a thread, or another policy: what it shall be told. */
+/* Keeps the policy that a thread asked for, after the kernel gave it SCHED_DS or another policy. */
 static void note(bool own, int policy)
 {
 	if (own)
 		asked = policy & ~SCHED_RESET_ON_FORK;
 }
 
-/* SCHED_DS by the name that the program knows. Of others' threads only the order among equals would tell. */
+/*
+ * Returns SCHED_FIFO or SCHED_RR in place of SCHED_DS. For other threads it returns SCHED_FIFO: the
+ * difference is only the order among equal priorities.
+ */
 static int told(bool own, int policy)
 {
 	if ((policy & ~SCHED_RESET_ON_FORK) != SCHED_DS)
@@ -115,7 +119,7 @@ static int told(bool own, int policy)
 	return (own && asked == SCHED_RR ? SCHED_RR : SCHED_FIFO) | (policy & SCHED_RESET_ON_FORK);
 }
 
-/* Once: the errno is one that no program expects. */
+/* Prints once, because no program expects this errno. */
 static void say(const char *text)
 {
 	static bool said;
@@ -125,11 +129,12 @@ static void say(const char *text)
 }
 
 #define REFUSED	"libmacrotick-rt: SCHED_FIFO and SCHED_RR are refused: "
-#define OTHERWISE "; with MACROTICK_RT=fifo they would be bounded by nothing\n"
+#define OTHERWISE "; MACROTICK_RT=fifo allows them, without any bound\n"
 
 /*
- * Whether an error of SCHED_DS means that there is no budget, or no such
- * policy in this kernel, and the program shall have what it asked for.
+ * Whether the program gets its own request after an error of SCHED_DS. The error
+ * must mean that the control group has no budget, or the kernel no such policy.
+ * Without MACROTICK_RT=fifo this function prints the reason instead.
  */
 static bool falls_back(int err)
 {
@@ -149,7 +154,7 @@ static bool is_own(long tid)
 	return !tid || tid == real_syscall(SYS_gettid);
 }
 
-/* With errno, as syscall(2). */
+/* Sets errno, as syscall(2) does. */
 static long set_scheduler(long tid, int policy, const struct sched_param *param)
 {
 	long result;
@@ -171,14 +176,14 @@ static long get_scheduler(long tid)
 	return policy < 0 ? policy : told(is_own(tid), policy);
 }
 
-/* The program's structure is only read: another thread may use it, too. */
+/* Does not write the program's structure: another thread may use it, too. */
 static long set_attr(long tid, const struct attr_head *attr, unsigned int flags)
 {
 	unsigned char copy[256];
 	long result;
 	int policy;
 
-	/* What the kernel is to refuse, it refuses. To it, no size is that of the first version. */
+	/* The kernel refuses wrong requests. It takes a size of 0 as that of the first version. */
 	if (!attr || attr->size > sizeof(copy) || !is_realtime(attr->policy))
 		return real_syscall(SYS_sched_setattr, tid, attr, flags);
 	policy = attr->policy;
@@ -213,7 +218,7 @@ EXPORT int sched_getscheduler(pid_t tid)
 	return get_scheduler(tid);
 }
 
-/* glibc has them from 2.41 on. */
+/* glibc has these two since 2.41. */
 EXPORT int sched_setattr(pid_t tid, void *attr, unsigned int flags)
 {
 	find_libc();
@@ -226,7 +231,7 @@ EXPORT int sched_getattr(pid_t tid, void *attr, unsigned int size, unsigned int 
 	return get_attr(tid, attr, size, flags);
 }
 
-/* Where libc lacks a call, programs make it by its number: rt-app, chrt and cyclictest do. */
+/* Programs call by number if libc lacks a call: rt-app, chrt, cyclictest. */
 EXPORT long syscall(long number, ...)
 {
 	long word[6];
@@ -252,8 +257,8 @@ EXPORT long syscall(long number, ...)
 }
 
 /*
- * libc keeps SCHED_DS as the thread's policy, and so finds it where it raises
- * the owner of a mutex with PTHREAD_PRIO_PROTECT.
+ * libc keeps SCHED_DS as the thread's policy. It uses this policy again when it
+ * raises the owner of a mutex with PTHREAD_PRIO_PROTECT.
  */
 EXPORT int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param *param)
 {
@@ -281,7 +286,7 @@ EXPORT int pthread_getschedparam(pthread_t thread, int *policy, struct sched_par
 	return err;
 }
 
-/* A new thread waits in it until it has its policy. */
+/* A new thread waits here until it has its policy. */
 struct gate {
 	enum { SHUT, OPEN, CLOSED_DOWN } state;
 	int policy;
@@ -308,17 +313,17 @@ static void *pass(void *argument)
 	return gate.start(gate.argument);
 }
 
-/* The new thread may have freed it by the time it is woken up, which then wakes up nobody. */
+/* The new thread may free the gate before the wake-up; then this wakes no thread. */
 static void open_gate(struct gate *gate, int state)
 {
 	__atomic_store_n(&gate->state, state, __ATOMIC_RELEASE);
 	real_syscall(SYS_futex, &gate->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Creates a thread that has its creator's policy, and stands at the gate with all signals blocked. */
+/* Creates a thread with its creator's policy, which waits at the gate with all signals blocked. */
 static int create_at(struct gate *gate, pthread_t *thread, const pthread_attr_t *attr)
 {
-	/* Flat: what it points to is the program's and only read. */
+	/* A shallow copy: pointers in it refer to the program's data, which is only read. */
 	pthread_attr_t inherits = *attr;
 	sigset_t all;
 	int err;
@@ -332,7 +337,7 @@ static int create_at(struct gate *gate, pthread_t *thread, const pthread_attr_t 
 	return err;
 }
 
-/* Nobody knows of it. Creating a thread is no point of cancellation, joining one is. */
+/* Joins a thread that the program does not know. pthread_create(3) is no cancellation point, but pthread_join(3) is. */
 static void bury(pthread_t thread, const pthread_attr_t *attr)
 {
 	int state, detached;
@@ -345,7 +350,7 @@ static void bury(pthread_t thread, const pthread_attr_t *attr)
 	pthread_setcancelstate(state, &state);
 }
 
-/* libc would give the thread its policy by itself, not by a function of ours. */
+/* The thread starts without its policy: libc would set it without our function. */
 static int create_served(pthread_t *thread, const pthread_attr_t *attr, struct gate *gate,
 			 const struct sched_param *param)
 {
@@ -365,7 +370,7 @@ static int create_served(pthread_t *thread, const pthread_attr_t *attr, struct g
 	return err;
 }
 
-/* Whether a thread with these attributes is to have a real-time policy of its own, and which. */
+/* Whether these attributes give a thread a real-time policy of its own, and which. */
 static bool wants_realtime(const pthread_attr_t *attr, int *policy, struct sched_param *param)
 {
 	int inherits;

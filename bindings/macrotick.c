@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The calls of include/macrotick.h as functions of a library, for languages
- * that cannot include it:
+ * that cannot include the header:
  *
  *	cc -O2 -shared -fPIC -I include -I kernel/overlay/include/uapi \
  *		-o libmacrotick.so bindings/macrotick.c

@@ -8,36 +8,36 @@
  *
  *	if (macrotick_join("controller") < 0)
  *		return 1;
- *	initialise();			allocate, lock and touch memory, open sockets
- *	macrotick_ready();		returns when the run begins
+ *	initialise();			allocate, lock and touch memory, open sockets.
+ *	macrotick_ready();		returns when the run begins.
  *	while (macrotick_wait(&job) == 0)
  *		control(&job);		one job
  *	macrotick_leave();
  *
- * Every call returns 0 or a negative errno value. All times are nanoseconds
- * of CLOCK_MONOTONIC. The calls belong to the one thread that joined; there
- * is one task per process.
+ * Every call returns 0 or a negative errno value. All times are nanoseconds of
+ * CLOCK_MONOTONIC. Only the thread that joined may call these functions. A
+ * process has one task.
  *
- * The same program runs under every backend. Which one releases the jobs is
- * told by the shared memory block that `macrotick run` hands down:
+ * The same program runs under every backend. The shared memory block that
+ * `macrotick run` hands down states the backend that releases the jobs:
  *
  *	kernel	the scheduling class SCHED_TT, through /dev/macrotick
  *	user	the user-space dispatcher, by a futex
  *	sleep	the stock policies: absolute sleeps to the table's instants
  *
  * A job that is not complete at the end of its DEADLINE window is a miss. Under
- * the backend kernel the description decides what comes of it (on-miss):
+ * the backend kernel the description (on-miss) decides what happens:
  *
- *	resume	the job goes on in the task's next window
+ *	resume	the job goes on in the task's next window.
  *	signal	the same, and the thread that joined gets SIGXCPU: a handler runs
- *		when that window opens, before the job goes on
- *	kill	the process gets SIGKILL, wherever it is
- *	restart	the same, and a new process is begun. It starts from the
- *		beginning with a block of its own, and its first job has the
- *		number of its activation, counted from the epoch
+ *		when that window opens, before the job goes on.
+ *	kill	the process gets SIGKILL.
+ *	restart	as kill, and a new process starts. It has a block of its own.
+ *		Its first job has the number of its activation, counted from
+ *		the epoch.
  *
- * A program that was not started by `macrotick run` joins the kernel's table
- * by its entity's name; then nothing is recorded.
+ * A program that `macrotick run` did not start joins the kernel's table by the
+ * name of its entity. Then nothing is recorded.
  *
  * Header-only; C11 and C++11. With -std=c11 include it first, or define
  * _GNU_SOURCE or _DEFAULT_SOURCE. It needs <linux/macrotick.h>. Languages that
@@ -64,7 +64,7 @@
 #include <linux/futex.h>
 #include <linux/macrotick.h>
 
-/* How the calls are declared; bindings/macrotick.c makes symbols of them. */
+/* The linkage of the calls; bindings/macrotick.c exports them as symbols. */
 #ifndef MACROTICK_API
 #define MACROTICK_API static inline
 #endif
@@ -73,7 +73,7 @@
 extern "C" {
 #endif
 
-/* A job, as told by macrotick_wait(). */
+/* A job, as macrotick_wait() returns it. */
 struct macrotick_job {
 	uint64_t number;	/* activations of this task since the epoch, from 0 */
 	uint64_t nominal_ns;	/* the instant of its ACTIVATE in the table */
@@ -82,19 +82,19 @@ struct macrotick_job {
 };
 
 /*
- * The shared memory block: one per process that the runner starts. It is
- * the layout for both sides; the version changes whenever it does. A process
- * may be killed at any instant: a record is there once `count` says so, which
- * is written last, and its end is a single store.
+ * The shared memory block: one per process that the runner starts. Both sides
+ * use this layout; a change of the layout changes the version. A process may be
+ * killed at any instant: a record is valid once `count` includes it, because
+ * `count` is written last. The end of a record is a single store.
  *
  *	+--------+----------------------+----------------------+
  *	| header | nominal offsets (u64)| records              |
  *	+--------+----------------------+----------------------+
  *	0        offsets_at             records_at             size
  *
- * Who writes what: the runner everything above `run` before the process
- * starts, except the epoch, which is published by `run` (release, acquire);
- * the runner `run`; the dispatcher `released`; the task the rest.
+ * The runner writes all members above `run` before the process starts, except
+ * the epoch: the store to `run` publishes it (release, acquire). The runner
+ * also writes `run`, the dispatcher `released`, and the task the other members.
  */
 #define MACROTICK_ENV_SHM	"MACROTICK_SHM"		/* number of the inherited file descriptor */
 #define MACROTICK_ENV_TASK	"MACROTICK_TASK"	/* the task's name */
@@ -102,17 +102,17 @@ struct macrotick_job {
 #define MACROTICK_BLOCK_MAGIC	0x4b43544dU		/* "MTCK" */
 #define MACROTICK_BLOCK_VERSION	1U
 
-/* What releases the jobs. */
+/* The mechanism that releases the jobs. */
 #define MACROTICK_BACKEND_KERNEL	1U
 #define MACROTICK_BACKEND_USER		2U
 #define MACROTICK_BACKEND_SLEEP		3U
 
-/* The run, as the runner tells it in `run`; a futex word. */
+/* The state of the run, which the runner writes to `run`; a futex word. */
 #define MACROTICK_RUN_STARTING	0U
 #define MACROTICK_RUN_RUNNING	1U
 #define MACROTICK_RUN_STOPPING	2U
 
-/* How far the task is, as it tells in `phase`. */
+/* The state of the task, which the task writes to `phase`. */
 #define MACROTICK_PHASE_NONE	0U
 #define MACROTICK_PHASE_JOINED	1U
 #define MACROTICK_PHASE_READY	2U
@@ -122,7 +122,7 @@ struct macrotick_job {
 /* The records are full: later jobs run, but leave no record. */
 #define MACROTICK_FLAG_FULL	(1U << 0)
 
-/* What is kept of a job. An end of zero: not complete. */
+/* The record of a job. An end of zero: the job is not complete. */
 struct macrotick_record {
 	uint64_t job;
 	uint64_t nominal_ns;
@@ -148,10 +148,10 @@ struct macrotick_block {
 	uint32_t tid;		/* the thread that joined */
 	uint32_t flags;		/* MACROTICK_FLAG_* */
 	uint32_t completed;	/* jobs completed, modulo 2^32; the dispatcher reads it */
-	uint64_t count;		/* records begun */
+	uint64_t count;		/* records started */
 };
 
-/* The one context of a program, whatever the number of its source files. */
+/* The one context of a program, common to all its source files. */
 struct macrotick_context {
 	int joined;
 	int device;			/* /dev/macrotick, or -1 */
@@ -184,7 +184,7 @@ static inline long macrotick_futex_wait_(uint32_t *word, uint32_t value)
 	return syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
 }
 
-/* By syscall(2), because the C libraries disagree on the type of a request. */
+/* Uses syscall(2), because the C libraries differ in the type of a request. */
 static inline int macrotick_device_(int device, unsigned long request, void *argument)
 {
 	return syscall(SYS_ioctl, device, request, argument) < 0 ? -errno : 0;
@@ -196,7 +196,7 @@ static inline int macrotick_open_device_(struct macrotick_context *context)
 	return context->device < 0 ? -errno : 0;
 }
 
-/* Whether the block is one that this version of the header can work with. */
+/* Fails if this version of the header does not support the block. */
 static inline int macrotick_check_block_(const struct macrotick_block *block, uint64_t size)
 {
 	if (block->magic != MACROTICK_BLOCK_MAGIC || block->version != MACROTICK_BLOCK_VERSION)
@@ -211,7 +211,7 @@ static inline int macrotick_check_block_(const struct macrotick_block *block, ui
 	return 0;
 }
 
-/* Maps the block, faults it in and locks it where that is allowed. */
+/* Maps the block, faults it in, and locks it if that is allowed. */
 static inline int macrotick_map_block_(struct macrotick_context *context, const char *text)
 {
 	int fd = atoi(text), err;
@@ -259,7 +259,7 @@ static inline int macrotick_bind_(struct macrotick_context *context, const char 
 	return err;
 }
 
-/* Takes up the block that the runner handed down. */
+/* Maps the runner's block, and opens the device if the backend needs it. */
 static inline int macrotick_adopt_(struct macrotick_context *context, const char *shm, const char *name)
 {
 	const char *given = getenv(MACROTICK_ENV_TASK);
@@ -289,12 +289,15 @@ static inline void macrotick_keep_name_(struct macrotick_context *context, const
 }
 
 /*
- * Makes the calling thread the task `name`. Under a runner NULL takes the
- * name it gave. No call after this one allocates memory.
+ * Makes the calling thread the task `name`. With a runner, NULL takes the
+ * runner's name. No call after this one allocates memory.
  *
- * -EALREADY: joined already; -EINVAL: no name, or not the one the runner gave;
- * -EPROTO: a runner of another version; -ENOENT: no runner and no kernel class
- * (or, from the device, no entity of that name); others from open(2), mmap(2).
+ *	EALREADY	It joined before.
+ *	EINVAL		No name, or a name other than the runner's.
+ *	EPROTO		A runner of another version.
+ *	ENOENT		No runner and no kernel class; or the table has no entity of
+ *			that name.
+ *	others		From open(2), mmap(2).
  */
 MACROTICK_API int macrotick_join(const char *name)
 {
@@ -316,9 +319,10 @@ MACROTICK_API int macrotick_join(const char *name)
 }
 
 /*
- * Tells that the task is initialised, and returns when the run begins.
+ * Reports that the task is initialised, and returns when the run begins.
  *
- * -ENOTCONN: not joined; -ESHUTDOWN: the run ended before it began.
+ *	ENOTCONN	The thread has not joined.
+ *	ESHUTDOWN	The run ended before it began.
  */
 MACROTICK_API int macrotick_ready(void)
 {
@@ -337,7 +341,7 @@ MACROTICK_API int macrotick_ready(void)
 	return run == MACROTICK_RUN_RUNNING ? 0 : -ESHUTDOWN;
 }
 
-/* Ends the running job; returns the instant. */
+/* Ends the running job; returns the present time. */
 static inline uint64_t macrotick_end_job_(struct macrotick_context *context)
 {
 	uint64_t now = macrotick_now_();
@@ -352,7 +356,7 @@ static inline uint64_t macrotick_end_job_(struct macrotick_context *context)
 	return now;
 }
 
-/* Opens the record of a job that has just begun. */
+/* Opens the record of a job that has just started. */
 static inline void macrotick_begin_job_(struct macrotick_context *context, const struct macrotick_job *job)
 {
 	struct macrotick_block *block = context->block;
@@ -373,7 +377,7 @@ static inline void macrotick_begin_job_(struct macrotick_context *context, const
 	__atomic_store_n(&block->count, block->count + 1, __ATOMIC_RELEASE);
 }
 
-/* Takes the next activation from the table of nominal instants. */
+/* Advances to the next activation in the table of nominal offsets. */
 static inline void macrotick_advance_(struct macrotick_context *context)
 {
 	context->job++;
@@ -412,7 +416,7 @@ static inline int macrotick_await_user_(struct macrotick_context *context, struc
 		if (err < 0)
 			break;
 	}
-	/* Not when the job before ended: this one may have been released after that. */
+	/* Not the end of the job before: this job may have been released after it. */
 	job->start_ns = macrotick_now_();
 	return err;
 }
@@ -430,8 +434,8 @@ static inline int macrotick_await_sleep_(struct macrotick_job *job)
 }
 
 /*
- * Waits for the next job of a runner's table. A job whose nominal instant has
- * passed already begins at once: a backlog is worked off job by job.
+ * Waits for the next job of a runner's table. A job with a past nominal instant
+ * starts at once: the task completes a backlog job by job.
  */
 static inline int macrotick_await_table_(struct macrotick_context *context, struct macrotick_job *job, uint64_t now)
 {
@@ -454,9 +458,9 @@ static inline int macrotick_await_table_(struct macrotick_context *context, stru
 }
 
 /*
- * The kernel has -ESHUTDOWN for a thread that waits when its table is removed,
- * but a thread that runs a job then is no member any more at its next wait.
- * For the task both are the end.
+ * When a table is removed, the kernel returns -ESHUTDOWN to a thread that
+ * waits. A thread that runs a job at that time gets -ENOTCONN at its next wait.
+ * For the task both mean the end.
  */
 static inline int macrotick_end_of_wait_(int err)
 {
@@ -467,13 +471,16 @@ static inline int macrotick_end_of_wait_(int err)
  * Completes the running job and waits for the next one. Its lateness is
  * job->start_ns - job->nominal_ns.
  *
- * -ENOTCONN: not joined; -ESHUTDOWN: the run ended, or the table was removed;
- * -EINTR: a signal was handled (waiting again waits for the same job). Under
- * the backend kernel that is one which came before the wait began; one that
- * comes later is handled when the next job begins, before this call returns.
+ *	ENOTCONN	The thread has not joined.
+ *	ESHUTDOWN	The run ended, or the table was removed.
+ *	EINTR		A signal was handled. The next call waits for the same job.
+ *
+ * Under the backend kernel, EINTR is for a signal from before the wait. The
+ * handler of a later signal runs when the next job starts, before this call
+ * returns.
  */
 #ifdef __cplusplus
-/* It has the name of the structure that the kernel takes, as stat(2) has. */
+/* The function has the name of the kernel's structure, as stat(2) has. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
@@ -513,12 +520,13 @@ static inline int macrotick_entity_stats_(const struct macrotick_context *contex
 }
 
 /*
- * Reads what the kernel has counted of this task since the table was
- * installed: misses, activations lost, processor time and more. It completes
- * nothing; where a job asks, the job before it has been judged.
+ * Reads the kernel's counters of this task since the table was installed:
+ * misses, lost activations, processor time and more. It completes no job. When
+ * a job calls it, the misses include the job before.
  *
- * -ENOTCONN: not joined; -ENOTSUP: the backend is not kernel, so that nobody
- * counts; -ENOENT: the table was removed, as it is when the run has ended.
+ *	ENOTCONN	The thread has not joined.
+ *	ENOTSUP		The backend is not kernel: there are no counters.
+ *	ENOENT		The table was removed, as at the end of a run.
  */
 MACROTICK_API int macrotick_stats(struct macrotick_entity_stats *stats)
 {
@@ -533,7 +541,7 @@ MACROTICK_API int macrotick_stats(struct macrotick_entity_stats *stats)
 	err = macrotick_entity_stats_(context, context->entity, stats);
 	if (err == 0 && strcmp(stats->name, context->name) == 0)
 		return 0;
-	/* Before the first call, and when another table has taken the place of that one. */
+	/* The index is unknown before the first call, and wrong after a change of the table. */
 	for (entity = 0; (err = macrotick_entity_stats_(context, entity, stats)) == 0; entity++) {
 		if (strcmp(stats->name, context->name) == 0) {
 			context->entity = entity;
@@ -544,10 +552,10 @@ MACROTICK_API int macrotick_stats(struct macrotick_entity_stats *stats)
 }
 
 /*
- * Completes the running job and ends the membership. The thread continues
- * under the policy it has (kernel class: SCHED_OTHER).
+ * Completes the running job and ends the membership. The thread continues under
+ * its policy (kernel class: SCHED_OTHER).
  *
- * -ENOTCONN: not joined.
+ *	ENOTCONN	The thread has not joined.
  */
 MACROTICK_API int macrotick_leave(void)
 {
@@ -562,7 +570,7 @@ MACROTICK_API int macrotick_leave(void)
 		memset(&unbind, 0, sizeof(unbind));
 		unbind.size = sizeof(unbind);
 		unbind.pidfd = -1;
-		/* May be refused without CAP_SYS_NICE; then the membership ends with the thread. */
+		/* Can fail without CAP_SYS_NICE; then the membership ends with the thread. */
 		(void)macrotick_device_(context->device, MACROTICK_IOC_UNBIND, &unbind);
 		close(context->device);
 	}

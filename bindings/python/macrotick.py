@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A task in Python: include/macrotick.h through libmacrotick.so, which lies beside this file.
+"""A task in Python: include/macrotick.h through libmacrotick.so, in the folder of this file.
 
     task = macrotick.Task("monitor")
     ...                         # initialise: import, allocate, open
@@ -9,8 +9,8 @@
         ...                     # one job
     task.leave()
 
-Times are whole nanoseconds of CLOCK_MONOTONIC. The calls belong to the thread that made the Task; there is one task per
-process. What fails raises OSError with the errno that the header names.
+Times are whole nanoseconds of CLOCK_MONOTONIC. Only the thread that made the Task may use it. A process
+has one task. Errors raise OSError with the errno that the header names.
 """
 
 import ctypes
@@ -35,12 +35,12 @@ class Job(ctypes.Structure):
 
     @property
     def lateness_ns(self):
-        """From the nominal instant to the return of the wait. The interpreter's way from there is not in it."""
+        """The time from the nominal instant to the return of the wait, without the interpreter's time after it."""
         return self.start_ns - self.nominal_ns
 
 
 class Stats(ctypes.Structure):
-    """What the kernel has counted of the task: struct macrotick_entity_stats of linux/macrotick.h."""
+    """The kernel's counters of the task: struct macrotick_entity_stats of linux/macrotick.h."""
 
     _fields_ = [
         ("size", ctypes.c_uint32),
@@ -75,9 +75,9 @@ def _check(error):
 
 
 def settle():
-    """Locks the memory, and has the garbage collector leave alone what exists now and wait for gc.collect() else.
+    """Locks the memory, excludes existing objects from garbage collection, and stops automatic collection.
 
-    Where memory may not be locked (RLIMIT_MEMLOCK), it raises OSError."""
+    gc.collect() collects garbage among later objects. Raises OSError if memory may not be locked (RLIMIT_MEMLOCK)."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -89,20 +89,20 @@ class Task:
     """The membership of this process's one task, from macrotick_join() to macrotick_leave()."""
 
     def __init__(self, name=None):
-        """Makes the calling thread the task `name`; None takes the name that the runner gave."""
+        """Makes the calling thread the task `name`; None takes the runner's name."""
         _check(_library.macrotick_join(None if name is None else os.fsencode(name)))
 
     def ready(self):
-        """Tells that the task is initialised, and returns when the run begins."""
+        """Reports that the task is initialised, and returns when the run begins."""
         error = _library.macrotick_ready()
-        # A run that ends before it begins has no jobs: jobs() tells.
+        # A run that ends before it begins has no jobs: jobs() ends at once.
         if error != -errno.ESHUTDOWN:
             _check(error)
 
     def jobs(self):
-        """Yields each job when it begins, and ends with the run. It is always the same object, with new content.
+        """Yields each job when it starts, and ends with the run. The object is the same each time, with new content.
 
-        The job is complete when the next one is asked for. After a signal was handled, it waits again."""
+        A job is complete when the program asks for the next one. After a handled signal, it waits again."""
         job = Job()
         reference = ctypes.byref(job)
         wait = _library.macrotick_wait
@@ -116,7 +116,7 @@ class Task:
                 _check(error)
 
     def stats(self):
-        """What the kernel has counted. ENOTSUP under another backend than kernel, ENOENT when the run has ended."""
+        """Returns the kernel's counters. Fails with ENOTSUP if the backend is not kernel, with ENOENT after the run."""
         stats = Stats()
         _check(_library.macrotick_stats(ctypes.byref(stats)))
         return stats

@@ -1,4 +1,4 @@
-//! Compiles the preload library, `bindings/macrotick-rt.c`, which the command has in it: `macrotick rt-lib` writes it.
+//! Compiles the preload library, `bindings/macrotick-rt.c`. The command contains it, and `macrotick rt-lib` writes it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,8 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (source, uapi) = (root.join("bindings/macrotick-rt.c"), root.join("kernel/overlay/include/uapi"));
     let library = PathBuf::from(std::env::var_os("OUT_DIR").expect("of cargo")).join("libmacrotick-rt.so");
-    // Not by the crate cc: it would link statically, as the command is, and nothing can preload that.
+    // Not with the crate cc: it would link statically, as the command is linked, and a static library cannot be
+    // preloaded.
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-shared", "-s", "-I"]);
     compiler.arg(&uapi).arg(&source).arg("-o").arg(&library);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A task as one would write it for a machine: a PI controller that holds the
- * speed of a (simulated) motor. It shows what belongs where:
+ * A task for a real machine: a PI controller that holds the speed of a
+ * (simulated) motor. It shows the right place for each kind of work:
  *
  *	before macrotick_ready()	everything that may block, fault or fail
  *	in a job			bounded computation, no allocation, no I/O
  *	after the loop			reports
  *
- * It joins as "controller", so it also runs without a runner, in a table
- * that was installed for long.
+ * It joins as "controller", so it also runs without a runner, in a table that
+ * is already installed.
  */
 #include <macrotick.h>
 
@@ -63,7 +63,7 @@ int main(void)
 	while ((err = macrotick_wait(&job)) == 0 || err == -EINTR) {
 		if (err < 0)
 			continue;
-		/* Time is the table's: the law sees equal steps even where the start jitters. */
+		/* Uses the table's times: the steps are equal even if the start jitters. */
 		if (previous) {
 			double dt = (double)(job.nominal_ns - previous) / 1e9;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// A task in C++11: a Kalman filter that follows a position which moves with a steady speed, from (simulated) noisy
-// measurements.
+// A task in C++11: a Kalman filter that follows a position with constant speed, from (simulated) noisy measurements.
 //
-//	the constructor		joins; the destructor leaves, whatever ends the program's loop
-//	in a job		no exceptions, no allocation: objects of a fixed size, made before
+//	the constructor		joins; the destructor leaves, however the program's loop ends
+//	in a job		no exceptions, no allocation: objects of a fixed size, made before the first job
 #include <macrotick.h>
 
 #include <cmath>
@@ -32,7 +31,7 @@ public:
 	Task(const Task &) = delete;
 	Task &operator=(const Task &) = delete;
 
-	// False when the run is over. A signal that was handled does not end the wait.
+	// Returns false at the end of the run. A handled signal does not end the wait.
 	bool wait(macrotick_job &job)
 	{
 		int err;
@@ -74,7 +73,7 @@ struct Filter {
 	}
 };
 
-// A machine that moves by 0.2 m/s, and a sensor that is up to 10 mm wrong.
+// A machine that moves at 0.2 m/s, and a sensor with an error of up to 10 mm.
 class Sensor {
 public:
 	static constexpr double speed = 0.2, error = 0.01;
@@ -105,7 +104,7 @@ void run()
 	while (task.wait(job)) {
 		if (jobs++ == 0)
 			first = job.nominal_ns;
-		// Steps of the table: after lost activations this one is longer.
+		// The table's times: after lost activations this step is longer.
 		const double now = static_cast<double>(job.nominal_ns - first) / 1e9;
 
 		filter.predict(now - time);

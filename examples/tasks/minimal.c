@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The smallest task: counts its jobs and tells the greatest lateness.
+ * The smallest task: counts its jobs and prints the greatest lateness.
  *
- *	minimal [JOBS]		leaves after so many jobs; without: when the run ends
+ *	minimal [JOBS]		leaves after JOBS jobs; default: at the end of the run
  */
 #include <macrotick.h>
 

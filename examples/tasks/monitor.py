@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A task in Python: watches the load of the machine, which needs no hard deadline but its place in the timetable.
+"""A task in Python: monitors the load of the machine. It has no hard deadline, but a place in the timetable.
 
-    before ready()      imports, files, memory; what is made once is kept out of the garbage collector
+    before ready()      imports, files, memory; the garbage collector ignores objects that exist
     in a job            no imports and little garbage: the collector is off
     after the loop      reports
 """
@@ -23,7 +23,7 @@ def main():
         print("monitor: memory is not locked:", error.strerror, file=sys.stderr)
     task.ready()
     for job in task.jobs():
-        # "0.20 0.18 0.12 1/80 11206": running processes before the slash
+        # "0.20 0.18 0.12 1/80 11206": the number before the slash counts running processes
         running = max(running, int(os.pread(load, 64, 0).split()[3].partition(b"/")[0]))
         lateness = max(lateness, job.lateness_ns)
         jobs += 1

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A task in Rust: moves an axis to and fro, each way along a trapezoidal profile of its speed.
+//! A task in Rust: moves an axis back and forth, each way along a trapezoidal profile of its speed.
 //!
 //! * before `ready()`: everything that may block, fault or fail
 //! * in a job: bounded computation, no allocation
-//! * after the loop: reports; dropping the task leaves
+//! * after the loop: reports; the task leaves when it is dropped
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// One step towards the target: as fast as the axis can still stop there.
+    /// Makes one step towards the target, at the highest speed from which the axis can stop there.
     fn step(&mut self, target: f64, dt: f64) {
         let distance = target - self.position;
         let stoppable = (2.0 * self.acceleration * distance.abs()).sqrt();
@@ -55,7 +55,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     task.ready()?;
 
     while let Some(job) = task.wait()? {
-        // Time is the table's: steps are equal even where the start jitters.
+        // Uses the table's times: the steps are equal even if the start jitters.
         let dt = previous.map_or(0.0, |previous| (job.nominal_ns - previous) as f64 / 1e9);
         axis.step(target, dt);
         if axis.has_reached(target) {

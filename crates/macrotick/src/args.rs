@@ -1,4 +1,4 @@
-//! What the command line accepts.
+//! The definition of the command line.
 
 use std::path::PathBuf;
 
@@ -13,25 +13,25 @@ use macrotick_plan::Solver;
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, subcommand_value_name = "VERB", after_help = exit_codes())]
 pub struct Cli {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What the exit codes mean.
+/// The exit codes and their meanings.
 pub const EXIT_CODES: [(u8, &str); 4] = [
     (0, "Done, and the verdict holds (or there is none, as with compare)."),
-    (1, "The verdict does not hold: a miss, a broken bound, an infeasible plan, a container refused."),
+    (1, "The verdict does not hold: a miss, a broken bound, an infeasible plan, a refused container."),
     (2, "Wrong input."),
     (3, "This host or the lab failed."),
 ];
 
-/// How long a run, or a part of one, takes.
+/// Parses the length of a run, or of a part of one.
 fn length(text: &str) -> Result<Duration, String> {
     let length = text.parse::<Duration>().map_err(|error| error.to_string())?;
     match length > Duration::ZERO && length <= Experiment::MAX_DURATION {
         true => Ok(length),
-        false => Err(format!("must be longer than zero, and at most {}", Experiment::MAX_DURATION)),
+        false => Err(format!("must be longer than zero and at most {}", Experiment::MAX_DURATION)),
     }
 }
 
@@ -44,29 +44,29 @@ fn exit_codes() -> String {
 pub enum Verb {
     /// Explain a key of a description, or list all keys of a system
     Explain(ExplainArgs),
-    /// Plan a system description: solve it into tables and show their timeline
+    /// Plan a system description: compute its tables and show their timeline
     Plan(PlanArgs),
-    /// Judge a plan (or a description, which is planned first) without the solver's help
+    /// Check a plan, or a description, which is planned first; the check shares no code with the solver
     Check(CheckArgs),
-    /// Answer whether one more container fits beside what runs on this host: where, with which budget, or why not
+    /// Check whether more containers fit on this host or in a described system: print CPU and budget, or the reason
     Admit(AdmitArgs),
     /// Deploy a plan on this host, run it, and write the raw records
     Observe(ObserveArgs),
     /// Judge an observation: tables in the terminal, JSON, an HTML page, a Perfetto trace
     Report(ReportArgs),
-    /// All of it: plan, deploy, run, observe, report
+    /// Do all stages: plan, deploy, run, observe, report
     Run(RunArgs),
-    /// Set the results of two or more runs of a system side by side, in the terminal and in one HTML page
+    /// Compare the results of two or more runs of a system, in the terminal and in one HTML page
     Compare(CompareArgs),
-    /// Deploy a plan on this host and keep it running, or change the deployment that runs to it
+    /// Deploy a plan on this host and keep it running, or change the running deployment to this plan
     Apply(ApplyArgs),
-    /// Show what is deployed on this host and what the kernel has counted of it
+    /// Show the deployment of this host and the kernel's counters
     Status(StatusArgs),
-    /// End the deployment on this host, or remove what a killed one or a killed run left behind
+    /// End the deployment on this host, or remove the remains of a killed deployment or run
     Stop,
-    /// Give containers budgets or pools: the OCI hook, and how engines learn of it
+    /// Give containers budgets or pools: the OCI hook and its installation
     Hook(HookArgs),
-    /// Write the preload library by which programs that know SCHED_FIFO only run under SCHED_DS
+    /// Write the preload library that runs programs for SCHED_FIFO under SCHED_DS
     RtLib(RtLibArgs),
     /// Build the lab's kernels and run commands in it
     Lab(LabArgs),
@@ -78,7 +78,8 @@ pub enum Verb {
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The key, alone or with those around it: `deadline`, `tasks.supply.deadline`; without one all keys of a system are listed
+    /// The key, alone or with the keys around it: `deadline`, `tasks.supply.deadline`; by default all keys of a system
+    /// are listed
     pub key: Option<String>,
 }
 
@@ -87,7 +88,7 @@ pub struct ExplainArgs {
 pub struct PlanArgs {
     /// The system description
     pub system: PathBuf,
-    /// Where to write the plan (JSON)
+    /// The file for the plan (JSON)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The solver: `folded` or `null`; by default `null` for a description with a table, else `folded`
@@ -111,10 +112,10 @@ pub struct CheckArgs {
 /// Arguments of `admit`.
 #[derive(Debug, Args)]
 pub struct AdmitArgs {
-    /// Descriptions of containers; each is answered beside those before it that were admitted
+    /// Descriptions of containers; each answer counts the containers before it that were admitted
     #[arg(required = true, value_name = "FILE")]
     pub containers: Vec<PathBuf>,
-    /// Admit to what this description or plan (`.json`) says instead of to what runs on this host
+    /// Admit to the system of this description or plan (`.json`) instead of to this host
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
     /// Print the answers as JSON
@@ -122,27 +123,27 @@ pub struct AdmitArgs {
     pub json: bool,
 }
 
-/// What `observe` and `run` have in common.
+/// The arguments that `observe` and `run` have in common.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct DispatchArgs {
-    /// What dispatches the jobs
+    /// The mechanism that dispatches the jobs
     #[arg(long, value_enum, default_value_t = BackendName::Kernel)]
     pub backend: BackendName,
-    /// How long to observe, with a unit; by default what the description says
+    /// The length of the run, with a unit; by default the length in the description
     #[arg(long, value_parser = length)]
     pub duration: Option<Duration>,
-    /// Trace who has which CPU, for so long from the epoch (it costs time in every switch)
+    /// Trace the threads on each CPU for this time from the epoch (it makes every switch longer)
     #[arg(long, value_name = "LENGTH", value_parser = length)]
     pub trace: Option<Duration>,
     /// Seed of drawn execution times
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Under the backend `kernel`: what becomes of settings of the whole host (TimerShield, kernel.perf_event_paranoid)
+    /// Settings of the whole host (TimerShield, kernel.perf_event_paranoid), under the backend `kernel`
     #[arg(long, value_enum, default_value_t = HostSettingsName::Hold)]
     pub host_settings: HostSettingsName,
 }
 
-/// The same in the lab.
+/// Converts the arguments to the lab's form.
 impl From<DispatchArgs> for Dispatch {
     fn from(args: DispatchArgs) -> Dispatch {
         Dispatch {
@@ -160,13 +161,13 @@ impl From<DispatchArgs> for Dispatch {
 pub struct ObserveArgs {
     /// The plan
     pub plan: PathBuf,
-    /// Where to write the observation (JSON)
+    /// The file for the observation (JSON)
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// How to run it
+    /// The options of the run
     #[command(flatten)]
     pub dispatch: DispatchArgs,
-    /// Do without the judge: for those who want to see what the host says
+    /// Run the plan without the check, to see the host's own errors
     #[arg(long, hide = true)]
     pub unchecked: bool,
 }
@@ -176,7 +177,7 @@ pub struct ObserveArgs {
 pub struct ReportArgs {
     /// The observation
     pub observation: PathBuf,
-    /// Where to write report.json, report.html and trace.json; by default nothing is written
+    /// The directory for report.json, report.html and trace.json; by default no file is written
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Print the report as JSON instead of tables
@@ -193,18 +194,18 @@ pub struct RunArgs {
     /// Run in the lab instead of on this host
     #[arg(long)]
     pub lab: bool,
-    /// Where to write plan, observation and report [default: build/run/SYSTEM-BACKEND]
+    /// The directory for plan, observation and report [default: build/run/SYSTEM-BACKEND]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// How to run it
+    /// The options of the run
     #[command(flatten)]
     pub dispatch: DispatchArgs,
-    /// The lab
+    /// The options of the lab
     #[command(flatten)]
     pub lab_options: LabOptions,
 }
 
-/// Options of the lab, which would be ignored without it.
+/// Makes the options of the lab require `--lab`: without it they would be ignored.
 fn needs_the_lab(option: clap::Arg) -> clap::Arg {
     match option.get_id().as_str() {
         "shift" | "smp" | "dry_run" => option.requires("lab"),
@@ -217,7 +218,7 @@ fn needs_the_lab(option: clap::Arg) -> clap::Arg {
 pub struct ApplyArgs {
     /// A system description or a plan (`.json`)
     pub input: PathBuf,
-    /// Seed of drawn execution times; a change keeps that of the beginning
+    /// Seed of drawn execution times; a change keeps the seed of the first deployment
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -233,10 +234,10 @@ pub struct StatusArgs {
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// What `run` wrote: its folder, or the report.json or observation.json in it
+    /// Results of `run`: its folder, or the report.json or observation.json in it
     #[arg(required = true, num_args = 2.., value_name = "RESULT")]
     pub results: Vec<PathBuf>,
-    /// Where to write the page [default: build/compare/SYSTEM.html]
+    /// The file for the page [default: build/compare/SYSTEM.html]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print the comparison as JSON instead of tables
@@ -244,7 +245,7 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-/// The lab's virtual machine.
+/// The options of the lab's virtual machine.
 #[derive(Clone, Debug, Args)]
 pub struct LabOptions {
     /// The lab: virtual nanoseconds per instruction as a power of two, 0 (1 ns) or 2 (4 ns)
@@ -262,21 +263,21 @@ pub struct LabOptions {
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "VERB")]
 pub struct LabArgs {
-    /// What to do in the lab.
+    /// The verb.
     #[command(subcommand)]
     pub verb: LabVerb,
 }
 
-/// What to do in the lab.
+/// The verbs of `lab`.
 #[derive(Debug, Subcommand)]
 pub enum LabVerb {
-    /// Build a kernel, unless it is there already
+    /// Build a kernel, unless it is up to date
     Kernel {
-        /// Which one
+        /// The kernel
         #[arg(default_value = "patched", value_parser = flavor())]
         flavor: Flavor,
     },
-    /// Boot the lab, run a command in it, and print what it printed
+    /// Boot the lab, run a command in it, and print its output
     Exec {
         /// The kernel
         #[arg(long, default_value = "patched", value_parser = flavor())]
@@ -287,7 +288,7 @@ pub enum LabVerb {
         /// A file, directory or pattern of this host that the guest gets under the same path; may be repeated
         #[arg(long = "file", value_name = "PATH")]
         files: Vec<String>,
-        /// Stop the guest after so much of this host's time
+        /// Stop the guest after this much of the host's time
         #[arg(long, value_name = "DURATION", default_value = "600s")]
         wall_limit: Duration,
         /// The command and its arguments
@@ -300,28 +301,28 @@ pub enum LabVerb {
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "VERB")]
 pub struct HookArgs {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub verb: HookVerb,
 }
 
-/// The hook, and telling engines of it.
+/// The verbs of `hook`: the hook itself, and its installation.
 #[derive(Debug, Subcommand)]
 pub enum HookVerb {
-    /// Admit the container whose state is on standard input; container runtimes call this
+    /// Admit the container of the state on standard input; container runtimes call this
     Run,
-    /// Tell podman to call the hook for containers with an annotation `macrotick.*`
+    /// Make podman call the hook for containers with an annotation `macrotick.*`
     Install {
-        /// Where podman looks for hooks
+        /// The directory that podman reads hooks from
         #[arg(long, value_name = "DIR", default_value = macrotick_hook::install::DIRECTORY)]
         directory: PathBuf,
     },
     /// Add the hook to an OCI configuration (config.json) from standard input, and print it
     Add {
-        /// An annotation to add as well; may be repeated
+        /// An annotation to add; may be repeated
         #[arg(long = "annotation", value_name = "NAME=VALUE", value_parser = annotation)]
         annotations: Vec<(String, String)>,
-        /// Have the container preload this library, which `macrotick rt-lib` wrote on this host
+        /// Make the container preload this library, which `macrotick rt-lib` wrote on this host
         #[arg(long, value_name = "FILE")]
         rt_lib: Option<PathBuf>,
     },
@@ -335,7 +336,7 @@ fn annotation(text: &str) -> Result<(String, String), String> {
 /// Arguments of `rt-lib`.
 #[derive(Debug, Args)]
 pub struct RtLibArgs {
-    /// Where to write it
+    /// The file for the library
     #[arg(value_name = "FILE", default_value = crate::verbs::rt_lib::PATH)]
     pub path: PathBuf,
 }
@@ -343,7 +344,7 @@ pub struct RtLibArgs {
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Where to write the pages
+    /// The directory for the pages
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -378,9 +379,9 @@ impl From<BackendName> for Backend {
 /// [`macrotick_node::HostSettings`] on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HostSettingsName {
-    /// They are held meanwhile, as `apply` does
+    /// The run sets them and restores them at its end, as `apply` does
     Hold,
-    /// They stay as they are
+    /// The run does not change them
     Leave,
 }
 

@@ -1,10 +1,10 @@
-//! What a change of a deployment did, as text.
+//! The text that describes a change of a deployment.
 
 use macrotick_model::Duration;
 use macrotick_node::{Changes, Fate, Item, Kind, Service};
 use macrotick_report::table::{toned, Cell, Table, Tone};
 
-/// The change as text of at most `width` columns.
+/// Returns the change as text of at most `width` columns.
 pub fn describe(changes: &Changes, colour: bool, width: usize) -> String {
     let mut text = format!("{}: {}\n", changes.system, headline(changes));
     for (what, before, after) in
@@ -25,11 +25,11 @@ fn headline(changes: &Changes) -> String {
     match &changes.switch {
         Some(switch) => format!("changed at {} s of {}", seconds(switch.ns), switch.clock),
         None if changes.is_empty() => "nothing changes".into(),
-        None => "changed, with the table as it was".into(),
+        None => "changed, with the same table".into(),
     }
 }
 
-/// Nanoseconds as seconds, exactly.
+/// Returns nanoseconds as seconds, exactly.
 pub fn seconds(ns: i64) -> String {
     format!("{}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
 }
@@ -135,7 +135,7 @@ something
     #[test]
     fn a_table_that_stays_is_told() {
         let mut same = Changes { switch: None, ..changes() };
-        assert!(describe(&same, false, 100).starts_with("s: changed, with the table as it was\n"));
+        assert!(describe(&same, false, 100).starts_with("s: changed, with the same table\n"));
         same.items.truncate(1);
         assert!(describe(&same, false, 100).starts_with("s: nothing changes\n"));
     }

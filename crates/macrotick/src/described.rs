@@ -1,7 +1,7 @@
-//! A description to which containers are admitted: each is looked at in the plan that there will be with it.
+//! A description to which containers are admitted: each container is checked in the plan that includes it.
 //!
-//! A solver may lay windows out otherwise where there are groups, and what a description leaves open is found anew. So an
-//! answer for the windows of before could be none for those of after.
+//! With another group, a solver may place windows differently. Values that a description leaves open are computed
+//! again. So an answer for the windows without the container does not hold for the windows with it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,30 +12,30 @@ use macrotick_plan::Solver;
 use crate::error::CliError;
 use crate::input::planned;
 
-/// So often windows that moved are admitted to anew.
+/// The most rounds in which the container is admitted again because the windows moved.
 const ROUNDS: usize = 4;
 
-/// A description with the containers that were admitted so far, and its plan.
+/// A description with the containers admitted so far, and its plan.
 pub struct Described {
     path: PathBuf,
     system: System,
     plan: Plan,
-    /// What is wrong with it before any container comes.
+    /// The violations of the plan without any container.
     faults: Vec<String>,
 }
 
 /// The answer for one container.
 pub enum Answer {
-    /// It fits: the host with it, where it stands there, and the group for the description.
+    /// It fits: the host with the container, its place there, and the group for the description.
     Admitted(Box<Admission>, Box<Group>),
-    /// It does not: what the analysis has against it.
+    /// It does not fit: the reasons from the analysis.
     Refused(ServersError),
-    /// It would fit, but there is no plan then that keeps every rule: why.
+    /// It would fit, but no plan with it keeps every rule: the reasons.
     NoPlan(Vec<String>),
 }
 
 impl Described {
-    /// Loads and plans it.
+    /// Loads and plans a description.
     pub fn load(path: &Path) -> Result<Described, CliError> {
         let system = System::load(path)?;
         let plan = planned(path, &system, Solver::default_for(&system))?;
@@ -44,12 +44,12 @@ impl Described {
         Ok(Described { path: path.into(), system, plan, faults })
     }
 
-    /// Its plan with what was admitted.
+    /// Returns the plan with the admitted containers.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Whether priorities of groups follow from criticality: then none says its own.
+    /// Whether priorities of groups follow from criticality: then no group states its own.
     pub fn by_criticality(&self) -> bool {
         self.system.servers().any(|group| group.priority.is_none())
     }
@@ -74,7 +74,7 @@ impl Described {
             }
             let plan = match planned(&self.path, &system, Solver::default_for(&system)) {
                 Ok(plan) => plan,
-                // Its places are those of a description in which the group does not stand yet.
+                // The error's positions are those of a description without the new group.
                 Err(CliError::Infeasible(LoadError::Description(found))) => {
                     return Ok(Answer::NoPlan(found.iter().map(|finding| finding.message.clone()).collect()));
                 }
@@ -92,8 +92,8 @@ impl Described {
         Ok(Answer::NoPlan(why))
     }
 
-    /// The description with the group that the container becomes and what has to change for it, and the group. What is left open
-    /// stays so.
+    /// Returns the description with the container as a group and with the changes for it, and that group. Values that
+    /// the description leaves open stay open.
     fn with(&self, container: &Container, admission: &Admission) -> (System, Group) {
         let mut system = self.system.clone();
         for change in &admission.changes {
@@ -104,7 +104,7 @@ impl Described {
                 Change::Priority { to, .. } => group.priority = group.priority.map(|_| *to),
             }
         }
-        // As for the hook's containers: a thread under SCHED_FIFO would else be bounded by nothing.
+        // As for the hook's containers: otherwise no budget would bound a thread under SCHED_FIFO.
         let mut group = admission.group_of(container, true);
         let follows = self.by_criticality() || system.servers().next().is_none() && container.priority.is_none();
         group.priority = group.priority.filter(|_| !follows);
@@ -112,7 +112,7 @@ impl Described {
         (system, group)
     }
 
-    /// What of the changes somebody has to make in the description: not what it leaves open.
+    /// Returns the changes that the user must make in the description: not those of values that it leaves open.
     pub fn to_change(&self, changes: &[Change]) -> Vec<Change> {
         let stands = |change: &&Change| {
             let (Change::Budget { group: name, .. } | Change::Priority { group: name, .. }) = *change;
@@ -126,7 +126,7 @@ impl Described {
     }
 }
 
-/// The admission with the numbers of the plan that holds it.
+/// Returns the admission with the numbers of the plan that contains it.
 fn as_planned(plan: &Plan, admission: Admission) -> Result<Admission, CliError> {
     let host = Host::of(plan).map_err(CliError::DescribedHost)?;
     let analysis = servers::analyse(&host).map_err(CliError::DescribedHost)?;
@@ -137,7 +137,7 @@ fn as_planned(plan: &Plan, admission: Admission) -> Result<Admission, CliError> 
     Ok(Admission { priority: group.priority, tasks, host, ..admission })
 }
 
-/// The plan with its windows, and without one of its groups.
+/// Returns the plan with its windows, and without one of its groups.
 fn without(mut plan: Plan, group: &str) -> Plan {
     plan.system.groups.retain(|other| other.name != group);
     plan

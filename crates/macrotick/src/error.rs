@@ -1,4 +1,4 @@
-//! What a verb can fail with, and how it is shown.
+//! The errors of the verbs, and their output.
 
 use std::error::Error;
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ use macrotick_model::visible::{shortened, visible};
 use macrotick_node::NodeError;
 use macrotick_report::output;
 
-/// Why a verb did not run to its end.
+/// The reason why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The description or document is wrong.
@@ -26,10 +26,10 @@ pub enum CliError {
     /// No plan exists, or none was found.
     #[error(transparent)]
     Plan(#[from] macrotick_plan::PlanError),
-    /// What runs on this host cannot be analysed.
+    /// The analysis does not cover a group or table of this host.
     #[error(transparent)]
     PresentHost(#[from] macrotick_host::present::Unanalysable),
-    /// What a description says cannot.
+    /// The analysis does not cover the description.
     #[error("the system cannot be analysed: {0}")]
     DescribedHost(HostError),
     /// This host could not be read.
@@ -38,27 +38,30 @@ pub enum CliError {
     /// The host could not run the plan.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// A container is refused, or engines could not be told of the hook.
+    /// A container is refused, or the hook could not be installed.
     #[error(transparent)]
     Hook(#[from] macrotick_hook::HookError),
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] macrotick_lab::LabError),
-    /// A page, or what belongs to it, could not be written.
+    /// A page, or a file that belongs to it, could not be written.
     #[error(transparent)]
     Report(#[from] macrotick_report::figures::WriteError),
-    /// A file that should be compared is something else.
-    #[error("{path} is no result of `macrotick run`: neither an observation nor a report", path = path.display())]
+    /// A file to compare is not a result.
+    #[error(
+        "{path} is not a result of `macrotick run`: it is neither an observation nor a report",
+        path = path.display()
+    )]
     NotAResult {
         /// The file.
         path: PathBuf,
     },
-    /// What another stage wrote, where a description or a plan is to be.
+    /// A document of another stage, in the place of a description or a plan.
     #[error("{path} is {kind}", path = path.display())]
     OtherDocument {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its kind, in words.
         kind: &'static str,
     },
     /// A key that no description has.
@@ -66,19 +69,19 @@ pub enum CliError {
     NoKey {
         /// The key.
         key: String,
-        /// What it may have been meant to be.
+        /// The keys with a similar name, in words.
         near: Option<String>,
     },
-    /// A report whose records are not there.
+    /// A report without its records.
     #[error(
-        "{report} has no records, and there is no {observation} beside it that has them",
+        "{report} has no records, and there is no {observation} beside it",
         report = report.display(),
         observation = observation.display()
     )]
     NoRecords {
         /// The report.
         report: PathBuf,
-        /// Where its records should be.
+        /// The expected file with its records.
         observation: PathBuf,
     },
     /// Runs of different systems.
@@ -89,21 +92,21 @@ pub enum CliError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file of the repository could not be read.
+    /// A file could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl CliError {
-    /// 2 for wrong input, 3 for a host or lab that failed.
+    /// Returns 2 for wrong input, 3 for a host or lab that failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::File(FileError::Write { .. }) => 3,
@@ -124,7 +127,7 @@ impl CliError {
         }
     }
 
-    /// Writes the error to standard error, a description's diagnostics with colour where a person reads them.
+    /// Writes the error to standard error. Diagnostics of a description are coloured if standard error is a terminal.
     pub fn print(&self) {
         let colour = macrotick_report::colour_wanted(std::io::stderr().is_terminal());
         match self {
@@ -138,7 +141,7 @@ impl CliError {
         }
     }
 
-    /// The error, and what was behind it where that is not told yet.
+    /// Returns the error with its causes, unless the error's text has them already.
     fn with_reasons(&self) -> String {
         if let CliError::Node(error) = self {
             return error.with_reason();

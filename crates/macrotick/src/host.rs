@@ -1,4 +1,4 @@
-//! What a container is admitted to: what runs on this host, or what a description says of one.
+//! The host that a container is admitted to: this host, or the one of a description.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use crate::input::is_plan;
 pub struct Base {
     /// The host.
     pub host: Host,
-    /// What it is, in a line.
+    /// Its summary in one line.
     pub what: String,
-    /// What is to be known of it.
+    /// Remarks for the user.
     pub remarks: Vec<String>,
-    /// Of a host that runs: the directories of each of its groups.
+    /// For a running host: the directories of each of its groups.
     pub directories: Option<Vec<(String, Vec<PathBuf>)>>,
-    /// Names that a container cannot have: of what a description or plan has beside groups.
+    /// Names that a container cannot have: those of tasks and processes of a description or plan.
     pub names: BTreeSet<String>,
-    /// The description, if it is one.
+    /// The description, if the host is a described one.
     pub described: Option<Described>,
 }
 
 impl Base {
-    /// What runs on this host.
+    /// Reads the groups and windows of this host.
     pub fn here() -> Result<Base, CliError> {
         let present = present::present()?;
         let together = present::together(&present.groups);
@@ -41,7 +41,7 @@ impl Base {
         Ok(Base { host, what, remarks: remarks(&present), directories: Some(directories), names, described })
     }
 
-    /// What a description or plan says.
+    /// Reads a description or plan.
     pub fn described(path: &Path) -> Result<Base, CliError> {
         let described = if is_plan(path)? { None } else { Some(Described::load(path)?) };
         let plan = match &described {
@@ -75,24 +75,24 @@ fn remarks(present: &Present) -> Vec<String> {
     let foreign = names(foreign.map(|group| group.name.as_str()));
     let mut remarks = Vec::new();
     if let Some(names) = foreign {
-        remarks.push(format!("nothing but their budgets is known of {names}: these they keep"));
+        remarks.push(format!("only the budgets of {names} are known: they do not change"));
     }
     remarks.extend(present.groups.iter().filter_map(PresentGroup::astray));
     let criticality = |group: &PresentGroup| group.declared.as_ref().and_then(|group| group.criticality);
     remarks.extend(uncritical(present.groups.iter().map(|group| (group.name.as_str(), criticality(group)))));
     if present.changes {
-        remarks.push("a change of the deployment is under way: this answer is for the windows before it".into());
+        remarks.push("the deployment is changing: this answer is for the windows before the change".into());
     }
     remarks
 }
 
-/// Who has no criticality stands below whoever has one, which may surprise.
+/// Lists the groups without a criticality: they rank below all others, which may surprise.
 fn uncritical<'a>(groups: impl Iterator<Item = (&'a str, Option<u32>)>) -> Option<String> {
     let without = groups.filter(|(_, criticality)| criticality.is_none());
     names(without.map(|(name, _)| name)).map(|names| format!("without a criticality, and so least critical: {names}"))
 }
 
-/// More names than this are only counted.
+/// The most names that are listed; the others are only counted.
 const SHOWN: usize = 8;
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -110,12 +110,12 @@ mod tests {
     fn what_is_not_known_is_said() {
         let present = macrotick_fixtures::present();
         let told = remarks(&present);
-        assert_eq!(told[0], "nothing but their budgets is known of `/web`: these they keep");
+        assert_eq!(told[0], "only the budgets of `/web` are known: they do not change");
         assert_eq!(told[1], "without a criticality, and so least critical: `/web`");
         let many: Vec<String> = (0..10).map(|number| number.to_string()).collect();
         let many = names(many.iter().map(String::as_str)).unwrap();
         assert!(many.starts_with("`0`, `1`, ") && many.ends_with(", `7` and 2 more"), "{many}");
-        assert!(told[2].starts_with("a change of the deployment is under way"), "{told:?}");
+        assert!(told[2].starts_with("the deployment is changing"), "{told:?}");
         let host = present::analysed(&present, &present::together(&present.groups)).unwrap();
         assert_eq!(sum_up(&host, 2), "2 CPUs, no windows, 2 groups with budgets of 2500us");
     }

@@ -1,7 +1,7 @@
-//! Reading a plan, or a description that is planned on the way, perhaps beside what runs already.
+//! Reads a plan, or a description and plans it, if necessary beside a running deployment.
 //!
-//! What a description leaves open of its groups depends on the windows: it is found behind the solver, with the
-//! analysis, and stands in the plan. Later stages, the judge's verdict among them, see values.
+//! Some values of groups that a description leaves open depend on the windows. The analysis finds them after the
+//! solver, and the plan contains them. So later stages, and the judge, see values only.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::error::CliError;
 
-/// A plan from its file, or from a description with its default solver.
+/// Reads a plan from its file, or plans a description with its default solver.
 pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
     if is_plan(path)? {
         return Ok(Plan::load(path)?);
@@ -22,10 +22,10 @@ pub fn plan_from(path: &Path) -> Result<Plan, CliError> {
     planned(path, &system, Solver::default_for(&system))
 }
 
-/// A description, and nothing that another stage wrote.
+/// Reads a description, and refuses documents of other stages.
 pub fn description_from(path: &Path) -> Result<System, CliError> {
     match kind(path) {
-        Kind::Plan if is_json(path) => Err(CliError::OtherDocument { path: path.into(), kind: "a plan already" }),
+        Kind::Plan if is_json(path) => Err(CliError::OtherDocument { path: path.into(), kind: "already a plan" }),
         Kind::Other(kind) => Err(CliError::OtherDocument { path: path.into(), kind }),
         _ => Ok(System::load(path)?),
     }
@@ -35,7 +35,7 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 
-/// Whether a file is a plan, and not a description, which may be written in JSON as well.
+/// Whether a file is a plan. A description may be JSON, too.
 pub fn is_plan(path: &Path) -> Result<bool, CliError> {
     match kind(path) {
         Kind::Other(kind) => Err(CliError::OtherDocument { path: path.into(), kind }),
@@ -45,19 +45,19 @@ pub fn is_plan(path: &Path) -> Result<bool, CliError> {
 
 #[derive(PartialEq)]
 enum Kind {
-    /// Or JSON that is nothing else.
+    /// A plan, or any JSON that is not one of the others.
     Plan,
     Description,
     /// Another document, in words.
     Other(&'static str),
 }
 
-/// What is in a file, as far as its keys tell.
+/// Returns the kind of a file, according to its keys.
 fn kind(path: &Path) -> Kind {
     if !is_json(path) {
         return Kind::Description;
     }
-    // The values are skipped: a document may be large, and is read in earnest behind this.
+    // The values are skipped: a document may be large, and a caller reads it in full later.
     let keys = std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str(&text).ok());
     match keys.unwrap_or_default() {
         Keys { backend: Some(_), verdict: Some(_), .. } => Kind::Other("a report, not a plan"),
@@ -68,7 +68,7 @@ fn kind(path: &Path) -> Kind {
     }
 }
 
-/// Those keys that tell the documents apart; `owner` of a status may be null.
+/// The keys that distinguish the documents; `owner` of a status may be null.
 #[derive(Default, Deserialize)]
 struct Keys {
     version: Option<IgnoredAny>,
@@ -85,7 +85,7 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<IgnoredAny>, D:
     IgnoredAny::deserialize(value).map(Some)
 }
 
-/// A plan with all that the description at `path` leaves open.
+/// Plans a description and fills in the values that the description at `path` leaves open.
 pub fn planned(path: &Path, system: &System, solver: Solver) -> Result<Plan, CliError> {
     assigned(path, macrotick_plan::plan(system, solver).map_err(|error| unplanned(path, system, &error))?)
 }
@@ -105,9 +105,10 @@ fn unplanned(path: &Path, system: &System, error: &PlanError) -> CliError {
     }
 }
 
-/// The same for a change of what runs. Running tasks and pools keep their CPUs, so the solver leaves them there if it can;
-/// one with several CPUs is split anew. Running groups keep what their description leaves open: budgets do not change with
-/// the windows, and whether they still do the judge says. So do tasks of SCHED_DEADLINE.
+/// Plans a change of a deployment. Running tasks and pools keep their CPUs where the solver can leave them there; those
+/// with several CPUs are split again. Running groups keep the values that their description leaves open: budgets do not
+/// change with the windows, and the judge checks whether they still suffice. Tasks of SCHED_DEADLINE keep their values,
+/// too.
 pub fn plan_beside(
     path: &Path,
     running: &[(String, CpuSet)],
@@ -126,7 +127,7 @@ pub fn plan_beside(
     assigned(path, plan.map_err(|error| unplanned(path, &system, &error))?)
 }
 
-/// The system with the CPUs of those that it leaves to the solver and that run on one of its CPUs, and on no other.
+/// Gives CPUs to tasks and pools that leave them to the solver and run on exactly one CPU, which the system has.
 fn keep_cpus(mut system: System, running: &[(String, CpuSet)]) -> System {
     let cpus = system.cpus.clone();
     let found = |name: &str| {
@@ -143,7 +144,7 @@ fn keep_cpus(mut system: System, running: &[(String, CpuSet)]) -> System {
     system
 }
 
-/// Gives groups that run what their description leaves open.
+/// Gives running groups the values that their description leaves open.
 fn keep_groups(system: &mut System, running: &[Group]) {
     for group in system.servers_mut() {
         let Some(found) = running.iter().find(|other| other.name == group.name) else { continue };
@@ -156,7 +157,7 @@ fn keep_groups(system: &mut System, running: &[Group]) {
     }
 }
 
-/// Gives tasks of SCHED_DEADLINE that run the CPUs that their description leaves to the solver.
+/// Gives running tasks of SCHED_DEADLINE the CPUs that their description leaves to the solver.
 fn keep_reservations(system: &mut System, running: &[Task]) {
     let cpus = system.cpus.clone();
     for task in &mut system.tasks {
@@ -204,7 +205,7 @@ mod tests {
             }
         }
         std::fs::write(&file, r#"{"version": 1, "system": {}, "tables": []}"#).unwrap();
-        assert!(description_from(&file).unwrap_err().to_string().contains(" is a plan already"));
+        assert!(description_from(&file).unwrap_err().to_string().contains(" is already a plan"));
         std::fs::remove_file(&file).unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! `macrotick`: the command line. One verb per stage, one function per verb; the work is in the other crates.
+//! `macrotick`: the command line. Each stage has one verb, and each verb one function. The other crates do the work.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -24,9 +24,10 @@ use crate::error::CliError;
 
 /// The result of a verb that ran to its end.
 pub enum Outcome {
-    /// It did what was asked.
+    /// It succeeded.
     Done,
-    /// It did, and the verdict is negative: a miss, a broken bound, an infeasible plan, a deployment that is not well.
+    /// It succeeded, and the verdict is negative: a miss, a broken bound, an infeasible plan, a deployment with
+    /// problems.
     DoesNotHold,
 }
 
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what was asked for, such as help, or what is wrong with the arguments, which are somebody else's text.
+/// Prints the text of clap: the requested help, or the error in the arguments.
 fn told(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         output::tell(error.render().to_string().trim_end_matches('\n'));
@@ -65,12 +66,12 @@ fn told(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// That not all of the output could be written.
+/// Returns an error if part of the output could not be written.
 fn unwritten() -> Option<CliError> {
     output::fault().map(|source| CliError::Write { path: "standard output".into(), source })
 }
 
-/// The processes that other verbs start: tasks, other processes, the lab's guest.
+/// Runs the processes that other verbs start: tasks, other processes, the lab's guest.
 fn hidden_verb() -> Option<ExitCode> {
     let first = std::env::args_os().nth(1)?;
     match first.to_str()? {

@@ -1,4 +1,4 @@
-//! Progress on a terminal; where nobody watches, nothing is printed.
+//! Progress of a run on a terminal; `observe` creates a bar only there.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use macrotick_node::Progress;
@@ -7,7 +7,7 @@ use macrotick_node::Progress;
 pub struct RunBar(ProgressBar);
 
 impl RunBar {
-    /// A bar on standard error.
+    /// Creates a bar on standard error.
     pub fn new() -> Self {
         let bar = ProgressBar::new(1);
         let style = ProgressStyle::with_template("{msg:<10} [{bar:40}] {percent:>3} %").expect("a constant template");
@@ -15,7 +15,7 @@ impl RunBar {
         RunBar(bar)
     }
 
-    /// Shows where the run is.
+    /// Shows the progress of the run.
     pub fn update(&mut self, progress: Progress) {
         match progress {
             Progress::Preparing => self.0.set_message("preparing"),

@@ -1,4 +1,4 @@
-//! Reading what runs left behind.
+//! Reads the results of runs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::error::CliError;
 
-/// The file of a run's folder that has the records, without which there are no distributions.
+/// The file in a run's folder with the records; distributions need them.
 const OBSERVATION: &str = "observation.json";
 
 /// Several runs, judged.
@@ -26,12 +26,12 @@ impl Results {
         Ok(Results { runs: paths.iter().map(run).collect::<Result<_, CliError>>()? })
     }
 
-    /// In the order given.
+    /// Returns the reports in the given order.
     pub fn reports(&self) -> impl Iterator<Item = &Report> {
         self.runs.iter().map(|(_, report)| report)
     }
 
-    /// What the runs are called: by backend where that tells them apart, else by folder, else as they were given.
+    /// Returns the labels of the runs: the backend, if these differ, else the folder, else the path as given.
     pub fn labels(&self) -> Vec<String> {
         let by_backend: Vec<String> = self.reports().map(|report| report.backend.to_string()).collect();
         let by_folder: Vec<String> = self.runs.iter().map(|(path, _)| folder(path)).collect();
@@ -44,20 +44,20 @@ fn are_distinct(labels: &[String]) -> bool {
     labels.iter().collect::<BTreeSet<_>>().len() == labels.len()
 }
 
-/// The name of the folder that has the result.
+/// Returns the name of the folder with the result.
 fn folder(path: &Path) -> String {
     let folder = if path.is_dir() { Some(path) } else { path.parent() };
     folder.and_then(Path::file_name).map_or(String::new(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The keys that tell the documents apart.
+/// The keys that distinguish the documents.
 #[derive(Deserialize)]
 struct Shape {
     plan: Option<IgnoredAny>,
     verdict: Option<IgnoredAny>,
 }
 
-/// Where the records of a result are. A report has none itself; `macrotick run` leaves them beside it.
+/// Returns the path of a result's records. A report has no records; `macrotick run` writes them beside it.
 fn observation_of(path: &Path) -> Result<PathBuf, CliError> {
     if path.is_dir() {
         return Ok(path.join(OBSERVATION));
@@ -71,10 +71,10 @@ fn observation_of(path: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-/// The observation of a result: a folder of `macrotick run`, its `report.json` or `observation.json`, or another
+/// Reads the observation of a result: a folder of `macrotick run`, its `report.json` or `observation.json`, or another
 /// observation.
 pub fn observation(path: &Path) -> Result<Observation, CliError> {
-    // What is no result at all is told with the place where it is no observation.
+    // Loading reports the place in the file that is not valid in an observation.
     match observation_of(path) {
         Err(CliError::NotAResult { .. }) => load(path),
         found => load(&found?),
@@ -90,16 +90,16 @@ fn load(path: &Path) -> Result<Observation, CliError> {
     }
 }
 
-/// Output of what the plan does not start. Files are called by these names.
+/// Lists outputs of processes that are not in the plan. The names become file names.
 fn strange_output(observation: &Observation) -> Vec<String> {
     let known: BTreeSet<String> = process_names(observation).collect();
     let strange = observation.output.iter().enumerate().filter(|(_, output)| !known.contains(&output.name));
     strange
-        .map(|(index, output)| format!("output[{index}]: `{}` is no task or process of the plan", output.name))
+        .map(|(index, output)| format!("output[{index}]: `{}` is not a task or process of the plan", output.name))
         .collect()
 }
 
-/// What the processes of a run are called.
+/// Returns the names of the processes of a run.
 pub fn process_names(observation: &Observation) -> impl Iterator<Item = String> + '_ {
     let system = &observation.plan.system;
     let loads = system.processes().flat_map(|process| process.process_names().collect::<Vec<_>>());

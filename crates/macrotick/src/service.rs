@@ -1,10 +1,10 @@
-//! What a service tells systemd (`Type=notify`, sd_notify(3)); without systemd, nothing.
+//! Notifications of a service to systemd (`Type=notify`, sd_notify(3)); without systemd, no notification.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Tells a state, such as `READY=1`. That nobody listens is no error.
+/// Sends a state, such as `READY=1`. It is no error if no process listens.
 pub fn notify(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match name.as_bytes().strip_prefix(b"@") {

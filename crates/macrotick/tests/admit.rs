@@ -1,4 +1,4 @@
-//! One more container, and what a description leaves open, as a user sees it: no kernel of ours is needed.
+//! `macrotick admit` and the values that a description leaves open, as a user sees them. No kernel of ours is needed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,7 +23,7 @@ tasks:
   - {name: sample, period: 10ms, wcet: 150us, deadline: 8ms}
 ";
 
-/// A folder of its own per test, below the target folder, with files in it.
+/// Makes a folder for one test, below the target folder, with files in it.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
@@ -32,7 +32,7 @@ fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     path
 }
 
-/// Exit status, output and errors.
+/// Returns exit status, output and errors.
 fn macrotick(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } =
         Command::new(env!("CARGO_BIN_EXE_macrotick")).args(arguments).current_dir(folder).output().unwrap();
@@ -44,7 +44,7 @@ fn admit(folder: &Path, containers: &[&str]) -> (Option<i32>, String, String) {
     macrotick(folder, &[&["admit", "--system", "s.yaml"], containers].concat())
 }
 
-/// The output without the time that it took.
+/// Returns the output without the time that the call took.
 fn timeless(output: &str) -> &str {
     let (answer, time) = output.split_once("\nanswered in ").unwrap_or_else(|| panic!("no time in {output}"));
     assert!(time.ends_with(" us\n"), "{time}");
@@ -56,14 +56,14 @@ fn a_container_that_fits_is_told_its_place() {
     let folder = folder("admit-fits", &[("s.yaml", SYSTEM), ("c.yaml", CONTAINER)]);
     let (code, output, errors) = admit(&folder, &["c.yaml"]);
     assert_eq!((code, errors.as_str()), (Some(0), ""));
-    // 150 in three budgets; 2450 until the first, and 2500 for each of two more at most.
+    // 150 us in three budgets: 2450 us at most until the first, and 2500 us at most for each of the other two.
     assert_eq!(
         timeless(&output),
         "system `plant`: 2 CPUs, 1 window in 10ms, 2 groups with budgets of 2500us
 
 logger: admitted on CPU 1, budget 50us of every 2500us, priority 50
   task sample: priority 1, response 7500us (exact), deadline 8ms
-  as one of the system's groups:
+  as a group of the system:
   - name: logger
     budget: 50us
     criticality: 2
@@ -75,7 +75,7 @@ logger: admitted on CPU 1, budget 50us of every 2500us, priority 50
     );
 }
 
-/// The container's tasks need the lead more, and so does the group that it becomes.
+/// The lead is added to the container's tasks, and to the group that the container becomes.
 #[test]
 fn a_lead_is_part_of_what_a_container_needs() {
     let led = CONTAINER.replace("cpus: [1]\n", "cpus: [1]\nlead: 30us\n");
@@ -88,13 +88,13 @@ fn a_lead_is_part_of_what_a_container_needs() {
     assert!(output.contains("{name: sample, period: 10ms, wcet: 150us,"), "{output}");
 }
 
-/// What is printed for the description does in it what was answered, beside what was found for the others.
+/// The printed group gives the same answer in the description, with the values that were found for the other groups.
 #[test]
 fn what_is_printed_can_be_written_into_the_description() {
     let folder = folder("admit-written", &[("s.yaml", SYSTEM), ("c.yaml", CONTAINER)]);
     let written = |system: &str, base: &str| {
         let (_, output, errors) = macrotick(&folder, &["admit", "--system", base, "c.yaml"]);
-        let (answer, group) = timeless(&output).split_once("  as one of the system's groups:\n").unwrap_or_else(|| {
+        let (answer, group) = timeless(&output).split_once("  as a group of the system:\n").unwrap_or_else(|| {
             panic!("{output}{errors}");
         });
         std::fs::write(folder.join("w.yaml"), format!("{system}{group}")).unwrap();
@@ -105,7 +105,7 @@ fn what_is_printed_can_be_written_into_the_description() {
     };
     // Priorities follow from criticality.
     written(SYSTEM, "s.yaml");
-    // They are given; a plan has them, too.
+    // The priorities are given; a plan has them, too.
     assert_eq!(macrotick(&folder, &["plan", "s.yaml", "-o", "p.json"]).0, Some(0));
     let found = SYSTEM
         .replace("    criticality: 3\n", "    criticality: 3\n    priority: 66\n")
@@ -113,7 +113,7 @@ fn what_is_printed_can_be_written_into_the_description() {
     written(&found, "p.json");
     std::fs::write(folder.join("s.yaml"), &found).unwrap();
     written(&found, "s.yaml");
-    // With the first group starts keep away from refills, too: these are not the windows that were there without.
+    // With the first group, starts also keep a distance from refills: the windows differ from those without a group.
     let moved = "system: s\ncpus: [0, 1, 2]\nmacrotick: 250us\ntasks:\n  \
                  - {name: t0, period: 20ms, wcet: 4500us, deadline: 5603us}\n  \
                  - {name: t1, period: 2ms, wcet: 477us, offset: 0us}\n  \
@@ -127,10 +127,10 @@ fn what_is_printed_can_be_written_into_the_description() {
     written(&format!("{moved}groups:\n"), "s.yaml");
 }
 
-/// Without a group.
+/// A description without a group.
 const BARE: &str = "system: bare\ncpus: [0, 1]\ntasks:\n  - {name: control, period: 10ms, wcet: 300us, cpu: 0}\n";
 
-/// There are 99 priorities: of more tasks several share the lowest.
+/// There are 99 priorities: if there are more tasks, several share the lowest.
 #[test]
 fn more_tasks_than_priorities_are_given_those_that_there_are() {
     let task = |task| format!("  - {{name: s{task}, period: {}ms, wcet: 50us}}\n", 1000 + 7 * task);
@@ -140,7 +140,7 @@ fn more_tasks_than_priorities_are_given_those_that_there_are() {
     let folder = folder("admit-many", &[("s.yaml", BARE), ("c.yaml", &container), ("g.yaml", &group)]);
     let (code, output, errors) = admit(&folder, &["c.yaml"]);
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{output}");
-    let (_, printed) = timeless(&output).split_once("groups:\n").unwrap();
+    let (_, printed) = timeless(&output).split_once("as a group of the system:\n").unwrap();
     let described = printed.lines().filter(|line| line.contains("- {name: s"));
     let priority = |line: &str| line.split_once("priority: ")?.1.split(',').next()?.parse().ok();
     let priorities: Vec<u32> = described.filter_map(priority).collect();
@@ -186,7 +186,7 @@ large: refused
     );
 }
 
-/// There is time enough for all; but not at once, and groups come first.
+/// There is time enough for all tasks, but not at once, and groups come first.
 #[test]
 fn a_container_leaves_tasks_of_sched_deadline_in_time() {
     let camera =
@@ -204,13 +204,13 @@ fn a_container_leaves_tasks_of_sched_deadline_in_time() {
     assert_eq!(
         answer,
         "large: refused
-  CPU 1: behind windows and budgets of 1750us per 2500us, of SCHED_DEADLINE's `camera`: in 5ms the tasks may need 2ms, \
+  CPU 1: SCHED_DEADLINE tasks `camera` behind windows and budgets of 1750us per 2500us: in 5ms the tasks may need 2ms, \
          and are sure to get 750us
 "
     );
 }
 
-/// The second one finds no room beside the first.
+/// The second one does not fit beside the first.
 #[test]
 fn containers_are_answered_one_beside_the_other() {
     let half = |name: &str| format!("container: {name}\ncriticality: 2\ncpus: [1]\nbudget: 1200us\n");
@@ -226,7 +226,7 @@ fn containers_are_answered_one_beside_the_other() {
     assert!(two["reasons"][0]["text"].as_str().unwrap().contains("1200us (`one`)"), "{two}");
 }
 
-/// Who may grow makes room for a more important one.
+/// A more important container fits because the budget of a less important group grows.
 #[test]
 fn what_has_to_change_is_said() {
     let grows =
@@ -286,7 +286,7 @@ fn wrong_input_is_told_at_its_place() {
     );
     expect(
         CONTAINER.replace("logger", "control"),
-        "error: duplicate name `control`: another task, group or process has it already
+        "error: duplicate name `control`: another task, group or process has this name
  --> c.yaml:1:12
   |
 1 | container: control
@@ -310,7 +310,8 @@ fn wrong_input_is_told_at_its_place() {
     );
 }
 
-/// Where no kernel has budgets, the way out is told. The build machine may have one: then there is an answer.
+/// On a kernel without budgets, the error states the alternative. The build machine may have budgets: then there is an
+/// answer.
 #[test]
 fn a_host_without_budgets_is_named_as_the_reason() {
     let folder = folder("admit-here", &[("c.yaml", CONTAINER)]);
@@ -337,10 +338,10 @@ group guests: priority 33, 750us of 2500us on CPU 0, 1
         ),
         "{output}"
     );
-    // The plan is judged by its values, and so is the description.
+    // The check of the plan and that of the description give the same result.
     let of_plan = macrotick(&folder, &["check", "p.json"]);
     assert_eq!(of_plan, macrotick(&folder, &["check", "s.yaml"]));
-    assert!(of_plan.1.contains("group vision: priority 66, budget 126us on CPU 0, sure of 126us"), "{}", of_plan.1);
+    assert!(of_plan.1.contains("group vision: priority 66, budget 126us on CPU 0, guaranteed 126us"), "{}", of_plan.1);
     let plan = std::fs::read_to_string(folder.join("p.json")).unwrap();
     std::fs::write(folder.join("less.json"), plan.replace("\"126us\"", "\"125us\"")).unwrap();
     let (code, output, _) = macrotick(&folder, &["check", "less.json"]);
@@ -369,7 +370,7 @@ fn what_cannot_be_found_is_told_at_its_place() {
     }
 }
 
-/// The example says of itself what it is for.
+/// The example's comment states its purpose.
 #[test]
 fn the_example_fits_beside_the_other_one() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! `macrotick compare`, as a user calls it, with observations that are kept as test data.
+//! `macrotick compare`, as a user calls it, with recorded observations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn data(backend: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../macrotick-report/tests/data/{backend}.observation.json"))
 }
 
-/// A folder of its own per test, below the target folder.
+/// Makes a folder for one test, below the target folder.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compare").join(name);
     let _ = fs::remove_dir_all(&path);
@@ -19,7 +19,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// What `macrotick run` would have left of a run.
+/// Writes the files of a `macrotick run`.
 fn run_folder(folder: &Path, backend: &str) -> PathBuf {
     let run = folder.join(format!("run-{backend}"));
     fs::create_dir(&run).unwrap();
@@ -35,7 +35,7 @@ fn compare(folder: &Path, results: &[&Path]) -> Output {
     command.arg("compare").args(results).current_dir(folder).env("COLUMNS", "100").output().unwrap()
 }
 
-/// The result of a comparison that has to be refused.
+/// Returns the error of a comparison that must fail.
 fn refusal(folder: &Path, results: &[&Path]) -> String {
     let output = compare(folder, results);
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
@@ -80,7 +80,7 @@ fn what_cannot_be_compared_is_refused_with_its_reason() {
     for content in ["not JSON", "{\"version\": 1}", "[]"] {
         fs::write(&text, content).unwrap();
         let reason = refusal(&folder, &[&kernel, &text]);
-        assert!(reason.contains("notes.json is no result of `macrotick run`"), "{reason}");
+        assert!(reason.contains("notes.json is not a result of `macrotick run`"), "{reason}");
     }
     fs::remove_file(other.join("observation.json")).unwrap();
     let reason = refusal(&folder, &[&kernel, &other.join("report.json")]);
@@ -129,7 +129,7 @@ fn output_goes_to_no_file_but_those_of_the_plans_processes() {
         let output = told(name);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{name}: {error}");
-        assert!(error.contains(&format!("output[0]: `{name}` is no task or process of the plan")), "{error}");
+        assert!(error.contains(&format!("output[0]: `{name}` is not a task or process of the plan")), "{error}");
     }
     assert!(!folder.join("out").exists() && !folder.join("escaped.log").exists());
     for name in ["control", "logger.1"] {

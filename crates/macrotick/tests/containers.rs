@@ -1,4 +1,4 @@
-//! Container engines as the distribution has them, in the lab's image that has them.
+//! The distribution's container engines, in the lab's image with engines.
 
 use std::process::{Command, Output};
 use std::time::Instant;
@@ -22,12 +22,12 @@ fn guest(script: &str) -> Output {
     lab("engines", "/bin/bash", script)
 }
 
-/// The same behind [`ENGINES`]; returns output and errors.
+/// Runs a script after [`ENGINES`]; returns output and errors.
 fn with_engines(script: &str) -> (String, String) {
     texts(&guest(&behind_engines(script)))
 }
 
-/// The same with the engines of the stable release, where the host's is an older one.
+/// Does the same with the engines of the stable release, if the host's release is older.
 fn with_newer_engines(script: &str) -> (String, String) {
     let mut command = command(&["--flavor", "engines"], "/bin/bash", &behind_engines(script));
     texts(&command.env("MACROTICK_DEBIAN", "trixie").output().unwrap())
@@ -37,10 +37,10 @@ fn behind_engines(script: &str) -> String {
     format!("{ENGINES}\n{script}")
 }
 
-/// How containers of each engine are started, found and removed.
+/// Functions that start, find and remove containers of each engine.
 const ENGINES: &str = include_str!("containers/engines.sh");
 
-/// Of [`ENGINES`].
+/// The engines of [`ENGINES`].
 const NAMES: [&str; 6] = ["runc", "crun", "podman", "podman-runc", "containerd", "containerd-systemd"];
 
 fn texts(output: &Output) -> (String, String) {
@@ -48,7 +48,7 @@ fn texts(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Without any engine: control groups and processes made by hand, and states as runtimes tell them.
+/// Without any engine: control groups and processes made by hand, and states as runtimes write them.
 #[test]
 #[ignore = "needs the lab"]
 fn a_hook_that_refuses_takes_back_what_it_did() {
@@ -64,22 +64,22 @@ fn a_hook_that_refuses_takes_back_what_it_did() {
     let (output, errors) = texts(&lab("patched", "/bin/sh", script));
     let lines: Vec<&str> = output.lines().collect();
     let given = |budget| ["status 0", "cpu", budget, "1"];
-    // Of the refused one not even the files are left.
+    // A refused container has no files of the group either.
     let expected =
         [&given("2000")[..], &["status 1", "[]", "0"], &given("1000"), &["status 1", "status 1", "0", "status 1"]]
             .concat();
     assert_eq!(lines, expected, "{errors}");
     for text in [
-        "In microseconds of a period: a/b has 2000.",
+        "In microseconds per period: a/b has 2000.",
         "the container is in the root of the control groups",
-        "annotation macrotick.cpus: 7: the container may run on CPU 0, and no other",
-        "the container is in /sys/fs/cgroup/e, as its engine is",
+        "annotation macrotick.cpus: 7: the container may run only on CPU 0",
+        "the container is in /sys/fs/cgroup/e together with its engine",
     ] {
         assert!(errors.contains(text), "no `{text}` in\n{errors}");
     }
 }
 
-/// The hook waits for room before it refuses, and somebody uses meanwhile what it has enabled.
+/// The hook waits for room before it refuses. Meanwhile another group uses the controller that the hook has enabled.
 #[test]
 #[ignore = "needs the lab"]
 fn a_hook_that_refuses_takes_no_budget_of_others() {
@@ -93,8 +93,8 @@ fn a_hook_that_refuses_takes_no_budget_of_others() {
     assert_eq!(output, "status 0\nstatus 1\ncpu\n100\n0\n", "{errors}");
 }
 
-/// A thread asks for whatever affinity it likes: where the container has no budget it does not come, unless the container may.
-/// What the engine, or a group above, has bound already bounds the budget.
+/// A thread may set any affinity. It does not reach CPUs where the container has no budget, unless the container allows
+/// this. A binding by the engine, or by a group above, also limits the budget.
 #[test]
 #[ignore = "needs the lab"]
 fn a_container_stays_on_the_cpus_of_its_budget() {
@@ -112,18 +112,20 @@ fn a_container_stays_on_the_cpus_of_its_budget() {
     let expected = "bound/one 0: 1, 1=500\ntwo 0: 0-1, 1=500\nall 0: 0-1, 500\ntasks 0: 0, 0=100\n\
                     half/all 0: 1, 1=500\nhalf/tasks 0: 1, 1=100\nhalf/other 1: 1, 0\nmuch 1: 0-1, 0\n[]\n";
     assert_eq!(output, expected, "{errors}");
-    let refused = "annotation macrotick.cpus: 0-1: the container may run on CPU 1, and no other";
+    let refused = "annotation macrotick.cpus: 0-1: the container may run only on CPU 1";
     assert!(errors.contains(refused), "no `{refused}` in\n{errors}");
 }
 
-/// Tells, behind a word, the status of `status` and the groups that it and `admit` call astray, each with the CPUs.
+/// Prints, after a word, the status of `status`, and the groups that `status` and `admit` report outside of their CPUs,
+/// with the CPUs.
 const ASTRAY: &str = r#"printf '%s\n' 'container: c' 'criticality: 0' 'budget: 10us' > /tmp/c.yaml
     astray() { grep -o 'group `.*CPU [0-9-]*, where it has no budget' | sed 's/its processes may run on //; s/, where.*//' | sort; }
     told() { macrotick status > /tmp/told; echo "$1: status $?"; astray < /tmp/told | tee /tmp/astray
         macrotick admit /tmp/c.yaml | astray | cmp - /tmp/astray && echo same; }"#;
 
-/// Whoever may write to a container's group may change where it runs after it was admitted. It is named as long as it has CPUs
-/// without its budget; one that was not to be bound has them by its own wish, unless it has no other.
+/// A user who may write to a container's group can change its CPUs after the admission. The container is reported as
+/// long as it has CPUs without its budget. A container that must not be bound may have such CPUs; it is reported only
+/// if it has no other.
 #[test]
 #[ignore = "needs the lab"]
 fn a_container_that_left_the_cpus_of_its_budget_is_named() {
@@ -144,7 +146,7 @@ fn a_container_that_left_the_cpus_of_its_budget_is_named() {
     assert_eq!(output, expected, "{errors}");
 }
 
-/// The same by an engine.
+/// The same, caused by an engine.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_container_that_its_engine_moves_off_its_budget_is_named() {
@@ -153,14 +155,14 @@ fn full_a_container_that_its_engine_moves_off_its_budget_is_named() {
     let script = behind_engines(&format!("{ASTRAY}\n{script}"));
     let (output, errors) =
         texts(&command(&["--flavor", "engines", "--smp", "2"], "/bin/bash", &script).output().unwrap());
-    // By the container's number.
+    // Sorted by the container's number.
     let said: Vec<&str> = output.lines().map(|line| line.rsplit(": ").next().unwrap_or(line)).collect();
     let named = ["status 1", "CPU 0", "same"];
     let expected = [&["status 0", "same"][..], &named, &named, &["status 0", "same"]].concat();
     assert_eq!(said, expected, "{output}{errors}");
 }
 
-/// What was admitted before is known: by the control group, as long as it is there.
+/// Containers that were admitted before count as long as their control group exists.
 #[test]
 #[ignore = "needs the lab"]
 fn tasks_get_the_budget_that_they_need_or_are_refused() {
@@ -178,7 +180,7 @@ fn tasks_get_the_budget_that_they_need_or_are_refused() {
         hook above '"macrotick.tasks":"big wcet=900us period=2500us","macrotick.budget":"2ms","macrotick.criticality":"5"'; look above
         hook odd '"macrotick.tasks":"a wcet=1ms; b"'"#;
     let (output, errors) = texts(&lab("patched", "/bin/sh", script));
-    // 100 in each of two budgets: until the first, 2400 at most.
+    // 100 us in each of two budgets: the first comes after 2400 us at most.
     let expected = "one 0\n100 50 1 \nslow 1\n1\n0 1 0 \nlittle 1\nabove 1\ntwo 0\n10 49 1 \n\
                     this host: 1 CPU, no windows, 2 groups with budgets of 2500us\n\n\
                     c: admitted on CPU 0, budget 100us of every 2500us, priority 24\n  in its control group:\n    \
@@ -190,8 +192,8 @@ fn tasks_get_the_budget_that_they_need_or_are_refused() {
     };
     for text in [
         refused("slow")
-            + "CPU 0: task `slow` of group `slow` waits for ever longer with a budget of 2273us, its deadline is 5ms",
-        refused("little") + "CPU 0: task `late` of group `little` waits for ever longer with a budget of 50us",
+            + "CPU 0: task `slow` of group `slow` has no bound on its response time with a budget of 2273us, its deadline is 5ms",
+        refused("little") + "CPU 0: task `late` of group `little` has no bound on its response time with a budget of 50us",
         refused("above") + "CPU 0: task `control` of group `/one` is late by 2ms with a budget of 100us",
         "error: task `b` has no `wcet`\n --> macrotick.tasks:2:3\n".into(),
     ] {
@@ -199,7 +201,7 @@ fn tasks_get_the_budget_that_they_need_or_are_refused() {
     }
 }
 
-/// Around the most that there is, with and without tasks of SCHED_DEADLINE beside, which stay on a CPU or migrate.
+/// Budgets around the maximum, with and without tasks of SCHED_DEADLINE, which stay on a CPU or migrate.
 #[test]
 #[ignore = "needs the lab"]
 fn what_is_admitted_is_what_the_kernel_gives() {
@@ -220,12 +222,13 @@ fn what_is_admitted_is_what_the_kernel_gives() {
     let alone = "cpu=0; look 2372 2373 2374 2375; deadline 4000000; look 1312 1313 1314 1315";
     let expected = "2372 0 0\n2373 0 0\n2374 1 1\n2375 1 1\n1312 0 0\n1313 0 0\n1314 1 1\n1315 1 1\n";
     assert_eq!(look("1", alone), expected);
-    // It migrates: CPU 0 could not keep its half. It has an odd number of parts, one less than what costs a part of 1024 more.
+    // It migrates: CPU 0 could not keep its half. Its number of parts is odd, one less than what costs a part of 1024
+    // more.
     let two = "cpu=1; echo 0=1500 > $g/other/cpu.ds.budget; deadline 7999030; look 1129 1130 1131 1132";
     assert_eq!(look("2", two), "1129 0 0\n1130 0 0\n1131 1 1\n1132 1 1\n");
 }
 
-/// systemd has started all there is, the engines are there, and two runs are alike to the nanosecond.
+/// systemd has started all units, the engines are installed, and two runs are identical to the nanosecond.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_debian_boots_with_its_engines_and_repeats() {
@@ -246,8 +249,8 @@ fn stat(line: &str, key: &str) -> u64 {
     word.unwrap_or_else(|| panic!("no {key} in {line}")).parse().unwrap()
 }
 
-/// A container of every engine, with an endless program under SCHED_FIFO and no privilege: group, limits, processor time, and
-/// settings of the host that it holds for as long as it is there.
+/// A container of every engine runs an endless program under SCHED_FIFO without privilege. The test checks the group,
+/// the limits, the processor time, and the settings of the host that it holds during its life.
 const EVERY_ENGINE: &str = r#"settings="/proc/sys/kernel/timershield /proc/sys/kernel/perf_event_paranoid"
     for engine in $engines; do
         start $engine one "macrotick.budget=1ms macrotick.priority=7" "chrt -f 50 sh -c '$spin'" > /dev/null || exit 1
@@ -294,8 +297,8 @@ fn full_a_container_of_every_newer_engine_has_its_budget_and_no_more() {
     assert_every_engine(&(output, errors));
 }
 
-/// A program in a container that preloads the library, where SCHED_FIFO means nothing else: podman by its options, crun by the
-/// configuration.
+/// A program in a container preloads the library, with `macrotick.fifo=false`: podman gets it by its options, crun by
+/// the configuration.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_program_in_a_container_preloads_the_library() {
@@ -322,7 +325,7 @@ fn full_a_program_in_a_container_preloads_the_library() {
     }
 }
 
-/// Programs of the distribution that know SCHED_FIFO only, as they are: they ask for it, and are served by the budget.
+/// Unmodified programs of the distribution that know only SCHED_FIFO: they ask for it, and the budget serves them.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_cyclictest_and_rt_app_run_in_a_container() {
@@ -343,7 +346,7 @@ fn full_cyclictest_and_rt_app_run_in_a_container() {
     let options = [&["--flavor", "engines"][..], &files].concat();
     let (output, errors) = texts(&command(&options, "/bin/bash", &behind_engines(&script)).output().unwrap());
     let lines: Vec<&str> = output.lines().filter(|line| !line.is_empty() && !line.starts_with("WARN")).collect();
-    // SCHED_FIFO is what they are told that they have; CAP_SYS_NICE is none of their capabilities.
+    // The programs read SCHED_FIFO as their policy; they have no CAP_SYS_NICE.
     let ["1", "0 0", "80 1", rights, before, after, first, second, ref rest @ ..] = lines[..] else {
         panic!("{output}{errors}")
     };
@@ -359,7 +362,7 @@ fn full_cyclictest_and_rt_app_run_in_a_container() {
     assert!((195..=210).contains(&refills) && (refills * 980..=refills * 1020).contains(&used), "{output}");
 }
 
-/// Every engine hands the reason to its user, and nothing of the container runs or stays.
+/// Every engine prints the reason, and no part of the container runs or remains.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_container_that_asks_too_much_does_not_start_and_says_why() {
@@ -387,7 +390,7 @@ const REFUSALS: &str = r#"start runc first macrotick.budget=1500us "$spin" > /de
 fn assert_refusals((output, errors): &(String, String)) {
     let reason = "container `second` is refused: macrotick.budget: 1ms of every 2500us does not fit";
     let group = "system.slice/runc-first.scope";
-    // podman calls a container by a long number.
+    // podman's name for a container is a long number.
     let reason_of_any = reason.split_once(" is ").unwrap().1;
     let refusals: Vec<&str> = output.split(&format!("{group} 1500\n")).collect();
     assert_eq!(refusals.len(), NAMES.len() + 1, "{output}{errors}");
@@ -395,23 +398,23 @@ fn assert_refusals((output, errors): &(String, String)) {
         assert!(said.contains(reason_of_any), "{engine}: {said}");
         assert!(engine.starts_with("podman") || said.contains(reason), "{engine}: {said}");
         assert!(said.contains(&format!("{group} has 1500.")), "{engine}: {said}");
-        // What comes after is what is there: no trace of the program, no further group.
+        // The rest of the output shows the state afterwards: no trace of the program, no further group.
         let status = said.lines().last().and_then(|line| line.strip_prefix("status "));
         assert!(status.is_some_and(|status| status != "0"), "{engine}: {said}");
     }
     for text in [
-        "annotation macrotick.bugdet: 1ms: there is no such annotation; there are macrotick.budget, ",
-        "annotation macrotick.budget: 3ms: a budget is of every server period, which is 2500us",
+        "annotation macrotick.bugdet: 1ms: unknown annotation; the known annotations are macrotick.budget, ",
+        "annotation macrotick.budget: 3ms: a budget cannot exceed the server period, 2500us",
         "annotation macrotick.pool: web: the installed table has no such pool",
-        "lab.service, as its engine is, which would have its budget",
+        "lab.service together with its engine: give it a cgroup of its own",
     ] {
         assert!(output.contains(text), "no `{text}` in\n{output}");
     }
     assert!(output.ends_with("\n0\nstarted\n"), "{output}{errors}");
 }
 
-/// systemd writes to groups that it knows, and to those above; budgets, and the CPUs that go with them, are none of its business,
-/// under either driver.
+/// systemd writes to its groups and to those above. It does not change budgets and the CPUs of budgets, under either
+/// driver.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_systemd_leaves_budgets_alone() {
@@ -433,7 +436,7 @@ fn full_systemd_leaves_budgets_alone() {
     assert_eq!(lines, ["100", "100", "200", "300", "500", "2", "kept", "0"], "{errors}");
 }
 
-/// A container served by windows: the table has a pool of that name.
+/// A container that windows serve: the table has a pool of that name.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_container_is_a_pool() {
@@ -455,7 +458,7 @@ fn full_a_container_is_a_pool() {
     assert!((190_000..=215_000).contains(&used), "{used} us in a second");
 }
 
-/// Whoever is killed: once the container is removed its budget is free again, all of it.
+/// After any of its processes was killed and the container was removed, its whole budget is free again.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_what_killed_engines_leave_goes_with_the_container() {
@@ -497,10 +500,12 @@ fn assert_nothing_is_left((output, errors): &(String, String)) {
     assert_eq!(output, expected, "{errors}");
 }
 
-/// Containers with random budgets are created, started, killed and deleted while others run: what is admitted is what is there,
-/// at all times; afterwards all of it can be had again, and no group is left. `MACROTICK_CYCLES=n` makes it so many, drawn with
-/// `MACROTICK_SEED=n`; `MACROTICK_FLAVOR=debug-engines` plays it on that kernel, whose interrupts, which end a budget, take
-/// most of another one of 200 us: it boots for minutes, and each container takes about one.
+/// Containers with random budgets are created, started, killed and deleted while others run. At all times the admitted
+/// budgets are those in the kernel. Afterwards the whole budget is free again, and no group remains.
+///
+/// `MACROTICK_CYCLES=n` sets the number of containers, `MACROTICK_SEED=n` the seed, and
+/// `MACROTICK_FLAVOR=debug-engines` the kernel. In that kernel an interrupt that ends a budget takes most of another
+/// budget of 200 us. It boots for minutes, and each container takes about one minute.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_containers_come_and_go_and_budgets_sum_right() {
@@ -554,28 +559,28 @@ fn full_containers_come_and_go_and_budgets_sum_right() {
     let share = used as f64 / (refills * 200) as f64;
     assert!((0.975..=most).contains(&share), "{used} us in {refills} periods of 200 us each");
     let counts: Vec<u64> = counts.split(' ').map(|count| count.parse().unwrap()).collect();
-    // systemd, or what it did in a group, keeps one or the other a little longer.
+    // systemd, or its work in a group, keeps some groups a little longer.
     let dying: i64 = dying.parse().unwrap();
     assert!(dying <= 5, "{dying} groups of {cycles} are still there");
     assert!(counts[0] >= cycles * 45 / 100 && counts[1] >= cycles * 15 / 100, "{counts:?} admitted and refused");
 }
 
-/// The groups of an observation: what they have had, in microseconds, and how often budgets were refilled.
+/// Returns the groups of an observation: their processor time in microseconds, and the number of refills.
 fn groups_of(observation: &str) -> Vec<(String, u64, u64)> {
     let observation = Observation::from_json(observation, "observation.json").unwrap();
     assert_eq!(observation.remarks, Vec::<String>::new());
     observation.groups.into_iter().map(|group| (group.name, group.usage_ns / 1000, group.refills)).collect()
 }
 
-/// What a description is run with, and what may be left of it afterwards.
+/// Functions that run a description, and print the files and containers that remain.
 const RUNS: &str = r#"observe() { macrotick plan "/tmp/$1.yaml" -o "/tmp/$1.json" > /dev/null && run_plan "$@"; }
     run_plan() { local name=$1; shift; macrotick observe "/tmp/$name.json" --output "/tmp/$name-o.json" "$@" > /dev/null; }
-    # The locks that everybody waits for stay.
+    # The lock files are never removed.
     left() { find $groups /run -maxdepth 1 -name 'macrotick-*' ! -name macrotick-admission.lock ! -name macrotick-settings.lock; crun list -q; runc list -q; podman ps --all --quiet; echo "left $1"; }
-    # One of the first may be the runtime's own.
+    # The first processes may be the runtime's.
     first() { until process=$(head -n 1 $groups/$1/cgroup.procs 2> /dev/null) && [ "$process" ]; do sleep 0.01; done; }"#;
 
-/// They are in their groups, have their budgets, and are gone afterwards, without a trace.
+/// The containers run in their groups, have their budgets, and leave no trace.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_run_starts_containers_and_removes_them() {
@@ -609,7 +614,7 @@ groups:
     let observations = output.strip_prefix(expected).unwrap_or_else(|| panic!("{output}{errors}"));
     let (example, by_podman) = observations.split_once("---\n").unwrap();
     let observed = Observation::from_json(by_podman, "observation.json").unwrap();
-    // In its windows, and nowhere else.
+    // In its windows, and not outside.
     let pool = &observed.pools[0];
     assert!((98_000_000..=102_000_000).contains(&pool.usage_ns), "{pool:?}");
     for (group, budget) in [(&groups_of(example)[1], 750), (&groups_of(by_podman)[0], 500)] {
@@ -619,7 +624,7 @@ groups:
     }
 }
 
-/// An image that podman has, with the program and the variables that it says itself.
+/// An image of podman, with its own program and variables.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_run_starts_an_image() {
@@ -644,7 +649,7 @@ END
     assert!((refills * 490..=refills * 510).contains(usage), "{name}: {usage} us in {refills} periods of 500 us each");
 }
 
-/// Whatever goes wrong is told of its load, and nothing runs on.
+/// An error names its load, and no container runs on.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
@@ -675,20 +680,20 @@ fn full_containers_of_a_run_that_fails_or_is_killed_are_removed() {
     let (output, errors) = with_engines(&script);
     let refused = "status 3\nleft program\nstatus 3\nleft image\nstatus 3\nleft rootfs\n";
     let ended = "container `c`: the container's program has ended\nleft ends\nleft interrupted\n";
-    // What the kernel has for a runner that was killed stays until it is told otherwise.
+    // The kernel's state for a killed runner remains until `macrotick stop`.
     let group = "/sys/fs/cgroup/macrotick-g\n/run/macrotick-settings.json\n";
     let killed = format!("{group}left killed\nstatus 0\n{group}left other\nleft stopped\nleft applied\n");
     assert_eq!(output, [refused, ended, &killed].concat(), "{errors}");
     for text in [
-        "container `c`: crun refuses to create the container",
-        "container `c`: podman refuses to create the container",
+        "container `c`: crun failed to create the container",
+        "container `c`: podman failed to create the container",
         "container `c`: there is no directory /no/such",
     ] {
         assert!(errors.contains(text), "no `{text}` in\n{errors}");
     }
 }
 
-/// The new one is made while the old one runs, and takes its place.
+/// The new container is created while the old one runs, and replaces it.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_container_is_replaced_by_a_change() {
@@ -711,7 +716,8 @@ END
     assert_eq!(output, "sleep 91\nstatus 0\nsleep 92\nstatus 0\nsleep 93\nleft stopped\n", "{errors}");
 }
 
-/// Its budget is what its tasks need, each engine hands them to the hook, and what cannot be in time does not start.
+/// The container's budget is what its tasks need. Each engine passes the tasks to the hook. A container with a task
+/// that would be late does not start.
 #[test]
 #[ignore = "needs the lab with container engines, takes long"]
 fn full_a_container_is_admitted_for_its_tasks() {
@@ -724,7 +730,7 @@ fn full_a_container_is_admitted_for_its_tasks() {
             remove $engine one > /dev/null || exit 2; budgets; echo "end $engine"
         done"#;
     let (output, errors) = with_engines(script);
-    // Two budgets of 100 us by 5 ms are all that the first task takes; with 103 the other has 102 us in 17 times that.
+    // The first task takes two budgets of 100 us in 5 ms. With 103 us, the other task has 102 us in 17 times that time.
     let each = NAMES.map(|engine| format!("103\n50\n1\nCPU 0: task `slow`\nend {engine}\n"));
     assert_eq!(output, each.concat(), "{errors}");
 }

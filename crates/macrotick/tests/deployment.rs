@@ -1,6 +1,6 @@
-//! A long-lived deployment in the lab: applied, changed, shown, stopped, and its supervisor killed.
+//! A long-lived deployment in the lab: applied, changed, shown, stopped, and with a killed supervisor.
 //!
-//! Each test is a shell script in the guest, whose output is cut into sections by lines like `== name`.
+//! Each test is a shell script in the guest. Lines like `== name` divide its output into sections.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What the scripts share. `deploy` returns when the deployment runs; `processes NAME` tells those of a task; `left`
-/// tells all that a deployment may leave behind.
+/// The functions of all scripts. `deploy` returns when the deployment runs. `processes NAME` prints the processes of a
+/// task. `left` prints the possible remains of a deployment.
 const SHELL: &str = r#"
 section() { echo "== $1"; }
 plan() { # NAME TEXT
@@ -44,7 +44,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A folder of its own per test, below the target folder.
+/// Makes a folder for one test, below the target folder.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
@@ -52,7 +52,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// What a script wrote, by section.
+/// The output of a script, by section.
 struct Told {
     sections: BTreeMap<String, String>,
     all: String,
@@ -83,7 +83,7 @@ fn run(options: &[&str], script: &str) -> Told {
     Told { sections, all: format!("{:?}\n{output}{errors}", result.status) }
 }
 
-/// A task or pool in what `status --json` says.
+/// Returns a task or pool from the output of `status --json`.
 fn entity<'a>(status: &'a Value, name: &str) -> &'a Value {
     let all = status["table"]["entities"].as_array().unwrap_or_else(|| panic!("no table in {status}"));
     all.iter().find(|entity| entity["name"] == name).unwrap_or_else(|| panic!("no {name} in {status}"))
@@ -98,7 +98,7 @@ fn count(entity: &Value, what: &str) -> u64 {
     entity[what].as_u64().unwrap_or_else(|| panic!("no {what} in {entity}"))
 }
 
-/// Nothing was missed, and all jobs were done but perhaps the present one.
+/// Checks that there is no miss, and that all jobs except perhaps the present one are complete.
 fn assert_punctual(status: &Value, name: &str) {
     let entity = entity(status, name);
     let (released, completed) = (count(entity, "released"), count(entity, "completed"));
@@ -106,8 +106,8 @@ fn assert_punctual(status: &Value, name: &str) {
     assert!(released > 0 && (released == completed || released == completed + 1), "{entity}");
 }
 
-/// Its jobs ran, and all but a few on time: where another virtual CPU is busy, one may get no instruction for a
-/// millisecond or two (docs/lab.md), which is a window.
+/// Checks that its jobs ran, and all but a few on time. While another virtual CPU is busy, one may get no instruction
+/// for a millisecond or two (docs/explanation/lab.md), which is as long as a window.
 fn assert_served(status: &Value, name: &str) {
     let entity = entity(status, name);
     let [released, completed, missed] = ["released", "completed", "missed"].map(|what| count(entity, what));
@@ -115,7 +115,7 @@ fn assert_served(status: &Value, name: &str) {
     assert!(released > 10 && completed + missed + 1 >= released && missed <= released / 8, "{entity}");
 }
 
-/// The last thing that [`SHELL`]'s `left` wrote, where nothing is left.
+/// Checks the output of [`SHELL`]'s `left`: nothing is left.
 fn assert_nothing_left(told: &Told, name: &str) {
     let status: Value = serde_json::from_str(told.section(name)).unwrap_or_else(|_| panic!("{}", told.all));
     assert!(status["table"].is_null() && status["deployment"].is_null() && status["owner"].is_null(), "{status}");
@@ -158,7 +158,7 @@ fn a_deployment_is_changed_without_a_miss_and_stopped_without_a_trace() {
     assert_eq!(names(&before), ["keep", "varies", "goes"], "{}", told.all);
     names(&before).iter().for_each(|name| assert_punctual(&before, name));
 
-    // The threads are the same, and they missed nothing; neither did the new one.
+    // The threads are the same, and they missed no deadline; neither did the new one.
     let change = told.section("change");
     assert!(change.starts_with("b: changed at ") && change.ends_with("status 0\n"), "{}", told.all);
     for (what, name) in
@@ -171,7 +171,7 @@ fn a_deployment_is_changed_without_a_miss_and_stopped_without_a_trace() {
     assert_eq!((told.section("kept").lines().count(), told.section("gone")), (3, ""), "{}", told.all);
     assert_eq!(names(&after), ["comes", "keep", "varies"]);
     names(&after).iter().for_each(|name| assert_punctual(&after, name));
-    // Every 5 ms from the first epoch on.
+    // Every 5 ms, counted from the first epoch.
     let instants = ["before", "after"].map(|name| told.status(name)["table"]["epoch_ns"].as_u64().unwrap());
     let released = count(entity(&after, "keep"), "released");
     assert!(released >= (instants[1] - instants[0]) / 5_000_000 + 30, "{released} jobs, {instants:?}");
@@ -210,7 +210,8 @@ section stop; macrotick stop; wait $change; echo "status $?"; cat /tmp/change
 section left; left
 "#;
 
-/// With a cycle of seconds the kernel has both tables for long: others see it, may not change anything, and may stop it.
+/// With a cycle of seconds the kernel has both tables for long. Other calls see the change, cannot make another one,
+/// and can stop it.
 #[test]
 #[ignore = "needs the lab"]
 fn a_change_that_waits_for_its_instant_is_seen_and_can_be_stopped() {
@@ -245,8 +246,8 @@ section stop; macrotick stop; wait $supervisor
 section left; left
 "#;
 
-/// With several CPUs the lab says nothing of times. The solver alone would place the tasks of the second description
-/// anew.
+/// With several CPUs the lab's times are not meaningful. Without the running deployment, the solver would place the
+/// tasks of the second description on other CPUs.
 #[test]
 #[ignore = "needs the lab"]
 fn what_stays_keeps_its_cpu() {
@@ -291,20 +292,20 @@ fn what_a_killed_supervisor_left_is_removed_or_begun_anew() {
     assert!(count(entity(&first, "third"), "runtime_ns") > 0, "{}", told.all);
     let killed = told.section("killed");
     for text in
-        ["was killed: `macrotick stop` removes", "nobody runs the jobs of task `keep`", "status 1", "control.sock"]
+        ["was killed: `macrotick stop` removes", "no thread runs the jobs of task `keep`", "status 1", "control.sock"]
     {
         assert!(killed.contains(text), "no `{text}`\n{}", told.all);
     }
     assert_eq!(told.section("processes"), "", "{}", told.all);
     assert_eq!(told.section("stop"), "table removed\nstatus 0\n", "{}", told.all);
     assert_nothing_left(&told, "left");
-    assert!(told.section("log").starts_with("removed what process "), "{}", told.all);
+    assert!(told.section("log").starts_with("removed the remains of process "), "{}", told.all);
     assert_punctual(&told.status("third"), "keep");
     assert_eq!(told.section("term"), "supervisor 0\n", "{}", told.all);
     assert_nothing_left(&told, "nothing");
 }
 
-/// Tells its argument after each tenth job, and how it ended.
+/// Prints its argument after each tenth job, and its own end.
 const PROGRAM: &str = "#include <macrotick.h>\n#include <stdio.h>\n\
                        int main(int argc, char **argv) { struct macrotick_job job; int err, jobs = 0;\n\
                        if (argc < 2 || macrotick_join(NULL) < 0 || macrotick_ready() < 0) return 1;\n\
@@ -333,8 +334,8 @@ section left; left
 section log; cat /tmp/log
 "#;
 
-/// Programs that are replaced, that leave, that are begun anew and that are killed by somebody else; a pool that comes
-/// and goes.
+/// Programs that are replaced, that leave, that restart, and that another program kills; a pool that is added and
+/// removed.
 #[test]
 #[ignore = "needs the lab"]
 fn programs_are_replaced_and_end_by_themselves() {
@@ -375,24 +376,28 @@ fn programs_are_replaced_and_end_by_themselves() {
     assert_eq!(told.section("none"), "", "{}", told.all);
 
     let killed = told.section("killed");
-    assert!(killed.contains("nobody runs the jobs of task `swaps`") && killed.ends_with("status 1\n"), "{}", told.all);
+    assert!(
+        killed.contains("no thread runs the jobs of task `swaps`") && killed.ends_with("status 1\n"),
+        "{}",
+        told.all
+    );
     let again = told.section("again");
     assert_eq!(fate(again, "task swaps").as_deref(), Some("replaced"), "{}", told.all);
     let status: Value = serde_json::from_str(&again[again.find("\n{").unwrap()..]).unwrap();
     assert_punctual(&status, "keep");
     assert_eq!(count(entity(&status, "swaps"), "threads"), 1, "{}", told.all);
     let late = told.section("late");
-    let begun_anew = ["`late`: begun anew 3 times after misses", "`late`: not begun anew any more: 3 times in a row"];
+    let begun_anew = ["`late`: restarted 3 times after misses", "`late`: not restarted any more: 3 times in a row"];
     assert!(begun_anew.iter().all(|text| late.contains(text)), "{}", told.all);
     assert_eq!(told.section("kept"), told.section("same"), "{}", told.all);
     assert_nothing_left(&told, "left");
     let log = told.section("log");
     for text in
-        ["old ends with 1", "goes ends with 1", "keep ends with 1", "task `anew`: begun anew ", "`swaps` ended during"]
+        ["old ends with 1", "goes ends with 1", "keep ends with 1", "task `anew`: restarted ", "`swaps` ended during"]
     {
         assert!(log.contains(text), "no `{text}`\n{}", told.all);
     }
-    // That it left is no news.
+    // Its end is not reported.
     assert!(!log.contains("`goes` ended"), "{}", told.all);
 }
 
@@ -404,7 +409,7 @@ plan a "tasks:\n$(task keep 10ms 1ms "$spin")$vision"
 plan b "tasks:\n$(task keep 10ms 500us "$spin")$vision"
 printf 'container: logger\ncriticality: 1\ntasks:\n  - {name: sample, period: 10ms, wcet: 150us, deadline: 9ms}\n' > /tmp/c.yaml
 printf 'container: large\ncriticality: 1\nbudget: 2ms\n' > /tmp/d.yaml
-# Else the end of the deployment would take the controller from the others.
+# Otherwise the end of the deployment would take the controller from the others.
 echo +cpu > $g/cgroup.subtree_control
 deploy a || exit 1
 mkdir $g/web && echo 300 > $g/web/cpu.ds.budget && echo 5 > $g/web/cpu.ds.priority
@@ -423,7 +428,8 @@ macrotick stop > /dev/null
 section stopped; macrotick admit /tmp/c.yaml; echo "status $?"
 "#;
 
-/// What runs is the installed table, the budgets of all control groups, and what a deployment's description says of its own.
+/// The answer covers the installed table, the budgets of all control groups, and the deployment's description of its
+/// groups.
 #[test]
 #[ignore = "needs the lab"]
 fn a_container_is_admitted_beside_what_runs() {
@@ -434,15 +440,16 @@ fn a_container_is_admitted_beside_what_runs() {
         lines[0], "this host, deployment `a`: 1 CPU, 1 window in 10ms, 2 groups with budgets of 2500us",
         "{here}"
     );
-    assert_eq!(lines[1], "nothing but their budgets is known of `/web`: these they keep");
-    // The foreign group has no criticality, and is therefore below the container; the deployment's own is above it.
+    assert_eq!(lines[1], "only the budgets of `/web` are known: they do not change");
+    // The foreign group has no criticality, so it ranks below the container; the deployment's own group ranks above it.
     let answers = told.status("json");
     let answer = &answers["containers"][0];
     let priority = answer["priority"].as_u64().unwrap();
     let vision: Vec<u64> = told.section("found").lines().map(|line| line.parse().unwrap()).collect();
     assert!(answer["answer"] == "admitted" && priority > 5 && priority < vision[1], "{}", told.all);
     assert!(here.contains("\n  task sample: priority 1, response ") && here.ends_with("status 0\n"), "{here}");
-    // The description has the same windows and the same group: the same is above the container, at the same phase.
+    // The description has the same windows and the same group: the same group ranks above the container, at the same
+    // phase.
     let described = &told.status("described")["containers"][0];
     assert_eq!((&answer["budget"], &answer["tasks"]), (&described["budget"], &described["tasks"]), "{}", told.all);
     let took: f64 = answers["took"].as_str().unwrap().trim_end_matches("ns").parse().unwrap();
@@ -456,11 +463,12 @@ fn a_container_is_admitted_beside_what_runs() {
     );
     assert!(refused.ends_with("status 1\n"), "{refused}");
 
-    // The kernel takes what is printed, and the next answer is beside it.
+    // The kernel accepts the printed commands, and the next answer counts this container.
     let budget = answer["budget"].as_str().unwrap().strip_suffix("us").unwrap();
     assert_eq!(told.section("written"), format!("{budget}\n{priority}\n"), "{}", told.all);
     assert!(told.section("beside").contains(", 3 groups with budgets of 2500us\n"), "{}", told.all);
-    // With shorter windows less would do, but running groups keep what was found for them.
+    // With shorter windows smaller budgets would be enough, but running groups keep the values that were found for
+    // them.
     assert!(told.section("change").ends_with("status 0\n"), "{}", told.all);
     assert_eq!(told.section("kept"), format!("{}\n", vision[0]), "{}", told.all);
     let stopped = told.section("stopped");
@@ -489,7 +497,8 @@ section cpus; cat /sys/fs/cgroup/cpuset.cpus.effective
 section left; left
 "#;
 
-/// A task of SCHED_DEADLINE stays while windows come to its CPU, and goes with the deployment, with its partition.
+/// A task of SCHED_DEADLINE stays when windows are added to its CPU. It ends with the deployment, and so does its
+/// partition.
 #[test]
 #[ignore = "needs the lab"]
 fn a_deployment_keeps_its_deadline_tasks() {
@@ -547,7 +556,8 @@ section meanwhile; echo 0 > $k/timershield; deploy a; echo 4 > $k/perf_event_par
 section none; ls /run/macrotick-settings.json /tmp/macrotick-0-settings.json 2> /dev/null; true
 "#;
 
-/// TimerShield and the clocks of perf_event_open(2), held by a deployment and by containers: by all of them, some, none, killed ones.
+/// TimerShield and the clocks of perf_event_open(2): a deployment and containers hold them. Some of the holders end or
+/// are killed.
 #[test]
 #[ignore = "needs the lab"]
 fn settings_of_the_host_are_held_and_given_back() {
@@ -558,7 +568,7 @@ fn settings_of_the_host_are_held_and_given_back() {
         let lines = lines.map(|setting| format!("setting    {setting}, for {holders}\n"));
         [&format!("{values} \n"), lines[0].as_str(), lines[1].as_str()].concat()
     };
-    // Whatever numbers processes have.
+    // Without the numbers of processes.
     let words = |name: &str| {
         let without = |line: &str| {
             line.split_once("(process").map_or(line.to_owned(), |(before, rest)| {
@@ -570,7 +580,8 @@ fn settings_of_the_host_are_held_and_given_back() {
     assert_eq!(section("before"), "0 2 \n");
     let deployed = shown("1 3", "a (process)");
     assert_eq!(words("held"), deployed, "{}", told.all);
-    for text in ["kernel.timershield is 1 for as long as anything needs that (it was 0)", "paranoid is 3 for as long"] {
+    for text in ["kernel.timershield is 1 while a deployment or container needs it (before: 0)", "paranoid is 3 while"]
+    {
         assert!(section("log").contains(text), "no `{text}` in\n{}", told.all);
     }
     assert_eq!(section("bounds"), format!("16\n4\n{}", "made\n".repeat(16)), "{}", told.all);
@@ -633,7 +644,7 @@ section left; left
 section log; cat /tmp/log
 "#;
 
-/// Who makes a group may make it anew, as a service manager does at each restart of a service, and root may write its files.
+/// The owner of a group may create it again, as a service manager does at each restart. root may write its files.
 #[test]
 #[ignore = "needs the lab"]
 fn what_was_promised_to_a_group_is_promised_again() {
@@ -648,22 +659,16 @@ fn what_was_promised_to_a_group_is_promised_again() {
         has("meanwhile", gone);
     }
     assert!(told.section("meanwhile").ends_with("status 1\n"), "{}", told.all);
-    has("again", "group `svc`: the control group /sys/fs/cgroup/svc was made anew: it was promised again");
-    has(
-        "written",
-        "group `svc`: /sys/fs/cgroup/svc/cpu.ds.budget says `700` where `500` was promised: it was promised again",
-    );
-    has(
-        "written",
-        "pool `part`: /sys/fs/cgroup/part/cpu.tt.entity says `` where `part` was promised: it was promised again",
-    );
-    has("no-room", "group `svc`: the control group /sys/fs/cgroup/svc was made anew");
-    has("no-room", ", and cannot be promised: group `svc`: no room for a budget of 500us");
+    has("again", "group `svc`: the control group /sys/fs/cgroup/svc was created again: it was set again");
+    has("written", "group `svc`: /sys/fs/cgroup/svc/cpu.ds.budget contains `700` instead of `500`: it was set again");
+    has("written", "pool `part`: /sys/fs/cgroup/part/cpu.tt.entity contains `` instead of `part`: it was set again");
+    has("no-room", "group `svc`: the control group /sys/fs/cgroup/svc was created again");
+    has("no-room", ", and cannot be set again: group `svc`: no room for a budget of 500us");
     assert!(told.section("no-room").ends_with("status 1\n"), "{}", told.all);
     assert_ne!(told.section("given-back"), files);
     assert!(told.section("given-back").starts_with("0 "), "{}", told.all);
     assert_nothing_left(&told, "left");
-    has("log", "was made anew: it was promised again");
+    has("log", "was created again: it was set again");
 }
 
 const GROUPS: &str = r#"
@@ -694,7 +699,7 @@ macrotick stop > /dev/null; wait $supervisor
 section left; left
 "#;
 
-/// What of a group is changed, refused, told and begun anew.
+/// Changes of a group that are made, refused or reported, and processes that restart.
 #[test]
 #[ignore = "needs the lab"]
 fn groups_and_processes_follow_their_description() {
@@ -723,7 +728,7 @@ section stop; macrotick stop; echo "status $?"; wait $left; echo "container $?"
 section left; ls -d /sys/fs/cgroup/macrotick-* 2> /dev/null; true
 "#;
 
-/// What a killed `run --backend other` left, a container in a control group of its own.
+/// The remains of a killed `run --backend other`: a container in a control group of its own.
 #[test]
 #[ignore = "needs the lab"]
 fn what_is_left_ends_on_a_kernel_without_the_class() {
@@ -756,7 +761,7 @@ fn a_deployment_may_have_no_table() {
         ("before", "group g    0   500us", 0),
         ("same", "a: nothing changes", 0),
         ("other", "replaced  process hog", 0),
-        ("windows", "the running deployment has no windows: `macrotick stop` first", 2),
+        ("windows", "the running deployment has no windows: run `macrotick stop` first", 2),
         ("stop", "deployment ended", 0),
     ] {
         has(name, text);

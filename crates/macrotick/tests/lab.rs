@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use macrotick_model::{Backend, Duration, Observation};
 use macrotick_report::{Metric, Report};
 
-/// A folder of its own per test, below the target folder.
+/// Makes a folder for one test, below the target folder.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
@@ -26,12 +26,12 @@ fn run(name: &str, backend: Backend, duration: &str, folder: &Path) -> (i32, Vec
     run_file(Path::new(&format!("{name}.yaml")), backend, duration, folder)
 }
 
-/// The same with any description.
+/// Does the same with any description.
 fn run_file(description: &Path, backend: Backend, duration: &str, folder: &Path) -> (i32, Vec<u8>) {
     run_with(description, &["--backend", backend.name(), "--duration", duration], folder)
 }
 
-/// The same with these options.
+/// Does the same with these options.
 fn run_with(description: &Path, options: &[&str], folder: &Path) -> (i32, Vec<u8>) {
     let (description, output) = (description.to_str().unwrap(), folder.to_str().unwrap());
     let result = macrotick(&[&["run", description, "--lab", "--output", output], options].concat());
@@ -90,7 +90,7 @@ fn a_table_follows_the_clock_and_says_who_else_does() {
     assert!(moved > Duration::ZERO && moved <= Duration::from_millis(5), "{clock:?}");
     assert!(macrotick_report::terminal(&kernel, false, 200)
         .contains("table on an unsynchronised clock, CLOCK_TAI; corrected"));
-    // The time that the table took out or put in is in nobody's lateness.
+    // The time that the kernel removes from the table or adds to it is not in the lateness of jobs.
     let latest = kernel.tasks.iter().filter_map(|task| task.samples(Metric::Lateness).last().copied()).max();
     assert!(latest < Some(100_000), "{latest:?} ns late");
 
@@ -101,11 +101,11 @@ fn a_table_follows_the_clock_and_says_who_else_does() {
     let (_, bytes) = run("examples/shared-clock", Backend::Fifo, "100ms", &folder("shared-clock-fifo"));
     let fifo = report(&bytes);
     assert_eq!(fifo.clock, None);
-    assert!(fifo.caveats.iter().any(|caveat| caveat.contains("here the run was on CLOCK_MONOTONIC")));
+    assert!(fifo.caveats.iter().any(|caveat| caveat.contains("This run was on CLOCK_MONOTONIC")));
 }
 
-/// Lab figures repeat to the bit and may be asserted; these are the aims for the class.
-/// Without TimerShield, as the bench and the paper have it.
+/// Lab figures repeat to the bit and may be asserted; these are the targets for the class. TimerShield is off, as in
+/// the bench and the paper.
 fn expect_lateness_within_its_aim(duration: &str, jobs: u64) {
     let options = ["--backend", "kernel", "--duration", duration, "--host-settings", "leave"];
     let folder = folder(&format!("response-kernel-{duration}"));
@@ -119,7 +119,7 @@ fn expect_lateness_within_its_aim(duration: &str, jobs: u64) {
     assert!(lateness.max_ns <= 6500, "max {} ns", lateness.max_ns);
 }
 
-/// Beside everything at once: a hog, lower SCHED_FIFO tasks, system calls.
+/// Beside all kinds of load: a hog, lower SCHED_FIFO tasks, system calls.
 #[test]
 #[ignore = "needs the lab"]
 fn the_start_of_a_leading_job_stays_within_its_aim() {
@@ -129,13 +129,13 @@ fn the_start_of_a_leading_job_stays_within_its_aim() {
     assert_eq!((code, report.tasks[0].missed), (0, 0));
     assert!(lateness.min_ns >= 0 && lateness.mean_ns.as_ns_f64() <= 300.0, "{lateness:?}");
     assert!(lateness.max_ns - lateness.min_ns <= 100, "{lateness:?}");
-    // It was measured: `lead: auto` keeps 20 us free.
+    // The lead was measured: `lead: auto` keeps 20 us free.
     let lead = report.lead.unwrap();
     assert_eq!(lead.needed, Some(lead.lead));
     assert!(lead.lead < lead.kept_free, "{lead:?}");
 }
 
-/// Where nobody watches, a run is two lines; what is built or booted before it has its own.
+/// Without a terminal, a run prints two lines; a build or boot before it prints lines of its own.
 #[test]
 #[ignore = "needs the lab"]
 fn the_beginning_and_the_end_of_a_run_are_told() {
@@ -173,8 +173,8 @@ fn every_backend_completes_the_jobs_of_an_easy_system() {
     }
 }
 
-/// From the nominal instant of each sender's job to the end of the receiver's, in nanoseconds, ascending. The socket
-/// keeps the datagrams' order; one that is still under way at the end is left out.
+/// Returns the times from the nominal instant of each sender's job to the end of the receiver's, in nanoseconds,
+/// ascending. The socket keeps the datagrams' order; a datagram that has not arrived at the end does not count.
 fn end_to_end(bytes: &[u8]) -> Vec<i64> {
     let observation = Observation::from_json(std::str::from_utf8(bytes).unwrap(), "observation.json").unwrap();
     let completed = |name: &str| {
@@ -189,7 +189,8 @@ fn end_to_end(bytes: &[u8]) -> Vec<i64> {
     times
 }
 
-/// The paper's table promises 3.1 ms: within the aim beside competing tasks, and never a period late beside the flood.
+/// The paper's table promises 3.1 ms: within the target beside competing tasks, and never late by a period beside the
+/// flood.
 #[test]
 #[ignore = "needs the lab"]
 fn a_datagram_takes_as_long_as_planned() {
@@ -212,8 +213,7 @@ fn a_datagram_takes_as_long_as_planned() {
     assert!(times.len() >= 29 && times[times.len() - 1] < 3_400_000, "{times:?}");
 }
 
-/// Kernel threads are in a pool, one that this kernel does not have is remarked, and they are as before afterwards.
-/// Containers only, partitions only, deadline tasks only.
+/// Systems with containers only, partitions only, deadline tasks only.
 #[test]
 #[ignore = "needs the lab"]
 fn a_system_needs_no_task_with_windows() {
@@ -252,6 +252,7 @@ fn a_system_needs_no_task_with_windows() {
     }
 }
 
+/// Kernel threads are in a pool, and then in their former state; a remark names a thread that this kernel lacks.
 #[test]
 #[ignore = "needs the lab"]
 fn kernel_threads_are_served_in_a_pool() {
@@ -264,7 +265,7 @@ fn kernel_threads_are_served_in_a_pool() {
     assert_eq!(threads, 3, "{:?}", report.pools[0]);
 }
 
-/// Tasks of SCHED_DEADLINE that have just ended in partitions of their own take nothing from budgets.
+/// Tasks of SCHED_DEADLINE that have just ended in partitions of their own take no time from budgets.
 #[test]
 #[ignore = "needs the lab"]
 fn budgets_are_admitted_after_a_run_under_deadline() {
@@ -286,7 +287,7 @@ fn budgets_are_admitted_after_a_run_under_deadline() {
     assert_eq!(String::from_utf8_lossy(&result.stdout), "1500\n", "{}", String::from_utf8_lossy(&result.stderr));
 }
 
-/// Kernel threads are in their group while it runs, and what they were afterwards, whoever ends the run.
+/// Kernel threads are in their group during the run, and have their former state afterwards, however the run ends.
 #[test]
 #[ignore = "needs the lab"]
 fn kernel_threads_are_served_in_a_group() {
@@ -316,13 +317,13 @@ fn kernel_threads_are_served_in_a_group() {
     let result = macrotick(&["lab", "exec", "--file", plan, "--", "/bin/sh", "-c", &script]);
     let output = String::from_utf8_lossy(&result.stdout);
     let lines: Vec<&str> = output.splitn(10, '\n').collect();
-    // What has SCHED_FIFO keeps it.
+    // A thread of SCHED_FIFO keeps its policy.
     let [before, listed, policies, status, after, again, _, second, observation @ ..] = &lines[..] else {
         panic!("{output}")
     };
     assert_eq!((*listed, *status, *after), ("listed", "status 0", "as before"), "{output}");
     assert_eq!((*again, *second), ("listed", "as before"), "{output}");
-    // Priority and policy.
+    // Policy and priority.
     assert_eq!(*before, "0 0 50 1 ", "{output}");
     assert_eq!(*policies, "50 17 50 1 ", "{output}");
     let report = report(observation.join("\n").as_bytes());
@@ -331,7 +332,7 @@ fn kernel_threads_are_served_in_a_group() {
     assert!(had.usage_ns > 0, "{had:?}");
 }
 
-/// A greedy program under SCHED_FIFO has its group's budget and no more, and nobody else suffers.
+/// A greedy program under SCHED_FIFO gets its group's budget and no more, and no other task is late.
 #[test]
 #[ignore = "needs the lab"]
 fn groups_have_their_budgets() {
@@ -340,13 +341,13 @@ fn groups_have_their_budgets() {
     assert_eq!((code, misses(&report)), (0, 0));
     let had = |name: &str| report.groups.iter().find(|group| group.name == name).unwrap().had.unwrap();
     let (guests, vision) = (had("guests"), had("vision"));
-    // From 5 ms before the epoch on.
+    // The measurement starts 5 ms before the epoch.
     assert!((990..=1030).contains(&guests.permille_of_budget), "{guests:?}");
     assert!(guests.exhaustions >= 200 && guests.throttled_ns > 250_000_000, "{guests:?}");
     assert!(vision.usage_ns >= 25 * 800_000 && vision.permille_of_budget < 500, "{vision:?}");
 }
 
-/// What is declared in a group with windows and a budget is done in time, which takes both.
+/// The task of a group with windows and a budget completes in time, which takes both.
 #[test]
 #[ignore = "needs the lab"]
 fn a_group_has_windows_and_a_budget() {
@@ -355,14 +356,14 @@ fn a_group_has_windows_and_a_budget() {
     assert_eq!((code, misses(&report)), (0, 0));
     let had = report.groups.iter().find(|group| group.name == "camera").unwrap().had.unwrap();
     let windows = report.pools.iter().find(|pool| pool.name == "camera.windows").unwrap().had.as_ref().unwrap();
-    // 3.5 ms in each 20 ms, together.
+    // Windows and budget together: 3.5 ms in each 20 ms.
     let both = had.usage_ns + windows.runtime_ns;
     assert!((25 * 3_450_000..27 * 3_600_000).contains(&both), "{had:?} {windows:?}");
     assert!(had.usage_ns > 20_000_000 && windows.runtime_ns > 30_000_000, "{had:?} {windows:?}");
     assert!(windows.outside_ns.abs_diff(had.usage_ns) < had.usage_ns / 20, "{had:?} {windows:?}");
 }
 
-/// Beside windows, a greedy group and hogs, also one under SCHED_FIFO, which makes them miss without reservations.
+/// Beside windows, a greedy group and hogs, one of them under SCHED_FIFO: without reservations the tasks miss.
 #[test]
 #[ignore = "needs the lab"]
 fn deadline_tasks_run_beside_windows_and_groups() {
@@ -379,7 +380,7 @@ fn deadline_tasks_run_beside_windows_and_groups() {
     assert!(guests.exhaustions >= 390 && (990..=1030).contains(&guests.permille_of_budget), "{guests:?}");
     assert!(macrotick_report::terminal(&kernel, false, 200).contains("runtime [us]"));
 
-    // Without the class nothing would bound who has SCHED_FIFO in a group.
+    // Without the class, nothing would bound a SCHED_FIFO thread of a group.
     let folder = folder("deadline-elsewhere");
     let text = std::fs::read_to_string(repository().join("examples/deadline.yaml")).unwrap();
     let description = describe(&folder, &text.replace("fifo: 80", "nice: 0"));
@@ -391,8 +392,8 @@ fn deadline_tasks_run_beside_windows_and_groups() {
     assert!(other.caveats.iter().any(|caveat| caveat.contains("had no reservations")), "{:?}", other.caveats);
 }
 
-/// A CPU of its own for them, with all else that is to run there; and two of three CPUs for those that migrate. The lab executes
-/// one CPU at a time: all have more time than they need.
+/// Deadline tasks with a CPU of their own, on which all other work must run, too; and two of three CPUs for tasks that
+/// migrate. The lab executes one CPU at a time, so all tasks have more time than they need.
 #[test]
 #[ignore = "needs the lab"]
 fn deadline_tasks_have_partitions_where_they_need_them() {
@@ -423,7 +424,8 @@ fn deadline_tasks_have_partitions_where_they_need_them() {
     assert_eq!(report_of_all.task("two").unwrap().cpus.as_slice(), [1, 2]);
 }
 
-/// By the judge, by the runner, and by the kernel, which a plan that nobody judged comes to. What was made is undone.
+/// The judge, the runner and the kernel refuse them; the kernel, if the plan was not judged. The changes before the
+/// error are undone.
 #[test]
 #[ignore = "needs the lab"]
 fn deadline_tasks_that_cannot_be_are_refused_by_name() {
@@ -452,7 +454,8 @@ fn deadline_tasks_that_cannot_be_are_refused_by_name() {
     assert!(said.ends_with("\n0-1\n") && !said.contains("macrotick-"), "{said}");
 }
 
-/// What the judge says of admission the kernel does, to a ten-thousandth of a CPU: beside windows of 30 % and a budget of 10 %.
+/// The judge's admission is that of the kernel, to a ten-thousandth of a CPU: beside windows of 30 % and a budget of 10
+/// %.
 #[test]
 #[ignore = "needs the lab"]
 fn the_judge_admits_deadline_tasks_as_the_kernel_does() {
@@ -506,7 +509,7 @@ fn messages_pass_between_tasks_of_a_table_given_by_hand() {
     assert!(report.chains.iter().all(|chain| chain.kept()));
 }
 
-/// Compiles a task; `options` come before all others.
+/// Compiles a task; `options` precede all others.
 fn compile(options: &[&str], source: &Path, program: &Path) {
     let root = repository();
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
@@ -531,8 +534,8 @@ fn describe(folder: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// A dynamic program by a relative path, of an ordinary user and in another directory, and by an absolute one a script as test load, which needs a file of a
-/// directory and gives up without it.
+/// The task is a dynamic program with a relative path, an ordinary user and another directory. The load is a script
+/// with an absolute path, which reads a file of a directory and fails without it.
 #[test]
 #[ignore = "needs the lab"]
 fn programs_and_files_of_the_host_come_into_the_lab() {
@@ -565,7 +568,7 @@ fn programs_and_files_of_the_host_come_into_the_lab() {
     }
 }
 
-/// One system with a task in C, in C++, in Rust and in Python, as it stands among the examples.
+/// One example system with tasks in C, C++, Rust and Python.
 #[test]
 #[ignore = "needs the lab"]
 fn tasks_in_four_languages_run_under_two_backends() {
@@ -589,8 +592,8 @@ fn tasks_in_four_languages_run_under_two_backends() {
     names.iter().for_each(|name| assert!(other.task(name).unwrap().completed > 0, "{name}"));
 }
 
-/// The run ends between the two windows of the sixth job: inside of one the runner would have to wait for its end. The
-/// program fails at its end, which would be remarked, unless its wait tells it that the run is over.
+/// The run ends between the two windows of the sixth job: inside a window the runner would wait for its end. The
+/// program fails at its end, which would be reported, unless its wait returns the end of the run.
 #[test]
 #[ignore = "needs the lab"]
 fn a_job_that_the_end_of_the_run_cuts_off_ends_in_a_shutdown() {
@@ -620,7 +623,7 @@ fn a_job_that_the_end_of_the_run_cuts_off_ends_in_a_shutdown() {
     }
 }
 
-/// With its library in no directory that the guest's loader would search.
+/// Its library is in no directory that the guest's loader searches.
 #[test]
 fn a_program_without_its_library_is_refused_before_anything_boots() {
     let folder = folder("dynamic");
@@ -655,7 +658,7 @@ const FLAKY: &str = "#include <macrotick.h>\nint main(void) { struct macrotick_j
                      while (macrotick_wait(&job) == 0) while (job.number % 10 == 4) ;\n\
                      return macrotick_leave() < 0; }\n";
 
-/// Jobs 2, 7, 12, ... end when SIGXCPU tells that they are late.
+/// Jobs 2, 7, 12, ... end at the SIGXCPU of a miss.
 const SIGNALLED: &str = "#include <macrotick.h>\n#include <signal.h>\nstatic volatile sig_atomic_t late;\n\
                          static void on_miss(int signal) { late = signal; }\n\
                          int main(void) { struct macrotick_job job; int err;\n\
@@ -664,7 +667,7 @@ const SIGNALLED: &str = "#include <macrotick.h>\n#include <signal.h>\nstatic vol
                          if (err == 0) late = 0;\nwhile (err == 0 && job.number % 5 == 2 && !late) ; }\n\
                          macrotick_leave(); return err != -ESHUTDOWN; }\n";
 
-/// Jobs 4, 14, 24, ... are late, and every job knows how many were.
+/// Jobs 4, 14, 24, ... are late, and every job reads the number of misses.
 const COUNTING: &str =
     "#include <macrotick.h>\nint main(void) { struct macrotick_job job; uint64_t late = 0; int err;\n\
                         struct macrotick_entity_stats stats;\n\
@@ -675,7 +678,7 @@ const COUNTING: &str =
                         late += job.number % 10 == 4; }\n\
                         macrotick_leave(); return err != -ESHUTDOWN; }\n";
 
-/// Runs two jobs, and cannot be begun again.
+/// Runs two jobs, and fails at a second start.
 const ONCE: &str =
     "#include <macrotick.h>\n#include <stdio.h>\nint main(void) { struct macrotick_job job; int jobs = 0;\n\
                     if (open(\"/tmp/once\", O_CREAT | O_EXCL, 0600) < 0) { puts(\"in use\"); return 7; }\n\
@@ -691,7 +694,7 @@ fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// A witness and a hog beside tasks of 500 us every 10 ms, given by the rest of their keys.
+/// Writes a description with a witness and a hog beside tasks of 500 us every 10 ms, given by their other keys.
 fn describe_misses(folder: &Path, tasks: &[(&str, String)]) -> PathBuf {
     let task = |(name, keys): &(&str, String)| format!("  - {{name: {name}, period: 10ms, wcet: 500us, {keys}}}\n");
     let tasks: String = tasks.iter().map(task).collect();
@@ -699,7 +702,7 @@ fn describe_misses(folder: &Path, tasks: &[(&str, String)]) -> PathBuf {
     describe(folder, &format!("system: misses\ntasks:\n{witness}{tasks}load:\n  - {{name: hog, hog: {{}}}}\n"))
 }
 
-/// Jobs that were due, misses, jobs that never started.
+/// Returns the numbers of due jobs, of misses, and of jobs that never started.
 fn figures(report: &Report, task: &str) -> (u64, u64, u64) {
     let task = report.task(task).unwrap();
     (task.released, task.missed, task.never_started)
@@ -727,7 +730,7 @@ fn a_task_that_misses_is_signalled_killed_or_stopped() {
     let (code, bytes) = run_file(&description, Backend::Kernel, "200ms", &folder.join("kernel"));
     let report = report(&bytes);
     assert_eq!((code, figures(&report, "witness")), (1, (20, 0, 0)));
-    // The late job ends in the next one's window, and leaves it time enough.
+    // The late job ends in the next job's window, and leaves it enough time.
     assert_eq!((figures(&report, "signalled"), remarks_of(&report, "signalled")), ((20, 4, 0), vec![]));
     assert_eq!(report.task("signalled").unwrap().completed, 20);
     assert_eq!((figures(&report, "counting"), remarks_of(&report, "counting")), ((20, 2, 0), vec![]));
@@ -735,8 +738,8 @@ fn a_task_that_misses_is_signalled_killed_or_stopped() {
     assert_eq!((figures(&report, "killed"), figures(&report, "stopped")), ((20, 20, 19), (20, 20, 19)));
     let counted = |task, misses| {
         format!(
-            "{task}: the kernel counted {misses} misses, the records show 20: it counts none while nobody is there to \
-             run the job"
+            "{task}: the kernel counted {misses} misses, the records show 20: it counts none of a task that is \
+             stopped or has no process"
         )
     };
     assert_eq!(remarks_of(&report, "killed"), ["task `killed`: killed after a miss", &counted("killed", 1)]);
@@ -765,25 +768,25 @@ fn a_task_that_ends_is_begun_anew() {
     assert_eq!((code, figures(&first, "witness")), (1, (30, 0, 0)));
     let begun_anew = |task| first.task(task).unwrap().counters.unwrap().restarted;
 
-    // Three jobs do not end; what is missed beside them never started.
+    // Three jobs do not end; the other missed jobs never started.
     let (jobs, misses, never_started) = figures(&first, "flaky");
     assert_eq!((jobs, misses - never_started, begun_anew("flaky")), (30, 3, 3));
     assert!(never_started <= 9, "{never_started} jobs passed by");
-    assert_eq!(remarks_of(&first, "flaky")[0], "task `flaky`: begun anew 3 times after misses");
+    assert_eq!(remarks_of(&first, "flaky")[0], "task `flaky`: restarted 3 times after misses");
 
     let (_, misses, never_started) = figures(&first, "leaver");
     assert!(misses == never_started && begun_anew("leaver") >= 3, "{misses} misses, {never_started} never started");
     let remark = remarks_of(&first, "leaver")[0];
     let begin =
-        format!("task `leaver`: begun anew {} times after it had ended by itself (at last: ", begun_anew("leaver"));
+        format!("task `leaver`: restarted {} times after it ended by itself (the last time: ", begun_anew("leaver"));
     assert!(remark.starts_with(&begin) && remark.contains("exit status: 0: 3 jobs, at most "), "{remark}");
 
     assert_eq!((figures(&first, "once"), begun_anew("once")), ((30, 28, 28), 3));
     assert_eq!(
         remarks_of(&first, "once")[..2],
         [
-            "task `once`: begun anew 3 times after it had ended by itself (at last: exit status: 7: in use)",
-            "task `once`: not begun anew any more: 3 times in a row it ended again before it had completed a job (exit \
+            "task `once`: restarted 3 times after it ended by itself (the last time: exit status: 7: in use)",
+            "task `once`: not restarted any more: 3 times in a row it ended before it completed a job (exit \
              status: 7: in use)",
         ]
     );
@@ -792,15 +795,15 @@ fn a_task_that_ends_is_begun_anew() {
         remarks_of(&first, "hopeless")[..3],
         [
             "task `hopeless`: killed after a miss",
-            "task `hopeless`: begun anew 3 times after misses",
-            "task `hopeless`: not begun anew any more: 3 times in a row it ended again before it had completed a job",
+            "task `hopeless`: restarted 3 times after misses",
+            "task `hopeless`: not restarted any more: 3 times in a row it ended before it completed a job",
         ]
     );
     assert_eq!(
         remarks_of(&first, "counted")[..3],
         [
             "task `counted`: killed after a miss",
-            "task `counted`: begun anew once after a miss",
+            "task `counted`: restarted once after a miss",
             "task `counted`: stopped after 2 misses in a row",
         ]
     );
@@ -808,15 +811,15 @@ fn a_task_that_ends_is_begun_anew() {
     assert!(bytes == again, "two lab runs of one plan differ");
 }
 
-/// A thread that is ready sleeps on some CPU, and need not on that of its windows. With several CPUs the lab says
-/// nothing of times, so that only what runs at all is asserted.
+/// A ready thread may sleep on any CPU, not only on that of its windows. With several CPUs the lab's times are not
+/// meaningful, so the test asserts only that the threads run.
 #[test]
 #[ignore = "needs the lab"]
 fn threads_are_bound_wherever_they_fell_asleep() {
     let folder = folder("two-cpus");
     let task = |name, cpu, keys| format!("  - {{name: {name}, period: 20ms, wcet: 4ms, cpu: {cpu}, {keys}}}\n");
     let (good, late) = ("run: {spin: 100us}", "on-miss: restart, run: {spin: 9ms}");
-    // Not at the same time as the other one, of which it might see nothing.
+    // Not at the same time as the other task, or it might see none of its jobs.
     let later = format!("offset: 10ms, {late}");
     let tasks = [task("a", 0, good), task("b", 1, good), task("late-a", 0, late), task("late-b", 1, &later)];
     let text = format!("system: two-cpus\ncpus: [0, 1]\ntasks:\n{}", tasks.concat());
@@ -828,8 +831,8 @@ fn threads_are_bound_wherever_they_fell_asleep() {
     }
 }
 
-/// It goes on on the other CPU in the middle of each job, and is never on both. It has the time for its work even though
-/// the lab executes one CPU at a time.
+/// Each job continues on the other CPU in its middle, and is never on both. It has enough time for its work, even
+/// though the lab executes one CPU at a time.
 #[test]
 #[ignore = "needs the lab"]
 fn a_task_that_fits_on_no_cpu_migrates() {
@@ -859,7 +862,7 @@ fn a_task_that_fits_on_no_cpu_migrates() {
     assert!(!refused.status.success() && said.contains("`fusion` has windows on the CPUs 0, 1"), "{said}");
 }
 
-/// Runs the example of a pool, perhaps changed, with a trace of the whole run.
+/// Runs the example of a pool, unchanged or changed, with a trace of the whole run.
 fn run_pool(name: &str, change: fn(String) -> String) -> (i32, Observation) {
     let folder = folder(name);
     let example = std::fs::read_to_string(repository().join("examples/pool.yaml")).unwrap();
@@ -873,8 +876,9 @@ fn run_pool(name: &str, change: fn(String) -> String) -> (i32, Observation) {
     (code, Observation::from_json(&text, "observation.json").unwrap())
 }
 
-/// How long the threads of the pool called `who` ran outside its windows, give or take 20 us at each boundary: an
-/// interrupt that begins just before a window's end is finished first, and where that happens differs from build to build.
+/// Returns the time that the threads of the pool called `who` ran outside its windows, with a tolerance of 20 us at
+/// each boundary. An interrupt that starts just before a window's end completes first, and its place differs from build
+/// to build.
 fn outside(observation: &Observation, who: &str) -> i64 {
     const TOLERANCE: i64 = 20_000;
     let cycle = observation.plan.cycle.as_nanos();
@@ -903,20 +907,21 @@ fn the_programs_of_a_pool_run_in_its_windows_and_nowhere_else() {
     assert_eq!((code, misses(&report), &report.remarks), (0, 0, &Vec::new()));
     let had = report.pools[0].had.unwrap();
     assert!((950..=1010).contains(&had.permille_of_budget), "{had:?}");
-    // The hog and the shell never end, which would be in nobody's window.
+    // The hog and the shell never end; an end would be outside of all windows.
     let members = |who: &'static str| {
         observation.segments.iter().filter(move |segment| segment.pool.is_some() && segment.who == who)
     };
     assert!(["hog", "shell"].iter().all(|who| members(who).count() > 20));
     assert_eq!(outside(&observation, "hog"), 0);
-    // The shell owns locks, which those who end may wait for.
+    // The shell owns locks, and processes that end may wait for them.
     assert!(outside(&observation, "shell") * 1000 < had.runtime_ns as i64, "{}", outside(&observation, "shell"));
-    // What the shell forks is in the pool, too, and outside it only ends.
+    // A child of the shell is in the pool, too, and only ends outside.
     assert!(["seq", "sort", "md5sum"].iter().all(|who| members(who).count() > 5));
     assert!(had.outside_ns * 10 < had.runtime_ns, "{had:?}");
 }
 
-/// An unmodified program of the host with its shared libraries, whose workers compute, fork, map memory and wake each other.
+/// An unmodified program of the host with its shared libraries. Its workers compute, fork, map memory and wake up each
+/// other.
 #[test]
 #[ignore = "needs the lab"]
 fn stress_ng_in_a_pool_runs_in_its_windows_and_nowhere_else() {
@@ -936,13 +941,13 @@ fn stress_ng_in_a_pool_runs_in_its_windows_and_nowhere_else() {
         let segments = observation.segments.iter().filter(|segment| segment.who == who);
         assert!(segments.clone().count() > 20 && segments.clone().all(|segment| segment.pool.is_some()), "{who}");
     }
-    // Who is offered a lock of the kernel when its window ends takes it outside, and is looked at 50 us later.
+    // A thread that is offered a lock of the kernel when its window ends takes it outside; 50 us later it is checked.
     let computing = outside(&observation, "stress-ng-cpu");
     assert!(computing <= 100_000, "{computing} ns");
-    // Who maps memory has locks that those who end may wait for.
+    // A thread that maps memory owns locks, and processes that end may wait for them.
     let mapping = outside(&observation, "stress-ng-vm");
     assert!(mapping * 1000 < had.runtime_ns as i64, "{mapping} ns");
-    // What is forked ends outside; whoever wakes others has locks that they may wait for.
+    // A child ends outside; a thread that wakes up others owns locks, and they may wait for them.
     for who in ["stress-ng-fork", "stress-ng-switc"] {
         let segments = observation.segments.iter().filter(|segment| segment.who == who);
         assert!(segments.clone().count() > 50 && segments.clone().all(|segment| segment.pool.is_some()), "{who}");
@@ -965,7 +970,7 @@ fn a_pool_with_slack_runs_outside_its_windows_as_well() {
     assert!(outside(&observation, "hog") > 10_000_000);
 }
 
-/// Under the stock policy the same load is in the tasks' way.
+/// Under the stock policy the same load delays the tasks.
 #[test]
 #[ignore = "needs the lab"]
 fn a_pool_needs_the_kernel_class() {
@@ -978,7 +983,7 @@ fn a_pool_needs_the_kernel_class() {
     assert!(result.status.code() > Some(1) && text.contains("pool `third-party` needs the backend `kernel`"), "{text}");
 }
 
-/// A group with an endless process, as a container is one, and a pool of the runner's own.
+/// A group with an endless process, like a container, and a pool of the runner's own.
 const GROUPS: &str = r#"
 g=/sys/fs/cgroup
 echo +cpu > $g/cgroup.subtree_control
@@ -996,7 +1001,7 @@ observe() { macrotick observe /tmp/plan.json --output /tmp/observation.json --du
 sleeps() { grep -qx sleep /proc/[0-9]*/comm 2> /dev/null && echo sleeps; }
 "#;
 
-/// Runs a script behind [`GROUPS`] in the lab: status, output and errors.
+/// Runs a script after [`GROUPS`] in the lab; returns status, output and errors.
 fn with_groups(script: &str) -> (Option<i32>, String, String) {
     let result = macrotick(&["lab", "exec", "--", "/bin/sh", "-c", &format!("{GROUPS}{script}")]);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -1011,7 +1016,7 @@ fn an_existing_control_group_is_a_pool_and_is_given_back() {
         ls $g | grep macrotick; grep -o 'name\":\"[a-z]*\",\"runtime_ns\":[0-9]*' /tmp/observation.json";
     let (status, output, errors) = with_groups(script);
     let lines: Vec<&str> = output.lines().collect();
-    // The file says what it said, its process lives; of the runner's own group nothing is left.
+    // The file has its former content, and its process lives; the runner's own group is removed.
     let ["former", "cpu", "alive", web, own] = lines[..] else { panic!("{status:?}\n{output}{errors}") };
     let runtime = |line: &str, name: &str| -> u64 {
         line.strip_prefix(&format!("name\":\"{name}\",\"runtime_ns\":")).unwrap().parse().unwrap()
@@ -1071,7 +1076,7 @@ fn a_lead_that_is_measured_is_long_enough() {
     assert_eq!((code, report.tasks[0].counters.unwrap().late), (0, 0), "{:?}", report.lead);
 }
 
-/// Each cuts the other's jobs at all places in a cycle: a piece is worth what it costs, wherever it begins.
+/// Each task cuts the other's jobs at all places in a cycle: a piece has its cost wherever it starts.
 #[test]
 #[ignore = "needs the lab"]
 fn almost_equal_periods_that_are_feasible_hold() {
@@ -1084,7 +1089,7 @@ fn almost_equal_periods_that_are_feasible_hold() {
     assert!(report.tasks.iter().all(|task| task.released >= 1000));
 }
 
-/// The shortest wcet that there is without a lead is met but for interrupts in its way, which is told before.
+/// With the shortest wcet without a lead, a job completes unless an interrupt delays it; a remark states this before.
 #[test]
 #[ignore = "needs the lab"]
 fn a_window_as_short_as_the_dispatch_is_remarked() {
@@ -1097,7 +1102,7 @@ fn a_window_as_short_as_the_dispatch_is_remarked() {
     assert!(report.remarks.iter().any(|text| text.starts_with(remark)), "{:?}", report.remarks);
 }
 
-/// What a job does in its third activation, as the program's argument says.
+/// The action of a job in its third activation, according to the program's argument.
 const STRAY: &str = "#include <macrotick.h>\n#include <sched.h>\n#include <signal.h>\n#include <string.h>\n\
                      int main(int argc, char **argv) { struct macrotick_job job; struct sched_param none = { 0 };\n\
                      if (macrotick_join(NULL) < 0 || macrotick_ready() < 0) return 1;\n\
@@ -1124,9 +1129,9 @@ fn why_a_task_does_no_jobs_is_said() {
     let report = report(&bytes);
     assert_eq!(code, 1);
     for (task, text) in [
-        ("yield", "came to their wait: sched_yield() ends a job"),
+        ("yield", "reached their wait: sched_yield() ended "),
         ("stop", "its process is stopped (SIGSTOP)"),
-        ("policy", "its thread has left SCHED_TT: it, or somebody else, put it under SCHED_OTHER"),
+        ("policy", "its thread has left SCHED_TT: the thread or another program changed it to SCHED_OTHER"),
         ("exec", "its process executed another program, "),
         ("endless", "its job 3 has not ended, "),
     ] {

@@ -1,4 +1,4 @@
-//! The manual pages, read as `man` reads them.
+//! The manual pages, formatted as `man` formats them.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn every_page_is_written_and_formats_without_a_warning() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
-        // -P: plain text, without bold by overstriking.
+        // -P: plain text, without overstriking for bold.
         let formatted = Command::new("groff").args(["-man", "-Tutf8", "-wall", "-P-cbu"]).arg(&path).output().unwrap();
         let text = String::from_utf8_lossy(&formatted.stdout);
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();

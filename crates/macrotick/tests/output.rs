@@ -1,5 +1,5 @@
-//! What becomes of verbs whose output goes nowhere: to a reader that is gone, to a full disk; and of what others wrote
-//! into it.
+//! Verbs with output that cannot be written: the reader has gone, or the disk is full; and output with text of other
+//! programs.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A folder of its own per test, with what the verbs need.
+/// Makes a folder for one test, with the files that the verbs need.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("output").join(name);
     let _ = fs::remove_dir_all(&path);
@@ -36,7 +36,7 @@ fn system() -> String {
     root().join("examples/robot-arm.yaml").display().to_string()
 }
 
-/// Verbs that run anywhere, and what their verdict is.
+/// Verbs that run anywhere, and their verdicts.
 fn calls() -> Vec<(Vec<String>, i32)> {
     let system = system();
     let call = |words: &[&str], code| (words.iter().map(|word| word.replace("SYSTEM", &system)).collect(), code);
@@ -68,7 +68,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What nobody reads.
+/// Output without a reader.
 fn unread() -> Stdio {
     let (reader, writer) = UnixStream::pair().unwrap();
     drop(reader);
@@ -111,7 +111,7 @@ fn errors_that_nobody_reads_keep_their_status() {
     }
 }
 
-/// The whole output of a verb is there before it ends, or its status says otherwise.
+/// The whole output of a verb is written before it ends, or its status reports the error.
 #[test]
 fn help_ends_quietly_as_well() {
     let folder = folder("help");
@@ -149,7 +149,7 @@ fn a_device_stays_a_device() {
     assert_eq!(run(&folder, &words, Stdio::piped(), Stdio::piped()).status.code(), Some(3));
 }
 
-/// A process may call itself whatever it likes, and an annotation says what its author wants.
+/// A process may have any name, and the author of an annotation chooses its text.
 #[test]
 fn names_of_others_steer_no_terminal() {
     let folder = folder("foreign");

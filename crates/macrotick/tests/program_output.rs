@@ -1,4 +1,4 @@
-//! What programs of a run wrote, in its folder and on the report's page.
+//! The output of a run's programs, in its folder and on the report's page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// The terminal's text of a run of a task and two such loads.
+/// Runs a task and two loads of this script; returns the terminal's text.
 fn run(script: &str) -> String {
     let description = folder().join("system.yaml");
     let load = format!("{{name: talk, count: 2, program: [/bin/sh, -c, '{script}']}}");
@@ -36,7 +36,7 @@ fn what_programs_write_is_in_the_folder_and_on_the_page() {
     assert!(!log("a.log").exists());
     let named = format!("output: {} and {}\n", log("talk.0.log").display(), log("talk.1.log").display());
     assert!(terminal.ends_with(&named), "{terminal}");
-    assert!(terminal.contains("trace.json, to be opened in https://ui.perfetto.dev\n"), "{terminal}");
+    assert!(terminal.contains("trace.json, for https://ui.perfetto.dev\n"), "{terminal}");
     let page = fs::read_to_string(log("report.html")).unwrap();
     assert!(page.contains("hello\n\\u{1b}[31m&lt;b&gt;\n"), "{page}");
 

@@ -1,9 +1,9 @@
-//! The preload library: programs that know SCHED_FIFO only, as they are, run under SCHED_DS in a group with a budget.
+//! The preload library: unmodified programs that know only SCHED_FIFO run under SCHED_DS in a group with a budget.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A group with 500 of 2500 us that does not take SCHED_FIFO for SCHED_DS by itself, and ways to run programs.
+/// A group with 500 of 2500 us in which SCHED_FIFO does not mean SCHED_DS, and functions that run programs.
 const GUEST: &str = r#"
     g=/sys/fs/cgroup/g; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; mkdir $g
     echo 500 > $g/cpu.ds.budget; echo 9 > $g/cpu.ds.priority
@@ -13,7 +13,7 @@ const GUEST: &str = r#"
     policies() { for one in /proc/"$1"/task/*/stat; do sed 's,.*) ,,' "$one" | cut -d ' ' -f 38,39; done; }
 "#;
 
-/// The program that is compiled from `rt_lib/posix.c`, once for all tests.
+/// Returns the program that is compiled from `rt_lib/posix.c`, once for all tests.
 fn posix() -> String {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("posix-{}", std::process::id()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rt_lib/posix.c");
@@ -32,7 +32,7 @@ fn macrotick() -> Command {
     command
 }
 
-/// Runs a script behind [`GUEST`], with files of the host; returns output and errors.
+/// Runs a script after [`GUEST`], with files of the host; returns output and errors.
 fn lab(flavor: &str, files: &[&str], script: &str) -> (String, String) {
     let files = files.iter().flat_map(|file| ["--file", file]);
     let mut command = macrotick();
@@ -67,8 +67,8 @@ fn the_library_is_written_whole_over_an_old_one() {
     assert!(texts(output).1.contains("cannot write /proc/no"));
 }
 
-/// Every way to ask for SCHED_FIFO and SCHED_RR: the program is told the same as without the library, and the kernel has
-/// SCHED_DS instead, whatever the way.
+/// Every way to ask for SCHED_FIFO and SCHED_RR. The program reads the same values as without the library, and the
+/// kernel has SCHED_DS in each case.
 #[test]
 #[ignore = "needs the lab"]
 fn a_posix_program_is_told_what_it_asked_for_and_has_sched_ds() {
@@ -83,7 +83,7 @@ fn a_posix_program_is_told_what_it_asked_for_and_has_sched_ds() {
     assert_eq!(errors, "");
 }
 
-/// Loud by default; by a variable what the program asked for, with no budget.
+/// By default a request fails with a message. With a variable, the program gets its own request, without a budget.
 #[test]
 #[ignore = "needs the lab"]
 fn without_a_budget_it_is_refused_or_as_without_the_library() {
@@ -95,8 +95,8 @@ fn without_a_budget_it_is_refused_or_as_without_the_library() {
     );
     let reason = |why| {
         format!(
-            "libmacrotick-rt: SCHED_FIFO and SCHED_RR are refused: {why}; with MACROTICK_RT=fifo they would be bounded \
-             by nothing\n"
+            "libmacrotick-rt: SCHED_FIFO and SCHED_RR are refused: {why}; MACROTICK_RT=fifo allows them, without any \
+             bound\n"
         )
     };
     let (output, errors) = lab("patched", &[&program], &script);
@@ -116,7 +116,7 @@ fn without_a_budget_it_is_refused_or_as_without_the_library() {
     assert!(errors.ends_with(&reason("this kernel has no SCHED_DS")), "{errors}");
 }
 
-/// rt-tests as the distribution has them: all threads that are real-time are under SCHED_DS, and it does its work.
+/// rt-tests of the distribution: all its real-time threads are under SCHED_DS, and it does its work.
 #[test]
 #[ignore = "needs the lab"]
 fn cyclictest_runs_in_the_budget_of_its_group() {
@@ -133,7 +133,8 @@ fn cyclictest_runs_in_the_budget_of_its_group() {
     }
 }
 
-/// rt-app asks by the number of sched_setattr(2), which its libc lacks. Its endless thread has the budget and no more.
+/// rt-app calls sched_setattr(2) by its number, because its libc lacks the function. Its endless thread gets the budget
+/// and no more.
 #[test]
 #[ignore = "needs the lab"]
 fn rt_app_has_the_budget_of_its_group_and_no_more() {

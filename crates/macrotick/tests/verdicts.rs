@@ -1,4 +1,4 @@
-//! What `plan` and `check` say, and end with, where there is no plan for a description: as a user calls them.
+//! The output and the exit codes of `plan` and `check` if there is no plan for a description.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// The exit status, and what is told to people.
+/// Returns the exit status and the messages.
 fn verdict(verb: &str, path: &Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).arg(verb).arg(path).output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// The judge's, whatever is asked of the plan.
+/// The judge's verdict counts, for every verb.
 #[test]
 fn a_plan_that_was_changed_by_hand_is_not_run() {
     let description = file("by-hand", "system: s\ntasks:\n  - {name: a, period: 10ms, wcet: 1ms}\n");
@@ -36,12 +36,12 @@ fn a_plan_that_was_changed_by_hand_is_not_run() {
     }
 }
 
-/// Each with the line and column of what cannot be, and words of the reason.
+/// Each with the line and column of the problem, and words of the reason.
 const INFEASIBLE: [(&str, &str, &str, &str); 8] = [
     (
         "overload",
         "3:3",
-        "needed by `b` 70.0 %, `a` 60.0 %",
+        "the largest shares of a CPU: `b` 70.0 %, `a` 60.0 %",
         "
 tasks:
   - {name: a, period: 10ms, wcet: 6ms}
@@ -51,7 +51,7 @@ tasks:
     (
         "chain",
         "6:39",
-        "the best reaction time found is 12ms, the bound is 1ms",
+        "the best reaction time found is 12ms, but the bound is 1ms",
         "
 tasks:
   - {name: a, period: 10ms, wcet: 1ms}
@@ -96,7 +96,7 @@ tasks:
     (
         "short",
         "3:34",
-        "its wcet of 5us would be over before the kernel has come to its job: 6us are the least",
+        "its wcet of 5us is too short: a window of less than 6us ends before the kernel runs its job",
         "
 tasks:
   - {name: a, period: 1ms, wcet: 5us, run: {spin: 100ns}}
@@ -159,7 +159,7 @@ fn a_shorter_server_period_is_proposed_where_it_leaves_more() {
     }
 }
 
-/// What a name does to a terminal it does not do here.
+/// A name with control characters has no effect on the terminal.
 #[test]
 fn names_of_others_do_not_steer_the_terminal() {
     let named = |name: &str| format!("system: s\ntasks:\n  - {{name: \"{name}\", period: 10ms, wcet: 1ms}}\n");
@@ -184,7 +184,7 @@ fn what_cannot_be_read_is_wrong_input() {
     assert_eq!(verdict("check", Path::new("/nowhere.yaml")).0, Some(2));
 }
 
-/// What a verb prints of a description that holds.
+/// Returns the output of a verb for a feasible description.
 fn printed(verb: &str, path: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_macrotick")).arg(verb).arg(path).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -209,7 +209,7 @@ tasks:
         "deadline task alone: 3070us of 33ms on CPU 0",
         "deadline task late: 2500us by 30ms of 47ms on CPU 0",
         "A releases a job, D is its deadline",
-        "camera: 3015us for a wcet of 3ms: each window of a job but the first has 5us more, in whole macroticks",
+        "camera: 3015us for a wcet of 3ms: each window of a job except the first has 5us more, in whole macroticks",
     ] {
         assert!(plan.lines().any(|other| other == line), "{line} in\n{plan}");
     }

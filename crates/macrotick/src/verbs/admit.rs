@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::host::Base;
 use crate::Outcome;
 
-/// Answers for containers, each beside those before it that were admitted.
+/// Answers for containers; each answer counts the containers before it that were admitted.
 pub fn execute(args: &AdmitArgs) -> Result<Outcome, CliError> {
     let containers = args.containers.iter().map(|path| Container::load(path)).collect::<Result<Vec<_>, _>>()?;
     let begun = Instant::now();
@@ -42,7 +42,7 @@ struct Told<'a> {
     against: &'a str,
     remarks: &'a [String],
     containers: &'a [Answer],
-    /// Reading and analysing the host, and all answers.
+    /// Time for reading and analysing the host and for all answers.
     took: Duration,
 }
 
@@ -63,7 +63,7 @@ enum Verdict {
     Refused { reasons: Vec<Reason> },
 }
 
-/// Where a container has its place, and what has to be done for it.
+/// The place of a container, and the changes that it needs.
 #[derive(Serialize)]
 struct Place {
     cpu: u32,
@@ -73,7 +73,7 @@ struct Place {
     changes: Vec<Change>,
     #[serde(skip)]
     host: Host,
-    /// As one of the system's.
+    /// The container as a group of the system.
     #[serde(skip)]
     group: Group,
 }
@@ -81,7 +81,7 @@ struct Place {
 #[derive(Serialize)]
 struct Reason {
     text: String,
-    /// `None`: the analysis has nothing against it, and there is no plan with it.
+    /// The analysis's reason; `None`: the analysis has no objection, but there is no plan with the container.
     #[serde(flatten)]
     refusal: Option<Refusal>,
 }
@@ -89,7 +89,7 @@ struct Reason {
 /// Admits a container to the host, if it fits there.
 fn answer(base: &mut Base, path: &Path, container: &Container) -> Result<Answer, CliError> {
     if base.names.contains(&container.name) {
-        let text = format!("duplicate name `{}`: another task, group or process has it already", container.name);
+        let text = format!("duplicate name `{}`: another task, group or process has this name", container.name);
         return Err(refused(path, "container", text, Some("give it another one")));
     }
     let answer = match &mut base.described {
@@ -119,11 +119,11 @@ fn answer(base: &mut Base, path: &Path, container: &Container) -> Result<Answer,
     Ok(Answer { container: container.clone(), name: container.name.clone(), verdict })
 }
 
-/// The answer beside windows that stay as they are.
+/// Answers for the present windows, which do not change.
 fn here(host: &Host, container: &Container) -> described::Answer {
     match servers::admit(host, &servers::Container::of(container)) {
         Ok(admission) => {
-            // As for the hook's containers: a thread under SCHED_FIFO would else be bounded by nothing.
+            // As for the hook's containers: otherwise no budget would bound a thread under SCHED_FIFO.
             let group = admission.group_of(container, true);
             described::Answer::Admitted(Box::new(admission), Box::new(group))
         }
@@ -131,7 +131,7 @@ fn here(host: &Host, container: &Container) -> described::Answer {
     }
 }
 
-/// What is wrong with a description only on this very host.
+/// Makes an error of a description that is wrong only on this host.
 fn misfit(path: &Path, container: &Container, error: &HostError) -> CliError {
     let (at, hint) = match error {
         HostError::Twice { .. } => {
@@ -197,16 +197,17 @@ fn admitted(text: &mut String, base: &Base, container: &Container, place: &Place
     match &base.directories {
         Some(directories) => commands(text, directories, place),
         None => {
-            let _ = write!(text, "  as one of the system's groups:\n{}", group.to_yaml());
+            let _ = write!(text, "  as a group of the system:\n{}", group.to_yaml());
         }
     }
 }
 
-/// What to write into the files of control groups. That of the container is not there yet, or has a path of its own.
+/// Prints the commands that write the groups' files. The container's group does not exist yet, or has a path of its
+/// own.
 fn commands(text: &mut String, directories: &[(String, Vec<PathBuf>)], place: &Place) {
     for change in &place.changes {
         let (Change::Budget { group, .. } | Change::Priority { group, .. }) = change;
-        // Those that were admitted just now have none.
+        // Containers of this call have no directory yet.
         let known = directories.iter().find(|(name, _)| name == group);
         let known = known.map_or(vec![format!("({group})").into()], |(_, paths)| paths.clone());
         let (file, value) = match change {
@@ -226,7 +227,7 @@ fn commands(text: &mut String, directories: &[(String, Vec<PathBuf>)], place: &P
     let _ = writeln!(text, "    echo {}={} > cpu.ds.budget", place.cpu, place.budget.as_nanos() / 1000);
 }
 
-/// The file takes all CPUs at once.
+/// Returns the budgets of all CPUs: the file takes them at once.
 fn budgets(host: &Host, group: &str) -> String {
     let servers = host.groups.iter().filter(|other| other.name == group).flat_map(|group| &group.servers);
     let each: Vec<String> =

@@ -16,7 +16,7 @@ use crate::input::plan_beside;
 use crate::service;
 use crate::Outcome;
 
-/// Changes the deployment that runs, or else deploys and stays.
+/// Changes the running deployment, or else deploys the plan and supervises it.
 pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     let (groups, reserved) = macrotick_host::present::deployed_parts();
     let mut plan = plan_beside(&args.input, &macrotick_node::cpus_of_entities(), &groups, &reserved)?;
@@ -36,7 +36,7 @@ pub fn execute(args: &ApplyArgs) -> Result<Outcome, CliError> {
     Ok(Outcome::Done)
 }
 
-/// Programs that are named by relative paths lie where the verb is started. Their processes may be started elsewhere.
+/// Makes relative paths of programs absolute: their processes may start in another directory.
 fn anchor(plan: &mut Plan, directory: &Path) {
     let anchor = |program: &mut Program| {
         if let Some(program) = program.command.first_mut().filter(|program| program.contains('/')) {
@@ -55,7 +55,7 @@ fn anchor(plan: &mut Plan, directory: &Path) {
     }
 }
 
-/// One line per event, for a terminal or a journal.
+/// Prints one line per event, for a terminal or a journal.
 fn tell(plan: &Plan, event: &Event) {
     match event {
         Event::Started(epoch) => {

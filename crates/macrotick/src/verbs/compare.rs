@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::results::Results;
 use crate::Outcome;
 
-/// Sets the results of several runs side by side, in the terminal and in one HTML file.
+/// Compares the results of several runs, in the terminal and in one HTML file.
 pub fn execute(args: &CompareArgs) -> Result<Outcome, CliError> {
     let results = Results::load(&args.results)?;
     let labels = results.labels();

@@ -1,4 +1,4 @@
-//! `macrotick explain`: what a key of a description means.
+//! `macrotick explain`: the meaning of a key of a description.
 
 use macrotick_model::keys;
 use macrotick_report::output;
@@ -7,7 +7,7 @@ use crate::args::ExplainArgs;
 use crate::error::CliError;
 use crate::Outcome;
 
-/// Prints it, for each place where the key may stand.
+/// Prints it for each place of the key.
 pub fn execute(args: &ExplainArgs) -> Result<Outcome, CliError> {
     let key = args.key.as_deref().unwrap_or_default();
     let text = keys::explain(key).map_err(|near| CliError::NoKey { key: key.into(), near })?;

@@ -10,7 +10,7 @@ use crate::args::{HookArgs, HookVerb};
 use crate::error::CliError;
 use crate::Outcome;
 
-/// Admits a container, or tells engines of the hook.
+/// Admits a container, or installs the hook.
 pub fn execute(args: &HookArgs) -> Result<Outcome, CliError> {
     match &args.verb {
         HookVerb::Run => macrotick_hook::admit(std::io::stdin().lock())?,
@@ -36,7 +36,7 @@ fn add(annotations: &[(String, String)], rt_lib: Option<&Path>) -> Result<(), Cl
     written.map_err(|source| CliError::Write { path: "standard output".into(), source })
 }
 
-/// This very program, which runtimes are to call.
+/// Returns the path of this program, which runtimes call.
 fn program() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|source| CliError::Read { path: Path::new("/proc/self/exe").into(), source })
 }

@@ -14,33 +14,33 @@ use crate::args::{Cli, ManArgs, EXIT_CODES};
 use crate::error::CliError;
 use crate::Outcome;
 
-/// The section of commands that everybody may use.
+/// The section of user commands.
 const SECTION: &str = "1";
 
-/// What a verb reads or writes without being told its path, beside what its options name.
+/// Files that a verb reads or writes at a fixed path, in addition to the files of its options.
 const FILES: [(&str, &str, &str); 25] = [
     ("macrotick-run", "build/run/SYSTEM-BACKEND/plan.json", "The timetable."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/observation.json", "The raw records of every job."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/report.json", "The statistics and the verdict."),
-    ("macrotick-run", "build/run/SYSTEM-BACKEND/report.html", "The same as a page."),
+    ("macrotick-run", "build/run/SYSTEM-BACKEND/report.html", "The report as a page."),
     ("macrotick-run", "build/run/SYSTEM-BACKEND/trace.json", "The jobs for a trace viewer, such as Perfetto."),
     ("macrotick-run", "/dev/macrotick", "The scheduling class, for the backend kernel on this host."),
-    ("macrotick-run", "/run/macrotick.lock", "Keeps two runs on a host apart."),
-    ("macrotick-observe", "/run/macrotick.lock", "Keeps two runs on a host apart."),
+    ("macrotick-run", "/run/macrotick.lock", "Prevents two runs at the same time."),
+    ("macrotick-observe", "/run/macrotick.lock", "Prevents two runs at the same time."),
     ("macrotick-observe", "/dev/macrotick", "The scheduling class, for the backend kernel."),
     ("macrotick-apply", "/dev/macrotick", "The scheduling class."),
-    ("macrotick-apply", "/run/macrotick.lock", "Keeps a deployment and runs on a host apart."),
-    ("macrotick-apply", "/run/macrotick/control.sock", "Where a deployment's supervisor takes changes; for root."),
-    ("macrotick-apply", "/run/macrotick/deployment.json", "What it tells of the deployment."),
-    ("macrotick-status", "/run/macrotick/deployment.json", "What a deployment's supervisor told last."),
+    ("macrotick-apply", "/run/macrotick.lock", "Prevents a deployment and a run at the same time."),
+    ("macrotick-apply", "/run/macrotick/control.sock", "The socket on which the supervisor accepts changes; for root."),
+    ("macrotick-apply", "/run/macrotick/deployment.json", "The state of the deployment."),
+    ("macrotick-status", "/run/macrotick/deployment.json", "The last state that a supervisor wrote."),
     ("macrotick-admit", "/sys/fs/cgroup", "The control groups and their budgets."),
     ("macrotick-admit", "/dev/macrotick", "The installed table."),
     ("macrotick-admit", "/run/macrotick/deployment.json", "The groups of a deployment, with their tasks."),
     ("macrotick-stop", "/dev/macrotick", "The scheduling class."),
-    ("macrotick-hook-run", "/sys/fs/cgroup/", "The container's control group, and for its tasks all others."),
+    ("macrotick-hook-run", "/sys/fs/cgroup/", "The container's control group; all others, if it has tasks."),
     ("macrotick-hook-run", "/dev/macrotick", "The installed table."),
     ("macrotick-hook-run", "/run/macrotick/deployment.json", "The groups of a deployment, with their tasks."),
-    ("macrotick-hook-install", "/usr/share/containers/oci/hooks.d/macrotick.json", "Tells podman of the hook."),
+    ("macrotick-hook-install", "/usr/share/containers/oci/hooks.d/macrotick.json", "Makes podman call the hook."),
     ("macrotick-rt-lib", "/usr/local/lib/libmacrotick-rt.so", "The library, for LD_PRELOAD."),
     ("macrotick-compare", "build/compare/SYSTEM.html", "The page."),
     ("macrotick-lab-kernel", "build/kernel/bzImage", "The patched kernel; other flavors have a directory each."),
@@ -60,14 +60,14 @@ pub fn execute(args: &ManArgs) -> Result<Outcome, CliError> {
     Ok(Outcome::Done)
 }
 
-/// A page before it is written.
+/// A page that is not written yet.
 struct Page<'a> {
     command: &'a Command,
-    /// The page of the command that has this one as its verb.
+    /// The page of the command with this verb.
     parent: Option<&'a Command>,
 }
 
-/// The pages of a command and of all verbs below it.
+/// Returns the pages of a command and of all verbs below it.
 fn collect<'a>(command: &'a Command, parent: Option<&'a Command>, pages: &mut Vec<Page<'a>>) {
     pages.push(Page { command, parent });
     for verb in verbs(command) {
@@ -79,7 +79,7 @@ fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|verb| !verb.is_hide_set())
 }
 
-/// `macrotick-run`, as the page is called.
+/// Returns the name of the page, such as `macrotick-run`.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
@@ -95,7 +95,7 @@ impl Page<'_> {
 
     fn render(&self, text: &mut Vec<u8>) -> io::Result<()> {
         let source = concat!("Macrotick ", env!("CARGO_PKG_VERSION"));
-        // Without a date the pages repeat to the byte; an empty one would move what stands behind it.
+        // Without a date the pages are the same in each build; an empty date would move the next fields.
         let man = Man::new(self.command.clone()).section(SECTION).date(" ").source(source).manual("Macrotick Manual");
         man.render_title(text)?;
         man.render_name_section(text)?;
@@ -110,7 +110,7 @@ impl Page<'_> {
         self.see_also().to_writer(text)
     }
 
-    /// The page above, those beside, and those below.
+    /// Refers to the page above, the pages beside it and those below it.
     fn see_also(&self) -> Roff {
         let beside = self.parent.into_iter().flat_map(verbs);
         let related = self.parent.into_iter().chain(beside).chain(verbs(self.command)).map(name);
@@ -135,7 +135,7 @@ fn exit_status() -> Roff {
     })
 }
 
-/// Nothing where the verb has no files of its own.
+/// Writes no section if the verb has no fixed files.
 fn files(page: &str) -> Roff {
     let mut own = FILES.iter().filter(|(owner, ..)| *owner == page).peekable();
     if own.peek().is_none() {

@@ -23,12 +23,12 @@ use macrotick_report::output;
 
 use crate::error::CliError;
 
-/// Tells why a plan is not feasible.
+/// Prints why a plan is not feasible.
 pub fn tell_verdict(verdict: &Verdict) {
     output::tell(verdict.to_string().trim_end());
 }
 
-/// Creates a directory and those above it.
+/// Creates a directory and its parents.
 pub fn create(directory: &Path) -> Result<(), CliError> {
     std::fs::create_dir_all(directory).map_err(|source| CliError::Write { path: directory.into(), source })
 }

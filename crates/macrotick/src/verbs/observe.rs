@@ -25,7 +25,7 @@ pub fn execute(args: &ObserveArgs) -> Result<Outcome, CliError> {
     Ok(Outcome::Done)
 }
 
-/// Where nobody watches, nothing wakes up to report progress.
+/// Without a terminal, no wake-up for progress disturbs the run.
 pub fn options(args: &DispatchArgs) -> RunOptions {
     let watched = std::io::stderr().is_terminal();
     RunOptions {

@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::input::{description_from, planned};
 use crate::Outcome;
 
-/// Plans a description; the judge has the last word on what the solver made.
+/// Plans a description. The judge decides whether the plan is feasible.
 pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     let system = description_from(&args.system)?;
     let solver = args.solver.unwrap_or_else(|| Solver::default_for(&system));
@@ -27,7 +27,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     }
     let verdict = macrotick_check::check(&plan);
     if verdict.is_feasible() {
-        // To the errors' channel, so that a plan as JSON stays one.
+        // On standard error: a plan on standard output stays valid JSON.
         network_advice(&plan).iter().for_each(|advice| output::tell(advice.to_string().trim_end()));
         period_advice(&plan);
         return Ok(Outcome::Done);
@@ -36,7 +36,7 @@ pub fn execute(args: &PlanArgs) -> Result<Outcome, CliError> {
     Ok(Outcome::DoesNotHold)
 }
 
-/// What the timeline leaves open: tasks without windows, its letters, and why a job gets more than its wcet.
+/// Explains the timeline: tasks without windows, its letters, and jobs with windows longer than the WCET.
 fn beside(plan: &Plan) -> String {
     let mut text = String::new();
     for (task, reservation) in plan.system.reserved() {
@@ -52,15 +52,15 @@ fn beside(plan: &Plan) -> String {
         if given > task.wcet && pieces > 1 {
             let (name, wcet) = (&task.name, task.wcet);
             text += &format!(
-                "{name}: {given} for a wcet of {wcet}: each window of a job but the first has {RESUMING} more, in whole \
-                 macroticks\n"
+                "{name}: {given} for a wcet of {wcet}: each window of a job except the first has {RESUMING} more, in \
+                 whole macroticks\n"
             );
         }
     }
     text
 }
 
-/// The window time of the job that has most of it, and in how many windows. Those before the first release of a cycle
+/// Returns the longest window time of a job, and its number of windows. Windows before the first release of a cycle
 /// belong to the last job.
 fn longest_job(plan: &Plan, task: &str) -> (Duration, usize) {
     let windows = plan.tables.iter().flat_map(|table| &table.windows).filter(|window| window.task == task);
@@ -72,7 +72,7 @@ fn longest_job(plan: &Plan, task: &str) -> (Duration, usize) {
     jobs.map(|job| (job.iter().map(|window| window.length).sum(), job.len())).max().unwrap_or_default()
 }
 
-/// Tells of a server period with which groups would need less.
+/// Prints the server period with which groups would need less, if there is one.
 pub fn period_advice(plan: &Plan) {
     let advice = Host::of(plan).ok().and_then(|host| servers::period_advice(&host));
     advice.iter().for_each(|advice| output::tell(format_args!("remark: {advice}")));

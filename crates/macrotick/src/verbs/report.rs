@@ -26,7 +26,7 @@ pub fn execute(args: &ReportArgs) -> Result<Outcome, CliError> {
     Ok(outcome(&report))
 }
 
-/// Whether what was promised was kept.
+/// Whether all bounds and deadlines were met.
 pub fn outcome(report: &Report) -> Outcome {
     if report.holds() {
         Outcome::Done
@@ -41,14 +41,14 @@ pub fn show(report: &Report) {
     output::print(macrotick_report::terminal(report, colour, terminal_width()));
 }
 
-/// Columns of the terminal, as `COLUMNS` tells them.
+/// Returns the columns of the terminal, from `COLUMNS`.
 pub fn terminal_width() -> usize {
     const FALLBACK: usize = 100;
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     columns.unwrap_or(FALLBACK)
 }
 
-/// Writes report.json, report.html and trace.json, and what each process wrote in NAME.log.
+/// Writes report.json, report.html and trace.json, and the output of each process in NAME.log.
 pub fn write(directory: &Path, report: &Report, observation: &Observation) -> Result<(), CliError> {
     write_text(&directory.join("report.json"), &report.to_json())?;
     write_text(&directory.join("report.html"), &macrotick_report::html(report, observation))?;
@@ -59,7 +59,7 @@ pub fn write(directory: &Path, report: &Report, observation: &Observation) -> Re
     Ok(())
 }
 
-/// The file of what a process wrote.
+/// Returns the file with the output of a process.
 pub fn log(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.log"))
 }

@@ -1,4 +1,4 @@
-//! `macrotick rt-lib`: the preload library, which is compiled into the command so that it is wherever that is.
+//! `macrotick rt-lib`: the preload library. The command contains it, so no other file is needed.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::error::CliError;
 use crate::verbs::create;
 use crate::Outcome;
 
-/// Where it is written without being told.
+/// The default path.
 pub const PATH: &str = "/usr/local/lib/libmacrotick-rt.so";
 
 /// `bindings/macrotick-rt.c`, compiled.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmacrotick-rt.so"));
 
-/// Writes the library and prints its absolute path, as `LD_PRELOAD` wants it.
+/// Writes the library and prints its absolute path for `LD_PRELOAD`.
 pub fn execute(args: &RtLibArgs) -> Result<Outcome, CliError> {
     let path = std::path::absolute(&args.path).map_err(failed(&args.path))?;
     path.parent().map_or(Ok(()), create)?;

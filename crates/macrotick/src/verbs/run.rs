@@ -28,7 +28,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
         return Ok(Outcome::DoesNotHold);
     }
     period_advice(&plan);
-    // What cannot be written is told before a run that would be lost.
+    // Written first: an output that cannot be written fails before the run, not after it.
     let directory = directory(args, &plan);
     create(&directory)?;
     plan.save(&directory.join("plan.json"))?;
@@ -39,7 +39,7 @@ pub fn execute(args: &RunArgs) -> Result<Outcome, CliError> {
     report::show(&report);
     output::print_line(format_args!("\nreport: {}", directory.join("report.html").display()));
     let trace = directory.join("trace.json");
-    output::print_line(format_args!("trace: {}, to be opened in https://ui.perfetto.dev", trace.display()));
+    output::print_line(format_args!("trace: {}, for https://ui.perfetto.dev", trace.display()));
     tell_output(&directory, &observation);
     Ok(report::outcome(&report))
 }
@@ -64,7 +64,7 @@ fn observe_here_or_there(args: &RunArgs, plan: &Plan) -> Result<Observation, Cli
     Ok(macrotick_node::run(plan, &observe::options(&args.dispatch), &mut |progress| bar.update(progress))?)
 }
 
-/// The same in the lab.
+/// Runs the plan in the lab.
 fn job(args: &RunArgs, plan: &Plan) -> Result<GuestJob, CliError> {
     let LabOptions { shift, smp, .. } = args.lab_options;
     Ok(macrotick_lab::observe::job(plan, &args.dispatch.into(), smp, shift)?)

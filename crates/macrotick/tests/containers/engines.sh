@@ -1,4 +1,4 @@
-# What the tests of container engines have in common: one way to start, find and remove a container of each.
+# The functions of all tests of container engines: they start, find and remove a container of each engine.
 groups=/sys/fs/cgroup
 engines="runc crun podman podman-runc containerd containerd-systemd"
 spin='while :; do :; done'
@@ -6,13 +6,13 @@ macrotick hook install > /dev/null
 mkdir /tmp/bundle && cd /tmp/bundle && runc spec
 sed -i 's,"path": "rootfs","path": "/srv/busybox",; s,"terminal": true,"terminal": false,; s,"readonly": true,"readonly": false,' config.json && mv config.json plain.json
 
-# configure ANNOTATIONS PROGRAM: the OCI configuration of a container that runs a shell's PROGRAM.
+# configure ANNOTATIONS PROGRAM: writes the OCI configuration of a container that runs a shell's PROGRAM.
 configure() {
     local options=(); for one in $1; do options+=(--annotation "$one"); done
     sed "s,^\([[:space:]]*\)\"sh\"\$,\1\"sh\"\, \"-c\"\, \"$2\"," plain.json | macrotick hook add "${options[@]}" > config.json
 }
 
-# share: an OCI configuration, with the host's programs and libraries read-only in the container.
+# share: adds the host's programs and libraries, read-only, to an OCI configuration.
 host=(/usr /lib /lib64)
 mkdir -p "${host[@]/#//srv/busybox}"
 share() {
@@ -45,7 +45,7 @@ remove() {
     esac
 }
 
-# The groups with a budget, with it.
+# Prints the groups with a budget, and the budget.
 budgets() { find $groups -name cpu.ds.budget -exec grep -Hvx 0 {} + | sed "s,^$groups/,,; s,/cpu.ds.budget:, ,"; }
-# Their directories.
+# Prints their directories.
 served() { budgets | sed "s,^\(.*\) [^ ]*\$,$groups/\1,"; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A program that knows POSIX and SCHED_FIFO only. Prints a line for each way to ask for a policy: what it is told that it has,
- * and what the kernel says that it has, as POLICY/PRIORITY.
+ * A program that knows only POSIX and SCHED_FIFO. For each way to ask for a policy it prints the policy that it reads,
+ * and the kernel's policy, as POLICY/PRIORITY.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ static void check(int err, const char *what)
 	}
 }
 
-/* The fields 40 and 41 of a thread's stat, which nobody can preload anything for. */
+/* Fields 40 and 41 of a thread's stat, which no preloaded library can change. */
 static void kernel_says(pid_t tid, int *policy, int *priority)
 {
 	char path[64], text[1024] = "";
