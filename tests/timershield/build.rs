@@ -1,4 +1,4 @@
-//! Compiles the kernel's own file, with headers that stand in for the kernel's.
+//! Compiles the kernel's own file, with headers that replace the kernel's.
 
 fn main() {
     const KERNEL: &str = "../../kernel/overlay/kernel/time/timershield";

@@ -6,18 +6,19 @@ use macrotick_uapi::Wait;
 
 use crate::sys;
 
-/// Words in shared, locked memory, zero at first. It is never unmapped: a scenario's process does not live long.
+/// Words in shared memory, initially zero. The memory is never unmapped: the process of a scenario lives only for a
+/// short time.
 #[derive(Clone, Copy)]
 pub struct Board {
     words: &'static [AtomicU64],
 }
 
 impl Board {
-    /// A board with so many words.
+    /// Allocates a board with this many words.
     pub fn new(words: usize) -> Board {
         let bytes = words * 8;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        // SAFETY: a fresh mapping; zeroes are valid atomics, and nobody unmaps it.
+        // SAFETY: a fresh mapping; zeroes are valid atomics, and no code unmaps it.
         let words = unsafe {
             let at = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
             assert!(at != libc::MAP_FAILED, "no shared memory");
@@ -26,12 +27,12 @@ impl Board {
         Board { words }
     }
 
-    /// A word.
+    /// Returns a word.
     pub fn word(&self, index: usize) -> &'static AtomicU64 {
         &self.words[index]
     }
 
-    /// All of them.
+    /// Returns all words.
     pub fn words(&self) -> &'static [AtomicU64] {
         self.words
     }
@@ -51,25 +52,25 @@ impl Board {
         self.words[index].fetch_add(value, Ordering::SeqCst);
     }
 
-    /// A word's lower half, as futexes need it.
+    /// Returns the lower half of a word, for futex calls.
     pub fn futex(&self, index: usize) -> &'static AtomicU32 {
         // SAFETY: aligned, inside the mapping, and every access is atomic.
         unsafe { &*self.words[index].as_ptr().cast::<AtomicU32>() }
     }
 }
 
-/// One job as its thread saw it.
+/// One job, as its thread saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its number.
+    /// The number of the job.
     pub number: u64,
     /// Its nominal instant, in nanoseconds.
     pub nominal_ns: u64,
     /// The thread's clock after the wait, in nanoseconds.
     pub start_ns: u64,
-    /// Activations lost before.
+    /// The number of activations lost before.
     pub lost: u64,
-    /// The CPU on which it began.
+    /// The CPU on which the job started.
     pub cpu: u32,
 }
 
@@ -83,17 +84,17 @@ pub struct Log {
 impl Log {
     const WORDS: usize = 5;
 
-    /// A log for so many jobs; further ones are counted, not kept.
+    /// Allocates a log for this many jobs. The log counts further jobs but does not keep them.
     pub fn new(capacity: usize) -> Log {
         Log { board: Board::new(1 + capacity * Log::WORDS), capacity }
     }
 
-    /// Adds a job. For one writer.
+    /// Adds a job. Only one thread may write to a log.
     pub fn push(&self, wait: &Wait) {
         let at = self.count();
         if at < self.capacity {
             let first = 1 + at * Log::WORDS;
-            // Who is in a window at that instant was in it, and on its CPU, before.
+            // A thread that is in a window at this instant was in it, and on its CPU, before.
             let cpu = u64::from(sys::this_cpu());
             let values = [wait.job, wait.nominal_ns, sys::now_ns(), wait.lost, cpu];
             values.into_iter().enumerate().for_each(|(i, value)| self.board.set(first + i, value));
@@ -101,12 +102,12 @@ impl Log {
         self.board.set(0, at as u64 + 1);
     }
 
-    /// How many jobs were added.
+    /// Returns how many jobs were added.
     pub fn count(&self) -> usize {
         self.board.get(0) as usize
     }
 
-    /// The jobs that were kept.
+    /// Returns the jobs that were kept.
     pub fn jobs(&self) -> Vec<Job> {
         let job = |at: usize| {
             let word = |i: usize| self.board.get(1 + at * Log::WORDS + i);

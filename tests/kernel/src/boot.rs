@@ -1,32 +1,33 @@
-//! Booting the guests that the tests share: the same machine is booted once.
+//! Starts the guests that several tests use. Guests with the same parameters start only once.
 
 use macrotick_lab::progress::Terminal;
 use macrotick_lab::{Flavor, GuestJob, GuestOutcome, Lab, Layout};
 use macrotick_model::Duration;
 
-/// A job for a guest on one of the kernels.
+/// Describes a job for a guest on one of the kernels.
 pub fn job<S: Into<String>>(flavor: Flavor, cpus: u32, words: impl IntoIterator<Item = S>) -> GuestJob {
     let mut job = GuestJob::new(flavor, words);
     job.cpus = cpus;
-    // Lockdep and KASAN make every path so long that a slow clock would leave no time for it.
+    // With lockdep and KASAN, every path has many more instructions. At 4 ns per instruction (shift 2) no time would be
+    // left for them.
     job.shift = if flavor.is_debug() { 0 } else { 2 };
     job.live = true;
-    job.allow_complaints = true; // so that the results come back, too
+    job.allow_complaints = true; // to get the results in any case
     job.wall_limit = Duration::from_secs(if flavor == Flavor::Patched { 1800 } else { 3600 });
-    // The storms leave much behind for RCU to free, and KASAN keeps what is freed.
+    // The storms leave much memory for RCU to free, and KASAN keeps freed memory.
     job.memory_mib = 1536;
     if flavor.is_debug() {
-        // Calibrated against it, the local APIC's timer fails its verification.
+        // The timer of the local APIC fails its verification when the kernel calibrates it against the HPET.
         job.kernel_args.push("hpet=disable".into());
     }
     if cpus > 1 {
-        // A CPU that waits for its turn is no stall.
+        // A CPU that waits for its turn in the lab is no stall.
         job.kernel_args.push("rcupdate.rcu_cpu_stall_timeout=120".into());
     }
     job
 }
 
-/// Runs a job with this agent in the image. It panics where there is no outcome, and says how far the job had come.
+/// Runs a job with this agent in the image. Panics if there is no outcome, and names the last progress line of the job.
 pub fn run(agent: &str, job: &GuestJob) -> GuestOutcome {
     let layout = Layout::find().expect("a checkout");
     let lab = Lab::with_agent(layout, agent);

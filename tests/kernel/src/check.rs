@@ -1,6 +1,6 @@
-//! What a scenario returns, and how it checks.
+//! The result of a scenario, and the macros for its checks.
 
-/// A scenario holds, or does not for a reason.
+/// `Ok` if a scenario holds, otherwise the reason why it does not.
 pub type Check<T = ()> = Result<T, String>;
 
 /// Returns an error from the surrounding function unless a condition holds.
@@ -26,7 +26,7 @@ macro_rules! ensure_eq {
 
 /// Turns an errno into a reason.
 pub trait Explain<T> {
-    /// `what` failed with the errno.
+    /// Adds `what`, the operation that failed with the errno.
     fn explain(self, what: &str) -> Check<T>;
 }
 

@@ -1,4 +1,4 @@
-//! Control groups whose threads are a pool.
+//! Control groups that use the windows of a pool.
 
 use std::fs;
 
@@ -8,18 +8,18 @@ use crate::sys;
 const ROOT: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "mt-";
 
-/// A control group. It stays when dropped: the runner removes what a scenario leaves.
+/// A control group. Dropping it does not remove the group: the runner removes the groups that a scenario leaves.
 #[derive(Clone, Debug)]
 pub struct Group(String);
 
 impl Group {
-    /// Makes a group below the root, with the cpu controller.
+    /// Makes a group below the root group, with the cpu controller.
     pub fn new(name: &str) -> Check<Group> {
         write(&format!("{ROOT}/cgroup.subtree_control"), "+cpu")?;
         Group::root().child(&format!("{PREFIX}{name}"))
     }
 
-    /// The group of everybody else.
+    /// Returns the root group, which has all other processes.
     pub fn root() -> Group {
         Group(ROOT.into())
     }
@@ -31,33 +31,33 @@ impl Group {
         Ok(Group(path))
     }
 
-    /// The group as a directory.
+    /// Returns the directory of the group.
     pub fn path(&self) -> &str {
         &self.0
     }
 
-    /// Writes one of its files.
+    /// Writes one of the group's files.
     pub fn set(&self, file: &str, value: &str) -> Check {
         write(&format!("{}/{file}", self.0), value)
     }
 
-    /// Reads one of its files.
+    /// Reads one of the group's files.
     pub fn get(&self, file: &str) -> Check<String> {
         let path = format!("{}/{file}", self.0);
         fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// Removes it, if nobody is in it.
+    /// Removes the group. Fails if it has threads.
     pub fn remove(&self) -> Check {
         fs::remove_dir(&self.0).map_err(|error| format!("{}: {error}", self.0))
     }
 
-    /// Names the entity whose windows serve it; an empty name: none.
+    /// Gives the group the windows of the named entity; an empty name ends this.
     pub fn serve(&self, entity: &str) -> Check {
         self.set("cpu.tt.entity", &format!("{entity}\n"))
     }
 
-    /// Moves a process into it; 0 is the caller.
+    /// Moves a process into the group; 0 is the caller.
     pub fn take(&self, pid: i32) -> Check {
         self.set("cgroup.procs", &pid.to_string())
     }
@@ -73,19 +73,19 @@ fn remove_tree(path: &str) -> Check {
             remove_tree(&entry.path().to_string_lossy())?;
         }
     }
-    // The last thread is reaped before it has left the group.
+    // A parent can reap the last thread before the thread has left the group.
     let gone = sys::eventually(1_000_000_000, || fs::remove_dir(path).is_ok());
     gone.then_some(()).ok_or_else(|| format!("{path} cannot be removed"))
 }
 
-/// Removes the groups that a scenario left, whose processes are gone.
+/// Removes the groups that a scenario left. Their processes have ended.
 pub fn remove_all() -> Check {
     for entry in fs::read_dir(ROOT).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             remove_tree(&entry.path().to_string_lossy())?;
         }
     }
-    // Who has a cpuset of its own does not take bound threads, as other scenarios' groups do.
+    // A group with its own cpuset does not accept bound threads, but other scenarios need groups that do.
     let _ = write(&format!("{ROOT}/cgroup.subtree_control"), "-cpuset");
     Ok(())
 }

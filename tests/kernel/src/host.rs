@@ -1,4 +1,4 @@
-//! The host's state, as far as calls of the class can change it: files, the table, threads, and what else would be admitted.
+//! The state of the host, as far as calls of the class can change it: files, the table, threads, and free capacity.
 
 use std::fs;
 
@@ -25,28 +25,29 @@ const GROUP_FILES: [&str; 11] = [
     "cpuset.cpus.partition",
 ];
 
-/// Until a new process sleeps, and until a dead deadline task has given back what it had.
+/// The time until a new process sleeps, and until the kernel has released the bandwidth of an ended deadline task.
 const SETTLED_NS: u64 = 200_000_000;
-/// The period of deadline tasks that ask, in microseconds.
+/// The period of the deadline tasks that ask for runtime, in microseconds.
 const ASKED_US: u64 = 10_000;
-/// What one of them always has: hardly less is allowed.
+/// The runtime that such a task always has, in microseconds. The kernel's limit is only a little lower.
 const LEAST_US: u64 = 10;
-/// The least budget that is one, in microseconds.
+/// The smallest valid budget, in microseconds.
 const LEAST_BUDGET_US: u64 = 10;
 
-/// Whose state is looked at.
+/// The groups and threads to observe, and the probes for free capacity.
 pub struct Host {
     device: Device,
     groups: Vec<Group>,
     threads: Vec<i32>,
-    /// Sleeping deadline tasks, one more than CPUs: each has so much as the others leave, up to a CPU.
+    /// Sleeping deadline tasks, one more than there are CPUs. Each has the runtime that the others leave, up to a full
+    /// CPU.
     askers: Vec<Child>,
-    /// A group without threads, whose budget is tried.
+    /// A group without threads, for attempts to set a budget.
     probe: Group,
     cpus: u32,
 }
 
-/// What is compared.
+/// The state that a scenario compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     files: Vec<(String, String)>,
@@ -55,16 +56,17 @@ pub struct State {
     admitted: Admitted,
 }
 
-/// What would be admitted besides, to the microsecond.
+/// The further runtimes and budgets that the kernel would admit, exact to a microsecond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// The greatest runtimes that SCHED_DEADLINE gives one task after another, in a period of 10 ms.
+    /// The greatest runtimes that SCHED_DEADLINE admits for one task after another, in a period of 10 ms.
     pub deadline_us: Vec<u64>,
-    /// The greatest budget that a further group is given on each CPU alone.
+    /// The greatest budget that the kernel admits for a further group, on each CPU alone.
     pub budget_us: Vec<u64>,
 }
 
-/// A move that is refused puts a process to the end of its group's list (cgroup_migrate_finish() in kernel/cgroup/cgroup.c).
+/// Sorts the lines: a refused move puts a process at the end of its group's list (cgroup_migrate_finish() in
+/// kernel/cgroup/cgroup.c).
 fn in_order(processes: &str) -> String {
     let mut lines: Vec<&str> = processes.lines().collect();
     lines.sort_unstable();
@@ -72,11 +74,11 @@ fn in_order(processes: &str) -> String {
 }
 
 impl Host {
-    /// A look at these groups and threads.
+    /// Prepares to observe these groups and threads.
     pub fn new(groups: &[Group], threads: &[i32]) -> Check<Host> {
         let cpus = sys::nr_cpus();
         let askers: Vec<Child> = (0..=cpus).map(|_| process::sleeper()).collect();
-        // What so little is left of does not get far: they sleep before.
+        // With this small runtime a task does not get far: the tasks must sleep before.
         sys::sleep(SETTLED_NS);
         for asker in &askers {
             sys::set_sched(asker.pid, asked(LEAST_US)).explain("a deadline task that asks")?;
@@ -85,14 +87,15 @@ impl Host {
         Ok(Host { device: Device::open()?, groups, threads, askers, probe: Group::new("probe")?, cpus })
     }
 
-    /// All of it.
+    /// Reads the whole state.
     pub fn state(&self) -> Check<State> {
         let admitted =
             Admitted { deadline_us: self.deadline(), budget_us: (0..self.cpus).map(|cpu| self.budget(cpu)).collect() };
         self.with(admitted)
     }
 
-    /// The same, when so much was admitted before: to look whether it still is takes much less time.
+    /// Reads the same state after an operation. To check that the former limits still apply takes much less time than a
+    /// search.
     pub fn state_after(&self, before: &State) -> Check<State> {
         if self.admits(&before.admitted) {
             return self.with(before.admitted.clone());
@@ -109,7 +112,7 @@ impl Host {
             && (0..self.cpus).zip(&most.budget_us).all(|(cpu, us)| self.has_budget(cpu, *us))
     }
 
-    /// Compares it. What would be admitted is tried at its limits only.
+    /// Compares the state with `before`. It tests the admission only at its limits.
     pub fn ensure(&self, before: &State, after_what: &str) -> Check {
         for (is, was) in self.files().iter().zip(&before.files) {
             ensure_eq!(is, was, "after {after_what}");
@@ -197,7 +200,8 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// With the least they would take many periods to die, and domains that are built anew meanwhile would forget them.
+    /// With the least runtime the tasks would need many periods to end. If domains were rebuilt meanwhile, the kernel
+    /// would forget the tasks' bandwidth.
     fn drop(&mut self) {
         for (index, asker) in self.askers.iter().enumerate() {
             let _ = [1000, 300, 100, 30].into_iter().find(|us| self.asks(index, *us));
@@ -208,7 +212,7 @@ impl Drop for Host {
 }
 
 impl State {
-    /// What would be admitted.
+    /// Returns what the kernel would admit.
     pub fn admitted(&self) -> &Admitted {
         &self.admitted
     }
@@ -218,7 +222,7 @@ fn asked(us: u64) -> SchedAttr {
     SchedAttr::deadline(us * 1000, ASKED_US * 1000)
 }
 
-/// The greatest number from `least` to `most` that is taken, or 0. What is taken last is that.
+/// Returns the greatest accepted number from `least` to `most`, or 0. The last accepted number is the result.
 fn greatest(least: u64, most: u64, mut is_taken: impl FnMut(u64) -> bool) -> u64 {
     if !is_taken(least) {
         return 0;

@@ -1,4 +1,4 @@
-//! One of two machines that share a table: its clock, its jobs, and linuxptp on a wire to the other one.
+//! One of two machines that share a table: its clock, its jobs, and linuxptp on a wire to the other machine.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -13,58 +13,59 @@ use crate::process::{fork, member};
 use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 
-/// The cycle: no divisor of a second, so that the seconds between `CLOCK_REALTIME` and `CLOCK_TAI` matter.
+/// The cycle, in nanoseconds. It does not divide a second: the seconds between `CLOCK_REALTIME` and `CLOCK_TAI` matter.
 pub const CYCLE_NS: u64 = 7_000_000;
-/// By how much a sync window moves the grid at most.
+/// The most by which a sync window moves the grid.
 pub const BOUND_NS: u32 = 100_000;
 /// The programs of linuxptp.
 pub const PROGRAMS: [&str; 2] = [PTP4L, PMC];
 
 const PTP4L: &str = "/usr/sbin/ptp4l";
 const PMC: &str = "/usr/sbin/pmc";
-/// Where linuxptp takes orders.
+/// The socket on which linuxptp takes commands.
 const ORDERS: &str = "/tmp/ptp4l";
-/// What it is told on both machines: software time stamps, eight messages a second, steps only at the beginning. By the
-/// integral's scale it measures the other clock's rate for 9 s before it sets its own, not for 37 s; the other scale is
-/// the usual one.
+/// The configuration of linuxptp on both machines: software time stamps, eight messages a second, and clock steps only
+/// at the beginning. The integral's scale makes it measure the other clock's rate for 9 s before it sets its own,
+/// instead of 37 s. The proportional scale is the usual one.
 const SETTINGS: &str = "[global]\ntime_stamping software\nnetwork_transport L2\nlogAnnounceInterval -1\n\
     logSyncInterval -3\nlogMinDelayReqInterval -3\nfirst_step_threshold 0.00002\npi_proportional_scale 0.1\n\
     pi_integral_scale 0.004\nuds_address /tmp/ptp4l\n";
-/// What it tells the other machine of the clock, and of the seconds by which `CLOCK_TAI` is ahead.
+/// The description of its clock that a leading machine sends to the other one, with the seconds by which `CLOCK_TAI` is
+/// ahead.
 const CLOCK: &str = "SET GRANDMASTER_SETTINGS_NP clockClass 13 clockAccuracy 0x2f offsetScaledLogVariance 0xffff \
     currentUtcOffset 37 leap61 0 leap59 0 currentUtcOffsetValid 1 ptpTimescale 0 timeTraceable 1 frequencyTraceable 0 \
     timeSource 0x60";
 const TAI_S: i64 = 37;
 
-/// What a machine is to be.
+/// The parameters of a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Whether the other one is to follow its clock.
+    /// Whether the other machine follows this machine's clock.
     pub leads: bool,
     /// Whether linuxptp runs.
     pub synchronised: bool,
-    /// How wrong `CLOCK_REALTIME` is at first, in nanoseconds.
+    /// The initial error of `CLOCK_REALTIME`, in nanoseconds.
     pub wrong_ns: i64,
-    /// How long it runs, in seconds of virtual time.
+    /// The length of the run, in seconds of virtual time.
     pub seconds: u64,
 }
 
 impl Machine {
-    /// As words of a command line.
+    /// Returns the parameters as words of a command line.
     pub fn words(&self) -> Vec<String> {
         let role = if self.leads { "leads" } else { "follows" };
         let clock = if self.synchronised { "synchronised" } else { "free" };
         vec!["machine".into(), role.into(), clock.into(), self.wrong_ns.to_string(), self.seconds.to_string()]
     }
 
-    /// The reverse of [`Machine::words`], without the first one.
+    /// Reads the words of [`Machine::words`], without the first one.
     pub fn from_words(words: &[&str]) -> Option<Machine> {
         let &[role, clock, wrong_ns, seconds] = words else { return None };
         let (leads, synchronised) = (role == "leads", clock == "synchronised");
         Some(Machine { leads, synchronised, wrong_ns: wrong_ns.parse().ok()?, seconds: seconds.parse().ok()? })
     }
 
-    /// Runs to the end; prints the virtual instants at which jobs began, in nanoseconds.
+    /// Runs to the end. Prints the virtual instants at which jobs started, in nanoseconds.
     pub fn run(&self) -> Check {
         let end = virtual_ns() + self.seconds * 1_000_000_000;
         sys::set_sched(0, SchedAttr { flags: sys::RESET_ON_FORK, ..SchedAttr::fifo(90) }).explain("SCHED_FIFO")?;
@@ -87,7 +88,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Starts linuxptp on an interface whose other end is the wire.
+    /// Starts linuxptp on one end of a pair of interfaces. The other end is the wire.
     fn synchronise(&self) -> Check<Child> {
         succeed("/sbin/ip", &["link", "add", "ptp0", "type", "veth", "peer", "name", "wire"])?;
         succeed("/sbin/ip", &["link", "set", "wire", "up"])?;
@@ -105,13 +106,14 @@ impl Machine {
     }
 }
 
-/// A job and a sync window in each cycle. The lead takes the kernel's way to the job out of its start.
+/// Returns a table with a job and a sync window in each cycle. With the lead, a job's start does not include the
+/// dispatch.
 fn table() -> Table {
     let table = Table::new(CYCLE_NS).window("job", 0, 2_000_000, 100_000, ACTIVATE | DEADLINE).lead(20_000);
     table.sync(0, 4_000_000, 300_000, BOUND_NS)
 }
 
-/// Notes when each job begins, of so many: their number first, then the instants.
+/// Records the starts of up to this many jobs: their number in word 0, then the instants.
 fn log_starts(device: &Device, starts: Board, jobs: usize) -> i32 {
     for number in 1.. {
         if let Err(errno) = device.wait() {

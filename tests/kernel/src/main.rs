@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was named, else what this machine can run and does not take long.
+/// Whether to run a scenario: the named ones, or by default those that this machine can run and that are not long.
 fn wanted(scenario: &Scenario, names: &[&str]) -> bool {
     if names.is_empty() {
         return scenario.cpus <= sys::nr_cpus() && !scenario.is_long();
@@ -45,7 +45,7 @@ fn run(names: &[&str]) -> ExitCode {
     ExitCode::from(u8::from(!runner::run(&chosen)))
 }
 
-/// What the scenario of an exec becomes: so many jobs, then success.
+/// Serves this many jobs, then succeeds. The scenario of exec(2) runs it.
 fn jobs(count: u32) -> ExitCode {
     let Ok(device) = Device::open() else { return ExitCode::from(100) };
     for _ in 0..count {
@@ -56,7 +56,7 @@ fn jobs(count: u32) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One of two machines ([`Machine::words`]).
+/// Runs one of two machines ([`Machine::words`]).
 fn machine(words: &[&str]) -> ExitCode {
     match Machine::from_words(words).map(|machine| machine.run()) {
         Some(Ok(())) => ExitCode::SUCCESS,

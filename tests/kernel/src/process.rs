@@ -9,30 +9,30 @@ use crate::check::{Check, Explain};
 use crate::sys;
 use crate::{ensure, ensure_eq};
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With an exit code.
+    /// It ended with an exit code.
     Exited(i32),
-    /// By a signal.
+    /// A signal ended it.
     Signaled(i32),
 }
 
-/// A child of this process. It is not ended when dropped: the runner ends whatever a scenario leaves.
+/// A child of this process. Dropping it does not end it: the runner ends the processes that a scenario leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child {
     /// Its process id.
     pub pid: i32,
 }
 
-/// Runs a function in a process of its own; its result is the exit code.
+/// Runs a function in a new process. The result of the function is the exit code.
 pub fn fork(body: impl FnOnce() -> i32) -> Child {
     try_fork(body).unwrap_or_else(|errno| panic!("fork: errno {errno}"))
 }
 
-/// The same where the fork may be refused.
+/// Does the same where the fork may fail.
 pub fn try_fork(body: impl FnOnce() -> i32) -> Result<Child, i32> {
-    // SAFETY: scenarios fork from processes with one thread only, or from threads that hold no lock of the allocator's.
+    // SAFETY: scenarios fork from processes with only one thread, or from threads that hold no lock of the allocator.
     match unsafe { libc::fork() } {
         0 => {
             let code = body();
@@ -43,7 +43,7 @@ pub fn try_fork(body: impl FnOnce() -> i32) -> Result<Child, i32> {
     }
 }
 
-/// A child that sleeps.
+/// Forks a child that sleeps.
 pub fn sleeper() -> Child {
     fork(|| loop {
         // SAFETY: takes nothing.
@@ -51,7 +51,7 @@ pub fn sleeper() -> Child {
     })
 }
 
-/// A child that is born in a control group.
+/// Forks a child that starts in a control group.
 pub fn fork_into(group: &str, body: impl FnOnce() -> i32) -> Check<Child> {
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     let dir = std::fs::File::open(group).map_err(|error| format!("{group}: {error}"))?;
@@ -73,7 +73,7 @@ pub fn fork_into(group: &str, body: impl FnOnce() -> i32) -> Check<Child> {
     }
 }
 
-/// Runs a check in a process of its own, and returns its verdict.
+/// Runs a check in a new process, and returns its verdict.
 pub fn check_in_child(limit_ns: u64, body: impl FnOnce() -> Check) -> Check {
     let mut pipe = [0; 2];
     // SAFETY: writes two descriptors.
@@ -91,7 +91,7 @@ pub fn check_in_child(limit_ns: u64, body: impl FnOnce() -> Check) -> Check {
     let ended = child.wait(limit_ns);
     let mut text = [0u8; 4096];
     let length = match ended {
-        // SAFETY: writes at most the buffer's length; nobody else holds the writing end for long.
+        // SAFETY: writes at most the buffer's length; other processes hold the writing end only for a short time.
         Ok(Ended::Exited(1)) => unsafe { libc::read(pipe[0], text.as_mut_ptr().cast(), text.len()) },
         _ => 0,
     };
@@ -111,7 +111,7 @@ impl Child {
         unsafe { libc::kill(self.pid, signal) };
     }
 
-    /// Waits for the end, at most so long.
+    /// Waits for the end, for at most this time.
     pub fn wait(&self, limit_ns: u64) -> Check<Ended> {
         let mut ended = None;
         sys::eventually(limit_ns, || {
@@ -121,7 +121,7 @@ impl Child {
         ended.ok_or_else(|| format!("process {} did not end: {}", self.pid, self.describe()))
     }
 
-    /// How it ended, if it has.
+    /// Returns the end of the process, if it has ended.
     pub fn poll(&self) -> Option<Ended> {
         let mut status = 0;
         // SAFETY: writes the status.
@@ -135,33 +135,33 @@ impl Child {
         })
     }
 
-    /// Kills it, and waits until it is gone, at most so long.
+    /// Kills the process, and waits for at most this time until it is gone.
     pub fn kill(&self, limit_ns: u64) -> Check {
         self.signal(libc::SIGKILL);
         ensure_eq!(self.wait(limit_ns)?, Ended::Signaled(libc::SIGKILL), "the end of a killed process");
         Ok(())
     }
 
-    /// Waits for the end, which must be a success.
+    /// Waits for the end. An end that is no success is an error.
     pub fn succeed(&self, limit_ns: u64) -> Check {
         ensure_eq!(self.wait(limit_ns)?, Ended::Exited(0), "the end of process {}", self.pid);
         Ok(())
     }
 
-    /// What the kernel says of its state, for messages.
+    /// Returns the process's line of `/proc/PID/stat`, for messages.
     pub fn describe(&self) -> String {
         let path = format!("/proc/{}/stat", self.pid);
         std::fs::read_to_string(path).unwrap_or_default().trim().chars().take(80).collect()
     }
 }
 
-/// Forks a process that joins an entity and then runs a function; returns once it has joined. It takes its page faults
-/// before, or they would take from its first jobs more than most windows leave.
+/// Forks a process that joins an entity and then runs a function. Returns after the process has joined. The process
+/// takes its page faults before: in its first jobs they would take more time than most windows leave.
 pub fn member(entity: &str, body: impl FnOnce(&Device) -> i32) -> Check<Child> {
     let joined = Board::new(1);
     let child = fork(|| {
         let Ok(device) = Device::open() else { return 100 };
-        // With several CPUs they would be kept from running meanwhile, which is worse.
+        // With several CPUs, prefaulting would delay other processes meanwhile, which is worse.
         if sys::nr_cpus() == 1 {
             sys::prefault();
         }
@@ -180,7 +180,7 @@ pub fn member(entity: &str, body: impl FnOnce(&Device) -> i32) -> Check<Child> {
     Ok(child)
 }
 
-/// A member that does the same work in each of its jobs for ever.
+/// Forks a member that does the same work in each of its jobs, endlessly.
 pub fn periodic(entity: &str, log: Log, work_ns: u64) -> Check<Child> {
     member(entity, move |device| loop {
         match device.wait() {
@@ -191,8 +191,8 @@ pub fn periodic(entity: &str, log: Log, work_ns: u64) -> Check<Child> {
     })
 }
 
-/// Does no work in each of its jobs for ever, once somebody has bound the caller; returns what ends that. The board's first
-/// word tells when it is ready, on CPU 0 alone, so that whoever binds it finds it there.
+/// Waits for jobs without any work, after another process has bound the caller. Returns the error that ends this. The
+/// caller runs on CPU 0 alone; the board's first word is 1 when the caller is ready to be bound there.
 pub fn wait_once_bound(ready: Board, log: Log) -> i32 {
     let (Ok(device), Ok(())) = (Device::open(), sys::set_affinity(0, &[0])) else { return 100 };
     if sys::nr_cpus() == 1 {
@@ -208,7 +208,7 @@ pub fn wait_once_bound(ready: Board, log: Log) -> i32 {
     }
 }
 
-/// A process that is busy for ever under a policy.
+/// Forks a process that computes endlessly under a policy.
 pub fn hog(attr: sys::SchedAttr) -> Child {
     fork(|| match sys::set_sched(0, attr) {
         Ok(()) => sys::hog(),
@@ -216,7 +216,7 @@ pub fn hog(attr: sys::SchedAttr) -> Child {
     })
 }
 
-/// A member of an entity that enters the class by policy, without a job, and is busy for ever.
+/// Forks a member of an entity that enters the class by its policy, without a job, and computes endlessly.
 pub fn member_hog(entity: &str) -> Check<Child> {
     member(entity, |_| match sys::set_sched(0, sys::SchedAttr::policy(SCHED_TT)) {
         Ok(()) => sys::hog(),
@@ -224,18 +224,18 @@ pub fn member_hog(entity: &str) -> Check<Child> {
     })
 }
 
-/// What descendants leave behind becomes a child of this process.
+/// Makes orphaned descendants children of this process.
 pub fn adopt() {
     // SAFETY: takes numbers.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Kills all descendants and reaps those that have ended. Whether there was none.
+/// Kills all descendants, and reaps those that have ended. Returns whether there were no descendants.
 pub fn end_all() -> bool {
     end_all_but(None)
 }
 
-/// The same, but for one.
+/// Does the same, except for one process.
 pub fn end_all_but(kept: Option<i32>) -> bool {
     let left: Vec<i32> = descendants().into_iter().map(|(pid, _)| pid).filter(|pid| Some(*pid) != kept).collect();
     left.iter().for_each(|pid| Child { pid: *pid }.signal(libc::SIGKILL));
@@ -243,39 +243,40 @@ pub fn end_all_but(kept: Option<i32>) -> bool {
     left.is_empty()
 }
 
-/// Reaps those children that have ended.
+/// Reaps all children that have ended.
 pub fn reap() {
     // SAFETY: ignores the status.
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
-/// The entries of a directory of `/proc` that are numbers.
+/// Returns the entries of a directory of `/proc` that are numbers.
 pub fn numbers_in(directory: &str) -> Vec<i32> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The threads of a process; none if it is gone.
+/// Returns the threads of a process, or an empty list if the process is gone.
 pub fn threads_of(pid: i32) -> Vec<i32> {
     numbers_in(&format!("/proc/{pid}/task"))
 }
 
-/// The effective priority of a process as `/proc/PID/stat` has it: 20 for a nice value of 0, -1 minus a real-time one.
+/// Returns the effective priority of a process from `/proc/PID/stat`: 20 for a nice value of 0, or -1 minus the
+/// real-time priority.
 pub fn priority(pid: i32) -> Option<i64> {
     stat_field(pid, 18)
 }
 
-/// What a process does, by proc(5): `R`, `S`, `D`, `Z` and others.
+/// Returns the state of a process, as in proc(5): `R`, `S`, `D`, `Z` and others.
 pub fn state(pid: i32) -> Option<char> {
     stat_field(pid, 3)
 }
 
-/// Where a process runs, or ran last.
+/// Returns the CPU on which a process runs or last ran.
 pub fn cpu(pid: i32) -> Option<u32> {
     stat_field(pid, 39)
 }
 
-/// The processor time of all threads of a process, in nanoseconds.
+/// Returns the CPU time of all threads of a process, in nanoseconds.
 pub fn cpu_ns(pid: i32) -> Check<u64> {
     let mut clock = 0;
     // SAFETY: writes a clock's number.
@@ -285,13 +286,13 @@ pub fn cpu_ns(pid: i32) -> Check<u64> {
     }
 }
 
-/// A field of `/proc/PID/stat` behind the name, by its number in proc(5).
+/// Returns a field of `/proc/PID/stat` after the name, by its number in proc(5).
 fn stat_field<T: std::str::FromStr>(pid: i32, number: usize) -> Option<T> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(number - 3)?.parse().ok()
 }
 
-/// The processes below this one: process id and `/proc/PID/stat`.
+/// Returns the descendants of this process: process ids and lines of `/proc/PID/stat`.
 pub fn descendants() -> Vec<(i32, String)> {
     let mut parents = std::collections::BTreeMap::new();
     for pid in numbers_in("/proc") {
@@ -312,7 +313,7 @@ pub fn descendants() -> Vec<(i32, String)> {
     parents.iter().filter(|(pid, _)| below(**pid)).map(|(pid, (_, stat))| (*pid, stat.trim().to_owned())).collect()
 }
 
-/// The first kernel thread with a name.
+/// Returns the first kernel thread with this name.
 pub fn kernel_thread(name: &str) -> Check<i32> {
     let has_name =
         |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name);

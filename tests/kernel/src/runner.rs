@@ -1,4 +1,4 @@
-//! Runs scenarios, one process group each, and cleans up after them.
+//! Runs scenarios, each in its own session, and cleans up after them.
 
 use std::io::Write;
 use std::os::fd::RawFd;
@@ -12,7 +12,7 @@ use crate::scenarios::{Scenario, DELAY_US, SCX};
 use crate::scx::{self, Beside};
 use crate::sys::{self, SchedAttr};
 
-/// Runs the scenarios in order; prints a line for each. Whether all held.
+/// Runs the scenarios in order, and prints a line for each. Returns whether all held.
 pub fn run(scenarios: &[Scenario]) -> bool {
     adopt();
     if let Some(us) = std::env::var(DELAY_US).ok().and_then(|text| text.parse::<u64>().ok()) {
@@ -20,7 +20,7 @@ pub fn run(scenarios: &[Scenario]) -> bool {
     }
     let mut good = true;
     for scenario in scenarios {
-        macrotick_lab::agent::live(scenario.name); // tells the host where a guest died
+        macrotick_lab::agent::live(scenario.name); // tells the host the last scenario, if the guest crashes
         let begin = sys::now_ns();
         if std::env::var_os("MACROTICK_TIMERSHIELD").is_some() {
             sys::set_timershield(true).expect("a kernel with TimerShield");
@@ -44,14 +44,14 @@ pub fn run(scenarios: &[Scenario]) -> bool {
     good
 }
 
-/// What scenarios leave behind becomes a child of this process, so that it can be reaped, however busy it is.
+/// Makes the orphaned processes of scenarios children of this process. Thus it can reap them, even if they are busy.
 pub fn adopt() {
     process::adopt();
     sys::are_several_cpus();
     begin();
 }
 
-/// Runs one scenario in a session of its own, so that all its processes can be found.
+/// Runs one scenario in its own session, to find all its processes afterwards.
 fn run_one(scenario: &Scenario) -> Check {
     let mut pipe = [0; 2];
     // SAFETY: writes two descriptors.
@@ -72,7 +72,7 @@ fn run_one(scenario: &Scenario) -> Check {
         unsafe { libc::write(pipe[1], text.as_ptr().cast(), text.len().min(4000)) };
         0
     });
-    // SAFETY: our copy; the scenario's processes hold theirs.
+    // SAFETY: our copy; the scenario's processes have their own.
     unsafe { libc::close(pipe[1]) };
     let verdict = verdict(scenario, child, pipe[0]);
     // SAFETY: our descriptor.
@@ -80,7 +80,8 @@ fn run_one(scenario: &Scenario) -> Check {
     verdict
 }
 
-/// A scenario's own process looks at counters and clocks in time, whoever else is busy; its children begin as usual.
+/// Gives a scenario's own process SCHED_FIFO, to read counters and clocks in time beside busy processes. Its children
+/// start under SCHED_OTHER.
 pub fn begin() {
     let attr = SchedAttr { flags: sys::RESET_ON_FORK, ..SchedAttr::fifo(90) };
     sys::set_sched(0, attr).expect("root may use SCHED_FIFO");
@@ -106,24 +107,25 @@ fn verdict(scenario: &Scenario, child: Child, pipe: RawFd) -> Check {
     }
 }
 
-/// Whoever computes under SCHED_FIFO keeps the kernel's thread from exchanging its scheduler: the scenario's processes end first.
+/// Runs a scenario beside a sched_ext scheduler. The scenario's processes end first: under SCHED_FIFO they could delay
+/// the kernel thread that exchanges the scheduler.
 fn run_beside(scenario: &Scenario, beside: Beside) -> Check {
     let verdict = run_one(scenario);
     let ended = end_processes(beside.pid());
     verdict.and(ended).and(beside.end())
 }
 
-/// Ends every process that the scenario left, but one.
+/// Ends every process that the scenario left, except for one.
 fn end_processes(but: Option<i32>) -> Check {
-    // Six CPUs of the debug kernel that take turns need more than 5 s for what pools and storms leave.
+    // The debug kernel with six CPUs that take turns needs more than 5 s for the processes of pools and storms.
     match sys::eventually(30_000_000_000, || process::end_all_but(but)) {
         true => Ok(()),
         false => Err(format!("processes survive SIGKILL: {}", survivors().join("; "))),
     }
 }
 
-/// Ends every process that the scenario left, throws out its scheduler, removes the table, brings CPUs back, and switches
-/// TimerShield off.
+/// Ends every process that the scenario left, and removes its scheduler and its table. Then brings CPUs online and
+/// switches TimerShield off.
 pub fn clean_up() -> Check {
     end_processes(None)?;
     if scx::is_loaded() {
@@ -137,13 +139,13 @@ pub fn clean_up() -> Check {
     group::remove_all()?;
     sys::set_timershield(false).map_err(|errno| format!("TimerShield cannot be switched off: errno {errno}"))?;
     for cpu in 1..16 {
-        // Most do not exist, and the others are on line already.
+        // Most of these CPUs do not exist, and the others are already online.
         let _ = sys::set_online(cpu, true);
     }
     Ok(())
 }
 
-/// The entities' counters, and where the processes of a failed scenario are: in the kernel, if it tells.
+/// Returns the entities' counters, and the processes of a failed scenario with their kernel stacks, if available.
 fn remains() -> String {
     let mut text = String::new();
     let device = Device::open().ok();

@@ -34,67 +34,68 @@ pub use fuzz::CALLS_OF;
 
 use crate::check::Check;
 
-/// Something that must hold.
+/// A scenario: a property that must hold.
 #[derive(Clone, Copy)]
 pub struct Scenario {
-    /// What a result line begins with. `full_` begins those that take long.
+    /// The name at the beginning of the result line. The names of long scenarios begin with `full_`.
     pub name: &'static str,
-    /// How many CPUs it needs.
+    /// The number of CPUs that it needs.
     pub cpus: u32,
-    /// Whether it takes a CPU that runs when it should. With several CPUs the lab executes one at a time, for up to 100 ms.
+    /// Whether it needs CPUs that execute without delay. With several CPUs the lab executes one at a time, for up to
+    /// 100 ms.
     pub punctual: bool,
-    /// Whether it takes what the fair class gives ordinary threads: turns of some milliseconds, by nice values, and a part of the
-    /// time beside `SCHED_FIFO`. A scheduler of sched_ext need not, and that of the tests does not.
+    /// Whether it needs the fair class for ordinary threads: turns of some milliseconds, nice values, and a share
+    /// beside `SCHED_FIFO`. A scheduler of sched_ext need not provide this, and that of the tests does not.
     pub fair: bool,
-    /// When it counts as hanging, in milliseconds of virtual time.
+    /// The time after which it counts as hung, in milliseconds of virtual time.
     pub limit_ms: u64,
-    /// The scenario.
+    /// The function of the scenario.
     pub run: fn() -> Check,
 }
 
 impl Scenario {
-    /// A scenario for any number of CPUs.
+    /// Describes a scenario for any number of CPUs.
     pub const fn new(name: &'static str, run: fn() -> Check) -> Scenario {
         Scenario { name, cpus: 1, punctual: false, fair: false, limit_ms: 20_000, run }
     }
 
-    /// It needs so many CPUs.
+    /// Makes the scenario need this many CPUs.
     pub const fn on(self, cpus: u32) -> Scenario {
         Scenario { cpus, ..self }
     }
 
-    /// It takes a CPU that runs when it should: it is left out where there are several.
+    /// Makes the scenario need CPUs that execute without delay: with several CPUs it does not run.
     pub const fn punctual(self) -> Scenario {
         Scenario { punctual: true, ..self }
     }
 
-    /// It takes the fair class: it is left out where a scheduler of sched_ext serves ordinary threads.
+    /// Makes the scenario need the fair class: it does not run where a scheduler of sched_ext serves ordinary threads.
     pub const fn fair(self) -> Scenario {
         Scenario { fair: true, ..self }
     }
 
-    /// It takes up to so many milliseconds of virtual time.
+    /// Lets the scenario take up to this many milliseconds of virtual time.
     pub const fn within(self, limit_ms: u64) -> Scenario {
         Scenario { limit_ms, ..self }
     }
 
-    /// Whether it is only for the long suite.
+    /// Whether the scenario runs only in the long suite.
     pub fn is_long(&self) -> bool {
         self.name.starts_with("full_")
     }
 
-    /// Whether it suspends the machine, which takes a kernel that can.
+    /// Whether the scenario suspends the machine, which needs kernel support.
     pub fn suspends(&self) -> bool {
         self.name.starts_with("full_suspend_")
     }
 
-    /// Whether it loads schedulers of sched_ext, which takes a kernel that has it.
+    /// Whether the scenario loads schedulers of sched_ext, which needs kernel support.
     pub fn takes_scx(&self) -> bool {
         self.name.strip_prefix("full_").unwrap_or(self.name).starts_with("scx_")
     }
 }
 
-/// All of them, in the order in which they run.
+/// Returns all scenarios, in the order in which they run.
 pub fn all() -> Vec<Scenario> {
     let parts = [
         refusals::ALL,
@@ -130,21 +131,23 @@ pub fn all() -> Vec<Scenario> {
     parts.concat()
 }
 
-/// Names so many microseconds that pass before the first scenario: ticks and turns of virtual CPUs lie otherwise then.
+/// The variable for a delay before the first scenario, in microseconds. It moves the ticks and the turns of virtual
+/// CPUs.
 pub const DELAY_US: &str = "MACROTICK_DELAY_US";
-/// How many groups come and go in `full_group_cycles`.
+/// The variable for the number of groups that `full_group_cycles` makes and removes.
 pub const CYCLES: &str = "MACROTICK_CYCLES";
 
-/// `loaded`: each scenario runs with a scheduler of sched_ext; `changes`: while schedulers come and go.
+/// The variable for a scheduler of sched_ext. `loaded`: each scenario runs with one; `changes`: schedulers come and go.
 pub const SCX: &str = "MACROTICK_SCX";
 
-/// The grid of the scenarios' tables, in nanoseconds: 100 us, or what `MACROTICK_UNIT_US` says for slow kernels.
+/// Returns the grid of the scenarios' tables, in nanoseconds: 100 us by default. `MACROTICK_UNIT_US` sets it for slow
+/// kernels.
 pub fn unit_ns() -> u64 {
     let text = std::env::var("MACROTICK_UNIT_US").ok();
     text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(100) * 1000
 }
 
-/// Whether the kernel is one whose paths are several times as long as usual.
+/// Whether the paths of the kernel are several times as long as usual.
 pub fn is_slow() -> bool {
     unit_ns() > 100_000
 }

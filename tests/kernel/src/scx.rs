@@ -1,8 +1,9 @@
-//! sched_ext schedulers: loaded by bpf(2) alone, without a compiler of BPF.
+//! Schedulers of sched_ext, loaded with only bpf(2) and without a BPF compiler.
 //!
-//! A scheduler is the one element of a map whose value is the kernel's `struct sched_ext_ops` behind a header. One whose
-//! value has nothing but a name is the default scheduler: a queue that all CPUs take threads from. Deleting the element
-//! unloads it. It does not end with its process; [`disable`] ends it, whoever has loaded it.
+//! A scheduler is the only element of a struct_ops map. The element's value is a header and the kernel's `struct
+//! sched_ext_ops`. A value with only a name is the default scheduler: a queue from which all CPUs take threads. To
+//! delete the element unloads the scheduler. A scheduler does not end with its process; [`disable`] ends it, whatever
+//! process has loaded it.
 
 mod btf;
 
@@ -16,7 +17,7 @@ use crate::random::{self, Random};
 use crate::sys::{self, SchedAttr};
 use btf::{Btf, Struct};
 
-/// Commands of bpf(2), and what they take (include/uapi/linux/bpf.h).
+/// The commands of bpf(2), and their constants (include/uapi/linux/bpf.h).
 const MAP_CREATE: i32 = 0;
 const MAP_UPDATE_ELEM: i32 = 2;
 const MAP_DELETE_ELEM: i32 = 3;
@@ -25,35 +26,35 @@ const BTF_LOAD: i32 = 18;
 const MAP_TYPE_STRUCT_OPS: u32 = 26;
 const PROG_TYPE_STRUCT_OPS: u32 = 27;
 
-/// Of kernel/sched/ext.c.
+/// The constants of kernel/sched/ext.c.
 const SWITCH_PARTIAL: u64 = 1 << 3;
 const ENQ_LAST: u64 = 1 << 1;
 const DSQ_GLOBAL: u64 = 1 << 63 | 1;
 const SLICE_NS: u64 = 5_000_000;
 
-/// After this time without getting to run a thread makes the watchdog throw out a scheduler of [`Kind::Stalls`].
+/// The time after which a ready thread that did not run makes the watchdog eject a [`Kind::Stalls`] scheduler.
 pub const STALL_MS: u32 = 300;
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
 
-/// Which scheduler.
+/// The kind of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The default one.
+    /// The default scheduler.
     Plain,
-    /// The default one, for threads of SCHED_EXT only.
+    /// The default scheduler, only for threads of SCHED_EXT.
     Partial,
-    /// One with a program: each thread has 5 ms, and comes last then.
+    /// A scheduler with a program: each thread runs for 5 ms, and is then the last.
     Turns,
-    /// It loses the threads that it is given, until the watchdog throws it out.
+    /// It loses its threads, until the watchdog ejects it.
     Stalls,
-    /// It refuses a thread, and is thrown out before anything is under it.
+    /// It refuses a thread, and is ejected before it has any thread.
     Refuses(i32),
-    /// Its flags contradict each other: it is thrown out before it has seen a thread.
+    /// Its flags contradict each other: it is ejected before it has seen a thread.
     Contradicts,
 }
 
-/// What the kernel calls a scheduler, from its BTF.
+/// The kernel's types for schedulers, from its BTF.
 struct Types {
     value: Struct,
     ops: Struct,
@@ -61,7 +62,8 @@ struct Types {
     pid: usize,
 }
 
-/// The first look takes the debug kernel a while: a process looks before it forks those whose time counts.
+/// Reads the types once, which takes the debug kernel some time. A process calls this before it forks processes that
+/// are measured.
 fn types() -> Check<&'static Types> {
     static TYPES: OnceLock<Check<Types>> = OnceLock::new();
     let read = || {
@@ -76,19 +78,19 @@ fn types() -> Check<&'static Types> {
     TYPES.get_or_init(read).as_ref().map_err(Clone::clone)
 }
 
-/// A scheduler that was loaded. When it is dropped it is unloaded, if it was not thrown out before.
+/// A loaded scheduler. Dropping it unloads the scheduler, unless it was ejected before.
 #[derive(Debug)]
 pub struct Scheduler {
     map: OwnedFd,
 }
 
 impl Scheduler {
-    /// Loads one. That of two fails of which the other one is loaded.
+    /// Loads a scheduler. Fails while another one is loaded.
     pub fn load(kind: Kind) -> Check<Scheduler> {
         Scheduler::try_load(kind)?.explain("load a scheduler")
     }
 
-    /// The same where it may be refused: then there is an errno.
+    /// Does the same where the kernel may refuse. The inner error is an errno.
     pub fn try_load(kind: Kind) -> Check<Result<Scheduler, i32>> {
         let types = types()?;
         let (value, _programs) = value_of(kind, types)?;
@@ -106,24 +108,24 @@ impl Drop for Scheduler {
     }
 }
 
-/// What the kernel says: `enabled`, `disabled`, or on its way.
+/// Returns the kernel's state of sched_ext: `enabled`, `disabled`, or a transition.
 pub fn state() -> String {
     std::fs::read_to_string(STATE).unwrap_or_default().trim().to_owned()
 }
 
-/// Whether a scheduler is loaded, or comes or goes.
+/// Whether a scheduler is loaded, or is in a transition.
 pub fn is_loaded() -> bool {
     let state = state();
     !state.is_empty() && state != "disabled"
 }
 
-/// How many schedulers were loaded since boot.
+/// Returns how many schedulers were loaded since boot.
 pub fn loads() -> u64 {
     let text = std::fs::read_to_string("/sys/kernel/sched_ext/enable_seq").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }
 
-/// Whatever is loaded is thrown out, as by SysRq-S.
+/// Ejects any loaded scheduler, with SysRq-S.
 pub fn disable() -> Check {
     std::fs::write("/proc/sysrq-trigger", "S").map_err(|error| format!("SysRq: {error}"))?;
     let gone = sys::eventually(10_000_000_000, || !is_loaded());
@@ -145,17 +147,17 @@ impl Attr {
     }
 
     fn call(&self, command: i32) -> Result<i64, i32> {
-        // SAFETY: reads the argument, and what the caller has it point to.
+        // SAFETY: reads the argument, and the memory at its pointers.
         sys::done(unsafe { libc::syscall(libc::SYS_bpf, command, self.0.as_ptr(), self.0.len()) })
     }
 
     fn make(&self, command: i32) -> Result<OwnedFd, i32> {
-        // SAFETY: a fresh descriptor, of nobody else.
+        // SAFETY: a fresh descriptor without another owner.
         self.call(command).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
     }
 }
 
-/// Types of the loader's own, which the kernel wants though it knows the map's value better.
+/// Loads types of our own. The kernel requires them, although it uses its own types for the map's value.
 fn load_types() -> Result<OwnedFd, i32> {
     let (bytes, mut attr) = (btf::smallest(), Attr::default());
     attr.set(0, &(bytes.as_ptr() as u64).to_le_bytes());
@@ -180,7 +182,7 @@ fn update(map: &OwnedFd, value: &[u8]) -> Result<(), i32> {
     attr.call(MAP_UPDATE_ELEM).map(drop)
 }
 
-/// The map's element, and the programs that it names, which must live until it is loaded.
+/// Returns the map's element, and the programs that it names, which must exist until it is loaded.
 fn value_of(kind: Kind, types: &Types) -> Check<(Vec<u8>, Vec<OwnedFd>)> {
     let (mut value, mut programs) = (vec![0; types.value.size], Vec::new());
     let data = types.value.member("data")?.1;
@@ -223,7 +225,7 @@ fn load_program(types: &Types, member: &str, code: &[u64]) -> Check<OwnedFd> {
     loaded.map_err(|errno| format!("the program for {member}: errno {errno}: {}", said()))
 }
 
-/// One instruction of BPF.
+/// Encodes one instruction of BPF.
 fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> u64 {
     let low = u64::from(code) | u64::from(to | from << 4) << 8 | u64::from(offset as u16) << 16;
     low | u64::from(value as u32) << 32
@@ -267,17 +269,17 @@ fn refuses(types: &Types, pid: i32) -> Vec<u64> {
     vec![load(1, 1, 0), read_pid, set(0, 0), unless_equal, set(0, -libc::ENOMEM), exit()]
 }
 
-/// A process that loads and unloads schedulers, each for up to 8 ms, with as much time in between. Some are thrown out while they
-/// are loaded, and some by SysRq-S. It is asked to end, and not killed: stock Linux 6.12 panics if that meets the
-/// loading of a scheduler (`scx_create_rt_helper()` looks for NULL only, and reads through `-EINTR`).
+/// A process that loads and unloads schedulers, each for up to 8 ms, with pauses of the same length. Some are ejected
+/// while they are loaded, and some by SysRq-S. The process gets a request to end, and no signal. Linux 6.12 panics if a
+/// kill interrupts the load of a scheduler: `scx_create_rt_helper()` only checks for NULL, and reads through `-EINTR`.
 pub struct Changer {
     child: Child,
-    /// Not zero: it is to end.
+    /// Not zero: the process must end.
     asked: Board,
 }
 
 impl Changer {
-    /// Begins; the seed says what comes when.
+    /// Forks the process. The seed determines its choices.
     pub fn start(seed: u64) -> Check<Changer> {
         types()?;
         let asked = Board::new(1);
@@ -291,12 +293,12 @@ impl Changer {
         Ok(Changer { child, asked })
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> i32 {
         self.child.pid
     }
 
-    /// Lets it unload what it has loaded, and end.
+    /// Lets the process unload its scheduler and end.
     pub fn end(&self) -> Check {
         self.asked.set(0, 1);
         self.child.succeed(10_000_000_000)
@@ -317,7 +319,7 @@ fn change(mut random: Random, asked: Board) {
     }
 }
 
-/// What goes on beside a scenario ([`crate::scenarios::SCX`]).
+/// The schedulers beside a scenario ([`crate::scenarios::SCX`]).
 pub enum Beside {
     /// A scheduler is loaded.
     Loaded(Scheduler),
@@ -326,7 +328,7 @@ pub enum Beside {
 }
 
 impl Beside {
-    /// Begins it: `loaded` or `changes`.
+    /// Starts it: `loaded` or `changes`.
     pub fn start(how: &str) -> Check<Beside> {
         match how {
             "loaded" => Scheduler::load(Kind::Plain).map(Beside::Loaded),
@@ -335,7 +337,7 @@ impl Beside {
         }
     }
 
-    /// The process that it takes.
+    /// Returns the process that it needs, if any.
     pub fn pid(&self) -> Option<i32> {
         match self {
             Beside::Loaded(_) => None,

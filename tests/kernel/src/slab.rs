@@ -1,28 +1,28 @@
-//! What the kernel's allocator has handed out, as far as it tells (`CONFIG_SLUB_DEBUG`, the debug kernel).
+//! The objects that the kernel's allocator has handed out (`CONFIG_SLUB_DEBUG`, only in the debug kernel).
 
 use std::collections::BTreeMap;
 
 use crate::process;
 
-/// Objects in use, by cache.
+/// The number of objects in use, by cache.
 #[derive(Clone, Debug, Default)]
 pub struct Slabs(BTreeMap<String, u64>);
 
 impl Slabs {
-    /// As of now; empty where the kernel does not tell.
+    /// Counts the current objects. The result is empty if the kernel does not report them.
     pub fn now() -> Slabs {
-        // Names and nodes of files that nobody uses, such as those of ended processes.
+        // This frees names and nodes of unused files, for example those of ended processes.
         let _ = std::fs::write("/proc/sys/vm/drop_caches", "2");
         let text = std::fs::read_to_string("/proc/slabinfo").unwrap_or_default();
         let caches: Vec<&str> = text.lines().skip(2).filter_map(|line| line.split(' ').next()).collect();
         for cache in caches {
-            // Has KASAN give back what it keeps of the freed objects.
+            // This makes KASAN release the freed objects that it keeps.
             let _ = std::fs::write(format!("/sys/kernel/slab/{cache}/shrink"), "1");
         }
         Slabs::parse(&std::fs::read_to_string("/proc/slabinfo").unwrap_or_default()).beside(&living())
     }
 
-    /// Without what living threads account for: how many of the kernel's there are is its business.
+    /// Subtracts the objects of living threads. The number of kernel threads may vary.
     fn beside(mut self, living: &[(&str, u64)]) -> Slabs {
         for (cache, count) in living {
             if let Some(objects) = self.0.get_mut(*cache) {
@@ -32,7 +32,7 @@ impl Slabs {
         self
     }
 
-    /// Whether the kernel tells nothing.
+    /// Whether the kernel reports no objects.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -45,7 +45,7 @@ impl Slabs {
         Slabs(text.lines().skip(2).filter_map(line).collect())
     }
 
-    /// The caches that have grown by more than is usual.
+    /// Lists the caches that have grown by more than the usual amount.
     pub fn since(&self, before: &Slabs) -> String {
         let grown = self.0.iter().filter_map(|(name, count)| {
             let before = before.0.get(name).copied().unwrap_or(0);
@@ -55,22 +55,22 @@ impl Slabs {
     }
 }
 
-/// How many objects of which caches belong to threads that are there, the kernel's included.
+/// Returns the number of objects that belong to existing threads, by cache. This includes kernel threads.
 fn living() -> [(&'static str, u64); 3] {
     let processes = process::numbers_in("/proc");
     let threads = processes.iter().map(|&pid| process::threads_of(pid).len() as u64).sum();
     [("task_struct", threads), ("pid", threads), ("signal_cache", processes.len() as u64)]
 }
 
-/// How many objects more say nothing. All that the class allocates is accounted to a control group.
+/// Returns the growth of a cache that is no leak. All allocations of the class are accounted to a control group.
 fn slack(cache: &str) -> u64 {
     match cache {
-        // Of the debugging itself; it only grows.
+        // Objects of the debug code itself. Their number only grows.
         "debug_objects_cache" => u64::MAX / 2,
         _ if cache.starts_with("kmalloc-cg-") => 4,
-        // Ended ones are freed late.
+        // The kernel frees ended threads late.
         "task_struct" | "signal_cache" | "pid" => 4,
-        // Among others the lists of who pays for the objects of a page (kmalloc-192).
+        // Among others, the kernel's lists of control groups that pay for the objects of a page (kmalloc-192).
         _ => 200,
     }
 }

@@ -3,7 +3,7 @@
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The result of a call that returns -1 for an error.
+/// Returns the result of a call that returns -1 for an error.
 pub fn done<T: Into<i64>>(result: T) -> Result<i64, i32> {
     let result = result.into();
     if result < 0 {
@@ -13,12 +13,12 @@ pub fn done<T: Into<i64>>(result: T) -> Result<i64, i32> {
     }
 }
 
-/// The last error.
+/// Returns the last error.
 pub fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// The instant on a clock, in nanoseconds.
+/// Returns the current time of a clock, in nanoseconds.
 pub fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec.
@@ -26,42 +26,42 @@ pub fn read_clock(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The instant now.
+/// Returns the current time of `CLOCK_MONOTONIC`.
 pub fn now_ns() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// The instant now on `CLOCK_REALTIME`.
+/// Returns the current time of `CLOCK_REALTIME`.
 pub fn real_ns() -> u64 {
     read_clock(libc::CLOCK_REALTIME)
 }
 
-/// The instant now on `CLOCK_TAI`.
+/// Returns the current time of `CLOCK_TAI`.
 pub fn tai_ns() -> u64 {
     read_clock(libc::CLOCK_TAI)
 }
 
-/// By how much `CLOCK_TAI` is ahead of `CLOCK_MONOTONIC`, to the time of a reading.
+/// Returns how far `CLOCK_TAI` is ahead of `CLOCK_MONOTONIC`, with the precision of a reading.
 pub fn tai_offset_ns() -> i64 {
     let readings = (0..8).map(|_| (now_ns(), tai_ns(), now_ns()));
     let (before, tai, after) = readings.min_by_key(|(before, _, after)| after - before).unwrap_or_default();
     tai as i64 - ((before + after) / 2) as i64
 }
 
-/// Changes how `CLOCK_REALTIME` runs, and with it `CLOCK_TAI` and `CLOCK_MONOTONIC`.
+/// Changes the rate of `CLOCK_REALTIME`, and with it `CLOCK_TAI` and `CLOCK_MONOTONIC`.
 pub fn adjust_clock(change: libc::timex) -> Result<(), i32> {
     let mut change = change;
     // SAFETY: reads and writes one structure.
     done(unsafe { libc::clock_adjtime(libc::CLOCK_REALTIME, &mut change) }).map(drop)
 }
 
-/// A change of the clock that changes nothing.
+/// Returns an empty change of the clock.
 pub fn no_change() -> libc::timex {
     // SAFETY: plain numbers.
     unsafe { std::mem::zeroed() }
 }
 
-/// Sets `CLOCK_REALTIME` and `CLOCK_TAI` forward by a length, or back.
+/// Steps `CLOCK_REALTIME` and `CLOCK_TAI` forward or back.
 pub fn step_clock(by_ns: i64) -> Result<(), i32> {
     let mut change = no_change();
     change.modes = libc::ADJ_SETOFFSET | libc::ADJ_NANO;
@@ -78,12 +78,12 @@ pub fn set_tai(seconds: i64) -> Result<(), i32> {
     adjust_clock(change)
 }
 
-/// The processor time that the calling thread has had.
+/// Returns the CPU time of the calling thread.
 pub fn cpu_time_ns() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The processor time that a process has had.
+/// Returns the CPU time of a process.
 pub fn cpu_time_of(pid: i32) -> Result<u64, i32> {
     let mut clock = 0;
     // SAFETY: writes a number.
@@ -93,42 +93,42 @@ pub fn cpu_time_of(pid: i32) -> Result<u64, i32> {
     }
 }
 
-/// The instant as the C library has it.
+/// Converts an instant for the C library.
 pub fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
-/// Sleeps until an instant of a clock, whatever signals come.
+/// Sleeps until an instant of a clock. Signals do not end the sleep.
 pub fn sleep_until_on(clock: libc::clockid_t, at_ns: u64) {
     let until = timespec(at_ns);
     // SAFETY: reads one timespec.
     while unsafe { libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) } == libc::EINTR {}
 }
 
-/// Sleeps until an instant, whatever signals come.
+/// Sleeps until an instant. Signals do not end the sleep.
 pub fn sleep_until(at_ns: u64) {
     sleep_until_on(libc::CLOCK_MONOTONIC, at_ns);
 }
 
-/// Waits for nothing, for so long.
+/// Waits for no events, until a time-out.
 pub fn poll_nothing(ns: u64) {
     // SAFETY: reads one timespec; there are no descriptors.
     unsafe { libc::ppoll(std::ptr::null_mut(), 0, &timespec(ns), std::ptr::null()) };
 }
 
-/// How much later than wanted the calling thread's sleeps may end, while it is no real-time one.
+/// Sets how late the sleeps of the calling thread may end. It has no effect on real-time threads.
 pub fn set_timer_slack(ns: u64) {
     // SAFETY: takes numbers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
 }
 
-/// Sleeps for a length.
+/// Sleeps for a time.
 pub fn sleep(ns: u64) {
     sleep_until(now_ns() + ns);
 }
 
-/// Uses a moment. With several CPUs QEMU ends a CPU's turn at a `pause`, which is what others wait for; with one it only
-/// costs wall time.
+/// Uses a moment. With several CPUs, QEMU ends a CPU's turn at a `pause`, which the other CPUs need. With one CPU, a
+/// `pause` only costs wall time.
 fn busy() {
     if are_several_cpus() {
         std::hint::spin_loop();
@@ -137,14 +137,14 @@ fn busy() {
     }
 }
 
-/// What the machine has begun with. The first look reads a file, which takes the debug kernel milliseconds: a process
-/// looks before it forks those whose time counts.
+/// Whether the machine started with several CPUs. The first call reads a file, which takes the debug kernel
+/// milliseconds: a process calls this before it forks processes that are measured.
 pub fn are_several_cpus() -> bool {
     static SEVERAL: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *SEVERAL.get_or_init(|| nr_cpus() > 1)
 }
 
-/// Uses processor time.
+/// Uses CPU time.
 pub fn spin(ns: u64) {
     let end = cpu_time_ns() + ns;
     while cpu_time_ns() < end {
@@ -152,8 +152,8 @@ pub fn spin(ns: u64) {
     }
 }
 
-/// Takes the page faults of all that is mapped now, and lets what [`spin`] uses become warm. What is mapped later is
-/// left alone. Nothing is locked: the lab does not swap, and locking takes several times as long.
+/// Takes the page faults of all current mappings, and lets [`spin`] run once to warm up. Later mappings are not
+/// affected. The function does not lock the memory: the lab does not swap, and locking takes several times as long.
 pub fn prefault() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (range, rest) in maps.lines().filter_map(|line| line.split_once(' ')) {
@@ -163,7 +163,8 @@ pub fn prefault() {
             // SAFETY: changes no contents.
             unsafe { libc::madvise(from as *mut libc::c_void, to - from, libc::MADV_POPULATE_WRITE) };
         } else if rest.starts_with('r') && rest.contains('/') {
-            // A fault brings the pages of a file around it along, which MADV_POPULATE_READ looks up one by one.
+            // A page fault also maps the neighbouring pages of the file. MADV_POPULATE_READ would look them up one by
+            // one.
             // SAFETY: this process may read them, and the program's file has them.
             (from..to).step_by(4096).for_each(|page| _ = unsafe { (page as *const u8).read_volatile() });
         }
@@ -171,22 +172,22 @@ pub fn prefault() {
     spin(1000);
 }
 
-/// Is busy until an instant.
+/// Computes until an instant.
 pub fn spin_until(at_ns: u64) {
     while now_ns() < at_ns {
         busy();
     }
 }
 
-/// Is busy for ever.
+/// Computes endlessly.
 pub fn hog() -> ! {
     loop {
         (0..1000).for_each(|_| busy());
     }
 }
 
-/// Looks again and again, until something holds or the limit is over. Sleeps twice as long as a look took, and at least a
-/// unit, so that who looks, which may be above those that it looks at, leaves them time.
+/// Checks repeatedly until something holds or the limit is over. Between checks it sleeps twice as long as a check
+/// took, and at least a unit. This leaves time for the threads under test, which may have lower priorities.
 pub fn eventually(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
     let (end, least) = (now_ns() + limit_ns, crate::scenarios::unit_ns());
     loop {
@@ -202,13 +203,13 @@ pub fn eventually(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// The calling thread's id.
+/// Returns the calling thread's id.
 pub fn gettid() -> i32 {
     // SAFETY: takes nothing.
     unsafe { libc::gettid() }
 }
 
-/// `struct sched_attr`, as first published.
+/// The first published version of `struct sched_attr`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -223,26 +224,26 @@ pub struct SchedAttr {
     pub period_ns: u64,
 }
 
-/// Children begin under `SCHED_OTHER`.
+/// The flag that makes children start under `SCHED_OTHER`.
 pub const RESET_ON_FORK: u64 = 1;
 
 impl SchedAttr {
-    /// A policy and nothing else.
+    /// Returns attributes with only a policy.
     pub fn policy(policy: u32) -> SchedAttr {
         SchedAttr { size: size_of::<SchedAttr>() as u32, policy, ..Default::default() }
     }
 
-    /// `SCHED_OTHER`.
+    /// Returns `SCHED_OTHER`.
     pub fn other() -> SchedAttr {
         SchedAttr::policy(libc::SCHED_OTHER as u32)
     }
 
-    /// `SCHED_FIFO`.
+    /// Returns `SCHED_FIFO` with a priority.
     pub fn fifo(priority: u32) -> SchedAttr {
         SchedAttr { priority, ..SchedAttr::policy(libc::SCHED_FIFO as u32) }
     }
 
-    /// `SCHED_DEADLINE`, with the deadline at the period's end.
+    /// Returns `SCHED_DEADLINE`, with the deadline at the period's end.
     pub fn deadline(runtime_ns: u64, period_ns: u64) -> SchedAttr {
         SchedAttr { runtime_ns, deadline_ns: period_ns, period_ns, ..SchedAttr::policy(libc::SCHED_DEADLINE as u32) }
     }
@@ -254,13 +255,13 @@ pub fn set_sched(tid: i32, attr: SchedAttr) -> Result<(), i32> {
     done(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &attr, 0) }).map(drop)
 }
 
-/// Another priority, under the same policy.
+/// Sets another priority under the same policy.
 pub fn set_priority(tid: i32, priority: i32) -> Result<(), i32> {
     // SAFETY: reads one structure.
     done(i64::from(unsafe { libc::sched_setparam(tid, &libc::sched_param { sched_priority: priority }) })).map(drop)
 }
 
-/// The attributes of a thread; 0 is the caller.
+/// Returns the attributes of a thread; 0 is the caller.
 pub fn sched(tid: i32) -> Result<SchedAttr, i32> {
     let mut attr = SchedAttr::default();
     // SAFETY: writes at most the size that is passed.
@@ -278,13 +279,13 @@ pub fn set_affinity(tid: i32, cpus: &[u32]) -> Result<(), i32> {
     }
 }
 
-/// The caller runs on one CPU, under SCHED_FIFO.
+/// Moves the caller to one CPU, under SCHED_FIFO.
 pub fn under_fifo_on(cpu: u32, priority: u32) -> Result<(), i32> {
     set_affinity(0, &[cpu])?;
     set_sched(0, SchedAttr::fifo(priority))
 }
 
-/// The CPUs of a thread; 0 is the caller.
+/// Returns the CPUs of a thread; 0 is the caller.
 pub fn affinity(tid: i32) -> Result<Vec<u32>, i32> {
     // SAFETY: the set is plain bits.
     unsafe {
@@ -294,47 +295,48 @@ pub fn affinity(tid: i32) -> Result<Vec<u32>, i32> {
     }
 }
 
-/// For [`pidfd_open`]: a thread that need not be the first of its process.
+/// The flag of [`pidfd_open`] for a thread that need not be the first of its process.
 pub const PIDFD_THREAD: i32 = libc::O_EXCL;
 
-/// A pidfd, which is never closed: scenarios' processes do not live long.
+/// Opens a pidfd, which is never closed: the processes of scenarios live only for a short time.
 pub fn pidfd_open(tid: i32, flags: i32) -> Result<i32, i32> {
     // SAFETY: takes numbers.
     done(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, flags) }).map(|fd| fd as i32)
 }
 
-/// Names the calling thread.
+/// Sets the name of the calling thread.
 pub fn set_name(name: &str) {
     let name = std::ffi::CString::new(name).unwrap_or_default();
     // SAFETY: a terminated name.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// The dynamic priority in `/proc/TID/stat`: 20 + nice, or negative for real-time (-1 - priority; -100 in the class).
+/// Returns the dynamic priority in `/proc/TID/stat`: 20 + nice, or negative for real-time threads (-1 - priority; -100
+/// in the class).
 pub fn shown_priority(tid: i32) -> Result<i64, String> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/stat")).map_err(|error| error.to_string())?;
     let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     fields.split_whitespace().nth(15).and_then(|field| field.parse().ok()).ok_or_else(|| format!("odd stat: {text}"))
 }
 
-/// Whether the kernel says that it is PREEMPT_RT.
+/// Whether the kernel's version names PREEMPT_RT.
 pub fn is_preempt_rt() -> bool {
     std::fs::read_to_string("/proc/version").is_ok_and(|version| version.contains("PREEMPT_RT"))
 }
 
-/// The CPU that the caller is on.
+/// Returns the caller's CPU.
 pub fn this_cpu() -> u32 {
     // SAFETY: takes nothing.
     unsafe { libc::sched_getcpu() as u32 }
 }
 
-/// The online CPUs.
+/// Returns the number of online CPUs.
 pub fn nr_cpus() -> u32 {
     // SAFETY: takes a number.
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as u32 }
 }
 
-/// Takes a CPU off line, or back.
+/// Takes a CPU offline, or brings it online.
 pub fn set_online(cpu: u32, online: bool) -> Result<(), i32> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     let written = std::fs::write(path, if online { "1" } else { "0" });
@@ -347,12 +349,12 @@ pub fn set_timershield(on: bool) -> Result<(), i32> {
     written.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// A lock with priority inheritance, in shared memory: `FUTEX_LOCK_PI` behind a fast path.
+/// A lock with priority inheritance in shared memory: `FUTEX_LOCK_PI` with a fast path.
 #[derive(Clone, Copy)]
 pub struct PiLock(pub &'static AtomicU32);
 
 impl PiLock {
-    /// Takes it.
+    /// Takes the lock.
     pub fn lock(&self) -> Result<(), i32> {
         let tid = gettid() as u32;
         while self.0.compare_exchange(0, tid, Ordering::SeqCst, Ordering::SeqCst).is_err() {
@@ -364,7 +366,7 @@ impl PiLock {
         Ok(())
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     pub fn unlock(&self) -> Result<(), i32> {
         let tid = gettid() as u32;
         match self.0.compare_exchange(tid, 0, Ordering::SeqCst, Ordering::SeqCst) {
@@ -373,18 +375,19 @@ impl PiLock {
         }
     }
 
-    /// Gives it back in the name of an owner that is gone, and had it without the kernel's knowledge.
+    /// Releases the lock on behalf of an owner that has ended, and that took it by the fast path, unknown to the
+    /// kernel.
     pub fn forget(&self, owner: i32) {
         let _ = self.0.compare_exchange(owner as u32, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Whether somebody sleeps in the kernel for it.
+    /// Whether a thread sleeps in the kernel for the lock.
     pub fn is_contended(&self) -> bool {
         self.0.load(Ordering::SeqCst) & 0x8000_0000 != 0
     }
 
     fn futex(&self, operation: i32) -> Result<(), i32> {
-        // SAFETY: the word lives for ever; no time limit.
+        // SAFETY: the word is never unmapped; no time limit.
         done(unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), operation, 0, 0, 0, 0) }).map(drop)
     }
 }

@@ -4,7 +4,7 @@ use macrotick_uapi::{self as abi, Device, Entity, Install, Sized32, Window};
 
 use crate::check::Check;
 
-/// A table to be installed. Times are nanoseconds.
+/// A table for the device. Times are nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// The cycle.
@@ -19,26 +19,26 @@ pub struct Table {
     pub windows: Vec<Window>,
 }
 
-/// Why the kernel refused a table.
+/// The reason why the kernel refused a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What the call returned.
+    /// The errno of the call.
     pub errno: i32,
     /// `enum macrotick_error`.
     pub error: u32,
-    /// Its index.
+    /// The index of the wrong part.
     pub index: u32,
-    /// Its second index.
+    /// The second index.
     pub other: u32,
 }
 
 impl Table {
-    /// An empty table.
+    /// Makes an empty table.
     pub fn new(cycle_ns: u64) -> Table {
         Table { cycle_ns, lead_ns: 0, clock: libc::CLOCK_MONOTONIC, entities: Vec::new(), windows: Vec::new() }
     }
 
-    /// Adds a window `[offset, offset + length)`, and its entity if it is the first one.
+    /// Adds a window `[offset, offset + length)`, and its entity if this is the entity's first window.
     pub fn window(mut self, entity: &str, cpu: u32, offset_ns: u64, length_ns: u64, flags: u32) -> Table {
         let name = abi::name(entity);
         let known = self.entities.iter().position(|one| one.name == name);
@@ -57,7 +57,7 @@ impl Table {
         self
     }
 
-    /// One entity `t` with one window with ACTIVATE and DEADLINE.
+    /// Makes a table with one entity `t` and one window with ACTIVATE and DEADLINE.
     pub fn single(cycle_ns: u64, cpu: u32, offset_ns: u64, length_ns: u64) -> Table {
         Table::new(cycle_ns).window("t", cpu, offset_ns, length_ns, abi::ACTIVATE | abi::DEADLINE)
     }
@@ -67,7 +67,7 @@ impl Table {
         Table { lead_ns, ..self }
     }
 
-    /// Sets what becomes of misses of the last entity that was added.
+    /// Sets the reaction to misses of the last added entity.
     pub fn misses(mut self, flags: u32, max_misses: u32) -> Table {
         if let Some(entity) = self.entities.last_mut() {
             (entity.flags, entity.max_misses) = (flags, max_misses);
@@ -75,7 +75,7 @@ impl Table {
         self
     }
 
-    /// The last entity that was added may have windows on several CPUs.
+    /// Lets the last added entity have windows on several CPUs.
     pub fn migrate(mut self) -> Table {
         if let Some(entity) = self.entities.last_mut() {
             entity.flags |= abi::MIGRATE;
@@ -83,13 +83,13 @@ impl Table {
         self
     }
 
-    /// Puts the windows into the order that the kernel wants.
+    /// Sorts the windows as the kernel requires.
     pub fn sorted(mut self) -> Table {
         self.windows.sort_by_key(|window| (window.cpu, window.offset_ns));
         self
     }
 
-    /// Makes the last entity that was added a pool with these flags, whose threads have turns of such a length.
+    /// Makes the last added entity a pool with these flags and this length of turns.
     pub fn pool(mut self, flags: u32, slice_ns: u64) -> Table {
         if let Some(entity) = self.entities.last_mut() {
             (entity.flags, entity.slice_ns) = (abi::POOL | flags, slice_ns);
@@ -97,7 +97,7 @@ impl Table {
         self
     }
 
-    /// The request to install it. It points into the table.
+    /// Returns the request to install the table. It points into the table.
     pub fn request(&self) -> Install {
         Install {
             clockid: self.clock as u32,
@@ -112,24 +112,24 @@ impl Table {
         .sized()
     }
 
-    /// Tries to install it.
+    /// Tries to install the table.
     pub fn try_install(&self, device: &Device) -> Result<(), Refusal> {
         send(device, self.request())
     }
 
-    /// Puts it in the place of the installed one; tells its epoch, or zero if it is in place already.
+    /// Swaps the installed table for this one. Returns the new epoch, or zero if the swap is already done.
     pub fn swap(&self, device: &Device) -> Result<u64, Refusal> {
         let mut request = Install { flags: abi::SWAP, ..self.request() };
         call(device, &mut request).map(|()| request.swap_ns)
     }
 
-    /// Installs it.
+    /// Installs the table.
     pub fn install(&self, device: &Device) -> Check {
         self.try_install(device).map_err(|refusal| format!("install: {refusal:?}"))
     }
 }
 
-/// Sends a request as it is.
+/// Sends a request without changes.
 pub fn send(device: &Device, mut request: Install) -> Result<(), Refusal> {
     call(device, &mut request)
 }

@@ -1,4 +1,4 @@
-//! Who had the processor when: `sched_switch` from tracefs.
+//! The threads that ran, with their instants: `sched_switch` from tracefs.
 
 use std::fs;
 
@@ -11,18 +11,18 @@ fn set(file: &str, value: &str) -> Check {
     fs::write(&path, value).map_err(|error| format!("{path}: {error}"))
 }
 
-/// One change of who runs.
+/// A switch to another thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// The instant, in nanoseconds of `CLOCK_MONOTONIC`, exact to the microsecond.
+    /// The instant, in nanoseconds of `CLOCK_MONOTONIC`, with a resolution of 1 us.
     pub at_ns: u64,
     /// The CPU.
     pub cpu: usize,
-    /// Name of the thread that runs from now on.
+    /// The name of the thread that runs from this instant on.
     pub next: String,
 }
 
-/// Begins to record.
+/// Starts to record.
 pub fn start() -> Check {
     set("tracing_on", "0")?;
     set("trace_clock", "mono")?;
@@ -32,7 +32,7 @@ pub fn start() -> Check {
     set("tracing_on", "1")
 }
 
-/// Ends recording.
+/// Stops recording, and returns the switches.
 pub fn stop() -> Check<Vec<Switch>> {
     set("tracing_on", "0")?;
     set("events/sched/sched_switch/enable", "0")?;
@@ -40,7 +40,7 @@ pub fn stop() -> Check<Vec<Switch>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
-/// What one of the class's tracepoints said while something happened: its fields, a line each.
+/// Returns the events of one of the class's tracepoints while something happens: the fields, one line for each event.
 pub fn said(event: &str, happens: impl FnOnce() -> Check) -> Check<Vec<String>> {
     let enable = format!("events/macrotick/{event}/enable");
     set("trace", "")?;
@@ -54,7 +54,7 @@ pub fn said(event: &str, happens: impl FnOnce() -> Check) -> Check<Vec<String>> 
     Ok(text.lines().filter_map(|line| Some(line.split_once(&head)?.1.to_owned())).collect())
 }
 
-/// `comm-pid [001] d..2. 12.345678: sched_switch: ... ==> next_comm=NAME next_pid=...`
+/// Parses `comm-pid [001] d..2. 12.345678: sched_switch: ... ==> next_comm=NAME next_pid=...`.
 fn parse(line: &str) -> Option<Switch> {
     let (head, event) = line.split_once(": sched_switch: ")?;
     let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;

@@ -1,7 +1,7 @@
-//! The golden schedules, which a selftest of the kernel plays, in the lab.
+//! The golden schedules in the lab. A selftest of the kernel plays them.
 //!
-//! `MACROTICK_SEED=n` varies their order and the instants at which they begin. `MACROTICK_BLESS=1` writes what was played
-//! instead of comparing.
+//! `MACROTICK_SEED=n` changes their order and the instants at which they start. `MACROTICK_BLESS=1` writes the played
+//! timelines instead of comparing them.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,7 +29,7 @@ impl Schedule {
         format!("/golden/{}", self.path.file_name().expect("a name").to_string_lossy())
     }
 
-    /// How many CPUs it needs: of windows, sync windows, and threads that are pinned.
+    /// Returns the number of CPUs that the schedule needs: for windows, sync windows, and pinned threads.
     fn cpus(&self) -> u32 {
         let names = |cpu: &u32| [format!(" cpu {cpu} "), format!(" on {cpu}:")];
         (1..8).rfind(|cpu| names(cpu).iter().any(|name| self.text.contains(name))).map_or(1, |cpu| cpu + 1)
@@ -48,7 +48,7 @@ fn schedules(layout: &Layout) -> Vec<Schedule> {
     paths.into_iter().map(read).collect()
 }
 
-/// Compiles the program as a make in `tools/testing/selftests` would, with the contract's header and the host's libc.
+/// Compiles the program like make in `tools/testing/selftests`, with the contract's header and the host's libc.
 fn compile(layout: &Layout, dir: &Path) -> PathBuf {
     let stock = source::unpack(layout, &mut Terminal::new()).expect("the kernel's source").tree.join(SELFTESTS);
     let copies = dir.join("sched_macrotick");
@@ -64,15 +64,15 @@ fn compile(layout: &Layout, dir: &Path) -> PathBuf {
     dir.join(PROGRAM)
 }
 
-/// What a TAP stream says of one test.
+/// The result of one test in a TAP stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Verdict {
     is_ok: bool,
-    /// What was played, of a test that failed by that.
+    /// The played timeline of a test that failed because of it.
     played: Option<String>,
 }
 
-/// The verdict of each test, if there are as many as were announced and none is left out.
+/// Returns the verdict of each test, if the number of tests is as announced and no test is missing.
 fn verdicts(tap: &str) -> Option<BTreeMap<&str, Verdict>> {
     let (mut plan, mut played, mut verdicts) = (None, None::<String>, BTreeMap::new());
     for line in tap.lines() {
@@ -91,7 +91,7 @@ fn verdicts(tap: &str) -> Option<BTreeMap<&str, Verdict>> {
     (plan == Some(verdicts.len())).then_some(verdicts)
 }
 
-/// Plays all schedules that need so many CPUs, compares or blesses.
+/// Plays all schedules that need this many CPUs, and compares or blesses them.
 fn play(cpus: u32) {
     let layout = Layout::find().expect("a checkout");
     let program = compile(&layout, &layout.build().join(format!("selftest-{cpus}")));

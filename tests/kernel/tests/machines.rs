@@ -1,4 +1,4 @@
-//! Two machines with clocks of their own that share a table, in the lab.
+//! Two machines that share a table in the lab. Each has its own clock.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use macrotick_model::Duration;
 
 const GUEST: &str = env!("CARGO_BIN_EXE_macrotick-kernel-tests");
 const SECOND: u64 = 1_000_000_000;
-/// How far apart jobs may be that begin at the same time. A message that comes while a job's lead and the job have the
-/// processor is stamped 23 us late, and linuxptp follows a part of that.
+/// The greatest distance of jobs with the same nominal start, in nanoseconds. The time stamp of a message that comes
+/// during a job or its lead is 23 us late. linuxptp follows a part of that.
 const ALIGNED_NS: i64 = 20_000;
 
-/// What the machines take their oscillators for, in kHz. In truth both have 1 GHz, so that one clock gains 45 us in each
-/// second, and the other loses 45 us.
+/// The rates that the machines assume for their oscillators, in kHz. In fact both have 1 GHz: one clock gains 45 us in
+/// each second, and the other loses 45 us.
 const OSCILLATORS_KHZ: [u32; 2] = [999_955, 1_000_045];
 
 fn job(machine: Machine, oscillator_khz: u32) -> GuestJob {
@@ -26,7 +26,7 @@ fn job(machine: Machine, oscillator_khz: u32) -> GuestJob {
     job
 }
 
-/// The programs of linuxptp and their libraries.
+/// Reads the programs of linuxptp and their libraries.
 fn linuxptp() -> Vec<(String, Vec<u8>)> {
     let libraries = PROGRAMS.iter().flat_map(|program| libraries::of(program.as_ref()).expect("`make setup`"));
     let paths: BTreeSet<String> = PROGRAMS.iter().map(|&program| program.to_owned()).chain(libraries).collect();
@@ -34,7 +34,8 @@ fn linuxptp() -> Vec<(String, Vec<u8>)> {
     paths.into_iter().map(|path| read(path).expect("`make setup`")).collect()
 }
 
-/// The virtual instants at which the jobs of two machines began: ascending, on one clock that neither of them has.
+/// Returns the virtual instants at which the jobs of both machines started: ascending, on a clock that neither machine
+/// has.
 fn run(synchronised: bool, wrong_ns: i64, seconds: u64) -> [Vec<u64>; 2] {
     let machine = |leads, wrong_ns| Machine { leads, synchronised, wrong_ns, seconds };
     let machines = [machine(true, 0), machine(false, wrong_ns)];
@@ -52,7 +53,7 @@ fn starts(outcome: &GuestOutcome) -> Vec<u64> {
     numbers.into_iter().map(|number| number.parse().expect("an instant")).collect()
 }
 
-/// By how much the second machine's job nearest to each of the first one's begins later, with the instant.
+/// Returns how much later the second machine's nearest job starts, for each job of the first machine, with its instant.
 fn apart([first, second]: &[Vec<u64>; 2]) -> Vec<(u64, i64)> {
     let nearest = |at: u64| second.iter().map(|&other| other as i64 - at as i64).min_by_key(|apart| apart.abs());
     let end = second.last().copied().unwrap_or_default();
@@ -60,14 +61,14 @@ fn apart([first, second]: &[Vec<u64>; 2]) -> Vec<(u64, i64)> {
     common.map(|&at| (at, nearest(at).expect("a last one"))).collect()
 }
 
-/// The least and the most in a part of the run.
+/// Returns the least and the greatest distance in a part of the run.
 fn extremes(apart: &[(u64, i64)], part: impl Fn(u64) -> bool) -> (i64, i64) {
     let part = || apart.iter().filter(|(at, _)| part(*at)).map(|(_, apart)| *apart);
     (part().min().expect("jobs"), part().max().expect("jobs"))
 }
 
-/// linuxptp with software time stamps over a wire makes one time of two clocks, and both tables follow it: their jobs
-/// begin at the same virtual instants.
+/// Checks that linuxptp, with software time stamps over a wire, synchronises the two clocks, and that both tables
+/// follow. Their jobs start at the same virtual instants.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_two_machines_keep_one_time() {
@@ -82,14 +83,14 @@ fn full_two_machines_keep_one_time() {
     assert!(last.0.abs().max(last.1.abs()) < ALIGNED_NS, "{last:?}");
 }
 
-/// The same machines without linuxptp, with clocks that are right at the beginning.
+/// Checks that the same machines without linuxptp drift apart, although their clocks are right at the beginning.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_two_machines_alone_drift_apart() {
     let apart = apart(&run(false, 0, 20));
     let ((begin, before), (end, after)) = (apart[0], apart[apart.len() - 1]);
     let ppm = (after - before) as f64 * 1e6 / (end - begin) as f64;
-    println!("apart: {before} ns at first, {after} ns in the end: {ppm:.1} ppm");
+    println!("apart: {before} ns at the beginning, {after} ns at the end: {ppm:.1} ppm");
     assert!(ppm.abs() > 85.0 && ppm.abs() < 95.0, "{ppm} ppm");
     assert!(after.abs() > 1_500_000 && after.unsigned_abs() < CYCLE_NS / 2, "{after} ns");
 }

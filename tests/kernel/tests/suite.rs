@@ -1,14 +1,17 @@
 //! The scenarios in the lab.
 //!
 //! `cargo test -p macrotick-kernel-tests -- --ignored --skip full_` runs the short suite on the patched kernel with 1
-//! and 2 CPUs. The tests whose names begin with `full_` take long: the debug kernel with 1, 2 and 4 CPUs, the kernel
-//! without PREEMPT_RT, and the long scenarios. `MACROTICK_ONLY=name,name` runs these alone.
-//! `MACROTICK_SEED=n` varies the fuzzers' choices and the order of the scenarios.
-//! `MACROTICK_DELAY_US=n` has scenarios begin so much later, where ticks lie otherwise.
-//! `MACROTICK_CYCLES=n` has `full_group_cycles` make so many groups, on slow kernels too.
-//! `MACROTICK_SCX=loaded` has scenarios run with a scheduler of sched_ext, `changes` while schedulers come and go, on kernels
-//! that have it.
-//! `MACROTICK_TIMERSHIELD=1` has scenarios begin with TimerShield switched on.
+//! and 2 CPUs. Tests with names that begin with `full_` take long. They use the debug kernel with 1, 2 and 4 CPUs and
+//! the kernel without PREEMPT_RT, and run the long scenarios.
+//!
+//! - `MACROTICK_ONLY=name,name` runs only these scenarios.
+//! - `MACROTICK_SEED=n` changes the fuzzers' choices and the order of the scenarios.
+//! - `MACROTICK_DELAY_US=n` delays the start of the scenarios, which moves the ticks.
+//! - `MACROTICK_CYCLES=n` makes `full_group_cycles` make this many groups, also on slow kernels.
+//! - `MACROTICK_TIMERSHIELD=1` makes scenarios start with TimerShield switched on.
+//!
+//! The guest's variable `MACROTICK_SCX` is not taken from the environment. Two tests set it, on kernels with sched_ext:
+//! `loaded` runs each scenario with a scheduler loaded, `changes` while schedulers come and go.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,51 +26,51 @@ const ONLY: &str = "MACROTICK_ONLY";
 const SEED: &str = "MACROTICK_SEED";
 const TIMERSHIELD: &str = "MACROTICK_TIMERSHIELD";
 
-/// What becomes of what the scenarios say. In any case each must end, and the console must stay clean.
+/// The use of the scenarios' verdicts. In any case each scenario must end, and the console must be clean.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdicts {
     Count,
-    /// A failure must not repeat in any of three further guests. For the debug kernel: now and then KASAN empties its quarantine for
-    /// some milliseconds in whatever thread allocates. For several CPUs: one of them executes at a time, and what a
-    /// scenario finds depends on those before it. For the kernel without PREEMPT_RT: a softirq of whatever was before
-    /// may fall into a window.
+    /// A failure must not repeat in all of three further guests. On the debug kernel, KASAN sometimes empties its
+    /// quarantine for some milliseconds in any thread that allocates. With several CPUs, one of them executes at a
+    /// time, and a scenario's result depends on the scenarios before it. Without PREEMPT_RT, a softirq of an earlier
+    /// scenario may fall into a window.
     MayRepeat,
-    /// They are printed. For the debug kernel and the one without PREEMPT_RT on several CPUs: with one of them executing
-    /// at a time, and long paths or softirqs on it, nothing happens when it should.
+    /// The verdicts are printed. This is for the debug kernel and the one without PREEMPT_RT, on several CPUs. One of
+    /// these executes at a time, with long paths or softirqs: no event comes in time.
     ArePrinted,
 }
 
-/// Which scenarios, of those that a number of CPUs allows.
+/// The choice of scenarios, of those that a number of CPUs allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chosen {
     All,
-    /// Those that need more than one CPU.
+    /// The scenarios that need more than one CPU.
     Several,
-    /// The same, and storms. Slow guests with many CPUs, one of which executes at a time, play no others.
+    /// The same, and storms. This is for slow guests with many CPUs, of which one executes at a time.
     SeveralAndStorms,
 }
 
-/// Where and how a suite runs.
+/// The kernel, the CPUs and the scenarios of a suite.
 #[derive(Clone, Copy)]
 struct Suite {
     flavor: Flavor,
     cpus: u32,
     long: bool,
-    /// The scenarios that suspend the machine, and no others.
+    /// Whether to run only the scenarios that suspend the machine.
     suspends: bool,
-    /// Beside sched_ext: the scenarios about it, or others with a scheduler loaded.
+    /// The use of sched_ext: the scenarios about it, or others with a scheduler loaded.
     scx: Scx,
     chosen: Chosen,
     verdicts: Verdicts,
 }
 
-/// What a suite has to do with sched_ext.
+/// The use of sched_ext in a suite.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scx {
     Nothing,
-    /// The scenarios that load schedulers, and no others.
+    /// Only the scenarios that load schedulers.
     Scenarios,
-    /// All others, each with a scheduler loaded (`loaded`), or while schedulers come and go (`changes`).
+    /// All other scenarios, each with a scheduler loaded (`loaded`), or while schedulers come and go (`changes`).
     Beside(&'static str),
 }
 
@@ -92,12 +95,12 @@ fn hash(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What the kernel had to complain about.
+/// Returns the kernel's complaints.
 fn complaints(outcome: &GuestOutcome) -> String {
     outcome.complaints.iter().map(|finding| format!("{:?}: {}\n", finding.kind, finding.excerpt)).collect()
 }
 
-/// Whether it gets a guest of its own.
+/// Whether a scenario gets its own guest.
 fn is_storm(name: &str) -> bool {
     let storms =
         ["kernel_locks", "fuzz", "inherit_storm", "migrate_storm", "group_storm", "full_group_cycles", "scx_storm"];
@@ -125,7 +128,8 @@ impl Suite {
         all
     }
 
-    /// Storms get a guest each, the others share one, or several on the debug kernel, where all of them take an hour.
+    /// Runs the scenarios. Each storm gets its own guest, and the others share one. On the debug kernel they share
+    /// several, because all of them take an hour.
     fn run(&self) {
         let names: Vec<&str> = self.scenarios().iter().map(|one| one.name).collect();
         assert!(!names.is_empty(), "none of these scenarios is called what {ONLY} says");
@@ -152,7 +156,8 @@ impl Suite {
         }
     }
 
-    /// What still fails when the ticks lie otherwise. A guest that only began anew would repeat itself to the bit.
+    /// Returns the scenarios that still fail with other ticks. A guest with the same ticks would repeat the run
+    /// exactly.
     fn repeat(&self, mut failed: Vec<String>) -> Result<Vec<String>, String> {
         for delay_us in ["0", "330", "670"] {
             if failed.is_empty() {
@@ -167,7 +172,7 @@ impl Suite {
         Ok(failed)
     }
 
-    /// What the scenarios complain of, and all that they print; an error if one has no result, or if the kernel complains.
+    /// Returns the scenarios' failures and their output. Fails if a scenario has no result, or if the kernel complains.
     fn play(&self, names: &[&str]) -> Result<(Vec<String>, String), String> {
         self.play_job(names, &self.job(names))
     }
@@ -198,12 +203,12 @@ impl Suite {
         Ok((problems, output))
     }
 
-    /// What fuzzers must never break: the kernel is silent, keeps nothing, works afterwards. How many calls they made.
+    /// Runs a fuzzer. The kernel must be silent, keep no memory, and work afterwards. Returns the number of calls.
     fn fuzz(&self, name: &str) -> u64 {
         self.fuzz_job(name, &self.job(&[name]))
     }
 
-    /// The same with other calls.
+    /// Does the same with another seed.
     fn fuzz_with(&self, name: &str, seed: u64) -> u64 {
         let mut job = self.job(&[name]);
         job.env.retain(|(name, _)| name != SEED);
@@ -223,7 +228,7 @@ impl Suite {
 
 const NO_RESULT: &str = ": no result";
 
-/// The scenarios without exactly one line that says ok.
+/// Returns the scenarios without exactly one line that says ok.
 fn problems(names: &[&str], output: &str) -> Vec<String> {
     let mut lines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for line in output.lines().filter(|line| !line.starts_with('#')) {
@@ -299,7 +304,7 @@ fn full_debug_on_four_cpus() {
     Suite { flavor: Flavor::Debug, cpus: 4, chosen, verdicts: Verdicts::ArePrinted, ..SHORT }.run();
 }
 
-/// Calls of the device and of control groups' files that the debug kernel must survive in one go.
+/// The number of device and control group file calls that the debug kernel must survive in one run.
 const FUZZED_CALLS: u64 = 200_000;
 
 #[test]
@@ -307,7 +312,7 @@ const FUZZED_CALLS: u64 = 200_000;
 fn full_fuzz_on_debug() {
     let debug = |cpus| Suite { flavor: Flavor::Debug, cpus, ..SHORT };
     let calls: u64 = std::thread::scope(|scope| {
-        // A guest has one host CPU.
+        // A guest has one CPU of the host.
         let still = scope.spawn(|| debug(1).fuzz("full_fuzz_3") + debug(2).fuzz("full_fuzz_4"));
         let hotplug = scope.spawn(|| debug(4).fuzz("full_fuzz_hotplug_long"));
         still.join().expect("guests without hotplug") + hotplug.join().expect("guest with hotplug")
@@ -316,14 +321,14 @@ fn full_fuzz_on_debug() {
     assert!(calls >= FUZZED_CALLS, "{calls} calls of {FUZZED_CALLS}");
 }
 
-/// Calls before and after each of which, if it is refused, the host's state is compared.
+/// The number of calls with a comparison. If a call is refused, the host's state before and after it must be equal.
 const COMPARED_CALLS: u64 = 400_000;
 
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_fuzz_of_refused_calls() {
     let calls: u64 = std::thread::scope(|scope| {
-        // A guest has one host CPU.
+        // A guest has one CPU of the host.
         let seeds = |seeds: [u64; 2]| seeds.map(|seed| SHORT.fuzz_with("full_fuzz_refused", seed)).iter().sum::<u64>();
         let others = scope.spawn(move || seeds([103, 104]));
         seeds([101, 102]) + others.join().expect("the other guests")
@@ -345,7 +350,7 @@ fn full_groups_come_and_go_on_debug() {
 fn full_suspend_on_debug() {
     let debug = Suite { flavor: Flavor::Debug, long: true, suspends: true, verdicts: Verdicts::MayRepeat, ..SHORT };
     std::thread::scope(|scope| {
-        // A guest has one host CPU.
+        // A guest has one CPU of the host.
         let odd = scope.spawn(|| [1, 4].into_iter().for_each(|cpus| Suite { cpus, ..debug }.run()));
         Suite { cpus: 2, ..debug }.run();
         odd.join().expect("guests with 1 and with 4 CPUs");
@@ -358,7 +363,7 @@ fn full_nonrt_on_one_cpu() {
     Suite { flavor: Flavor::NonRt, verdicts: Verdicts::MayRepeat, ..SHORT }.run();
 }
 
-/// Timers on 1, 2 and 4 CPUs where all of them expire in the interrupt.
+/// Checks timers on 1, 2 and 4 CPUs. All of them expire in the interrupt.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_debug_without_rt() {

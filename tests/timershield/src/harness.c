@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the test sees of an order: timers by number, and calls without the kernel's types.
+// The test's view of an order: timers by number, and calls without the kernel's types.
 #include <stdlib.h>
 
 #include "order.h"
@@ -50,7 +50,7 @@ unsigned int harness_count(const struct harness *h)
 	return h->order.nr;
 }
 
-// The level of what expires first at or above a level, or -1.
+// The level of the timer that expires first at or above a level, or -1.
 int harness_earliest(struct harness *h, unsigned int level, int64_t *expires)
 {
 	struct ts_next next = ts_order_next(&h->order, h->bases, level);

@@ -1,6 +1,6 @@
 //! TimerShield's order of pending timers (`kernel/overlay/kernel/time/timershield/order.h`), compiled for user space.
 //!
-//! The test compares it with a list that is searched from end to end, over millions of random operations.
+//! The test compares it with a list that is searched completely, over millions of random operations.
 
 mod ffi {
     #[repr(C)]
@@ -23,19 +23,19 @@ mod ffi {
     }
 }
 
-/// How many levels there are.
+/// Returns the number of levels.
 pub fn levels() -> u32 {
     // SAFETY: takes nothing.
     unsafe { ffi::harness_levels() }
 }
 
-/// How many clocks there are.
+/// Returns the number of clocks.
 pub fn clocks() -> u32 {
     // SAFETY: takes nothing.
     unsafe { ffi::harness_clocks() }
 }
 
-/// A pending timer. Which one it is, is the caller's number below the capacity.
+/// A pending timer. The caller identifies it by a number below the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Timer {
@@ -45,11 +45,11 @@ pub struct Timer {
     pub clock: u32,
 }
 
-/// The kernel's order.
+/// The kernel's order of timers.
 pub struct Order(*mut ffi::Harness);
 
 impl Order {
-    /// An empty one for so many timers.
+    /// Makes an empty order for this many timers.
     pub fn new(capacity: usize) -> Order {
         // SAFETY: allocates.
         let harness = unsafe { ffi::harness_new(capacity) };
@@ -69,13 +69,13 @@ impl Order {
         unsafe { ffi::harness_del(self.0, timer.number, timer.level, timer.clock) }
     }
 
-    /// How many are pending.
+    /// Returns the number of pending timers.
     pub fn count(&self) -> usize {
         // SAFETY: reads.
         unsafe { ffi::harness_count(self.0) as usize }
     }
 
-    /// The level and expiry of what expires first at or above a level.
+    /// Returns the level and expiry of the timer that expires first at or above a level.
     pub fn earliest(&self, level: u32) -> Option<(u32, i64)> {
         let mut expires = 0;
         // SAFETY: reads, and writes one number.
@@ -83,19 +83,19 @@ impl Order {
         u32::try_from(best).ok().map(|best| (best, expires))
     }
 
-    /// The number of the first timer of the highest level at which one has expired.
+    /// Returns the number of the first timer of the highest level that has an expired one.
     pub fn expired(&self, now: i64) -> Option<usize> {
         // SAFETY: reads.
         usize::try_from(unsafe { ffi::harness_expired(self.0, now) }).ok()
     }
 
-    /// When the first of all timers expires.
+    /// Returns the expiry of the first of all timers.
     pub fn soonest(&self) -> Option<i64> {
         // SAFETY: reads.
         Some(unsafe { ffi::harness_soonest(self.0) }).filter(|&expires| expires != i64::MAX)
     }
 
-    /// Sets by how much a clock is ahead of the common one.
+    /// Sets how far a clock is ahead of the common one.
     pub fn set_offset(&mut self, clock: u32, offset: i64) {
         // SAFETY: clocks are below their number.
         unsafe { ffi::harness_set_offset(self.0, clock, offset) }
@@ -109,7 +109,7 @@ impl Drop for Order {
     }
 }
 
-/// The same as a list, in the order in which timers were added.
+/// The same order as a list, in the sequence in which timers were added.
 pub struct Naive {
     timers: Vec<Timer>,
     offsets: Vec<i64>,
@@ -136,32 +136,33 @@ impl Naive {
         self.timers.retain(|one| one.number != timer.number);
     }
 
-    /// All that are pending.
+    /// Returns all pending timers.
     pub fn timers(&self) -> &[Timer] {
         &self.timers
     }
 
-    /// The level and expiry of what expires first at or above a level; of equals the highest.
+    /// Returns the level and expiry of the timer that expires first at or above a level. Of equal expiries, it is the
+    /// highest level.
     pub fn earliest(&self, level: u32) -> Option<(u32, i64)> {
         let above = self.timers.iter().filter(|timer| timer.level >= level);
         let best = above.map(|timer| (self.expiry(timer), std::cmp::Reverse(timer.level))).min();
         best.map(|(expires, level)| (level.0, expires))
     }
 
-    /// The highest level at which a timer has expired.
+    /// Returns the highest level that has an expired timer.
     pub fn expired(&self, now: i64) -> Option<u32> {
         self.timers.iter().filter(|timer| self.expiry(timer) <= now).map(|timer| timer.level).max()
     }
 
-    /// The numbers of those timers of a level that may come first at an instant: they have expired, and are the earliest of
-    /// their clock, of equals the oldest.
+    /// Returns the numbers of the timers of a level that may come first at an instant. They have expired, and are the
+    /// earliest of their clock. Of equal expiries, it is the oldest timer.
     pub fn firsts(&self, level: u32, now: i64) -> Vec<usize> {
         let of = |clock| self.timers.iter().filter(move |timer| (timer.level, timer.clock) == (level, clock));
         let oldest = (0..clocks()).filter_map(|clock| of(clock).min_by_key(|timer| self.expiry(timer)));
         oldest.filter(|timer| self.expiry(timer) <= now).map(|timer| timer.number).collect()
     }
 
-    /// Sets by how much a clock is ahead of the common one.
+    /// Sets how far a clock is ahead of the common one.
     pub fn set_offset(&mut self, clock: u32, offset: i64) {
         self.offsets[clock as usize] = offset;
     }

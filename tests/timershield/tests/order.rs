@@ -1,4 +1,4 @@
-//! The kernel's order against a naive list. `MACROTICK_SEED=n` draws other operations.
+//! Compares the kernel's order with a naive list. `MACROTICK_SEED=n` draws other operations.
 
 use macrotick_model::SplitMix64;
 use macrotick_timershield_tests::{clocks, levels, Naive, Order, Timer};
@@ -6,7 +6,7 @@ use macrotick_timershield_tests::{clocks, levels, Naive, Order, Timer};
 const CAPACITY: usize = 160;
 const OPERATIONS: u64 = 1_000_000;
 
-/// Random choices; the seed says everything about them.
+/// Random choices. The seed determines all of them.
 struct Random(SplitMix64);
 
 impl Random {
@@ -15,13 +15,13 @@ impl Random {
     }
 }
 
-/// Both, and the numbers that are free.
+/// Both orders, and the free numbers.
 struct Pair {
     order: Order,
     naive: Naive,
     free: Vec<usize>,
     random: Random,
-    /// How many levels and instants are in use: few of them collide often.
+    /// The numbers of levels and instants in use. With few of them, timers collide often.
     levels: u64,
     span: u64,
 }
@@ -39,7 +39,7 @@ impl Pair {
         }
     }
 
-    /// Levels in use lie as far apart as there is room, the lowest and the highest included.
+    /// Draws a level. The levels in use are as far apart as possible, and include the lowest and the highest one.
     fn level(&mut self) -> u32 {
         let step = self.random.below(self.levels) * u64::from(levels() - 1);
         (step / (self.levels - 1).max(1)) as u32
@@ -48,7 +48,7 @@ impl Pair {
     fn add(&mut self, number: usize, level: u32) {
         let expires = self.random.below(self.span) as i64 - (self.span / 8) as i64;
         let clock = self.random.below(u64::from(clocks())) as u32;
-        // Now and then one that never expires: KTIME_MAX, where no offset makes that overflow.
+        // Some timers never expire. KTIME_MAX only works where no offset makes it overflow.
         let never = if clock == 0 { i64::MAX } else { i64::MAX / 2 };
         let expires = if self.random.below(200) == 0 { never } else { expires };
         let timer = Timer { number, expires, level, clock };
@@ -66,7 +66,7 @@ impl Pair {
         (timers > 0).then(|| self.naive.timers()[self.random.below(timers) as usize])
     }
 
-    /// The number of the first timer of the highest level with an expired one.
+    /// Returns the number of the first timer of the highest level with an expired one, and checks it.
     fn expired(&mut self, now: i64) -> Option<usize> {
         let number = self.order.expired(now);
         let level = self.naive.expired(now);
@@ -108,7 +108,7 @@ impl Pair {
             }
             80..98 => self.expire(),
             _ => {
-                // CLOCK_MONOTONIC is what others are compared on.
+                // CLOCK_MONOTONIC is the common clock, which has no offset.
                 let clock = 1 + self.random.below(u64::from(clocks() - 1)) as u32;
                 let offset = self.random.below(self.span) as i64 - (self.span / 2) as i64;
                 self.order.set_offset(clock, offset);
@@ -173,7 +173,7 @@ fn empty() {
     assert_eq!(order.soonest(), None);
 }
 
-/// A sleep without an end: KTIME_MAX is also what an order without timers says of its first.
+/// Checks a sleep without an end: KTIME_MAX is also the first expiry of an order without timers.
 #[test]
 fn one_that_never_expires_comes_into_an_empty_order() {
     for (before, level) in [(None, 0), (None, 3), (Some(1), 3), (Some(3), 1), (Some(3), 3)] {

@@ -1,4 +1,4 @@
-//! Windows beside what `SCHED_DEADLINE` has promised.
+//! Windows beside reservations of `SCHED_DEADLINE`.
 
 use macrotick_uapi::{error, Device};
 
@@ -18,16 +18,16 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// On the board: the task got what it asked for. Otherwise there is an errno.
+/// The value on the board for a task that was admitted. Other values are errnos.
 const ADMITTED: u64 = 1 << 32;
 
-/// So many of 20 units of every CPU.
+/// Returns a table with this many of 20 units on every CPU.
 fn table(units: u64) -> Table {
     let u = unit_ns();
     (0..sys::nr_cpus()).fold(Table::new(20 * u), |table, cpu| table.window(&format!("c{cpu}"), cpu, 0, units * u, 0))
 }
 
-/// Deadline tasks, as far as they were admitted: one process for each CPU asks for so many percent of it.
+/// Deadline tasks; the kernel may have refused some. For each CPU, one process asks for a percentage of it.
 struct Promised {
     tasks: Vec<Child>,
     board: Board,
@@ -36,7 +36,8 @@ struct Promised {
 impl Promised {
     fn to_each(percent: u64) -> Check<Promised> {
         let board = Board::new(sys::nr_cpus() as usize);
-        // Each asks for itself: Linux 6.12 forgets to give back what a sleeping thread had whose policy others change.
+        // Each task asks for itself. When another process changes the policy of a sleeping thread, Linux 6.12 fails to
+        // release its bandwidth.
         let task = |index: usize| {
             process::fork(|| {
                 let asked = sys::set_sched(0, SchedAttr::deadline(percent * 1_000_000, 100_000_000));
@@ -56,14 +57,14 @@ impl Promised {
         (0..self.tasks.len()).all(|index| self.board.get(index) == ADMITTED)
     }
 
-    /// Those refused were refused for that reason.
+    /// Returns whether some tasks were refused, all of them with EBUSY.
     fn some_refused(&self) -> bool {
         let answers = || (0..self.tasks.len()).map(|index| self.board.get(index));
         answers().any(|one| one == libc::EBUSY as u64)
             && answers().all(|one| one == ADMITTED || one == libc::EBUSY as u64)
     }
 
-    /// They end. What they had is theirs until the end of their period.
+    /// Ends the tasks. The kernel releases their bandwidth at the end of their period.
     fn dismiss(self) -> Check {
         for task in self.tasks {
             task.kill(SECOND)?;
@@ -73,7 +74,7 @@ impl Promised {
     }
 }
 
-/// Whether all get so much; afterwards nobody has it any longer.
+/// Returns whether the kernel admits this percentage on all CPUs. The tasks end before the function returns.
 fn are_promised(percent: u64) -> Check<bool> {
     let promised = Promised::to_each(percent)?;
     let all = promised.all();
@@ -97,14 +98,14 @@ fn of_a_table() -> Check {
     let device = Device::open()?;
     let promised = Promised::to_each(50)?;
     ensure!(promised.all(), "50 % without a table");
-    // In per mille of one CPU, in all.
+    // `other` is per mille of one CPU, summed over all CPUs.
     let other = 500 * sys::nr_cpus();
     let refusal = Refusal { errno: libc::EBUSY, error: error::BANDWIDTH, index: 0, other };
     ensure_eq!(table(12).try_install(&device), Err(refusal), "windows of 60 % beside 50 %");
     table(6).install(&device)?;
     device.remove().explain("remove")?;
     promised.dismiss()?;
-    // What was refused takes nothing away from anybody.
+    // A refused table takes no bandwidth.
     ensure!(are_promised(80)?, "80 % after the refusal");
     let _promised = Promised::to_each(20)?;
     table(12).install(&device)
@@ -128,7 +129,8 @@ fn of_a_swap() -> Check {
     Ok(())
 }
 
-/// Where the administrator lifted the limit of real-time tasks there are no promises to keep.
+/// Checks that windows need no admission against SCHED_DEADLINE where the administrator lifted the limit of real-time
+/// tasks.
 fn unlimited() -> Check {
     let device = Device::open()?;
     let limit = "/proc/sys/kernel/sched_rt_runtime_us";

@@ -1,5 +1,5 @@
-//! What an ordinary user does with threads, locks and groups takes no more time from whoever is more important where there
-//! are many of them, and gets nobody more time than was admitted.
+//! An unprivileged user with many threads, locks or groups delays more important threads no more than with few. The
+//! user does not get more time than was admitted.
 
 use macrotick_uapi::{self as abi, Device};
 
@@ -24,13 +24,13 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("bounded_fifo_without_budget", fifo_without_budget).punctual(),
 ];
 
-/// Of threads, pairs and groups. Each is a process, which takes long on a slow kernel.
+/// The number of threads, pairs and groups. Each is a process, which takes long on a slow kernel.
 const MANY: usize = 100;
 const MANY_OF_SLOW: usize = 12;
-/// How much later than beside few of them: 2 us with an instruction of 1 ns, which here takes 4 ns.
+/// The most extra lateness beside many attackers: 2 us at 1 ns per instruction, but an instruction takes 4 ns here.
 const MORE_NS: u64 = 8_000;
-/// Releases of the victims beside an attack, and before it: what is rare anyway must be in what is compared with, and not
-/// all of several measurements beside the attack have it.
+/// Releases of the victims per measurement beside an attack, and before it. The first measurement is longer, to include
+/// rare delays that have other causes. Of several measurements beside the attack, at least one has no such delay.
 const ROUNDS: u64 = 300;
 const ROUNDS_BEFORE: u64 = 1500;
 const MEASUREMENTS: usize = 4;
@@ -56,7 +56,7 @@ struct Victims {
 const JOB: usize = 0;
 const SLEEP: usize = 1;
 
-/// How late they were at worst, in ns.
+/// The greatest lateness of both victims, in ns.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     job: u64,
@@ -64,7 +64,7 @@ struct Late {
 }
 
 impl Victims {
-    /// With a pool `p` with slack that has a twenty-fifth of the time, and a group with a fifth.
+    /// Starts the victims, with a pool `p` with slack that has 4 % of the time, and a less important group with 20 %.
     fn new() -> Check<Victims> {
         let (u, device) = (unit_ns(), Device::open()?);
         set_period(PERIOD * u)?;
@@ -80,7 +80,7 @@ impl Victims {
             1
         })?;
         run_in(&victims.high, 50, move || {
-            // Passes over all phases of cycle and server period.
+            // The releases pass over all phases of the cycle and the server period.
             for release in (0u64..).map(|round| start + round * (2 * u + u * 7 / 10)) {
                 sys::sleep_until(release);
                 board.set(SLEEP, board.get(SLEEP).max(sys::now_ns() - release));
@@ -103,7 +103,7 @@ impl Victims {
         Late { job: self.board.get(JOB), sleep: self.board.get(SLEEP) }
     }
 
-    /// Hardly later beside the attack than they were before.
+    /// Checks that the victims are at most a little later beside the attack than before.
     fn ensure_undisturbed(&self, before: Late, what: &str) -> Check {
         let all: Vec<Late> = (0..MEASUREMENTS).map(|_| self.measure(ROUNDS)).collect();
         let least = |of: fn(&Late) -> u64| all.iter().map(of).min().unwrap_or(u64::MAX);
@@ -116,12 +116,12 @@ impl Victims {
     }
 }
 
-/// A lock with priority inheritance, and whether it is taken.
+/// Returns a lock with priority inheritance. The word after it says whether the lock is taken.
 fn lock_at(board: Board, i: usize) -> PiLock {
     PiLock(board.futex(2 * i))
 }
 
-/// Takes a lock, unless it has it; whoever looks at the board knows.
+/// Takes a lock unless the caller has it, and sets its word on the board.
 fn take(board: Board, i: usize) -> bool {
     let taken = board.get(2 * i + 1) == 1 || lock_at(board, i).lock().is_ok();
     board.set(2 * i + 1, u64::from(taken));
@@ -138,7 +138,8 @@ fn ensure_awaited(board: Board, i: usize) -> Check {
     Ok(())
 }
 
-/// Somebody of a group waits for a lock: it gets there only when it waits already, as owners may have all of the budget.
+/// Forks a thread that waits for a lock, and then moves it into the group. The move comes last because owners may have
+/// used all of the group's budget.
 fn await_in(group: &Group, board: Board, i: usize) -> Check {
     let waiter = process::fork(|| i32::from(lock_at(board, i).lock().is_err()));
     ensure_awaited(board, i)?;
@@ -146,7 +147,8 @@ fn await_in(group: &Group, board: Board, i: usize) -> Check {
     sys::set_sched(waiter.pid, ds(20)).explain("SCHED_DS")
 }
 
-/// Owners under SCHED_OTHER, half of which spin and half of which sleep, and for each a waiter in a group that is less important.
+/// Checks many pairs of an owner under SCHED_OTHER and a waiter in a less important group. Half of the owners spin,
+/// half sleep.
 fn pairs() -> Check {
     let (victims, n, board) = (Victims::new()?, many(), Board::new(2 * MANY + 1));
     let begin = 2 * MANY;
@@ -167,8 +169,8 @@ fn pairs() -> Check {
     victims.ensure_undisturbed(before, "pairs of owner and waiter")
 }
 
-/// Chains of eight: each owner waits for the next one's lock, and a thread of a group for the first one's. The last one runs on
-/// the group's budget, and no longer than that.
+/// Checks chains of eight locks: each owner waits for the next owner's lock, and a thread of a group waits for the
+/// first lock. The last owner runs on the group's budget, and no longer.
 fn chains() -> Check {
     const LENGTH: usize = 8;
     let (victims, board) = (Victims::new()?, Board::new(2 * MANY));
@@ -199,7 +201,7 @@ fn chains() -> Check {
     hog.kill(SECOND)
 }
 
-/// Somebody changes the priority of who waits at the end of a chain of locks, again and again: each link passes it on.
+/// Changes the priority of the last waiter of a chain of locks, again and again. Each link of the chain passes it on.
 fn walks_of_a_chain() -> Check {
     let (victims, n, board) = (Victims::new()?, many(), Board::new(2 * MANY));
     let sleep = || loop {
@@ -230,19 +232,20 @@ fn walks_of_a_chain() -> Check {
     victims.ensure_undisturbed(before, "walks of a chain of locks")
 }
 
-/// A group loses its budget, and gets it again, while many of its threads are ready, and not just one.
+/// Checks that a group can lose its budget and get it again while many of its threads are ready, instead of one.
 fn budgets_taken_away() -> Check {
     let victims = Victims::new()?;
     let add = |i: usize| run_in(&victims.low, 1 + i as u32 % 90, || sys::hog());
     let (u, low, board) = (victims.u, &victims.low, Board::new(1));
     add(0)?;
     let taker = process::fork(|| {
-        // Else those who are under SCHED_OTHER meanwhile have the time that it needs.
+        // Without SCHED_FIFO, the group's threads, which run under SCHED_OTHER meanwhile, would take the time that this
+        // process needs.
         let _ = sys::set_sched(0, SchedAttr::fifo(1));
         loop {
             for budget in [0, 5 * u / 1000] {
                 sys::sleep(3 * u);
-                // Threads that come need a budget.
+                // Threads that join the group need a budget.
                 if board.get(0) == 0 && low.set("cpu.ds.budget", &budget.to_string()).is_err() {
                     return 1;
                 }
@@ -262,7 +265,7 @@ fn budgets_taken_away() -> Check {
     taker.kill(SECOND)
 }
 
-/// Many threads of a pool that run outside its windows, too.
+/// Checks many threads of a pool that also run outside its windows.
 fn pool_with_slack() -> Check {
     let victims = Victims::new()?;
     let pooled = Group::new("pooled")?;
@@ -276,7 +279,7 @@ fn pool_with_slack() -> Check {
     one.kill(10 * SECOND)
 }
 
-/// Many groups whose budgets are used up in each period.
+/// Checks many groups that exhaust their budgets in each period.
 fn refills() -> Check {
     let victims = Victims::new()?;
     let add = |i: usize| -> Check<Child> {
@@ -294,7 +297,8 @@ fn refills() -> Check {
     victims.ensure_undisturbed(before, "refills of many groups")
 }
 
-/// Two threads of an entity, one of which owns a lock that the other one waits for: together they have their windows.
+/// Checks that two threads of an entity together get only their windows, while one owns a lock that the other waits
+/// for.
 fn lending_of_windows() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     const CYCLE: u64 = 200;
@@ -329,7 +333,8 @@ fn lending_of_windows() -> Check {
     hog.kill(SECOND)
 }
 
-/// Where SCHED_FIFO means SCHED_DS it is no SCHED_FIFO without a budget either, for groups below as well.
+/// Checks a SCHED_FIFO thread in a child group of a group with `cpu.ds.fifo`. Without a budget, it runs like
+/// SCHED_OTHER instead of SCHED_FIFO.
 fn fifo_without_budget() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;

@@ -1,4 +1,4 @@
-//! SCHED_DS: control groups that have a budget in each server period.
+//! SCHED_DS: control groups with a budget in each server period.
 
 mod behind;
 mod budget;
@@ -126,7 +126,7 @@ pub(super) fn ds(priority: u32) -> SchedAttr {
 
 pub(super) fn set_period(ns: u64) -> Check {
     let us = (ns / 1000).to_string();
-    // A group that was removed is gone a little later.
+    // A removed group disappears a little later.
     let set = || fs::write("/proc/sys/kernel/sched_ds_period_us", &us).is_ok();
     let patience = if is_slow() { 10 * SECOND } else { SECOND };
     ensure!(sys::eventually(patience, set), "the server period cannot be set to {us} us");
@@ -137,7 +137,7 @@ fn write_fails(group: &Group, file: &str, value: &str) -> Option<i32> {
     fs::write(format!("{}/{file}", group.path()), value).err().and_then(|error| error.raw_os_error())
 }
 
-/// A group with so many units of budget.
+/// Makes a group with a budget in units.
 pub(super) fn group(name: &str, budget: u64, priority: u32) -> Check<Group> {
     let group = Group::new(name)?;
     group.set("cpu.ds.priority", &priority.to_string())?;
@@ -152,7 +152,7 @@ pub(super) fn first_group(name: &str, budget: u64, priority: u32) -> Check<Group
 
 const NOBODY: u32 = 65_534;
 
-/// The caller moves into a group, and becomes an ordinary user who may have priorities up to a limit there.
+/// Moves the caller into a group. The caller becomes an unprivileged user that may use priorities up to a limit there.
 pub(super) fn become_user_in(group: &Group, limit: u32) -> Check {
     group.take(0)?;
     let limit = libc::rlimit { rlim_cur: limit.into(), rlim_max: limit.into() };
@@ -162,8 +162,8 @@ pub(super) fn become_user_in(group: &Group, limit: u32) -> Check {
     Ok(())
 }
 
-/// A process in a group under SCHED_DS, which it gets from here. It has taken its page faults by then. It may be in a
-/// pool before it looks, which has made that SCHED_TT.
+/// Forks a process, moves it into a group and sets SCHED_DS from here. The process has taken its page faults by then.
+/// Its policy may already be SCHED_TT when it looks, because its group is in a pool.
 pub(super) fn run_in(group: &Group, priority: u32, body: impl FnOnce() -> i32) -> Check<Child> {
     let ready = Board::new(1);
     let child = process::fork(|| {
@@ -179,7 +179,7 @@ pub(super) fn run_in(group: &Group, priority: u32, body: impl FnOnce() -> i32) -
     Ok(child)
 }
 
-/// A process in a group that computes for good, from CPU 1 on, and may run on CPU 0 as well.
+/// Forks a process in a group that computes endlessly. It starts on CPU 1, and may also run on CPU 0.
 pub(super) fn hog_from_cpu_1(group: &Group, priority: u32) -> Check<Child> {
     run_in(group, priority, || {
         let _ = sys::set_affinity(0, &[1]);
@@ -192,7 +192,7 @@ fn budget_of(group: &Group) -> Check<String> {
     Ok(group.get("cpu.ds.budget")?.trim().to_owned())
 }
 
-/// A number of `cpu.ds.stat`.
+/// Returns a number of `cpu.ds.stat`.
 pub(super) fn stat(group: &Group, key: &str) -> Check<u64> {
     let text = group.get("cpu.ds.stat")?;
     let value = text.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));

@@ -1,4 +1,4 @@
-//! Tables on `CLOCK_TAI`: the grid follows the clock, in sync windows and nowhere else.
+//! Tables on `CLOCK_TAI`: the grid follows the clock, and only in sync windows.
 
 use macrotick_uapi::{error, state, Device, Get};
 
@@ -29,16 +29,16 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const CYCLE: u64 = 20;
-/// Where `before`, the sync window, `hog` and `after` begin, in units.
+/// The beginnings of `before`, the sync window, `hog` and `after`, in units.
 const BEFORE: u64 = 2;
 const SYNC: u64 = 10;
 const HOG: u64 = 14;
 const AFTER: u64 = 17;
 
-/// The bound of the tests' sync windows, in units: a third of them.
+/// The bound of the tests' sync windows, in units: a third of their length.
 const BOUND: u64 = 1;
 
-/// Jobs before and after a sync window, and a window that is used up from its beginning to its end.
+/// Returns a table with jobs before and after a sync window, and a window that a hog uses completely.
 fn table(lead: u64) -> Table {
     let u = unit_ns();
     Table::new(CYCLE * u)
@@ -53,13 +53,13 @@ fn hog() -> Check {
     member_hog("hog").map(drop)
 }
 
-/// What the kernel is to do: a grid on `CLOCK_MONOTONIC`, and the offset of `CLOCK_TAI`.
+/// The expected state of the kernel: a grid on `CLOCK_MONOTONIC`, and the offset of `CLOCK_TAI`.
 struct Grid {
     cycle: i64,
     bound: i64,
-    /// Where the cycle begins, on `CLOCK_MONOTONIC`.
+    /// The beginning of the cycle, on `CLOCK_MONOTONIC`.
     base: i64,
-    /// What the grid takes the offset of `CLOCK_TAI` to be, and what it is.
+    /// The offset of `CLOCK_TAI` that the grid follows, and the actual one.
     offset: i64,
     clock: i64,
     stretched: u64,
@@ -68,7 +68,7 @@ struct Grid {
 }
 
 impl Grid {
-    /// The grid of a table that was started at an epoch on `CLOCK_TAI`.
+    /// Returns the grid of a table that was started at an epoch on `CLOCK_TAI`.
     fn started(device: &Device, epoch: u64, bound: u64) -> Check<Grid> {
         let get = device.get().explain("get")?;
         ensure_eq!((get.state, get.epoch_ns), (state::RUNNING, epoch), "state and epoch");
@@ -87,7 +87,7 @@ impl Grid {
         Ok(())
     }
 
-    /// What is to be made good: to the nearest cycle.
+    /// Returns the remaining error, to the nearest cycle.
     fn error(&self) -> i64 {
         let error = (self.offset - self.clock).rem_euclid(self.cycle);
         if error > self.cycle / 2 {
@@ -121,16 +121,16 @@ fn nominal(jobs: &[Job]) -> Vec<u64> {
     jobs.iter().map(|job| job.nominal_ns).collect()
 }
 
-/// How much more than its length a window may take by the clock of run times. Where the kernel's tick is due right after
-/// the window's end, one interrupt does both, and its thread pays for the tick, too: 1700 instructions, 3.5 % of 2 units.
+/// The excess of a window's run time over its length. If a tick is due right after the window's end, one interrupt does
+/// both. The window's thread is then charged for the tick: 1700 instructions, 3.5 % of 2 units.
 const MORE: f64 = 0.06;
 
-/// While the clock is slewed by 1 %, a window of run time is that much longer. And the timer interrupt, which is armed by
-/// the unslewed rate, comes up to 1 % of its distance late, or as much too early and must come again. All in all 4.8 %
-/// were seen, with a tick.
+/// The excess while the clock is slewed by 1 %: a window of run time is that much longer. In addition, the timer
+/// interrupt is armed by the unslewed rate. It comes up to 1 % of its distance late, or early, and must then repeat.
+/// The largest measured excess was 4.8 %, with a tick.
 const MORE_WHILE_SLEWED: f64 = 0.1;
 
-/// Threads of [`table`], and what they are to see.
+/// The threads of [`table`], and their expected jobs.
 struct Watch {
     device: Device,
     logs: [Log; 2],
@@ -152,7 +152,7 @@ impl Watch {
         Ok((epoch, Grid::started(&self.device, epoch, BOUND * unit_ns())?))
     }
 
-    /// One cycle, with steps of the clock before its sync window.
+    /// Runs one cycle, with steps of the clock before its sync window.
     fn cycle(&mut self, number: usize, grid: &mut Grid, steps: &[(usize, i64)]) -> Check {
         self.expected[0].push(grid.at(BEFORE));
         sys::sleep_until(grid.at(SYNC - 1));
@@ -170,7 +170,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The jobs were all where they should, none was missed or lost, and windows kept their lengths.
+    /// Checks that all jobs were at their instants, no job was missed or lost, and windows kept their lengths.
     fn verdict(&self, cycles: usize, more: f64) -> Check {
         for (log, expected) in self.logs.iter().zip(&self.expected) {
             ensure_eq!(nominal(&log.jobs())[..], expected[..], "nominal instants");
@@ -190,7 +190,8 @@ impl Watch {
     }
 }
 
-/// The clock is set by so much before the sync window of a cycle; in the end the grid lies on it again.
+/// Sets the clock by given amounts, each before the sync window of a cycle. Checks that in the end the grid is on the
+/// clock again.
 fn follows(lead: u64, cycles: usize, steps: &[(usize, i64)]) -> Check {
     follows_with(MORE, lead, cycles, steps)
 }
@@ -206,7 +207,7 @@ fn follows_with(more: f64, lead: u64, cycles: usize, steps: &[(usize, i64)]) -> 
     ensure_on_clock(&watch.device, watch.logs[1].jobs().last(), epoch + AFTER * unit_ns())
 }
 
-/// The grid is on the clock as a program reads it.
+/// Checks that the grid is on the clock as a program reads it.
 pub(super) fn ensure_on_clock(device: &Device, job: Option<&Job>, first: u64) -> Check {
     let get = device.get().explain("get")?;
     let job = job.ok_or("no job")?;
@@ -231,13 +232,13 @@ fn steps_beyond_the_bound() -> Check {
     follows(0, 20, &[(2, bound() * 7 / 2), (8, -bound() * 7 / 2), (9, -1), (14, 2 * bound()), (15, -2 * bound())])
 }
 
-/// The lead is kept free behind a sync window that shrinks.
+/// Checks that the lead stays free after a sync window that shrinks.
 fn steps_with_a_lead() -> Check {
     let lead = unit_ns() / 2;
     follows(lead, 16, &[(2, bound()), (4, 3 * bound()), (9, -bound()), (11, -2 * bound())])
 }
 
-/// Whole cycles are no error, and the shorter way is taken.
+/// Checks that whole cycles are no error, and that the grid moves the shorter way.
 fn steps_of_many_cycles() -> Check {
     let cycle = (CYCLE * unit_ns()) as i64;
     let years = 10 * 365 * 86_400 * 1_000_000_000;
@@ -248,7 +249,7 @@ fn steps_of_many_cycles() -> Check {
     follows(0, 42, &steps)
 }
 
-/// `CLOCK_TAI` moves by whole seconds against `CLOCK_REALTIME`.
+/// Checks that the grid follows when `CLOCK_TAI` moves by whole seconds against `CLOCK_REALTIME`.
 fn tai_leaps() -> Check {
     let mut watch = Watch::new(0)?;
     sys::set_tai(0).explain("ADJ_TAI")?;
@@ -266,7 +267,7 @@ fn tai_leaps() -> Check {
     sys::set_tai(0).explain("ADJ_TAI")
 }
 
-/// A clock that is slewed takes `CLOCK_MONOTONIC` along: there is nothing to correct.
+/// Checks that a slewed clock needs no correction: `CLOCK_MONOTONIC` is slewed with it.
 fn slewed() -> Check {
     let change = |modes, frequency, tick, offset| {
         let mut change = sys::no_change();
@@ -286,7 +287,7 @@ fn slewed() -> Check {
     change(libc::ADJ_OFFSET | libc::ADJ_FREQUENCY | libc::ADJ_STATUS, 0, usual, 0)
 }
 
-/// A tracepoint tells of each correction, and of nothing else.
+/// Checks that the tracepoint reports each correction, and nothing else.
 fn traced() -> Check {
     let (u, mut watch) = (unit_ns() as i64, Watch::new(0)?);
     let mut expected = Vec::new();
@@ -307,7 +308,7 @@ fn traced() -> Check {
     Ok(())
 }
 
-/// The epoch is on the table's clock, wound forward and bounded like any other.
+/// Checks that the epoch is on the table's clock. It is moved forward and limited as for other clocks.
 fn epochs() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
     let cycle = CYCLE * u + 7;
@@ -322,7 +323,7 @@ fn epochs() -> Check {
         ensure_eq!((epoch - wish) % cycle, 0, "whole cycles from {wish} to {epoch}");
         ensure!(epoch >= before && epoch < sys::tai_ns() + cycle + 10 * u, "epoch {epoch} after {before}");
         device.stop().explain("stop")?;
-        // The next start is on the clock at once.
+        // The next start uses the new clock at once.
         sys::step_clock(3 * u as i64 + 1).explain("step")?;
     }
     let done = log.count();
@@ -334,7 +335,8 @@ fn epochs() -> Check {
     ensure_regular(&jobs[done..], 0, grid.base as u64, cycle, 2 * u)
 }
 
-/// From the call to the swap no sync window corrects anything; then those of the new table go on with what is left.
+/// Checks that no sync window makes a correction from the call to the swap. The new table's sync windows then correct
+/// the rest.
 fn swap_while_corrected() -> Check {
     let (u, mut watch) = (unit_ns(), Watch::new(0)?);
     let (epoch, mut grid) = watch.start()?;
@@ -377,7 +379,7 @@ fn swap_refused() -> Check {
     Ok(())
 }
 
-/// What happened to the clock while no interrupt was needed is made good when there is one again.
+/// Checks that the clock's steps while no interrupt was needed are corrected when one is needed again.
 fn nobody_there() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     Table::single(20 * u, 0, 2 * u, 4 * u).sync(0, 10 * u, 3 * u, u as u32).install(&device)?;
@@ -394,7 +396,7 @@ fn nobody_there() -> Check {
     ensure_on_clock(&device, jobs.last(), epoch + 2 * u)
 }
 
-/// Jobs of one number have one place in the cycle, whatever became of the clock meanwhile.
+/// Checks that jobs with the same number keep their distance in the cycle, whatever the clock does meanwhile.
 fn ensure_together(a: &Log, b: &Log, apart: u64) -> Check {
     let (a, b) = (a.jobs(), b.jobs());
     let mut common = 0;
@@ -419,7 +421,7 @@ fn ensure_settled(device: &Device) -> Check {
     Ok(())
 }
 
-/// The clock is set by less and by more than sync windows correct at once, and back; then the table follows.
+/// Sets the clock forward and back by less and by more than sync windows correct at once. Then the table must follow.
 pub(super) fn step_to_and_fro(device: &Device) -> Check {
     let u = unit_ns();
     for by in [u / 2, 3 * u, 1007 * u, 9 * u].map(|by| by as i64) {
@@ -448,7 +450,7 @@ fn several_cpus() -> Check {
     Ok(())
 }
 
-/// A CPU that needed no interrupt for long finds the others' grid.
+/// Checks that a CPU that needed no interrupt for a long time continues on the grid of the others.
 fn cpu_without_threads() -> Check {
     let (u, device, logs) = (unit_ns(), Device::open()?, [Log::new(4096), Log::new(4096)]);
     on_both(u).install(&device)?;

@@ -1,4 +1,4 @@
-//! Processes in namespaces of their own: what a container needs to join a table, and what it cannot do.
+//! Processes in their own namespaces: the needs of a container that joins a table, and the limits of its rights.
 
 use std::ffi::CString;
 use std::os::unix::fs::MetadataExt;
@@ -22,12 +22,12 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// What a container of the machine's administrator has.
+/// The namespaces of a container that the machine's administrator starts.
 const USUAL: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
-/// What anybody may make: its first process is root inside, and nobody outside.
+/// The namespaces that any user may make. The first process is root inside, and unprivileged outside.
 const ROOTLESS: i32 = libc::CLONE_NEWUSER | USUAL;
 
-/// A running table with an entity `t`: its epoch, and the unit.
+/// Starts a table with an entity `t`. Returns the epoch and the unit.
 fn running() -> Check<(u64, u64)> {
     let (u, device) = (unit_ns(), Device::open()?);
     Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;
@@ -39,7 +39,7 @@ pub(super) fn unshare(namespaces: i32) -> Check {
     sys::done(unsafe { libc::unshare(namespaces) }).explain("unshare").map(drop)
 }
 
-/// Checks something in the first process of new namespaces.
+/// Runs a check in the first process of new namespaces.
 fn inside(namespaces: i32, body: impl FnOnce() -> Check) -> Check {
     process::check_in_child(5 * SECOND, || {
         unshare(namespaces)?;
@@ -57,7 +57,7 @@ fn mount(kind: &str, at: &str, flags: libc::c_ulong) -> Check {
     sys::done(mounted).explain("mount").map(drop)
 }
 
-/// A `/dev` with nothing in it but this device.
+/// Mounts a `/dev` that only has this device.
 fn own_devices(number: u64) -> Check {
     mount("none", "/", libc::MS_REC | libc::MS_PRIVATE)?;
     mount("tmpfs", "/dev", 0)?;
@@ -67,13 +67,13 @@ fn own_devices(number: u64) -> Check {
     sys::done(unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR | 0o600, number) }).explain("mknod").map(drop)
 }
 
-/// The next jobs of the calling thread, which is bound to `t`, are those of the table.
+/// Checks that the next jobs of the calling thread, which is bound to `t`, are on the table's grid.
 fn ensure_served(device: &Device, epoch: u64, u: u64) -> Check {
     let log = Log::new(8);
     if sys::nr_cpus() == 1 {
         sys::prefault();
     }
-    // What it did before may have taken several windows.
+    // The work before this may have taken several windows.
     device.wait().explain("wait")?;
     device.wait().explain("wait")?;
     for _ in 0..6 {
@@ -84,7 +84,7 @@ fn ensure_served(device: &Device, epoch: u64, u: u64) -> Check {
     ensure_regular(&jobs, jobs[0].number, epoch, 20 * u, 2 * u)
 }
 
-/// With a device node and its own pidfd, in which its id is 1.
+/// Checks a container with a device node that binds itself by its own pidfd. Its process id is 1 inside.
 fn joins_by_itself() -> Check {
     let (epoch, u) = running()?;
     let number = std::fs::metadata(DEVICE).map_err(|error| error.to_string())?.rdev();
@@ -104,7 +104,7 @@ fn joins_by_itself() -> Check {
     Ok(())
 }
 
-/// Whether the caller has `CAP_SYS_NICE` in its user namespace.
+/// Returns whether the caller has `CAP_SYS_NICE` in its user namespace.
 fn may_nice() -> bool {
     const CAP_SYS_NICE: u64 = 23;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -112,7 +112,7 @@ fn may_nice() -> bool {
     line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits >> CAP_SYS_NICE & 1 == 1)
 }
 
-/// What changes anything needs the capability in the machine's own user namespace.
+/// Checks that all changes need the capability in the initial user namespace.
 fn ensure_refused(device: &Device) -> Check {
     ensure!(may_nice(), "it lacks the capability inside, too");
     let pidfd = sys::pidfd_open(std::process::id() as i32, 0).explain("pidfd")?;
@@ -136,7 +136,7 @@ fn of_another_user() -> Check {
     })
 }
 
-/// Who is bound and gives its privileges away has its jobs as before.
+/// Checks that a bound process that gives up its privileges keeps its jobs.
 fn bound_before() -> Check {
     let (epoch, u) = running()?;
     process::check_in_child(5 * SECOND, || {
@@ -149,7 +149,7 @@ fn bound_before() -> Check {
     })
 }
 
-/// Somebody outside binds a container's process by the id that it has there.
+/// Checks that a process outside can bind a container's process, by its outside process id.
 fn bound_from_outside() -> Check {
     let ((epoch, u), log, ready, id) = (running()?, Log::new(64), Board::new(1), Board::new(1));
     let keeper = process::fork(|| {

@@ -1,4 +1,4 @@
-//! Who changes the table while somebody gives it the policy of the class, in which it would be frozen.
+//! A thread that starts or stops the table gets the policy of the class meanwhile, in which it would be frozen.
 
 use macrotick_uapi::{Device, SCHED_TT};
 
@@ -17,24 +17,24 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// They make a start or a stop take long.
+/// These threads make a start or a stop take long.
 const OTHERS: usize = 40;
 const ROUNDS: u64 = 60;
-/// The same where every path takes long.
+/// The same for slow kernels.
 const OTHERS_IF_SLOW: usize = 8;
 const ROUNDS_IF_SLOW: u64 = 15;
 
-/// Words of the board.
+/// The words of the board.
 const CALLS: usize = 0;
 const DONE: usize = 1;
 const AT: usize = 2;
 
 /// The cycle, in units.
 const CYCLE: u64 = 100;
-/// The caller's window in it.
+/// The caller's window in the cycle, in units.
 const WINDOW: u64 = 3;
 
-/// Calls the device so long before the instant that the board tells, with a priority of SCHED_FIFO.
+/// Forks a thread that calls the device this long before the instant on the board, with a priority of SCHED_FIFO.
 fn caller(priority: u32, board: Board, before: u64, call: impl FnOnce(&Device) -> i32) -> Check<Child> {
     let ready = Board::new(1);
     let child = process::fork(|| {
@@ -54,12 +54,12 @@ fn caller(priority: u32, board: Board, before: u64, call: impl FnOnce(&Device) -
     Ok(child)
 }
 
-/// What somebody does with the table when the policy comes.
+/// The call that a thread makes when it gets the policy.
 #[derive(Clone, Copy)]
 enum Call {
     Start,
     Stop,
-    /// It waits for who starts the table, first.
+    /// Another thread starts the table, and this call must first wait for it.
     StopWhileOneStarts,
 }
 
@@ -73,7 +73,8 @@ impl Call {
     }
 }
 
-/// Somebody who calls gets the policy so long after it has called, and does not notice. Whether it was still inside.
+/// Gives a calling thread the policy of the class this long after the beginning of its call. The call must succeed.
+/// Returns whether the thread was still in its call.
 fn round(device: &Device, call: Call, before: u64, after: u64) -> Check<bool> {
     let (u, board) = (unit_ns(), Board::new(3));
     let other = match call {
@@ -99,7 +100,7 @@ fn round(device: &Device, call: Call, before: u64, after: u64) -> Check<bool> {
     sys::set_sched(calling.pid, SchedAttr::policy(SCHED_TT)).explain("SCHED_TT")?;
     let is_done = || board.get(DONE) != 0;
     ensure!(sys::eventually(SECOND, is_done), "frozen in its call, {after} ns after it: {}", calling.describe());
-    // It may have got the policy when it was about to call.
+    // The thread may have got the policy just before the call.
     let errno = board.get(DONE) as i32 - 1;
     ensure!(errno == 0 || errno == libc::EDEADLK, "the call: errno {errno}");
     if let Some(other) = other {
@@ -110,7 +111,7 @@ fn round(device: &Device, call: Call, before: u64, after: u64) -> Check<bool> {
     Ok(inside && errno == 0)
 }
 
-/// The policy that it got takes effect afterwards. The table is stopped again.
+/// Checks that the policy takes effect after the call. Then stops the table again.
 fn goes_on_as_member(device: &Device) -> Check {
     let u = unit_ns();
     match device.start(0) {
@@ -118,7 +119,7 @@ fn goes_on_as_member(device: &Device) -> Check {
         Err(errno) => return Err(format!("start: errno {errno}")),
     }
     let before = device.stats(0).explain("stats")?.runtime_ns;
-    // A start may be a cycle away.
+    // The start may be a cycle away.
     sys::sleep(3 * CYCLE * u);
     let served = device.stats(0).explain("stats")?.runtime_ns - before;
     ensure!(served >= 2 * WINDOW * u * 9 / 10, "{served} ns in two windows of {WINDOW} units");

@@ -1,4 +1,4 @@
-//! Threads die in every state they can be in; the rest goes on.
+//! Threads end in every possible state, and the others continue.
 
 use macrotick_uapi::{state, Device, SCHED_TT};
 
@@ -29,10 +29,10 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// A dying thread must not wait for its next window: these tables have cycles far longer than this.
+/// A dying thread must not wait for its next window: these tables have cycles far longer than this time.
 const SOON: u64 = SECOND / 4;
 
-/// `t` and a witness in cycles of 20 units; the witness must not notice anything.
+/// The victim's entity `t` and a witness in cycles of 20 units. The victim's end must not affect the witness.
 struct Stage {
     device: Device,
     witness: Log,
@@ -51,7 +51,7 @@ impl Stage {
         Ok((Stage { device, witness, epoch, u }, child))
     }
 
-    /// The victim has left the entity, and the witness has had all its jobs in 10 cycles.
+    /// Checks that the victim has left the entity, and the witness has had all its jobs in 10 cycles.
     fn ensure_undisturbed(&self) -> Check {
         let cycle = 20 * self.u;
         let cycles = (sys::now_ns().saturating_sub(self.epoch) / cycle + 2).max(10);
@@ -76,7 +76,7 @@ fn by_exit() -> Check {
 fn by_segfault() -> Check {
     let (stage, child) = Stage::new(|device| {
         let _ = device.wait();
-        // SAFETY: none; that is what is tested.
+        // SAFETY: none; the test needs the fault.
         unsafe { std::ptr::null_mut::<u32>().write_volatile(1) };
         0
     })?;
@@ -109,7 +109,7 @@ fn in_its_window() -> Check {
         let _ = device.wait();
         sys::hog()
     })?;
-    // A killer above the victim does not exist: the signal comes from a member whose window is in the victim's way.
+    // No thread outside the entity can preempt the victim in its window: the signal comes from another member.
     sys::sleep_until(stage.epoch + 30 * stage.u);
     let pid = child.pid;
     let killer = member("t", move |device| {
@@ -124,7 +124,7 @@ fn in_its_window() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// Preempted in the middle of a job in a table whose next window is ten seconds away.
+/// Checks a victim that is preempted in the middle of a job. The table's next window is ten seconds away.
 fn outside_its_window() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     Table::single(10 * SECOND, 0, 0, 4 * u).install(&device)?;
@@ -165,7 +165,7 @@ fn while_blocked() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// The processor is in somebody else's window nearly all the time: the dying thread gets the rest.
+/// Checks that dying threads get the rest of the time when another entity's window takes nearly all of it.
 fn under_a_busy_window() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let table = Table::new(100 * u).window("busy", 0, 0, 90 * u, 0).window("t", 0, 91 * u, u, 3);
@@ -186,7 +186,7 @@ fn under_a_busy_window() -> Check {
     Ok(())
 }
 
-/// A signal without a handler, but not SIGKILL, is fatal outside the window, too.
+/// Checks that a signal without a handler other than SIGKILL is also fatal outside the window.
 fn by_sigterm_outside() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     Table::single(10 * SECOND, 0, 0, 4 * u).install(&device)?;
@@ -201,13 +201,13 @@ fn by_sigterm_outside() -> Check {
     Ok(())
 }
 
-/// Starts threads that are members (by inheritance) in different states, and then does something itself.
+/// Starts threads that are members by inheritance, in different states, and then calls `then`.
 fn with_threads(device: &Device, then: impl FnOnce() -> i32) -> i32 {
     if sys::set_sched(0, SchedAttr::policy(SCHED_TT)).is_err() {
         return 1;
     }
     let _ = device.wait();
-    // Busy, but not for ever: nobody else in the entity would ever run.
+    // This thread pauses: an endlessly busy thread would keep all others of the entity from running.
     std::thread::spawn(|| loop {
         sys::spin(200_000);
         sys::sleep(100_000);
@@ -240,7 +240,7 @@ fn by_exit_group() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// A table belongs to nobody: whoever installed it, started it and bound the threads may end.
+/// Checks that a table has no owner: the process that installed it, started it and bound the threads may end.
 fn of_who_installed() -> Check {
     outlives(|owner| owner.succeed(SECOND))?;
     outlives(|owner| owner.kill(SECOND))
@@ -253,7 +253,7 @@ fn outlives(end: fn(&Child) -> Check) -> Check {
     let owner = process::fork(|| match install_and_start(sibling, u) {
         Ok(begins) => {
             epoch.set(0, begins);
-            // Time for who kills it.
+            // Leaves time for the process that kills this one.
             (0..50).for_each(|_| sys::sleep(u));
             0
         }
@@ -309,7 +309,7 @@ fn exec_in_the_class() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// exec from a thread that is not the first one: the others die, and it takes over the first one's identity.
+/// Checks exec(2) from a thread that is not the first one: the others end, and it gets the first thread's identity.
 fn exec_from_a_thread() -> Check {
     let board = Board::new(1);
     let (stage, child) = Stage::new(|device| {

@@ -1,5 +1,5 @@
-//! Changes of root domains and of the limit of real-time tasks leave deadline tasks what they were promised beside budgets
-//! and windows, or are refused.
+//! Changes of root domains and of the limit of real-time tasks, beside budgets and windows. Deadline tasks keep their
+//! bandwidth, or the kernel refuses the change.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ fn sysctl(name: &str, value: &str) -> Result<(), i32> {
     errno(fs::write(format!("/proc/sys/kernel/{name}"), value))
 }
 
-/// With more CPUs enough would remain for the promises when one goes.
+/// Runs a scenario with two CPUs online. With more CPUs, enough bandwidth would remain when one is taken offline.
 fn with_two_cpus(scenario: fn() -> Check) -> Check {
     let others = 2..sys::nr_cpus();
     let set = |online| others.clone().try_for_each(|cpu| sys::set_online(cpu, online)).explain("other CPUs");
@@ -48,12 +48,13 @@ fn with_two_cpus(scenario: fn() -> Check) -> Check {
     scenario().and(set(true))
 }
 
-/// Deadline tasks that are dead give their bandwidth back a period later; domains that are built anew meanwhile forget it.
+/// Waits until the kernel releases the bandwidth of ended deadline tasks, a period later. If domains are rebuilt before
+/// that, the kernel does not count these tasks.
 fn wait_for_the_dead() {
     sys::sleep(SECOND / 5);
 }
 
-/// A group with CPUs of its own.
+/// Makes a group with its own CPUs.
 fn cpuset(name: &str, cpus: &str) -> Check<Group> {
     wait_for_the_dead();
     Group::root().set("cgroup.subtree_control", "+cpuset")?;
@@ -66,13 +67,13 @@ fn cpuset(name: &str, cpus: &str) -> Check<Group> {
 struct Budget(Group);
 
 impl Drop for Budget {
-    /// A group that is removed has its budget for a while, which must not be in other scenarios' way.
+    /// Sets the budget to 0: a removed group keeps its budget for a while, which would limit other scenarios.
     fn drop(&mut self) {
         let _ = self.0.set("cpu.ds.budget", "0");
     }
 }
 
-/// A group with so many percent of some CPUs.
+/// Makes a group with a percentage of some CPUs.
 fn budget(cpus: &str, percent: u64) -> Check<Budget> {
     wait_for_the_dead();
     let us = (PERIOD * unit_ns() / 1000).to_string();
@@ -87,18 +88,18 @@ fn share(cpus: &str, percent: u64) -> String {
     format!("{cpus}={}", PERIOD * unit_ns() * percent / 100_000)
 }
 
-/// A deadline task.
+/// A deadline task that was admitted.
 struct Promised(Child);
 
 impl Drop for Promised {
-    /// What it was promised must not be in other scenarios' way.
+    /// Waits for the release of the bandwidth, which other scenarios need.
     fn drop(&mut self) {
         let _ = self.0.kill(SECOND);
         wait_for_the_dead();
     }
 }
 
-/// A sleeping deadline task that is promised so many percent of a CPU. It asks itself: see admission.
+/// Forks a sleeping deadline task with a percentage of a CPU. The task asks itself: see `admission.rs`.
 fn promised(percent: u64, group: Option<&Group>) -> Check<Promised> {
     let task = process::fork(|| match sys::set_sched(0, SchedAttr::deadline(percent * 1_000_000, 100_000_000)) {
         Ok(()) => loop {
@@ -112,7 +113,7 @@ fn promised(percent: u64, group: Option<&Group>) -> Check<Promised> {
     Ok(Promised(task))
 }
 
-/// A call is refused, and nothing has changed.
+/// Checks that a call fails with EBUSY and changes nothing.
 fn is_refused(host: &Host, what: &str, call: impl FnOnce() -> Result<(), i32>) -> Check {
     let before = host.state()?;
     ensure_eq!(call(), Err(libc::EBUSY), "{what}");
@@ -132,7 +133,7 @@ fn of_a_partition() -> Check {
         ensure_eq!(kind_of(&part)?, "member", "the partition after that");
     }
     drop((host, task));
-    // Without promises, or without budgets, it is the administrator's affair.
+    // Without deadline tasks or without budgets, the administrator may make the partition.
     part.set("cpuset.cpus.partition", "root")?;
     ensure_eq!(kind_of(&part)?, "root", "the partition without deadline tasks");
     part.set("cpuset.cpus.partition", "member")?;
@@ -140,7 +141,7 @@ fn of_a_partition() -> Check {
     let _task = promised(80, None)?;
     part.set("cpuset.cpus.partition", "root")?;
     ensure_eq!(write(&budgets.0, "cpu.ds.budget", &share("0", 80)), Err(libc::EBUSY), "a budget beside what remains");
-    // Linux counts a task that sleeps where it went to sleep, until it wakes and domains are built anew.
+    // Linux counts a sleeping task on the CPU where it went to sleep, until it wakes up and domains are rebuilt.
     let counted_anew = || {
         let kinds = ["isolated", "root"].map(|kind| write(&part, "cpuset.cpus.partition", kind));
         kinds == [Ok(()), Ok(())] && write(&budgets.0, "cpu.ds.budget", &share("1", 80)) == Ok(())
@@ -162,7 +163,7 @@ fn beside_windows() -> Check {
     part.set("cpuset.cpus.partition", "member")
 }
 
-/// A deadline task whose cpuset is smaller than its root domain.
+/// Checks a deadline task with a cpuset smaller than its root domain.
 fn of_a_smaller_cpuset() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let (budgets, small) = (budget("0", 80)?, cpuset("small", "0-1")?);
@@ -196,7 +197,7 @@ fn without_a_cpu() -> Check {
     sys::set_online(1, true).explain("CPU 1 on line")
 }
 
-/// Half of each CPU is a group's, and a deadline task for each CPU has 40 %.
+/// Checks other limits of real-time tasks. A group has half of each CPU, and a deadline task per CPU has 40 %.
 fn under_another_limit() -> Check {
     let cpus = sys::nr_cpus();
     let budgets = budget(&format!("0-{}", cpus - 1), 50)?;
@@ -211,7 +212,7 @@ fn under_another_limit() -> Check {
     Ok(())
 }
 
-/// What root domains are built anew for admits no more afterwards.
+/// Checks that the kernel admits no more after root domains are rebuilt.
 fn rebuilt() -> Check {
     let budgets = budget("0", 20)?;
     let host = Host::new(std::slice::from_ref(&budgets.0), &[])?;

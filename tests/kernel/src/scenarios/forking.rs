@@ -25,7 +25,7 @@ fn table(u: u64) -> Table {
     Table::single(20 * u, 0, 2 * u, 8 * u)
 }
 
-/// The child is a member, on the same CPU, and has jobs of its own in the same windows.
+/// Checks that the child is a member, on the same CPU, and has its own jobs in the same windows.
 fn fork_in_the_class() -> Check {
     let u = unit_ns();
     child_in_the_class(table(u), 1, |epoch, jobs| {
@@ -34,7 +34,8 @@ fn fork_in_the_class() -> Check {
     })
 }
 
-/// A thread of entity `t` forks; in twenty cycles both have their jobs, so many in each, where `on_grid` expects them.
+/// Lets a thread of entity `t` fork. Checks that both have `releases` jobs in each of twenty cycles, where `on_grid`
+/// expects them.
 pub(super) fn child_in_the_class(table: Table, releases: u64, on_grid: impl Fn(u64, &[Job]) -> Check) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let (own, childs, policy) = (Log::new(64), Log::new(64), Board::new(1));
@@ -92,7 +93,7 @@ fn fork_reset() -> Check {
     Ok(())
 }
 
-/// Outside of the class children do not join.
+/// Checks that the children of a bound thread outside of the class do not join the entity.
 fn fork_of_a_bound_thread() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     table(u).install(&device)?;
@@ -118,7 +119,8 @@ fn thread_in_the_class() -> Check {
     })
 }
 
-/// A thread of entity `t` begins three; in twenty cycles all have their jobs, so many in each, where `on_grid` expects them.
+/// Lets a thread of entity `t` start three threads. Checks that all have `releases` jobs in each of twenty cycles,
+/// where `on_grid` expects them.
 pub(super) fn threads_in_the_class(table: Table, releases: u64, on_grid: impl Fn(u64, &[Job]) -> Check) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let logs = [Log::new(64), Log::new(64), Log::new(64)];
@@ -148,7 +150,7 @@ pub(super) fn threads_in_the_class(table: Table, releases: u64, on_grid: impl Fn
     Ok(())
 }
 
-/// A child that has a child and a thread, which counts; whether all of them ended well.
+/// Forks a child that has a child and a thread, which counts. Returns whether all of them succeeded.
 pub(super) fn raise_family(board: Board) -> bool {
     let child = process::fork(|| {
         let grandchild = process::fork(|| 0);
@@ -158,7 +160,7 @@ pub(super) fn raise_family(board: Board) -> bool {
     child.wait(10 * SECOND) == Ok(Ended::Exited(0))
 }
 
-/// Members that fork all the time, members that die all the time.
+/// Checks members that fork all the time, and members that end all the time.
 fn fork_storm() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     table(u).window("witness", 0, 12 * u, 4 * u, 3).install(&device)?;
@@ -182,7 +184,7 @@ fn fork_storm() -> Check {
     Ok(())
 }
 
-/// The table goes away again and again while its members fork.
+/// Checks that the table can be removed again and again while its members fork.
 fn fork_while_removing() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     for round in 0..10 {

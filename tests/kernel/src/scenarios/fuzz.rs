@@ -1,4 +1,4 @@
-//! Random calls from several processes. What they return hardly matters; the kernel must survive, keep nothing, and work
+//! Random calls from several processes. Their results hardly matter. The kernel must survive, keep no memory, and work
 //! afterwards.
 
 mod caller;
@@ -35,15 +35,15 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("full_fuzz_hotplug_long", || fuzz(1001, 85_000)).on(2).within(600_000),
 ];
 
-/// From this seed on CPUs come and go, too.
+/// The first seed with hotplug of CPUs.
 const WITH_HOTPLUG: u64 = 1000;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The line by which the host learns how many calls there were.
+/// The beginning of the line that reports the number of calls to the host.
 pub const CALLS_OF: &str = "# calls of the device and of control groups: ";
 
-/// At least so many calls of the device and of control groups, and others between them.
+/// Makes at least this many calls of the device and of control groups, and other calls between them.
 fn fuzz(seed: u64, calls: u64) -> Check {
     let (u, board, cpus) = (unit_ns(), Board::new(Shared::WORDS), sys::nr_cpus());
     let device = Device::open()?;
@@ -63,7 +63,7 @@ fn fuzz(seed: u64, calls: u64) -> Check {
     still_works(u, cpus)
 }
 
-/// A call about somebody, whose pidfd is closed: a fuzzer's process makes many of them.
+/// Makes a call with a pidfd, and closes the pidfd: a fuzzer's process makes many of them.
 fn with_pidfd(whom: i32, call: impl FnOnce(i32) -> Result<(), i32>) -> Check {
     let pidfd = sys::pidfd_open(whom, 0).explain("pidfd")?;
     let result = call(pidfd);
@@ -72,7 +72,7 @@ fn with_pidfd(whom: i32, call: impl FnOnce(i32) -> Result<(), i32>) -> Check {
     result.explain("with somebody")
 }
 
-/// So many calls of one process; see `Refused`.
+/// Makes this many calls of one process; see `Refused`.
 fn refused(seed: u64, calls: u64) -> Check {
     let (u, cpus, device) = (unit_ns(), sys::nr_cpus(), Device::open()?);
     process::adopt();
@@ -90,7 +90,7 @@ fn refused(seed: u64, calls: u64) -> Check {
     still_works(u, cpus)
 }
 
-/// Has the processes call, and ends them.
+/// Lets the processes make calls, and ends them.
 fn drive(device: &Device, shared: &Shared, seed: u64, calls: u64) -> Check {
     let (u, tally) = (shared.u, shared.tally);
     let mut random = Random::new(seed ^ variation() << 32);
@@ -108,7 +108,7 @@ fn drive(device: &Device, shared: &Shared, seed: u64, calls: u64) -> Check {
     while tally.interface() < calls {
         sys::sleep(40 * u);
         let now = tally.total();
-        // All may wait for jobs that no window releases, or be frozen or stopped: then one of them must go.
+        // If all processes wait for jobs that no window releases, or are frozen or stopped, then one of them must end.
         if now == before {
             children[now as usize % PROCESSES].signal(libc::SIGKILL);
         }
@@ -119,7 +119,7 @@ fn drive(device: &Device, shared: &Shared, seed: u64, calls: u64) -> Check {
                 *child = begin(slot);
             }
         }
-        // Nor may they all wait for a table that nobody starts.
+        // If all processes wait for a table that no process starts, then this one starts it.
         if device.get().explain("get")?.state != abi::state::RUNNING {
             let _ = tables::table(&mut Random::new(now), u, shared.cpus).try_install(device);
             let _ = device.start(0);
@@ -131,7 +131,8 @@ fn drive(device: &Device, shared: &Shared, seed: u64, calls: u64) -> Check {
     sys::set_sched(shared.kernel_thread, SchedAttr::other()).explain("the kernel thread's policy")
 }
 
-/// No table, no thread in the class, no group, and no memory but what the kernel keeps anyway.
+/// Checks that no table, no thread in the class, no group and no memory are left, except memory that the kernel always
+/// keeps.
 pub(super) fn nothing_is_left(device: &Device, before: &Slabs, cpus: u32) -> Check {
     let _ = device.remove();
     let get = device.get().explain("get")?;
@@ -143,7 +144,7 @@ pub(super) fn nothing_is_left(device: &Device, before: &Slabs, cpus: u32) -> Che
     }
     ensure!(sys::eventually(SECOND, || in_the_class().is_empty()), "in the class afterwards: {:?}", in_the_class());
     let mut grown = String::new();
-    // RCU and workers take their time.
+    // RCU and the workers free memory with a delay.
     sys::eventually(5 * SECOND, || {
         sys::sleep(SECOND / 2);
         grown = Slabs::now().since(before);
@@ -153,13 +154,13 @@ pub(super) fn nothing_is_left(device: &Device, before: &Slabs, cpus: u32) -> Che
     Ok(())
 }
 
-/// The threads whose policy is one of ours, kernel threads included.
+/// Returns the threads with a policy of ours, including kernel threads.
 fn in_the_class() -> Vec<i32> {
     let threads = process::numbers_in("/proc").into_iter().flat_map(process::threads_of);
     threads.filter(|tid| sys::sched(*tid).is_ok_and(|attr| [SCHED_TT, SCHED_DS].contains(&attr.policy))).collect()
 }
 
-/// After everything one simple table runs as ever.
+/// Checks that a simple table runs as usual after all of this.
 fn still_works(u: u64, cpus: u32) -> Check {
     let device = Device::open()?;
     let log = Log::new(8);
@@ -167,7 +168,7 @@ fn still_works(u: u64, cpus: u32) -> Check {
     periodic("t", log, u)?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     if is_slow() && cpus > 1 {
-        // Jobs come late or are lost while other CPUs have their turn.
+        // Jobs are late or lost while other CPUs have their turn.
         ensure!(sys::eventually(10 * SECOND, || log.count() >= 3), "{} jobs afterwards", log.count());
     } else {
         sys::sleep_until(epoch + 3 * 20 * u - u);

@@ -1,4 +1,4 @@
-//! Priority inheritance across the class, by futexes.
+//! Priority inheritance between the class and others, with futexes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,7 +35,7 @@ pub const ALL: &[Scenario] = &[
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Words of the board.
+/// The words of the board.
 const LOCK: usize = 0;
 pub(super) const HELD: usize = 1;
 const ASKED: usize = 2;
@@ -44,27 +44,27 @@ pub(super) const FREED: usize = 4;
 const BACK: usize = 5;
 const SECOND_GOT: usize = 6;
 
-/// A hog on CPU 0.
+/// Forks a hog on CPU 0.
 fn pinned_hog(attr: SchedAttr) -> Check<Child> {
     let hog = process::hog(attr);
     sys::set_affinity(hog.pid, &[0]).explain("pin a hog")?;
     Ok(hog)
 }
 
-/// A waiter in the class gets the lock of a SCHED_OTHER thread within its window, whoever else is busy.
+/// Checks that a waiter in the class gets the lock of a SCHED_OTHER thread within its window, beside busy threads.
 fn from_the_class() -> Check {
     gets_the_lock(|| Ok(vec![pinned_hog(SchedAttr::other())?, pinned_hog(SchedAttr::fifo(10))?]))
 }
 
-/// So it does beside deadline tasks, which precede whatever SCHED_FIFO has: this one leaves less than the owner needs.
+/// Checks the same beside a deadline task, which precedes SCHED_FIFO and leaves less than the owner needs.
 fn over_deadline() -> Check {
     let u = unit_ns();
     gets_the_lock(|| Ok(vec![process::hog(SchedAttr::deadline(17 * u, 20 * u))]))
 }
 
-/// The owner sleeps for half of the time with the lock in its hands: when it wakes up the deadline task runs, and has
-/// budget for 30 units more. It gets its policy from here, at an instant that is known: by itself it would not run
-/// beside the owner.
+/// Checks an owner that sleeps half of the time while it holds the lock. When it wakes up, the deadline task runs, and
+/// has a budget for 30 more units. The task gets its policy from here, at a known instant: beside the owner it could
+/// not run to set it.
 fn over_deadline_awake() -> Check {
     let u = unit_ns();
     let work = || {
@@ -85,7 +85,7 @@ fn gets_the_lock(hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
 fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce() -> Check<Vec<Child>>) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
-    // In a long cycle, which leaves room for what deadline tasks are promised.
+    // The cycle is long, and leaves room for the deadline tasks' bandwidth.
     Table::single(1000 * u, 0, 20 * u, 20 * u).install(&device)?;
     member("t", |device| {
         if device.wait().is_err() {
@@ -103,7 +103,7 @@ fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce(
             return 1;
         }
         board.set(HELD, 1);
-        // In the middle of its work the FIFO hog takes the processor away, until somebody lends a priority.
+        // In the middle of its work the FIFO hog preempts it, until a waiter lends a priority.
         while !lock.is_contended() {
             std::hint::spin_loop();
         }
@@ -115,7 +115,7 @@ fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce(
     sys::sleep(20 * u);
     let before = sys::now_ns();
     let hogs = hogs()?;
-    // Soon after the beginning of the third period of a deadline task with 100 units.
+    // The epoch is soon after the beginning of the third period of a deadline task with 100 units.
     let epoch = device.start(before + 205 * u).explain("start")?;
     ensure_eq!(epoch, before + 205 * u, "the epoch");
     sys::sleep_until(epoch + 100 * u);
@@ -130,7 +130,7 @@ fn gets_the_lock_from(policy: SchedAttr, work: impl FnOnce(), hogs: impl FnOnce(
     Ok(())
 }
 
-/// A thread of the class takes the lock in its window, and needs far longer than the window with it.
+/// Forks a thread of the class that takes the lock in its window, and holds it far longer than the window.
 pub(super) fn holder(board: Board, work_ns: u64) -> Check<Child> {
     let lock = PiLock(board.futex(LOCK));
     member("t", move |device| {
@@ -143,7 +143,7 @@ pub(super) fn holder(board: Board, work_ns: u64) -> Check<Child> {
         if lock.unlock().is_err() {
             return 2;
         }
-        // Back to normal: frozen until the next window.
+        // The thread is frozen again until the next window.
         while device.wait().is_ok() {
             board.set(BACK, sys::now_ns());
         }
@@ -151,7 +151,7 @@ pub(super) fn holder(board: Board, work_ns: u64) -> Check<Child> {
     })
 }
 
-/// A thread that asks for the lock at an instant.
+/// Forks a thread that takes the lock at an instant.
 pub(super) fn waiter(board: Board, attr: SchedAttr, at_ns: u64) -> Child {
     let lock = PiLock(board.futex(LOCK));
     process::fork(move || {
@@ -174,7 +174,8 @@ fn outside(attr: SchedAttr) -> Check {
     outside_of(&Table::single(5000 * u, 0, 0, 4 * u), attr)
 }
 
-/// The holder runs on behalf of the waiter, long before its next window in a quarter of a second or more.
+/// Checks that the holder runs on behalf of the waiter, long before its next window, which comes a quarter of a second
+/// later or more.
 pub(super) fn outside_of(table: &Table, attr: SchedAttr) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let cycle = table.cycle_ns;
@@ -213,7 +214,7 @@ fn outside_fifo_99() -> Check {
 }
 
 fn outside_deadline() -> Check {
-    // A deadline thread may not be pinned to one of several CPUs; its holder is.
+    // A deadline thread may not be pinned to one of several CPUs, but the holder may.
     let u = unit_ns();
     outside(SchedAttr::deadline(50 * u, 200 * u))
 }
@@ -222,8 +223,8 @@ fn many_windows() -> Check {
     many_windows_on(&[0])
 }
 
-/// Windows come and go while the lock is held: in them by right, between them on the waiter's behalf. They are on these
-/// CPUs in turn.
+/// Checks windows that come and go while the lock is held. The holder runs in its windows, and between them on the
+/// waiter's behalf. The windows are on these CPUs in turn.
 pub(super) fn many_windows_on(cpus: &[u32]) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let table = Table::new(2000 * u).window("t", 0, 0, 4 * u, 1);
@@ -236,7 +237,7 @@ pub(super) fn many_windows_on(cpus: &[u32]) -> Check {
     let second = waiter(board, SchedAttr::other(), epoch + 26 * u);
     sys::sleep_until(epoch + 100 * u);
     second.succeed(SECOND)?;
-    // 4 + 4 units alone, then everything from 15 on: done at about 15 + 42.
+    // The holder runs 4 + 4 units by itself, and all the time from 15 on. It is done at about 15 + 42.
     let freed = (board.get(FREED) - epoch) / u;
     ensure!((55..62).contains(&freed), "the lock was given back after {freed} units");
     ensure_eq!(sys::shown_priority(child.pid)?, -100, "the holder's priority afterwards");
@@ -248,7 +249,7 @@ fn between_members() -> Check {
     between_members_of(&Table::single(1000 * u, 0, 0, 4 * u).window("w", 0, 20 * u, 30 * u, 3))
 }
 
-/// Two members of different entities: the waiter's window is the holder's time.
+/// Checks two members of different entities: the holder runs in the waiter's window.
 pub(super) fn between_members_of(table: &Table) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
@@ -281,8 +282,8 @@ pub(super) fn between_members_of(table: &Table) -> Check {
     Ok(())
 }
 
-/// A member is handed a lock that somebody goes on waiting for, and its window ends: it gives the lock on long before the
-/// next one.
+/// Checks a member that is handed a lock while another thread waits for it. The member's window ends, but it must hand
+/// the lock on long before the next one.
 fn handed_on() -> Check {
     const CYCLE: u64 = 5000;
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
@@ -325,8 +326,9 @@ fn offered_outside() -> Check {
     offered_outside_of(&Table::single(5000 * u, 0, 0, 4 * u))
 }
 
-/// A member waits for a lock, and its window ends. When the lock is given back it is offered to the member first,
-/// which has the highest priority of all waiters; it must take it, and give it on, long before its next window.
+/// Checks a member that waits for a lock at the end of its window. When the owner releases the lock, it is offered to
+/// the member first, which has the highest priority of all waiters. The member must take it and hand it on long before
+/// its next window.
 pub(super) fn offered_outside_of(table: &Table) -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
@@ -364,8 +366,8 @@ pub(super) fn offered_outside_of(table: &Table) -> Check {
     second.succeed(SECOND)
 }
 
-/// A member that was just offered a lock comes into the class before anything dispatches. It is served until it has it,
-/// and must not keep the processor from whoever starts the table.
+/// Checks a member that was just offered a lock when it enters the class, before the table starts. It is served until
+/// it has the lock, and must not delay the thread that starts the table.
 fn offered_at_start() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
@@ -389,13 +391,14 @@ fn offered_at_start() -> Check {
     let took = sys::now_ns() - before;
     ensure!(took < 10 * u, "starting the table took {took} ns");
     ensure_eq!(board.get(GOT), 0, "when the member went on outside its window");
-    // In its first window, which begins 900 units after the next cycle's begin.
+    // The member goes on in its first window, which begins 900 units after the next cycle's beginning.
     ensure!(sys::eventually(2500 * u, || board.get(GOT) > before + 800 * u), "the member does not have the lock");
     device.remove().explain("remove")
 }
 
-/// A member spins for a lock whose owner runs on another CPU, and its window ends: it must not spin on outside, but take
-/// the lock, and give it on to whoever waits behind it, long before its next window once it is free.
+/// Checks a member that spins for a lock with an owner on another CPU when its window ends. The member must not
+/// continue to spin. When the lock is free, it must take it and hand it on to the next waiter, long before its next
+/// window.
 fn spinner() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     let lock = PiLock(board.futex(LOCK));
@@ -451,12 +454,12 @@ fn spinner() -> Check {
     );
     ensure!(board.get(GOT) > 0, "the member did not have the lock");
     let took = board.get(SECOND_GOT) - freed;
-    // A CPU of the lab waits for its turn for up to 100 ms.
+    // A CPU of the lab waits up to 100 ms for its turn.
     ensure!(took < 2000 * u, "the member got the lock {took} ns after it was free");
     Ok(())
 }
 
-/// The member's lock is held by a thread that itself waits for another's lock.
+/// Checks a chain: the owner of the member's lock waits for another lock.
 fn chain() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(16));
     let (near, far) = (PiLock(board.futex(LOCK)), PiLock(board.futex(8)));
@@ -499,8 +502,8 @@ fn chain() -> Check {
     Ok(())
 }
 
-/// The holder is killed outside its window while somebody waits. PI futexes of dead threads are given to nobody by the
-/// kernel unless they are robust: the waiter learns of the death.
+/// Checks a holder that is killed outside its window while another thread waits. The kernel does not hand on a PI futex
+/// of a dead thread unless it is robust: the waiter gets an error.
 fn holder_dies() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     Table::single(5000 * u, 0, 0, 4 * u).install(&device)?;
@@ -514,7 +517,7 @@ fn holder_dies() -> Check {
     Ok(())
 }
 
-/// The table is removed while a member is boosted, and while one is blocked.
+/// Checks that the table can be removed while a member is boosted, and while one is blocked.
 fn table_removed() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(8));
     Table::single(5000 * u, 0, 0, 4 * u).install(&device)?;
@@ -534,7 +537,7 @@ extern "C" fn on_alarm(_: i32) {
     INSIDE.store(true, Ordering::Relaxed);
 }
 
-/// Sends the process a SIGALRM again and again.
+/// Sends the process a SIGALRM periodically.
 fn alarm_every(microseconds: i64) {
     let interval = libc::timeval { tv_sec: 0, tv_usec: microseconds };
     let timer = libc::itimerval { it_interval: interval, it_value: interval };
@@ -545,8 +548,8 @@ fn alarm_every(microseconds: i64) {
     }
 }
 
-/// Everybody locks, works and unlocks for ever; nobody is ever inside together with somebody else. Members wait for
-/// their next job after three rounds: with their priority they would otherwise hand the lock to each other for ever.
+/// Locks, works and unlocks endlessly, and counts violations of the mutual exclusion. Members wait for their next job
+/// after three rounds: with their priority they would otherwise hand the lock to each other endlessly.
 fn contender(lock: PiLock, board: Board, own: usize, work_ns: u64, device: Option<&Device>) -> i32 {
     for round in 1u64.. {
         if lock.lock().is_err() {
@@ -562,7 +565,7 @@ fn contender(lock: PiLock, board: Board, own: usize, work_ns: u64, device: Optio
             return 2;
         }
         if let (Some(device), 0) = (device, round % 3) {
-            // A signal ends the wait: the rounds go on.
+            // A signal ends the wait, and the rounds continue.
             let _ = device.wait();
         }
     }
@@ -593,7 +596,7 @@ fn storm_for(cycles: u64) -> Check {
                 return 1;
             }
             if own == 13 {
-                // Above everybody else outside the class: it must sleep, or nobody below it would run.
+                // This thread is above all others outside the class. It must sleep, or no thread below it would run.
                 loop {
                     sys::sleep(9 * u);
                     if lock.lock().is_err() || lock.unlock().is_err() {

@@ -1,4 +1,4 @@
-//! Jobs: numbers, nominal instants, counters, epochs, and the wait by `sched_yield`.
+//! Jobs: numbers, nominal instants, counters, epochs, and `sched_yield` as a wait.
 
 use macrotick_uapi::{self as abi, Device, SCHED_TT};
 
@@ -26,7 +26,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("two_cpus_two_tables", two_cpus).on(2),
 ];
 
-/// Every job in the log is the one after the job before, on the grid, not early, and nothing was lost.
+/// Checks that the log's jobs have consecutive numbers, are on the grid and not early, and that no activation was lost.
 pub fn ensure_regular(jobs: &[Job], first: u64, epoch: u64, cycle: u64, offset: u64) -> Check {
     for (i, job) in jobs.iter().enumerate() {
         let number = first + i as u64;
@@ -58,8 +58,8 @@ fn exact() -> Check {
     Ok(())
 }
 
-/// In the interrupt that ends a window a process is woken up, and nothing else can run. What the window's thread has
-/// used must not be taken for idle time.
+/// Checks the run time of a window when the interrupt at its end also wakes up a process. No other thread is ready, but
+/// the time that the window's thread used is no idle time.
 fn runtime_beside_a_wakeup() -> Check {
     const CYCLES: u64 = 10;
     let (u, device) = (unit_ns(), Device::open()?);
@@ -121,7 +121,7 @@ fn without_work() -> Check {
     ensure_regular(&jobs, 0, epoch, 4 * u, 0)
 }
 
-/// Algorithm 1 of the SCHED_TT paper: a loop of work and `sched_yield`.
+/// Checks Algorithm 1 of the SCHED_TT paper: a loop of work and `sched_yield`.
 fn yield_is_a_wait() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;
@@ -139,7 +139,7 @@ fn yield_is_a_wait() -> Check {
     sys::sleep(20 * u);
     let before = board.get(0);
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
-    // Before the start a yield is a yield; the first one after it waits for the first job.
+    // Before the start `sched_yield` does not wait. The first call after it waits for the first job.
     sys::sleep_until(epoch - u);
     let started = board.get(0);
     ensure!(before > 0, "yield waits although no table runs");
@@ -151,7 +151,7 @@ fn yield_is_a_wait() -> Check {
     Ok(())
 }
 
-/// A job that sleeps wakes as a real-time thread does: in the interrupt and without slack.
+/// Checks that a job that sleeps wakes up like a real-time thread: in the interrupt and without slack.
 fn sleep_in_a_job() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     Table::single(20 * u, 0, 0, 10 * u).install(&device)?;
@@ -212,7 +212,7 @@ fn epoch_future() -> Check {
     ensure_regular(&log.jobs(), 0, wish, 20 * u, 2 * u)
 }
 
-/// Nobody is a member for thousands of cycles: no interrupt is needed, and the numbering goes on.
+/// Checks an entity without members for thousands of cycles: no interrupt is needed, and the numbers continue.
 fn standstill_then_join() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
     let cycle = 20 * u;
@@ -223,7 +223,7 @@ fn standstill_then_join() -> Check {
     let joined = (sys::now_ns() - epoch) / cycle;
     sys::sleep_until(epoch + (joined + 5) * cycle + 10 * u);
     let jobs = log.jobs();
-    // To join takes as long as it takes: it ends before a window, in it or after it. The window of cycle 1000 was over.
+    // The join takes some time: it may end before, in or after a window. The window of cycle 1000 was over.
     let first = jobs.first().map_or(0, |job| job.number);
     ensure!((1001..=joined + 1).contains(&first), "first job {first}, joined in cycle {joined}");
     ensure_eq!(jobs.len() as u64, joined + 6 - first, "jobs from {first} to the one of cycle {}", joined + 5);
@@ -244,7 +244,8 @@ fn standstill_between_members() -> Check {
         sys::sleep(4 * cycle);
         member.kill(100_000_000)?;
         let jobs = log.jobs();
-        // One more when it joins inside of an open window: the activation that it found is its first job.
+        // There is one more job if the member joins inside an open window: the activation that it finds is its first
+        // job.
         ensure!((3..=5).contains(&jobs.len()), "{} jobs in four cycles", jobs.len());
         ensure_regular(&jobs, jobs[0].number, epoch, cycle, 2 * u)?;
         sys::sleep(300 * cycle + 3 * u);
@@ -254,7 +255,8 @@ fn standstill_between_members() -> Check {
     Ok(())
 }
 
-/// Windows as short as they may be, without gaps: interrupts come late, nothing gets stuck, numbers stay right.
+/// Checks the shortest possible windows, without gaps: interrupts come late, but no thread hangs, and the numbers stay
+/// right.
 fn shortest_windows() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let cycle = 20 * u;

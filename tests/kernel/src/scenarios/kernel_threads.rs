@@ -1,4 +1,4 @@
-//! Kernel threads in a pool: those that each CPU has one of, and those of interrupts.
+//! Kernel threads in a pool: per-CPU threads and interrupt threads.
 
 use std::fs;
 use std::io::Write;
@@ -17,10 +17,10 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("pool_of_an_interrupt_elsewhere", of_an_interrupt_elsewhere).on(2),
 ];
 
-/// In a pool with slack, each of those that this kernel has, all at once.
+/// Checks a pool with slack that has all per-CPU kernel threads of this kernel at once.
 fn of_each_cpu() -> Check {
     let stage = Stage::new(abi::PRIORITY | abi::SLACK, 0)?;
-    // Linux 6.12 has no ktimers yet, and without PREEMPT_RT there is ksoftirqd alone.
+    // Linux 6.12 has no ktimers, and without PREEMPT_RT there is only ksoftirqd.
     let names = ["ksoftirqd/0", "rcuc/0", "backlog_napi/0", "ktimers/0"];
     let pids: Vec<i32> = names.iter().filter_map(|name| process::kernel_thread(name).ok()).collect();
     ensure!(pids.len() >= if sys::is_preempt_rt() { 3 } else { 1 }, "of {names:?} there are {}", pids.len());
@@ -45,13 +45,13 @@ fn of_each_cpu() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// The thread of the console's interrupt.
+/// The thread of the console's interrupt, its device, and the number of lines.
 const THREAD: &str = "irq/4-ttyS0";
 const CONSOLE: &str = "/dev/ttyS0";
 const CYCLES: u64 = 20;
 
-/// In each cycle, long before the pool's window, a line as long as the chip takes at once. When its thread had the
-/// processor, each stretch as its begin and end.
+/// Writes a line in each cycle, long before the pool's window, as long as the chip accepts at once. Returns the
+/// beginnings and ends of the stretches in which the thread ran.
 fn write_lines(stage: &Stage, epoch: u64) -> Check<Vec<(u64, u64)>> {
     let mut console =
         fs::OpenOptions::new().write(true).open(CONSOLE).map_err(|error| format!("{CONSOLE}: {error}"))?;
@@ -68,7 +68,7 @@ fn write_lines(stage: &Stage, epoch: u64) -> Check<Vec<(u64, u64)>> {
     Ok(pairs.map(|pair| (pair[0].at_ns, pair[1].at_ns)).collect())
 }
 
-/// Without slack: the interrupt comes when it comes, and its thread does what there is to do in the pool's windows.
+/// Checks a pool without slack: its interrupt thread runs only in the pool's windows, whenever the interrupt comes.
 fn of_an_interrupt() -> Check {
     let stage = Stage::new(0, 0)?;
     let Ok(pid) = process::kernel_thread(THREAD) else {
@@ -78,7 +78,7 @@ fn of_an_interrupt() -> Check {
     let (before, fd) = (sys::sched(pid).explain("policy")?, sys::pidfd_open(pid, 0).explain("pidfd")?);
     ensure_eq!(before.policy, libc::SCHED_FIFO as u32, "policy of an interrupt's thread");
     let epoch = stage.start()?;
-    // Traces are exact to the microsecond, and the end of a window takes some.
+    // Traces have a resolution of 1 us, and the end of a window takes some microseconds.
     let is_inside = |&&(begin, end): &&(u64, u64)| {
         let phase = (begin - epoch) % (20 * stage.u) + 1000;
         phase >= 4 * stage.u && phase + (end - begin) < 8 * stage.u + stage.u / 5
@@ -98,17 +98,17 @@ fn of_an_interrupt() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Has the console's interrupt come to a CPU, and its thread with it.
+/// Moves the console's interrupt to a CPU, and its thread with it.
 fn move_interrupt(pid: i32, cpu: u32) -> Check {
     let write = |path: &str, text: &str| fs::write(path, text).map_err(|error| format!("{path}: {error}"));
     write("/proc/irq/4/smp_affinity_list", &cpu.to_string())?;
-    // It follows at the next interrupt.
+    // The thread moves at the next interrupt.
     let follows = || write(CONSOLE, "\n").is_ok() && sys::affinity(pid).as_ref() == Ok(&vec![cpu]);
     ensure!(sys::eventually(5_000_000_000, follows), "{THREAD} on {:?}, not on CPU {cpu}", sys::affinity(pid));
     Ok(())
 }
 
-/// Only a pool on the interrupt's own CPU gets its thread.
+/// Checks that only a pool on the interrupt's own CPU accepts its thread.
 fn of_an_interrupt_elsewhere() -> Check {
     let Ok(pid) = process::kernel_thread(THREAD) else {
         ensure!(!sys::is_preempt_rt(), "no {THREAD}");

@@ -1,4 +1,4 @@
-//! Tables as large as they may be: what a call takes, and for how long interrupts are off.
+//! The largest possible tables: the duration of calls, and how long interrupts are disabled.
 
 use macrotick_uapi::{self as abi, Device, Entity, Window};
 
@@ -22,7 +22,7 @@ pub const ALL: &[Scenario] = &[
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A window for each of so many entities; their names differ at the end only.
+/// Returns a table with one window for each of this many entities. Their names differ only at the end.
 fn many_entities(count: u32, prefix: &str) -> Table {
     let mut table = Table::new(u64::from(count) * 10 * abi::MIN_WINDOW_NS);
     for index in 0..count {
@@ -41,11 +41,11 @@ fn took<T>(call: impl FnOnce() -> Check<T>) -> Check<u64> {
     Ok(sys::now_ns() - begin)
 }
 
-/// The time of a table grows with its entities, and not with their square.
+/// Checks that the duration of a call grows with the number of entities, and not with its square.
 fn entities() -> Check {
     let device = Device::open()?;
     let (first, second) = (many_entities(abi::MAX_ENTITIES, "a"), many_entities(abi::MAX_ENTITIES, "b"));
-    // On the usual kernel an instruction takes 4 ns here.
+    // On a kernel without debugging an instruction takes 4 ns here.
     let limit = if is_slow() { 2 * SECOND } else { 80_000_000 };
     let swap = |table: &Table| table.swap(&device).map_err(|refusal| format!("swap: {refusal:?}"));
     let calls = [
@@ -67,7 +67,7 @@ fn entities() -> Check {
     Ok(())
 }
 
-/// Wakes up every 200 us, and notes how late it was at most.
+/// A thread that wakes up every 200 us and records its greatest lateness.
 struct Witness {
     board: Board,
     _child: Child,
@@ -94,7 +94,7 @@ impl Witness {
         Ok(Witness { board, _child: child })
     }
 
-    /// How late it was meanwhile.
+    /// Returns the greatest lateness while something happens.
     fn late(&self, happens: impl FnOnce() -> Check) -> Check<u64> {
         self.board.set(0, 0);
         happens()?;
@@ -103,12 +103,12 @@ impl Witness {
     }
 }
 
-/// Windows of an entity without threads, and one of entity `t` before so many of them.
+/// A block of windows: one of entity `t`, and the rest of an entity without threads.
 const BLOCK: u32 = 8192;
-/// From one window of `t` to the next.
+/// The distance of the windows of `t`, in nanoseconds.
 const BLOCK_NS: u64 = 70_000 + BLOCK as u64 * 1100;
 
-/// A table of so many windows, as dense as they may be.
+/// Returns a table with this many windows, as dense as possible.
 fn many_windows(count: u32, flags: u32) -> Table {
     let mut table = Table::new(u64::from(count.div_ceil(BLOCK)) * BLOCK_NS);
     for (name, flags) in [("t", flags), ("idle", 0)] {
@@ -126,7 +126,8 @@ fn many_windows(count: u32, flags: u32) -> Table {
     table
 }
 
-/// How late a witness is while the first thread is bound, wherever in the table that is, and while another table is staged.
+/// Returns a witness's lateness while the first thread is bound, at two places of the table, and while another table is
+/// staged.
 fn late_beside(witness: &Witness, count: u32, flags: u32) -> Check<[u64; 3]> {
     let device = Device::open()?;
     let table = many_windows(count, flags);
@@ -134,7 +135,7 @@ fn late_beside(witness: &Witness, count: u32, flags: u32) -> Check<[u64; 3]> {
     let epoch = device.start(sys::now_ns() + SECOND / 100).explain("start")?;
     let mut late = [0; 3];
     let far_from_t = || sys::sleep_until(epoch + (sys::now_ns() - epoch).div_ceil(BLOCK_NS) * BLOCK_NS + BLOCK_NS / 2);
-    // Each time in the last part of a cycle.
+    // Each bind is in the last part of a cycle.
     for (round, cycles) in [2, 5].into_iter().enumerate() {
         sys::sleep_until(epoch + cycles * table.cycle_ns.max(100_000_000) - table.cycle_ns / 8);
         let (ready, log) = (Board::new(1), Log::new(16));
@@ -159,27 +160,27 @@ fn late_beside(witness: &Witness, count: u32, flags: u32) -> Check<[u64; 3]> {
     Ok(late)
 }
 
-/// Whatever passes while nobody is there takes the time of none of those who are. Compared is with windows that are as dense:
-/// the timer looks sixteen windows ahead.
+/// Checks that windows that pass without threads cost other threads no time when the first thread comes. The comparison
+/// is with windows that are as dense: the timer looks sixteen windows ahead.
 fn first_thread(flags: u32) -> Check {
-    // With windows of 1 us the debug kernel comes to nothing else.
+    // With windows of 1 us, the debug kernel only handles timer interrupts.
     if is_slow() {
         return Ok(());
     }
     let witness = Witness::new()?;
     let few = late_beside(&witness, BLOCK, flags)?;
-    // Windows of an entity that may migrate are sorted, which takes the emulator its time.
+    // The kernel sorts the windows of an entity that may migrate, which takes long in the emulator.
     for count in [32_768, if flags == 0 { abi::MAX_WINDOWS } else { 131_072 }] {
         let (mut is_good, mut told) = (false, String::new());
-        // What is rare anyway, such as a tick beside the witness, does not meet each of three.
+        // A rare delay, such as a tick beside the witness, does not come in each of three attempts.
         for _ in 0..3 {
             let many = late_beside(&witness, count, flags)?;
             told = format!("a witness beside {count} windows is {many:?} ns late, beside {BLOCK} {few:?}");
             println!("# {told}");
-            // A thread is bound twice.
+            // The thread is bound twice, and the smaller lateness counts.
             let worst = many[2].max(many[0].min(many[1]));
             let more = worst.saturating_sub(few.into_iter().max().unwrap_or_default());
-            // 2 us where an instruction takes 1 ns, as it takes 4 here.
+            // The limit is 2 us at 1 ns per instruction, but an instruction takes 4 ns here.
             is_good = more <= 8_000;
             if is_good {
                 break;
@@ -190,7 +191,7 @@ fn first_thread(flags: u32) -> Check {
     Ok(())
 }
 
-/// Windows of three entities in turn; `t` has `flags`, and releases in two of three.
+/// Returns a table with windows of three entities in turn. `t` has `flags`, and releases in two of three windows.
 fn in_turn(u: u64, windows: u64, flags: u32) -> Table {
     let table = (0..windows).fold(Table::new(windows * u), |table, index| {
         let name = ["t", "b", "c"][index as usize % 3];
@@ -202,14 +203,14 @@ fn in_turn(u: u64, windows: u64, flags: u32) -> Table {
     table
 }
 
-/// The nominal instant of a job of `t` in such a table.
+/// Returns the nominal instant of a job of `t` in such a table.
 fn nominal_in_turn(u: u64, windows: u64, epoch: u64, number: u64) -> u64 {
     let of_t: Vec<u64> = (0..windows).filter(|index| index % 3 == 0 && index % 9 != 0).collect();
     let count = of_t.len() as u64;
     epoch + number / count * windows * u + of_t[(number % count) as usize] * u
 }
 
-/// A thread of `t` is there for so many units. When it had joined, and what jobs it had: several.
+/// Runs a thread of `t` for this many units. Returns when it had joined, and its jobs, at least two.
 fn visit(u: u64, units: u64, round: u64) -> Check<(u64, Vec<Job>)> {
     let log = Log::new(256);
     let member = periodic("t", log, u / 10)?;
@@ -221,7 +222,7 @@ fn visit(u: u64, units: u64, round: u64) -> Check<(u64, Vec<Job>)> {
     Ok((joined, jobs))
 }
 
-/// Threads come and go with standstills of all lengths between them: each job has the number of its window.
+/// Checks threads that come and go with standstills of all lengths between them: each job has the number of its window.
 fn numbers(flags: u32) -> Check {
     const WINDOWS: u64 = 100;
     let (u, device) = (unit_ns(), Device::open()?);
@@ -242,14 +243,14 @@ fn numbers(flags: u32) -> Check {
     Ok(())
 }
 
-/// The same with windows on two CPUs, by turns.
+/// Checks the same with windows on two CPUs in turn.
 fn numbers_of_two_cpus() -> Check {
     const WINDOWS: u64 = 60;
     let (u, device) = (10 * unit_ns(), Device::open()?);
     let table = (0..WINDOWS).fold(Table::new(WINDOWS * u), |table, index| {
         let flags = if index % 4 < 3 { abi::ACTIVATE } else { 0 };
         let table = table.window("t", (index % 2) as u32, index * u, u / 2, flags);
-        // The first one that is added is the last one then.
+        // MIGRATE is set on the entity that was added last, which is `t` here.
         let table = if index == 0 { table.migrate() } else { table };
         let other = (index + 1) % 2;
         table.window(&format!("b{other}"), other as u32, index * u, u / 4, abi::ACTIVATE)
@@ -269,7 +270,7 @@ fn numbers_of_two_cpus() -> Check {
     Ok(())
 }
 
-/// Numbers go on over swaps, whether anybody is there or not.
+/// Checks that the job numbers continue across swaps, with and without threads.
 fn across_swaps() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let table = |windows: u64| in_turn(u, windows, 0).window("other", 0, windows * u - u / 4, u / 8, abi::ACTIVATE);
@@ -278,7 +279,7 @@ fn across_swaps() -> Check {
     table(sizes[0]).install(&device)?;
     let (mut epoch, mut base) = (device.start(sys::now_ns() + 10 * u).explain("start")?, 0);
     for (round, windows) in sizes.into_iter().enumerate() {
-        // In every other round nobody is there.
+        // Every other round has no thread.
         if round % 2 == 0 {
             let (_, jobs) = visit(u, 20, round as u64)?;
             for job in jobs {

@@ -1,5 +1,5 @@
-//! Interrupts that come after the windows that they were for: a herd of threads wakes up at one instant, which takes one
-//! interrupt longer than those windows are.
+//! Interrupts that come after their windows. A herd of threads wakes up at one instant, in one interrupt, which takes
+//! longer than the windows.
 
 use macrotick_uapi::Device;
 
@@ -18,23 +18,23 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// How many threads wake up at once.
+/// The number of threads that wake up at once.
 const HERD: usize = 400;
 
-/// Whether the herd takes the one interrupt longer, and nothing else: not where it has not even woken up after a second, nor
-/// without PREEMPT_RT, where softirqs take the processor from further windows while it ends.
+/// Returns whether the herd takes exactly one long interrupt. On a slow kernel it would need more than a second.
+/// Without PREEMPT_RT, softirqs take time from further windows while the herd ends.
 fn takes_one_interrupt() -> bool {
     !is_slow() && sys::is_preempt_rt()
 }
 
-/// Threads of SCHED_FIFO that are asleep until an instant that [`Herd::wake_at`] tells, and end then: their timers expire
-/// in the interrupt itself, which wakes up all of them before it looks at the clock again.
+/// Threads under SCHED_FIFO that sleep until the instant of [`Herd::wake_at`], and then end. Their timers expire in one
+/// interrupt, which wakes up all of them before it reads the clock again.
 struct Herd {
     board: Board,
 }
 
 impl Herd {
-    /// They must not be shielded from.
+    /// Forks the threads. TimerShield must not defer their timers.
     fn new() -> Check<Herd> {
         sys::set_timershield(false).explain("TimerShield")?;
         let herd = Herd { board: Board::new(4) };
@@ -62,7 +62,7 @@ impl Herd {
         Ok(herd)
     }
 
-    /// To be called a while before the instant.
+    /// Sets the instant, and waits until the threads have woken up. The call must come some time before the instant.
     fn wake_at(&self, instant: u64) -> Check {
         self.board.set(1, instant);
         ensure!(sys::eventually(SECOND, || self.board.get(2) == HERD as u64), "{} are asleep", self.board.get(2));
@@ -73,7 +73,8 @@ impl Herd {
     }
 }
 
-/// The job begins in the window of the next cycle, as the one that it is, and nothing is lost; others notice nothing.
+/// Checks that a late job starts in the next cycle's window, with its number, and no activation is lost. Other jobs are
+/// not affected.
 fn for_one_window() -> Check {
     const LATE: u64 = 50;
     if !takes_one_interrupt() {
@@ -103,7 +104,8 @@ fn for_one_window() -> Check {
     Ok(())
 }
 
-/// Of windows of several cycles that one interrupt finds over, each is counted: it has no job, or one that began late.
+/// Checks one interrupt that finds windows of several cycles over. Each window is counted: it has no job, or a job that
+/// started late.
 fn for_many_windows() -> Check {
     if !takes_one_interrupt() {
         return Ok(());
@@ -121,7 +123,7 @@ fn for_many_windows() -> Check {
         (last + 1 - jobs.len() as u64, jobs.iter().filter(|job| job.start_ns >= job.nominal_ns + u / 2));
     let late = late.count() as u64;
     ensure!(last >= 1690, "the last job is {last}");
-    // Three cycles at least, or they would not be passed over in one go.
+    // At least three cycles must be missing, or the interrupt would not pass over them at once.
     ensure!(missing >= 3, "{missing} windows had no job, {late} a late one");
     ensure_eq!(stats.skipped, missing + late, "skipped, of {missing} windows without a job and {late} with a late one");
     let off_grid = jobs.iter().find(|job| job.nominal_ns != epoch + job.number * u);

@@ -1,4 +1,4 @@
-//! Jobs that are dispatched early and held until their nominal instant.
+//! Jobs that the kernel dispatches early and holds until their nominal instant.
 
 use macrotick_uapi::{Device, SCHED_TT};
 
@@ -22,7 +22,7 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("lead_cut_off", cut_off),
 ];
 
-/// The lead of these tables: 20 us, more on slow kernels.
+/// Returns the lead of these tables: 20 us, more on slow kernels.
 fn lead_ns() -> u64 {
     if is_slow() {
         800_000
@@ -31,7 +31,7 @@ fn lead_ns() -> u64 {
     }
 }
 
-/// How late a held job may begin: a round of the loop, and the way to user space.
+/// Returns the lateness limit of a held job: a round of the loop, and the return to user space.
 fn bound_ns() -> u64 {
     if is_slow() {
         200_000
@@ -40,17 +40,17 @@ fn bound_ns() -> u64 {
     }
 }
 
-/// The kernel's tick is on whole milliseconds; with that, the offsets below keep clear of it.
+/// The kernel's tick comes at whole milliseconds. The offsets below avoid it.
 const TICK: u64 = 1_000_000;
 
-/// Starts the table on the grid of the tick, a few milliseconds from now.
+/// Starts the table on the grid of the tick, some milliseconds from now.
 fn start(device: &Device) -> Check<u64> {
     let epoch = (sys::now_ns() / TICK + 5) * TICK;
     ensure_eq!(device.start(epoch).explain("start")?, epoch, "the epoch in force");
     Ok(epoch)
 }
 
-/// The spread of the jobs' beginnings in nanoseconds, and the latest.
+/// Returns the spread of the jobs' starts, and the largest lateness, in nanoseconds.
 fn spread(log: Log) -> (u64, u64) {
     let late = log.jobs().into_iter().map(|job| job.start_ns - job.nominal_ns).collect::<Vec<_>>();
     let (least, most) = (late.iter().min().copied().unwrap_or(0), late.iter().max().copied().unwrap_or(u64::MAX));
@@ -100,7 +100,7 @@ fn by_yield() -> Check {
     let epoch = start(&device)?;
     sys::sleep_until(epoch + 55 * 20 * u - u);
     let phase = |job| (board.get(job) - epoch) % (20 * u);
-    // Before the start it yields as often as it likes: the last jobs are those of the table.
+    // Before the start `sched_yield` does not wait. The last jobs are those of the table.
     let last = (0..100).max_by_key(|&job| board.get(job)).unwrap_or(0);
     for back in 0..50 {
         let phase = phase((last + 100 - back) % 100);
@@ -110,7 +110,7 @@ fn by_yield() -> Check {
     Ok(())
 }
 
-/// Jobs that the lead is too short for begin when they can, and are counted.
+/// Checks that jobs with a lead that is too short start as soon as possible, and are counted.
 fn too_short() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(20));
     Table::single(20 * u, 0, 3 * u, 4 * u).lead(1).install(&device)?;
@@ -124,7 +124,7 @@ fn too_short() -> Check {
     Ok(())
 }
 
-/// The window before a lead keeps its length, and is not entered again.
+/// Checks that the window before a lead keeps its length, and its entity does not run in the lead.
 fn leaves_windows_alone() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(20));
     let first = 4 * u - lead_ns();
@@ -145,10 +145,10 @@ fn leaves_windows_alone() -> Check {
     Ok(())
 }
 
-/// A thread that still has its last job to do gets its windows, not the leads.
+/// Checks that a thread with an unfinished job gets its windows without the leads.
 fn not_for_the_unfinished() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
-    // A lead more in each window would be seen.
+    // An additional lead in each window would be visible.
     let window = 4 * u;
     Table::single(20 * u, 0, 3 * u, window).lead(lead_ns()).install(&device)?;
     member("t", |device| {
@@ -159,13 +159,13 @@ fn not_for_the_unfinished() -> Check {
     sys::sleep_until(epoch + 20 * 20 * u - u);
     let stats = device.stats(0).explain("stats")?;
     ensure_eq!((stats.activations, stats.misses, stats.lost), (20, 20, 18), "activations, misses, lost");
-    // The first job led.
+    // Only the first job had a lead.
     let most = 20 * window + lead_ns();
     ensure!(stats.runtime_ns <= most, "{} ns in windows of {most} ns", stats.runtime_ns);
     Ok(())
 }
 
-/// The first window of a cycle opens before the cycle begins.
+/// Checks that the first window of a cycle opens before the cycle begins.
 fn around_the_cycle() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(20));
     Table::single(20 * u, 0, 0, 2 * u)
@@ -175,7 +175,7 @@ fn around_the_cycle() -> Check {
     periodic("t", log, u)?;
     let last = Log::new(20);
     periodic("last", last, u)?;
-    // In the past: the epoch is wound forward, far enough for the first lead.
+    // The epoch is in the past. The kernel moves it forward, far enough for the first lead.
     let epoch = device.start(1).explain("start")?;
     sys::sleep_until(epoch + 20 * 20 * u - lead_ns());
     ensure_regular(&last.jobs(), 0, epoch, 20 * u, 18 * u)?;
@@ -186,7 +186,7 @@ fn around_the_cycle() -> Check {
     Ok(())
 }
 
-/// One thread of the entity is held, the others wait for it.
+/// Checks that one thread of the entity is held, and the others wait for it.
 fn several_threads() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let logs = [Log::new(20), Log::new(20), Log::new(20)];
@@ -206,10 +206,10 @@ fn several_threads() -> Check {
     Ok(())
 }
 
-/// The table goes, or a fatal signal comes, while a job is held.
+/// Checks the removal of the table, or a fatal signal, while a job is held.
 fn cut_off() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
-    // A millisecond is the longest lead.
+    // One millisecond is the longest lead.
     let lead = 1_000_000;
     for kills in [false, true] {
         let cycle = 4 * lead + 20 * u;

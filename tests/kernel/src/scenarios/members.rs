@@ -1,4 +1,4 @@
-//! Joining, leaving, starting, stopping and removing while threads live.
+//! Joining, leaving, starting, stopping and removing while there are threads.
 
 use macrotick_uapi::{Device, SCHED_TT};
 
@@ -33,7 +33,7 @@ pub const ALL: &[Scenario] = &[
 
 const SECOND: u64 = 1_000_000_000;
 
-/// `t` has [2, 6) of 20 units; `other` has [10, 14).
+/// Returns a table: `t` has [2, 6) of 20 units, and `other` has [10, 14).
 fn table(u: u64) -> Table {
     Table::single(20 * u, 0, 2 * u, 4 * u).window("other", 0, 10 * u, 4 * u, 3)
 }
@@ -74,8 +74,8 @@ fn stop_and_start() -> Check {
     Ok(())
 }
 
-/// The first wait enters the class even while no table runs: otherwise a thread that is kept from running by others
-/// would not be there for its first windows.
+/// Checks that the first wait enters the class even while no table runs. Otherwise a thread that others keep from
+/// running would miss its first windows.
 fn first_wait_enters() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
     table(u).install(&device)?;
@@ -94,7 +94,7 @@ fn first_wait_enters() -> Check {
     ensure_regular(&log.jobs(), 0, epoch, 20 * u, 2 * u)
 }
 
-/// A job that the stop interrupts goes on under SCHED_OTHER, and its thread takes part in the next run.
+/// Checks that an interrupted job continues under SCHED_OTHER after a stop, and its thread takes part in the next run.
 fn stop_mid_job() -> Check {
     let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
     table(u).install(&device)?;
@@ -140,7 +140,7 @@ fn remove_before_start() -> Check {
     Ok(())
 }
 
-/// A thread that loses its table in the middle of a job goes on under SCHED_OTHER, on all CPUs.
+/// Checks that a thread that loses its table in the middle of a job continues under SCHED_OTHER, on all CPUs.
 fn remove_mid_job() -> Check {
     let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(2));
     table(u).install(&device)?;
@@ -172,7 +172,7 @@ fn install_after_remove() -> Check {
         sys::sleep_until(epoch + 9 * u);
         ensure_eq!(log.count(), 1, "jobs of round {round}");
         device.remove().explain("remove")?;
-        // ENOTCONN if it was on its way to the next wait.
+        // The error is ENOTCONN if the thread was about to wait again.
         let ended = child.wait(SECOND)?;
         let over = [libc::ESHUTDOWN, libc::ENOTCONN].map(Ended::Exited);
         ensure!(over.contains(&ended), "the waiter's end in round {round}: {ended:?}");
@@ -213,7 +213,7 @@ fn bind_errors() -> Check {
     Ok(())
 }
 
-/// A process that is bound from outside before it waits.
+/// Checks a process that another process binds before it waits.
 fn bind_by_pidfd() -> Check {
     let (u, device, log, go) = (unit_ns(), Device::open()?, Log::new(32), Board::new(2));
     table(u).install(&device)?;
@@ -243,7 +243,7 @@ fn bind_by_pidfd() -> Check {
         ensure_eq!(sys::sched(child.pid).explain("getattr")?.policy, 0, "the policy of a bound thread");
     }
     ensure_eq!(device.stats(1).explain("stats")?.nr_threads, 2, "threads");
-    // Into the class by policy, one asleep, one busy; and out of it by unbind.
+    // One sleeping and one busy process enter the class by policy, and leave it by unbind.
     for child in [&sleeper, &first] {
         sys::set_sched(child.pid, SchedAttr::policy(SCHED_TT)).explain("set SCHED_TT")?;
     }
@@ -263,7 +263,7 @@ fn bind_by_pidfd() -> Check {
     Ok(())
 }
 
-/// A sleeping thread stays on the CPU where it fell asleep, whatever its affinity becomes, until it wakes up.
+/// Checks a sleeping thread with a new affinity: it stays on the CPU where it fell asleep until it wakes up.
 fn bind_a_sleeper_elsewhere() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     table(u).install(&device)?;
@@ -336,7 +336,8 @@ fn unbind() -> Check {
     own.succeed(SECOND)
 }
 
-/// Whoever unbinds waiters lets them go first as soon as they are out of the class: they must not come back.
+/// Checks waiters that a SCHED_IDLE process unbinds. They preempt it as soon as they are out of the class, and must not
+/// return to the class.
 fn unbind_yielding() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     table(u).install(&device)?;
@@ -348,7 +349,7 @@ fn unbind_yielding() -> Check {
     let idle = process::fork(|| {
         let yields =
             sys::set_affinity(0, &[0]).is_ok() && sys::set_sched(0, SchedAttr::policy(libc::SCHED_IDLE as u32)).is_ok();
-        // Not all at the same point of its slice.
+        // The calls are at different points of the time slice.
         let unbind = |(n, fd): (u64, &i32)| (sys::spin(n * u / 40), device.unbind(*fd)).1;
         i32::from(!yields || !(0..).zip(&pidfds).map(unbind).all(|unbound| unbound.is_ok()))
     });
@@ -359,7 +360,7 @@ fn unbind_yielding() -> Check {
     Ok(())
 }
 
-/// The error by which waiting ends.
+/// Waits for jobs until an error, and returns it.
 fn wait_for_end(device: &Device) -> i32 {
     loop {
         if let Err(errno) = device.wait() {
@@ -374,7 +375,7 @@ extern "C" fn count_signal(_: i32) {
 }
 static SIGNALS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// Signals during a wait are handled, and no job is lost by them.
+/// Checks that signals during a wait are handled, and no job is lost.
 fn wait_interrupted() -> Check {
     let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(2));
     table(u).install(&device)?;
@@ -406,8 +407,8 @@ fn wait_interrupted() -> Check {
     ensure_regular(&jobs, 0, epoch, 20 * u, 2 * u)
 }
 
-/// SIGSTOP and SIGCONT: the thread stops, the rest goes on, and it comes back on the grid. Before the table starts they
-/// do not end its wait, for nothing is handled.
+/// Checks SIGSTOP and SIGCONT: the thread stops, others continue, and it returns on the grid. Before the table starts,
+/// they do not end its wait, because no handler runs.
 fn stop_signal() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let logs = [Log::new(64), Log::new(64)];
@@ -435,8 +436,8 @@ fn stop_signal() -> Check {
     Ok(())
 }
 
-/// The table starts while a thread is somewhere on its way into or out of its first wait, and may hold the lock of
-/// the queue of waiters. No window releases a job that could get it any further.
+/// Checks a start while a thread enters or leaves its first wait and may hold the lock of the queue of waiters. No
+/// window releases a job that would let the thread continue.
 fn start_amid_waits() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     Table::new(20 * u).window("t", 0, 0, 4 * u, 0).install(&device)?;

@@ -1,4 +1,4 @@
-//! Entities with windows on several CPUs: their threads move at the boundaries, and are nowhere else.
+//! Entities with windows on several CPUs: their threads move at the boundaries, and run nowhere else.
 
 mod changes;
 mod jobs;
@@ -100,38 +100,39 @@ fn full_kernel_locks() -> Check {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// `t` in [2, 6) of 20 units on CPU 0, and in [10, 14) on CPU 1, each with a job.
+/// Returns a table: `t` has [2, 6) of 20 units on CPU 0, and [10, 14) on CPU 1, each with a job.
 fn alternating(u: u64) -> Table {
     Table::new(20 * u).window("t", 0, 2 * u, 4 * u, 3).migrate().window("t", 1, 10 * u, 4 * u, 3)
 }
 
-/// Where and when the jobs of an entity are released.
+/// The CPUs and instants at which the jobs of an entity are released.
 #[derive(Clone)]
 struct Grid {
     epoch: u64,
     cycle: u64,
-    /// In each cycle: the CPU and the offset.
+    /// The CPU and the offset of each release in a cycle.
     releases: Vec<(u32, u64)>,
-    /// How long a job may take to begin: its window.
+    /// The longest time until a job starts: the length of its window.
     length: u64,
-    /// The number of the first job since the epoch.
+    /// The number of the first job after the epoch.
     first: u64,
 }
 
 impl Grid {
-    /// That of [`alternating`].
+    /// Returns the grid of [`alternating`].
     fn alternating(epoch: u64, u: u64) -> Grid {
         Grid { epoch, cycle: 20 * u, releases: vec![(0, 2 * u), (1, 10 * u)], length: 4 * u, first: 0 }
     }
 
-    /// A job's CPU and nominal instant.
+    /// Returns a job's CPU and nominal instant.
     fn place(&self, number: u64) -> (u32, u64) {
         let (since, count) = (number - self.first, self.releases.len() as u64);
         let (cpu, offset) = self.releases[(since % count) as usize];
         (cpu, self.epoch + since / count * self.cycle + offset)
     }
 
-    /// Each job has the nominal instant that its number says; one that began in its window was on its CPU.
+    /// Checks that each job has the nominal instant of its number, and that jobs that started in their window were on
+    /// its CPU.
     fn ensure_on(&self, jobs: &[Job]) -> Check {
         for job in jobs {
             ensure!(job.number >= self.first, "job {} before job {}", job.number, self.first);
@@ -145,7 +146,8 @@ impl Grid {
         Ok(())
     }
 
-    /// The same; and from job `first` on there is every one, in its window, and nothing was lost.
+    /// Does the same, and checks that from job `first` on all jobs are there, in their windows, and no activation was
+    /// lost.
     fn ensure_all(&self, jobs: &[Job], first: u64) -> Check {
         self.ensure_on(jobs)?;
         for (job, number) in jobs.iter().zip(first..) {
@@ -158,7 +160,7 @@ impl Grid {
     }
 }
 
-/// Somebody who is always busy, on each of both CPUs: what a thread of the class does beside its windows it would do late.
+/// Forks an endlessly busy thread on each of both CPUs. Work of the class outside of its windows would be late.
 fn busy_cpus(attr: SchedAttr) -> Check<[process::Child; 2]> {
     let hogs = [process::hog(attr), process::hog(attr)];
     for (cpu, hog) in hogs.iter().enumerate() {

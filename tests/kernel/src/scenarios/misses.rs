@@ -1,4 +1,4 @@
-//! What becomes of jobs that are not done in time.
+//! Jobs that miss their deadlines.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +27,7 @@ pub const ALL: &[Scenario] = &[
 
 const SOON: u64 = 250_000_000;
 
-/// `t` in [2, 4) of 20 units, beside a witness that must not notice anything.
+/// An entity `t` with [2, 4) of 20 units, beside a witness that must not be affected.
 struct Stage {
     device: Device,
     witness: Log,
@@ -63,7 +63,7 @@ impl Stage {
     }
 }
 
-/// A member whose job 1 takes five units, more than two windows.
+/// Returns a member. Its job 1 takes five units, more than two windows.
 fn late_once(u: u64) -> impl FnOnce(&Device) -> i32 {
     move |device| {
         while let Ok(wait) = device.wait() {
@@ -78,7 +78,7 @@ fn resumes() -> Check {
     stage.sleep_to_end_of(2);
     let stats = stage.stats()?;
     ensure_eq!((stats.misses, stats.misses_in_row, stats.never_ran), (2, 2, 0), "misses, in a row, never ran");
-    // In the third window job 1 ends, and what is pending follows.
+    // Job 1 ends in the third window, and pending jobs follow.
     stage.sleep_to_end_of(6);
     let stats = stage.stats()?;
     ensure_eq!((stats.misses_in_row, stats.stopped), (0, 0), "misses in a row after that, stopped");
@@ -116,7 +116,7 @@ fn kills() -> Check {
     ensure_eq!(child.wait(SOON)?, Ended::Signaled(libc::SIGKILL), "the end of a process that missed");
     let stats = stage.stats()?;
     ensure_eq!((stats.misses, stats.nr_threads, stats.completions), (1, 0, 1), "misses, threads, completions");
-    // A supervisor begins it anew: its job is aligned to the next activation.
+    // A supervisor restarts the process: its first job is the next activation.
     let log = Log::new(8);
     periodic("t", log, u / 2)?;
     let joined = (sys::now_ns() - stage.epoch) / (20 * u);
@@ -127,7 +127,7 @@ fn kills() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// All threads of the process die, also those that are no members.
+/// Checks that all threads of the process end, including threads that are not members.
 fn kills_all_threads() -> Check {
     let (stage, child) = Stage::new(abi::MISS_KILL, 0, move |device| {
         std::thread::spawn(|| loop {
@@ -140,7 +140,7 @@ fn kills_all_threads() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// A job that sleeps over its deadline does not wait for its next window to die.
+/// Checks that a job that sleeps past its deadline ends at once, before its next window.
 fn kills_a_sleeper() -> Check {
     let (stage, child) = Stage::new(abi::MISS_KILL, 0, |device| {
         let _ = device.wait();
@@ -151,8 +151,8 @@ fn kills_a_sleeper() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// After so many misses in a row the entity's windows serve nobody, until a thread is bound. Its threads go on as
-/// ordinary ones: what they hold of the kernel's locks must not stay with them.
+/// Checks that after this many misses in a row the entity's windows serve no thread, until a thread is bound. The
+/// entity's threads continue as ordinary threads, to release their kernel locks.
 fn stop() -> Check {
     let (u, board) = (unit_ns(), Board::new(1));
     let (stage, child) = Stage::new(0, 3, move |device| {
@@ -180,7 +180,7 @@ fn stop() -> Check {
     stage.ensure_undisturbed()
 }
 
-/// A thread whose released job was forgotten at the stop waits for the next one, as if it had not been released.
+/// Checks a thread with a released job that was forgotten at the stop: it waits for the next one.
 fn stop_before_a_job() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let logs = [Log::new(64), Log::new(64)];
@@ -208,7 +208,7 @@ fn eventfd() -> Check<i32> {
     sys::done(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK) }).map(|fd| fd as i32).explain("eventfd")
 }
 
-/// What has come since the last look; zero for nothing.
+/// Returns the number of signals since the last read; zero if there are none.
 fn read(fd: i32) -> u64 {
     let mut count = 0u64;
     // SAFETY: writes eight bytes.
@@ -233,7 +233,7 @@ fn on_an_eventfd() -> Check {
     stage.device.notify(0, -1).explain("no notify")?;
     stage.sleep_to_end_of(2);
     ensure_eq!((read(one), read(all), read(other)), (0, 1, 0), "signals of the second miss");
-    // The table is removed with the eventfds in its hands.
+    // The removal of the table must release its eventfds.
     stage.ensure_undisturbed()
 }
 
@@ -253,7 +253,7 @@ fn notify_arguments() -> Check {
     device.remove().explain("remove")
 }
 
-/// Of two threads one takes the whole window.
+/// Checks two threads of which one takes the whole window.
 fn never_ran() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(8));
     Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;

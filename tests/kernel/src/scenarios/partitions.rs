@@ -1,5 +1,5 @@
-//! What the tests and manuals of Xenomai's SCHED_TP and of LITMUS^RT's table-driven reservations promise, told with pools
-//! (docs/moving-from-litmus-and-xenomai.md).
+//! Properties that the tests and manuals of Xenomai's SCHED_TP and of LITMUS^RT's table-driven reservations state,
+//! checked with pools (docs/how-to/move-from-litmus-rt.md, docs/how-to/move-from-xenomai.md).
 
 use std::sync::atomic::Ordering;
 
@@ -20,13 +20,14 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("reservation_of_a_running_process", reservation_of_a_running_process).punctual(),
 ];
 
-/// How late a thread that waits for its window, or wakes up with it, may run. An instruction takes 4 ns here, and several
-/// threads may wake up at once.
+/// Returns the lateness limit of a thread that waits for its window or wakes up at its beginning. An instruction takes
+/// 4 ns here, and several threads may wake up at once.
 fn bound_ns() -> u64 {
     unit_ns() / 2
 }
 
-/// Who was where when. Word 0: the epoch; word 1: how many marks; then the marks.
+/// The marks of threads, with their instants. Word 0 is the epoch, word 1 the number of marks, and then the marks
+/// follow.
 #[derive(Clone, Copy)]
 struct Marks {
     board: Board,
@@ -36,7 +37,7 @@ struct Marks {
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     letter: char,
-    /// Since the epoch.
+    /// The time since the epoch, in nanoseconds.
     at_ns: u64,
 }
 
@@ -57,7 +58,7 @@ impl Marks {
         self.board.get(0)
     }
 
-    /// Instants take the upper 56 bits. False if there is no room.
+    /// Adds a mark, with the instant in the upper 56 bits. Returns false if there is no room.
     fn add(&self, letter: u8) -> bool {
         let now = sys::now_ns() - self.board.get(0);
         let place = self.board.word(1).fetch_add(1, Ordering::SeqCst) as usize;
@@ -77,13 +78,14 @@ impl Marks {
     }
 }
 
-/// A partition of the frame: its letter, where it begins, and how many cells it has.
+/// A partition of the frame: its letter, its beginning, and its number of cells.
 const PARTITIONS: [(u8, u64, u64); 3] = [(b'C', 0, 10), (b'B', 10, 5), (b'A', 15, 2)];
 const FRAME: u64 = 40;
 const FRAMES: u64 = 10;
 
-/// Xenomai's sched-tp and EVL's sched-tp-accuracy: each partition has a thread that leaves a mark and sleeps for 1.02
-/// cells, so that a window has as many marks as cells. What wakes up behind its window waits for the next frame.
+/// Checks the order of Xenomai's sched-tp and EVL's sched-tp-accuracy. Each partition has a thread that leaves a mark
+/// and sleeps for 1.02 cells. Thus a window has as many marks as cells. A thread that wakes up after its window waits
+/// for the next frame.
 fn partition_order() -> Check {
     let (cell, device) = (4 * unit_ns(), Device::open()?);
     let table = PARTITIONS.iter().fold(Table::new(FRAME * cell), |table, (letter, begin, cells)| {
@@ -111,7 +113,7 @@ fn partition_order() -> Check {
     ensure_eq!(order, frame.collect::<String>().repeat(FRAMES as usize), "the order of {FRAMES} frames");
     let mut marks = marks.into_iter();
     for frame in 0..FRAMES {
-        // At first a thread may have to copy the pages that it shares with its parent.
+        // In its first frame, a thread may have to copy the pages that it shares with its parent.
         let most = if frame == 0 { cell } else { bound_ns() };
         for (_, begin, cells) in PARTITIONS {
             let begin = (frame * FRAME + begin) * cell;
@@ -125,8 +127,8 @@ fn partition_order() -> Check {
     Ok(())
 }
 
-/// LITMUS^RT's tables count from zero of `CLOCK_MONOTONIC`, and tasks sleep until their slots begin; so does and so can
-/// a table of ours that is started at 0.
+/// Checks a table that is started at 0, like those of LITMUS^RT: they count from zero of `CLOCK_MONOTONIC`. Its tasks
+/// can sleep until their slots begin.
 fn reservation_by_clock() -> Check {
     const SLOTS: [(u64, u64); 3] = [(10, 2), (20, 5), (40, 1)];
     const CYCLES: u64 = 10;
@@ -160,7 +162,7 @@ fn reservation_by_clock() -> Check {
     Ok(())
 }
 
-/// `resctl -a`: a process that runs already is attached, and its children are with it.
+/// Checks `resctl -a`: a running process is attached, and its children are attached with it.
 fn reservation_of_a_running_process() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let forks = Board::new(1);

@@ -1,4 +1,4 @@
-//! The policy SCHED_TT in `sched_setattr(2)` and its relatives, privileges, affinity, hot-unplug.
+//! The policy SCHED_TT in `sched_setattr(2)` and related calls, privileges, affinity, and hotplug.
 
 use macrotick_uapi::{self as abi, Device, SCHED_TT};
 
@@ -39,7 +39,7 @@ fn unbound() -> Check {
     for policy in [8, 15, 17, 1 << 20] {
         ensure_eq!(sys::set_sched(0, SchedAttr::policy(policy)), Err(libc::EINVAL), "policy {policy}");
     }
-    // SAFETY: take numbers.
+    // SAFETY: takes numbers.
     let range = unsafe { (libc::sched_get_priority_min(16), libc::sched_get_priority_max(16)) };
     ensure_eq!(range, (0, 0), "priorities of SCHED_TT");
     let with_priority = SchedAttr { priority: 1, ..SchedAttr::policy(SCHED_TT) };
@@ -75,7 +75,7 @@ fn shown() -> Check {
     Ok(())
 }
 
-/// Becomes nobody, without capabilities.
+/// Becomes an unprivileged user without capabilities.
 fn drop_privileges() -> Check {
     // SAFETY: takes numbers.
     sys::done(unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) }).explain("setresuid").map(drop)
@@ -133,7 +133,7 @@ fn wait_unprivileged() -> Check {
                 Err(errno) => return errno,
             }
         }
-        // Leaving needs no privilege, coming back does.
+        // To leave the class needs no privilege, but to return does.
         i32::from(sys::set_sched(0, SchedAttr::other()).is_err())
     })?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
@@ -152,7 +152,7 @@ fn leave_and_return() -> Check {
     })
 }
 
-/// Who leaves for SCHED_FIFO within its window has to wait for who is more important there.
+/// Checks that a thread that leaves for SCHED_FIFO within its window waits for more important SCHED_FIFO threads.
 fn leave_for_fifo() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(2));
     table(u).install(&device)?;
@@ -186,7 +186,7 @@ fn leave_for_fifo() -> Check {
     Ok(())
 }
 
-/// A thread of entity `t`, with eight units in each cycle of twenty, does work in other classes.
+/// Checks a thread of entity `t` that works in other classes. The entity has eight units in each cycle of twenty.
 pub(super) fn outside_for_windows(table: Table, on_grid: impl Fn(u64, &[Job]) -> Check) -> Check {
     let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
     table.install(&device)?;
@@ -200,7 +200,7 @@ pub(super) fn outside_for_windows(table: Table, on_grid: impl Fn(u64, &[Job]) ->
             if let Err(errno) = sys::set_sched(0, attr) {
                 return errno;
             }
-            // Outside of the class the windows do not matter: this crosses several of them.
+            // Outside of the class the windows have no effect: the work crosses several of them.
             let begin = sys::now_ns();
             sys::spin((30 + round) * u);
             board.set(0, board.get(0).max(sys::now_ns() - begin));
@@ -213,13 +213,14 @@ pub(super) fn outside_for_windows(table: Table, on_grid: impl Fn(u64, &[Job]) ->
     ensure_eq!(jobs.len(), 12, "jobs");
     on_grid(epoch, &jobs)?;
     ensure!(jobs.windows(2).all(|pair| pair[0].number < pair[1].number), "jobs out of order: {jobs:?}");
-    // In the class they would take 75 and more; on a slow kernel who waits for the child takes as much from it.
+    // In the class the work would take 75 units or more. On a slow kernel, the scenario's own polling takes as much
+    // time from the child.
     ensure!(is_slow() || board.get(0) < 70 * u, "41 units of work outside of the class took {} ns", board.get(0));
     ensure_eq!(device.stats(0).explain("stats")?.nr_threads, 0, "threads");
     Ok(())
 }
 
-/// A bound thread under another policy is under that policy, and nothing of the class happens to it.
+/// Checks that a bound thread under another policy is served by that policy only.
 fn other_policies_bound() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     table(u).install(&device)?;
@@ -253,7 +254,7 @@ fn affinity() -> Check {
     sys::sleep_until(epoch + 70 * u);
     ensure_eq!(log.count(), 4, "jobs");
     device.remove().explain("remove")?;
-    // What was asked for meanwhile counts; `all` stands in for a thread that has ended.
+    // An affinity that was set meanwhile takes effect. `all` stands for a thread that has ended.
     let restored = sys::affinity(child.pid).unwrap_or_else(|_| all.clone());
     ensure!(restored == [0] || restored == all, "CPUs after the removal: {restored:?}");
     Ok(())
@@ -268,7 +269,7 @@ fn affinity_refused() -> Check {
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 30 * u);
     ensure_eq!(sys::set_affinity(child.pid, &[0]), Err(libc::EBUSY), "affinity away from its CPU while it runs");
-    // Not even a larger mask: while the table is stopped the load balancer would use it.
+    // The kernel also refuses a larger mask: while the table is stopped, the load balancer would use it.
     ensure_eq!(sys::set_affinity(child.pid, &[0, 1]), Err(libc::EBUSY), "affinity to both");
     sys::sleep_until(epoch + 90 * u);
     sys::set_sched(child.pid, SchedAttr::other()).explain("leave")?;
@@ -303,7 +304,7 @@ fn hotplug() -> Check {
     sys::set_online(1, true).explain("on line")
 }
 
-/// The CPU that a thread asked for is gone when its membership ends: it may run anywhere, and the kernel does not mind.
+/// Checks a thread with an affinity to a CPU that is offline when its membership ends: it may run on all other CPUs.
 fn hotplug_affinity() -> Check {
     let device = Device::open()?;
     let others: Vec<u32> = (0..sys::nr_cpus()).filter(|cpu| *cpu != 1).collect();

@@ -1,4 +1,4 @@
-//! Pools: control groups whose threads share the windows of an entity.
+//! Pools: control groups that share the windows of an entity.
 
 pub(super) mod locks;
 
@@ -41,11 +41,11 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const SOON: u64 = 500_000_000;
-/// Words of the board for each watcher: looks inside the windows, looks outside, processor time, and the time since the
-/// beginning of the cycle of the last look outside.
+/// The words of the board for each watcher. They count the looks inside and outside the windows, and the CPU time. The
+/// last word is the time from the beginning of the cycle to the last look outside.
 const WORDS: usize = 4;
 
-/// Entity `p` in [4, 8) of 20 units, served to a group, beside a witness in [10, 14) that must not notice anything.
+/// Entity `p` with [4, 8) of 20 units, which serves a group, beside a witness in [10, 14) that must not be affected.
 pub(super) struct Stage {
     pub(super) device: Device,
     group: Group,
@@ -54,7 +54,7 @@ pub(super) struct Stage {
     pub(super) u: u64,
 }
 
-/// What a watcher saw.
+/// The counters of a watcher.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     inside: u64,
@@ -83,7 +83,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A process that enters the group by itself and then watches the clock for ever.
+    /// Forks a process that enters the group by itself and then watches the clock endlessly.
     pub(super) fn watcher(&self, index: usize, attr: SchedAttr) -> Check<Child> {
         let child = process::fork(|| match self.group.take(0) {
             Ok(()) => self.watch(index),
@@ -122,7 +122,7 @@ impl Stage {
         Seen { inside: word(0), outside: word(1), cpu_ns: word(2), outside_at_ns: word(3) }
     }
 
-    /// What watchers see in so many cycles from now.
+    /// Returns the watchers' counters for this many cycles from now.
     pub(super) fn seen_in<const N: usize>(&self, cycles: u64) -> [Seen; N] {
         let before: [Seen; N] = std::array::from_fn(|i| self.seen(i));
         sys::sleep(cycles * 20 * self.u);
@@ -145,21 +145,21 @@ impl Stage {
     }
 }
 
-/// A process that is born in a pool's group, once it is in the pool.
+/// Forks a process in a pool's group. Returns after it has entered the pool.
 fn inside(group: &Group, body: impl FnOnce() -> i32) -> Check<Child> {
     let child = process::fork_into(group.path(), body)?;
     await_inside(child)?;
     Ok(child)
 }
 
-/// Before a process is inside there must be nobody who keeps it from the processor.
+/// Waits until a process is in the pool. Before that, no other thread may keep it from running.
 fn await_inside(child: Child) -> Check {
     let inside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == abi::SCHED_TT);
     ensure!(sys::eventually(10 * SOON, inside), "a process did not enter the pool: {}", child.describe());
     Ok(())
 }
 
-/// Its policy comes from here: whoever is busy already would keep it from setting that by itself.
+/// Forks a hog above the others. The policy is set from here: a busy thread would keep the child from setting it.
 fn hog_above_all() -> Check<Child> {
     let hog = process::fork(|| sys::hog());
     sys::set_sched(hog.pid, SchedAttr::fifo(50)).explain("policy")?;
@@ -176,7 +176,7 @@ pub(super) fn ensure_only_inside(seen: Seen, who: &str) -> Check {
     Ok(())
 }
 
-/// One enters by itself, as a shell does, and forks the others.
+/// Checks a process that enters by itself, as a shell does, and forks the others.
 fn in_its_windows() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     process::fork(|| {
@@ -199,7 +199,7 @@ fn in_its_windows() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Whoever is there first keeps the windows.
+/// Checks that the first thread keeps the windows.
 fn fifo() -> Check {
     let stage = Stage::new(0, 0)?;
     stage.watcher(0, SchedAttr::other())?;
@@ -212,7 +212,7 @@ fn fifo() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Nice values 0 and 5 stand for 1024 and 335.
+/// Checks that threads take turns by nice values: 0 and 5 mean the weights 1024 and 335.
 fn takes_turns() -> Check {
     let stage = Stage::new(abi::RR, unit_ns())?;
     stage.watcher(0, SchedAttr::other())?;
@@ -231,7 +231,8 @@ fn takes_turns() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Priorities are those of the threads' own policies; who leaves the processor leaves it to the next.
+/// Checks that the threads' own policies give their priorities, and a thread that blocks leaves the CPU to the next
+/// one.
 fn by_priority() -> Check {
     let stage = Stage::new(abi::PRIORITY, 0)?;
     stage.watcher(0, SchedAttr::other())?;
@@ -241,7 +242,7 @@ fn by_priority() -> Check {
     let before = stage.seen_in::<3>(10);
     ensure_only_inside(before[2], "FIFO 20")?;
     ensure_eq!(before[0].inside + before[1].inside, 0, "looks of others");
-    // Once they are in the pool, too.
+    // The priorities also apply when they change in the pool.
     sys::set_sched(best.pid, SchedAttr::fifo(5)).explain("another priority")?;
     sys::sleep(20 * stage.u);
     let after = stage.seen_in::<3>(10);
@@ -250,11 +251,12 @@ fn by_priority() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// With nobody else about, a pool with slack has all that the witness leaves; with a hog it has its windows.
+/// Checks that a pool with slack gets all time that the witness leaves, and only its windows beside a hog.
 fn slack() -> Check {
     let stage = Stage::new(abi::RR | abi::SLACK, 0)?;
     for index in 0..3 {
-        // The kernel keeps a share for SCHED_OTHER beside hogs. Each comes above those that are busy already.
+        // Beside hogs, the kernel keeps a share for SCHED_OTHER. Each watcher has a higher priority than those that are
+        // already busy.
         stage.watcher(index, SchedAttr::fifo(10 + index as u32))?;
     }
     let epoch = stage.start()?;
@@ -263,7 +265,7 @@ fn slack() -> Check {
     let alone = total(stage.seen_in(50));
     ensure!(alone > 50 * 16 * stage.u, "alone the pool had {alone} ns");
     let hog = hog_above_all()?;
-    // Whoever was looking when the hog came notes it in its next turn.
+    // A watcher that was looking when the hog came records that look in its next turn.
     sys::sleep(20 * 20 * stage.u);
     let seen = stage.seen_in(50);
     let beside = total(seen);
@@ -275,8 +277,8 @@ fn slack() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Those that threads get in the pool count outside of it, too: 0 and 5 stand for 1024 and 335. Turns of the fair class are
-/// longer than the other scenarios' cycles.
+/// Checks that the threads' nice values in the pool also apply outside of it: 0 and 5 mean the weights 1024 and 335.
+/// Turns of the fair class are longer than the other scenarios' cycles.
 fn nice_values_in_slack() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(2));
     let cycle = 100_000_000;
@@ -312,7 +314,8 @@ fn without_slack() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Who waits for a lock in the pool lends what it is by itself: nobody gets a real-time priority by waiting for himself.
+/// Checks that a waiter in the pool lends its own priority: a wait for a lock within the pool gives no real-time
+/// priority.
 fn lends_its_own_priority() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let lock = Board::new(1);
@@ -336,7 +339,7 @@ fn lends_its_own_priority() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// In and out of the group while the table runs.
+/// Checks moves into the group and out of it while the table runs.
 fn moves() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let child = process::fork(|| stage.watch(0));
@@ -353,7 +356,7 @@ fn moves() -> Check {
         ensure!(outside.outside > 0, "after a move out of the group: {outside:?}");
         ensure_eq!(sys::sched(child.pid).explain("policy")?.policy, libc::SCHED_OTHER as u32, "policy outside");
     }
-    // The group is served no longer, and again.
+    // The group loses its entity, and gets it again.
     stage.group.take(child.pid)?;
     stage.await_threads(1)?;
     stage.group.serve("")?;
@@ -363,7 +366,7 @@ fn moves() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// `clone3` with `CLONE_INTO_CGROUP`: neither parent nor child ever moves.
+/// Checks `clone3` with `CLONE_INTO_CGROUP`: neither parent nor child moves.
 fn born_in_a_group() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let epoch = stage.start()?;
@@ -375,7 +378,7 @@ fn born_in_a_group() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// The nearest group with an entity counts.
+/// Checks that the nearest group with an entity counts.
 fn subgroups() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     stage.group.set("cgroup.subtree_control", "+cpu")?;
@@ -395,7 +398,7 @@ fn subgroups() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// What a thread of the pool asks for is granted when it is outside.
+/// Checks that changes of a pool thread's own policy and affinity take effect when it is outside.
 fn own_policy() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let cpus = sys::affinity(0).explain("affinity")?;
@@ -408,11 +411,12 @@ fn own_policy() -> Check {
             sys::sleep(1_000_000);
         }
         let changed = sys::set_sched(0, SchedAttr::fifo(9)).and_then(|()| sys::set_affinity(0, &cpus));
-        // Its policy is to stay, says this; there was none to leave the pool with then.
+        // This call keeps the policy. The kernel must not store its placeholder for no change (-1) as the policy
+        // outside.
         let param = libc::sched_param { sched_priority: 0 };
         // SAFETY: reads one structure.
         unsafe { libc::sched_setparam(0, &param) };
-        // Unlike a member it has no jobs.
+        // Unlike a member, it has no jobs.
         let wait = stage.device.wait().err();
         let refused = sys::set_sched(0, SchedAttr::deadline(1_000_000, 100_000_000));
         if changed.is_err() || wait != Some(libc::EINVAL) || refused != Err(libc::EBUSY) {
@@ -435,12 +439,12 @@ fn own_policy() -> Check {
     stage.await_threads(0)?;
     let attr = sys::sched(child.pid).explain("policy")?;
     ensure_eq!((attr.policy, attr.priority), (libc::SCHED_FIFO as u32, 9), "policy and priority outside");
-    // It follows when the thread is counted no longer.
+    // The affinity changes when the thread no longer counts as a member.
     ensure!(sys::eventually(SOON, || sys::affinity(child.pid).as_ref() == Ok(&cpus)), "affinity outside, {cpus:?}");
     Ok(())
 }
 
-/// Group and thread are there before the table is, and after it.
+/// Checks a group and a thread that exist before and after the table.
 fn of_a_later_table() -> Check {
     let (device, group) = (Device::open()?, Group::new("pool")?);
     group.serve("p")?;
@@ -460,7 +464,7 @@ fn of_a_later_table() -> Check {
     child.kill(SOON)
 }
 
-/// A shell that becomes another program, and forks.
+/// Checks a shell that executes another program and forks.
 fn exec_and_kill() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let shell = process::fork(|| {
@@ -483,7 +487,7 @@ fn exec_and_kill() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// More than an entity with jobs may have.
+/// Checks a pool with more threads than an entity with jobs may have.
 fn many_threads() -> Check {
     let stage = Stage::new(abi::RR, abi::MIN_SLICE_NS)?;
     let count = abi::MAX_THREADS + 50;
@@ -507,8 +511,8 @@ fn many_threads() -> Check {
     stage.await_threads(0)
 }
 
-/// How late the activations of a witness are at most in 50 cycles, whose window begins where that of a pool ends, in which
-/// so many threads of one process run a function. Its jobs must all be there, and on time.
+/// Returns the greatest lateness of a witness in 50 cycles. Its window begins at the end of a pool's window, in which
+/// this many threads of one process run a function. The witness must have all its jobs, on time.
 fn latest_beside(count: u32, flags: u32, body: fn() -> i32) -> Check<u64> {
     let (u, device, witness) = (unit_ns(), Device::open()?, Log::new(64));
     Table::new(20 * u)
@@ -533,7 +537,7 @@ fn latest_beside(count: u32, flags: u32, body: fn() -> i32) -> Check<u64> {
     Ok(late)
 }
 
-/// They begin together: those that are busy would keep the last ones from being made.
+/// Runs a function in this many threads. They start together: busy threads would keep the last ones from being created.
 fn run_in_threads(count: u32, body: fn() -> i32) -> i32 {
     static ALL_THERE: AtomicBool = AtomicBool::new(false);
     let thread = move || {
@@ -549,18 +553,18 @@ fn run_in_threads(count: u32, body: fn() -> i32) -> i32 {
     body()
 }
 
-/// How many threads of a pool want to run makes no difference to the next window: the end of theirs takes as long for 300
-/// as for one, and those that leave for their slack wait until the class has nothing to do.
+/// Checks that the number of ready threads of a pool does not affect the next window. The end of their window takes as
+/// long for 300 threads as for one. Threads that leave for their slack wait until the class has nothing to do.
 fn crowd() -> Check {
     let few = latest_beside(1, abi::RR | abi::SLACK, || sys::hog())?;
     let many = latest_beside(300, abi::RR | abi::SLACK, || sys::hog())?;
-    // Other phases of the tick and of the pool's turns.
+    // The tolerance is for other phases of the tick and of the pool's turns.
     ensure!(many <= few + unit_ns() / 5, "the witness was up to {many} ns late beside 300 threads, {few} beside one");
     Ok(())
 }
 
-/// A thread of a pool dies as what it is by itself, and not in the class: beside a hog of SCHED_FIFO it does not get to its
-/// end, unless that is when the fair class has the 50 ms of each second that are its own.
+/// Checks that a killed thread of a pool ends under its own policy, outside of the class. Beside a hog of SCHED_FIFO it
+/// does not end, except in the fair class's 50 ms of each second.
 fn dies_outside() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let hog = hog_above_all()?;
@@ -580,7 +584,7 @@ fn dies_outside() -> Check {
             stage.await_threads(0)?;
             return stage.ensure_undisturbed(epoch);
         }
-        // The server of the fair class gives it some time once a second.
+        // The server of the fair class gives the thread some time once a second.
         sys::sleep(350_000_000);
     }
     Err(format!("a killed thread of SCHED_OTHER ends beside a hog of SCHED_FIFO: {ends:?}"))

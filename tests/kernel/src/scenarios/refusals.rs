@@ -1,4 +1,4 @@
-//! What the device must refuse, and what it must take.
+//! Calls that the device must refuse, and calls that it must accept.
 
 use macrotick_uapi::{
     self as abi, call, error, state, Device, Entity, Get, Install, Sized32, Start, Stats, Unbind, Wait, Window,
@@ -30,7 +30,7 @@ pub const ALL: &[Scenario] = &[
 
 const MS: u64 = 1_000_000;
 
-/// A table that is right in every respect: a [0, 1 ms), b [1, 2 ms) of 10 ms.
+/// Returns a valid table: a [0, 1 ms), b [1, 2 ms) of 10 ms.
 fn right() -> Table {
     Table::new(10 * MS).window("a", 0, 0, MS, 3).window("b", 0, MS, MS, 3)
 }
@@ -72,7 +72,7 @@ fn header() -> Check {
     refused("a cycle of 999 ns", error::CYCLE, |request| request.cycle_ns = abi::MIN_WINDOW_NS - 1)?;
     refused("an hour and a nanosecond", error::CYCLE, |request| request.cycle_ns = abi::MAX_CYCLE_NS + 1)?;
     refused("a cycle of 2^64 - 1", error::CYCLE, |request| request.cycle_ns = u64::MAX)?;
-    // What the caller left in the error fields does not come back.
+    // Values in the caller's error fields do not come back.
     let request =
         Install { error: 99, error_index: 98, error_other: 97, error_reserved: 96, flags: 2, ..right().request() };
     let wanted = Refusal { errno: libc::EINVAL, error: error::HEADER, index: 0, other: 0 };
@@ -162,7 +162,7 @@ fn capacity() -> Check {
     expect(&device, "a nanosecond more", &full(9_500_001), error::CAPACITY, 0, 0)?;
     let sum = Table::new(10 * MS).window("a", 0, 0, 5 * MS, 0).window("b", 0, 5 * MS, 4_500_001, 0);
     expect(&device, "a nanosecond more in two", &sum, error::CAPACITY, 0, 0)?;
-    // 95 % of a cycle that is no multiple of 1000 ns, rounded in nobody's favour but exactly.
+    // The limit is exactly 95 % of a cycle that is no multiple of 1000 ns, without rounding.
     let odd = |length| Table::single(10_000_999, 0, 0, length);
     accept(&device, "95 percent of an odd cycle", &odd(9_500_000))
 }
@@ -191,7 +191,7 @@ fn lead() -> Check {
     Ok(())
 }
 
-/// [`right`] on `CLOCK_TAI`, with a sync window [5, 6 ms) of half a millisecond's bound.
+/// Returns [`right`] on `CLOCK_TAI`, with a sync window [5, 6 ms) and a bound of half a millisecond.
 fn synced() -> Table {
     right().sync(0, 5 * MS, MS, 500_000)
 }
@@ -219,7 +219,7 @@ fn sync() -> Check {
     expect(&device, "a sync window on CLOCK_MONOTONIC", &monotonic, error::WINDOW_SYNC, 2, 0)?;
     let without = Table { clock: libc::CLOCK_TAI, ..right() };
     expect(&device, "CLOCK_TAI without a sync window", &without, error::SYNC_CPU, 0, 0)?;
-    // 95 % of the shortest cycle: the window's bound is not there to be given away.
+    // The limit is 95 % of the shortest cycle: the window's bound is not available.
     let full = |length| Table::single(10 * MS, 0, 0, length).sync(0, 9_400_000, 600_000, 200_000);
     accept(&device, "95 percent of the shortest cycle", &full(9_310_000))?;
     expect(&device, "a nanosecond more", &full(9_310_001), error::CAPACITY, 0, 0)?;
@@ -274,13 +274,13 @@ fn offline_cpu() -> Check {
     accept(&device, "once the CPU is back", &on_one)
 }
 
-/// Calls with a structure followed by a tail, and a size that covers both.
+/// Makes a call with a structure and a tail, and a size that covers both.
 fn with_tail<T: Sized32>(device: &Device, call: u32, arg: T, size: u32, poison: Option<usize>) -> Result<(), i32> {
     let bytes = std::mem::size_of::<T>();
     let mut buffer = vec![0u64; 1024];
     // SAFETY: the buffer is larger than every structure, and aligned.
     unsafe { buffer.as_mut_ptr().cast::<T>().write(arg) };
-    // SAFETY: u64 may be looked at as bytes.
+    // SAFETY: u64 may be read as bytes.
     let raw = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), 8192) };
     raw[..4].copy_from_slice(&size.to_ne_bytes());
     if let Some(at) = poison {
@@ -290,7 +290,8 @@ fn with_tail<T: Sized32>(device: &Device, call: u32, arg: T, size: u32, poison: 
     unsafe { device.raw(call, buffer.as_mut_ptr() as u64) }
 }
 
-/// `first` is the size of the structure's first version, in bytes: what was added later is zero where it is missing.
+/// Checks a call with all sizes. `first` is the size of the structure's first version, in bytes: fields that were added
+/// later are zero if they are missing.
 fn try_sizes<T: Sized32>(device: &Device, call: (&str, u32), first: u32, arg: T, good: Result<(), i32>) -> Check {
     let ((what, call), full) = (call, std::mem::size_of::<T>() as u32);
     for size in [0, 1, 4, first - 8, first - 1] {
@@ -332,10 +333,10 @@ fn sizes() -> Check {
     device.remove().explain("remove")
 }
 
-/// Reads the table to addresses that are none of ours.
+/// Reads the table to addresses outside of this process's memory.
 fn read_nowhere(device: &Device, get: Get) -> Result<(), i32> {
     let mut get = get.sized();
-    // SAFETY: the structure is writable, and nothing is mapped where it points.
+    // SAFETY: the structure is writable, and no memory is mapped at its pointers.
     unsafe { device.raw(call::GET, &mut get as *mut Get as u64) }
 }
 
@@ -375,7 +376,7 @@ fn pointers() -> Check {
         if nr == 3 {
             continue;
         }
-        // SAFETY: no such call.
+        // SAFETY: there is no such call.
         ensure_eq!(unsafe { device.raw(call, 0) }, Err(libc::ENOTTY), "call {nr:#x}");
     }
     // SAFETY: a terminal's call.
@@ -438,7 +439,7 @@ fn control_order() -> Check {
     device.start(0).explain("start again")?;
     ensure_eq!(device.remove(), Ok(()), "remove while it runs");
     ensure_eq!(device.remove(), Err(libc::ENOENT), "remove twice");
-    // The table outlives the descriptor through which it was installed.
+    // The table remains when the descriptor that installed it is closed.
     table.install(&Device::open()?)?;
     ensure_eq!(device.get().explain("get")?.nr_windows, 2, "windows after the installer has closed");
     Ok(())

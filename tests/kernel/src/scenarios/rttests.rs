@@ -1,5 +1,5 @@
-//! The programs of rt-tests, with the class idle and with a table running. They say by their exit code whether they are
-//! content; whether the kernel is, the console says.
+//! The programs of rt-tests, with an idle class and with a running table. Their exit codes report their success; the
+//! console reports problems of the kernel.
 
 use macrotick_uapi::Device;
 
@@ -22,7 +22,7 @@ pub const ALL: &[Scenario] = &[
 ];
 
 const CYCLICTEST: &[&str] = &["cyclictest", "-m", "-p", "90", "-t", "3", "-i", "500", "-l", "500", "-q"];
-// Shorter intervals mean run times below 2 ms, which it refuses without HRTICK.
+// Shorter intervals mean run times below 2 ms, which SCHED_DEADLINE refuses without HRTICK.
 const CYCLICDEADLINE: &[&str] = &["cyclicdeadline", "-i", "10000", "-D", "1", "-q"];
 const PI_STRESS: &[&str] = &["pi_stress", "--duration=1", "--groups=1", "--quiet"];
 const PTSEMATEST: &[&str] = &["ptsematest", "-p", "80", "-i", "500", "-l", "300", "-q"];
@@ -43,7 +43,7 @@ fn idle(words: &[&str]) -> Check {
     run(words)
 }
 
-/// The table leaves 70 % of the CPU.
+/// Runs a program beside a table, which leaves 70 % of the CPU.
 fn running(words: &[&str]) -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(1));
     Table::single(20 * u, 0, 0, 4 * u).window("u", 0, 8 * u, 2 * u, 3).install(&device)?;
@@ -53,8 +53,8 @@ fn running(words: &[&str]) -> Check {
     run(words)?;
     let cycles = (sys::now_ns() - epoch) / (20 * u);
     let stats = device.stats(0).explain("stats")?;
-    // Without PREEMPT_RT softirqs and sections without preemption take what time they want from the windows; on the
-    // debug kernel an interrupt does.
+    // Without PREEMPT_RT, softirqs and sections without preemption take time from the windows. On the debug kernel,
+    // interrupts do.
     let lateness = if sys::is_preempt_rt() && !is_slow() { 0 } else { cycles / 10 };
     ensure!(stats.completions + 2 + lateness >= cycles, "{} completions in {cycles} cycles", stats.completions);
     ensure!(stats.misses <= lateness, "{} misses in {cycles} cycles", stats.misses);

@@ -1,5 +1,5 @@
-//! Schedulers of sched_ext are loaded, exchanged, thrown out and unloaded while groups and tables are served. Loading gives
-//! every thread its class anew: those of ours must stay where they are.
+//! Schedulers of sched_ext are loaded, exchanged, ejected and unloaded beside groups and tables. A load assigns every
+//! thread its class again, and the threads of our classes must keep theirs.
 
 use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
@@ -59,20 +59,20 @@ fn loads_and_unloads() -> Check {
     let _scheduler = Scheduler::load(Kind::Stalls)?;
     let had = sys::cpu_time_of(child.pid).explain("clock")?;
     sys::sleep(SECOND / 10);
-    // Its turn may have been another one's still.
+    // The thread may have continued a turn that the former scheduler gave it.
     ensure!(sys::cpu_time_of(child.pid).explain("clock")? < had + SECOND / 20, "nobody is lost");
     ensure_gone("what the watchdog threw out")?;
     child.kill(SECOND)
 }
 
-/// A scheduler that fails is thrown out soon.
+/// Checks that the kernel ejects a scheduler that fails.
 fn ensure_gone(what: &str) -> Check {
     ensure!(sys::eventually(10 * SECOND, || !scx::is_loaded()), "{what} is {}", scx::state());
     Ok(())
 }
 
-/// All that may become of a scheduler, in turn. `look` is called with each one, and after it; there must be a ready thread
-/// of SCHED_OTHER.
+/// Goes through all possible ends of schedulers, in turn. It calls `look` with each scheduler, and after it. There must
+/// be a ready thread of SCHED_OTHER.
 fn go_through(refused: Child, mut look: impl FnMut(&str) -> Check) -> Check {
     for kind in [Kind::Plain, Kind::Turns, Kind::Partial] {
         let scheduler = Scheduler::load(kind)?;
@@ -96,7 +96,7 @@ fn go_through(refused: Child, mut look: impl FnMut(&str) -> Check) -> Check {
     look("after the watchdog")
 }
 
-/// The part of some periods that a process has; what its group is charged must be the same.
+/// Returns a process's share of some periods. Checks that its group is charged the same time.
 fn share_of(child: Child, group: &Group, periods: u64) -> Check<f64> {
     let look = || Ok::<_, String>((sys::cpu_time_of(child.pid).explain("clock")?, stat(group, "usage_usec")?));
     sys::sleep_until(next_refill());
@@ -138,7 +138,8 @@ fn group_of_fifo_has_its_budget() -> Check {
     child.kill(SECOND)
 }
 
-/// Changes fall anywhere into the period: into the budget, its end, the time after it, and the refill.
+/// Checks a group while schedulers change at all points of the period: in the budget, at its end, after it, and at the
+/// refill.
 fn group_through_changes() -> Check {
     let group = first_group("a", 5, 1)?;
     let child = run_in(&group, 10, || sys::hog())?;
@@ -152,7 +153,7 @@ fn group_through_changes() -> Check {
     child.kill(SECOND)
 }
 
-/// Equals go by who is first: the one that runs is not put behind the others.
+/// Checks that equal threads keep their order: the running one is not put behind the others.
 fn equals_keep_their_order() -> Check {
     let group = first_group("a", 5, 1)?;
     let first = run_in(&group, 10, || sys::hog())?;
@@ -181,21 +182,21 @@ fn ensure_a_fifth_of(child: Child, when: &str, kind: Kind) -> Check {
     Ok(())
 }
 
-/// How late jobs may be while schedulers come and go. Loading and unloading walk over all threads with a run queue's lock,
-/// one at a time; but Linux queues all ready ones of SCHED_OTHER anew with interrupts off (`scx_ops_bypass()`),
-/// some 4 us for each. So many that this takes longer than a window make the job miss it.
+/// Returns how late jobs may be while schedulers come and go. A load or an unload walks over all threads, one at a
+/// time, with a run queue's lock. But Linux queues all ready threads of SCHED_OTHER again with interrupts disabled
+/// (`scx_ops_bypass()`), about 4 us for each. If this takes longer than a window, the job misses it.
 fn most_late_ns(lead_ns: u64, ready: u64) -> u64 {
     match (is_slow(), lead_ns) {
-        // A walk over a few dozen threads takes KASAN and lockdep milliseconds.
+        // With KASAN and lockdep, a walk over a few dozen threads takes milliseconds.
         (true, _) => 3 * unit_ns(),
         (false, 0) => 40_000 + ready * 4000,
         (false, _) => 20_000,
     }
 }
 
-/// Jobs come at their instants while schedulers come and go, beside a group that uses up its budget and so many ready
-/// threads of SCHED_OTHER. Linux has ordinary kernel threads help to load and unload a scheduler: among hundreds of others one
-/// takes a second, although those are nice.
+/// Checks that jobs start at their instants while schedulers come and go. Beside them are a group that exhausts its
+/// budget and many ready threads of SCHED_OTHER. Ordinary kernel threads help to load and unload a scheduler. Among
+/// hundreds of other threads a load takes a second, although those have a nice value of 19.
 fn windows(lead_ns: u64, ready: u64) -> Check {
     let (u, device, cycles, most_cycles) = (unit_ns(), Device::open()?, 400, 5000);
     Table::single(20 * u, 0, 2 * u, 8 * u).lead(lead_ns).install(&device)?;
@@ -252,7 +253,7 @@ fn pool() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Outside its windows it is what it would be without the pool: under the scheduler that is loaded.
+/// Checks that outside its windows a pool thread runs as without the pool: under the loaded scheduler.
 fn pool_with_slack() -> Check {
     let stage = Stage::new(abi::RR | abi::SLACK, 0)?;
     stage.watcher(0, SchedAttr::other())?;
@@ -273,7 +274,7 @@ fn pool_with_slack() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// While the table is stopped its threads are the scheduler's.
+/// Checks that the scheduler serves the table's threads while the table is stopped.
 fn table_starts_and_stops() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     Table::single(20 * u, 0, 2 * u, 8 * u).install(&device)?;
@@ -305,7 +306,7 @@ fn table_starts_and_stops() -> Check {
     child.kill(SECOND)
 }
 
-/// Children of threads of ours begin outside: where the scheduler serves them.
+/// Checks that children of threads of our classes start outside, where the scheduler serves them.
 fn children_run() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     Table::single(20 * u, 0, 2 * u, 8 * u).install(&device)?;
@@ -327,7 +328,7 @@ fn children_run() -> Check {
         inside.succeed(5 * SECOND).map_err(|reason| format!("{kind:?}, in windows: {reason}"))?;
         let served = run_in(&group, 10, has_child_that_ends)?;
         served.succeed(5 * SECOND).map_err(|reason| format!("{kind:?}, in a group: {reason}"))?;
-        // It keeps its policy where there is no budget, and so does its child.
+        // The process keeps its policy without a budget, and so does its child.
         let began = Board::new(1);
         let unserved = run_in(&group, 10, || {
             while began.get(0) == 0 {
@@ -344,7 +345,7 @@ fn children_run() -> Check {
     Ok(())
 }
 
-/// A scheduler that does not care for CPUs that come and go is thrown out by them.
+/// Checks that hotplug ejects a scheduler without hotplug callbacks.
 fn cpu_goes_off_line() -> Check {
     let group = first_group("a", 3, 1)?;
     let children: Vec<Child> = (0..3).map(|i| hog_from_cpu_1(&group, 10 + i)).collect::<Check<_>>()?;
@@ -361,11 +362,11 @@ fn cpu_goes_off_line() -> Check {
         ensure_gone(&format!("{kind:?}"))?;
         drop(scheduler);
     }
-    // The most important one first: the others have nothing to die with before.
+    // The most important thread ends first: the others have no budget left to end with before.
     children.iter().rev().try_for_each(|child| child.kill(10 * SECOND))
 }
 
-/// What threads of groups do in a storm: they move, change their policy, sleep, lend, fork and die.
+/// Lives as a thread of groups in a storm: it moves, changes its policy, sleeps, lends, forks and ends.
 fn live(groups: &[Group], lock: PiLock, board: Board, own: usize) -> i32 {
     let mut random = Random::new(random::variation() + own as u64);
     loop {
@@ -402,8 +403,9 @@ fn live(groups: &[Group], lock: PiLock, board: Board, own: usize) -> i32 {
     }
 }
 
-/// Schedulers come and go beside two groups, of which one takes SCHED_FIFO, a pool, and a job, while their threads do all
-/// that they may. Everyone goes on, and in the end nothing is left of them.
+/// Checks that schedulers come and go beside two groups, a pool and a job, while their threads do all kinds of calls.
+/// One of the groups takes SCHED_FIFO. All threads make progress, and nothing is left of the groups and threads in the
+/// end.
 fn storm(loads: u64) -> Check {
     const WORKERS: usize = 8;
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(WORKERS + 2));
@@ -431,7 +433,7 @@ fn storm(loads: u64) -> Check {
         if random.below(4) == 0 {
             workers[own].signal(libc::SIGKILL);
             workers[own].wait(60 * SECOND)?;
-            // The kernel knows of a lock only if somebody waits for it.
+            // The kernel releases the lock of a dead owner only if a thread waits for it.
             for lock in locks {
                 lock.forget(workers[own].pid);
             }

@@ -1,4 +1,4 @@
-//! TimerShield: sleeps of less important tasks end without an interrupt while something more important runs.
+//! TimerShield: sleeps of less important tasks end without an interrupt while a more important task runs.
 
 mod switching;
 
@@ -52,7 +52,7 @@ const SECOND: u64 = 1_000_000_000;
 const SWITCH: &str = "/proc/sys/kernel/timershield";
 const TICK_DELAY: &str = "/proc/sys/kernel/timershield_tick_delay_us";
 
-/// Words of the board: one per process.
+/// The words of the board, after one word per process.
 pub(super) const LOCK: usize = 60;
 const STOP: usize = 61;
 
@@ -60,7 +60,7 @@ pub(super) fn set(on: bool) -> Check {
     sys::set_timershield(on).explain("switch")
 }
 
-/// Counters, summed over the CPUs.
+/// The counters, summed over the CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stats {
     pending: u64,
@@ -83,7 +83,7 @@ pub(super) fn stats() -> Check<Stats> {
     Ok(sum)
 }
 
-/// A process under SCHED_FIFO on one CPU.
+/// Forks a process under SCHED_FIFO on one CPU.
 fn bound(cpu: u32, priority: u32, body: impl FnOnce() -> i32) -> Child {
     process::fork(|| {
         if sys::nr_cpus() == 1 {
@@ -94,7 +94,7 @@ fn bound(cpu: u32, priority: u32, body: impl FnOnce() -> i32) -> Child {
     })
 }
 
-/// One that sleeps until an instant and notes when it woke up.
+/// Forks a process that sleeps until an instant and records when it woke up.
 fn sleeper(priority: u32, at_ns: u64, board: Board, word: usize) -> Child {
     bound(0, priority, move || {
         sys::sleep_until(at_ns);
@@ -103,7 +103,7 @@ fn sleeper(priority: u32, at_ns: u64, board: Board, word: usize) -> Child {
     })
 }
 
-/// One that is busy from one instant to another, after it has done something. It ends later, which takes long.
+/// Forks a process that does something and is busy between two instants. It ends later, because its end takes long.
 fn busy(priority: u32, from_ns: u64, to_ns: u64, first: impl FnOnce()) -> Child {
     bound(0, priority, move || {
         sys::sleep_until(from_ns);
@@ -114,8 +114,8 @@ fn busy(priority: u32, from_ns: u64, to_ns: u64, first: impl FnOnce()) -> Child 
     })
 }
 
-/// When so many processes will have taken their page faults, and sleep. Whole units after it no tick comes: it would
-/// fall between a wake-up and the look at the clock.
+/// Returns an instant at which this many processes have taken their page faults and sleep. No tick comes whole units
+/// after it: a tick would fall between a wake-up and the look at the clock.
 pub(super) fn soon(children: u64) -> u64 {
     let unit = unit_ns();
     (sys::now_ns() + (500 + 200 * children) * unit).next_multiple_of(10 * unit) + unit / 2
@@ -125,8 +125,8 @@ pub(super) fn succeed(children: impl IntoIterator<Item = Child>) -> Check {
     children.into_iter().try_for_each(|child| child.succeed(5 * SECOND))
 }
 
-/// A process woke up right at an instant: it has half a unit for it. Where the kernel's paths are ten times as long it
-/// has three, which is still far from when it would have been served otherwise.
+/// Checks that a process woke up at an instant, with a tolerance of half a unit. On slow kernels it is three units,
+/// which is still far from the end of a deferred sleep.
 pub(super) fn ensure_at(woke_ns: u64, at_ns: u64, what: &str) -> Check {
     let late = woke_ns as i64 - at_ns as i64;
     let limit = if is_slow() { 3 * unit_ns() } else { unit_ns() / 2 };
@@ -141,7 +141,7 @@ fn switch() -> Check {
         ensure_eq!(read()?, if on { "1\n" } else { "0\n" }, "the switch");
     }
     ensure!(std::fs::write(SWITCH, "2").is_err(), "2 is taken for a state");
-    // On one CPU the runner's own wait is one of them.
+    // On one CPU, the runner's own wait is one of the pending timers.
     let others = stats()?.pending;
     let (board, at) = (Board::new(1), soon(1));
     let child = sleeper(10, at, board, 0);
@@ -155,14 +155,14 @@ fn switch() -> Check {
     child.succeed(SECOND)
 }
 
-/// Interrupts of CPU 0's timer so far.
+/// Returns the number of interrupts of CPU 0's timer.
 fn timer_interrupts() -> u64 {
     let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let line = text.lines().find(|line| line.trim_start().starts_with("LOC:"));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// How many interrupts of the timer a busy task gets while ten sleeps of a lower priority end.
+/// Counts the timer interrupts of a busy task while ten sleeps of a lower priority end.
 fn interrupts(on: bool) -> Check<u64> {
     set(on)?;
     let (u, board) = (unit_ns(), Board::new(64));
@@ -181,7 +181,7 @@ fn busy_counting(t: u64, board: Board) -> Child {
     bound(0, 50, move || count_interrupts(t, board))
 }
 
-/// Is busy for a while, and notes how many interrupts of the timer come in its second half.
+/// Computes for a while, and records how many timer interrupts come in the second half.
 pub(super) fn count_interrupts(t: u64, board: Board) -> i32 {
     let u = unit_ns();
     sys::sleep_until(t);
@@ -203,7 +203,7 @@ fn masks() -> Check {
     Ok(())
 }
 
-/// A descriptor that can be read from an instant on.
+/// Makes a descriptor that is readable from an instant on.
 fn timerfd(at_ns: u64) -> Result<OwnedFd, i32> {
     let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let times = libc::itimerspec { it_interval: zero, it_value: sys::timespec(at_ns) };
@@ -217,7 +217,7 @@ fn timerfd(at_ns: u64) -> Result<OwnedFd, i32> {
     }
 }
 
-/// Whether a scenario can say anything on this kernel; otherwise it prints why not.
+/// Returns whether a scenario applies to this kernel; otherwise prints the reason.
 fn applies(applies: bool, otherwise: &str) -> bool {
     if !applies {
         println!("# {otherwise}");
@@ -225,7 +225,7 @@ fn applies(applies: bool, otherwise: &str) -> bool {
     applies
 }
 
-/// A process of SCHED_OTHER with timers that expire at such instants. It does not wait for them.
+/// Forks a process of SCHED_OTHER with timers that expire at these instants. It does not wait for them.
 fn with_timers(at_ns: Vec<u64>, until_ns: u64) -> Child {
     process::fork(move || {
         if sys::set_affinity(0, &[0]).is_err() {
@@ -237,11 +237,11 @@ fn with_timers(at_ns: Vec<u64>, until_ns: u64) -> Child {
     })
 }
 
-/// How many units after a job's release an ordinary timer expires. Interrupts are counted before, which takes time, and half
-/// a unit later. On a fast kernel no tick comes meanwhile.
+/// The number of units from a job's release until an ordinary timer expires. The scenario counts interrupts before the
+/// expiry, which takes time, and half a unit after it. On a fast kernel no tick comes meanwhile.
 const EXPIRES: u64 = 5;
 
-/// How many interrupts of the timer fifty jobs have while an ordinary timer expires in each.
+/// Counts the timer interrupts of fifty jobs while an ordinary timer expires in each.
 fn interrupts_of_ordinary_timers(on: bool) -> Check<u64> {
     const JOBS: u64 = 50;
     set(on)?;
@@ -258,13 +258,14 @@ fn interrupts_of_ordinary_timers(on: bool) -> Check<u64> {
         }
         0
     });
-    // Its own sleeps, which are more important, are not among them.
+    // The sleeps of this process, which are more important, are not in the counted intervals.
     sys::sleep_until(t + 20 * u * JOBS);
     succeed([measured, ordinary])?;
     Ok(board.get(0))
 }
 
-/// Timers of ordinary processes: on PREEMPT_RT a thread of low priority serves them, without it the interrupt does.
+/// Checks timers of ordinary processes. On PREEMPT_RT a thread of low priority serves them, otherwise the interrupt
+/// does.
 fn soft() -> Check {
     let (without, with) = (interrupts_of_ordinary_timers(false)?, interrupts_of_ordinary_timers(true)?);
     ensure!(with + 40 <= without, "{with} interrupts with TimerShield, {without} without");
@@ -272,8 +273,8 @@ fn soft() -> Check {
     Ok(())
 }
 
-/// What waits for a busy task waits no longer than without the switch, once that is off. The timer's interrupt comes
-/// between two ticks.
+/// Checks that a timer that waits for a busy task waits no longer than without TimerShield once that is switched off.
+/// The timer's interrupt comes between two ticks.
 fn soft_switched_off() -> Check {
     if !applies(!is_slow(), "ticks come meanwhile") {
         return Ok(());
@@ -287,7 +288,7 @@ fn soft_switched_off() -> Check {
         board.set(0, timer_interrupts());
         sys::spin_until(t + EXPIRES * u + u / 2);
         board.set(1, timer_interrupts());
-        // A tick would have it served, too.
+        // A tick would also serve the timer.
         sys::sleep_until(t + 20 * u);
         let before = timer_interrupts();
         sys::spin_until(t + (20 + EXPIRES) * u + u / 2);
@@ -304,10 +305,10 @@ fn soft_switched_off() -> Check {
     Ok(())
 }
 
-/// A sleep that began as that of an ordinary process ends as that of the real-time one which it has become. (On
-/// PREEMPT_RT the softirq goes on serving it.)
+/// Checks a process that becomes a real-time one during its sleep: the sleep ends as that of a real-time process. (On
+/// PREEMPT_RT the softirq continues to serve it.)
 fn made_real_time() -> Check {
-    if !applies(!sys::is_preempt_rt(), "on PREEMPT_RT such a sleep remains the softirq's") {
+    if !applies(!sys::is_preempt_rt(), "on PREEMPT_RT the softirq serves such a sleep") {
         return Ok(());
     }
     set(true)?;
@@ -333,7 +334,7 @@ fn made_real_time() -> Check {
     Ok(())
 }
 
-/// An ordinary process wakes up, and has its share, beside a real-time task that never sleeps.
+/// Checks that an ordinary process wakes up, and has its share, beside a real-time task that never sleeps.
 fn soft_starves_nobody() -> Check {
     set(true)?;
     let board = Board::new(1);
@@ -356,13 +357,12 @@ fn soft_starves_nobody() -> Check {
     Ok(())
 }
 
-/// What a hundred jobs of SCHED_TT saw that are busy for so many units, every hundred.
+/// The measurement of a hundred jobs of SCHED_TT, which compute for a number of units in each cycle of a hundred.
 #[derive(Debug)]
 struct Ticks {
-    /// Interrupts of the timer.
+    /// The number of timer interrupts.
     interrupts: u64,
-    /// Processor time in user mode that the kernel accounted meanwhile, in per cent of what they spent there: the tick
-    /// takes samples.
+    /// The CPU time in user mode that the kernel accounted, in percent of the jobs' time there: the tick takes samples.
     accounted: u64,
 }
 
@@ -390,7 +390,7 @@ fn ticks_in_jobs(on: bool, busy: u64) -> Check<Ticks> {
     Ok(Ticks { interrupts: board.get(0), accounted })
 }
 
-/// In user mode, from the first line of `/proc/stat`, in its resolution of 10 ms.
+/// Returns the time in user mode from the first line of `/proc/stat`, which has a resolution of 10 ms.
 fn user_ns() -> Check<u64> {
     let text = std::fs::read_to_string("/proc/stat").map_err(|error| error.to_string())?;
     let user = text.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok());
@@ -402,13 +402,13 @@ fn ensure_accounted(ticks: &Ticks) -> Check {
     Ok(())
 }
 
-/// The server of the fair class has a timer (`inactive_task_timer()`), which may be due in a job: once in its period of a
-/// second, and the jobs take a second.
+/// The number of interrupts of the fair class's server. Its timer (`inactive_task_timer()`) may be due in a job. It
+/// comes once in a period of a second, and the jobs take a second.
 const OF_THE_SERVER: u64 = 2;
 
-/// A job that is shorter than the tick may be late has no interrupt; the time is accounted afterwards.
+/// Checks that a job shorter than the tick's delay has no interrupt. The time is accounted afterwards.
 fn tick() -> Check {
-    if !applies(!is_slow(), "jobs are longer than the tick may be late") {
+    if !applies(!is_slow(), "jobs are longer than the tick's delay") {
         return Ok(());
     }
     let (without, with) = (ticks_in_jobs(false, 25)?, ticks_in_jobs(true, 25)?);
@@ -417,9 +417,9 @@ fn tick() -> Check {
     ensure_accounted(&with)
 }
 
-/// A longer one has some, as many as the setting says.
+/// Checks that a longer job has some ticks. The setting gives their number.
 fn tick_in_long_windows() -> Check {
-    if !applies(!is_slow(), "the bounds are those of shorter jobs") {
+    if !applies(!is_slow(), "the bounds are for shorter jobs") {
         return Ok(());
     }
     let (without, with) = (ticks_in_jobs(false, 70)?, ticks_in_jobs(true, 70)?);
@@ -439,8 +439,8 @@ fn tick_in_long_windows() -> Check {
     ensure_accounted(&never)
 }
 
-/// The latest start of ten jobs of SCHED_TT beside forty lower tasks whose sleeps end with each window's beginning, or so
-/// long before it.
+/// Returns the latest start of ten jobs of SCHED_TT beside forty lower tasks. The tasks' sleeps end at each window's
+/// beginning, or this long before it.
 fn latest_start(on: bool, before_ns: u64) -> Check<u64> {
     const JOBS: u64 = 10;
     set(on)?;
@@ -465,7 +465,7 @@ fn latest_start(on: bool, before_ns: u64) -> Check<u64> {
     late.ok_or_else(|| "no jobs".into())
 }
 
-/// However many sleeps end at once, a window begins when it should.
+/// Checks that a window begins on time, however many sleeps end at once.
 fn window_amid_sleeps() -> Check {
     let u = unit_ns();
     let instants = if is_slow() { vec![0] } else { vec![0, u / 50, u / 20] };
@@ -476,7 +476,8 @@ fn window_amid_sleeps() -> Check {
     Ok(())
 }
 
-/// Lower tasks hold up what comes while they are inside the kernel, with or without timers.
+/// Checks that with TimerShield many sleepers of lower priority hardly lengthen the longest response. A lower task that
+/// is inside the kernel delays it with and without TimerShield.
 fn response() -> Check {
     let [off_one, off_many] = [longest_response(false, 1)?, longest_response(false, 60)?];
     let [on_one, on_many] = [longest_response(true, 1)?, longest_response(true, 60)?];
@@ -486,8 +487,9 @@ fn response() -> Check {
     Ok(())
 }
 
-/// The longest response of a task with a fixed number of instructions, of which each period has one, among so many others.
-/// Without PREEMPT_RT a few are left out: RCU's softirq frees what earlier processes have left, and nothing preempts it.
+/// Returns the longest response of a task with a fixed number of instructions in each period, beside this many others.
+/// Without PREEMPT_RT it ignores the longest ten: RCU's softirq frees the memory of earlier processes, and no thread
+/// can preempt it.
 fn longest_response(on: bool, others: u32) -> Check<u64> {
     const PERIODS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
     set(on)?;
@@ -522,7 +524,7 @@ fn longest_response(on: bool, others: u32) -> Check<u64> {
     Ok(board.get(0))
 }
 
-/// Of what has ended in the meantime the most important comes first, and nothing is forgotten.
+/// Checks that of several sleeps that ended meanwhile, the most important one comes first, and no sleep is lost.
 fn order() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(64));
@@ -545,7 +547,7 @@ fn order() -> Check {
     Ok(())
 }
 
-/// Many periodic sleepers below a task that is busy for most of the time; whether each had every round, and in time.
+/// Checks many periodic sleepers below a task that is busy most of the time: each must have every round, and in time.
 fn lose_nothing(meanwhile: impl Fn(u64)) -> Check {
     const SLEEPERS: u64 = 24;
     let (u, board) = (unit_ns(), Board::new(64));
@@ -567,7 +569,7 @@ fn lose_nothing(meanwhile: impl Fn(u64)) -> Check {
                 longest = longest.max(sys::now_ns() - at);
             }
             board.set(i as usize, longest);
-            // An exit takes long, and would keep the others waiting.
+            // The end of a process takes long, and would keep the others waiting.
             sys::sleep_until(end + 200 * u);
             0
         })
@@ -606,7 +608,8 @@ fn nothing_lost_switching() -> Check {
     })
 }
 
-/// A sleeper of one priority below or above a busy task gets another one while its sleep is pending; when it wakes up.
+/// Changes the priority of a sleeper from below or above a busy task while its sleep is pending. Returns when it woke
+/// up.
 fn changed_while_pending(from: u32, to: SchedAttr) -> Check<(u64, u64)> {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(1));
@@ -637,7 +640,7 @@ fn made_ordinary() -> Check {
     Ok(())
 }
 
-/// The running task becomes less important than what waits.
+/// Checks a running task that becomes less important than a waiting sleeper.
 fn lowers_itself() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(1));
@@ -665,7 +668,7 @@ fn lowered_by_another() -> Check {
     ensure_at(board.get(0), t + 30 * u, "a sleeper woke up")
 }
 
-/// The owner of a lock sleeps with it; somebody above a busy task waits for the lock.
+/// Checks the owner of a lock that sleeps with it, while a task above a busy task waits for the lock.
 fn boosted_asleep() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(64));
@@ -687,7 +690,8 @@ fn boosted_asleep() -> Check {
     ensure_at(board.get(0), t + 30 * u, "the waiter had the lock")
 }
 
-/// The owner of a lock runs with the priority of its waiter, and masks what is in between until it gives the lock back.
+/// Checks that the owner of a lock runs with the priority of its waiter. It masks sleepers in between until it releases
+/// the lock.
 fn boosted_running() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(64));
@@ -712,7 +716,7 @@ fn boosted_running() -> Check {
     ensure_at(board.get(0), t + 30 * u, "a sleeper in between woke up")
 }
 
-/// Sleeps of deadline tasks are above all of SCHED_FIFO.
+/// Checks that sleeps of deadline tasks are above all sleeps of SCHED_FIFO.
 fn deadline() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(1));
@@ -729,7 +733,7 @@ fn deadline() -> Check {
     ensure_at(board.get(0), t + 20 * u, "a deadline task woke up")
 }
 
-/// A sleep that is masked is interrupted, and another one begins.
+/// Checks a masked sleep that is interrupted and restarts.
 fn signal() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(1));
@@ -746,7 +750,7 @@ fn signal() -> Check {
     Ok(())
 }
 
-/// A sleep on CLOCK_REALTIME ends when that clock is set to a later instant, and not when its old one comes.
+/// Checks that a sleep on CLOCK_REALTIME ends when the clock is set past its end, and not at its old instant.
 fn clock_set() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(2));
@@ -770,7 +774,7 @@ fn clock_set() -> Check {
     children[0].succeed(SECOND)
 }
 
-/// A sleeper that may run elsewhere is not kept waiting for what runs here.
+/// Checks that a sleeper that may run on another CPU does not wait for the busy task here.
 fn affinity() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(1));
@@ -785,7 +789,7 @@ fn affinity() -> Check {
     Ok(())
 }
 
-/// A CPU with pending sleeps goes off line.
+/// Checks that a CPU with pending sleeps can be taken offline.
 fn hotplug() -> Check {
     set(true)?;
     let (u, board) = (unit_ns(), Board::new(64));
@@ -805,7 +809,7 @@ fn hotplug() -> Check {
     succeed(children)
 }
 
-/// One of the storm: sleeps, time-outs, timers, priorities, CPUs, locks, at random.
+/// Runs one process of the storm: sleeps, time-outs, timers, priorities, CPUs and locks at random.
 fn whirl(seed: u64, board: Board, pids: &'static [std::sync::atomic::AtomicU64]) -> i32 {
     let (u, mut random, lock) = (unit_ns(), Random::new(seed), PiLock(board.futex(LOCK)));
     let mut timers: Vec<OwnedFd> = Vec::new();

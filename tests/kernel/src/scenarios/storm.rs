@@ -1,5 +1,5 @@
-//! Windows that end inside the kernel's critical sections: members make system calls of all kinds in windows far
-//! shorter than their work, while others make the same calls outside the class.
+//! Windows that end inside the kernel's critical sections. Members make all kinds of system calls in windows far
+//! shorter than their work, while other threads make the same calls outside the class.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -27,27 +27,27 @@ pub const ALL: &[Scenario] = &[
         .within(600_000),
 ];
 
-/// One round of work; false when a call fails.
+/// A function that does one round of work; false when a call fails.
 pub(super) type Work = fn(u64) -> bool;
 
-/// After so many cycles for each kind of work everybody must have done something: a member has 5 % of a CPU, all
-/// SCHED_OTHER threads share what is left, and a round of the longest work takes some 8 ms with an instruction of 4 ns.
+/// The cycles for each kind of work after which all threads must have made progress. A member has 5 % of a CPU, and all
+/// SCHED_OTHER threads share the rest. A round of the longest work takes about 8 ms at 4 ns per instruction.
 const SLICE_CYCLES: u64 = 200;
 
 fn storm(works: &[Work], slices: u64) -> Check {
     storm_between(0, works, slices)
 }
 
-/// Runs the works as members and, at the same time, as SCHED_OTHER and FIFO threads; everyone must make progress. Each
-/// member's second window is on this CPU, the first one on CPU 0.
+/// Runs the works as members and, at the same time, as SCHED_OTHER and SCHED_FIFO threads. All of them must make
+/// progress. Each member's first window is on CPU 0, and its second window on CPU `second`.
 pub(super) fn storm_between(second: u32, works: &[Work], slices: u64) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
-    // With several CPUs the lab executes one at a time, for up to 100 ms: then only survival counts.
+    // With several CPUs the lab executes one at a time, for up to 100 ms. Then only survival counts.
     let punctual = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
     let count = works.len();
     let board = Board::new(3 * count);
     let cycle = 10 * u;
-    // Odd lengths, so that the ends fall on different instructions in each cycle.
+    // The lengths are odd, to let the ends fall on different instructions in each cycle.
     let table = (0..count as u64).fold(Table::new(cycle), |table, i| {
         let name = format!("m{i}");
         let table = table.window(&name, 0, i * u / 2, u / 3 + i * 7, abi::ACTIVATE);
@@ -65,7 +65,7 @@ pub(super) fn storm_between(second: u32, works: &[Work], slices: u64) -> Check {
         })?;
         process::fork(|| repeat(*work, board, count + i, 0));
         process::fork(|| match sys::set_sched(0, SchedAttr::fifo(20)) {
-            // Long sleeps: below it, RCU has to free what all of them leave behind.
+            // The sleeps are long: RCU, which is below these threads, must free the memory of all workers.
             Ok(()) => repeat(*work, board, 2 * count + i, 100 * u),
             Err(errno) => errno,
         });
@@ -81,12 +81,12 @@ pub(super) fn storm_between(second: u32, works: &[Work], slices: u64) -> Check {
         ensure_eq!(stuck, None, "worker without progress in slice {slice}: {now:?} after {before:?}");
         before = now;
     }
-    // Whoever moves must not get lost on the way.
+    // A thread that moves must not get lost on the way.
     let goes_on = || second == 0 || rounds().iter().zip(&before).all(|(now, before)| now > before);
     ensure!(sys::eventually(30_000_000_000, goes_on), "worker without progress: {:?} after {before:?}", rounds());
     let cycles = (sys::now_ns() - epoch) / cycle;
     let stats = device.stats(table_index(&table, "witness")).explain("stats")?;
-    // Without PREEMPT_RT the interrupt may come later than a window lasts.
+    // Without PREEMPT_RT the interrupt's delay may exceed a window.
     let served = stats.activations + if sys::is_preempt_rt() { 0 } else { stats.skipped };
     ensure_eq!(served >= cycles || !punctual, true, "activations of the witness in {cycles} cycles");
     device.remove().explain("remove")
@@ -96,7 +96,7 @@ fn table_index(table: &Table, name: &str) -> u32 {
     table.entities.iter().position(|entity| entity.name == abi::name(name)).unwrap_or(usize::MAX) as u32
 }
 
-/// Rounds for ever, counted in the board.
+/// Runs rounds endlessly, and counts them on the board.
 pub(super) fn repeat(work: Work, board: Board, own: usize, sleep_ns: u64) -> i32 {
     for round in own as u64 * 1_000_000.. {
         if !work(round) {
@@ -156,13 +156,13 @@ pub(super) fn memory(_: u64) -> bool {
     }
 }
 
-/// Threads of one process that fault and unmap in the same address space.
+/// Runs threads of one process that take page faults and unmap memory in the same address space.
 pub(super) fn shared_memory(round: u64) -> bool {
     let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(move || memory(round))).collect();
     threads.into_iter().all(|thread| thread.join().unwrap_or(false))
 }
 
-/// A datagram to itself over the loopback device.
+/// Sends datagrams to itself over the loopback device.
 pub(super) fn network(_: u64) -> bool {
     let Ok(socket) = UdpSocket::bind("127.0.0.1:0") else { return false };
     let Ok(own) = socket.local_addr() else { return false };
@@ -170,7 +170,7 @@ pub(super) fn network(_: u64) -> bool {
     (0..4).all(|_| socket.send_to(&[3; 500], own).is_ok() && socket.recv(&mut buffer).is_ok_and(|length| length == 500))
 }
 
-/// A child that exits, and its reaping.
+/// Forks a child that exits, and reaps it.
 pub(super) fn processes(_: u64) -> bool {
     process::fork(|| 0).wait(60_000_000_000).is_ok()
 }

@@ -1,5 +1,5 @@
-//! The machine suspends while a table is installed. It goes so far that firmware would take over, and comes back by
-//! itself (`/sys/power/pm_test`).
+//! The machine suspends while a table is installed. The suspend stops just before the firmware would take over, and the
+//! machine resumes by itself (`/sys/power/pm_test`).
 
 use std::fs;
 
@@ -28,17 +28,17 @@ pub const ALL: &[Scenario] = &[
 pub(super) const LIMIT_MS: u64 = 120_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// How far a suspend goes.
+/// The depth of a suspend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Processes are frozen, devices sleep, and all CPUs but the first are off line. Time goes on, and so do windows of
-    /// the first CPU.
+    /// Processes are frozen, devices sleep, and all CPUs except the first are offline. Time and the windows of the
+    /// first CPU continue.
     Processors,
-    /// Interrupts are off as well, and `CLOCK_MONOTONIC` stands still.
+    /// Interrupts are also disabled, and `CLOCK_MONOTONIC` stands still.
     Core,
 }
 
-/// When the suspend was asked for, and when it was over, on `CLOCK_MONOTONIC`.
+/// The instants of the suspend's request and of its end, on `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slept {
     pub(super) began: u64,
@@ -54,7 +54,7 @@ fn read(path: &str) -> Check<String> {
     Ok(text.trim().into())
 }
 
-/// Suspends the machine for so many seconds; each process but the caller is frozen.
+/// Suspends the machine for this many seconds. All processes except the caller are frozen.
 pub(super) fn suspend(depth: Depth, seconds: u64) -> Check<Slept> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     const DONE: &str = "/sys/power/suspend_stats/success";
@@ -75,7 +75,7 @@ pub(super) fn suspend(depth: Depth, seconds: u64) -> Check<Slept> {
     Ok(Slept { began, ended })
 }
 
-/// How many activations no job was for. Jobs are in order.
+/// Returns how many activations had no job, and checks that jobs are in order.
 pub(super) fn missing(jobs: &[Job]) -> Check<u64> {
     for pair in jobs.windows(2) {
         ensure!(pair[0].number < pair[1].number, "job {} after job {}", pair[1].number, pair[0].number);
@@ -83,7 +83,7 @@ pub(super) fn missing(jobs: &[Job]) -> Check<u64> {
     Ok(jobs.last().map_or(0, |last| last.number + 1) - jobs.len() as u64)
 }
 
-/// Jobs go on, and their thread is where it was. Tells the entity's counters at the beginning.
+/// Checks that jobs continue, and their thread is in the class. Returns the entity's counters from the beginning.
 pub(super) fn ensure_goes_on(device: &Device, entity: u32, log: Log, child: Child) -> Check<Stats> {
     let (stats, done) = (device.stats(entity).explain("stats")?, log.count());
     let on = || log.count() >= done + 20;
@@ -96,7 +96,8 @@ pub(super) fn ensure_goes_on(device: &Device, entity: u32, log: Log, child: Chil
     Ok(stats)
 }
 
-/// What no job was for is accounted for, between these counters and those now.
+/// Checks that the counters, between `then` and the current ones, account for all activations without a job. Returns
+/// the number of these activations.
 pub(super) fn ensure_counted(device: &Device, entity: u32, jobs: &[Job], then: &Stats) -> Check<u64> {
     let (missing, now) = (missing(jobs)?, device.stats(entity).explain("stats")?);
     ensure!(
@@ -113,7 +114,8 @@ fn name(cpu: u32) -> String {
     format!("e{cpu}")
 }
 
-/// A job each 20 units on each CPU, at an offset that grows with its number; so many of them in a cycle.
+/// Returns a table with a job every 20 units on each CPU, at an offset that grows with the CPU's number. A cycle has
+/// this many jobs.
 fn on_all_cpus(offset: u64, jobs: u64) -> Table {
     let u = unit_ns();
     let places = (0..sys::nr_cpus()).flat_map(|cpu| (0..jobs).map(move |job| (cpu, job)));
@@ -122,7 +124,7 @@ fn on_all_cpus(offset: u64, jobs: u64) -> Table {
     })
 }
 
-/// The threads of [`on_all_cpus`].
+/// Forks the threads of [`on_all_cpus`].
 fn members() -> Check<Vec<(Log, Child)>> {
     let member = |cpu| {
         let log = Log::new(4096);
@@ -131,7 +133,7 @@ fn members() -> Check<Vec<(Log, Child)>> {
     (0..sys::nr_cpus()).map(member).collect()
 }
 
-/// Each job has the nominal instant of its number, and began on its CPU.
+/// Checks that each job has the nominal instant of its number, and started on its CPU.
 fn ensure_on_grid(jobs: &[Job], cpu: u32, nominal: impl Fn(u64) -> u64) -> Check {
     for job in jobs {
         ensure_eq!(job.nominal_ns, nominal(job.number), "nominal instant of job {} on CPU {cpu}", job.number);
@@ -141,7 +143,7 @@ fn ensure_on_grid(jobs: &[Job], cpu: u32, nominal: impl Fn(u64) -> u64) -> Check
     Ok(())
 }
 
-/// The least number of activations in a time.
+/// Returns the least number of activations in a time.
 fn least_in(ns: u64) -> u64 {
     ns / (20 * unit_ns()) - 2
 }
@@ -169,7 +171,7 @@ fn jobs_go_on(depth: Depth) -> Check {
     device.remove().explain("remove")
 }
 
-/// The instant of a swap passes while all CPUs but the first are off line.
+/// Checks a swap with an instant at which all CPUs except the first are offline.
 fn swap_is_due() -> Check {
     const JOBS: u64 = 100;
     const ASLEEP_S: u64 = 3;
@@ -196,16 +198,16 @@ fn swap_is_due() -> Check {
     }
     let get = device.get().explain("get")?;
     ensure_eq!((get.state, get.cycle_ns, get.epoch_ns), (state::RUNNING, 20 * u, second), "state, cycle and epoch");
-    // It has come to its end, and another one may begin.
+    // The swap is complete, and another one may begin.
     let third = on_all_cpus(4, 1).swap(&device).map_err(|refusal| format!("second swap: {refusal:?}"))?;
     sys::sleep_until(third + 20 * u);
     ensure_eq!(device.get().explain("get")?.epoch_ns, third, "epoch after another swap");
     members.iter().zip(0..).try_for_each(|((log, child), cpu)| ensure_goes_on(&device, cpu, *log, *child).map(drop))
 }
 
-/// Pools of the last CPU, one with processes of a group, and one with a thread of the kernel that has to be parked
-/// meanwhile. The latter has slack, or its CPU would fall idle with softirqs to do; the former has none, so that its
-/// processes show that windows open.
+/// Checks pools of the last CPU: one with processes of a group, and one with a kernel thread that is parked meanwhile.
+/// The second pool has slack: otherwise its CPU would become idle with pending softirqs. The first pool has no slack,
+/// and its processes show that windows open.
 fn pool() -> Check {
     let (u, device, witness, turns) = (unit_ns(), Device::open()?, Log::new(4096), Board::new(3));
     let cpu = sys::nr_cpus() - 1;
@@ -256,8 +258,8 @@ fn pool() -> Check {
     device.remove().explain("remove")
 }
 
-/// Whoever suspends the machine is in a pool. Where that is on a CPU that would go off line below it, it is refused, and
-/// all goes on; from outside the machine can be suspended then.
+/// Checks a suspend by a thread in a pool. If the pool's CPU would be taken offline, the suspend fails, and all threads
+/// continue. A suspend from outside then succeeds.
 fn by_pool() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(2));
     let cpu = sys::nr_cpus() - 1;
@@ -289,7 +291,8 @@ fn by_pool() -> Check {
 
 const SLEPT: u64 = 2;
 
-/// A table that waits for its start over a suspend; that is stopped after one; and that starts anew.
+/// Checks a table that waits for its start across a suspend, one that is stopped after a suspend, and one that
+/// restarts.
 fn stopped() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     on_all_cpus(2, 1).install(&device)?;
@@ -303,7 +306,7 @@ fn stopped() -> Check {
         }
         suspend(depth, 1)?;
         device.stop().explain("stop")?;
-        sys::sleep(20 * u); // until who was stopped in the middle of a job waits again
+        sys::sleep(20 * u); // until a thread that was stopped in a job waits again
         for (((log, child), cpu), done) in members.iter().zip(0..).zip(&done) {
             let jobs = log.jobs();
             let offset = (2 + u64::from(cpu)) * u;
@@ -318,7 +321,7 @@ fn stopped() -> Check {
     device.remove().explain("remove")
 }
 
-/// `CLOCK_TAI` goes on over a suspend and `CLOCK_MONOTONIC` does not: the grid follows the former.
+/// Checks that the grid follows `CLOCK_TAI` over a suspend: it continues, but `CLOCK_MONOTONIC` does not.
 fn clock() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(4096));
     Table::single(20 * u, 0, 2 * u, 4 * u).sync(0, 10 * u, 3 * u, u as u32).install(&device)?;

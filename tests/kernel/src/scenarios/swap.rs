@@ -1,4 +1,4 @@
-//! A table takes the place of the installed one.
+//! Swaps: another table replaces the installed one.
 
 use macrotick_uapi::{self as abi, error, state, Device, SCHED_TT};
 
@@ -29,14 +29,14 @@ pub const ALL: &[Scenario] = &[
     Scenario::new("swap_storm_several_cpus", storm_several_cpus).on(2),
 ];
 
-/// What a test knows of the running table: `t` at `offset` of `cycle`, since the epoch, from this job on.
+/// The expected jobs of a running table: `t` at `offset` of `cycle`, since the epoch.
 struct Phase {
     epoch: u64,
     cycle: u64,
     offset: u64,
 }
 
-/// Jobs are numbered through, and each has the nominal instant of the table of its time.
+/// Checks that job numbers continue across swaps, and each job has the nominal instant of the table of its time.
 fn ensure_phases(jobs: &[Job], phases: &[Phase]) -> Check {
     let mut first = 0;
     for (i, phase) in phases.iter().enumerate() {
@@ -110,7 +110,8 @@ fn other_cycle() -> Check {
     Ok(())
 }
 
-/// The first window of the new table has no room for its lead: the job begins a little late, the next ones do not.
+/// Checks a swap to a table with a lead. Its first window has no room for the lead, and its job is a little late. The
+/// next jobs are not.
 fn to_a_lead() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     Table::single(20 * u, 0, 15 * u, 5 * u).install(&device)?;
@@ -144,7 +145,7 @@ fn come_and_go() -> Check {
     sys::sleep_until(epoch + 62 * u);
     let next = Table::single(20 * u, 0, 2 * u, 4 * u).window("comes", 0, 8 * u, 4 * u, 3);
     let second = swap(&device, &next)?;
-    // A thread may join before the swap; it waits for the table that has its entity.
+    // A thread may join before the swap. It then waits for the table that has its entity.
     let comes = member("comes", move |device| loop {
         match device.wait() {
             Ok(wait) => logs[1].push(&wait),
@@ -166,7 +167,7 @@ fn come_and_go() -> Check {
     Ok(())
 }
 
-/// What misses in the last window of an entity that goes is dealt with as ever.
+/// Checks that a miss in the last window of an entity that is removed has the usual effect.
 fn tells_the_last_miss() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let now = Table::single(20 * u, 0, 2 * u, 4 * u).window("goes", 0, 16 * u, 4 * u, 3).misses(abi::MISS_KILL, 0);
@@ -199,14 +200,14 @@ fn while_stopped() -> Check {
     ensure_regular(&log.jobs(), 0, epoch, 10 * u, 2 * u)
 }
 
-/// Stopped before its instant, a swap never was.
+/// Checks that a stop before its instant cancels a swap.
 fn called_off() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     let cycle = 2000 * u;
     Table::single(cycle, 0, 2 * u, 4 * u).install(&device)?;
     periodic("t", log, u)?;
     let begun = device.start(sys::now_ns() + 10 * u).explain("start")?;
-    // Before its first cycle it would be replaced at its epoch.
+    // Before its first cycle, the table would be replaced at its epoch.
     sys::sleep_until(begun + 10 * u);
     swap(&device, &Table::single(20 * u, 0, 2 * u, 4 * u).window("comes", 0, 8 * u, 4 * u, 3))?;
     let comes = member("comes", |device| device.wait().err().unwrap_or(0))?;
@@ -220,7 +221,7 @@ fn called_off() -> Check {
     let jobs = log.jobs();
     ensure_regular(&jobs[done..], 0, epoch, cycle, 2 * u)?;
     ensure_eq!(jobs.len() - done, 2, "jobs of the table that stayed");
-    // And then it can be swapped as ever.
+    // Afterwards a swap is possible as usual.
     let second = swap(&device, &Table::single(20 * u, 0, 2 * u, 4 * u))?;
     sys::sleep_until(second + 10 * u);
     ensure_eq!(running_cycle(&device)?, 20 * u, "the cycle");
@@ -247,7 +248,7 @@ fn and_remove() -> Check {
     Ok(())
 }
 
-/// With no thread at all no interrupt is needed, but for the swap.
+/// Checks that without any thread no interrupt is needed, except for the swap.
 fn nobody_there() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     Table::single(20 * u, 0, 2 * u, 4 * u).install(&device)?;
@@ -259,7 +260,7 @@ fn nobody_there() -> Check {
     Ok(())
 }
 
-/// A job that is not done at the swap goes on in the new windows, and has no deadline there.
+/// Checks that an incomplete job continues in the new windows, and has no deadline there.
 fn in_a_job() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     Table::new(20 * u).window("t", 0, 16 * u, 4 * u, abi::ACTIVATE).install(&device)?;
@@ -272,7 +273,7 @@ fn in_a_job() -> Check {
     })?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 30 * u);
-    // Its window ends before the old job is done.
+    // The first window ends before the old job is complete.
     let next = Table::new(20 * u).window("t", 0, 0, u, abi::DEADLINE).window("t", 0, 2 * u, 4 * u, 3);
     let second = swap(&device, &next)?;
     ensure_eq!(second, epoch + 40 * u, "the instant of the swap");
@@ -302,7 +303,7 @@ fn refused() -> Check {
     })?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 10 * u);
-    // One that is too full is decoded before it is asked who asks.
+    // The device checks the table before it checks the caller.
     ensure_eq!(board.get(0), libc::EINVAL as u64, "a wrong table from a thread of the class");
     let wrong = Refusal { errno: libc::EINVAL, error: error::WINDOW_RANGE, index: 0, other: 0 };
     ensure_eq!(Table::single(20 * u, 0, 18 * u, 4 * u).swap(&device), Err(wrong), "a wrong table");
@@ -316,7 +317,7 @@ fn refused() -> Check {
     frozen_caller(&device, u)
 }
 
-/// A thread of the class would wait for its next window with the table's lock in its hands.
+/// Checks that a thread of the class cannot swap: it would wait for its next window while it holds the table's lock.
 fn frozen_caller(device: &Device, u: u64) -> Check {
     let board = Board::new(1);
     device.remove().explain("remove")?;
@@ -354,7 +355,8 @@ fn moves_entities() -> Check {
     Ok(())
 }
 
-/// All CPUs change tables at one instant: those of both tables, of the old and of the new one alone.
+/// Checks that all CPUs change tables at one instant: CPUs of both tables, of the old one alone, and of the new one
+/// alone.
 fn several_cpus() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let both = Table::new(40 * u).window("a", 0, 2 * u, 4 * u, 3).window("b", 1, 2 * u, 4 * u, 3);
@@ -375,7 +377,7 @@ fn several_cpus() -> Check {
         let offset = if table % 2 == 0 { 20 * u } else { 2 * u };
         ensure_eq!((job.nominal_ns - epochs[table]) % (40 * u), offset, "phase of job {} in table {table}", job.number);
     }
-    // `a` leaves its CPU's table with its thread in it.
+    // `a` leaves its CPU's table while its thread is in it.
     let at = swap(&device, &one(1, "b"))?;
     ensure!(sys::eventually(1_000_000_000, || device.get().is_ok_and(|get| get.epoch_ns == at)), "no last swap");
     sys::set_online(1, false).err().map_or(Err("a CPU with windows went".into()), |errno| {
@@ -384,7 +386,7 @@ fn several_cpus() -> Check {
     })
 }
 
-/// Many swaps beside load, with a witness in all tables.
+/// Checks many swaps beside load, with a witness in all tables.
 fn storm() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(4096));
     let a = Table::single(20 * u, 0, 2 * u, 4 * u).window("x", 0, 10 * u, 3 * u, 3);
@@ -398,7 +400,7 @@ fn storm() -> Check {
         let (table, cycle, offset) = if round % 2 == 0 { (&b, 15 * u, 7 * u) } else { (&a, 20 * u, 2 * u) };
         let epoch = swap(&device, table)?;
         phases.push(Phase { epoch, cycle, offset });
-        // Threads come, wait and go with their entities.
+        // Threads come, wait and leave with their entities.
         let other = if round % 2 == 0 { "y" } else { "x" };
         let _ = member(other, |device| device.wait().err().unwrap_or(0));
         sys::sleep_until(epoch + 2 * u);
@@ -410,7 +412,8 @@ fn storm() -> Check {
     ensure_phases(&log.jobs(), &phases)
 }
 
-/// Many swaps that concern both CPUs, one or the other. Whether jobs are in time cannot be told there.
+/// Checks many swaps that affect both CPUs, or one of them. With several CPUs, the lab cannot show whether jobs are in
+/// time.
 fn storm_several_cpus() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let logs = [Log::new(1), Log::new(1)];
@@ -423,7 +426,7 @@ fn storm_several_cpus() -> Check {
     tables[0].install(&device)?;
     periodic("a", logs[0], u)?;
     periodic("b", logs[1], u)?;
-    // A swap before the first cycle would have the same epoch, which says nothing then of whether it is over.
+    // A swap before the first cycle has the same epoch. The epoch could not show whether the swap is over.
     sys::sleep_until(device.start(sys::now_ns() + 10 * u).explain("start")?);
     for round in 1..=30 {
         let epoch = swap(&device, &tables[round % 3])?;

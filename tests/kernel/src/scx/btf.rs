@@ -1,12 +1,12 @@
-//! The kernel's types, as it describes them in `/sys/kernel/btf/vmlinux` (Documentation/bpf/btf.rst), as far as loading a
-//! scheduler takes them.
+//! The kernel's types in `/sys/kernel/btf/vmlinux` (Documentation/bpf/btf.rst), as far as the load of a scheduler needs
+//! them.
 
 use crate::check::Check;
 
 const PATH: &str = "/sys/kernel/btf/vmlinux";
 const MAGIC: u16 = 0xeb9f;
 
-/// Kinds of types.
+/// The kinds of types.
 const STRUCT: u32 = 4;
 const FUNC: u32 = 12;
 
@@ -20,16 +20,16 @@ pub struct Btf {
 /// A structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Struct {
-    /// Its number among all types.
+    /// The number of the structure among all types.
     pub id: u32,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// Names and offsets in bytes of its members, in order. Bit fields are where their first byte is.
+    /// The members in order: names and offsets in bytes. The offset of a bit field is that of its first byte.
     pub members: Vec<(String, usize)>,
 }
 
 impl Struct {
-    /// The index and the offset of a member.
+    /// Returns the index and the offset of a member.
     pub fn member(&self, name: &str) -> Check<(u32, usize)> {
         let found = self.members.iter().position(|(member, _)| member == name);
         let at = found.ok_or_else(|| format!("the structure has no {name}"))?;
@@ -37,31 +37,31 @@ impl Struct {
     }
 }
 
-/// Types in the kernel's form: words behind a header, and names.
+/// Encodes types in the kernel's form: words after a header, and names.
 fn pack(types: &[&[u32]], names: &[u8]) -> Vec<u8> {
     let types: Vec<u8> = types.concat().into_iter().flat_map(u32::to_le_bytes).collect();
     let head = [u32::from(MAGIC) | 1 << 16, 24, 0, types.len() as u32, types.len() as u32, names.len() as u32];
     [head.into_iter().flat_map(u32::to_le_bytes).collect(), types, names.to_vec()].concat()
 }
 
-/// Nothing but `int`.
+/// Returns the smallest types, only `int`.
 pub fn smallest() -> Vec<u8> {
     pack(&[&[1, 1 << 24, 4, 32]], b"\0int\0")
 }
 
-/// One type, undecoded.
+/// A type in its encoded form.
 struct Raw<'a> {
     id: u32,
     name: &'a [u8],
     kind: u32,
     count: usize,
-    /// Whether the members' offsets have the sizes of bit fields in their upper bytes.
+    /// Whether the upper bytes of the members' offsets are the sizes of bit fields.
     flag: bool,
     size: u32,
     extra: &'a [u8],
 }
 
-/// How many bytes follow a type.
+/// Returns how many bytes follow a type.
 fn extra_bytes(kind: u32, count: usize) -> Option<usize> {
     match kind {
         // INT, VAR, DECL_TAG
@@ -83,7 +83,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Btf {
-    /// Reads the running kernel's.
+    /// Reads the types of the running kernel.
     pub fn of_kernel() -> Check<Btf> {
         Btf::new(std::fs::read(PATH).map_err(|error| format!("{PATH}: {error}"))?)
     }
@@ -120,7 +120,7 @@ impl Btf {
         all.find(|one| one.kind == kind && one.name == name.as_bytes()).ok_or_else(|| format!("no type {name}"))
     }
 
-    /// The structure with a name.
+    /// Returns the structure with a name.
     pub fn structure(&self, name: &str) -> Check<Struct> {
         let raw = self.find(STRUCT, name)?;
         let member = |i: usize| {
@@ -131,7 +131,7 @@ impl Btf {
         Ok(Struct { id: raw.id, size: raw.size as usize, members: (0..raw.count).filter_map(member).collect() })
     }
 
-    /// The number of the function with a name.
+    /// Returns the number of the function with a name.
     pub fn function(&self, name: &str) -> Check<u32> {
         Ok(self.find(FUNC, name)?.id)
     }
@@ -141,7 +141,7 @@ impl Btf {
 mod tests {
     use super::*;
 
-    /// `int`, a pointer, `struct pair { int a; int b:3; }`, and a function `go`.
+    /// Returns `int`, a pointer, `struct pair { int a; int b:3; }`, and a function `go`.
     fn small() -> Vec<u8> {
         let strings = b"\0int\0pair\0a\0b\0go\0";
         let types: [&[u32]; 4] = [

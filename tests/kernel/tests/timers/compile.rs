@@ -12,16 +12,17 @@ use macrotick_lab::{command, libraries, source, Layout};
 use super::selftests::DIRECTORIES;
 
 const OPTIONS: [&str; 5] = ["-O2", "-w", "-s", "-pthread", "-D_GNU_SOURCE"];
-/// `pthread_exit` and `pthread_cancel` open libgcc_s when they are called; named here, it comes along.
+/// `pthread_exit` and `pthread_cancel` open libgcc_s when they are called. The linker option makes it a listed
+/// dependency.
 const LIBRARIES: [&str; 4] = ["-lrt", "-lm", "-Wl,--no-as-needed", "-lgcc_s"];
 
-/// The programs, by their names, and the shared libraries that they need.
+/// The programs, and the shared libraries that they need.
 pub struct Compiled {
     pub programs: Vec<PathBuf>,
     pub libraries: BTreeSet<String>,
 }
 
-/// Compiles all programs of the directories, or finds that they are compiled.
+/// Compiles all programs of the directories, unless they are up to date.
 pub fn selftests(layout: &Layout) -> Compiled {
     let tree = source::unpack(layout, &mut Terminal::new()).expect("the kernel's source").tree;
     let selftests = tree.join("tools/testing/selftests");
@@ -40,7 +41,7 @@ pub fn selftests(layout: &Layout) -> Compiled {
     Compiled { programs, libraries }
 }
 
-/// The sources that are a program each.
+/// Returns the sources that are a program each.
 fn sources(selftests: &Path) -> Vec<PathBuf> {
     let in_directory = |name: &&str| {
         let entries = fs::read_dir(selftests.join(name)).expect("a directory of selftests");

@@ -1,8 +1,8 @@
-//! The kernel's own tests of timers, and rt-tests, with TimerShield off and on, in the lab.
+//! The kernel's own timer tests, and rt-tests, with TimerShield off and on, in the lab.
 //!
 //! `cargo test -p macrotick-kernel-tests --test timers -- --ignored --skip full_` runs the short ones on the patched
-//! kernel with one CPU, `-- --ignored full_` the others, and all on the other kernels.
-//! `MACROTICK_ONLY=name,name` runs these programs alone.
+//! kernel with one CPU. `-- --ignored full_` runs the others, and all of them on the other kernels.
+//! `MACROTICK_ONLY=name,name` runs only these programs.
 
 mod compile;
 mod program;
@@ -26,12 +26,13 @@ const SCRIPTS: [(&str, &str); 3] = [
     ("short.sh", include_str!("short.sh")),
     ("beside.sh", include_str!("beside.sh")),
 ];
-/// The clock for programs that compute for seconds: 16 ns per instruction.
+/// The clock's shift for programs that compute for seconds: 16 ns per instruction.
 const SPINNING_SHIFT: u32 = 4;
-/// With several CPUs: 4 ns. Ticks that are a few thousand instructions apart let one of them have nearly all of these.
+/// The same with several CPUs: 4 ns. If ticks are only a few thousand instructions apart, one CPU gets nearly all of
+/// them.
 const SPINNING_SHIFT_OF_SEVERAL: u32 = 2;
 
-/// Where programs run.
+/// The machine on which programs run.
 #[derive(Clone, Copy)]
 struct Suite {
     flavor: Flavor,
@@ -39,7 +40,7 @@ struct Suite {
 }
 
 impl Suite {
-    /// The states of TimerShield; the pristine kernel has none.
+    /// Returns the states of TimerShield; the pristine kernel has none.
     fn shields(self) -> &'static [&'static str] {
         if self.flavor == Flavor::Pristine {
             &["none"]
@@ -48,7 +49,7 @@ impl Suite {
         }
     }
 
-    /// Whether times mean something: with several CPUs one executes at a time.
+    /// Whether times are valid: with several CPUs, one executes at a time.
     fn is_exact(self) -> bool {
         self.cpus == 1 && matches!(self.flavor, Flavor::Patched | Flavor::Pristine)
     }
@@ -61,12 +62,12 @@ impl Suite {
         named && fits && is_in_time && (has_counters || !matches!(program.wants, Wants::Counters))
     }
 
-    /// What sleeps most of the time.
+    /// Runs programs that sleep most of the time.
     fn run(self, tables: &[&[Program]]) {
         self.run_at(boot::job(self.flavor, self.cpus, ["/programs/run.sh"]), tables);
     }
 
-    /// What computes for seconds.
+    /// Runs programs that compute for seconds.
     fn spin(self, tables: &[&[Program]]) {
         let mut job = boot::job(self.flavor, self.cpus, ["/programs/run.sh"]);
         job.shift = if self.cpus == 1 { SPINNING_SHIFT } else { SPINNING_SHIFT_OF_SEVERAL };
@@ -91,7 +92,7 @@ impl Suite {
         programs.iter().filter_map(|program| program.exceptions()).for_each(|line| println!("{line}"));
     }
 
-    /// What is wrong with which program; each must have been run once with each of the states of TimerShield.
+    /// Returns the programs' problems. Each program must have run once with each of the states of TimerShield.
     fn problems(self, programs: &[&Program], output: &str) -> Vec<String> {
         let said = verdict::parse(output);
         let mut problems = Vec::new();
@@ -110,7 +111,7 @@ impl Suite {
     }
 }
 
-/// What the guest needs: programs with their libraries, scripts, and the list of what is run.
+/// Returns the files of the guest: programs with their libraries, scripts, and the list of programs to run.
 fn files(compiled: &Compiled, programs: &[&Program]) -> Vec<(String, Vec<u8>)> {
     let libraries = compiled.libraries.iter().map(|path| (path.clone(), path.into()));
     let in_programs = |name: &str| format!("/programs/{name}");
@@ -155,7 +156,7 @@ fn full_long_timers_on_two_cpus() {
     Suite { cpus: 2, ..PATCHED }.spin(&[selftests::SPINNING, selftests::LONG]);
 }
 
-/// What fails is no fault of ours.
+/// Failures of these programs do not come from the patches.
 #[test]
 #[ignore = "needs the lab, takes long"]
 fn full_timers_on_pristine() {

@@ -1,84 +1,84 @@
-//! A program that somebody else has written, and what is wanted of it.
+//! A program of another project, and its expected result.
 
 /// A line of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     pub name: &'static str,
-    /// Its command line. What was compiled is in the working directory.
+    /// The command line. The compiled programs are in the working directory.
     pub words: &'static str,
-    /// When it is ended, in seconds of the guest.
+    /// The time limit, in seconds of the guest.
     pub seconds: u32,
     pub wants: Wants,
     pub slow: bool,
     pub punctual: bool,
 }
 
-/// What a program must do.
+/// The expected result of a program.
 #[derive(Clone, Copy, Debug)]
 pub enum Wants {
-    /// A selftest: its exit status, and the parts of it that fail or are skipped. No others may.
+    /// A selftest: its exit status, and the parts that fail or are skipped. No other part may.
     Parts { status: i32, failed: &'static [&'static str], skipped: &'static [&'static str] },
-    /// What cyclictest and its like measure in JSON: so many cycles of the first thread.
+    /// Results in JSON of cyclictest and similar programs: this many cycles of the first thread.
     Cycles { cycles: u64, latency: Latency },
-    /// What the tests that have senders and receivers measure in JSON: so many samples.
+    /// Results in JSON of programs with senders and receivers: this many samples.
     Samples { samples: u64, latency: Latency },
     /// Exit status 0 and this text.
     Says(&'static str),
-    /// TimerShield's own counters: it has served timers if it was on, and only then.
+    /// TimerShield's own counters: it has served timers if and only if it was on.
     Counters,
 }
 
-/// What latencies may be, in microseconds.
+/// The accepted latencies, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub enum Latency {
-    /// On the patched kernel with one CPU, where the clock counts instructions.
+    /// The greatest latency on the patched kernel with one CPU, where the clock counts instructions.
     AtMost(i64),
-    /// Whatever: the program's own account is wrong where a period is missed.
+    /// Any latency: the program's own result is wrong if it misses a period.
     Any,
 }
 
 impl Program {
-    /// A selftest that passes.
+    /// Describes a selftest that passes.
     pub const fn selftest(name: &'static str, words: &'static str, seconds: u32) -> Program {
         let wants = Wants::Parts { status: 0, failed: &[], skipped: &[] };
         Program { name, words, seconds, wants, slow: false, punctual: false }
     }
 
-    /// A program of rt-tests.
+    /// Describes a program of rt-tests.
     pub const fn rttest(name: &'static str, words: &'static str, wants: Wants) -> Program {
         Program { name, words, seconds: 30, wants, slow: false, punctual: false }
     }
 
-    /// Some parts are skipped.
+    /// Makes some parts skipped.
     pub const fn skips(self, skipped: &'static [&'static str]) -> Program {
         let Wants::Parts { status, failed, .. } = self.wants else { panic!("only selftests have parts") };
         Program { wants: Wants::Parts { status, failed, skipped }, ..self }
     }
 
-    /// It fails on the pristine kernel as well.
+    /// Makes some parts fail; they also fail on the pristine kernel.
     pub const fn fails(self, failed: &'static [&'static str]) -> Program {
         let Wants::Parts { skipped, .. } = self.wants else { panic!("only selftests have parts") };
         Program { wants: Wants::Parts { status: 1, failed, skipped }, ..self }
     }
 
-    /// It is content only with a CPU that runs when it should.
+    /// Makes the program need a CPU that executes without delay.
     pub const fn punctual(self) -> Program {
         Program { punctual: true, ..self }
     }
 
-    /// It takes too long on the debug kernel.
+    /// Excludes the program on the debug kernel, where it takes too long.
     pub const fn slow(self) -> Program {
         Program { slow: true, ..self }
     }
 
-    /// Which of its parts do not pass, where that is right.
+    /// Describes the parts that correctly do not pass.
     pub fn exceptions(&self) -> Option<String> {
         match self.wants {
             Wants::Parts { status: 0, skipped: [], .. } => None,
             Wants::Parts { status: 0, skipped, .. } => Some(format!("{}: skipped: {}", self.name, skipped.join(", "))),
-            Wants::Parts { failed: [], .. } => Some(format!("{}: fails, on the pristine kernel as well", self.name)),
+            Wants::Parts { failed: [], .. } => Some(format!("{}: fails, also on the pristine kernel", self.name)),
             Wants::Parts { failed, .. } => {
-                Some(format!("{}: fails, on the pristine kernel as well: {}", self.name, failed.join(", ")))
+                Some(format!("{}: fails, also on the pristine kernel: {}", self.name, failed.join(", ")))
             }
             _ => None,
         }

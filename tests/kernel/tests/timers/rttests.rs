@@ -1,12 +1,12 @@
 //! The programs of rt-tests.
 //!
-//! The bounds of latencies are for one CPU of the lab at 4 ns per instruction, with TimerShield or without. What meets
-//! there differs with every build, so they are some times what was measured: they find what was forgotten, or served
-//! in the wrong order, not what became slower.
+//! The bounds of latencies are for one CPU of the lab at 4 ns per instruction, with and without TimerShield. Events
+//! coincide differently in every build: the bounds are some times the measured latencies. They detect timers that are
+//! forgotten or served in the wrong order, but not small delays.
 
 use super::program::{Latency, Program, Wants};
 
-/// Five threads of one priority that wake up at once are done in half of it.
+/// Five threads of one priority that wake up at once need half of this time.
 const BOUND_US: i64 = 300;
 
 const fn cycles(cycles: u64, bound_us: i64) -> Wants {
@@ -17,7 +17,7 @@ const fn samples(samples: u64, bound_us: i64) -> Wants {
     Wants::Samples { samples, latency: Latency::AtMost(bound_us) }
 }
 
-/// As many cycles as there should be. Where a signal comes later than the next expiry, cyclictest takes it for early.
+/// The expected number of cycles. If a signal comes later than the next expiry, cyclictest counts it as early.
 const SIGNALS: Wants = Wants::Cycles { cycles: 200, latency: Latency::Any };
 
 pub const ALL: &[Program] = &[
@@ -74,9 +74,10 @@ pub const ALL: &[Program] = &[
         "cyclictest -qm -p 80 -t 3 -d 500 -i 2000 -l 200 -x -r --json=/tmp/json",
         SIGNALS,
     ),
-    // With shorter intervals its run time is below 2 ms, which it refuses without HRTICK.
+    // With shorter intervals, the run time is below 2 ms, which SCHED_DEADLINE refuses without HRTICK.
     Program::rttest("cyclicdeadline", "cyclicdeadline -q -i 10000 -D 1 --json=/tmp/json", cycles(100, BOUND_US)),
-    // Without -P it computes for its whole budget to the microsecond. Where it overruns, it misses half of its periods.
+    // Without -P it computes for its whole budget, exact to a microsecond. If it overruns, it misses half of its
+    // periods.
     Program::rttest(
         "deadline_test",
         "deadline_test -t 1 -i 10000 -p 30 -P 95",
@@ -95,7 +96,7 @@ pub const ALL: &[Program] = &[
         samples(300, BOUND_US),
     )
     .slow(),
-    // It makes its key of the file that the shell says it is.
+    // It makes its key from the file that the shell names in `_`.
     Program::rttest(
         "svsematest",
         "env _=/usr/bin/svsematest svsematest -q -p 80 -i 500 -l 300 --json=/tmp/json",
@@ -107,7 +108,7 @@ pub const ALL: &[Program] = &[
         samples(300, BOUND_US),
     )
     .slow(),
-    // Its second thread sleeps for 10 ms each time.
+    // Its second thread sleeps for 10 ms in each cycle.
     Program::rttest("signaltest", "signaltest -q -m -p 80 -l 300 --json=/tmp/json", cycles(300, 10_000 + BOUND_US)),
     Program::rttest("rt-migrate-test", "rt-migrate-test -l 5", Wants::Says("Task 1 (prio 3)")),
     Program::rttest("rt-migrate-test-check", "rt-migrate-test -c -l 5", Wants::Says("Task 1 (prio 3)")).punctual(),

@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# Runs each line of /programs/list (name, seconds, words) with each of the states of TimerShield in $SHIELDS. Tells how
-# each ended, and what it said.
+# Runs each line of /programs/list (name, seconds, words) with each of the states of TimerShield in $SHIELDS. Prints the
+# exit status and the output of each.
 cd /programs || exit 1
 for shield in $SHIELDS; do
 	[ "$shield" = none ] || echo "$shield" > /proc/sys/kernel/timershield || exit 1
@@ -15,7 +15,7 @@ for shield in $SHIELDS; do
 			cat /tmp/json
 			rm /tmp/json
 		fi
-		# Some leave the clock at a rate of their own.
+		# Some programs change the clock's rate.
 		adjtimex -q -f 0 -t 10000 > /dev/null || exit 1
 	done < list
 done

@@ -1,8 +1,8 @@
-//! The kernel's selftests about timers, sleeps and time limits.
+//! The kernel's selftests for timers, sleeps and time limits.
 
 use super::program::Program;
 
-/// Clocks that nobody can sleep on, by their names in the selftests, and those of alarms, for which the lab has no
+/// Clocks that do not support sleeps, by their names in the selftests, and clocks of alarms, for which the lab has no
 /// real-time clock. The last one is a number without a clock.
 const NO_SLEEP: &[&str] = &[
     "CLOCK_PROCESS_CPUTIME_ID",
@@ -24,7 +24,7 @@ const NO_SLEEP_BUT_CPU_TIME: &[&str] = &[
 const NO_CLOCK: &[&str] = &["CLOCK_REALTIME_ALARM", "CLOCK_BOOTTIME_ALARM", "UNKNOWN_CLOCKID"];
 const NO_ALARMS: &[&str] = &["CLOCK_REALTIME_ALARM", "CLOCK_BOOTTIME_ALARM"];
 
-/// Those that sleep.
+/// The selftests that sleep.
 pub const SLEEPING: &[Program] = &[
     Program::selftest("nanosleep", "./nanosleep", 100).skips(NO_SLEEP),
     Program::selftest("nsleep-lat", "./nsleep-lat", 300).skips(NO_SLEEP_BUT_CPU_TIME),
@@ -36,9 +36,9 @@ pub const SLEEPING: &[Program] = &[
     Program::selftest("leap-a-day", "./leap-a-day -i 4", 300),
     Program::selftest("set-tai", "./set-tai", 60),
     Program::selftest("set-tz", "./set-tz", 60),
-    // After a step of 4 % the clock's rate is wrong by up to 0.1 ppm; it wants 0.02.
+    // After a step of 4 %, the clock's rate is wrong by up to 0.1 ppm; the selftest expects at most 0.02 ppm.
     Program::selftest("freq-step", "./freq-step", 600).fails(&[]),
-    // On the debug kernel its ten threads are not all asleep after the 10 ms that it gives them.
+    // On the debug kernel, some of its ten threads are not yet asleep after the 10 ms that it waits.
     Program::selftest("futex_requeue", "./futex_requeue", 60).slow(),
     Program::selftest("futex_requeue_pi", "./futex_requeue_pi", 60),
     Program::selftest("futex_requeue_pi-b", "./futex_requeue_pi -b", 60),
@@ -59,9 +59,10 @@ pub const SLEEPING: &[Program] = &[
     Program::selftest("futex_requeue_pi-fifo", "./beside.sh ./futex_requeue_pi -b -l -t 500000", 60),
 ];
 
-/// Those that compute until a time has come.
+/// The selftests that compute until an instant.
 pub const SPINNING: &[Program] = &[
-    // Signals of timers that were set anew, deleted, or ignored for a while are delivered; Linux 6.13 keeps them.
+    // Linux 6.12 delivers signals of timers that were set again, deleted, or ignored for a while; Linux 6.13 withholds
+    // them.
     Program::selftest("posix_timers", "./posix_timers", 100).fails(&[
         "check_sig_ign SIGEV_SIGNAL",
         "check_rearm",
@@ -72,7 +73,7 @@ pub const SPINNING: &[Program] = &[
     Program::selftest("threadtest-i", "./threadtest -t 1 -i", 60),
 ];
 
-/// What takes long.
+/// The selftests that take long.
 pub const LONG: &[Program] = &[
     // Its threads spin until all of them do, for longer than 30 s where CPUs take turns.
     Program::selftest("epoll60", "./epoll_wakeup_test -t epoll60", 60).punctual(),
@@ -85,11 +86,11 @@ pub const LONG: &[Program] = &[
     Program::selftest("change_skew", "./short.sh change_skew", 1500).skips(NO_SLEEP),
 ];
 
-/// What is not run, and why.
+/// The selftests that are not run, with the reasons.
 pub const NOT_RUN: &[(&str, &str)] = &[
     ("rtcpie", "needs a real-time clock, which the lab does not have"),
-    ("alarmtimer-suspend", "needs a real-time clock; without one it ends without having tried anything"),
+    ("alarmtimer-suspend", "needs a real-time clock; without one it ends without a test"),
 ];
 
-/// Directories of the kernel's selftests, all of whose programs are in these tables.
+/// The directories of the kernel's selftests. These tables have all their programs.
 pub const DIRECTORIES: &[&str] = &["timers", "futex/functional", "filesystems/epoll"];

@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# Runs a selftest that runs others, of which inconsistency-check spins for a second and not as long as it is told.
+# Runs a selftest that runs others. Its inconsistency-check spins for one second instead of the requested time.
 mkdir -p /tmp/short
 cd /tmp/short || exit 1
 for other in nanosleep nsleep-lat raw_skew; do

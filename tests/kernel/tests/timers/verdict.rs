@@ -1,4 +1,4 @@
-//! From what the programs said to what is wrong with it.
+//! Checks the programs' output, and describes their problems.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::program::{Latency, Program, Wants};
 
-/// Longer is absurd on any kernel, in microseconds.
+/// A latency that is absurd on any kernel, in microseconds.
 const ABSURD_US: i64 = 1_000_000;
 
-/// How a program ended.
+/// The end of a program, and its output.
 pub struct Said<'a> {
     pub shield: &'a str,
     pub name: &'a str,
@@ -17,7 +17,7 @@ pub struct Said<'a> {
     pub text: &'a str,
 }
 
-/// What `run.sh` tells of the programs, in their order.
+/// Parses the output of `run.sh` for each program, in order.
 pub fn parse(output: &str) -> Vec<Said<'_>> {
     let parts = output.split("\n== ").filter_map(|part| part.strip_prefix("== ").unwrap_or(part).split_once('\n'));
     let said = |(head, text)| {
@@ -28,7 +28,7 @@ pub fn parse(output: &str) -> Vec<Said<'_>> {
     parts.filter_map(said).collect()
 }
 
-/// What is wrong with what a program said; nothing if it is as it should be. Bounds count where the clock is exact.
+/// Judges a program's output. The error describes the problem. Bounds only count where the clock is exact.
 pub fn judge(program: &Program, said: &Said<'_>, exact: bool) -> Result<(), String> {
     let status = |wanted| match said.status == wanted {
         true => Ok(()),
@@ -69,7 +69,7 @@ pub fn judge(program: &Program, said: &Said<'_>, exact: bool) -> Result<(), Stri
     }
 }
 
-/// The parts of a selftest, as the Test Anything Protocol has them.
+/// The parts of a selftest in the Test Anything Protocol.
 #[derive(Default)]
 struct Parts<'a> {
     planned: usize,
@@ -115,7 +115,7 @@ fn same(what: &str, found: &BTreeSet<&str>, wanted: &[&str]) -> Result<(), Strin
     }
 }
 
-/// Applies a check to each thread of a program's results in JSON, which follow what else it says.
+/// Applies a check to each thread of a program's results in JSON, which follow its other output.
 fn each_thread(text: &str, check: impl Fn(usize, &Value) -> Result<(), String>) -> Result<(), String> {
     let json = text.find("\n{").map(|at| &text[at..]).ok_or("no results")?;
     let results: Value = serde_json::from_str(json).map_err(|error| format!("results: {error}"))?;
@@ -145,7 +145,7 @@ fn bounded(latencies: &Value, latency: Latency, exact: bool) -> Result<(), Strin
     right.then_some(()).ok_or_else(|| format!("latencies from {min} to {max} us, at most {bound} wanted"))
 }
 
-/// How many timers all CPUs have served: the third column.
+/// Returns how many timers all CPUs have served: the sum of the third column.
 fn served(text: &str) -> Option<u64> {
     let lines = text.lines().skip(1).filter(|line| !line.is_empty());
     lines.map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok()).sum()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A tree whose nodes have no right children: from the root, the last node, it leads to the left,
- * down to the first. Whatever is put before the first node is right, and nothing is balanced.
+ * A tree with nodes that have no right children. From the root, which is the last node, it
+ * leads to the left, down to the first node. The callers of rb_link_node() put a node before the
+ * first one, which keeps this form. The tree is never balanced.
  */
 #ifndef SHIM_LINUX_RBTREE_H
 #define SHIM_LINUX_RBTREE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What order.h uses of the kernel, for user space: a queue is sorted by expiry, of equals the
- * oldest comes first.
+ * The part of the kernel that order.h uses, for user space. A queue is sorted by expiry; of
+ * equal timers, the oldest comes first.
  */
 #ifndef SHIM_LINUX_TIMERQUEUE_H
 #define SHIM_LINUX_TIMERQUEUE_H
@@ -16,7 +16,7 @@
 typedef uint8_t u8;
 
 struct timerqueue_node {
-	struct rb_node node;	/* first: a node is where its timer is */
+	struct rb_node node;	/* first: a node has the address of its timer */
 	ktime_t expires;
 };
 

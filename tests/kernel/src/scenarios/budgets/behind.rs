@@ -1,4 +1,4 @@
-//! Who waits for a lock behind the first one: a group whose budget is used up keeps nobody from it.
+//! Waiters behind the first waiter of a lock: a group without budget does not keep the lock from them.
 
 use super::locks::{ensure_held, taken, waits, LOCK};
 use super::spans::later;
@@ -12,14 +12,14 @@ use crate::scenarios::storm::{memory, processes, repeat};
 use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, PiLock, SchedAttr};
 
-/// Words of the board beside those of the lock.
+/// The words of the board beside those of the lock.
 const FREED: usize = 5;
 const ASKED: usize = 6;
 const LAST: usize = 7;
 const IS_THERE: usize = 8;
 
-/// Two threads of a group that has used its budget up own a lock and wait for it, in front of somebody else, whom
-/// `of_last` makes what it is to be; it returns who is to be ended.
+/// Lets two threads of a group without budget own a lock and wait for it, in front of another thread. `of_last` sets
+/// the policy or group of this last thread, and returns further processes to end.
 fn is_kept(a: &Group, what: &str, of_last: impl FnOnce(Child) -> Check<Vec<Child>>) -> Check {
     let (u, board) = (unit_ns(), Board::new(9));
     let owner = run_in(a, 30, || {
@@ -33,7 +33,7 @@ fn is_kept(a: &Group, what: &str, of_last: impl FnOnce(Child) -> Check<Vec<Child
     let first = run_in(a, 50, || waits(board))?;
     let lock = PiLock(board.futex(LOCK));
     ensure!(sys::eventually(10 * SECOND, || lock.is_contended()), "nobody waits");
-    // It has all of the budget from now on.
+    // The hog takes all of the budget.
     let hog = run_in(a, 60, || sys::hog())?;
     sys::sleep(2 * PERIOD * u);
     let last = process::fork(|| {
@@ -52,7 +52,8 @@ fn is_kept(a: &Group, what: &str, of_last: impl FnOnce(Child) -> Check<Vec<Child
     board.set(FREED, 1);
     let asked = sys::now_ns() + 3 * u;
     board.set(ASKED, asked);
-    // Three critical sections, two of which are its own and the first one's; a group's may have to wait for a refill.
+    // There are three critical sections: the last thread's own, and those of the owner and the first waiter. If the
+    // last thread is in a group, it may have to wait for a refill.
     let limit = 2 * PERIOD * u;
     let got = sys::eventually(20 * limit, || board.get(LAST) != 0);
     let took = board.get(LAST).saturating_sub(asked);
@@ -66,7 +67,7 @@ fn is_kept(a: &Group, what: &str, of_last: impl FnOnce(Child) -> Check<Vec<Child
     owner.succeed(10 * SECOND)
 }
 
-/// Whatever serves the one behind serves the owner, and the first waiter after that.
+/// Checks that the policy or group of the last waiter serves the owner, and then the first waiter.
 pub(super) fn lend() -> Check {
     let a = first_group("a", 4, 2)?;
     let more_important = group("b", 5, 3)?;
@@ -86,7 +87,8 @@ pub(super) fn lend() -> Check {
     Ok(())
 }
 
-/// Processes of a group contend for locks of the kernel. Others need these, too, and have all the time that is left.
+/// Checks that processes of a group that contend for kernel locks do not stop other processes. The others need the same
+/// locks, and have all of the remaining time.
 pub(super) fn storm() -> Check {
     const WORKERS: usize = 6;
     const OTHERS: usize = 2;
@@ -117,7 +119,7 @@ pub(super) fn storm() -> Check {
     sys::sleep_until(start + 40 * PERIOD * u);
     for i in 0..OTHERS {
         let (rounds, longest) = (board.get(WORKERS + 2 * i), board.get(WORKERS + 2 * i + 1));
-        // A round takes some two units of its own.
+        // A round takes about two units of CPU time.
         ensure!(rounds > 5, "{rounds} rounds of {i} beside a group that hands locks from one to the next");
         ensure!(is_slow() || longest < 20 * PERIOD * u, "a round of {i} took {longest} ns");
     }

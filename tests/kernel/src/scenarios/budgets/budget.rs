@@ -1,4 +1,4 @@
-//! What a group's budget is worth.
+//! The budget of a single group.
 
 use super::spans::{ensure_spans, later, next_refill, phase_ns, Spans};
 use super::{budget_of, first_group, group, run_in, set_period, stat, PERIOD, SECOND};
@@ -9,7 +9,7 @@ use crate::scenarios::unit_ns;
 use crate::sys;
 use crate::{ensure, ensure_eq};
 
-/// A hog gets its budget and nothing else, whatever else there is to do; the rest is everybody's.
+/// Checks that a hog gets its budget and no more, beside any other load. Other threads get the rest.
 pub(super) fn has_its_budget() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
@@ -40,7 +40,7 @@ pub(super) fn refilled_on_the_grid() -> Check {
     ensure_spans(&seen, 0, 5)
 }
 
-/// Refills are as far from the tick as they can be, which comes each millisecond.
+/// Checks that refills are as far as possible from the tick, which comes each millisecond.
 pub(super) fn refilled_beside_the_tick() -> Check {
     for (period_us, phase) in [(2500, 250_000), (10_000, 500_000), (1100, 50_000), (333, 500)] {
         set_period(period_us * 1000)?;
@@ -49,11 +49,12 @@ pub(super) fn refilled_beside_the_tick() -> Check {
     Ok(())
 }
 
-/// The refill that another period's group was waiting for when it went is nobody's.
+/// Checks that a refill timer of a removed group, with another server period, does not delay the refills of the next
+/// group.
 pub(super) fn refilled_after_another_period() -> Check {
     let u = unit_ns();
     set_period(SECOND)?;
-    // It is to be refilled from its budget on.
+    // With its budget, the group starts to wait for a refill.
     group("a", 5, 1)?.remove()?;
     let group = first_group("b", 5, 1)?;
     let child = run_in(&group, 10, || sys::hog())?;
@@ -63,7 +64,7 @@ pub(super) fn refilled_after_another_period() -> Check {
     child.kill(SECOND)
 }
 
-/// What is not used remains until the next refill, and no longer.
+/// Checks that a group keeps its unused budget until the next refill, and no longer.
 pub(super) fn keeps_its_budget() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
@@ -79,7 +80,7 @@ pub(super) fn keeps_its_budget() -> Check {
     ensure!(seen.len() >= 2, "{seen:?}");
     ensure_spans(&seen[..1], 17, 5)?;
     ensure_spans(&seen[1..], 0, 5)?;
-    // Over a refill: what is left of one period and all of the next.
+    // Across a refill, a thread gets the rest of one period and all of the next.
     let [spans] = Spans::several();
     let start = later();
     let late = run_in(&group, 20, || {
@@ -119,7 +120,7 @@ pub(super) fn killed_while_throttled() -> Check {
     Ok(())
 }
 
-/// Who takes its own group's budget away goes on.
+/// Checks that a thread that sets its own group's budget to 0 continues to run.
 pub(super) fn given_up() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
@@ -139,7 +140,7 @@ pub(super) fn given_up() -> Check {
     child.succeed(20 * SECOND)
 }
 
-/// What the kernel remembers of groups is charged to whoever made it do so, as control groups are.
+/// Checks that the kernel charges its memory for groups to the memory group of the writer, as for control groups.
 pub(super) fn is_charged() -> Check {
     const GROUPS: u64 = 64;
     set_period(PERIOD * unit_ns())?;
@@ -156,7 +157,7 @@ pub(super) fn is_charged() -> Check {
         let before = kernel_memory()?;
         groups.iter().try_for_each(|group| group.set("cpu.ds.budget", "10"))?;
         let charged = kernel_memory()?.saturating_sub(before);
-        // A list for each priority, on one CPU at least.
+        // The kernel has a list for each priority, on one CPU at least.
         ensure!(charged >= GROUPS * 100 * 16, "{charged} bytes are charged for {GROUPS} groups");
         Ok(())
     });

@@ -11,7 +11,7 @@ use crate::scenarios::unit_ns;
 use crate::sys;
 use crate::{ensure, ensure_eq};
 
-/// A budget on each CPU; threads go where there is one.
+/// Checks a budget on one of two CPUs: threads move to a CPU with a budget.
 pub(super) fn on_two_cpus() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;
@@ -36,7 +36,7 @@ pub(super) fn on_two_cpus() -> Check {
     Ok(())
 }
 
-/// Whoever comes to a CPU where there is no budget is served like SCHED_OTHER, and has its budget when it is back.
+/// Checks that a thread on a CPU without a budget is served like SCHED_OTHER, and has its budget again when it returns.
 pub(super) fn nothing_here() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;
@@ -68,7 +68,7 @@ pub(super) fn nothing_here() -> Check {
     child.kill(10 * SECOND)
 }
 
-/// A CPU that goes off line leaves its threads to the others, budget or not.
+/// Checks that the threads of a CPU that is taken offline move to other CPUs, with or without a budget.
 pub(super) fn off_line() -> Check {
     let u = unit_ns();
     let group = first_group("a", 3, 1)?;
@@ -79,11 +79,12 @@ pub(super) fn off_line() -> Check {
         sys::sleep(4 * PERIOD * u);
         sys::set_online(1, true).explain("on line")?;
     }
-    // The most important one first: the others have nothing to die with before.
+    // The most important thread ends first: the others have no budget left to end with before.
     children.iter().rev().try_for_each(|child| child.kill(5 * SECOND))
 }
 
-/// Other CPUs that come and go give this one another root domain, and its groups no more than their budgets.
+/// Checks that hotplug of other CPUs, which changes this CPU's root domain, gives its groups no more than their
+/// budgets.
 pub(super) fn beside_hotplug() -> Check {
     let (period, budget) = (1000 * unit_ns(), 50 * unit_ns());
     set_period(period)?;
@@ -106,8 +107,8 @@ pub(super) fn beside_hotplug() -> Check {
     hog.kill(SECOND)
 }
 
-/// An owner without budget, on another CPU that has nothing to do, is served by its waiter's group at once, though neither
-/// its class nor its priority is another one.
+/// Checks an owner without budget on another, idle CPU. Its waiter's group serves it at once, although neither its
+/// class nor its priority changes.
 pub(super) fn lends_to_another() -> Check {
     let u = unit_ns();
     let period = 1000 * u;

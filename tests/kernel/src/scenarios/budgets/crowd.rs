@@ -1,4 +1,4 @@
-//! Many threads of a group that are offered locks when its budget ends.
+//! Many threads of a group get locks when the group's budget ends.
 
 use super::spans::phase_ns;
 use super::{group, run_in, set_period, stat, SECOND};
@@ -8,20 +8,20 @@ use crate::ensure;
 use crate::scenarios::{is_slow, unit_ns};
 use crate::sys::{self, PiLock};
 
-/// Each is a process, which takes long on a slow kernel.
+/// Each waiter is a process, which takes long on a slow kernel.
 const WAITERS: usize = 200;
 const WAITERS_OF_SLOW: usize = 30;
-/// In units.
+/// The lengths are in units.
 const PERIOD: u64 = 400;
 const BUDGET: u64 = 200;
 const ROUNDS: u64 = 4;
 
-/// Words behind the locks: how often each has been taken, and how late the victim was.
+/// The words after the locks: how often each lock was taken, and how late the victim was.
 const TAKEN: usize = WAITERS;
 const LATE: usize = 2 * WAITERS;
-/// When the first round begins, once everybody is there.
+/// The beginning of the first round, set when all threads are ready.
 const BEGIN: usize = LATE + 1;
-/// When somebody more important had the last lock in the first round.
+/// The instant at which the more important waiter got the last lock in the first round.
 const GOT: usize = BEGIN + 1;
 
 fn waiters() -> usize {
@@ -32,8 +32,8 @@ fn waiters() -> usize {
     }
 }
 
-/// Whoever is more important hardly notices them, also who waits for one of the locks; they have no more by that than two
-/// budgets at once and one on average, and all of them get their locks.
+/// Checks that the crowd delays more important threads only a little, even one that waits for a lock. The crowd uses
+/// at most two budgets at once and one on average, and all its threads get their locks.
 pub(super) fn are_offered_locks() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;
@@ -61,7 +61,7 @@ pub(super) fn are_offered_locks() -> Check {
         let taken = lock.lock();
         board.set(GOT, sys::now_ns());
         let code = i32::from(taken.is_err() || lock.unlock().is_err());
-        // Its end takes long.
+        // The end of a process takes long.
         sys::sleep_until(round_at(begin, ROUNDS));
         code
     })?;
@@ -91,7 +91,7 @@ fn round_at(begin: u64, round: u64) -> u64 {
     begin + 4 * round * PERIOD * unit_ns()
 }
 
-/// Waits until the instant of the beginning is there.
+/// Waits until the beginning is set, and returns it.
 fn begun(board: Board) -> u64 {
     while board.get(BEGIN) == 0 {
         sys::sleep(PERIOD * unit_ns());
@@ -99,7 +99,7 @@ fn begun(board: Board) -> u64 {
     board.get(BEGIN)
 }
 
-/// Gives all of them away at the beginning of a round, and then uses up the budget.
+/// Releases all locks at the beginning of a round, and then exhausts the budget.
 fn owner(board: Board, begin: u64) -> i32 {
     let all = || (0..waiters()).map(|i| PiLock(board.futex(i)));
     for round in 0..ROUNDS {
@@ -125,7 +125,7 @@ fn waiter(board: Board, i: usize, begin: u64) -> i32 {
             return 2;
         }
     }
-    // Its end would take what others need.
+    // The end of this process would take time that others need.
     sys::sleep(60 * SECOND);
     0
 }

@@ -1,5 +1,5 @@
-//! Groups come and go by the thousand while their threads run: what the kernel admits is what is there, at all times, and
-//! nothing is left afterwards.
+//! Thousands of groups come and go while their threads run. The admission counts exactly the existing groups at all
+//! times, and nothing is left afterwards.
 
 use std::fs;
 
@@ -15,51 +15,52 @@ use crate::slab::Slabs;
 use crate::sys;
 use crate::{ensure, ensure_eq};
 
-/// Groups at a time.
+/// The number of groups at a time.
 const SLOTS: usize = 8;
-/// What is left is asked for after so many cycles.
+/// The number of cycles between checks of the remaining capacity.
 const LOOK: u64 = 200;
 
-/// On the debug kernel the end of a turn, which a budget is overdrawn by, takes as many times as long as its units are.
+/// Returns the factor for slow kernels. On the debug kernel, the end of a turn overdraws a budget by about this factor
+/// more.
 fn scale() -> u64 {
     unit_ns() / 100_000
 }
 
-/// The server period: short, as who is killed while throttled may have to wait for its end.
+/// Returns the server period. It is short because a thread that is killed while throttled may have to wait for its end.
 fn period_us() -> u64 {
     5000 * scale()
 }
 
-/// How long members work or pause.
+/// Returns how long members work or pause.
 fn pause_ns() -> u64 {
     200_000 * scale()
 }
 
-/// The budget of the group that stays.
+/// Returns the budget of the group that stays.
 fn steady_us() -> u64 {
     200 * scale()
 }
 
-/// What a group gets to end with, if it has less: threads that are killed end on their group's budget.
+/// Returns the least budget of a group that ends: killed threads end on their group's budget.
 fn last_us() -> u64 {
     500 * scale()
 }
 
-/// A thousand on slow kernels, where ten thousand take an hour, or as many as [`CYCLES`] says.
+/// Runs as many cycles as [`CYCLES`] says: by default 10,000, or 1000 on slow kernels, where 10,000 take an hour.
 pub(super) fn many_cycles() -> Check {
     let asked = std::env::var(CYCLES).ok().map(|text| text.parse());
     let count = asked.transpose().map_err(|error| format!("{CYCLES}: {error}"))?;
     cycles(count.unwrap_or(if is_slow() { 1000 } else { 10_000 }))
 }
 
-/// So many groups are made, get a random budget and threads, and are ended and removed.
+/// Makes this many groups with random budgets and threads, ends them, and removes them.
 pub(super) fn cycles(count: u64) -> Check {
     let device = Device::open()?;
-    // Zombies keep their group, and its budget: whose parent was killed is reaped here.
+    // A zombie keeps its group and its budget. This process reaps zombies if their parent was killed.
     process::adopt();
     set_period(period_us() * 1000)?;
     let whole = whole()?;
-    // What is allocated once is there from now on.
+    // The first run makes the allocations that remain.
     Cycles::new(whole).and_then(|mut cycles| cycles.run(SLOTS as u64))?;
     let before = Slabs::now();
     let steady = group("steady", steady_us(), 99)?;
@@ -70,13 +71,13 @@ pub(super) fn cycles(count: u64) -> Check {
     cycles.run(count)?;
     let (used, refills) = (stat(&steady, "usage_usec")? - used, stat(&steady, "refills")? - refills);
     let share = used as f64 / (refills * steady_us()) as f64;
-    // At its end a budget is overdrawn by some thousand instructions, ten times as many on the debug kernel.
+    // At its end, a budget is overdrawn by some thousand instructions, ten times as many on the debug kernel.
     let most = if is_slow() { 1.25 } else { 1.1 };
     ensure!((0.97..most).contains(&share), "who stays has had {share} of its budget in {refills} periods");
     let did =
-        format!("{} budgets admitted, {} refused, {} threads begun", cycles.admitted, cycles.refused, cycles.begun);
+        format!("{} budgets admitted, {} refused, {} threads started", cycles.admitted, cycles.refused, cycles.begun);
     println!("# {did}");
-    // Where nothing is left a group has none.
+    // A group gets no budget if no capacity is left.
     ensure!(cycles.admitted >= count * 9 / 10 && cycles.refused >= count / 20, "it did not vary: {did}");
     hog.kill(SECOND)?;
     ensure!(sys::eventually(SECOND, || steady.remove().is_ok()), "the group that stayed cannot be removed");
@@ -86,11 +87,11 @@ pub(super) fn cycles(count: u64) -> Check {
     Ok(())
 }
 
-/// The largest budget that is admitted where there is nobody else, in microseconds.
+/// Returns the largest budget that is admitted without other groups, in microseconds.
 fn whole() -> Check<u64> {
     let probe = group("probe", 0, 1)?;
     let mut free = 0;
-    // Groups that were removed are gone a little later.
+    // Removed groups disappear a little later.
     let all_free = || {
         let (mut admitted, mut refused) = (period_us() / 2, period_us());
         while refused - admitted > 1 {
@@ -101,7 +102,7 @@ fn whole() -> Check<u64> {
             }
         }
         free = admitted;
-        // The kernel keeps 5 % for everybody else, in steps of 1/1024.
+        // The kernel keeps 5 % for all other threads, in steps of 1/1024.
         (940..=950).contains(&(free * 1000 / period_us()))
     };
     let there = sys::eventually(SECOND, all_free);
@@ -110,7 +111,7 @@ fn whole() -> Check<u64> {
     Ok(free)
 }
 
-/// A group with a budget in microseconds.
+/// Makes a group with a budget in microseconds.
 fn group(name: &str, budget_us: u64, priority: u32) -> Check<Group> {
     let group = Group::new(name)?;
     group.set("cpu.ds.priority", &priority.to_string())?;
@@ -118,17 +119,17 @@ fn group(name: &str, budget_us: u64, priority: u32) -> Check<Group> {
     Ok(group)
 }
 
-/// Removed control groups that are not yet gone.
+/// Returns the number of removed control groups that still exist.
 fn dying() -> Option<u64> {
     let text = fs::read_to_string("/sys/fs/cgroup/cgroup.stat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("nr_dying_descendants "))?.parse().ok()
 }
 
-/// A group that is there.
+/// An existing group.
 struct Live {
     group: Group,
     budget_us: u64,
-    /// It has been told to end.
+    /// Whether its end was requested.
     ends: bool,
 }
 
@@ -136,7 +137,7 @@ struct Cycles {
     random: Random,
     probe: Group,
     slots: [Option<Live>; SLOTS],
-    /// The budgets of all that is there, in microseconds, and what they may be.
+    /// The budgets of all existing groups, and their limit, in microseconds.
     sum: u64,
     whole: u64,
     removed: u64,
@@ -160,7 +161,7 @@ impl Cycles {
         })
     }
 
-    /// Until so many have been removed; then whoever is left is, too.
+    /// Runs until this many groups are removed, and then removes the rest.
     fn run(&mut self, count: u64) -> Check {
         let mut looked = 0;
         while self.removed < count {
@@ -184,14 +185,14 @@ impl Cycles {
         if self.slots[slot].is_none() {
             return self.begin(slot);
         }
-        // Members are to run, and to be throttled, before they are killed.
+        // Members must run, and must be throttled, before they are killed.
         if !self.is_ended(slot) {
             sys::sleep(5 * pause_ns());
         }
         Ok(())
     }
 
-    /// A new group in a free place, with a random budget and a member or two.
+    /// Makes a group in a free slot, with a random budget and one or two members.
     fn begin(&mut self, slot: usize) -> Check {
         let group = Group::new(&format!("s{slot}"))?;
         group.set("cpu.ds.priority", &(1 + self.random.below(50)).to_string())?;
@@ -203,11 +204,11 @@ impl Cycles {
         Ok(())
     }
 
-    /// Asks for random budgets until one is admitted. Which are is known beforehand.
+    /// Asks for random budgets until one is admitted. The sum of the budgets tells in advance which ones are.
     fn ask(&mut self, group: &Group) -> Check<u64> {
         let least = 10 * scale();
         loop {
-            // Small ones mostly, or there would be no room for so many.
+            // Most budgets are small: otherwise there would be no room for this many groups.
             let upto = *self.random.pick(&[period_us() / 50, period_us() / 20, period_us() / 4, period_us()]);
             let budget = least + self.random.below(upto - least);
             if self.sum + budget <= self.whole {
@@ -230,7 +231,7 @@ impl Cycles {
         }
     }
 
-    /// What fits is given, once groups that were removed have gone: it has taken more than a second.
+    /// Sets a budget that fits, when removed groups are gone. This has taken more than a second.
     fn give(&self, group: &Group, budget: u64) -> Check {
         let mut errno = None;
         let given = || {
@@ -242,8 +243,8 @@ impl Cycles {
         Ok(())
     }
 
-    /// A process of the group, born there or moved. Who is busy for ever has a small budget: all of it is not there for this
-    /// test.
+    /// Makes a process of the group, started there or moved into it. Endlessly busy members only exist in groups with a
+    /// small budget: this test needs the rest of the time.
     fn member(&mut self, group: &Group, slot: usize, budget_us: u64) -> Check {
         let kinds = if budget_us * 40 > period_us() { 4 } else { 6 };
         let kind = self.random.below(kinds);
@@ -263,12 +264,12 @@ impl Cycles {
         group.take(child.pid)
     }
 
-    /// Tells a group to end, as runtimes do, and removes it when that is possible. Whether its place is free.
+    /// Ends a group as container runtimes do, and removes it when possible. Returns whether its slot is free.
     fn is_ended(&mut self, slot: usize) -> bool {
         let (sum, whole) = (self.sum, self.whole);
         let Some(live) = &mut self.slots[slot] else { return true };
         if !live.ends && sum - live.budget_us + last_us().max(live.budget_us) <= whole {
-            // Where others are not gone yet, it goes with what it has.
+            // If other groups are not gone yet, the group keeps its smaller budget for its end.
             let last = last_us().max(live.budget_us);
             if write_fails(&live.group, "cpu.ds.budget", &last.to_string()).is_none() {
                 self.sum += last - live.budget_us;
@@ -276,7 +277,7 @@ impl Cycles {
             }
         }
         live.ends = true;
-        // Again, if somebody has moved into it meanwhile.
+        // The kill repeats, in case a thread has moved into the group meanwhile.
         if live.group.set("cgroup.kill", "1").is_err() {
             return false;
         }
@@ -290,7 +291,7 @@ impl Cycles {
         true
     }
 
-    /// All that is left can be had, and not a microsecond more.
+    /// Checks that all of the remaining capacity is available, and not a microsecond more.
     fn look(&self) -> Check {
         let left = self.whole - self.sum;
         if left >= 10 {
@@ -302,7 +303,8 @@ impl Cycles {
     }
 }
 
-/// Does something again and again under SCHED_DS, once that is possible: a process may begin before it is in its group.
+/// Does some work again and again under SCHED_DS. It waits until SCHED_DS is possible: a process may start before it is
+/// in its group.
 fn served(priority: u32, mut work: impl FnMut()) -> i32 {
     loop {
         match sys::set_sched(0, ds(priority)) {
@@ -316,13 +318,13 @@ fn served(priority: u32, mut work: impl FnMut()) -> i32 {
     }
 }
 
-/// Some work now and then: 1 % of a CPU.
+/// Works 1 % of the time.
 fn work_a_little() {
     sys::sleep(2 * pause_ns());
     sys::spin(pause_ns() / 50);
 }
 
-/// Between two groups' places, whoever is there.
+/// Moves between the slots of two groups, whichever groups are there.
 fn move_on(slots: [u64; 2]) {
     for slot in slots {
         let _ = fs::write(format!("/sys/fs/cgroup/mt-s{slot}/cgroup.procs"), "0");

@@ -1,4 +1,4 @@
-//! Kernel threads in a group: those that each CPU has one of, and those of interrupts.
+//! Kernel threads in a group: per-CPU threads and interrupt threads.
 
 use super::{group, set_period, stat, write_fails, PERIOD, SECOND};
 use crate::board::Board;
@@ -16,7 +16,7 @@ fn assigned(group: &Group) -> Check<Vec<i32>> {
     text.lines().map(|line| line.parse().map_err(|_| format!("{FILE} has a line {line:?}"))).collect()
 }
 
-/// Ordinary processes whose timers expire in the softirq, all the time.
+/// Forks ordinary processes. Their timers expire in the softirq all the time.
 fn sleepers(board: &Board) -> Vec<Child> {
     let sleeper = || loop {
         sys::sleep(unit_ns() / 10);
@@ -25,7 +25,7 @@ fn sleepers(board: &Board) -> Vec<Child> {
     (0..if is_slow() { 2 } else { 8 }).map(|_| process::fork(sleeper)).collect()
 }
 
-/// Microseconds that a group has used by server period.
+/// Returns the microseconds that a group has used per server period.
 fn usage_by_period(group: &Group) -> Check<u64> {
     const PERIODS: u64 = 40;
     let before = stat(group, "usage_usec")?;
@@ -33,7 +33,7 @@ fn usage_by_period(group: &Group) -> Check<u64> {
     Ok((stat(group, "usage_usec")? - before) / PERIODS)
 }
 
-/// The policies of kernel threads, which they get back however a scenario ends: the whole machine needs what they do.
+/// The policies of kernel threads. Each scenario restores them at its end: the whole machine needs these threads.
 struct Policies(Vec<(i32, SchedAttr)>);
 
 impl Policies {
@@ -46,7 +46,7 @@ impl Policies {
 impl Drop for Policies {
     fn drop(&mut self) {
         for (pid, attr) in &self.0 {
-            // The scenario fails then.
+            // A failure here fails the scenario.
             sys::set_sched(*pid, *attr).expect("its policy of before");
         }
     }
@@ -56,7 +56,8 @@ fn set_fifo(pid: i32) -> Check {
     sys::set_sched(pid, SchedAttr { priority: 50, ..SchedAttr::policy(libc::SCHED_FIFO as u32) }).explain("SCHED_FIFO")
 }
 
-/// What softirqs do for timers costs the group's budget, and no more than that; afterwards it is free again.
+/// Checks that the work of softirqs for timers costs the group's budget, and no more than that. Afterwards it is
+/// unlimited again.
 pub(super) fn of_a_softirq() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;
@@ -70,7 +71,7 @@ pub(super) fn of_a_softirq() -> Check {
     group.set("cpu.ds.fifo", "1")?;
     let board = Board::new(1);
     let sleepers = sleepers(&board);
-    // Without PREEMPT_RT softirqs are done at the end of interrupts, on nobody's account.
+    // Without PREEMPT_RT, softirqs run at the end of interrupts, charged to no group.
     if sys::is_preempt_rt() {
         let free = usage_by_period(&group)?;
         ensure!(free > 5 * little, "{free} us by period, of {ample}");
@@ -88,7 +89,7 @@ pub(super) fn of_a_softirq() -> Check {
     sleepers.iter().try_for_each(|child| child.kill(SECOND))
 }
 
-/// Who can be in it, and that a group's end is not theirs.
+/// Checks which threads a group accepts, and that they survive the group's end.
 pub(super) fn come_and_go() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;
@@ -120,7 +121,7 @@ pub(super) fn come_and_go() -> Check {
         ensure_eq!(fails(text), Some(libc::EINVAL), "what {text:?} gives");
     }
 
-    // A served one, while it has work to do.
+    // The group is removed while it serves a thread that has work to do.
     let thread = pids[0];
     let policies = Policies::of(&[thread])?;
     two.set("cpu.ds.fifo", "1")?;
@@ -134,14 +135,14 @@ pub(super) fn come_and_go() -> Check {
     drop(policies);
     removed?;
     ensure!(goes_on, "nobody wakes up after the group's end");
-    // The second time it is free.
+    // After the group's end, another group can take the thread.
     let three = group("three", 5, 1)?;
     three.set(FILE, &thread.to_string())?;
     ensure_eq!(assigned(&three)?, vec![thread], "threads of a new group");
     sleepers.iter().try_for_each(|child| child.kill(SECOND))
 }
 
-/// An interrupt's thread, which SCHED_DS serves: what it does is charged.
+/// Checks that the work of an interrupt's thread is charged when SCHED_DS serves it.
 pub(super) fn of_an_interrupt() -> Check {
     const CONSOLE: &str = "/dev/ttyS0";
     let Ok(pid) = process::kernel_thread("irq/4-ttyS0") else {
@@ -168,7 +169,7 @@ pub(super) fn of_an_interrupt() -> Check {
     Ok(())
 }
 
-/// A CPU goes off line whose threads have used their budget.
+/// Checks that a CPU can be taken offline when its threads have exhausted their budget.
 pub(super) fn off_line() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;

@@ -1,4 +1,4 @@
-//! Threads of a group with a lead wake up early, and are held until their sleep is over.
+//! Threads of a group with a lead wake up early. The kernel holds them until their sleep is over.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +12,7 @@ use crate::scenarios::{is_slow, unit_ns};
 use crate::sys;
 use crate::{ensure, ensure_eq};
 
-/// More than it takes to wake up.
+/// Returns a lead that is longer than a wakeup takes.
 fn lead_us() -> u64 {
     if is_slow() {
         800
@@ -21,7 +21,7 @@ fn lead_us() -> u64 {
     }
 }
 
-/// How late who was held goes on: a round of the loop, and the way to user space.
+/// Returns the lateness limit of a held thread: a round of the loop, and the return to user space.
 fn bound_ns() -> u64 {
     if is_slow() {
         200_000
@@ -39,7 +39,7 @@ fn group_with_lead() -> Check<Group> {
 
 const TIMES: usize = 40;
 
-/// How late somebody in the group goes on who sleeps again and again, clear of refills and ticks.
+/// Measures how late a thread of the group continues after repeated sleeps. The sleeps end away from refills and ticks.
 fn lateness(group: &Group, clock: libc::clockid_t, now: fn() -> u64) -> Check<Vec<u64>> {
     let (u, board) = (unit_ns(), Board::new(TIMES));
     let child = run_in(group, 10, || {
@@ -53,7 +53,7 @@ fn lateness(group: &Group, clock: libc::clockid_t, now: fn() -> u64) -> Check<Ve
         }
         0
     })?;
-    // Who looks whether it has ended has timers, which without PREEMPT_RT expire in the interrupt, while it is held.
+    // `succeed()` polls with timers. Without PREEMPT_RT these expire in the interrupt, while the thread is held.
     sys::sleep((TIMES as u64 + 5) * PERIOD * u);
     child.succeed(10 * SECOND)?;
     let mut all: Vec<u64> = (0..TIMES).map(|i| board.get(i)).collect();
@@ -72,7 +72,7 @@ pub(super) fn held() -> Check {
         let all = lateness(&group, clock, now)?;
         with = all[TIMES / 2];
         ensure!(with <= bound_ns(), "clock {clock}: {with} ns late with a lead: {all:?}");
-        // Who is early is very late.
+        // A thread that continues too early has a very large lateness.
         ensure!(all[TIMES - 1] <= lead_us() * 1000, "clock {clock}: {all:?}");
     }
     group.set("cpu.ds.lead", "0")?;
@@ -81,7 +81,7 @@ pub(super) fn held() -> Check {
     Ok(())
 }
 
-/// For so long from now on.
+/// Sleeps for this long, starting now.
 fn nap(ns: u64, rest: Option<&mut libc::timespec>) -> i32 {
     let length = sys::timespec(ns);
     // SAFETY: reads a time, and writes one if there is a place for it.
@@ -95,7 +95,7 @@ fn nap(ns: u64, rest: Option<&mut libc::timespec>) -> i32 {
     }
 }
 
-/// However short a sleep is, it is none that is shorter.
+/// Checks that every sleep, however short, lasts at least its length.
 pub(super) fn never_early() -> Check {
     let group = group_with_lead()?;
     let child = run_in(&group, 10, || {
@@ -108,7 +108,7 @@ pub(super) fn never_early() -> Check {
                 }
             }
         }
-        // What is past, and the clock's zero.
+        // An instant in the past, and the clock's zero.
         sys::sleep_until(sys::now_ns() - 1);
         sys::sleep_until(0);
         0
@@ -116,7 +116,7 @@ pub(super) fn never_early() -> Check {
     child.succeed(10 * SECOND)
 }
 
-/// The longest lead there is.
+/// The longest possible lead.
 const LONGEST_US: u64 = 1000;
 
 static SIGNALS: AtomicU32 = AtomicU32::new(0);
@@ -125,7 +125,8 @@ extern "C" fn note(_: libc::c_int) {
     SIGNALS.fetch_add(1, Ordering::SeqCst);
 }
 
-/// A sleeper that a signal wakes up hears how much is left; one that was stopped sleeps on.
+/// Checks that a signal interrupts a sleep and the call returns the remaining time. A thread that was stopped continues
+/// its sleep.
 pub(super) fn interrupted() -> Check {
     let (u, board, group) = (unit_ns(), Board::new(1), group_with_lead()?);
     group.set("cpu.ds.lead", &LONGEST_US.to_string())?;
@@ -138,7 +139,7 @@ pub(super) fn interrupted() -> Check {
         let result = nap(1000 * u, Some(&mut rest));
         let slept = sys::now_ns() - before;
         let left = rest.tv_sec as u64 * SECOND + rest.tv_nsec as u64;
-        // It was asked how much is left before it was asked what time it is.
+        // The kernel read the remaining time before the thread read its clock.
         if result != libc::EINTR || left > 1000 * u || slept + left < 1000 * u {
             return 1;
         }
@@ -148,7 +149,7 @@ pub(super) fn interrupted() -> Check {
         if result != 0 || sys::now_ns() - before < 1000 * u {
             return 2;
         }
-        // What never ends on its own does not end by being stopped either.
+        // A stop does not end an endless sleep.
         board.set(0, 3);
         3 + i32::from(nap(u64::MAX, None) == libc::EINTR)
     })?;
@@ -174,10 +175,10 @@ fn stop_and_go_on(child: &Child) {
     child.signal(libc::SIGCONT);
 }
 
-/// Who leaves the group while it sleeps, or when the lead is taken away, does not go on early.
+/// Checks that a thread does not continue early if it leaves the group, or the group loses its lead, while it sleeps.
 pub(super) fn taken_away() -> Check {
     let (u, group) = (unit_ns(), group_with_lead()?);
-    // Longer than it takes to wake up under SCHED_OTHER.
+    // This is longer than a wakeup takes under SCHED_OTHER.
     group.set("cpu.ds.lead", &LONGEST_US.to_string())?;
     let sleeper = || {
         run_in(&group, 10, || {

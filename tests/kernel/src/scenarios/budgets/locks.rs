@@ -1,4 +1,4 @@
-//! Locks between and within groups: who serves the owner.
+//! Locks between and within groups: the service of the owner.
 
 use super::spans::{ensure_spans, later, next_refill, Spans};
 use super::{first_group, group, run_in, stat, PERIOD, SECOND};
@@ -17,7 +17,7 @@ pub(super) const GOT: usize = 2;
 const FREED: usize = 3;
 const READY: usize = 4;
 
-/// The lock, taken.
+/// Takes the lock, and returns it.
 pub(super) fn taken(board: Board) -> Option<PiLock> {
     let lock = PiLock(board.futex(LOCK));
     lock.lock().ok()?;
@@ -25,13 +25,13 @@ pub(super) fn taken(board: Board) -> Option<PiLock> {
     Some(lock)
 }
 
-/// Somebody has it.
+/// Checks that a process has taken the lock.
 pub(super) fn ensure_held(board: Board, owner: Child) -> Check {
     ensure!(sys::eventually(10 * SECOND, || board.get(HELD) != 0), "the lock is not held: {}", owner.describe());
     Ok(())
 }
 
-/// Takes the lock, works with it in its hands, and gives it back.
+/// Takes the lock, works while holding it, and releases it.
 pub(super) fn holds(board: Board, work_ns: u64) -> i32 {
     let Some(lock) = taken(board) else { return 1 };
     sys::spin(work_ns);
@@ -39,7 +39,7 @@ pub(super) fn holds(board: Board, work_ns: u64) -> i32 {
     i32::from(lock.unlock().is_err())
 }
 
-/// Waits for the lock, and gives it back.
+/// Waits for the lock, and releases it.
 pub(super) fn waits(board: Board) -> i32 {
     let lock = PiLock(board.futex(LOCK));
     if lock.lock().is_err() {
@@ -49,7 +49,7 @@ pub(super) fn waits(board: Board) -> i32 {
     i32::from(lock.unlock().is_err())
 }
 
-/// Somebody of a group waits for the lock.
+/// Forks a thread of a group that waits for the lock.
 fn awaited_by(group: &Group, board: Board) -> Check<Child> {
     let waiter = run_in(group, 50, || waits(board))?;
     let is_awaited = || PiLock(board.futex(LOCK)).is_contended();
@@ -57,7 +57,7 @@ fn awaited_by(group: &Group, board: Board) -> Check<Child> {
     Ok(waiter)
 }
 
-/// Within a group the owner of a lock has its waiter's priority.
+/// Checks that within a group the owner of a lock has its waiter's priority.
 pub(super) fn inherits_inside() -> Check {
     let u = unit_ns();
     let group = first_group("a", 8, 1)?;
@@ -77,14 +77,14 @@ pub(super) fn inherits_inside() -> Check {
     })?;
     sys::sleep_until(start + PERIOD * u);
     let got = board.get(GOT);
-    // Else the hog would use all of the budget, of this period and of those to come.
+    // Otherwise the hog would use the whole budget of this period and of the following ones.
     ensure!((start + 3 * u..start + 8 * u).contains(&got), "the lock came after {} ns", got.wrapping_sub(start));
     hog.kill(SECOND)?;
     owner.succeed(SECOND)?;
     waiter.succeed(SECOND)
 }
 
-/// An owner whose own group has nothing left, and which somebody more important waits for.
+/// Checks an owner in a group without budget, while a more important thread waits for the lock.
 pub(super) fn lends_its_budget() -> Check {
     let u = unit_ns();
     let low = first_group("low", 2, 1)?;
@@ -101,7 +101,7 @@ pub(super) fn lends_its_budget() -> Check {
     })?;
     sys::sleep_until(start + PERIOD * u - u);
     let got = board.get(GOT);
-    // Else it would take two more periods. The debug kernel's paths take their time.
+    // Otherwise the wait would take two more periods. The debug kernel's paths take more time.
     ensure!((start + 7 * u..start + 20 * u).contains(&got), "the lock came after {} ns", got.wrapping_sub(start));
     let charged = stat(&high, "usage_usec")? * 1000;
     ensure!(charged >= 4 * u, "{charged} ns are charged to who waits, at least {} wanted", 4 * u);
@@ -109,13 +109,13 @@ pub(super) fn lends_its_budget() -> Check {
     waiter.succeed(SECOND)
 }
 
-/// By waiting for each other threads get no time outside of their group's budget.
+/// Checks that threads that wait for each other get no more time than their group's budget.
 pub(super) fn lends_no_more() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
     let board = Board::new(8);
     let [spans] = Spans::several();
-    // Under SCHED_OTHER, and for ever.
+    // The owner is under SCHED_OTHER, and keeps the lock endlessly.
     let owner = process::fork(|| match taken(board) {
         Some(_) => spans.hog(),
         None => 1,
@@ -132,7 +132,8 @@ pub(super) fn lends_no_more() -> Check {
     hog.kill(SECOND)
 }
 
-/// An owner, who takes a lock at the instant that it is told, is not frozen while somebody outside of groups waits for that.
+/// Checks that an owner continues to run while a thread outside of groups waits for its lock. `own` forks the owner,
+/// which takes the lock at the given instant.
 pub(super) fn ensure_lends_outside(waiter: SchedAttr, own: impl FnOnce(Board, u64) -> Check<Child>) -> Check {
     let u = unit_ns();
     let board = Board::new(8);
@@ -153,7 +154,7 @@ pub(super) fn ensure_lends_outside(waiter: SchedAttr, own: impl FnOnce(Board, u6
     waiter.succeed(SECOND)
 }
 
-/// Who has a lock that somebody outside of groups waits for is not frozen with it.
+/// Checks that the kernel does not throttle an owner while a thread outside of groups waits for its lock.
 pub(super) fn throttled_owner() -> Check {
     let u = unit_ns();
     let group = first_group("a", 2, 1)?;
@@ -168,7 +169,8 @@ pub(super) fn throttled_owner() -> Check {
     Ok(())
 }
 
-/// Who is offered a lock while its group has nothing left takes it, and gives it back before it waits for a refill.
+/// Checks that a thread of a throttled group takes a lock that is offered to it, and releases it before it waits for a
+/// refill.
 pub(super) fn offered_while_throttled() -> Check {
     let u = unit_ns();
     let group = first_group("a", 3, 1)?;
@@ -179,7 +181,7 @@ pub(super) fn offered_while_throttled() -> Check {
         let _ = sys::set_sched(0, SchedAttr::fifo(40));
         sys::sleep_until(start);
         let code = holds(board, 10 * u);
-        // Its end takes long, and is more important than who comes last.
+        // The end of a process takes long, and it is more important than the last waiter.
         sys::sleep_until(start + PERIOD * u);
         code
     });
@@ -211,8 +213,8 @@ pub(super) fn offered_while_throttled() -> Check {
     last.succeed(SECOND)
 }
 
-/// Processes that contend for locks of the kernel hand these to each other when their group has nothing left: they have
-/// no more than its budget by that, and delay nobody in a group that is more important.
+/// Checks processes that contend for kernel locks and hand them to each other while their group is throttled. They get
+/// no more than their budget, and do not delay threads of a more important group.
 pub(super) fn handed_on() -> Check {
     const WORKERS: usize = 6;
     let u = unit_ns();
@@ -221,13 +223,13 @@ pub(super) fn handed_on() -> Check {
     let board = Board::new(WORKERS + 1);
     for i in 0..WORKERS {
         let work = if i < WORKERS / 2 { processes } else { memory };
-        // Or the first one of these equals would keep the others waiting.
+        // Without the short sleeps, the first of these equal threads would keep the others waiting.
         run_in(&group, 99, || repeat(work, board, i, u / 10))?;
     }
     let start = later();
     let victim = run_in(&other, 1, || {
         for round in 0..1000 {
-            // Passes over the server period.
+            // The releases pass over all phases of the server period.
             let release = start + round * (9 * u + u / 7);
             sys::sleep_until(release);
             board.set(WORKERS, board.get(WORKERS).max(sys::now_ns() - release));
@@ -240,13 +242,13 @@ pub(super) fn handed_on() -> Check {
     let used = (stat(&group, "usage_usec")? - before) * 1000;
     let share = used as f64 * PERIOD as f64 / (sys::now_ns() - start) as f64;
     ensure!((6.0..8.4).contains(&share), "{share} units by period with a budget of 8");
-    // On the debug kernel KASAN takes some milliseconds now and then.
+    // On the debug kernel, KASAN sometimes needs some milliseconds.
     ensure!(is_slow() || board.get(WORKERS) < u / 2, "who is more important was {} ns late", board.get(WORKERS));
     ensure!((0..WORKERS).all(|i| board.get(i) > 0), "somebody made no progress");
     Ok(())
 }
 
-/// An owner under SCHED_DEADLINE gets another policy while a thread waits for it whose group has nothing left.
+/// Checks that an owner under SCHED_DEADLINE can change its policy while a thread of a throttled group waits for it.
 pub(super) fn owner_leaves_deadline() -> Check {
     let u = unit_ns();
     let group = first_group("a", 1, 1)?;
@@ -265,7 +267,7 @@ pub(super) fn owner_leaves_deadline() -> Check {
         });
         ensure_held(board, owner)?;
         let waiter = awaited_by(&group, board)?;
-        // Somewhere in a period, mostly without budget.
+        // The change comes at different places of a period, mostly while the group has no budget.
         sys::sleep_until(next_refill() + (3 + 4 * round) * u);
         sys::set_sched(owner.pid, SchedAttr::fifo(1)).explain("SCHED_FIFO for the owner")?;
         board.set(FREED, 1);
@@ -275,8 +277,8 @@ pub(super) fn owner_leaves_deadline() -> Check {
     hog.kill(SECOND)
 }
 
-/// An owner under SCHED_FIFO gets SCHED_OTHER while a thread as important as it was waits for it, whose group has nothing
-/// left: it lends nothing then.
+/// Checks an owner that changes from SCHED_FIFO to SCHED_OTHER. Meanwhile a thread as important as the owner was waits
+/// for it, in a throttled group. The waiter then lends no priority.
 pub(super) fn owner_leaves_fifo() -> Check {
     let u = unit_ns();
     let group = first_group("a", 2, 1)?;
@@ -297,7 +299,7 @@ pub(super) fn owner_leaves_fifo() -> Check {
     ensure_held(board, owner)?;
     let waiter = awaited_by(&group, board)?;
     board.set(READY, 1);
-    // It has used up what it is lent.
+    // The owner has used up the budget that its waiter lends.
     sys::sleep_until(next_refill() + (PERIOD + PERIOD / 2) * u);
     sys::set_sched(owner.pid, SchedAttr::other()).explain("SCHED_OTHER for the owner")?;
     let less = process::fork(|| {
@@ -313,7 +315,8 @@ pub(super) fn owner_leaves_fifo() -> Check {
     waiter.succeed(SECOND)
 }
 
-/// Who was handed a lock that others go on waiting for goes on with their priority when its group has nothing left.
+/// Checks an owner that got a lock from its former owner while others wait for it. When its own group is throttled, it
+/// continues with their priority.
 pub(super) fn handed_on_owner() -> Check {
     let u = unit_ns();
     let group = first_group("a", 2, 1)?;
@@ -339,7 +342,7 @@ pub(super) fn handed_on_owner() -> Check {
     board.set(READY, start);
     [first, second, third].iter().try_for_each(|child| child.succeed(SECOND))?;
     let took = board.get(GOT).wrapping_sub(start);
-    // By itself the second one would need five periods.
+    // With its own budget, the second thread would need five periods.
     ensure!((10 * u..2 * PERIOD * u).contains(&took), "the third one has the lock after {took} ns");
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq};
 
-/// Children have its policy and its budget, which does not grow with them.
+/// Checks that children have the policy and the budget of their parent. More children do not increase the budget.
 pub(super) fn children() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
@@ -35,7 +35,8 @@ pub(super) fn children() -> Check {
     sys::sleep(40 * PERIOD * u);
     let share = (stat(&group, "usage_usec")? - before) as f64 * 1000.0 / (sys::now_ns() - began) as f64;
     ensure!((0.195..0.21).contains(&share), "a share of {share} instead of 0.2");
-    // One thread has the budget for itself, first come first served: the others never begin. They are there, though.
+    // With equal priorities one thread has the whole budget, first come first served, and the others never start to
+    // run. But they exist.
     let there = std::fs::read_to_string(format!("{}/cgroup.procs", group.path())).unwrap_or_default().lines().count();
     ensure_eq!(there, 11, "processes in the group");
     let reset = run_in(&group, 20, || {
@@ -46,7 +47,7 @@ pub(super) fn children() -> Check {
     reset.succeed(2 * SECOND)
 }
 
-/// It takes its policy along, and has what the group has where it is.
+/// Checks that a thread that moves keeps its policy, and is served by the group that it is in.
 pub(super) fn moves() -> Check {
     let u = unit_ns();
     let one = first_group("one", 5, 1)?;
@@ -63,10 +64,10 @@ pub(super) fn moves() -> Check {
     settles(5)?;
     two.take(child.pid)?;
     settles(8)?;
-    // Without a budget it is like SCHED_OTHER.
+    // Without a budget, the thread is served like SCHED_OTHER.
     Group::root().take(child.pid)?;
     let hog = process::hog(SchedAttr::fifo(50));
-    // Both have settled by then.
+    // Both threads have settled by then.
     sys::sleep(10 * PERIOD * u);
     let before = spans.count();
     sys::sleep(10 * PERIOD * u);
@@ -77,7 +78,7 @@ pub(super) fn moves() -> Check {
     settles(5)
 }
 
-/// The nearest group with a budget serves; a change of it reaches those below.
+/// Checks that the nearest group with a budget serves a thread. A change of its budget affects the groups below it.
 pub(super) fn nested() -> Check {
     let u = unit_ns();
     let top = first_group("top", 5, 1)?;
@@ -99,7 +100,8 @@ pub(super) fn nested() -> Check {
     child.kill(SECOND)
 }
 
-/// A program that knows SCHED_FIFO only has its group's budget, where the group says so, and its children have.
+/// Checks a program that only knows SCHED_FIFO, in a group with `cpu.ds.fifo`: it and its children have the group's
+/// budget.
 pub(super) fn takes_fifo() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;

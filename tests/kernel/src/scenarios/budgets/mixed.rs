@@ -1,4 +1,4 @@
-//! Threads with windows and a budget: a pool whose control group has both.
+//! Threads with windows and a budget: a pool of a control group that also has a budget.
 
 pub(super) mod changes;
 pub(super) mod locks;
@@ -16,7 +16,7 @@ use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-/// Pool `p` has `[10, 14)` of each server period, its control group a budget of 5 units.
+/// The pool `p` has `[10, 14)` of each server period. Its control group has a budget of 5 units.
 struct Stage {
     device: Device,
     group: Group,
@@ -26,7 +26,7 @@ struct Stage {
 impl Stage {
     fn new(flags: u32) -> Check<Stage> {
         let (u, device) = (unit_ns(), Device::open()?);
-        // Only when a group that was removed before, and its budget, are gone.
+        // The table is installed only after a removed group and its budget are gone.
         let group = first_group("a", 5, 1)?;
         Table::new(PERIOD * u).window("p", 0, 10 * u, 4 * u, 0).pool(flags, 0).install(&device)?;
         Ok(Stage { device, group, u })
@@ -36,12 +36,12 @@ impl Stage {
         self.device.start(next_refill()).map(drop).explain("start")
     }
 
-    /// Another budget, in units.
+    /// Sets another budget, in units.
     fn give(&self, budget: u64) -> Check {
         self.group.set("cpu.ds.budget", &(budget * self.u / 1000).to_string())
     }
 
-    /// The control group's processes are in the pool from now on: those that run, as this one does.
+    /// Moves the processes of the control group into the pool. They must run, as this one does.
     fn serve(&self, child: Child) -> Check {
         self.group.serve("p")?;
         let inside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == SCHED_TT);
@@ -49,7 +49,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A process in the pool that has SCHED_DS outside.
+    /// Forks a process in the pool. Outside of the pool it has SCHED_DS.
     fn run(&self, body: impl FnOnce() -> i32) -> Check<Child> {
         let child = run_in(&self.group, 10, || {
             while sys::sched(0).map(|attr| attr.policy) != Ok(SCHED_TT) {}
@@ -58,10 +58,10 @@ impl Stage {
         self.serve(child).map(|()| child)
     }
 
-    /// What somebody has in each server period from now on: where it begins, and how much.
+    /// Checks the spans of a thread in each of the next server periods: the beginning and the length of each.
     fn ensure_served(&self, spans: Spans, each: &[(u64, u64)]) -> Check {
         let (from, before) = (next_refill(), spans.count());
-        // It records so many.
+        // [`Spans`] can record a limited number.
         ensure!(before < 400, "{before} spans");
         sys::sleep_until(from + 5 * PERIOD * self.u);
         let seen = spans.since(from - self.u);
@@ -79,7 +79,8 @@ const BOTH: [(u64, u64); 2] = [(0, 5), (10, 4)];
 const WINDOWS: [(u64, u64); 1] = [(10, 4)];
 const BUDGET: [(u64, u64); 1] = [(0, 5)];
 
-/// Beside somebody with all the rest it has exactly the sum, and what it has in windows is not charged.
+/// Checks that beside a busy SCHED_FIFO thread, a thread gets exactly the sum of both. The time in windows is not
+/// charged.
 pub(super) fn has_both() -> Check {
     let stage = Stage::new(0)?;
     let [spans] = Spans::several();
@@ -98,12 +99,13 @@ pub(super) fn has_both() -> Check {
     child.kill(SECOND)
 }
 
-/// It has its budget at once when it wakes up, until its window begins, and what is left of it afterwards.
+/// Checks that a thread that wakes up has its budget at once, until its window begins. After the window it has the rest
+/// of the budget.
 pub(super) fn wakes_between_windows() -> Check {
     let stage = Stage::new(0)?;
     let u = stage.u;
     let spans: [Spans; 4] = Spans::several();
-    // The first one is not looked at: lockdep takes half a unit to get to know the locks of a CPU that wakes up after cycles.
+    // The check skips the first span: lockdep needs half a unit for the locks of a CPU that wakes up after many cycles.
     let (works, start) = ([(7, 8), (7, 8), (11, 6), (17, 3)], later());
     stage.run(|| {
         spans.iter().for_each(Spans::touch);
@@ -116,7 +118,7 @@ pub(super) fn wakes_between_windows() -> Check {
     })?;
     stage.start()?;
     sys::sleep_until(start + 5 * PERIOD * u);
-    // At 7: 3 units of its budget, 4 of its window, 1 of what is left.
+    // From 7 on: 3 units of the budget, 4 of the window, 1 of the remaining budget.
     for ((at, work), spans) in works.into_iter().zip(spans).skip(1) {
         let seen = spans.all();
         ensure_eq!(seen.len(), 1, "spans at {at}");
@@ -125,7 +127,7 @@ pub(super) fn wakes_between_windows() -> Check {
     Ok(())
 }
 
-/// With slack as well: who has a budget has no slack, who has none does.
+/// Checks a pool with slack: threads with a budget get no slack, threads without a budget do.
 pub(super) fn with_slack() -> Check {
     let stage = Stage::new(abi::SLACK | abi::PRIORITY)?;
     let [served, slack] = Spans::several();
@@ -133,14 +135,14 @@ pub(super) fn with_slack() -> Check {
     let child = stage.run(|| served.hog())?;
     stage.start()?;
     stage.ensure_served(served, &BOTH)?;
-    // Now and then a kernel thread has something to do in slack, too.
+    // A kernel thread sometimes runs in the slack.
     let in_slack = || stage.ensure_served(slack, &[(5, 5), (14, 11)]);
     in_slack().or_else(|_| in_slack())?;
     child.kill(SECOND)?;
     other.kill(SECOND)
 }
 
-/// Children have both as well, together no more; all of them can be killed.
+/// Checks that children also have both, together no more than one thread. All of them can be killed.
 pub(super) fn children() -> Check {
     let stage = Stage::new(0)?;
     let board = Board::new(1);
@@ -148,7 +150,7 @@ pub(super) fn children() -> Check {
         sys::sleep_until(later());
         for _ in 0..10 {
             process::fork(|| {
-                // Who begins before the last one is there would keep it from being made.
+                // A busy child that started too early would stop the parent from forking the other children.
                 sys::eventually(u64::MAX / 2, || board.get(0) == 1);
                 sys::hog()
             });
@@ -166,7 +168,7 @@ pub(super) fn children() -> Check {
     let share = (stat(&stage.group, "usage_usec")? - used) as f64 * 1000.0 / (sys::now_ns() - began) as f64;
     ensure!((0.195..0.24).contains(&share), "a share of {share} instead of 0.2");
     stage.group.set("cgroup.kill", "1")?;
-    // They die on the group's budget, which takes long on a slow kernel.
+    // The processes end on the group's budget, which takes long on a slow kernel.
     let gone = || forked().is_ok_and(|text| text.is_empty());
     ensure!(sys::eventually(60 * SECOND, gone), "processes in the group: {:?}", forked());
     Ok(())

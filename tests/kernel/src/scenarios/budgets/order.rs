@@ -1,4 +1,4 @@
-//! Who comes first.
+//! The order of groups, of the threads in a group, and of other classes.
 
 use macrotick_uapi::Device;
 
@@ -12,7 +12,7 @@ use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-/// The more important group goes first, and both have their budgets.
+/// Checks that the more important group runs first, and both groups have their budgets.
 pub(super) fn priorities() -> Check {
     let [high, low] = Spans::several();
     let second = first_group("low", 4, 10)?;
@@ -25,7 +25,7 @@ pub(super) fn priorities() -> Check {
     ensure!(a.len() >= 19 && b.len() >= 19, "{} and {} spans", a.len(), b.len());
     ensure_spans(&a, 0, 6)?;
     ensure_spans(&b, 6, 4)?;
-    // The other way round from now on.
+    // The priorities are the other way round from here.
     first.set("cpu.ds.priority", "5")?;
     let from = next_refill();
     sys::sleep_until(from + 10 * PERIOD * unit_ns());
@@ -55,7 +55,7 @@ pub(super) fn priorities_inside() -> Check {
     ensure_spans(&low[1..2], 5, 3)
 }
 
-/// Of equals the first runs until it waits; sched_yield(2) lets the next one go first.
+/// Checks equal threads: the first runs until it waits, and sched_yield(2) lets the next one run first.
 pub(super) fn fifo_inside() -> Check {
     let u = unit_ns();
     let board = Board::new(4);
@@ -86,14 +86,14 @@ pub(super) fn fifo_inside() -> Check {
     other.succeed(SECOND)
 }
 
-/// Who is preempted inside a lock of the kernel goes on before its equals.
+/// Checks that a thread that was preempted inside a kernel lock continues before its equals.
 pub(super) fn preempted_inside() -> Check {
     let u = unit_ns();
     let board = Board::new(2);
     sys::set_affinity(0, &[0]).explain("pin all of them")?;
     let group = first_group("a", 20, 1)?;
     let first = run_in(&group, 10, || {
-        // SAFETY: takes no memory. Nobody reads it, so that a write waits for nobody.
+        // SAFETY: takes no memory. No process reads the counter: a write does not wait.
         let file = unsafe { libc::eventfd(0, 0) };
         loop {
             // SAFETY: reads the eight bytes of a number.
@@ -117,7 +117,7 @@ pub(super) fn preempted_inside() -> Check {
     equal.kill(SECOND)
 }
 
-/// Who leaves SCHED_DS for SCHED_FIFO has to wait for who is more important there.
+/// Checks that a thread that leaves SCHED_DS for SCHED_FIFO waits for more important SCHED_FIFO threads.
 pub(super) fn leaves_for_fifo() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
@@ -148,7 +148,7 @@ pub(super) fn leaves_for_fifo() -> Check {
     Ok(())
 }
 
-/// Before real-time and deadline tasks; they have what it leaves.
+/// Checks that a group runs before real-time and deadline tasks, and they have the rest of the time.
 pub(super) fn precedence() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
@@ -163,7 +163,7 @@ pub(super) fn precedence() -> Check {
     ensure_spans(&seen, 0, 5)
 }
 
-/// A window in the middle of it takes nothing of a budget.
+/// Checks that a window in the middle of a budget takes nothing of it.
 pub(super) fn after_windows() -> Check {
     let u = unit_ns();
     let device = Device::open()?;

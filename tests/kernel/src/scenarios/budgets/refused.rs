@@ -1,4 +1,4 @@
-//! What is refused, and to whom.
+//! Calls and writes that the kernel refuses, by caller.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -20,7 +20,7 @@ pub(super) fn refusals() -> Check {
     ensure_eq!(sys::set_sched(0, ds(10)), Err(libc::ENOTCONN), "SCHED_DS without a budget");
     ensure_eq!(sys::set_sched(0, ds(0)), Err(libc::EINVAL), "priority 0");
     ensure_eq!(sys::set_sched(0, ds(100)), Err(libc::EINVAL), "priority 100");
-    // SAFETY: take a number.
+    // SAFETY: takes a number.
     let limits =
         unsafe { (libc::sched_get_priority_min(SCHED_DS as i32), libc::sched_get_priority_max(SCHED_DS as i32)) };
     ensure_eq!(limits, (1, 99), "limits of priorities");
@@ -52,7 +52,7 @@ pub(super) fn refusals() -> Check {
     set_period(PERIOD * u)
 }
 
-/// Windows and budgets take a CPU together; whichever comes second is refused where there is no room.
+/// Checks that windows and budgets share a CPU. A request beyond the free capacity is refused, in either order.
 pub(super) fn beside_windows() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let windows = |units: u64| Table::single(20 * u, 0, 0, units * u);
@@ -69,17 +69,18 @@ pub(super) fn beside_windows() -> Check {
     windows(18).install(&device)
 }
 
-/// What SCHED_DEADLINE has promised remains; it promises only what budgets leave.
+/// Checks that admitted deadline tasks keep their bandwidth, and that SCHED_DEADLINE admits only as much as budgets
+/// leave.
 pub(super) fn beside_deadline() -> Check {
     let u = unit_ns();
     let group = first_group("a", 10, 1)?;
-    // The system's limit is 95 % of all CPUs together, the budgets' share is that of each.
+    // The system's limit is 95 % of all CPUs together. The budgets' share is the same on each CPU.
     let percent = |of_each: u64| SchedAttr::deadline(of_each * 1_000_000, 100_000_000);
     let asks = |of_each: u64, errno: Option<i32>| {
         process::check_in_child(SECOND, || {
             let asked = sys::set_sched(0, percent(of_each)).err();
             ensure_eq!(asked, errno, "{of_each} % for a deadline task");
-            // It has it until its period ends.
+            // Otherwise the task would keep its bandwidth until its period ends.
             sys::set_sched(0, SchedAttr::other()).explain("SCHED_OTHER")
         })
     };
@@ -99,8 +100,8 @@ pub(super) fn beside_deadline() -> Check {
     task.kill(SECOND)
 }
 
-/// What was refused claims nothing of what deadline tasks may have: here on the first CPU, before the second one's budget is
-/// found to be longer than the period.
+/// Checks that a refused budget takes no bandwidth from deadline tasks. Here the first CPU could have the budget, but
+/// the second CPU's budget is longer than the period.
 pub(super) fn claims_nothing() -> Check {
     let u = unit_ns();
     set_period(PERIOD * u)?;
@@ -123,7 +124,8 @@ pub(super) fn claims_nothing() -> Check {
     tasks.iter().try_for_each(|task| task.kill(SECOND))
 }
 
-/// Inside, RLIMIT_RTPRIO allows SCHED_DS; files are the administrator's.
+/// Checks that RLIMIT_RTPRIO allows SCHED_DS to a user in the group, and that only the administrator can write the
+/// files.
 pub(super) fn of_another_user() -> Check {
     let group = first_group("a", 5, 1)?;
     process::check_in_child(5 * SECOND, || {
@@ -138,7 +140,7 @@ pub(super) fn of_another_user() -> Check {
     })
 }
 
-/// Behind `cpu.ds.`, with something to write.
+/// Names after `cpu.ds.`, each with a value to write.
 const FILES: [(&str, &str); 5] = [("budget", "0"), ("priority", "9"), ("fifo", "1"), ("lead", "1"), ("kthreads", "2")];
 
 fn paths(group: &Group) -> impl Iterator<Item = String> + '_ {
@@ -158,8 +160,8 @@ fn ensure_nothing_is_taken(files: &[File], whose: &str) -> Check {
     Ok(())
 }
 
-/// To whom its files were given, and who is root in a user namespace, changes nothing by them: neither does who writes what a
-/// privileged process has opened, nor the other way round.
+/// Checks that the owner of a group's files and the root of a user namespace can change nothing through them. The
+/// writer and the process that opened the file must both be privileged.
 pub(super) fn delegated() -> Check {
     let u = unit_ns();
     let group = first_group("a", 5, 1)?;
@@ -181,7 +183,7 @@ pub(super) fn delegated() -> Check {
         ensure_nothing_is_taken(&opened(&group)?, "by root of a user namespace")
     })?;
     ensure_eq!(budget_of(&group)?, (5 * u / 1000).to_string(), "the budget after that");
-    // What was refused is allowed to whom it should be.
+    // The refused write succeeds for a privileged user.
     ensure!(opened(&group)?[0].write(b"0").is_ok(), "root cannot write the budget");
     Ok(())
 }

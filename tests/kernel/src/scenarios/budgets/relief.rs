@@ -1,4 +1,4 @@
-//! Who holds what everybody needs, inside the kernel, while others of its group keep it from running.
+//! A starved thread that holds a kernel lock while other threads of its group keep it from running.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -13,17 +13,17 @@ use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq};
 
-/// Entries of a directory: to read them takes longer than a budget.
+/// The entries of a directory. To read them takes longer than a budget.
 const ENTRIES: usize = 4000;
 const BUDGET: u64 = 8;
-/// Who is ready for so long, and a period, and does not run is relieved (`ds_relief.c`).
+/// A thread is relieved when it was ready for this time and a period without running (`ds_relief.c`).
 const STARVED_NS: u64 = 100_000_000;
 
-/// Words of the board.
+/// The words of the board.
 const READS: usize = 0;
 const DONE: usize = 1;
 
-/// A directory that goes with its entries.
+/// A directory. Dropping it removes it with its entries.
 struct Directory(&'static str);
 
 impl Directory {
@@ -46,11 +46,11 @@ impl Drop for Directory {
     }
 }
 
-/// Reads all entries in one system call, with the directory's lock for readers.
+/// Reads all entries in one system call. The call holds the directory's lock for reading.
 fn read_directory(directory: &Directory, start: u64, board: Board) -> i32 {
     let Ok(file) = fs::File::open(directory.0) else { return 1 };
     let mut entries = vec![1u8; 64 * ENTRIES];
-    // It comes to the budget's CPU, and may leave that.
+    // The reader moves to the CPU with the budget, and may leave it again.
     let cpus: Vec<u32> = (0..sys::nr_cpus()).collect();
     if sys::set_affinity(0, &[0]).and_then(|()| sys::set_affinity(0, &cpus)).is_err() {
         return 2;
@@ -63,7 +63,7 @@ fn read_directory(directory: &Directory, start: u64, board: Board) -> i32 {
     i32::from(length < 24 * ENTRIES as i64)
 }
 
-/// Never sleeps, and takes somebody off the run queue and puts it back from time to time, where there are several CPUs.
+/// Computes endlessly. With several CPUs it also takes a thread off the run queue and puts it back from time to time.
 fn keep_out(pid: i32) -> ! {
     let cpus: Vec<u32> = (0..sys::nr_cpus()).collect();
     loop {
@@ -74,8 +74,8 @@ fn keep_out(pid: i32) -> ! {
     }
 }
 
-/// Its group's budget is on one CPU. Somebody else who wants to write into the directory waits no longer than it takes to
-/// relieve it; in user mode it is in its group again.
+/// Checks a reader in a group with a budget on one CPU. Another process that writes into the directory waits no longer
+/// than the relief takes. In user mode the reader is in its group again.
 pub(super) fn kept_in_the_kernel() -> Check {
     let directory = Directory::new("/tmp/read")?;
     set_period(PERIOD * unit_ns())?;
@@ -95,9 +95,9 @@ pub(super) fn kept_in_the_kernel() -> Check {
     let begin = sys::now_ns();
     directory.add("new")?;
     let took = sys::now_ns() - begin;
-    // It is relieved soon after that; on the debug kernel what is left to read takes four times as long.
+    // The reader is relieved soon after that. On the debug kernel the rest of the read takes four times as long.
     ensure!((STARVED_NS / 2..STARVED_NS + SECOND).contains(&took), "{took} ns to write into a directory that is read");
-    // It is back at user mode's door, and waits for its turn.
+    // The reader is at its return to user mode, and waits for its turn.
     sys::sleep(2 * STARVED_NS);
     ensure_eq!(board.get(DONE), 0, "it has run in user mode");
     ensure_eq!(stat(&group, "reliefs")?, 1, "{}", group.get("cpu.ds.stat")?);
@@ -110,7 +110,8 @@ pub(super) fn kept_in_the_kernel() -> Check {
     group.remove()
 }
 
-/// Who sleeps under another policy waits anew when it comes back: it is not relieved because it is kept out for a moment.
+/// Checks a thread that sleeps under another policy. When it returns, its wait starts again: a short delay does not
+/// relieve it.
 pub(super) fn slept_elsewhere() -> Check {
     set_period(PERIOD * unit_ns())?;
     let group = Group::new("a")?;
@@ -127,7 +128,7 @@ pub(super) fn slept_elsewhere() -> Check {
         sys::spin_until(back + 2 * STARVED_NS);
         0
     })?;
-    // It is never the one that runs when the class looks for starved threads.
+    // The sleeper never runs at the instants when the class looks for starved threads.
     let hog = run_in(&group, 5, || {
         sys::sleep_until(back - 2 * PERIOD * unit_ns());
         sys::spin_until(back + STARVED_NS / 2);

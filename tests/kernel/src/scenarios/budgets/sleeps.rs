@@ -1,4 +1,4 @@
-//! TimerShield and groups: sleeps in a group end without an interrupt while a more important one runs.
+//! TimerShield and groups: a sleep in a group ends without an interrupt while a more important group runs.
 
 use super::spans::later;
 use super::{first_group, group, run_in, set_period, unit_ns, PERIOD};
@@ -11,7 +11,7 @@ use crate::scenarios::is_slow;
 use crate::scenarios::shield::{count_interrupts, ensure_at, set, soon, stats, succeed, LOCK};
 use crate::sys::{self, PiLock};
 
-/// Groups with a budget for all that happens here, by their priorities.
+/// Makes groups with these priorities. Their budgets suffice for the scenarios.
 fn groups<const N: usize>(priorities: [u32; N]) -> Check<[Group; N]> {
     set_period(1000 * unit_ns())?;
     let made: Check<Vec<Group>> = priorities
@@ -30,7 +30,7 @@ fn sleeper(group: &Group, at_ns: u64, board: Board, word: usize) -> Check<Child>
     })
 }
 
-/// One that is busy from one instant to another, after it has done something. It ends later, which takes long.
+/// Forks a thread that does something and is busy between two instants. It ends later, because its end takes long.
 fn busy(group: &Group, from_ns: u64, to_ns: u64, first: impl FnOnce() -> Check) -> Check<Child> {
     run_in(group, 10, move || {
         sys::sleep_until(from_ns);
@@ -41,7 +41,7 @@ fn busy(group: &Group, from_ns: u64, to_ns: u64, first: impl FnOnce() -> Check) 
     })
 }
 
-/// How many interrupts of the timer a busy thread of a group gets while ten sleeps in another one end.
+/// Counts the timer interrupts of a busy thread of a group while ten sleeps of another group end.
 fn interrupts(on: bool, busy: &Group, others: &Group) -> Check<u64> {
     set(on)?;
     let (u, board, t) = (unit_ns(), Board::new(64), soon(11));
@@ -53,10 +53,10 @@ fn interrupts(on: bool, busy: &Group, others: &Group) -> Check<u64> {
     Ok(board.get(0))
 }
 
-/// Inside their group sleepers have the greater priority: it is the groups' that counts.
+/// Checks that the priorities of the groups count: within their group, the sleepers have the greater priority.
 pub(super) fn masked() -> Check {
     let [high, low, equal] = groups([5, 4, 5])?;
-    // A tick each millisecond, and a refill.
+    // The others are a tick each millisecond, and a refill.
     let others = 50 * unit_ns() / 1_000_000 + 2;
     let before = stats()?;
     let (without, with) = (interrupts(false, &high, &low)?, interrupts(true, &high, &low)?);
@@ -66,17 +66,18 @@ pub(super) fn masked() -> Check {
     ensure!(with <= others, "{with} interrupts with TimerShield");
     ensure!(beside_equal >= others + 5, "{beside_equal} interrupts beside a group of equal priority");
     let after = stats()?;
-    // On a slow kernel some of the ten end in another interrupt.
+    // On a slow kernel, some of the ten sleeps end in another interrupt.
     let least = if is_slow() { 1 } else { 10 };
     ensure!(after.deferred >= before.deferred + least, "{before:?}, {after:?}");
     Ok(())
 }
 
-/// What somebody of a busy group changes while somebody of the other one sleeps: the groups, and the sleeper.
+/// A change that a busy thread makes while a thread of another group sleeps. The arguments are both groups and the
+/// sleeper.
 type Change = fn(&Group, &Group, i32) -> Check;
 
-/// A sleep of a group with this priority ends when a busy one of priority 5, which makes a change meanwhile, has run for
-/// so many units. Returns how many timers were moved.
+/// Checks that a sleep in a group with this priority ends when a busy thread of priority 5 has run for this many units.
+/// The busy thread makes a change meanwhile. Returns how many timers were moved.
 fn ensure_ends(sleepers_priority: u32, change: Change, after: u64, what: &str) -> Check<u64> {
     let [busy_group, other] = groups([5, sleepers_priority])?;
     set(true)?;
@@ -105,13 +106,14 @@ pub(super) fn lowered() -> Check {
     ensure_moves(9, lower, 80, "in a group that was lowered a sleep ended")
 }
 
-/// The group that runs becomes less important than the sleeper's.
+/// Checks a running group that becomes less important than the sleeper's group.
 pub(super) fn lowers_itself() -> Check {
     let lower: Change = |busy, _, _| busy.set("cpu.ds.priority", "2");
     ensure_ends(3, lower, 30, "in a group that another one has put itself below a sleep ended").map(drop)
 }
 
-/// A sleep on one CPU, in a group whose priority is changed on another one, ends so many units after the busy one began.
+/// Checks a sleep in a group when another CPU changes the group's priority. The sleep ends this many units after the
+/// busy thread started.
 fn ensure_ends_by_another_cpu(sleepers_priority: u32, to: u32, after: u64) -> Check {
     let [busy_group, other] = groups([5, sleepers_priority])?;
     set(true)?;
@@ -140,7 +142,8 @@ pub(super) fn lowered_by_another_cpu() -> Check {
     ensure_ends_by_another_cpu(9, 2, 80)
 }
 
-/// Its sleep is as important as its group, whatever SCHED_FIFO is: also once it leaves SCHED_DS.
+/// Checks that a sleep is as important as its group, whatever the sleeper's SCHED_FIFO priority is, even after it
+/// leaves SCHED_DS.
 pub(super) fn leaves() -> Check {
     let leave: Change = |_, _, sleeper| {
         sys::set_sched(sleeper, sys::SchedAttr::fifo(99)).map_err(|error| format!("SCHED_FIFO: {error}"))
@@ -148,7 +151,8 @@ pub(super) fn leaves() -> Check {
     ensure_moves(9, leave, 80, "the sleep of one that left for SCHED_FIFO ended")
 }
 
-/// How late a group whose budget was used up goes on at a refill, at which so many sleeps of a less important one end.
+/// Returns how late a group with an exhausted budget continues at a refill. This many sleeps of a less important group
+/// end at the same instant.
 fn late_at_a_refill(busy: &Group, others: &Group, sleeps: usize) -> Check<u64> {
     let (u, board, refill) = (unit_ns(), Board::new(64), later());
     let hog = run_in(busy, 10, move || {
@@ -173,7 +177,8 @@ pub(super) fn at_a_refill() -> Check {
     Ok(())
 }
 
-/// The owner of a lock sleeps with it in the least important group; somebody of the most important one waits.
+/// Checks an owner in the least important group that sleeps with the lock, while a thread of the most important group
+/// waits.
 pub(super) fn boosted() -> Check {
     let [middle, low, high] = groups([5, 2, 9])?;
     set(true)?;

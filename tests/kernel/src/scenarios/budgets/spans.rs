@@ -1,4 +1,4 @@
-//! When somebody ran, as seen by itself.
+//! The spans in which a thread ran, as it sees them itself.
 
 use super::PERIOD;
 use crate::board::Board;
@@ -7,7 +7,7 @@ use crate::ensure;
 use crate::scenarios::unit_ns;
 use crate::sys;
 
-/// When somebody ran: spans of the processor's time that are as good as uninterrupted.
+/// The spans in which a thread ran, with only short interruptions.
 #[derive(Clone, Copy)]
 pub(super) struct Spans {
     board: Board,
@@ -18,13 +18,13 @@ const MOST: usize = 500;
 const WORDS: usize = 2 + 2 * MOST;
 
 impl Spans {
-    /// Places for several of them to record.
+    /// Allocates places for several threads.
     pub(super) fn several<const N: usize>() -> [Spans; N] {
         let board = Board::new(N * WORDS);
         std::array::from_fn(|i| Spans { board, at: i * WORDS })
     }
 
-    /// Runs for ever, or for so much processor time.
+    /// Records spans endlessly (for 0), or for this much CPU time.
     pub(super) fn record(&self, limit_ns: u64) {
         let (mut count, mut last, begin) = (0, 0, sys::cpu_time_ns());
         while limit_ns == 0 || sys::cpu_time_ns() - begin < limit_ns {
@@ -39,13 +39,13 @@ impl Spans {
         }
     }
 
-    /// Its pages are there from now on.
+    /// Takes the page faults of the record before its use.
     pub(super) fn touch(&self) {
         (0..WORDS).for_each(|word| self.board.set(self.at + word, 0));
         self.board.set(self.at, u64::from(sys::now_ns() == 0) + u64::from(sys::cpu_time_ns() == 0));
     }
 
-    /// Runs for ever.
+    /// Records spans endlessly.
     pub(super) fn hog(&self) -> ! {
         if self.count() == 0 {
             self.touch();
@@ -54,18 +54,18 @@ impl Spans {
         unreachable!("it runs for ever")
     }
 
-    /// How many there are.
+    /// Returns the number of spans.
     pub(super) fn count(&self) -> usize {
         self.board.get(self.at) as usize
     }
 
-    /// All of them.
+    /// Returns all spans.
     pub(super) fn all(&self) -> Vec<(u64, u64)> {
         let word = |i: usize| self.board.get(self.at + i);
         (0..self.count()).map(|i| (word(2 * i + 1), word(2 * i + 2))).collect()
     }
 
-    /// Those that began since an instant, without the last one, which may go on.
+    /// Returns the spans that began since an instant, without the last one, which may continue.
     pub(super) fn since(&self, from: u64) -> Vec<(u64, u64)> {
         let mut all = self.all();
         all.pop();
@@ -73,24 +73,24 @@ impl Spans {
     }
 }
 
-/// A refill by which those that were started have begun.
+/// Returns a refill by which forked threads have started.
 pub(in crate::scenarios) fn next_refill() -> u64 {
     let period = PERIOD * unit_ns();
     (sys::now_ns() / period + 4) * period + phase_ns()
 }
 
-/// How far refills are behind the multiples of the period.
+/// Returns the distance of refills from the multiples of the period.
 pub(super) fn phase_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/kernel/sched_ds_phase_ns").expect("the phase of refills");
     text.trim().parse().expect("a number")
 }
 
-/// A refill by which whoever is going to wait for it does.
+/// Returns a refill that is late enough for threads to prepare for it.
 pub(super) fn later() -> u64 {
     next_refill() + 60 * PERIOD * unit_ns()
 }
 
-/// Each span begins so many units after a refill, and lasts as long as it should, within three fifths of a unit.
+/// Checks that each span begins this many units after a refill and has this length, within three fifths of a unit.
 pub(super) fn ensure_spans(spans: &[(u64, u64)], after: u64, length: u64) -> Check {
     let (u, period, offset) = (unit_ns(), PERIOD * unit_ns(), phase_ns());
     let shown = || {

@@ -1,4 +1,4 @@
-//! One process of a fuzzer, and what it can do.
+//! One process of a fuzzer, and its calls.
 
 use macrotick_uapi::{self as abi, Device, SCHED_DS, SCHED_TT};
 
@@ -13,25 +13,25 @@ use crate::process::{self, Child};
 use crate::random::Random;
 use crate::sys::{self, PiLock, SchedAttr};
 
-/// How many of them there are.
+/// The number of the fuzzer's processes.
 pub const PROCESSES: usize = 6;
 
-/// What all processes of a fuzzer share. The words of the board: their process ids, and a futex.
+/// The state that all processes of a fuzzer share. The board has their process ids, and a futex.
 #[derive(Clone)]
 pub struct Shared {
-    /// Process ids.
+    /// The process ids, and the futex.
     pub board: Board,
-    /// What was called.
+    /// The counters of calls.
     pub tally: Tally,
     /// The grid of the tables, in nanoseconds.
     pub u: u64,
-    /// CPUs.
+    /// The number of CPUs.
     pub cpus: u32,
-    /// Whether CPUs come and go.
+    /// Whether CPUs are taken offline and brought online.
     pub hotplug: bool,
-    /// Control groups; the second is below the last.
+    /// Control groups. The second one is a child of the last one.
     pub groups: [Group; 3],
-    /// One that a pool may have.
+    /// A kernel thread that a pool may have.
     pub kernel_thread: i32,
 }
 
@@ -39,28 +39,29 @@ pub struct Shared {
 const LOCK: usize = PROCESSES;
 
 impl Shared {
-    /// Shared memory with so many words.
+    /// The number of words of the shared memory.
     pub const WORDS: usize = PROCESSES + 1;
 }
 
-/// What a process of the fuzzer knows.
+/// The state of a process of the fuzzer.
 pub struct Caller {
     shared: Shared,
     random: Random,
     device: Device,
     scratch: Scratch,
-    /// Three faults of Linux 6.12 itself would end the run (docs/kernel-tests.md), so that a process comes under
-    /// SCHED_DEADLINE by itself and but once, forks no more from then on, and does not where CPUs come and go.
+    /// Whether the process has entered SCHED_DEADLINE. Three faults of Linux 6.12 would end the run
+    /// (docs/contributing/kernel-tests.md). For this reason a process enters SCHED_DEADLINE by itself, and only once.
+    /// It forks no more afterwards, and never enters it with hotplug.
     was_deadline: bool,
 }
 
 impl Caller {
-    /// A process that begins with this generator.
+    /// Makes a process with this generator.
     pub fn new(shared: Shared, random: Random) -> Check<Caller> {
         Ok(Caller { shared, random, device: Device::open()?, scratch: Scratch::new(), was_deadline: false })
     }
 
-    /// Calls for ever.
+    /// Makes calls endlessly.
     pub fn run(&mut self) -> ! {
         for signal in [libc::SIGUSR1, libc::SIGXCPU] {
             // SAFETY: the handler does nothing.
@@ -75,7 +76,7 @@ impl Caller {
         }
     }
 
-    /// Many calls that hardly take time.
+    /// Makes many short calls.
     fn burst(&mut self) {
         for _ in 0..1 + self.random.below(24) {
             let tally = self.shared.tally;
@@ -166,7 +167,7 @@ impl Caller {
                 self.with(whom, |device, pidfd| device.unbind(pidfd))
             }
             5 => self.device.unbind(-1).explain("unbind"),
-            // Softirqs are late when theirs has no windows, but not for ever.
+            // Softirqs are late when their thread has no windows, but not endlessly.
             6 if self.random.below(2) == 0 => {
                 self.with(self.shared.kernel_thread, |device, pidfd| device.bind(pidfd, name))
             }
@@ -203,7 +204,7 @@ impl Caller {
 
     fn somebody(&mut self) -> i32 {
         match self.shared.board.get(self.random.below(PROCESSES as u64) as usize) {
-            0 => std::process::id() as i32, // not yet begun, and 0 would be the whole process group
+            0 => std::process::id() as i32, // not started; 0 would mean the process group
             pid => pid as i32,
         }
     }
@@ -212,7 +213,7 @@ impl Caller {
         self.random.pick(&self.shared.groups).clone()
     }
 
-    /// Into a group, out of it, or another entity for it; a group that comes and goes.
+    /// Moves a process into a group or out of it, changes a group's entity, or makes and removes a group.
     fn regroup(&mut self) -> Check {
         let group = self.group();
         let whom = if self.random.below(2) == 0 { 0 } else { self.somebody() };
@@ -224,14 +225,14 @@ impl Caller {
                 process::fork_into(group.path(), || 0).and_then(|child| child.wait(self.shared.u * 50).map(drop))
             }
             8 => self.brief_group(&group),
-            // The groups below lose their file, and what was written to it.
+            // Without the controller, the groups below lose their files and the settings in them.
             9 => group.set("cgroup.subtree_control", self.random.pick::<&str>(&["-cpu", "+cpu", "+cpu"])),
             10 => group.set("cgroup.freeze", self.random.pick::<&str>(&["1", "0", "0"])),
             _ => group.take(whom),
         }
     }
 
-    /// Budgets are microseconds, of the 2500 of a period, on all CPUs or on one.
+    /// Changes budgets: microseconds of a period of 2500 us, on all CPUs or on one.
     fn change_budget(&mut self) -> Check {
         let group = self.group();
         match self.random.below(12) {
@@ -253,14 +254,14 @@ impl Caller {
         }
     }
 
-    /// Or somebody who is none, or none any longer.
+    /// Assigns the kernel thread to a group, or another thread, which may have ended.
     fn assign_kernel_thread(&mut self, group: &Group) -> Check {
         let whom = if self.random.below(4) == 0 { self.somebody() } else { self.shared.kernel_thread };
         let sign = *self.random.pick(&["", "", "-"]);
         group.set("cpu.ds.kthreads", &format!("{sign}{whom}")).and(group.get("cpu.ds.kthreads").map(drop))
     }
 
-    /// Where somebody's group has a budget.
+    /// Sets SCHED_DS, which needs a budget of the thread's group.
     fn be_served(&mut self) -> Check {
         let whom = match self.random.below(8) {
             0..=3 => 0,
@@ -314,7 +315,7 @@ impl Caller {
         sys::set_affinity(whom, &cpus).explain("affinity")
     }
 
-    /// A child, or a thread that joins the entity where this one is in the class, and then waits for one job.
+    /// Forks a child, or starts a thread that waits for one job. In the class, the thread joins the entity.
     fn give_birth(&mut self) -> Check {
         if self.was_deadline {
             return Err("no children".into());
@@ -343,7 +344,7 @@ impl Caller {
     fn lock(&mut self) -> Check {
         let lock = PiLock(self.shared.board.futex(LOCK));
         let word = lock.0.load(std::sync::atomic::Ordering::SeqCst);
-        // A lock whose owner was killed is lost: its word is cleared by whoever notices.
+        // A lock is lost if its owner was killed. The next process that notices this clears its word.
         // SAFETY: takes numbers.
         if word != 0 && unsafe { libc::kill((word & 0x3fff_ffff) as i32, 0) } != 0 {
             let _ = lock.0.compare_exchange(

@@ -1,4 +1,4 @@
-//! Calls with arguments that make little sense, most of which must be refused.
+//! Calls with arguments that make little sense. The kernel must refuse most of them.
 
 use macrotick_uapi::{call, Bind, Device, Get, Install, Notify, Sized32, Start, Stats, Unbind, Wait};
 
@@ -8,17 +8,17 @@ use crate::group::Group;
 use crate::random::Random;
 use crate::table::Table;
 
-/// Words of the scratch memory: the argument, and behind it what pointers in it may lead to.
+/// The words of the scratch memory: the argument, and then the targets of its pointers.
 const WORDS: usize = 8192;
 const TARGET: usize = WORDS / 2;
 
-/// Memory for arguments. The kernel writes there: hardly any other address that is drawn is mapped. A process that dies of
-/// one that is, is begun anew.
+/// Memory for arguments, in which the kernel writes. Hardly any other random address is mapped. If a process dies
+/// because one is, another process replaces it.
 #[derive(Clone, Copy)]
 pub struct Scratch(Board);
 
 impl Scratch {
-    /// Zeroes.
+    /// Allocates zeroed memory.
     pub fn new() -> Scratch {
         Scratch(Board::new(WORDS))
     }
@@ -27,21 +27,21 @@ impl Scratch {
         self.0.word(word).as_ptr() as u64
     }
 
-    /// Puts a structure at the beginning; its bytes are counted in words of 8.
+    /// Puts a structure at the beginning. Returns its length in words of 8 bytes.
     fn put<T: Copy>(&self, structure: T) -> usize {
         const { assert!(size_of::<T>() % 8 == 0 && align_of::<T>() <= 8 && size_of::<T>() / 8 < TARGET) };
-        // SAFETY: inside the mapping, aligned; other processes have mappings of their own.
+        // SAFETY: inside the mapping, aligned; other processes have their own mappings.
         unsafe { self.0.word(0).as_ptr().cast::<T>().write(structure) };
         size_of::<T>() / 8
     }
 
-    /// Sends a call of the device with an argument that is nearly right.
+    /// Sends a call to the device with an argument that is nearly right.
     pub fn send(&self, device: &Device, table: &Table, random: &mut Random) -> Result<(), i32> {
         let (number, words) = self.argument(table, random);
         for _ in 0..random.below(4) {
             let word = random.below(words as u64 + 1) as usize;
             let value = self.value(random);
-            // Half of a word, for fields of 4 bytes.
+            // Half of a word changes for fields of 4 bytes.
             let old = self.0.get(word);
             self.0.set(word, *random.pick(&[value, old & 0xffff_ffff | value << 32, old >> 32 << 32 | value >> 32]));
         }
@@ -50,11 +50,11 @@ impl Scratch {
             self.0.set(0, self.0.get(0) >> 32 << 32 | size & 0xffff_ffff);
         }
         let pointer = if random.below(32) == 0 { self.value(random) } else { self.address(0) };
-        // SAFETY: none, see above; nothing that a fuzzer's process does is relied on.
+        // SAFETY: none, see above; no other code relies on a fuzzer's process.
         unsafe { device.raw(number, pointer) }
     }
 
-    /// A call with its argument; says the argument's length.
+    /// Prepares a call with its argument. Returns the call and the argument's length.
     fn argument(&self, table: &Table, random: &mut Random) -> (u32, usize) {
         let name = table.entities.first().map_or([0; 32], |entity| entity.name);
         let (entities, windows) = (self.address(TARGET), self.address(TARGET + TARGET / 2));
@@ -75,7 +75,7 @@ impl Scratch {
         }
     }
 
-    /// A number at an edge, an address of the scratch memory or one that is not mapped.
+    /// Returns a number at an edge, an address of the scratch memory, or an address that is not mapped.
     fn value(&self, random: &mut Random) -> u64 {
         let small = random.below(40);
         let edge = 1u64 << random.below(64);
@@ -85,7 +85,7 @@ impl Scratch {
     }
 }
 
-/// Writes or reads a file of a group, mostly in vain.
+/// Writes or reads a file of a group. Most writes fail.
 pub fn write(group: &Group, random: &mut Random) -> Check {
     let length = *random.pick(&[0, 1, 2, 30, 31, 32, 33, 200, 4095, 4096, 5000]);
     let text = |random: &mut Random| -> String {

@@ -1,4 +1,4 @@
-//! Random calls of one process, a good part of which are refused: whatever is, has changed nothing of the host's state.
+//! Random calls of one process. The kernel refuses many of them; a refused call must not change the host's state.
 
 use macrotick_uapi::{Device, SCHED_DS, SCHED_TT};
 
@@ -12,13 +12,13 @@ use crate::process::{self, Child};
 use crate::random::Random;
 use crate::sys::{self, SchedAttr};
 
-/// Threads that sleep, and are bound, moved and given policies.
+/// The number of sleeping threads that are bound, moved, and given policies.
 const THREADS: usize = 3;
-/// Long enough for a swap, and for the misses after which an entity is stopped.
+/// A time that is long enough for a swap, and for the misses after which an entity is stopped.
 const SETTLES_NS: u64 = 30_000_000;
 const NOBODY: u32 = 65534;
 
-/// Calls, and what they are about.
+/// A process that makes calls, and the objects of its calls.
 pub struct Refused {
     random: Random,
     device: Device,
@@ -27,7 +27,8 @@ pub struct Refused {
     cpus: u32,
     groups: Vec<Group>,
     threads: Vec<Child>,
-    /// A thread under SCHED_DEADLINE. It stays there: Linux gives back nothing of one that leaves while it sleeps.
+    /// A thread under SCHED_DEADLINE. It stays there: Linux does not release the bandwidth of a thread that leaves
+    /// while it sleeps.
     deadline: Child,
 }
 
@@ -40,7 +41,7 @@ fn set(group: &Group, file: &str, value: &str) -> Check {
 }
 
 impl Refused {
-    /// Groups, threads and a generator.
+    /// Makes the groups and threads for a generator.
     pub fn new(seed: Random, u: u64, cpus: u32) -> Check<Refused> {
         Group::root().set("cgroup.subtree_control", "+cpu +cpuset")?;
         let outer = Group::new("outer")?;
@@ -54,7 +55,7 @@ impl Refused {
         Ok(Refused { random: seed, device, scratch, u, cpus, groups, threads, deadline })
     }
 
-    /// Makes so many calls, and says how many were refused.
+    /// Makes this many calls, and returns how many were refused.
     pub fn run(&mut self, calls: u64) -> Check<u64> {
         let threads: Vec<i32> = self.threads.iter().chain([&self.deadline]).map(|child| child.pid).collect();
         let host = Host::new(&self.groups, &threads)?;
@@ -75,7 +76,7 @@ impl Refused {
         Ok(refused)
     }
 
-    /// Now and then as an ordinary user.
+    /// Makes a call, sometimes as an unprivileged user.
     fn call(&mut self) -> Check {
         if self.random.below(8) > 0 {
             return self.any();
@@ -133,7 +134,7 @@ impl Refused {
         }
     }
 
-    /// Some of it is about this very process, which has to go on.
+    /// Some of these calls can bind this process, which must not be frozen.
     fn send_garbage(&mut self) -> Check {
         if self.random.below(3) == 0 {
             let group = self.group();
@@ -145,7 +146,7 @@ impl Refused {
         result.explain("garbage")
     }
 
-    /// Budgets on some CPUs, one of which may be too much, or twice the same CPU.
+    /// Sets budgets on some CPUs. One of them may be too large, or name the same CPU twice.
     fn budget(&mut self) -> Check {
         let mut parts = Vec::new();
         for _ in 0..1 + self.random.below(3) {
@@ -189,7 +190,8 @@ impl Refused {
         }
     }
 
-    /// Other CPUs for a partition that has become invalid are a WARNING of Linux (docs/kernel-tests.md).
+    /// Linux prints a WARNING when a partition that has become invalid gets other CPUs
+    /// (docs/contributing/kernel-tests.md).
     fn cpuset(&mut self) -> Check {
         let group = self.group();
         let is_invalid = group.get("cpuset.cpus.partition").is_ok_and(|kind| kind.contains("invalid"));

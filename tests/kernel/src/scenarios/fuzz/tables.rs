@@ -1,23 +1,24 @@
-//! Random tables, most of which are right.
+//! Random tables. Most of them are valid.
 
 use macrotick_uapi as abi;
 
 use crate::random::Random;
 use crate::table::Table;
 
-/// The entities' names.
+/// The names of the entities.
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Where the windows of an entity are.
+/// The place of an entity's windows.
 #[derive(Clone, Copy)]
 struct Home {
     cpu: u64,
     migrates: bool,
-    /// When the last one ends: two at the same time are refused.
+    /// The end of the last window: two windows of an entity at the same time are refused.
     end: u64,
 }
 
-/// An entity has one CPU, and keeps it in a swap: mostly the same one. The last one mostly has windows on all CPUs.
+/// Draws the CPUs of the entities. Most entities have one CPU, usually the same one, and keep it in a swap. The last
+/// entity usually has windows on all CPUs.
 fn homes(random: &mut Random) -> [Home; 3] {
     std::array::from_fn(|entity| {
         let cpu = entity as u64 + u64::from(random.below(4) == 0);
@@ -26,7 +27,7 @@ fn homes(random: &mut Random) -> [Home; 3] {
     })
 }
 
-/// Up to six windows of some entities on so many CPUs, on a grid of `u` nanoseconds.
+/// Makes a table with up to six windows on this many CPUs, on a grid of `u` nanoseconds.
 pub fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
     let mut table = Table::new(20 * u + random.below(1000));
     let mut at = [0u64; 16];
@@ -37,7 +38,7 @@ pub fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
         let elsewhere = if home.migrates { random.below(u64::from(cpus)) } else { u64::from(random.below(32) == 0) };
         let cpu = ((home.cpu + elsewhere) % u64::from(cpus)) as usize;
         let name = NAMES[entity];
-        // Now and then at the same time.
+        // Some windows are at the same time.
         let earliest = if home.migrates && random.below(16) > 0 { at[cpu].max(home.end) } else { at[cpu] };
         let begin = earliest + random.below(3) * u;
         let length = abi::MIN_WINDOW_NS + random.below(3 * u);
@@ -65,7 +66,7 @@ pub fn table(random: &mut Random, u: u64, cpus: u32) -> Table {
     table.sorted()
 }
 
-/// Mostly one that is taken.
+/// Makes an entity a pool, usually a valid one.
 fn make_pool(table: &mut Table, index: usize, random: &mut Random) {
     let order = *random.pick(&[0, abi::RR, abi::PRIORITY, abi::RR | abi::PRIORITY]);
     let slack = *random.pick(&[0, abi::SLACK]);

@@ -1,4 +1,4 @@
-//! What the fuzzers called, and how often it was taken.
+//! Counters of the fuzzers' calls, by kind and success.
 
 use crate::board::Board;
 
@@ -9,9 +9,9 @@ pub enum Kind {
     Table,
     /// Bind, unbind, wait.
     Member,
-    /// Get, statistics, eventfds.
+    /// Get, statistics, event descriptors.
     Read,
-    /// Any of the device's calls with an argument that makes little sense.
+    /// Any call of the device with an argument that makes little sense.
     Garbage,
     /// Files of control groups.
     Group,
@@ -21,13 +21,13 @@ pub enum Kind {
     Affinity,
     /// `fork(2)`, `clone3(2)` into a group, threads.
     Birth,
-    /// Fatal ones, ones with a handler, stop and go.
+    /// Fatal signals, signals with a handler, stop and continue.
     Signal,
-    /// CPUs come and go.
+    /// CPUs are taken offline and brought online.
     Hotplug,
-    /// A lock with priority inheritance.
+    /// Calls for a lock with priority inheritance.
     Lock,
-    /// The clock is set.
+    /// Steps of the clock.
     Clock,
     /// Files of control groups' budgets.
     Budget,
@@ -53,7 +53,7 @@ const ALL: [(Kind, &str); 14] = [
 ];
 
 impl Kind {
-    /// Whether it is the class's own interface: a call of the device, or a file of a control group.
+    /// Whether the kind belongs to the class's own interface: a call of the device, or a file of a control group.
     fn is_interface(self) -> bool {
         matches!(self, Kind::Table | Kind::Member | Kind::Read | Kind::Garbage | Kind::Group | Kind::Budget)
     }
@@ -64,12 +64,12 @@ impl Kind {
 pub struct Tally(Board);
 
 impl Tally {
-    /// Nothing was called.
+    /// Makes counters for no calls.
     pub fn new() -> Tally {
         Tally(Board::new(2 * ALL.len()))
     }
 
-    /// Makes a call; what does not come back was called, too.
+    /// Makes a call. The counter includes calls that do not return.
     pub fn count<T, E>(&self, kind: Kind, call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.0.add(2 * kind as usize, 1);
         let result = call();
@@ -77,17 +77,17 @@ impl Tally {
         result
     }
 
-    /// Calls of the device and files of control groups.
+    /// Returns the number of calls of the device and of control groups' files.
     pub fn interface(&self) -> u64 {
         ALL.iter().filter(|(kind, _)| kind.is_interface()).map(|(kind, _)| self.0.get(2 * *kind as usize)).sum()
     }
 
-    /// Calls of all kinds.
+    /// Returns the number of calls of all kinds.
     pub fn total(&self) -> u64 {
         ALL.iter().map(|(kind, _)| self.0.get(2 * *kind as usize)).sum()
     }
 
-    /// Each kind with its calls, and how many were taken.
+    /// Lists each kind with its calls and its successful calls.
     pub fn describe(&self) -> String {
         let kinds = ALL.iter().map(|(kind, name)| {
             let word = 2 * *kind as usize;

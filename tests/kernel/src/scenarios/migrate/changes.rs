@@ -1,4 +1,4 @@
-//! Other tables, and CPUs that are to go, while threads move.
+//! Swaps, and CPUs that are taken offline, while threads move.
 
 use macrotick_uapi::{error, Device, SCHED_TT};
 
@@ -16,7 +16,7 @@ fn swap(device: &Device, table: &Table) -> Check<u64> {
     table.swap(device).map_err(|refusal| format!("swap: {refusal:?}"))
 }
 
-/// The other CPU first, another cycle, three windows.
+/// Returns a table with another cycle and three windows, the first of them on the other CPU.
 fn another(u: u64) -> Table {
     let table = Table::new(30 * u).window("t", 0, 12 * u, 4 * u, 3).migrate();
     table.window("t", 1, 2 * u, 4 * u, 3).window("t", 1, 22 * u, 4 * u, 3)
@@ -27,7 +27,7 @@ fn another_grid(epoch: u64, first: u64, u: u64) -> Grid {
     Grid { cycle: 30 * u, releases, first, ..Grid::alternating(epoch, u) }
 }
 
-/// Jobs are numbered through, and each has the place that the table of its time says.
+/// Checks that job numbers continue across swaps, and each job has the place in the table of its time.
 pub fn swap_keeps_threads() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(256));
     alternating(u).install(&device)?;
@@ -49,7 +49,7 @@ pub fn swap_keeps_threads() -> Check {
     Ok(())
 }
 
-/// An entity with threads keeps its CPUs, all of them. Without threads it may be anywhere.
+/// Checks that an entity with threads keeps all its CPUs in a swap. Without threads it may change them.
 pub fn swap_refused() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     let on_one = |cpu| Table::single(20 * u, cpu, 2 * u, 4 * u).migrate();
@@ -76,7 +76,7 @@ pub fn swap_refused() -> Check {
         let there = || device.get().is_ok_and(|get| get.epoch_ns == at);
         ensure!(sys::eventually(SECOND, there), "no swap without threads");
     }
-    // One that had one CPU gets a second one only while nobody is there.
+    // An entity with one CPU can only get a second one while it has no threads.
     let at = swap(&device, &on_one(0))?;
     ensure!(sys::eventually(SECOND, || device.get().is_ok_and(|get| get.epoch_ns == at)), "no swap without threads");
     periodic("t", Log::new(64), u)?;
@@ -84,7 +84,7 @@ pub fn swap_refused() -> Check {
     Ok(())
 }
 
-/// Many swaps, with one thread that waits, one that never does, and others that come and go.
+/// Checks many swaps, with a thread that waits, one that never waits, and others that come and go.
 pub fn swap_storm() -> Check {
     let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(4096), Board::new(1));
     let tables = [
@@ -97,14 +97,14 @@ pub fn swap_storm() -> Check {
     let busy = member("t", |_| match sys::set_sched(0, SchedAttr::policy(SCHED_TT)) {
         Ok(()) => loop {
             board.add(0, 1);
-            // Not for ever: behind it the other one would never run.
+            // The thread pauses, because otherwise the waiting thread would never run.
             sys::spin(u / 2);
             sys::sleep(u);
         },
         Err(errno) => errno,
     })?;
     process::hog(SchedAttr::other());
-    // A swap before the first cycle would have the same epoch, which says nothing then of whether it is over.
+    // A swap before the first cycle has the same epoch. The epoch could not show whether the swap is over.
     let mut epochs = vec![device.start(sys::now_ns() + 10 * u).explain("start")?];
     sys::sleep_until(epochs[0]);
     for round in 1..=if is_slow() { 12 } else { 60 } {
@@ -129,10 +129,10 @@ pub fn swap_storm() -> Check {
     Ok(())
 }
 
-/// No CPU that such an entity has windows on can go, whether its threads are there or elsewhere.
+/// Checks that a CPU with windows of such an entity cannot be taken offline, wherever the threads are.
 pub fn hotplug() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
-    // Hardly ever on CPU 1.
+    // The threads are rarely on CPU 1.
     let table = Table::new(20 * u).window("t", 0, 2 * u, 4 * u, 3).migrate().window("t", 1, 10 * u, u, 0);
     table.install(&device)?;
     let stays = |when: &str| {
@@ -158,7 +158,7 @@ pub fn hotplug() -> Check {
     table.install(&device)
 }
 
-/// The machine suspends, wherever the threads are: they go on on both CPUs. In each round it begins a little later in
+/// Checks that threads continue on both CPUs after a suspend, wherever they are. Each round suspends a little later in
 /// the cycle.
 pub fn suspended(depth: Depth) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);

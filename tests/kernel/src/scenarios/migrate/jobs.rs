@@ -1,4 +1,4 @@
-//! Jobs of such entities: where, when, and in which order.
+//! Jobs of such entities: their CPUs, instants and order.
 
 use macrotick_uapi::{self as abi, Device, Wait, SCHED_TT};
 
@@ -13,7 +13,7 @@ use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-/// With windows on one CPU only it is an entity like any other.
+/// Checks that with windows on only one CPU it is an ordinary entity.
 pub fn on_one_cpu() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     Table::single(20 * u, 0, 2 * u, 4 * u).migrate().window("t", 0, 10 * u, 4 * u, 3).install(&device)?;
@@ -49,7 +49,7 @@ pub fn alternates() -> Check {
     Ok(())
 }
 
-/// An odd number of windows, the last and the first of which are on one CPU; job numbers go by time, not by CPU.
+/// Checks three windows, of which the last and the first are on one CPU. Job numbers follow the time, not the CPU.
 pub fn three_windows() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     let table = Table::new(20 * u).window("t", 0, 8 * u, 4 * u, 3).migrate();
@@ -62,7 +62,7 @@ pub fn three_windows() -> Check {
     Grid { releases, ..Grid::alternating(epoch, u) }.ensure_all(&log.jobs(), 0)
 }
 
-/// It waits again at once and moves while it waits, 400 times.
+/// Checks a thread that waits again at once, and moves while it waits, 400 times.
 pub fn without_work() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(512));
     let table = Table::new(8 * u).window("t", 0, 0, 2 * u, 3).migrate().window("t", 1, 4 * u, 2 * u, 3);
@@ -94,7 +94,7 @@ pub fn by_yield() -> Check {
     })?;
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     sys::sleep_until(epoch + 20 * 20 * u - u);
-    // Before the start a yield is a yield, and the first one that waits may have begun before it.
+    // Before the start `sched_yield` does not wait, and the first call that waits may have started before it.
     let jobs: Vec<_> = log.jobs().into_iter().filter(|job| job.start_ns >= epoch).collect();
     ensure_eq!(jobs.len(), 40, "rounds in twenty cycles");
     for (i, job) in jobs.iter().enumerate() {
@@ -106,8 +106,8 @@ pub fn by_yield() -> Check {
     Ok(())
 }
 
-/// One job over two CPUs, with so many units between its windows: the first one is too short for it. Others are busy on
-/// both CPUs all the time.
+/// Checks one job over two CPUs, with a given gap between its windows in units. The first window is too short for it.
+/// Other threads are busy on both CPUs all the time.
 pub fn split(gap: u64) -> Check {
     const CYCLES: u64 = 10;
     let (u, device, log, track) = (unit_ns(), Device::open()?, Log::new(64), Track::new(256, unit_ns() / 2));
@@ -131,7 +131,7 @@ pub fn split(gap: u64) -> Check {
     ensure_eq!((stats.completions, stats.misses, stats.lost), (CYCLES, 0, 0), "completions, misses and lost");
     let windows = vec![(0, 2 * u, 5 * u), (1, second * u, (second + 4) * u)];
     let parts = Windows { epoch, cycle: 20 * u, windows, late: u / 4 }.ensure_inside(&track)?;
-    // What it does not have of the first window it takes from the second one.
+    // The rest of the job runs in the second window.
     ensure!(
         parts[0] > CYCLES * 2 * u && parts[0] < CYCLES * 3 * u + u,
         "{parts:?} ns in the windows of {CYCLES} cycles"
@@ -143,7 +143,7 @@ pub fn split(gap: u64) -> Check {
     Ok(())
 }
 
-/// A job that never ends has all of its entity's windows on both CPUs, and nothing else.
+/// Checks that an endless job has all windows of its entity on both CPUs, and no other time.
 pub fn overrun() -> Check {
     let (u, device, track) = (unit_ns(), Device::open()?, Track::new(256, unit_ns() / 2));
     alternating(u).install(&device)?;
@@ -166,7 +166,7 @@ pub fn overrun() -> Check {
     Ok(())
 }
 
-/// The first job of who joined between two instants: the next activation, or that of the window that was open.
+/// Checks the first job of a thread that joined between two instants: the next activation, or that of the open window.
 fn ensure_first(grid: &Grid, number: u64, before: u64, after: u64) -> Check {
     let (_, nominal) = grid.place(number);
     let soonest = before.saturating_sub(grid.length);
@@ -174,7 +174,8 @@ fn ensure_first(grid: &Grid, number: u64, before: u64, after: u64) -> Check {
     Ok(())
 }
 
-/// Nobody is there for a thousand cycles, and no CPU needs an interrupt: activations are counted all the same.
+/// Checks that activations are counted while the entity has no threads for a thousand cycles and no CPU needs an
+/// interrupt.
 pub fn bound_later() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     alternating(u).install(&device)?;
@@ -195,7 +196,7 @@ pub fn bound_later() -> Check {
     Ok(())
 }
 
-/// Threads come and go, with standstills between them that end somewhere in the cycle.
+/// Checks threads that come and go. Between them are standstills that end at different points of the cycle.
 pub fn between_members() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     alternating(u).install(&device)?;
@@ -218,7 +219,7 @@ pub fn between_members() -> Check {
     Ok(())
 }
 
-/// Jobs are dispatched early on the CPU of their window, and held there.
+/// Checks that jobs are dispatched early on the CPU of their window, and held there.
 pub fn lead() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     let lead = u / 2;
@@ -233,21 +234,21 @@ pub fn lead() -> Check {
     ensure_eq!(stats.late, 0, "jobs that the lead was too short for");
     let held = stats.held_ns / stats.completions;
     ensure!(held > 0 && held < lead, "{held} ns held per job");
-    // Without the lead an interrupt and a move to another CPU lie in between.
-    // Now and then it is the other CPU's turn.
+    // Without the lead, an interrupt and a move to another CPU would delay the job. The median is used because
+    // sometimes the other CPU has its turn.
     let mut late: Vec<u64> = log.jobs().iter().map(|job| job.start_ns - job.nominal_ns).collect();
     late.sort_unstable();
     ensure!(late[late.len() / 2] < u / 50, "jobs began so many ns late: {late:?}");
     Ok(())
 }
 
-/// The first window of a cycle is open before the cycle begins, on a CPU where the thread is not.
+/// Checks a first window that opens before the cycle begins, on another CPU than the thread's.
 pub fn lead_around_the_cycle() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     let table = Table::new(20 * u).window("t", 0, 15 * u, 4 * u, 3).migrate().window("t", 1, 0, 4 * u, 3);
     table.lead(u).install(&device)?;
     periodic("t", log, u)?;
-    // In the past: the epoch is wound forward, far enough for the first lead.
+    // The epoch is in the past. The kernel moves it forward, far enough for the first lead.
     let epoch = device.start(1).explain("start")?;
     sys::sleep_until(epoch + 20 * 20 * u - u);
     let (jobs, stats) = (log.jobs(), device.stats(0).explain("stats")?);
@@ -258,7 +259,7 @@ pub fn lead_around_the_cycle() -> Check {
     Ok(())
 }
 
-/// The grid follows the clock on both CPUs, and the thread goes with it.
+/// Checks that the grid follows the clock on both CPUs, and the thread follows the grid.
 pub fn clock() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(4096));
     let table = alternating(u).sync(0, 15 * u, 4 * u, u as u32).sync(1, 15 * u, 4 * u, u as u32).sorted();

@@ -1,4 +1,4 @@
-//! How threads come to such an entity and leave it, and which CPUs they may use then and afterwards.
+//! Threads that join such an entity and leave it, and the CPUs that they may use.
 
 use macrotick_uapi::{Device, SCHED_TT};
 
@@ -11,7 +11,7 @@ use crate::scenarios::unit_ns;
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq};
 
-/// A thread that sleeps on either CPU, or is busy there, is bound; it may have to wake up before.
+/// Checks that a thread that sleeps or is busy on either CPU can be bound. It may have to wake up first.
 pub fn bound_elsewhere() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     alternating(u).install(&device)?;
@@ -45,7 +45,7 @@ pub fn bound_elsewhere() -> Check {
         board.set(0, 2);
         ensure!(sys::eventually(SECOND, || log.count() >= 20), "{} jobs once bound", log.count());
         let jobs = log.jobs();
-        // The first one may have been released before the thread first waited for it.
+        // The first job may have been released before the thread waited for it.
         Grid::alternating(epoch, u).ensure_all(&jobs[1..], jobs[1].number)?;
         device.unbind(pidfd).explain("unbind")?;
         ensure_eq!(child.wait(SECOND)?, Ended::Exited(2), "the end of one that was unbound");
@@ -53,7 +53,7 @@ pub fn bound_elsewhere() -> Check {
     Ok(())
 }
 
-/// What a thread had asked for before is in force again when its membership ends, however that comes.
+/// Checks that a thread has its former affinity again when its membership ends, for each way to end it.
 pub fn affinity_restored() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     for asked in [vec![0], vec![1], (0..sys::nr_cpus()).collect()] {
@@ -83,7 +83,8 @@ pub fn affinity_restored() -> Check {
     Ok(())
 }
 
-/// Where it runs is the table's to say. What is taken all the same counts when its membership ends.
+/// Checks changes of the affinity while bound: the table determines the CPUs. An accepted change takes effect when the
+/// membership ends.
 pub fn affinity_while_bound() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(256));
     let mut last: Vec<u32> = (0..sys::nr_cpus()).collect();
@@ -92,7 +93,7 @@ pub fn affinity_while_bound() -> Check {
     let epoch = device.start(sys::now_ns() + 10 * u).explain("start")?;
     let masks: [&[u32]; 4] = [&[0], &[1], &[0, 1], &[1]];
     for (round, asked) in (0..20).zip(masks.iter().cycle()) {
-        // In every phase of the cycle.
+        // The calls are in all phases of the cycle.
         sys::sleep_until(epoch + round * 27 * u);
         match sys::set_affinity(child.pid, asked) {
             Ok(()) => last = asked.to_vec(),
@@ -110,7 +111,7 @@ pub fn affinity_while_bound() -> Check {
     Ok(())
 }
 
-/// The thread asks for CPUs by itself, in its windows and while it moves: that changes nothing.
+/// Checks that a thread's own changes of its affinity, in its windows and while it moves, have no effect.
 pub fn affinity_by_itself() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(256));
     alternating(u).install(&device)?;
@@ -132,13 +133,15 @@ pub fn affinity_by_itself() -> Check {
     Grid::alternating(epoch, u).ensure_all(&log.jobs(), 0)
 }
 
-/// It leaves the class in a job, is an ordinary thread for some windows, and comes back with the next wait.
+/// Checks a thread that leaves the class in a job, is an ordinary thread for some windows, and returns with the next
+/// wait.
 pub fn leaves_and_returns() -> Check {
     let u = unit_ns();
     outside_for_windows(alternating(u), |epoch, jobs| Grid::alternating(epoch, u).ensure_on(jobs))
 }
 
-/// It unbinds itself in a job and binds itself anew, wherever it is by then: each time its first job is the next one.
+/// Checks a thread that unbinds itself in a job and binds itself again, on any CPU. Its first job is always the next
+/// one.
 pub fn binds_itself_again() -> Check {
     const ROUNDS: u64 = 20;
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
@@ -156,7 +159,7 @@ pub fn binds_itself_again() -> Check {
             if left.is_err() || !free || !ordinary {
                 return 200;
             }
-            // From one CPU and the other.
+            // The CPUs alternate.
             let _ = sys::set_affinity(0, &[round as u32 % 2]);
             sys::spin(round * u);
             let _ = sys::set_affinity(0, &all);

@@ -1,4 +1,4 @@
-//! Jobs over two CPUs that are not done in time.
+//! Jobs over two CPUs that miss their deadlines.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::sys;
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-/// Released in [2, 4) of 20 units on CPU 0, due at the end of [10, 12) on CPU 1.
+/// Returns a table of 20 units. On CPU 0, [2, 4) has a release; on CPU 1, the end of [10, 12) is a deadline.
 fn table(flags: u32, max_misses: u32) -> Table {
     let u = unit_ns();
     let table = Table::new(20 * u).window("t", 0, 2 * u, 2 * u, abi::ACTIVATE).misses(flags, max_misses).migrate();
@@ -25,14 +25,14 @@ fn grid(epoch: u64) -> Grid {
     Grid { releases: vec![(0, 2 * u)], length: 2 * u, ..Grid::alternating(epoch, u) }
 }
 
-/// A job that needs more than both windows is a miss, and goes on in the next ones.
+/// Checks that a job that needs more than both windows is a miss, and continues in the next ones.
 pub fn resumes() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(64));
     table(0, 0).install(&device)?;
     member("t", move |device| {
         while let Ok(wait) = device.wait() {
             log.push(&wait);
-            // Less than it has in both windows, but once more than twice as much.
+            // Most jobs need less than both windows, and job 2 needs more than twice as much.
             sys::spin(if wait.job == 2 { 9 * u } else { 5 * u / 2 });
         }
         1
@@ -40,14 +40,14 @@ pub fn resumes() -> Check {
     let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
     sys::sleep_until(epoch + 10 * 20 * u - u);
     let stats = device.stats(0).explain("stats")?;
-    // Job 2 misses twice, and meanwhile an activation is lost.
+    // Job 2 misses twice, and an activation is lost meanwhile.
     ensure!(stats.misses >= 2 && stats.misses <= 7, "{} misses", stats.misses);
     ensure_eq!((stats.activations, stats.stopped), (10, 0), "activations, stopped");
     let jobs = log.jobs();
     ensure!(jobs.len() >= 6, "{} jobs", jobs.len());
     grid(epoch).ensure_on(&jobs)?;
     ensure_eq!(jobs.iter().take(3).map(|job| job.number).collect::<Vec<_>>(), [0, 1, 2], "the first jobs");
-    // It begins behind the end of job 2, not before the windows of the second cycle after it.
+    // The job starts after the end of job 2, and not before the windows of the second cycle after it.
     let next = jobs[3].start_ns - epoch;
     ensure!(next > 4 * 20 * u, "the job behind one of 9 units began after {next} ns");
     Ok(())
@@ -59,7 +59,7 @@ extern "C" fn count(_signal: i32) {
     SIGNALS.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Each miss is signalled, though the deadline is found on one CPU and the thread gets the signal on another.
+/// Checks that each miss is signalled, although one CPU finds it and the thread gets the signal on another CPU.
 pub fn is_signalled() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     table(abi::MISS_SIGNAL, 0).install(&device)?;
@@ -95,8 +95,8 @@ pub fn kills() -> Check {
     Ok(())
 }
 
-/// After so many misses in a row the windows on both CPUs serve nobody, until a thread is bound. Its threads go on as
-/// ordinary ones.
+/// Checks that after this many misses in a row the windows on both CPUs serve no thread, until a thread is bound. The
+/// entity's threads continue as ordinary threads.
 pub fn stop() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
     table(0, 3).install(&device)?;
@@ -110,7 +110,7 @@ pub fn stop() -> Check {
     let epoch = device.start(sys::now_ns() + 20 * u).explain("start")?;
     let stopped = || device.stats(0).is_ok_and(|stats| stats.stopped == 1);
     ensure!(sys::eventually(SECOND, stopped), "not stopped: {:?}", device.stats(0));
-    // Its thread leaves the class in the interrupt that stopped it, which may wait for its CPU's turn.
+    // The thread leaves the class in the interrupt that stopped it. It may have to wait for the turn of its CPU.
     sys::sleep(4 * u);
     let (then, done) = (device.stats(0).explain("stats")?, board.get(0));
     ensure_eq!((then.misses, then.misses_in_row), (3, 3), "misses, in a row");

@@ -1,5 +1,5 @@
-//! What happens to such a thread in each phase of its cycle: it dies, is unbound, executes a program; the table stops and
-//! goes.
+//! Events in each phase of such a thread's cycle: it ends, is unbound, or executes a program; the table is stopped or
+//! removed.
 
 use macrotick_uapi::{Device, SCHED_TT};
 
@@ -14,20 +14,20 @@ use crate::sys;
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-/// Nothing may wait for the next cycle, which is ten seconds later.
+/// The limit for all reactions. They must not wait for the next cycle, which is ten seconds later.
 const SOON: u64 = SECOND / 4;
 
-/// [0, 4) on CPU 0, abutting [4, 8) on CPU 1, and [12, 16) on CPU 0 of ten seconds.
+/// Returns a table: [0, 4) on CPU 0, directly followed by [4, 8) on CPU 1, and [12, 16) on CPU 0, of ten seconds.
 fn table() -> Table {
     let u = unit_ns();
     let table = Table::new(10 * SECOND).window("t", 0, 0, 4 * u, 1).migrate();
     table.window("t", 0, 12 * u, 4 * u, 0).window("t", 1, 4 * u, 4 * u, 0)
 }
 
-/// In tenths of a unit since the epoch: before it, inside, about boundaries, and after all.
+/// The phases in tenths of a unit since the epoch: before it, in windows, around boundaries, and after all windows.
 const PHASES: [i64; 12] = [-50, 10, 38, 40, 41, 60, 79, 81, 100, 119, 130, 180];
 
-/// The states that a thread can be in. Word 0 of the board grows while it is busy.
+/// The possible states of a thread. Word 0 of the board grows while it is busy.
 #[derive(Clone, Copy)]
 enum State {
     Busy,
@@ -65,7 +65,7 @@ impl State {
     }
 }
 
-/// Does something to a thread in every state in every phase.
+/// Applies an action to a thread in every state and every phase.
 fn in_each_phase(what: impl Fn(&Device, Child, Board) -> Check) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     table().install(&device)?;
@@ -81,7 +81,7 @@ fn in_each_phase(what: impl Fn(&Device, Child, Board) -> Check) -> Check {
             device.stop().explain("stop")?;
         }
     }
-    // After all that it works as ever.
+    // Afterwards a simple table works as usual.
     device.remove().explain("remove")?;
     works_as_ever(&device)
 }
@@ -100,10 +100,10 @@ pub fn killed() -> Check {
     in_each_phase(|_, child, _| child.kill(SOON))
 }
 
-/// Everybody's CPUs as long as nobody asked for others.
+/// Checks that a thread may run on all CPUs, as it did not ask for others, and is under SCHED_OTHER.
 fn ensure_free(child: Child, when: &str) -> Check {
     let all: Vec<u32> = (0..sys::nr_cpus()).collect();
-    // One that has ended has no CPUs.
+    // A thread that has ended has no CPUs.
     let cpus = sys::affinity(child.pid).unwrap_or_else(|_| all.clone());
     ensure_eq!(cpus, all, "CPUs {when}");
     let policy = sys::sched(child.pid).map_or(0, |attr| attr.policy);
@@ -111,13 +111,14 @@ fn ensure_free(child: Child, when: &str) -> Check {
     Ok(())
 }
 
-/// Somebody else ends its membership: at once it is an ordinary thread, which may run anywhere and goes on.
+/// Checks that a thread that another process unbinds is an ordinary thread at once: it may run on all CPUs, and
+/// continues.
 pub fn unbound() -> Check {
     in_each_phase(|device, child, board| {
         device.unbind(sys::pidfd_open(child.pid, 0).explain("pidfd")?).explain("unbind")?;
         ensure_free(child, "once unbound")?;
         let done = board.get(0);
-        // Who waited, or does so now, learns of it and ends.
+        // A thread that waits, or does so later, gets an error and ends.
         let goes_on = || board.get(0) > done || child.poll().is_some();
         ensure!(sys::eventually(SOON, goes_on), "it does not go on: {}", child.describe());
         child.signal(libc::SIGKILL);
@@ -125,7 +126,7 @@ pub fn unbound() -> Check {
     })
 }
 
-/// The table goes: so does it, with everything that it had asked for.
+/// Checks that a thread continues on all CPUs when the table is removed.
 pub fn removed() -> Check {
     in_each_phase(|device, child, board| {
         device.remove().explain("remove")?;
@@ -138,7 +139,7 @@ pub fn removed() -> Check {
     })
 }
 
-/// Dying by itself, in the window that follows a move among others.
+/// Checks threads that end by themselves, some of them in the window after a move.
 pub fn exits() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     alternating(u).install(&device)?;
@@ -155,7 +156,7 @@ pub fn exits() -> Check {
     Ok(())
 }
 
-/// exec(2) looks for a CPU of its own, in the middle of a window, at its end and behind it.
+/// Checks exec(2), which chooses a CPU itself, in the middle of a window, at its end and after it.
 pub fn executes() -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     alternating(u).install(&device)?;
@@ -175,7 +176,7 @@ pub fn executes() -> Check {
     Ok(())
 }
 
-/// Stop and start in every phase, with a thread that waits at once, one that calls and one that sleeps.
+/// Checks stops and starts in every phase, with a thread that waits at once, one that makes calls and one that sleeps.
 pub fn stopped_and_started() -> Check {
     const ROUNDS: u64 = 60;
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(2));
@@ -204,7 +205,7 @@ pub fn stopped_and_started() -> Check {
         for child in children {
             ensure_eq!(sys::sched(child.pid).explain("getattr")?.policy, SCHED_TT, "policy while stopped");
         }
-        sys::sleep(5 * u); // until who was stopped in the middle of a job waits again
+        sys::sleep(5 * u); // until a thread that was stopped in a job waits again
         Grid::alternating(epoch, u).ensure_on(&log.jobs()[done..])?;
     }
     let rounds = [log.count() as u64, board.get(0), board.get(1)];

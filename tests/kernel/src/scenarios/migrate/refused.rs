@@ -1,4 +1,4 @@
-//! What the device must refuse of such entities, and what it must take.
+//! Tables with such entities that the device must refuse or accept.
 
 use macrotick_uapi::{self as abi, error, state, Device, Entity};
 
@@ -20,12 +20,12 @@ fn accepted(device: &Device, what: &str, table: &Table) -> Check {
     device.remove().explain("remove")
 }
 
-/// `t` in [0, 1 ms) of 10 ms on CPU 0.
+/// Returns a table: `t` has [0, 1 ms) of 10 ms on CPU 0.
 fn on_zero(flags: u32) -> Table {
     Table::new(10 * MS).window("t", 0, 0, MS, flags).migrate()
 }
 
-/// A pool stays where it is; what becomes of misses is another matter.
+/// Checks the flags: a pool cannot migrate, but an entity with any reaction to misses can.
 pub fn flags() -> Check {
     let device = Device::open()?;
     let with = |flags: u32, of_window: u32| {
@@ -51,12 +51,13 @@ pub fn flags() -> Check {
     Ok(())
 }
 
-/// `t` in one window on either CPU: offset and length.
+/// Returns a table with one window of `t` on each CPU: offset and length.
 fn both(zero: (u64, u64), one: (u64, u64)) -> Table {
     Table::new(10 * MS).window("t", 0, zero.0, zero.1, 3).migrate().window("t", 1, one.0, one.1, 3)
 }
 
-/// Of two windows at the same time `index` is the one that begins later, `other` the one before it.
+/// Checks windows at the same time. The refusal names the window that begins later (`index`) and the one before it
+/// (`other`).
 pub fn parallel() -> Check {
     let device = Device::open()?;
     let first = (0, MS);
@@ -78,13 +79,13 @@ pub fn parallel() -> Check {
     let mut without = both(first, (MS, MS));
     without.entities[0].flags = 0;
     refused(&device, "two CPUs without MIGRATE", &without, error::WINDOW_MIGRATES, 1, 0)?;
-    // Two entities may cross: each of them is at one place at a time.
+    // Two entities may cross, because each is in one place at a time.
     let crossing = Table::new(10 * MS).window("a", 0, 0, MS, 3).migrate().window("a", 1, MS, MS, 0);
     let crossing = crossing.window("b", 0, MS, MS, 3).migrate().window("b", 1, 0, MS, 0).sorted();
     accepted(&device, "two entities that cross", &crossing)
 }
 
-/// In its lead a window is open already, but only one that has a lead.
+/// Checks that a window is open during its lead, if it has a lead.
 pub fn parallel_by_the_lead() -> Check {
     let device = Device::open()?;
     let us = |n: u64| n * 1000;

@@ -1,4 +1,4 @@
-//! Threads that sleep over a boundary, and wake up in the window of another CPU or in none.
+//! Threads that sleep across a boundary, and wake up in the window of another CPU or outside of windows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,8 @@ use crate::sys::{self, SchedAttr};
 use crate::table::Table;
 use crate::{ensure, ensure_eq};
 
-/// When a job wakes up, and where and from when to when it must go on then, in units since its cycle's beginning.
+/// The instant at which a job wakes up, and the CPU and time range in which it must continue, in units since its
+/// cycle's beginning.
 struct Waking {
     at: u64,
     cpu: u32,
@@ -25,19 +26,19 @@ const fn waking(at: u64, cpu: u32, from: u64, to: u64) -> Waking {
     Waking { at, cpu, from, to }
 }
 
-/// With windows in [2, 6) on CPU 0 and [10, 14) on CPU 1 of 20 units. A job that follows a late one begins late itself,
-/// but before it is to wake up.
+/// The wake-ups, with windows in [2, 6) on CPU 0 and [10, 14) on CPU 1 of 20 units. A job after a late one starts late
+/// itself, but before it must wake up.
 const WAKINGS: [Waking; 7] = [
     waking(4, 0, 4, 6),    // no boundary passed
     waking(11, 1, 11, 14), // in the other window
-    waking(8, 1, 10, 14),  // outside
-    waking(16, 0, 22, 26), // outside, after both
+    waking(8, 1, 10, 14),  // outside windows
+    waking(16, 0, 22, 26), // outside windows, after both
     waking(8, 1, 10, 14),
-    waking(28, 1, 30, 34), // once more around
+    waking(28, 1, 30, 34), // in the next cycle
     waking(12, 1, 12, 14),
 ];
 
-/// What wakes it up.
+/// The source of the wake-up.
 #[derive(Clone, Copy)]
 pub enum By {
     Timer,
@@ -45,7 +46,7 @@ pub enum By {
     Pipe,
 }
 
-/// What sleeper and waker share. Word 0 counts what has happened.
+/// The state that the sleeper and the waker share. Word 0 counts the wake-ups.
 #[derive(Clone, Copy)]
 struct Bed {
     by: By,
@@ -63,11 +64,11 @@ impl Bed {
 
     fn futex(&self, operation: i32, value: u32) {
         let word = self.board.futex(0).as_ptr();
-        // SAFETY: the word lives for ever; no time limit.
+        // SAFETY: the word is never unmapped; no time limit.
         unsafe { libc::syscall(libc::SYS_futex, word, operation, value, 0, 0, 0) };
     }
 
-    /// Until an instant, or until more than so many times somebody woke it.
+    /// Sleeps until an instant, or until there were more than this many wake-ups.
     fn sleep(&self, at_ns: u64, times: u64) {
         match self.by {
             By::Timer => sys::sleep_until(at_ns),
@@ -94,7 +95,7 @@ impl Bed {
     }
 }
 
-/// Wakes the sleeper in time, from one CPU and the other.
+/// Forks a process that wakes the sleeper at each wake-up, from this CPU.
 fn waker(bed: Bed, epoch: u64, cpu: u32) {
     let u = unit_ns();
     process::fork(move || {
@@ -109,7 +110,8 @@ fn waker(bed: Bed, epoch: u64, cpu: u32) {
     });
 }
 
-/// Jobs that sleep: each goes on in the window that is open when it wakes up, else in the next one, on its CPU.
+/// Checks jobs that sleep. Each continues in the window that is open when it wakes up, or else in the next one, on the
+/// window's CPU.
 pub fn asleep(by: By, waker_cpu: u32) -> Check {
     let (u, device, bed, log) = (unit_ns(), Device::open()?, Bed::new(by), Log::new(64));
     let table = Table::new(20 * u).window("t", 0, 2 * u, 4 * u, abi::ACTIVATE).migrate();
@@ -149,7 +151,7 @@ extern "C" fn count(_signal: i32) {
     SIGNALS.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Signals in every phase of the cycle are handled, and no job is lost by them.
+/// Checks that signals in every phase of the cycle are handled, and no job is lost.
 pub fn interrupted() -> Check {
     const CYCLES: u64 = 20;
     let (u, device, log, board) = (unit_ns(), Device::open()?, Log::new(64), Board::new(1));
@@ -160,7 +162,7 @@ pub fn interrupted() -> Check {
         loop {
             match device.wait() {
                 Ok(wait) => log.push(&wait),
-                Err(libc::EINTR) => continue, // it came on the way into the wait
+                Err(libc::EINTR) => continue, // the signal came before the wait
                 Err(errno) => return errno,
             }
             sys::spin(u);
@@ -180,7 +182,7 @@ pub fn interrupted() -> Check {
     Ok(())
 }
 
-/// SIGSTOP and SIGCONT, in every phase of the cycle: it comes back on the grid and on the right CPU.
+/// Checks SIGSTOP and SIGCONT in every phase of the cycle: the thread returns on the grid and on the right CPU.
 pub fn stopped() -> Check {
     let (u, device, log) = (unit_ns(), Device::open()?, Log::new(1024));
     alternating(u).install(&device)?;

@@ -13,11 +13,12 @@ use crate::table::Table;
 use crate::{ensure, ensure_eq, process};
 
 const ENTITIES: u64 = 8;
-/// A slot of the cycle, in units: each entity has one on either CPU.
+/// A slot of the cycle, in units. Each entity has one on each CPU.
 const SLOT: u64 = 2;
 const CYCLE: u64 = ENTITIES * SLOT + 4;
 
-/// Four entities change places with their neighbours, at one boundary; the others have a slot in between.
+/// Returns the slots of an entity on both CPUs. Four entities change places with their neighbours at one boundary; the
+/// others have a slot in between.
 fn slots(entity: u64) -> [u64; 2] {
     let partner = if entity < ENTITIES / 2 { entity ^ 1 } else { entity ^ 2 };
     [entity * SLOT, partner * SLOT]
@@ -32,8 +33,8 @@ fn table(u: u64) -> Table {
     (0..ENTITIES).fold(Table::new(CYCLE * u), crossing).sorted()
 }
 
-/// Entities meet at every boundary, on both CPUs at once; beside them others are busy and call the kernel. Each has a
-/// thread that waits for its jobs, and one that makes calls in between.
+/// Checks entities that meet at every boundary, on both CPUs at once, beside other busy threads. Each entity has a
+/// thread that waits for its jobs, and one that makes calls between its jobs.
 pub fn crossing(cycles: u64) -> Check {
     let (u, device) = (unit_ns(), Device::open()?);
     let (logs, board) = ([(); ENTITIES as usize].map(|()| Log::new(1 << 16)), Board::new(ENTITIES as usize));

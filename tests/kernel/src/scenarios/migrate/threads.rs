@@ -1,4 +1,4 @@
-//! Several threads in one entity, their children, and how many it may have.
+//! Several threads in one entity, their children, and the greatest number.
 
 use macrotick_uapi::{self as abi, Device, SCHED_TT};
 
@@ -14,7 +14,7 @@ use crate::{ensure, ensure_eq};
 
 const MOST: usize = abi::MAX_MIGRATING as usize;
 
-/// As many threads as there may be, all of which have a job in each window, and their neighbours do not notice.
+/// Checks the greatest number of threads. All have a job in each window, and their neighbours are not affected.
 pub fn crowd() -> Check {
     const CYCLES: u64 = 10;
     let (u, device, ready) = (unit_ns(), Device::open()?, Board::new(1));
@@ -27,7 +27,7 @@ pub fn crowd() -> Check {
     }
     for log in logs {
         member("t", move |device| {
-            // Sixteen times the page faults of a fresh process would take more than a window.
+            // Otherwise the page faults of sixteen fresh processes would take more than a window.
             sys::prefault();
             ready.add(0, 1);
             while let Ok(wait) = device.wait() {
@@ -61,13 +61,13 @@ pub fn crowd() -> Check {
     Ok(())
 }
 
-/// The child is a member, moves with its parent, and has jobs of its own in the same windows.
+/// Checks that a child is a member, moves with its parent, and has its own jobs in the same windows.
 pub fn fork_in_the_class() -> Check {
     let u = unit_ns();
     child_in_the_class(alternating(u), 2, |epoch, jobs| Grid::alternating(epoch, u).ensure_on(jobs))
 }
 
-/// Children join up to the number that there may be; those beyond are ordinary threads.
+/// Checks that children join up to the greatest number, and further ones are ordinary threads.
 pub fn fork_beyond() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(2));
     let table = Table::new(40 * u).window("t", 0, 2 * u, 16 * u, 1).migrate().window("t", 1, 20 * u, 16 * u, 1);
@@ -94,7 +94,7 @@ pub fn fork_beyond() -> Check {
         3
     })?;
     device.start(sys::now_ns() + 10 * u).explain("start")?;
-    // Of 19 children 15 join the parent.
+    // Of 19 children, 15 join the parent.
     ensure!(sys::eventually(10 * SECOND, || board.get(0) == 4), "{} children were left out", board.get(0));
     ensure_eq!(device.stats(0).explain("stats")?.nr_threads as usize, MOST, "threads");
     let jobs = board.get(1);
@@ -102,16 +102,16 @@ pub fn fork_beyond() -> Check {
     Ok(())
 }
 
-/// Threads of one process, which share an address space and move together.
+/// Checks threads of one process, which share an address space and move together.
 pub fn threads_of_a_process() -> Check {
     let u = unit_ns();
     threads_in_the_class(alternating(u), 2, |epoch, jobs| Grid::alternating(epoch, u).ensure_on(jobs))
 }
 
-/// Members that fork all the time, in windows that end on one CPU in the middle of it and go on on the other.
+/// Checks members that fork all the time. Their windows end in the middle of a fork, and continue on the other CPU.
 pub fn fork_storm() -> Check {
     let (u, device, board) = (unit_ns(), Device::open()?, Board::new(1));
-    // While a member is in the kernel on one CPU, QEMU hardly lets the other one have its turn.
+    // While a member is in the kernel on one CPU, QEMU rarely gives the other CPU its turn.
     let table = alternating(u).window("zero", 0, 6 * u, 4 * u, 3).window("one", 1, 15 * u, 4 * u, 3).sorted();
     table.install(&device)?;
     let logs = [Log::new(256), Log::new(256)];

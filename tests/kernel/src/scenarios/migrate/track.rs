@@ -1,11 +1,11 @@
-//! Where a thread was, and when.
+//! The places and times of a thread.
 
 use crate::board::Board;
 use crate::check::Check;
 use crate::ensure;
 use crate::sys;
 
-/// A time on one CPU in which the thread looked at the clock again and again.
+/// A time on one CPU in which the thread looked at the clock repeatedly.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     pub cpu: u32,
@@ -13,26 +13,26 @@ pub struct Stretch {
     pub to_ns: u64,
 }
 
-/// The stretches of a thread, in shared memory. Word 0 counts them; then come three words for each.
+/// The stretches of a thread, in shared memory. Word 0 is their number, and three words follow for each.
 #[derive(Clone, Copy)]
 pub struct Track {
     board: Board,
     capacity: usize,
-    /// Who did not look for so long was not there.
+    /// The longest time between two looks of a stretch.
     gap_ns: u64,
 }
 
 impl Track {
-    /// A track for so many stretches; later ones are counted, not kept.
+    /// Allocates a track for this many stretches. The track counts further ones but does not keep them.
     pub fn new(capacity: usize, gap_ns: u64) -> Track {
         Track { board: Board::new(1 + 3 * capacity), capacity, gap_ns }
     }
 
-    /// Notes where the caller is now. For one writer.
+    /// Records the caller's current place. Only one thread may write to a track.
     pub fn look(&self) {
         let (before, now) = (sys::this_cpu(), sys::now_ns());
         if before != sys::this_cpu() {
-            return; // it moved between the two, and the next look will tell
+            return; // it moved between the two; the next look records its place
         }
         let count = self.board.get(0) as usize;
         let last = (count.max(1) - 1).min(self.capacity - 1);
@@ -53,17 +53,17 @@ impl Track {
         self.board.get(3 + 3 * stretch)
     }
 
-    /// Uses processor time, and looks.
+    /// Uses CPU time, and looks.
     pub fn spin(&self, ns: u64) {
         let end = sys::cpu_time_ns() + ns;
         while sys::cpu_time_ns() < end {
             self.look();
-            // Here QEMU ends a CPU's turn: the others want theirs.
+            // At this instruction QEMU ends a CPU's turn, which other CPUs need.
             std::hint::spin_loop();
         }
     }
 
-    /// Looks for ever.
+    /// Looks endlessly.
     pub fn hog(&self) -> ! {
         loop {
             self.look();
@@ -71,7 +71,7 @@ impl Track {
         }
     }
 
-    /// The stretches that were kept. The last one may still become longer.
+    /// Returns the stretches that were kept. The last one may continue.
     pub fn stretches(&self) -> Vec<Stretch> {
         let stretch = |at: usize| {
             let word = |i: usize| self.board.get(1 + 3 * at + i);
@@ -81,17 +81,17 @@ impl Track {
     }
 }
 
-/// Windows of one entity, in which alone its threads may be: the CPU, and where they begin and end in a cycle.
+/// The windows of one entity, to which its threads are limited: the CPU, the beginning and the end in a cycle.
 pub struct Windows {
     pub epoch: u64,
     pub cycle: u64,
     pub windows: Vec<(u32, u64, u64)>,
-    /// By how much the interrupt at a window's end may be late.
+    /// The greatest lateness of the interrupt at a window's end.
     pub late: u64,
 }
 
 impl Windows {
-    /// The window in which a stretch began, and how much of it lies behind that; nothing for one that began in none.
+    /// Returns the window in which a stretch started, and the time that it ran after the window's end.
     fn of(&self, stretch: &Stretch) -> Option<(usize, u64)> {
         let phase = stretch.from_ns.checked_sub(self.epoch)? % self.cycle;
         let holds = |(cpu, from, to): &(u32, u64, u64)| *cpu == stretch.cpu && (*from..*to).contains(&phase);
@@ -100,7 +100,7 @@ impl Windows {
         Some((window, end.saturating_sub(self.windows[window].2)))
     }
 
-    /// How long the thread was in each of its windows, in all; and what was elsewhere, without the parts in windows.
+    /// Returns the thread's total time in each window, and its stretches outside, without their parts in windows.
     pub fn judge(&self, track: &Track) -> (Vec<u64>, Vec<Stretch>) {
         let (mut sums, mut outside) = (vec![0; self.windows.len()], Vec::new());
         for stretch in track.stretches() {
@@ -116,7 +116,7 @@ impl Windows {
         (sums, outside)
     }
 
-    /// The thread was in its windows and nowhere else; how long it was in each of them, in all.
+    /// Checks that the thread was only in its windows. Returns its total time in each of them.
     pub fn ensure_inside(&self, track: &Track) -> Check<Vec<u64>> {
         let (sums, outside) = self.judge(track);
         let phase = outside.first().map(|stretch| stretch.from_ns.wrapping_sub(self.epoch) % self.cycle);

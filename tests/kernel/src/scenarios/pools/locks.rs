@@ -1,4 +1,4 @@
-//! Locks of the threads of pools: what they lend, and what they have by handing them on.
+//! Locks of the threads of pools: the priority that waiters lend, and the time of threads that hand locks on.
 
 use macrotick_uapi as abi;
 
@@ -14,10 +14,10 @@ fn lock_of(board: Board, word: usize) -> PiLock {
     PiLock(board.futex(word))
 }
 
-/// Hands two locks to whoever waits for them, in turn, and sees how much the pool runs outside its windows.
+/// Hands two locks on to their waiters, in turn, and measures how much the pool runs outside its windows.
 ///
-/// It is to look for waiters often while it is observed only. Without PREEMPT_RT nobody else gets anywhere then: its
-/// timer's interrupts take all the time that it leaves.
+/// It looks for waiters often only while it is observed. Without PREEMPT_RT no other thread would make progress then:
+/// its timer's interrupts take all the time that it leaves.
 struct Hander {
     stage: &'static Stage,
     board: Board,
@@ -28,7 +28,7 @@ impl Hander {
     const HAS_FIRST: usize = 2;
     const EPOCH: usize = 3;
     const END: usize = 4;
-    /// The pool's processor time in these gaps, and their number.
+    /// The pool's CPU time in these gaps, and their number.
     const OUTSIDE: usize = 5;
     const GAPS: usize = 6;
 
@@ -56,7 +56,8 @@ impl Hander {
         }
     }
 
-    /// The gap that it looked in the last time may be this one. From the one before on it has had a window.
+    /// Adds to the counters. If the last look was in the same gap, the run time since then lies in this gap. If it was
+    /// in the gap before, the pool had a window in between.
     fn look(&mut self) {
         let (u, now) = (self.stage.u, sys::now_ns());
         let since_window = now - self.board.get(Self::EPOCH) + 12 * u;
@@ -77,11 +78,11 @@ impl Hander {
     }
 }
 
-/// A thread that is handed locks, one soon after the other, has no more than its windows by that.
+/// Checks that a thread that is handed locks, one soon after the other, gets no more than its windows.
 pub fn handed_on() -> Check {
     let stage: &Stage = Box::leak(Box::new(Stage::new(abi::RR, 0)?));
     let (u, board) = (stage.u, Board::new(7));
-    // It has always one of them, and the processor whenever the pool has not.
+    // This process always has one of the locks, and the CPU whenever the pool does not.
     process::fork(|| {
         let _ = sys::set_sched(0, SchedAttr::fifo(50));
         Hander { stage, board, last: None }.hand_on()
@@ -90,7 +91,7 @@ pub fn handed_on() -> Check {
     inside(&stage.group, || {
         let takes = |word| lock_of(board, word).lock().and(lock_of(board, word).unlock());
         while takes(0).is_ok() {
-            // Less than what it has each time.
+            // This is less than the thread may run each time.
             sys::spin(8_000);
             if takes(1).is_err() {
                 return 1;
@@ -108,7 +109,7 @@ pub fn handed_on() -> Check {
     sys::sleep_until(end);
     let share = (stage.stats()?.runtime_ns - before) as f64 / (sys::now_ns() - began) as f64;
     let (outside, gaps) = (board.get(Hander::OUTSIDE), board.get(Hander::GAPS));
-    // Its windows have 0.2, where it also waits for who hands them on. On a slow kernel that takes longer.
+    // Its windows have 0.2, part of which it spends waiting for the locks. On a slow kernel the waits are longer.
     ensure!(share < 0.2 && (is_slow() || share > 0.1), "it has a share of {share}");
     ensure!(
         gaps >= 90 && outside < gaps * u * 3 / 5,
@@ -117,7 +118,8 @@ pub fn handed_on() -> Check {
     stage.ensure_undisturbed(epoch)
 }
 
-/// Who waits for a thread of the pool that waits for another one lends that its priority, too.
+/// Checks a waiter for the lock of a pool thread that itself waits for another pool thread's lock. Both get the
+/// waiter's priority.
 pub fn hands_on_what_it_is_lent() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let (u, board) = (stage.u, Board::new(4));
@@ -138,7 +140,7 @@ pub fn hands_on_what_it_is_lent() -> Check {
     ensure!(sys::eventually(SOON, || lock_of(board, first).is_contended()), "nobody waits for the first lock");
     let waiter = process::fork(|| {
         sys::prefault();
-        // The timer of a sleep that begins before would depend on a thread below the hog.
+        // An earlier sleep would use a timer that depends on a thread below the hog.
         while sys::sched(0).map(|attr| attr.policy) != Ok(libc::SCHED_FIFO as u32) {}
         sys::sleep_until(at + 6 * u);
         let taken = lock_of(board, second).lock();
@@ -150,13 +152,13 @@ pub fn hands_on_what_it_is_lent() -> Check {
     let epoch = stage.device.start(at).explain("start")?;
     ensure!(epoch == at, "it starts {} ns late", epoch - at);
     sys::sleep_until(at + 20 * u);
-    // Three units of work in the window, and as many outside, around a job of the witness.
+    // The lock comes after three units of work in the window and three outside, around a job of the witness.
     let got = board.get(got).wrapping_sub(at);
     ensure!((11 * u..17 * u).contains(&got), "the lock came after {got} ns");
     Ok(())
 }
 
-/// Another policy of one that waits is another priority of the owner.
+/// Checks that another policy of a waiter changes the priority of the owner.
 pub fn changes_while_it_waits() -> Check {
     let stage = Stage::new(abi::RR, 0)?;
     let board = Board::new(2);

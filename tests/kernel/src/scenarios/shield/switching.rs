@@ -1,4 +1,4 @@
-//! The switch, while timers are pending in numbers whose expiries are equal, past or far away.
+//! The switch, while many timers are pending: with equal expiries, in the past, or far away.
 
 use libc::{CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_TAI};
 
@@ -14,17 +14,17 @@ use crate::{ensure, ensure_eq};
 
 const SECOND: u64 = 1_000_000_000;
 const CLOCKS: [libc::clockid_t; 4] = [CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_TAI, CLOCK_BOOTTIME];
-/// Later than anything that happens here.
+/// An instant later than all events of the scenarios.
 const FAR: u64 = 4_000_000_000 * SECOND;
 
-/// How a sleeper is scheduled. Only those of a real-time policy that are bound to a CPU have timers with a level, on
-/// several CPUs.
+/// The scheduling of a sleeper. With several CPUs, only timers of real-time sleepers that are bound to a CPU have a
+/// level.
 #[derive(Clone, Copy)]
 enum Who {
     Bound,
     Fifo,
     Deadline,
-    /// SCHED_DS, of an ordinary user.
+    /// A sleeper under SCHED_DS, of an unprivileged user.
     Group,
     Other,
 }
@@ -32,10 +32,11 @@ enum Who {
 const ALL: [Who; 5] = [Who::Bound, Who::Fifo, Who::Deadline, Who::Group, Who::Other];
 
 impl Who {
-    /// A process that does something so. It exits with a number of its own if it may not.
+    /// Forks a process that does something under this policy. Without the right to it, the process exits with a special
+    /// code.
     fn begin(self, number: usize, group: &Group, body: impl FnOnce() -> i32) -> Child {
         let priority = 1 + number as u32 % 50;
-        // Its turns end soon; the reservations of all of them fit one CPU.
+        // A turn ends soon, and the reservations of all sleepers fit one CPU.
         let deadline = SchedAttr::deadline(unit_ns() / 2, 100 * unit_ns());
         match self {
             Who::Bound => bound(number as u32 % sys::nr_cpus(), priority, body),
@@ -53,7 +54,7 @@ impl Who {
     fn is_kept(self) -> bool {
         match self {
             Who::Bound => true,
-            // On PREEMPT_RT they are the softirq's.
+            // On PREEMPT_RT, the softirq serves them.
             Who::Other => sys::nr_cpus() == 1 && !sys::is_preempt_rt(),
             _ => sys::nr_cpus() == 1,
         }
@@ -64,7 +65,7 @@ fn under(attr: SchedAttr, body: impl FnOnce() -> i32) -> i32 {
     sys::set_sched(0, attr).err().unwrap_or_else(body)
 }
 
-/// Sleeps again and again, all of them until the same instants, until past ones, or for a moment. Notes how often.
+/// Sleeps repeatedly: often until common instants, sometimes until past ones, or for a moment. Counts the sleeps.
 fn nap(seed: u64, board: Board, word: usize) -> i32 {
     let (u, mut random) = (unit_ns(), Random::new(seed));
     while board.get(STOP) == 0 {
@@ -80,13 +81,13 @@ fn nap(seed: u64, board: Board, word: usize) -> i32 {
             return 102;
         }
         board.add(word, 1);
-        // Past ones only would leave nobody a processor.
+        // With only past instants, no other thread would get a CPU.
         sys::sleep(u);
     }
     0
 }
 
-/// So many of each kind that sleep until the same far instant, and so many that do so until different ones.
+/// Forks sleepers of each kind: `each` of them sleep until the same far instant, and as many until different ones.
 fn far_ones(each: usize, group: &Group) -> Vec<(Who, Child)> {
     let one = |number: usize| {
         let who = ALL[number % ALL.len()];
@@ -103,7 +104,7 @@ fn far_ones(each: usize, group: &Group) -> Vec<(Who, Child)> {
     (0..2 * each * ALL.len()).map(one).collect()
 }
 
-/// Timers that are kept by level, of which there are to be so many.
+/// Checks that this many timers with a level are pending.
 fn ensure_pending(count: u64, when: &str) -> Check {
     let right = || stats().is_ok_and(|stats| stats.pending == count);
     ensure!(sys::eventually(5 * SECOND, right), "{:?} {when}, not {count} pending", stats()?);
@@ -114,7 +115,7 @@ pub(super) fn storm() -> Check {
     let (u, board) = (unit_ns(), Board::new(64));
     let group = budgets::first_group("switching", 5, 1)?;
     set(true)?;
-    // On one CPU the runner's own wait is one of them.
+    // On one CPU, the runner's own wait is one of the pending timers.
     let others = stats()?.pending;
     let far = far_ones(if is_slow() { 4 } else { 12 }, &group);
     let kept = far.iter().filter(|(who, _)| who.is_kept()).count() as u64;

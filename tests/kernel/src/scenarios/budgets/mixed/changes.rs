@@ -1,4 +1,4 @@
-//! What a thread with windows and a budget may be served by changes.
+//! Changes of the service of a thread that may have windows and a budget.
 
 use macrotick_uapi::{SCHED_DS, SCHED_TT};
 
@@ -10,7 +10,8 @@ use crate::scenarios::budgets::{ds, run_in, PERIOD, SECOND};
 use crate::sys::{self, SchedAttr};
 use crate::{ensure, ensure_eq, process};
 
-/// What has no right to the budget has the windows only, and the other way round.
+/// Checks that a thread without the right to the budget has only the windows, and a thread without windows only the
+/// budget.
 pub fn by_policy() -> Check {
     let stage = Stage::new(0)?;
     let [spans] = Spans::several();
@@ -32,12 +33,12 @@ pub fn by_policy() -> Check {
     child.kill(SECOND)
 }
 
-/// Budget, table and pool come and go.
+/// Checks a budget, a table and a pool that come and go.
 pub fn comes_and_goes() -> Check {
     let stage = Stage::new(0)?;
     let [spans] = Spans::several();
     let child = stage.run(|| spans.hog())?;
-    // Not dispatched: the budget bounds it.
+    // The table is not started: the thread only has the budget.
     stage.ensure_served(spans, &BUDGET)?;
     stage.start()?;
     stage.ensure_served(spans, &BOTH)?;
@@ -54,14 +55,14 @@ pub fn comes_and_goes() -> Check {
     ensure_eq!(sys::sched(child.pid).explain("policy")?.policy, SCHED_DS, "its policy without the pool");
     stage.serve(child)?;
     stage.ensure_served(spans, &BOTH)?;
-    // Its group is gone, the policy stays.
+    // The thread leaves its group and keeps its policy.
     Group::root().take(child.pid)?;
     let outside = || sys::sched(child.pid).is_ok_and(|attr| attr.policy == SCHED_DS);
     ensure!(sys::eventually(SECOND, outside), "its policy in the root's group");
     child.kill(SECOND)
 }
 
-/// Who is frozen has the budget as soon as it has a right to it, and no longer than it has.
+/// Checks that a frozen thread gets the budget as soon as it has a right to it, and loses it with the right.
 pub fn policy_at_once() -> Check {
     let stage = Stage::new(0)?;
     let u = stage.u;
@@ -85,7 +86,7 @@ pub fn policy_at_once() -> Check {
     child.kill(SECOND)
 }
 
-/// Another priority and the same policy, which is not that of the class.
+/// Checks a change of the priority with the same policy, which is not the policy of the class.
 pub fn priority_alone() -> Check {
     let stage = Stage::new(0)?;
     let child = stage.run(|| sys::hog())?;
@@ -103,7 +104,7 @@ pub fn priority_alone() -> Check {
     child.kill(SECOND)
 }
 
-/// Its group gets a budget while everybody sleeps: the windows that begin from then on count.
+/// Checks a group that gets a budget while all its threads sleep: they get the windows that begin from then on.
 pub fn budget_while_asleep() -> Check {
     let stage = Stage::new(0)?;
     let u = stage.u;

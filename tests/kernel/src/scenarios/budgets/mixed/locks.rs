@@ -11,7 +11,9 @@ use crate::scenarios::budgets::{PERIOD, SECOND};
 use crate::sys::{self, PiLock, SchedAttr};
 use crate::{ensure, process};
 
-/// Who has a lock that somebody outside waits for is frozen neither by the end of its window nor by that of its budget.
+/// Checks that an owner continues at the end of its window and of its budget, while an outside thread waits for its
+/// lock.
+/// budget.
 pub fn lends_its_lock() -> Check {
     let stage = Stage::new(0)?;
     let u = stage.u;
@@ -20,7 +22,7 @@ pub fn lends_its_lock() -> Check {
             let owner = stage.run(|| {
                 sys::sleep_until(start);
                 let code = holds(board, 12 * u);
-                // Its end takes long, and is as important as a waiter under SCHED_OTHER.
+                // The end of a process takes long, and it is as important as a waiter under SCHED_OTHER.
                 sys::sleep_until(start + PERIOD * u);
                 code
             })?;
@@ -32,8 +34,8 @@ pub fn lends_its_lock() -> Check {
     Ok(())
 }
 
-/// Who has no right to the budget has no more than its windows and that of who waits for it. That waits since an
-/// instant of a server period, in units: outside of the window, or inside.
+/// Checks that an owner without the right to the budget has only its windows and its waiter's budget. The waiter asks
+/// at an instant of a server period, in units: outside of the window, or inside.
 pub fn lends_no_more(at: u64) -> Check {
     let stage = Stage::new(abi::PRIORITY)?;
     let u = stage.u;
@@ -57,7 +59,7 @@ pub fn lends_no_more(at: u64) -> Check {
     owner.kill(SECOND)
 }
 
-/// A priority of SCHED_DS counts in a group with a budget: an owner outside has none of it otherwise.
+/// Checks that a waiter lends no SCHED_DS priority to an owner outside when its group has no budget.
 pub fn lends_no_priority_alone() -> Check {
     let stage = Stage::new(0)?;
     let board = Board::new(8);
@@ -84,7 +86,7 @@ pub fn lends_no_priority_alone() -> Check {
     owner.kill(SECOND)
 }
 
-/// Who waits for a lock when its window begins has the window as soon as it has the lock.
+/// Checks that a thread that waits for a lock when its window begins has the window as soon as it has the lock.
 pub fn waits_at_its_window() -> Check {
     let stage = Stage::new(0)?;
     let u = stage.u;
@@ -94,7 +96,7 @@ pub fn waits_at_its_window() -> Check {
         sys::prefault();
         let _ = sys::set_sched(0, SchedAttr::fifo(40));
         let Some(lock) = taken(board) else { return 1 };
-        // Asleep, as what it does is charged to who waits.
+        // The owner sleeps, because its work would be charged to the waiter.
         sys::sleep_until(start + 11 * u);
         i32::from(lock.unlock().is_err())
     });
@@ -103,7 +105,7 @@ pub fn waits_at_its_window() -> Check {
         sys::prefault();
         sys::sleep_until(start + 8 * u);
         let code = waits(board);
-        // Over before its window is, also where paths are long.
+        // The work ends before the window, also on slow kernels.
         sys::spin(u);
         code
     })?;
